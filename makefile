@@ -1,0 +1,218 @@
+# PetscSpMV's build. `make help` says what there is.
+#
+# PETSC_DIR and PETSC_ARCH choose the PETSc; without them the machine's own PETSc is used, and where there is none,
+# tools/setup.sh gets one. What is built for one PETSc stays in build/<tag>, so that several can be used in turn;
+# lib/ holds the library of the latest build.
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+
+# The version is written once, in the public header; the soname changes with every minor version
+version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/petscspmv.h)
+VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
+SONAME      := libpetscspmv.so.$(basename $(VERSION))
+
+.PHONY: all lib kernels examples tests bench bratu check check-all format check-format install uninstall clean distclean help
+help:
+	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
+	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
+	@echo "make examples   all examples"
+	@echo "make check      the tests in about 3 minutes; make check-all: all of them"
+	@echo "make check SANITIZE=address   the same under a sanitizer"
+	@echo "make bench      the benchmarks (ARGS='options of bench/run')"
+	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
+	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
+	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall"
+	@echo "make clean      what was built; make distclean: and a PETSc that was built here"
+	@echo "variables       PETSC_DIR PETSC_ARCH, OPT='-O3 ...', CUDA_ARCHS='80 90', V=1 (show the commands),"
+	@echo "                PETSCSPMV_NO_CUDA=1 (do not build a PETSc with CUDA where there is a GPU)"
+
+clean:
+	rm -rf lib $(filter-out build/petsc-cuda,$(wildcard build/*))
+distclean: clean
+	rm -rf build
+
+# The rest needs a PETSc: all goals but those above, and the default one
+ifneq ($(filter-out help clean distclean format check-format,$(or $(MAKECMDGOALS),all)),)
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Which PETSc
+
+ifeq ($(PETSC_DIR),)
+  # Sets PETSC_DIR. Make runs the script where the file is missing, then starts over
+  PETSC_CHOICE := build/petsc$(if $(PETSCSPMV_NO_CUDA),-host).mk
+  include $(PETSC_CHOICE)
+$(PETSC_CHOICE): tools/setup.sh
+	@mkdir -p $(@D)
+	@tools/setup.sh $@
+endif
+
+ifneq ($(PETSC_DIR),)
+override PETSC_DIR := $(abspath $(PETSC_DIR))
+ifeq ($(wildcard $(PETSC_DIR)/lib/petsc/conf/variables),)
+  $(error PETSC_DIR=$(PETSC_DIR) holds no PETSc; name another, or unset it to use the machine's own)
+endif
+PETSC_CONF := $(firstword $(wildcard $(addsuffix /include/petscconf.h,$(PETSC_DIR)/$(PETSC_ARCH) $(PETSC_DIR))))
+ifeq ($(PETSC_CONF),)
+  $(error PETSC_DIR=$(PETSC_DIR) has no build named PETSC_ARCH=$(PETSC_ARCH))
+endif
+ifeq ($(PETSC_CONF),$(PETSC_DIR)/include/petscconf.h)
+  # An installed PETSc has no PETSC_ARCH, whatever the environment says
+  override PETSC_ARCH :=
+endif
+export PETSC_DIR PETSC_ARCH
+include $(PETSC_DIR)/lib/petsc/conf/variables
+PETSC_VERSION_H := $(PETSC_DIR)/include/petscversion.h
+
+# 3.26.1-real-debug-1234: what one sees first, then a checksum of where it is
+conf_has      = $(shell grep -q '^\#define $1 1' $(PETSC_CONF) && echo yes)
+PETSC_VERSION := $(shell awk '$$2 ~ /^PETSC_VERSION_(MAJOR|MINOR|SUBMINOR)$$/ {printf "%s%s", s, $$3; s = "."}' $(PETSC_VERSION_H))
+HAVE_CUDA     := $(call conf_has,PETSC_HAVE_CUDA)
+TAG           := $(PETSC_VERSION)-$(PETSC_SCALAR)$(if $(filter single,$(PETSC_PRECISION)),-single)$(if $(filter 64,$(PETSC_INDEX_SIZE)),-int64)$(if $(call conf_has,PETSC_USE_DEBUG),-debug)$(if $(HAVE_CUDA),-cuda)
+comma         := ,
+TAG           := $(TAG)-$(shell echo $(realpath $(PETSC_DIR))/$(PETSC_ARCH) | cksum | cut -c1-4)$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
+B             := build/$(TAG)
+HERE          := $(CURDIR)
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How to compile: PETSc's compilers and flags, then ours. PETSc's optimisation (-O0 in its debug builds) is no measure for
+# loops over nonzeros; sanitizers take minutes to compile optimised kernels. Only what the public header declares is
+# exported. PETSc's headers are not ours to warn about
+
+OPT       ?= $(if $(SANITIZE),-O1,-O3 -fno-math-errno)
+WARN      := -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+SAN       := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -g)
+OUR_FLAGS := -Iinclude -Isrc
+SYS_FLAGS := $(patsubst -I%,-isystem %,$(filter-out -I/usr/include,$(PETSC_CC_INCLUDES)))
+COMPILE    = $(CC) $(CC_FLAGS) -fPIC -g $(OPT) -fvisibility=hidden $(WARN) $(SAN) $(OUR_FLAGS) $(SYS_FLAGS) $(CPP_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
+
+# Whatever is under src belongs to the library: a further format is a further folder
+SRC := $(sort $(shell find src -name '*.c'))
+CU  := $(sort $(shell find src -name '*.cu'))
+OBJ := $(SRC:%.c=$(B)/%.o)
+
+# A library for a PETSc without CUDA has no kernels. They are compiled for this machine's GPU, else for a list, and as PTX
+# for the last of them, which later GPUs translate
+CUOBJ      := $(if $(HAVE_CUDA),$(CU:%=$(B)/%.o))
+NVCC       := $(or $(CUDAC),$(shell command -v nvcc || echo $(or $(CUDA_HOME),/usr/local/cuda)/bin/nvcc))
+CUDA_ARCHS ?= $(or $(sort $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -E '^[0-9]+\.[0-9]+$$' | tr -d .)),80 90)
+gencode     = -gencode arch=compute_$1,code=$2_$1
+CUCOMPILE   = $(NVCC) -ccbin $(CXX) -std=c++17 -O3 -lineinfo $(foreach a,$(CUDA_ARCHS),$(call gencode,$a,sm)) $(call gencode,$(lastword $(CUDA_ARCHS)),compute) \
+              -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(OUR_FLAGS) $(SYS_FLAGS) $(CUDAFLAGS) -MMD -MP
+
+# A PETSc with CUDA loads the driver's library. Where there is none, the toolkit's stub lets it run what needs no GPU
+ifneq ($(HAVE_CUDA),)
+ifneq ($(shell nvidia-smi -L >/dev/null 2>&1 || echo none),)
+  $(shell mkdir -p build/no-driver; ln -sf $(firstword $(wildcard $(addsuffix /libcuda.so,$(patsubst -L%,%,$(filter %/stubs,$(CUDA_LIB)))) $(dir $(NVCC))../lib64/stubs/libcuda.so)) build/no-driver/libcuda.so.1)
+  export LD_LIBRARY_PATH := $(LD_LIBRARY_PATH):$(HERE)/build/no-driver
+endif
+endif
+
+# The PETSc library alone, not what PETSc itself links; the CUDA runtime where our own code calls it
+PETSC_LIBS := -L$(PETSC_LIB_DIR) -Wl,-rpath,$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) $(if $(CUOBJ),-Wl$(comma)--as-needed $(CUDA_LIB) -Wl$(comma)--no-as-needed -lstdc++) -lm
+LINK        = $(CC) $(SAN) $(LDFLAGS)
+LIBRARY    := $(B)/lib/libpetscspmv.so
+
+quiet = $(if $(V),,@echo "  $1 $(@:$(B)/%=%)";)
+
+all lib: $(LIBRARY)
+ifeq ($(SANITIZE),) # such a library is of no use to other programs
+	@mkdir -p lib; cmp -s $< lib/$(SONAME) || { cp $< lib/.new && mv -f lib/.new lib/$(SONAME); ln -sf $(SONAME) lib/libpetscspmv.so; echo "  lib/libpetscspmv.so for PETSc $(TAG)"; }
+endif
+
+$(LIBRARY): $(OBJ) $(CUOBJ) include/petscspmv.h
+	@mkdir -p $(@D)
+	$(call quiet,LD)$(LINK) -shared -Wl,-soname,$(SONAME) $(if $(SANITIZE),,-Wl$(comma)--no-undefined) -o $(@D)/$(SONAME) $(OBJ) $(CUOBJ) $(PETSC_LIBS) && ln -sf $(SONAME) $@
+
+# PETSc's headers are not among the dependencies that the compiler lists; these two change with every build of PETSc
+$(B)/%.o: %.c makefile $(PETSC_CONF) $(PETSC_VERSION_H)
+	@mkdir -p $(@D)
+	$(call quiet,CC)$(COMPILE) -c -o $@ $<
+$(B)/%.cu.o: %.cu makefile $(PETSC_CONF) $(PETSC_VERSION_H)
+	@mkdir -p $(@D)
+	$(call quiet,NVCC)$(CUCOMPILE) -c -o $@ $<
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Programs. Those of tests/core and tests/cuda call what the library hides, so they hold its objects; all others use the
+# library
+
+EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
+CORE     := $(patsubst tests/core/%.c,$(B)/tests/core-%,$(wildcard tests/core/*.c))
+CUDA     := $(if $(HAVE_CUDA),$(patsubst tests/cuda/%.cu,$(B)/tests/cuda-%,$(wildcard tests/cuda/*.cu)))
+TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*.c))
+BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
+
+# LeakSanitizer can name (and lsan.supp excuse) a leak only while the library that made it is loaded, and MPI unloads its
+# own: under a sanitizer, dlclose() does nothing
+ifneq ($(SANITIZE),)
+  KEEP := $(B)/keep.o
+$(KEEP): makefile
+	@mkdir -p $(@D); echo 'int dlclose(void *handle) { return !handle; }' | $(CC) -xc -c -fno-builtin -o $@ -
+endif
+
+$(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(KEEP)
+	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
+$(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
+	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
+$(EXAMPLES) $(TESTS) $(BENCH): %: %.o $(LIBRARY) $(KEEP)
+	$(call quiet,LD)$(LINK) -o $@ $< $(KEEP) -L$(B)/lib -Wl,-rpath,$(HERE)/$(B)/lib -lpetscspmv $(PETSC_LIBS)
+.SECONDARY:
+
+kernels: $(CU:%=$(B)/%.o)
+examples: $(EXAMPLES)
+tests: $(CORE) $(CUDA) $(TESTS)
+
+# One place that knows how MPI programs are started here
+export PETSC_MPIEXEC := $(MPIEXEC)
+MPIEXEC              := $(HERE)/tools/mpiexec
+NP                   ?= 2
+# Scripts may call make themselves, for PETSc's tests: with none of this make's options
+CLEAN_ENV            := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
+
+bratu: all $(B)/examples/bratu
+	@$(MPIEXEC) -n $(NP) $(B)/examples/bratu $(ARGS)
+
+check: TIER := quick
+check-all: TIER := all
+check check-all: all tests
+	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests MPIEXEC="$(MPIEXEC)" SANITIZE=$(SANITIZE) CC="$(CC)" tests/run $(TIER)
+
+bench: all $(BENCH)
+	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/run $(ARGS)
+
+# Leaks of MPI and of what PETSc loads are not ours
+ifneq ($(SANITIZE),)
+  export ASAN_OPTIONS  ?= detect_leaks=1:fast_unwind_on_malloc=0
+  export LSAN_OPTIONS  ?= suppressions=$(HERE)/tests/lsan.supp:print_suppressions=0
+  export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
+endif
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Installing. The library belongs to one PETSc, so the .pc file names that PETSc's paths and needs no other .pc file
+
+prefix     ?= /usr/local
+libdir     ?= $(prefix)/lib
+includedir ?= $(prefix)/include
+
+install: $(LIBRARY)
+	install -d $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)
+	install -m 755 $(B)/lib/$(SONAME) $(DESTDIR)$(libdir)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libpetscspmv.so
+	install -m 644 include/petscspmv.h $(DESTDIR)$(includedir)/petscspmv.h
+	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' \
+	  -e 's|@petsc@|$(PETSC_VERSION)|' -e 's|@petsc_cflags@|$(PETSC_CC_INCLUDES)|' \
+	  -e 's|@petsc_libs@|-L$(PETSC_LIB_DIR) -Wl,-rpath,$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC)|' petscspmv.pc.in >$(DESTDIR)$(libdir)/pkgconfig/petscspmv.pc
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(libdir)/$(SONAME) $(libdir)/libpetscspmv.so $(libdir)/pkgconfig/petscspmv.pc $(includedir)/petscspmv.h)
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+endif # a PETSc was found
+endif # a goal needs one
+
+SOURCES = $(shell find include src examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
+format:
+	clang-format -i $(SOURCES)
+check-format:
+	clang-format --dry-run -Werror $(SOURCES)
