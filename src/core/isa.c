@@ -1,0 +1,39 @@
+/* Which instruction set multiplies: found out once, when first asked */
+#include "spmvimpl.h"
+
+static const SpMVKernels *active = NULL;
+
+static const SpMVKernels *SpMVKernelsOf(SpMVISA isa)
+{
+#if SPMV_HAVE_X86
+  const PetscBool avx2 = (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) ? PETSC_TRUE : PETSC_FALSE;
+  const PetscBool avx512 =
+      (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) ? PETSC_TRUE : PETSC_FALSE;
+
+  if (isa == SPMV_ISA_AUTO) isa = avx512 ? SPMV_ISA_AVX512 : (avx2 ? SPMV_ISA_AVX2 : SPMV_ISA_PORTABLE);
+  if (isa == SPMV_ISA_AVX512) return avx512 ? &SpMVKernelsAVX512 : NULL;
+  if (isa == SPMV_ISA_AVX2) return avx2 ? &SpMVKernelsAVX2 : NULL;
+#else
+  if (isa == SPMV_ISA_AVX2 || isa == SPMV_ISA_AVX512) return NULL;
+#endif
+  return &SpMVKernelsPortable;
+}
+
+const SpMVKernels *SpMVKernelsGet(void)
+{
+  if (!active) active = SpMVKernelsOf(SPMV_ISA_AUTO);
+  return active;
+}
+
+PetscBool SpMVSetISA(SpMVISA isa)
+{
+  const SpMVKernels *k = SpMVKernelsOf(isa);
+
+  if (k) active = k;
+  return k ? PETSC_TRUE : PETSC_FALSE;
+}
+
+const char *SpMVGetISAName(void)
+{
+  return SpMVKernelsGet()->name;
+}

@@ -1,0 +1,551 @@
+/*
+  The kernels, compiled once for each instruction set. The including file defines SPMV_TARGET, SPMV_AVX512 / SPMV_AVX2 and
+  SPMV_KERNELS (the table's name) and SPMV_ISA_NAME.
+
+  Inner functions take the shape of a run (g rows and c columns of a block) as compile-time constants; the switches at the end
+  make one instance of each. Padded lanes are masked where x is read (their product is 0 times 0), so that no Inf or NaN in x
+  reaches a row that has no entry there.
+*/
+#include "spmvimpl.h"
+#include "simd.h"
+
+#if defined(__clang__)
+  #define SPMV_UNROLL _Pragma("unroll")
+#elif defined(__GNUC__)
+  #define SPMV_UNROLL _Pragma("GCC unroll 8")
+#else
+  #define SPMV_UNROLL
+#endif
+
+/* OP(r) for each r < g, with accumulators that are separate variables: compilers keep those in registers */
+#define SPMV_EACH(g, OP) \
+  do {                   \
+    OP(0);               \
+    if ((g) > 1) OP(1);  \
+    if ((g) > 2) OP(2);  \
+    if ((g) > 3) OP(3);  \
+    if ((g) > 4) OP(4);  \
+    if ((g) > 5) OP(5);  \
+    if ((g) > 6) OP(6);  \
+    if ((g) > 7) OP(7);  \
+  } while (0)
+#define SPMV_ZERO8  V8 a0 = v8_zero(), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0
+#define SPMV_FMA(r) a##r = v8_fma(v8_value(v + (r)*SPMV_VECTOR), xv, a##r)
+
+/* Values are read once, in order, but hardware prefetchers stop where a page ends and start anew at each product */
+#if defined(__GNUC__)
+  #define SPMV_AHEAD    (4096 / (int)sizeof(PetscReal)) /* numbers; the best of 512 to 8192 bytes */
+  #define SPMV_FETCH(p) __builtin_prefetch(p)
+#else
+  #define SPMV_AHEAD 0
+  #define SPMV_FETCH(p)
+#endif
+#define SPMV_FETCHVALUE(r) SPMV_FETCH(v + (r)*SPMV_VECTOR + SPMV_AHEAD)
+
+/* Writes what a slice has summed up: t[8 r + l] for row r of lane l's unit */
+SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, PetscInt row, int lanes, int g, const PetscScalar *t)
+{
+  for (int l = 0; l < lanes; l++) {
+    const PetscInt first = rows ? rows[l] : row + l * g;
+
+    if (z) {
+      for (int r = 0; r < g; r++) y[first + r] = z[first + r] + t[8 * r + l];
+    } else {
+      for (int r = 0; r < g; r++) y[first + r] = t[8 * r + l];
+    }
+  }
+}
+#define SPMV_KEEP(r) v8_store(t + 8 * (r), a##r)
+#define SPMV_PUT(y, z, rows, row, lanes, g)                                     \
+  do {                                                                          \
+    if ((g) == 1 && !(rows) && (lanes) == 8)                                    \
+      v8_store((y) + (row), (z) ? v8_add(v8_strided((z) + (row), 1), a0) : a0); \
+    else {                                                                      \
+      PetscScalar t[8 * (g)];                                                   \
+                                                                                \
+      SPMV_EACH(g, SPMV_KEEP);                                                  \
+      if ((g) == 1 && (rows) && (lanes) == 8 && !(z)) {                         \
+        SPMV_UNROLL                                                             \
+        for (int l = 0; l < 8; l++) (y)[(rows)[l]] = t[l];                      \
+      } else                                                                    \
+        spmv_put(y, z, rows, row, lanes, g, t);                                 \
+    }                                                                           \
+  } while (0)
+
+SPMV_INLINE void spmv_gather(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g,
+                             const int c)
+{
+  const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
+  const int       *j    = B->idx + R->idx;
+  const int       *wid  = B->width + R->slice;
+  const int       *len  = B->len + R->len;
+  const int       *rows = R->row < 0 ? B->rows + R->rows : NULL;
+  PetscInt         row  = R->row;
+
+  for (int s = 0; s < R->count; s++, wid += 2) {
+    const int lanes = s == R->count - 1 ? R->lanes : 8;
+    const int w = wid[0], wf = wid[1];
+    int       k = 0;
+    SPMV_ZERO8;
+
+    if (g == 1 && c == 1) {
+      for (; k + 2 <= wf; k += 2, j += 16, v += 2 * SPMV_VECTOR) {
+        SPMV_FETCH(v + SPMV_AHEAD);
+        SPMV_FETCH(v + SPMV_VECTOR + SPMV_AHEAD);
+        SPMV_FETCH(j + SPMV_AHEAD);
+        a0 = v8_fma(v8_value(v), v8_gather(x, j), a0);
+        a1 = v8_fma(v8_value(v + SPMV_VECTOR), v8_gather(x, j + 8), a1);
+      }
+    }
+    for (; k < wf; k++, j += 8) {
+      for (int cc = 0; cc < c; cc++, v += g * SPMV_VECTOR) {
+        const V8 xv = v8_gather(x + cc, j);
+
+        SPMV_EACH(g, SPMV_FETCHVALUE);
+        SPMV_EACH(g, SPMV_FMA);
+      }
+    }
+    if (k < w) {
+      for (; k < w; k++, j += 8) {
+        const uint8_t m = m8_longer(len, k);
+
+        for (int cc = 0; cc < c; cc++, v += g * SPMV_VECTOR) {
+          const V8 xv = v8_keep(m, v8_gather(x + cc, j));
+
+          SPMV_EACH(g, SPMV_FMA);
+        }
+      }
+      len += 8;
+    }
+    if (g == 1 && c == 1) a0 = v8_add(a0, a1);
+    SPMV_PUT(y, z, rows, row, lanes, g);
+    if (rows)
+      rows += 8;
+    else
+      row += 8 * g;
+  }
+}
+
+/* One slice by diagonals; the steps' values at v, or (code) each at the place of its code */
+SPMV_INLINE void spmv_diag(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g,
+                           const PetscBool distinct)
+{
+  const SpMVPattern *P    = B->patterns + R->pattern;
+  const int         *off  = B->offset + P->offset;
+  const uint8_t     *mask = B->mask + P->offset;
+  const PetscReal   *dval = B->dval, *next = dval + (distinct ? 0 : R->val * SPMV_VECTOR);
+  const int          w = P->width;
+
+  for (int s = 0; s < R->count; s++) {
+    const int          lanes = s == R->count - 1 ? R->lanes : 8;
+    const PetscInt     row   = R->row + s * 8 * g;
+    const PetscScalar *xr    = x + row;
+    const int         *code  = distinct ? B->code + B->list[R->slice + s] : NULL;
+    SPMV_ZERO8;
+
+    if (P->full) {
+      int k = 0;
+
+      if (g == 1) {
+        for (; k + 2 <= w; k += 2) {
+          const PetscReal *v = distinct ? dval + (size_t)code[k] * SPMV_VECTOR : next;
+          const PetscReal *u = distinct ? dval + (size_t)code[k + 1] * SPMV_VECTOR : next + SPMV_VECTOR;
+
+          if (!distinct) {
+            SPMV_FETCH(v + SPMV_AHEAD);
+            SPMV_FETCH(u + SPMV_AHEAD);
+          }
+          a0 = v8_fma(v8_value(v), v8_strided(xr + off[k], 1), a0);
+          a1 = v8_fma(v8_value(u), v8_strided(xr + off[k + 1], 1), a1);
+          if (!distinct) next += 2 * SPMV_VECTOR;
+        }
+      }
+      for (; k < w; k++) {
+        const PetscReal *v = distinct ? dval + (size_t)code[k] * (g * g * SPMV_VECTOR) : next;
+
+        for (int cc = 0; cc < g; cc++, v += g * SPMV_VECTOR) {
+          const V8 xv = v8_strided(xr + off[k] + cc, g);
+
+          if (!distinct) SPMV_EACH(g, SPMV_FETCHVALUE);
+          SPMV_EACH(g, SPMV_FMA);
+        }
+        if (!distinct) next = v;
+      }
+    } else {
+      for (int k = 0; k < w; k++) {
+        const PetscReal *v = distinct ? dval + (size_t)code[k] * (g * g * SPMV_VECTOR) : next;
+
+        for (int cc = 0; cc < g; cc++, v += g * SPMV_VECTOR) {
+          const V8 xv = g > 1 && mask[k] == 255 ? v8_strided(xr + off[k] + cc, g) : v8_mstrided(mask[k], xr + off[k] + cc, g);
+
+          if (!distinct) SPMV_EACH(g, SPMV_FETCHVALUE);
+          SPMV_EACH(g, SPMV_FMA);
+        }
+        if (!distinct) next = v;
+      }
+    }
+    if (g == 1) a0 = v8_add(a0, a1);
+    SPMV_PUT(y, z, (const int *)NULL, row, lanes, g);
+  }
+}
+
+/* x at eight columns of a long unit's step */
+SPMV_INLINE V8 spmv_long_x(const PetscScalar *x, const int *j)
+{
+  return j[0] < 0 ? v8_strided(x + ~j[0], 1) : v8_gather(x, j);
+}
+
+SPMV_INLINE void spmv_long(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g)
+{
+  const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
+  const int       *j    = B->idx + R->idx;
+  const int       *wid  = B->width + R->slice;
+  const int       *rows = B->rows + R->rows;
+
+  for (int u = 0; u < R->count; u++) {
+    const int        len = wid[u], full = len / 8, steps = B->align * ((len + B->align - 1) / B->align) / 8;
+    const PetscReal *v0  = v;
+    const int       *j0  = j;
+    const PetscInt   row = rows[u];
+    int              k   = 0;
+    SPMV_ZERO8;
+
+    if (g == 1) {
+      for (; k + 4 <= full; k += 4, j += 32, v += 4 * SPMV_VECTOR) {
+        SPMV_FETCH(v + SPMV_AHEAD);
+        SPMV_FETCH(v + SPMV_VECTOR + SPMV_AHEAD);
+        SPMV_FETCH(v + 2 * SPMV_VECTOR + SPMV_AHEAD);
+        SPMV_FETCH(v + 3 * SPMV_VECTOR + SPMV_AHEAD);
+        SPMV_FETCH(j + SPMV_AHEAD);
+        SPMV_FETCH(j + 16 + SPMV_AHEAD);
+        a0 = v8_fma(v8_value(v), spmv_long_x(x, j), a0);
+        a1 = v8_fma(v8_value(v + SPMV_VECTOR), spmv_long_x(x, j + 8), a1);
+        a2 = v8_fma(v8_value(v + 2 * SPMV_VECTOR), spmv_long_x(x, j + 16), a2);
+        a3 = v8_fma(v8_value(v + 3 * SPMV_VECTOR), spmv_long_x(x, j + 24), a3);
+      }
+      a0 = v8_add(v8_add(a0, a1), v8_add(a2, a3));
+    }
+    for (; k < full; k++, j += 8, v += g * SPMV_VECTOR) {
+      const V8 xv = spmv_long_x(x, j);
+
+      SPMV_EACH(g, SPMV_FETCHVALUE);
+      SPMV_EACH(g, SPMV_FMA);
+    }
+    if (len % 8) {
+      const uint8_t m  = (uint8_t)((1u << (len % 8)) - 1);
+      const V8      xv = j[0] < 0 ? v8_mstrided(m, x + ~j[0], 1) : v8_keep(m, v8_gather(x, j));
+
+      SPMV_EACH(g, SPMV_FMA);
+    }
+#define SPMV_PUTSUM(r) y[row + (r)] = z ? z[row + (r)] + v8_sum(a##r) : v8_sum(a##r)
+    SPMV_EACH(g, SPMV_PUTSUM);
+    v = v0 + (size_t)steps * g * SPMV_VECTOR;
+    j = j0 + (size_t)steps * 8;
+  }
+}
+
+/* Slices of any height: eight lanes at a time where the height allows, else one by one */
+SPMV_INLINE void spmv_plain(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+{
+  const int        H    = B->height;
+  const PetscReal *v    = B->val + R->val * SPMV_PARTS;
+  const int       *j    = B->idx + R->idx;
+  const int       *wid  = B->width + R->slice;
+  const int       *len  = B->len + R->len;
+  const int       *rows = B->rows + R->rows;
+
+  for (int s = 0; s < R->count; s++, wid += 2, len += H, rows += H) {
+    const int    w    = wid[0];
+    const size_t step = (size_t)H * SPMV_PARTS;
+    int          l    = 0;
+
+#if !defined(PETSC_USE_COMPLEX)
+    for (; l + 8 <= H; l += 8) {
+      V8  a  = v8_zero();
+      int wl = 0;
+
+      for (int q = 0; q < 8; q++) wl = PetscMax(wl, len[l + q]);
+      for (int k = 0; k < wl; k++) a = v8_fma(v8_value(v + k * step + l), v8_keep(m8_longer(len + l, k), v8_gather(x, j + (size_t)k * H + l)), a);
+      {
+        PetscScalar t[8];
+
+        v8_store(t, a);
+        for (int q = 0; q < 8; q++)
+          if (rows[l + q] >= 0) y[rows[l + q]] = z ? z[rows[l + q]] + t[q] : t[q];
+      }
+    }
+#endif
+    for (; l < H; l++) {
+      PetscScalar sum = 0;
+
+      if (rows[l] < 0) continue;
+      for (int k = 0; k < len[l]; k++) {
+#if defined(PETSC_USE_COMPLEX)
+        sum += PetscCMPLX(v[k * step + l], v[k * step + H + l]) * x[j[(size_t)k * H + l]];
+#else
+        sum += v[k * step + l] * x[j[(size_t)k * H + l]];
+#endif
+      }
+      y[rows[l]] = z ? z[rows[l]] + sum : sum;
+    }
+    v += step * w;
+    j += (size_t)H * w;
+  }
+}
+
+/*
+  Transposed. The values of a block's column are summed over its rows first, one addition to y for g entries; the additions
+  themselves are scalar, as lanes may meet in one column. Diagonals are contiguous in y. conj(a) x = conj(a conj(x)).
+*/
+#define SPMV_DOT(r)  t = v8_fma(v8_value(v + (r)*SPMV_VECTOR), x##r, t)
+#define SPMV_CONJ(r) x##r = v8_conj(conjugate, x##r)
+
+SPMV_INLINE void spmv_gather_t(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g,
+                               const int c)
+{
+  const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
+  const int       *j    = B->idx + R->idx;
+  const int       *wid  = B->width + R->slice;
+  const int       *len  = B->len + R->len;
+  const int       *rows = R->row < 0 ? B->rows + R->rows : NULL;
+  PetscInt         row  = R->row;
+
+  for (int s = 0; s < R->count; s++, wid += 2) {
+    const int     lanes = s == R->count - 1 ? R->lanes : 8;
+    const uint8_t m     = (uint8_t)((1u << lanes) - 1);
+    V8            x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
+    PetscScalar   add[8];
+
+#define SPMV_XROW(r) x##r = rows ? v8_gather(x + (r), rows) : (lanes == 8 ? v8_strided(x + row + (r), g) : v8_mstrided(m, x + row + (r), g))
+    SPMV_EACH(g, SPMV_XROW);
+    SPMV_EACH(g, SPMV_CONJ);
+    for (int k = 0; k < wid[0]; k++, j += 8) {
+      for (int cc = 0; cc < c; cc++, v += g * SPMV_VECTOR) {
+        V8 t = v8_zero();
+
+        SPMV_EACH(g, SPMV_FETCHVALUE);
+        SPMV_EACH(g, SPMV_DOT);
+        t = v8_conj(conjugate, t);
+        v8_store(add, t);
+        if (k < wid[1]) {
+          SPMV_UNROLL
+          for (int l = 0; l < 8; l++) y[j[l] + cc] += add[l];
+        } else {
+          for (int l = 0; l < 8; l++)
+            if (k < len[l]) y[j[l] + cc] += add[l];
+        }
+      }
+    }
+    if (wid[1] < wid[0]) len += 8;
+    if (rows)
+      rows += 8;
+    else
+      row += 8 * g;
+  }
+}
+
+SPMV_INLINE void spmv_diag_t(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g)
+{
+  const SpMVPattern *P    = B->patterns + R->pattern;
+  const int         *off  = B->offset + P->offset;
+  const uint8_t     *mask = B->mask + P->offset;
+  const int          w = P->width, block = g * g * SPMV_VECTOR;
+
+  /* Diagonal by diagonal over a few slices: neighbouring diagonals of one slice would each read what the last has just
+     written, at another alignment, which stalls the processor. Blocks are added entry by entry anyhow. */
+  const int    some  = g > 1 ? 1 : PetscMax(2, PetscMin(32, 2048 / (w * SPMV_PARTS + 1)));
+  const size_t ahead = g > 1 ? (size_t)SPMV_AHEAD : (size_t)some * w * block;
+
+  for (int s0 = 0; s0 < R->count; s0 += some) {
+    const int s1 = PetscMin(s0 + some, R->count);
+
+    for (int k = 0; k < w; k++) {
+      for (int s = s0; s < s1; s++) {
+        const int        lanes = s == R->count - 1 ? R->lanes : 8;
+        const uint8_t    m     = (uint8_t)((1u << lanes) - 1);
+        const PetscInt   row   = R->row + s * 8 * g;
+        const PetscReal *v =
+            B->dval + (B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * block : (size_t)R->val * SPMV_VECTOR + ((size_t)s * w + k) * block);
+        PetscScalar *yr = y + row + off[k];
+        V8           x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
+
+#define SPMV_XDIAG(r) x##r = lanes == 8 ? v8_strided(x + row + (r), g) : v8_mstrided(m, x + row + (r), g)
+        SPMV_EACH(g, SPMV_XDIAG);
+        SPMV_EACH(g, SPMV_CONJ);
+        for (int cc = 0; cc < g; cc++, v += g * SPMV_VECTOR) {
+          V8 t = v8_zero();
+
+          for (int r = 0; r < g && !B->distinct; r++) SPMV_FETCH(v + r * SPMV_VECTOR + ahead);
+          SPMV_EACH(g, SPMV_DOT);
+          t = v8_conj(conjugate, t);
+          if (g == 1) {
+            if (mask[k] == 255)
+              v8_store(yr, v8_add(v8_strided(yr, 1), t));
+            else
+              v8_mstore(mask[k], yr, v8_add(v8_mstrided(mask[k], yr, 1), t));
+          } else {
+            PetscScalar add[8];
+
+            v8_store(add, t);
+            for (int l = 0; l < 8; l++)
+              if (mask[k] >> l & 1) yr[l * g + cc] += add[l];
+          }
+        }
+      }
+    }
+  }
+}
+
+SPMV_INLINE void spmv_long_t(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g)
+{
+  const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
+  const int       *j    = B->idx + R->idx;
+  const int       *wid  = B->width + R->slice;
+  const int       *rows = B->rows + R->rows;
+
+  for (int u = 0; u < R->count; u++) {
+    const int        len = wid[u], steps = B->align * ((len + B->align - 1) / B->align) / 8;
+    const PetscReal *v0  = v;
+    const int       *j0  = j;
+    const PetscInt   row = rows[u];
+    V8               x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
+
+#define SPMV_XSET(r) x##r = v8_set1(x[row + (r)])
+    SPMV_EACH(g, SPMV_XSET);
+    SPMV_EACH(g, SPMV_CONJ);
+    for (int k = 0; k < len; k += 8, j += 8, v += g * SPMV_VECTOR) {
+      V8 t = v8_zero();
+
+      SPMV_EACH(g, SPMV_FETCHVALUE);
+      SPMV_EACH(g, SPMV_DOT);
+      t = v8_conj(conjugate, t);
+      if (j[0] < 0 && k + 8 <= len) {
+        PetscScalar *yr = y + ~j[0];
+
+        v8_store(yr, v8_add(v8_strided(yr, 1), t));
+      } else {
+        PetscScalar add[8];
+        const int   nl = PetscMin(8, len - k);
+
+        v8_store(add, t);
+        for (int l = 0; l < nl; l++) y[j[0] < 0 ? ~j[0] + l : j[l]] += add[l];
+      }
+    }
+    v = v0 + (size_t)steps * g * SPMV_VECTOR;
+    j = j0 + (size_t)steps * 8;
+  }
+}
+
+SPMV_INLINE void spmv_plain_t(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+{
+  const int        H    = B->height;
+  const PetscReal *v    = B->val + R->val * SPMV_PARTS;
+  const int       *j    = B->idx + R->idx;
+  const int       *wid  = B->width + R->slice;
+  const int       *len  = B->len + R->len;
+  const int       *rows = B->rows + R->rows;
+  const size_t     step = (size_t)H * SPMV_PARTS;
+
+  for (int s = 0; s < R->count; s++, wid += 2, len += H, rows += H) {
+    for (int l = 0; l < H; l++) {
+      for (int k = 0; k < len[l]; k++) {
+#if defined(PETSC_USE_COMPLEX)
+        y[j[(size_t)k * H + l]] += PetscCMPLX(v[k * step + l], conjugate ? -v[k * step + H + l] : v[k * step + H + l]) * x[rows[l]];
+#else
+        y[j[(size_t)k * H + l]] += v[k * step + l] * x[rows[l]];
+        (void)conjugate;
+#endif
+      }
+    }
+    v += step * wid[0];
+    j += (size_t)H * wid[0];
+  }
+}
+
+/* One instance of each shape; not inlined into one another, which would only cost compile time */
+#define SPMV_SHAPES(OP) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8)
+
+#if defined(__GNUC__)
+  #define SPMV_NOINLINE __attribute__((noinline)) SPMV_TARGET
+#else
+  #define SPMV_NOINLINE
+#endif
+
+#define SPMV_INSTANCE(g)                                                                                                                                  \
+  static SPMV_NOINLINE void spmv_gather_1_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
+  {                                                                                                                                                       \
+    spmv_gather(B, R, x, z, y, g, 1);                                                                                                                     \
+  }                                                                                                                                                       \
+  static SPMV_NOINLINE void spmv_gather_n_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
+  {                                                                                                                                                       \
+    spmv_gather(B, R, x, z, y, g, g);                                                                                                                     \
+  }                                                                                                                                                       \
+  static SPMV_NOINLINE void spmv_diag_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
+  {                                                                                                                                                       \
+    if (B->distinct)                                                                                                                                      \
+      spmv_diag(B, R, x, z, y, g, PETSC_TRUE);                                                                                                            \
+    else                                                                                                                                                  \
+      spmv_diag(B, R, x, z, y, g, PETSC_FALSE);                                                                                                           \
+  }                                                                                                                                                       \
+  static SPMV_NOINLINE void spmv_long_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
+  {                                                                                                                                                       \
+    spmv_long(B, R, x, z, y, g);                                                                                                                          \
+  }                                                                                                                                                       \
+  static SPMV_NOINLINE void spmv_t_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)         \
+  {                                                                                                                                                       \
+    if (R->kind == SPMV_RUN_DIAG)                                                                                                                         \
+      spmv_diag_t(B, R, conjugate, x, y, g);                                                                                                              \
+    else if (R->kind == SPMV_RUN_LONG)                                                                                                                    \
+      spmv_long_t(B, R, conjugate, x, y, g);                                                                                                              \
+    else                                                                                                                                                  \
+      spmv_gather_t(B, R, conjugate, x, y, g, R->c);                                                                                                      \
+  }
+SPMV_SHAPES(SPMV_INSTANCE)
+
+static SPMV_NOINLINE void spmv_plain_any(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+{
+  spmv_plain(B, R, x, z, y);
+}
+static SPMV_NOINLINE void spmv_plain_any_t(const struct _n_SpMVBlock *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+{
+  spmv_plain_t(B, R, conjugate, x, y);
+}
+
+static void spmv_mult(const struct _n_SpMVBlock *B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+{
+  typedef void (*Kernel)(const struct _n_SpMVBlock *, const SpMVRun *, const PetscScalar *, const PetscScalar *, PetscScalar *);
+#define SPMV_NAME_1(g) spmv_gather_1_##g,
+#define SPMV_NAME_N(g) spmv_gather_n_##g,
+#define SPMV_NAME_D(g) spmv_diag_##g,
+#define SPMV_NAME_L(g) spmv_long_##g,
+  static const Kernel kernel[4][8] = {{SPMV_SHAPES(SPMV_NAME_1)}, {SPMV_SHAPES(SPMV_NAME_N)}, {SPMV_SHAPES(SPMV_NAME_D)}, {SPMV_SHAPES(SPMV_NAME_L)}};
+
+  for (int r = 0; r < B->nruns; r++) {
+    const SpMVRun *R = B->runs + r;
+
+    switch (R->kind) {
+    case SPMV_RUN_GATHER: kernel[R->c > 1 ? 1 : 0][R->g - 1](B, R, x, z, y); break;
+    case SPMV_RUN_DIAG: kernel[2][R->g - 1](B, R, x, z, y); break;
+    case SPMV_RUN_LONG: kernel[3][R->g - 1](B, R, x, z, y); break;
+    default: spmv_plain_any(B, R, x, z, y); break;
+    }
+  }
+}
+
+static void spmv_multtransposeadd(const struct _n_SpMVBlock *B, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+{
+  typedef void (*Kernel)(const struct _n_SpMVBlock *, const SpMVRun *, PetscBool, const PetscScalar *, PetscScalar *);
+#define SPMV_NAME_T(g) spmv_t_##g,
+  static const Kernel kernel[8] = {SPMV_SHAPES(SPMV_NAME_T)};
+
+  for (int r = 0; r < B->nruns; r++) {
+    const SpMVRun *R = B->runs + r;
+
+    if (R->kind == SPMV_RUN_PLAIN)
+      spmv_plain_any_t(B, R, conjugate, x, y);
+    else
+      kernel[R->g - 1](B, R, conjugate, x, y);
+  }
+}
+
+const SpMVKernels SPMV_KERNELS = {SPMV_ISA_NAME, spmv_mult, spmv_multtransposeadd};
