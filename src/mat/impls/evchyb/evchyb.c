@@ -1,0 +1,85 @@
+/*
+  The matrix type evchyb: options and views of EVC-HYB, and the table that makes it a type.
+*/
+#include "../spmv/matspmv.h"
+#include "evchyb.h"
+
+static void EVCHYBDefaults(void *params)
+{
+  EVCHYBParamsDefault((EVCHYBParams *)params);
+}
+
+static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
+{
+  EVCHYBParams *params   = (EVCHYBParams *)ctx;
+  PetscBool     compress = (PetscBool)params->compress;
+
+  PetscFunctionBegin;
+  SpMVOptionsBegin(A, "EVC-HYB (evchyb) matrix options", "MATEVCHYB");
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_ell_limit", "Nonzeros of the longest row of the ELL part", "MATEVCHYB", 0, PETSC_MAX_INT,
+                           &params->ell_limit));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_row_align", "Rows to a multiple of which a row block of the ELL part is cut", "MATEVCHYB", 1,
+                           1024, &params->row_align));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_csr_align", "Entries to a multiple of which a row of the vector CSR part is padded", "MATEVCHYB",
+                           1, 1024, &params->csr_align));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_nonzeros_per_thread", "Nonzeros of a row that one thread takes before a second one helps",
+                           "MATEVCHYB", 1, 65536, &params->nnz_per_thread));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_node_size", "Rows and columns of a node block, 1 for none, 0 to find it", "MATEVCHYB", 0, 8,
+                           &params->node));
+  PetscCall(PetscOptionsBool("-mat_evchyb_compress", "Leave out indices and values that repeat", "MATEVCHYB", compress, &compress, NULL));
+  PetscCall(PetscOptionsEnum("-mat_evchyb_kernel", "Product", "MATEVCHYB", SpMVKernelTypes, (PetscEnum)params->kernel, (PetscEnum *)&params->kernel, NULL));
+  PetscOptionsEnd();
+  params->compress = compress;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBSetUpBlock(const SpMVCSR *A, const void *params, SpMVBlock *block)
+{
+  return EVCHYBSetUp(A, (const EVCHYBParams *)params, block);
+}
+
+static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
+{
+  const EVCHYBParams *p = (const EVCHYBParams *)params;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(text, len,
+                          "%" PetscInt64_FMT " row blocks up to %" PetscInt_FMT " nonzeros a row, node size %" PetscInt_FMT ", %" PetscInt64_FMT
+                          " rows of %" PetscInt64_FMT " entries in vector CSR",
+                          stats->slices, p->ell_limit, stats->node, stats->long_rows, stats->long_stored));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+   MATEVCHYB - "evchyb" - A sparse matrix type derived from `MATAIJ` whose products run on the EVC-HYB format: rows sorted by length, then by
+   first column; ELLPACK by row blocks of one length for rows of up to 128 nonzeros, vector CSR for longer ones
+
+   Options Database Keys:
++  -mat_type evchyb                        - sets the type in `MatSetFromOptions()`
+.  -mat_evchyb_ell_limit <nonzeros>        - longest row of the ELL part (default 128)
+.  -mat_evchyb_row_align <rows>            - a row block ends at a multiple of so many rows; what is left joins the next length (default 32)
+.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of so many entries (default 32)
+.  -mat_evchyb_nonzeros_per_thread <n>     - rows of up to n 2^i nonzeros have 2^i threads (default 8)
+.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, 1 for none, 0 (the default) finds them
+.  -mat_evchyb_compress <bool>             - leave out column indices that a diagonal or a node block implies, and values that repeat (default true)
+-  -mat_evchyb_kernel <auto,slices,csr,aij> - force a product; auto (the default) decides by the matrix
+
+   Level: beginner
+
+   Notes:
+   Where the format cannot win, AIJ's own product runs; `-mat_view ::ascii_info` and `-ksp_view` say what was chosen.
+
+   `MatGetType()` answers `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`. Every operation of `MATAIJ` works; all but the products with vectors are
+   AIJ's own. A parallel matrix stores its diagonal and its off-diagonal block each in the format.
+
+   Options that are out of range give `PETSC_ERR_ARG_OUTOFRANGE` with the option's name, and leave the matrix as it was.
+
+   References:
+.  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015
+
+.seealso: `MATSELLP`, `MATAIJ`, `PetscSpMVGetFormat()`, `PetscSpMVGetInfo()`
+M*/
+SpMVFormatCreate(EVCHYB)
+
+    const SpMVFormat SpMVFormatEVCHYB = {"evchyb",       sizeof(EVCHYBParams), MatCreate_SeqEVCHYB, MatCreate_MPIEVCHYB, MatCreate_EVCHYB,
+                                         EVCHYBDefaults, EVCHYBOptions,        EVCHYBSetUpBlock,    EVCHYBDescribe};

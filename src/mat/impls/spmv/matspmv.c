@@ -1,0 +1,588 @@
+/*
+  What sequential and MPI matrices of every format have in common: taking over an AIJ matrix and giving it back, conversion, duplication,
+  options, views, and the products of matrices.
+*/
+#include "matspmv.h"
+
+static const char SpMVKey[] = "PetscSpMV";
+
+const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "SpMVKernel", "SPMV_KERNEL_", NULL};
+
+/* MatHeaderMerge() calls destroy after it has taken away the list that holds our data, so AIJ's own must be known from elsewhere */
+static PetscErrorCode (*MatDestroy_AIJ[2])(Mat) = {NULL, NULL};
+
+static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
+{
+  PetscFunctionBegin;
+  PetscCall(SpMVBlockDestroy(&spmv->block));
+  PetscCall(PetscFree(spmv->params));
+  PetscCall(PetscFree(spmv));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PETSC_VERSION_LT(3, 23, 0)
+  #define PetscContainerSetCtxDestroy PetscContainerSetUserDestroy
+static PetscErrorCode SpMVDestroyCtx(void *ctx)
+{
+  return SpMVDestroy((Mat_SpMV *)ctx);
+}
+#elif PETSC_VERSION_LT(3, 25, 0)
+static PetscErrorCode SpMVDestroyCtx(void **ctx)
+{
+  return SpMVDestroy(*(Mat_SpMV **)ctx);
+}
+#else
+static PetscErrorCode SpMVDestroyCtx(PetscCtxRt ctx)
+{
+  return SpMVDestroy(*(Mat_SpMV **)ctx);
+}
+#endif
+
+PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  *spmv = NULL;
+  PetscCall(PetscObjectQuery((PetscObject)A, SpMVKey, (PetscObject *)&container));
+  if (container) PetscCall(PetscContainerGetPointer(container, (void **)spmv));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVSetParams(Mat_SpMV *spmv, const void *params)
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemcmp(spmv->params, params, spmv->format->paramssize, &same));
+  if (!same) {
+    PetscCall(PetscMemcpy(spmv->params, params, spmv->format->paramssize));
+    PetscCall(SpMVBlockDestroy(&spmv->block));
+    spmv->mat   = NULL;
+    spmv->plain = PETSC_FALSE;
+    spmv->id[0] = spmv->id[1] = 0;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An integer option within [lower, upper]. Not PetscOptionsRangeInt(): it refuses our 0, "choose", as the value so far */
+PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const char option[], const char text[], const char manual[], PetscInt lower,
+                              PetscInt upper, PetscInt *value)
+{
+  const char *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
+  PetscBool   set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInt(option, text, manual, *value, value, &set));
+  if (set) {
+    PetscCheck(*value >= lower && *value <= upper, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
+               "Option -%s%s is %" PetscInt_FMT ": it must be from %" PetscInt_FMT " to %" PetscInt_FMT, prefix, option + 1, *value, lower, upper);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
+{
+  void *params;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc(spmv->format->paramssize, &params));
+  PetscCall(PetscMemcpy(params, spmv->params, spmv->format->paramssize));
+  PetscCall((*spmv->format->options)(A, params));
+  PetscCall(MatSpMVSetParams(spmv, params));
+  PetscCall(PetscFree(params));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
+{
+  return PetscStrbeginswith(((PetscObject)A)->type_name, "mpi", mpi);
+}
+
+/* The format that a type's name asks for, NULL for none of ours: sellp, seqsellp, mpisellp, seqaijsellp, mpiaijsellp */
+static PetscErrorCode SpMVFormatFind(MatType type, const SpMVFormat **format)
+{
+  const char *const prefix[] = {"", "seq", "mpi", "seqaij", "mpiaij", "aij"};
+  char              name[64];
+  PetscBool         same;
+
+  PetscFunctionBegin;
+  *format = NULL;
+  for (int f = 0; SpMVFormats[f]; f++) {
+    for (size_t p = 0; p < PETSC_STATIC_ARRAY_LENGTH(prefix); p++) {
+      PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", prefix[p], SpMVFormats[f]->name));
+      PetscCall(PetscStrcmp(type, name, &same));
+      if (same) *format = SpMVFormats[f];
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatView_SpMV(Mat, PetscViewer);
+
+static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
+{
+  Mat_SpMV *spmv;
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->parent.assemblyend)(A, mode));
+  if (mode == MAT_FLUSH_ASSEMBLY) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVIsMPI(A, &mpi));
+  if (mpi) PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  if (A->ops->view != MatView_SpMV) { /* the DM that made the matrix views it in its own way, and says nothing of the format */
+    spmv->view   = A->ops->view;
+    A->ops->view = MatView_SpMV;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
+{
+  Mat_SpMV *spmv, *copy;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->parent.duplicate)(A, op, B)); /* makes a matrix of A's type by its name */
+  PetscCall(MatSpMVGet(*B, &copy));
+  if (copy) {
+    PetscCall(MatSpMVSetParams(copy, spmv->params));
+    copy->view = spmv->view;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before 3.19, MatRetrieveValues() changes values without a word to the object state */
+static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->retrievevalues)(A));
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  PETSc composes the name of a product's function from the names of its operands' types, so that, say, mpiaij times mpimaij is known and
+  mpiaijsellp times mpimaij is not. PETSc asks here when nothing else was found: ask once more under the names of the parents.
+*/
+static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
+{
+  Mat       operand[3] = {C->product->A, C->product->B, C->product->C};
+  char     *name[3]    = {NULL, NULL, NULL};
+  PetscBool ours       = PETSC_FALSE, mpi;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    const SpMVFormat *format;
+
+    if (!operand[k]) continue;
+    PetscCall(SpMVFormatFind(((PetscObject)operand[k])->type_name, &format)); /* an operand given twice is renamed once */
+    if (!format) continue;
+    PetscCall(SpMVIsMPI(operand[k], &mpi));
+    name[k]                              = ((PetscObject)operand[k])->type_name;
+    ((PetscObject)operand[k])->type_name = (char *)(mpi ? MATMPIAIJ : MATSEQAIJ);
+    ours                                 = PETSC_TRUE;
+  }
+  if (ours) PetscCall(MatProductSetFromOptions(C));
+  for (int k = 0; k < 3; k++) {
+    if (name[k]) ((PetscObject)operand[k])->type_name = name[k];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Composes the functions of ours that PETSc finds by name, or puts back what was there */
+static PetscErrorCode SpMVComposeFunctions(Mat A, Mat_SpMV *spmv, PetscBool ours)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", ours ? MatProductSetFromOptions_SpMV : NULL));
+  if (spmv->retrievevalues) PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : spmv->retrievevalues));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDestroy_SpMV_Kind(Mat A, PetscBool mpi)
+{
+  Mat_SpMV *spmv;
+  PetscErrorCode (*destroy)(Mat) = MatDestroy_AIJ[mpi];
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv) {
+    destroy = spmv->parent.destroy;
+    PetscCall(SpMVComposeFunctions(A, spmv, PETSC_FALSE));
+    PetscCall(PetscObjectCompose((PetscObject)A, SpMVKey, NULL));
+  }
+  PetscCall((*destroy)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDestroy_SeqSpMV(Mat A)
+{
+  return MatDestroy_SpMV_Kind(A, PETSC_FALSE);
+}
+
+static PetscErrorCode MatDestroy_MPISpMV(Mat A)
+{
+  return MatDestroy_SpMV_Kind(A, PETSC_TRUE);
+}
+
+/* The parent's operation adds the options of the parent; ours have a heading of their own */
+static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptionsObject)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv->parent.setfromoptions) PetscCall((*spmv->parent.setfromoptions)(A, PetscOptionsObject));
+  PetscCall(SpMVReadOptions(A, spmv));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One line on one block, or on the same block of every rank */
+static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm, PetscViewer viewer)
+{
+  SpMVStats  all = *local;
+  char       what[256];
+  PetscInt64 sum[6] = {local->nonzeros, local->stored, local->slices, local->long_rows, local->long_stored, local->bytes};
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 6, MPIU_INT64, MPI_SUM, comm));
+  all.nonzeros    = sum[0];
+  all.stored      = sum[1];
+  all.slices      = sum[2];
+  all.long_rows   = sum[3];
+  all.long_stored = sum[4];
+  all.bytes       = sum[5];
+  PetscCall((*spmv->format->describe)(spmv->params, &all, what, sizeof(what)));
+  if (all.stored) {
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "%s format%s: %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros (padding %.2f%%), %" PetscInt64_FMT
+                                     " bytes, kernel: %s\n",
+                                     spmv->format->name, which, what, all.stored, all.nonzeros,
+                                     all.nonzeros ? 100. * (double)(all.stored - all.nonzeros) / (double)all.nonzeros : 0., all.bytes, all.kernel));
+  } else
+    PetscCall(PetscViewerASCIIPrintf(viewer, "%s format%s: nothing stored, kernel: %s\n", spmv->format->name, which, all.kernel));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
+{
+  Mat_SpMV         *spmv;
+  PetscViewerFormat format;
+  PetscBool         isascii, mpi;
+  SpMVStats         stats;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(PetscViewerGetFormat(viewer, &format));
+  /* a DM's view permutes to natural order, which the native format is there to avoid */
+  if (format == PETSC_VIEWER_NATIVE || format == PETSC_VIEWER_LOAD_BALANCE)
+    PetscCall((*spmv->parent.view)(A, viewer));
+  else
+    PetscCall((*spmv->view)(A, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
+  if (!isascii || !A->assembled || A->factortype || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL))
+    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVIsMPI(A, &mpi));
+  if (mpi) {
+    const char *const which[2] = {", diagonal blocks", ", off-diagonal blocks"};
+    Mat               block[2];
+
+    PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+    for (int k = 0; k < 2; k++) {
+      PetscCall(MatSpMVGetStats(block[k], &stats));
+      PetscCall(SpMVViewStats(spmv, which[k], &stats, PetscObjectComm((PetscObject)A), viewer));
+    }
+  } else {
+    PetscCall(MatSpMVGetStats(A, &stats));
+    PetscCall(SpMVViewStats(spmv, "", &stats, PETSC_COMM_SELF, viewer));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy of A that is AIJ and nothing else */
+static PetscErrorCode SpMVDuplicatePlain(Mat A, Mat *B)
+{
+  Mat_SpMV *spmv;
+  PetscBool mpi;
+  char     *name;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  name                        = ((PetscObject)A)->type_name;
+  ((PetscObject)A)->type_name = (char *)(mpi ? MATMPIAIJ : MATSEQAIJ);
+  PetscCall((*spmv->parent.duplicate)(A, MAT_COPY_VALUES, B));
+  ((PetscObject)A)->type_name = name;
+  if (mpi) PetscCall(MatSpMVUnhookBlocks_MPI(*B));
+  PetscCall(MatPropagateSymmetryOptions(A, *B)); /* to SBAIJ only what is known to be symmetric converts */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From one of our types to any other: through the plain AIJ matrix, whose converters PETSc finds by name */
+static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
+{
+  const SpMVFormat *format;
+  Mat               B;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVFormatFind(newtype, &format));
+  if (format)
+    PetscCall(MatConvertFrom_SpMV(A, newtype, reuse, newmat));
+  else if (reuse == MAT_INPLACE_MATRIX) {
+    PetscCall(MatSpMVUnhook(A));
+    PetscCall(MatConvert(A, newtype, MAT_INPLACE_MATRIX, newmat));
+  } else {
+    PetscCall(SpMVDuplicatePlain(A, &B));
+    if (reuse == MAT_REUSE_MATRIX) {
+      PetscCall(MatConvert(B, newtype, MAT_REUSE_MATRIX, newmat));
+      PetscCall(MatDestroy(&B));
+    } else {
+      PetscCall(MatConvert(B, newtype, MAT_INPLACE_MATRIX, &B));
+      *newmat = B;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From any type that converts to AIJ to one of ours */
+PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
+{
+  const SpMVFormat *format;
+  Mat_SpMV         *spmv;
+  Mat               B;
+  PetscBool         plain;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVFormatFind(newtype, &format));
+  PetscCheck(format, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "Type %s is none of PetscSpMV's", newtype);
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (reuse == MAT_INPLACE_MATRIX) {
+    if (spmv && spmv->format == format) PetscFunctionReturn(PETSC_SUCCESS);
+    if (spmv) PetscCall(MatSpMVUnhook(A));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &plain, MATSEQAIJ, MATMPIAIJ, ""));
+    if (!plain) PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
+    PetscCall(MatSpMVHook(A, format, NULL));
+  } else {
+    if (spmv)
+      PetscCall(SpMVDuplicatePlain(A, &B));
+    else
+      PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+    if (reuse == MAT_REUSE_MATRIX) {
+      PetscCall(MatCopy(B, *newmat, DIFFERENT_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&B));
+    } else {
+      PetscCall(MatSpMVHook(B, format, spmv && spmv->format == format ? spmv->params : NULL));
+      *newmat = B;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatSpMVHook - makes an AIJ matrix one of ours, in place
+
+  The matrix may be unassembled, but its operations must be AIJ's own: not those that AIJ has while it collects entries in a hash table.
+*/
+PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
+{
+  Mat_SpMV      *spmv;
+  PetscContainer container;
+  PetscBool      plain, mpi;
+  char           name[64];
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &plain, MATSEQAIJ, MATMPIAIJ, ""));
+  PetscCheck(plain, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s from one of type %s: convert it to %s first", format->name,
+             ((PetscObject)A)->type_name, MATAIJ);
+  PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall(PetscNew(&spmv));
+  spmv->format = format;
+  PetscCall(PetscCalloc1(format->paramssize, (char **)&spmv->params));
+  if (params)
+    PetscCall(PetscMemcpy(spmv->params, params, format->paramssize));
+  else
+    (*format->defaults)(spmv->params);
+  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)A), &container));
+  PetscCall(PetscContainerSetPointer(container, spmv));
+  PetscCall(PetscContainerSetCtxDestroy(container, SpMVDestroyCtx));
+  if (!params) {
+    PetscErrorCode ierr = SpMVReadOptions(A, spmv); /* a wrong option must leave the matrix as it was */
+
+    if (ierr) PetscCall(PetscContainerDestroy(&container));
+    PetscCall(ierr);
+  }
+  PetscCall(PetscObjectCompose((PetscObject)A, SpMVKey, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+
+#define SpMVKeep(op) spmv->parent.op = A->ops->op;
+  SpMVHooks(SpMVKeep)
+#undef SpMVKeep
+      spmv->view      = A->ops->view;
+  MatDestroy_AIJ[mpi] = A->ops->destroy;
+  if (mpi)
+    MatSpMVSetOps_MPI(A);
+  else
+    MatSpMVSetOps_Seq(A);
+  A->ops->assemblyend    = MatAssemblyEnd_SpMV;
+  A->ops->duplicate      = MatDuplicate_SpMV;
+  A->ops->destroy        = mpi ? MatDestroy_MPISpMV : MatDestroy_SeqSpMV;
+  A->ops->view           = MatView_SpMV;
+  A->ops->convert        = MatConvert_SpMV;
+  A->ops->convertfrom    = MatConvertFrom_SpMV;
+  A->ops->setfromoptions = MatSetFromOptions_SpMV;
+#define SpMVKeep(op) spmv->ours.op = A->ops->op;
+  SpMVHooks(SpMVKeep)
+#undef SpMVKeep
+      PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &spmv->retrievevalues));
+  PetscCall(SpMVComposeFunctions(A, spmv, PETSC_TRUE));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%saij%s", mpi ? "mpi" : "seq", format->name));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
+  if (mpi && A->assembled) PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatSpMVUnhook - gives the matrix back to AIJ, in place */
+PetscErrorCode MatSpMVUnhook(Mat A)
+{
+  Mat_SpMV *spmv;
+  PetscErrorCode (*view)(Mat, PetscViewer);
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  if (mpi && A->preallocated) PetscCall(MatSpMVUnhookBlocks_MPI(A));
+    /* PETSc may have put an operation of its own before ours meanwhile, as it does with the destroy of submatrices; that one stays */
+#define SpMVGiveBack(op) \
+  if (A->ops->op == spmv->ours.op) A->ops->op = spmv->parent.op;
+  view = A->ops->view == spmv->ours.view ? spmv->view : A->ops->view;
+  SpMVHooks(SpMVGiveBack)
+#undef SpMVGiveBack
+      A->ops->view = view;
+  PetscCall(SpMVComposeFunctions(A, spmv, PETSC_FALSE));
+  PetscCall(PetscObjectCompose((PetscObject)A, SpMVKey, NULL));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, mpi ? MATMPIAIJ : MATSEQAIJ));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatCreate_SeqSpMV(Mat A, const SpMVFormat *format)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSetType(A, MATSEQAIJ));
+  PetscCall(MatSpMVHook(A, format, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatCreate_MPISpMV(Mat A, const SpMVFormat *format)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSetType(A, MATMPIAIJ));
+  PetscCall(MatSpMVHook(A, format, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatCreate_SpMV(Mat A, const SpMVFormat *format)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  if (size == 1)
+    PetscCall(MatCreate_SeqSpMV(A, format));
+  else
+    PetscCall(MatCreate_MPISpMV(A, format));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+   PetscSpMVGetFormat - asks which of PetscSpMV's formats a matrix has
+
+   Not Collective
+
+   Input Parameter:
+.  A - the matrix, of any type
+
+   Output Parameter:
+.  format - `MATSELLP`, `MATEVCHYB`, or `NULL` if the matrix has neither; not to be freed
+
+   Level: intermediate
+
+   Note:
+   `MatGetType()` answers with the name of a type derived from AIJ (`MATSEQAIJSELLP`, ...), because much of PETSc takes a matrix for AIJ by
+   the first letters of that name.
+
+.seealso: `MATSELLP`, `MATEVCHYB`, `PetscSpMVGetInfo()`
+@*/
+PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointer(format, 2);
+  PetscCall(MatSpMVGet(A, &spmv));
+  *format = spmv ? spmv->format->name : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+   PetscSpMVGetInfo - asks what the calling process stores of a matrix in its format
+
+   Not Collective
+
+   Input Parameter:
+.  A - the assembled matrix, of type `MATSELLP` or `MATEVCHYB`
+
+   Output Parameter:
+.  info - sizes, padding and the kernel chosen, see `PetscSpMVInfo`
+
+   Level: intermediate
+
+   Notes:
+   Sets the format up if no product has done so yet. The same figures, summed over the processes, stand in `-mat_view ::ascii_info`,
+   `-ksp_view` and `-snes_view`.
+
+   Errors `PETSC_ERR_ARG_WRONG` for a matrix of another type and `PETSC_ERR_ARG_WRONGSTATE` for an unassembled one.
+
+.seealso: `PetscSpMVInfo`, `PetscSpMVGetFormat()`
+@*/
+PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
+{
+  Mat_SpMV *spmv;
+  Mat       block[2] = {A, NULL};
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointer(info, 2);
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCheck(spmv, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Matrix of type %s is none of PetscSpMV's", ((PetscObject)A)->type_name);
+  PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
+  PetscCall(PetscMemzero(info, sizeof(*info)));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  if (mpi) {
+    PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  }
+  for (int k = 0; k < 2 && block[k]; k++) {
+    SpMVStats stats;
+
+    PetscCall(MatSpMVGetStats(block[k], &stats));
+    info->nonzeros += stats.nonzeros;
+    info->stored += stats.stored;
+    info->slices += stats.slices;
+    info->long_rows += stats.long_rows;
+    info->long_stored += stats.long_stored;
+    info->bytes += stats.bytes;
+    if (k == 0) {
+      info->node   = stats.node;
+      info->kernel = stats.kernel;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

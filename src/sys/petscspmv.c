@@ -1,0 +1,81 @@
+/*
+  The package: its formats, its registration with PETSc, and the function by which PETSc loads it.
+*/
+#include "../mat/impls/spmv/matspmv.h"
+
+/* A further format is one more line here */
+const SpMVFormat *const SpMVFormats[] = {&SpMVFormatSELLP, &SpMVFormatEVCHYB, NULL};
+
+PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
+
+static PetscBool PetscSpMVPackageInitialized = PETSC_FALSE;
+
+/*@C
+   PetscSpMVFinalizePackage - forgets that the package was initialized; PETSc calls it from `PetscFinalize()`
+
+   Not Collective
+
+   Level: developer
+
+.seealso: `PetscSpMVInitializePackage()`
+@*/
+PetscErrorCode PetscSpMVFinalizePackage(void)
+{
+  PetscFunctionBegin;
+  PetscSpMVPackageInitialized = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+   PetscSpMVInitializePackage - makes `MATSELLP` and `MATEVCHYB` known to PETSc
+
+   Not Collective
+
+   Level: beginner
+
+   Notes:
+   Call it once after `PetscInitialize()` in a program that links the library. A program that loads the library with `-dll_append`
+   needs no call: PETSc makes it.
+
+.seealso: `MATSELLP`, `MATEVCHYB`
+@*/
+PetscErrorCode PetscSpMVInitializePackage(void)
+{
+  PetscFunctionBegin;
+  if (PetscSpMVPackageInitialized) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscSpMVPackageInitialized = PETSC_TRUE;
+  PetscCall(MatInitializePackage()); /* the list of matrix types must exist before it grows */
+  PetscCall(PetscLogEventRegister("MatSpMVSetUp", MAT_CLASSID, &MAT_SpMVSetUp));
+  PetscCall(PetscLogEventRegister("MatSpMVFill", MAT_CLASSID, &MAT_SpMVFill));
+  for (int f = 0; SpMVFormats[f]; f++) {
+    const SpMVFormat *format = SpMVFormats[f];
+    char              seq[64], mpi[64], alias[64];
+
+    PetscCall(PetscSNPrintf(seq, sizeof(seq), "seqaij%s", format->name));
+    PetscCall(PetscSNPrintf(mpi, sizeof(mpi), "mpiaij%s", format->name));
+    PetscCall(MatRegister(format->name, format->create)); /* so that -help lists it; the root name below answers for it */
+    PetscCall(MatRegister(seq, format->createseq));
+    PetscCall(MatRegister(mpi, format->creatempi));
+    PetscCall(MatSeqAIJRegister(seq, MatConvertFrom_SpMV));
+    /*
+       PETSc looks an instance's family up in this order, so the true root comes first. The aliases are roots too: under a root name,
+       MatSetType() sees that an assembled matrix has the type already, and leaves it alone.
+    */
+    PetscCall(MatRegisterRootName(format->name, seq, mpi));
+    PetscCall(PetscSNPrintf(alias, sizeof(alias), "seq%s", format->name));
+    PetscCall(MatRegisterRootName(alias, seq, seq));
+    PetscCall(PetscSNPrintf(alias, sizeof(alias), "mpi%s", format->name));
+    PetscCall(MatRegisterRootName(alias, mpi, mpi));
+  }
+  PetscCall(PetscRegisterFinalize(PetscSpMVFinalizePackage));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What PETSc calls when it loads libpetscspmv by -dll_append */
+PETSC_EXTERN PetscErrorCode PetscDLLibraryRegister_petscspmv(void);
+PetscErrorCode              PetscDLLibraryRegister_petscspmv(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscSpMVInitializePackage());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
