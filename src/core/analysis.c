@@ -166,6 +166,7 @@ PetscErrorCode SpMVPlanCreate(PetscInt units, PetscInt slices, SpMVPlan *P)
   PetscFunctionBegin;
   P->height     = SPMV_LANES;
   P->multiple   = 1;
+  P->sigma      = 1;
   P->long_align = SPMV_LANES;
   P->block      = 1;
   P->plain      = PETSC_FALSE;
@@ -213,7 +214,7 @@ double SpMVCostLong(const SpMVCSR *A, int row, int g)
   return cost;
 }
 
-/* AIJ's product, with its inodes */
+/* AIJ's product, with its inodes, in time of the kernels at hand: the other estimates are of the fastest */
 double SpMVCostParent(const SpMVCSR *A, const SpMVUnits *U)
 {
   double cost = 0;
@@ -223,7 +224,7 @@ double SpMVCostParent(const SpMVCSR *A, const SpMVUnits *U)
 
     if (len) cost += 3.0 + 0.5 * U->rows[u] + 0.2 * (double)len * (1 + U->rows[u]);
   }
-  return cost;
+  return cost / SpMVKernelsGet()->slowdown;
 }
 
 /* Time of the rows one by one, and of the units as they were found */

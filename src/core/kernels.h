@@ -548,4 +548,4 @@ static void spmv_multtransposeadd(const struct _n_SpMVBlock *B, PetscBool conjug
   }
 }
 
-const SpMVKernels SPMV_KERNELS = {SPMV_ISA_NAME, spmv_mult, spmv_multtransposeadd};
+const SpMVKernels SPMV_KERNELS = {SPMV_ISA_NAME, SPMV_ISA_SLOWDOWN, spmv_mult, spmv_multtransposeadd};

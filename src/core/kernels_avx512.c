@@ -1,9 +1,10 @@
 /* AVX-512 */
 #include "spmvimpl.h"
 #if SPMV_HAVE_X86
-  #define SPMV_AVX512   1
-  #define SPMV_TARGET   __attribute__((target("avx512f,avx512vl,avx512dq,avx2,fma")))
-  #define SPMV_KERNELS  SpMVKernelsAVX512
-  #define SPMV_ISA_NAME "AVX-512"
+  #define SPMV_AVX512       1
+  #define SPMV_TARGET       __attribute__((target("avx512f,avx512vl,avx512dq,avx2,fma")))
+  #define SPMV_KERNELS      SpMVKernelsAVX512
+  #define SPMV_ISA_NAME     "AVX-512"
+  #define SPMV_ISA_SLOWDOWN 1.0
   #include "kernels.h"
 #endif

@@ -194,44 +194,50 @@ SPMV_INLINE PetscReal r8_sum(R8 a)
 }
   #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) _mm256_set_ps(*(l7), *(l6), *(l5), *(l4), *(l3), *(l2), *(l1), *(l0))
 
-#elif defined(__GNUC__) && (defined(PETSC_USE_REAL_DOUBLE) || defined(PETSC_USE_REAL_SINGLE))
-  #pragma GCC diagnostic ignored "-Wpsabi" /* about calls from elsewhere: there are none */
-  #define SPMV_WIDE 1                      /* the compiler splits it into the vectors that the processor has */
 #endif
 
 #if !defined(R8_SET)
-  #if defined(SPMV_WIDE)
-typedef PetscReal R8 __attribute__((vector_size(8 * sizeof(PetscReal)), aligned(sizeof(PetscReal)), may_alias));
+  #if defined(__GNUC__) && defined(PETSC_USE_REAL_DOUBLE)
+/* Four short vectors, which any processor of today has; compilers split longer ones badly */
+typedef PetscReal R2 __attribute__((vector_size(16), aligned(8), may_alias));
+typedef struct {
+  R2 a, b, c, d;
+} R8;
 
-SPMV_INLINE R8 r8_zero(void)
-{
-  return (R8){0, 0, 0, 0, 0, 0, 0, 0};
-}
 SPMV_INLINE R8 r8_set1(PetscReal a)
 {
-  return (R8){a, a, a, a, a, a, a, a};
+  const R2 t = {a, a};
+
+  return (R8){t, t, t, t};
+}
+SPMV_INLINE R8 r8_zero(void)
+{
+  return r8_set1(0);
 }
 SPMV_INLINE R8 r8_load(const PetscReal *p)
 {
-  return *(const R8 *)p;
+  return (R8){*(const R2 *)p, *(const R2 *)(p + 2), *(const R2 *)(p + 4), *(const R2 *)(p + 6)};
 }
 SPMV_INLINE void r8_store(PetscReal *p, R8 a)
 {
-  *(R8 *)p = a;
+  *(R2 *)p       = a.a;
+  *(R2 *)(p + 2) = a.b;
+  *(R2 *)(p + 4) = a.c;
+  *(R2 *)(p + 6) = a.d;
 }
 SPMV_INLINE R8 r8_add(R8 a, R8 b)
 {
-  return a + b;
+  return (R8){a.a + b.a, a.b + b.b, a.c + b.c, a.d + b.d};
 }
 SPMV_INLINE R8 r8_fma(R8 a, R8 b, R8 c)
 {
-  return c + a * b;
+  return (R8){c.a + a.a * b.a, c.b + a.b * b.b, c.c + a.c * b.c, c.d + a.d * b.d};
 }
 SPMV_INLINE R8 r8_fnma(R8 a, R8 b, R8 c)
 {
-  return c - a * b;
+  return (R8){c.a - a.a * b.a, c.b - a.b * b.b, c.c - a.c * b.c, c.d - a.d * b.d};
 }
-    #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) ((R8){*(l0), *(l1), *(l2), *(l3), *(l4), *(l5), *(l6), *(l7)})
+    #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) ((R8){{*(l0), *(l1)}, {*(l2), *(l3)}, {*(l4), *(l5)}, {*(l6), *(l7)}})
   #else
 typedef struct {
   PetscReal v[8];
@@ -277,12 +283,16 @@ SPMV_INLINE R8 r8_fnma(R8 a, R8 b, R8 c)
     #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) ((R8){{*(l0), *(l1), *(l2), *(l3), *(l4), *(l5), *(l6), *(l7)}})
   #endif
 
-SPMV_RARE R8 r8_mload(uint8_t m, const PetscReal *p)
+SPMV_RARE R8 r8_mload_some(uint8_t m, const PetscReal *p)
 {
   PetscReal t[8];
 
   for (int l = 0; l < 8; l++) t[l] = (m >> l & 1) ? p[l] : 0;
   return r8_load(t);
+}
+SPMV_INLINE R8 r8_mload(uint8_t m, const PetscReal *p)
+{
+  return m == 255 ? r8_load(p) : r8_mload_some(m, p);
 }
 SPMV_RARE void r8_mstore(uint8_t m, PetscReal *p, R8 a)
 {
@@ -292,6 +302,19 @@ SPMV_RARE void r8_mstore(uint8_t m, PetscReal *p, R8 a)
   for (int l = 0; l < 8; l++)
     if (m >> l & 1) p[l] = t[l];
 }
+  #if defined(__GNUC__) && defined(PETSC_USE_REAL_DOUBLE)
+typedef int64_t I2 __attribute__((vector_size(16)));
+static const I2 r8_pair[4] = {{0, 0}, {-1, 0}, {0, -1}, {-1, -1}};
+
+SPMV_INLINE R8 r8_keep(uint8_t m, R8 a)
+{
+  a.a = (R2)((I2)a.a & r8_pair[m & 3]);
+  a.b = (R2)((I2)a.b & r8_pair[m >> 2 & 3]);
+  a.c = (R2)((I2)a.c & r8_pair[m >> 4 & 3]);
+  a.d = (R2)((I2)a.d & r8_pair[m >> 6]);
+  return a;
+}
+  #else
 SPMV_RARE R8 r8_keep(uint8_t m, R8 a)
 {
   PetscReal t[8];
@@ -301,6 +324,7 @@ SPMV_RARE R8 r8_keep(uint8_t m, R8 a)
     if (!(m >> l & 1)) t[l] = 0;
   return r8_load(t);
 }
+  #endif
 SPMV_INLINE PetscReal r8_sum(R8 a)
 {
   PetscReal t[8];
@@ -337,10 +361,13 @@ SPMV_INLINE R8 r8_strided(const PetscReal *p, const size_t s)
 }
 SPMV_RARE R8 r8_mstrided_any(uint8_t m, const PetscReal *p, size_t s)
 {
-  PetscReal t[8];
+  const PetscReal *q = p; /* masked lanes read what another lane reads */
 
-  for (size_t l = 0; l < 8; l++) t[l] = (m >> l & 1) ? p[l * s] : 0;
-  return r8_load(t);
+  if (!m) return r8_zero();
+  for (uint8_t b = m; !(b & 1); b >>= 1) q += s;
+#define R8_LANE(l) ((m >> (l)&1) ? p + (l)*s : q)
+  return r8_keep(m, R8_SET(R8_LANE(0), R8_LANE(1), R8_LANE(2), R8_LANE(3), R8_LANE(4), R8_LANE(5), R8_LANE(6), R8_LANE(7)));
+#undef R8_LANE
 }
 SPMV_INLINE R8 r8_mstrided(uint8_t m, const PetscReal *p, const size_t s)
 {

@@ -25,16 +25,17 @@ typedef struct {
 
 /* What a stored block looks like, for views and queries */
 typedef struct {
-  PetscInt64  nonzeros;    /* entries of the CSR block */
-  PetscInt64  stored;      /* entries stored, padding included */
-  PetscInt64  slices;      /* slices of the sliced part */
-  PetscInt64  diagonal;    /* slices stored by diagonals, without column indices */
-  PetscInt64  long_rows;   /* rows kept in the vector CSR part */
-  PetscInt64  long_stored; /* entries stored in that part */
-  PetscInt64  distinct;    /* distinct steps of values where equal ones are stored once, else 0 */
-  PetscInt64  bytes;       /* of all arrays of the format */
-  PetscInt    node;        /* rows (and columns) of a node block, 1 where entries are stored one by one */
-  const char *kernel;      /* what multiplies, a static string */
+  PetscInt64  nonzeros;               /* entries of the CSR block */
+  PetscInt64  stored;                 /* entries stored, padding included */
+  PetscInt64  slices;                 /* slices of the sliced part */
+  PetscInt64  diagonal;               /* slices stored by diagonals, without column indices */
+  PetscInt64  long_rows;              /* rows kept in the vector CSR part */
+  PetscInt64  long_stored;            /* entries stored in that part */
+  PetscInt64  distinct;               /* distinct steps of values where equal ones are stored once, else 0 */
+  PetscInt64  bytes;                  /* of all arrays of the format */
+  PetscInt    node;                   /* rows (and columns) of a node block, 1 where entries are stored one by one */
+  PetscInt    height, threads, sigma; /* of slices: units, multiple of their width, sorting window; 0: no slices */
+  const char *kernel;                 /* what multiplies, a static string */
 } SpMVStats;
 
 typedef struct _n_SpMVBlock *SpMVBlock;
@@ -90,6 +91,7 @@ PETSC_INTERN void   SpMVCostUnits(const SpMVCSR *, const SpMVUnits *, double *si
 typedef struct {
   PetscInt       height;     /* lanes of a slice; SPMV_LANES for what is compressed */
   PetscInt       multiple;   /* widths are padded to a multiple of it */
+  PetscInt       sigma;      /* window that the units were sorted in, for the statistics */
   PetscInt       long_align; /* rows of the vector CSR part are padded to a multiple of it */
   PetscInt       block;      /* columns of a block: 1, or the rows of every unit */
   PetscBool      plain;      /* any height, one row a unit, nothing left out */

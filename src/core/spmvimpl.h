@@ -68,6 +68,7 @@ struct _n_SpMVBlock {
 
 typedef struct {
   const char *name;
+  double      slowdown;                                                                                  /* on data in cache, over the AVX-512 kernels */
   void (*mult)(const struct _n_SpMVBlock *, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* rows of the runs only; z NULL: none */
   void (*multtransposeadd)(const struct _n_SpMVBlock *, PetscBool conjugate, const PetscScalar *x, PetscScalar *y);
 } SpMVKernels;

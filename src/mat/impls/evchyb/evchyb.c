@@ -44,9 +44,9 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(text, len,
-                          "%" PetscInt64_FMT " row blocks up to %" PetscInt_FMT " nonzeros a row, node size %" PetscInt_FMT ", %" PetscInt64_FMT
-                          " rows of %" PetscInt64_FMT " entries in vector CSR",
-                          stats->slices, p->ell_limit, stats->node, stats->long_rows, stats->long_stored));
+                          "%" PetscInt64_FMT " slices (%" PetscInt64_FMT " by diagonals) of rows up to %" PetscInt_FMT " nonzeros, node size %" PetscInt_FMT
+                          ", %" PetscInt64_FMT " rows of %" PetscInt64_FMT " entries in vector CSR",
+                          stats->slices, stats->diagonal, p->ell_limit, stats->node, stats->long_rows, stats->long_stored));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -32,8 +32,8 @@ static PetscInt64 SELLPStored(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, 
   return stored;
 }
 
-/* Sorts if that pays: the smallest of a few windows that comes close to the best */
-static PetscErrorCode SELLPSort(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, int unit[], PetscInt b, PetscInt sigma)
+/* Sorts if that pays: the smallest of a few windows that comes close to the best. Raises *used to the window it took */
+static PetscErrorCode SELLPSort(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, int unit[], PetscInt b, PetscInt sigma, PetscInt *used)
 {
   int       *sorted;
   PetscInt64 natural, best;
@@ -54,7 +54,8 @@ static PetscErrorCode SELLPSort(const SpMVCSR *A, const SpMVUnits *U, PetscInt n
       PetscFunctionReturn(PETSC_SUCCESS);
     }
     for (int q = 0; q < 2; q++) {
-      PetscCall(SpMVSortByLength(A, U, n, unit, window[q], sorted));
+      sigma = window[q];
+      PetscCall(SpMVSortByLength(A, U, n, unit, sigma, sorted));
       best = SELLPStored(A, U, n, sorted, b);
       if (best <= entries + entries / 16) break;
     }
@@ -64,6 +65,7 @@ static PetscErrorCode SELLPSort(const SpMVCSR *A, const SpMVUnits *U, PetscInt n
     }
   }
   PetscCall(PetscMemcpy(unit, sorted, (size_t)n * sizeof(*unit)));
+  *used = PetscMax(*used, sigma);
   PetscCall(PetscFree(sorted));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -74,15 +76,16 @@ static PetscErrorCode SELLPPlanPlain(const SpMVCSR *A, const SELLPParams *p, SpM
   const PetscInt b = p->b > 0 ? p->b : SPMV_LANES;
   SpMVUnits      U;
   int           *unit;
-  PetscInt       n = 0;
+  PetscInt       n = 0, sigma = 1;
 
   PetscFunctionBegin;
   PetscCall(SpMVUnitsFind(A, 1, &U));
   PetscCall(PetscMalloc1(U.count, &unit));
   for (int k = 0; k < U.count; k++)
     if (U.empty <= A->m / 8 || SELLPLength(A, &U, k)) unit[n++] = k;
-  PetscCall(SELLPSort(A, &U, n, unit, b, p->sigma));
+  PetscCall(SELLPSort(A, &U, n, unit, b, p->sigma, &sigma));
   PetscCall(SpMVPlanCreate(n, n / b + 1, P));
+  P->sigma  = sigma;
   P->height = b;
   P->plain  = PETSC_TRUE;
   for (PetscInt k = 0; k < n; k += b) SpMVPlanSlice(P, &U, PetscMin(b, n - k), unit + k, PETSC_FALSE);
@@ -151,7 +154,7 @@ static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p
 
     for (PetscInt k = 0; k < npool; k++)
       if (U.rows[pool[k]] == g) unit[n++] = pool[k];
-    PetscCall(SELLPSort(A, &U, n, unit, SPMV_LANES, p->sigma));
+    PetscCall(SELLPSort(A, &U, n, unit, SPMV_LANES, p->sigma, &P->sigma));
     for (PetscInt k = 0; k < n; k += SPMV_LANES) {
       PetscInt lanes = PetscMin(SPMV_LANES, n - k);
       int      len[SPMV_LANES], slice[SPMV_LANES];

@@ -43,8 +43,9 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
   PetscFunctionBegin;
   (void)params; /* what was chosen counts, not what was asked */
   PetscCall(PetscSNPrintf(text, len,
-                          "%" PetscInt64_FMT " slices (%" PetscInt64_FMT " by diagonals), node size %" PetscInt_FMT ", %" PetscInt64_FMT " long rows apart",
-                          stats->slices, stats->diagonal, stats->node, stats->long_rows));
+                          "%" PetscInt64_FMT " slices of height %" PetscInt_FMT " (%" PetscInt64_FMT " by diagonals), threads per row %" PetscInt_FMT
+                          ", sigma %" PetscInt_FMT ", node size %" PetscInt_FMT ", %" PetscInt64_FMT " long rows apart",
+                          stats->slices, stats->height, stats->diagonal, stats->threads, stats->sigma, stats->node, stats->long_rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

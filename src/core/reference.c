@@ -1,0 +1,107 @@
+/* The oracle of the tests: decodes what is stored one entry at a time, in the plainest way, and shares nothing with the kernels */
+#include "spmvimpl.h"
+
+static PetscScalar SpMVGet(const PetscReal *v, size_t distance)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(v[0], v[distance]);
+#else
+  (void)distance;
+  return v[0];
+#endif
+}
+
+void SpMVBlockVisit(SpMVBlock B, SpMVVisitor entry, void *ctx)
+{
+  for (int r = 0; r < B->nruns; r++) {
+    const SpMVRun *R = B->runs + r;
+    const int      g = R->g, c = R->c, H = B->height;
+    size_t v = (size_t)R->val * (R->kind == SPMV_RUN_PLAIN ? SPMV_PARTS : SPMV_VECTOR), j = (size_t)R->idx, len = (size_t)R->len, list = (size_t)R->rows;
+
+    for (int s = 0; s < R->count; s++) {
+      if (R->kind == SPMV_RUN_DIAG) {
+        const SpMVPattern *P = B->patterns + R->pattern;
+
+        for (int k = 0; k < P->width; k++) {
+          const size_t at =
+              B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * g * g * SPMV_VECTOR : v + ((size_t)s * P->width + k) * g * g * SPMV_VECTOR;
+
+          for (int q = 0; q < c; q++)
+            for (int p = 0; p < g; p++)
+              for (int l = 0; l < H; l++) {
+                const PetscInt row = R->row + ((PetscInt)s * H + l) * g;
+
+                entry(ctx, (B->mask[P->offset + k] >> l & 1) ? row + p : -1, row + B->offset[P->offset + k] + q,
+                      SpMVGet(B->dval + at + (size_t)(q * g + p) * SPMV_VECTOR + l, SPMV_LANES));
+              }
+        }
+      } else if (R->kind == SPMV_RUN_LONG) {
+        const int n = B->width[R->slice + s], padded = B->align * ((n + B->align - 1) / B->align);
+
+        for (int k = 0; k < padded; k++) {
+          const int first = B->idx[j + k - k % SPMV_LANES], col = first < 0 ? ~first + (k < n ? k % SPMV_LANES : 0) : B->idx[j + k];
+
+          for (int p = 0; p < g; p++)
+            entry(ctx, k < n ? B->rows[list + s] + p : -1, col,
+                  SpMVGet(B->val + v + (size_t)(k / SPMV_LANES * g + p) * SPMV_VECTOR + k % SPMV_LANES, SPMV_LANES));
+        }
+        j += padded;
+        v += (size_t)padded / SPMV_LANES * g * SPMV_VECTOR;
+      } else {
+        const int w = B->width[R->slice + 2 * s], wmin = B->width[R->slice + 2 * s + 1];
+        const int lanes = R->kind == SPMV_RUN_PLAIN || s < R->count - 1 ? H : R->lanes, listed = R->row < 0, ragged = R->kind == SPMV_RUN_PLAIN || wmin < w;
+
+        for (int k = 0; k < w; k++)
+          for (int q = 0; q < c; q++)
+            for (int p = 0; p < g; p++)
+              for (int l = 0; l < H; l++) {
+                const PetscInt  row  = listed ? B->rows[list + l] : R->row + ((PetscInt)s * H + l) * g;
+                const PetscBool here = l < lanes && row >= 0 && (!ragged || k < B->len[len + l]) ? PETSC_TRUE : PETSC_FALSE;
+
+                entry(ctx, here ? row + p : -1, B->idx[j + (size_t)k * H + l] + q,
+                      SpMVGet(B->val + v + ((size_t)((size_t)k * c + q) * g + p) * H * SPMV_PARTS + l, (size_t)H));
+              }
+        j += (size_t)w * H;
+        v += (size_t)w * g * c * H * SPMV_PARTS;
+        if (ragged) len += H;
+        if (listed) list += H;
+      }
+    }
+  }
+}
+
+typedef struct {
+  const PetscScalar *x;
+  PetscScalar       *y;
+  PetscBool          conjugate;
+} SpMVReference;
+
+static void SpMVReferenceEntry(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
+{
+  const SpMVReference *R = (const SpMVReference *)ctx;
+
+  if (row >= 0) R->y[row] += value * R->x[col];
+}
+
+static void SpMVReferenceEntryTranspose(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
+{
+  const SpMVReference *R = (const SpMVReference *)ctx;
+
+  if (row >= 0) R->y[col] += (R->conjugate ? PetscConj(value) : value) * R->x[row];
+}
+
+void SpMVBlockMultReference(SpMVBlock B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+{
+  SpMVReference R = {x, y, PETSC_FALSE};
+
+  for (int k = 0; k < B->m; k++) y[k] = z ? z[k] : 0;
+  SpMVBlockVisit(B, SpMVReferenceEntry, &R);
+}
+
+void SpMVBlockMultTransposeReference(SpMVBlock B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+{
+  SpMVReference R = {x, y, conjugate};
+
+  for (int k = 0; k < B->n; k++) y[k] = z ? z[k] : 0;
+  SpMVBlockVisit(B, SpMVReferenceEntryTranspose, &R);
+}

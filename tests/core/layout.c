@@ -1,0 +1,127 @@
+/* What is stored: every entry once, in its place; as much padding as the statistics say; a user's slices as asked for */
+#include "common.h"
+
+typedef struct {
+  const Matrix *A;
+  const char   *text;
+  PetscInt     *seen; /* how often each entry of the CSR block was met */
+  PetscInt64    entries, padding;
+  PetscInt      diagonal; /* padding may repeat a value, so long as it is finite */
+} Census;
+
+static void Count(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
+{
+  Census       *C = (Census *)ctx;
+  const Matrix *A = C->A;
+
+  if (row < 0) {
+    C->padding++;
+    Expect(C->diagonal ? !PetscIsInfOrNanScalar(value) : value == (PetscScalar)0, "%s, %s: padding %g", A->name, C->text, (double)PetscRealPart(value));
+    Expect(C->diagonal || (col >= 0 && col < A->n), "%s, %s: padding reads column %d", A->name, C->text, (int)col);
+    return;
+  }
+  C->entries++;
+  if (row >= A->m) {
+    Expect(row < A->m, "%s, %s: row %d", A->name, C->text, (int)row);
+    return;
+  }
+  for (PetscInt k = A->i[row]; k < A->i[row + 1]; k++) {
+    if (A->j[k] == col) {
+      C->seen[k]++;
+      Expect(A->a[k] == value || (PetscIsNanScalar(value) && PetscIsNanScalar(A->a[k])), "%s, %s: value at %d, %d", A->name, C->text, (int)row, (int)col);
+      return;
+    }
+  }
+  Expect(PETSC_FALSE, "%s, %s: no entry at %d, %d", A->name, C->text, (int)row, (int)col);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  SpMVDistinctLeast = 0;
+  for (int k = 0; k < MATRICES; k++) {
+    Matrix A;
+
+    PetscCall(MatrixGet(k, &A));
+    for (int f = 0; f < FormatCount(); f++) {
+      const SpMVCSR csr = {A.m, A.n, A.i, A.j, A.a};
+      Format        F;
+      SpMVBlock     B;
+      SpMVStats     S;
+      Census        C;
+
+      if (!FormatGet(f, A.m, &F)) continue;
+      PetscCall(FormatSetUp(&F, &csr, &B));
+      PetscCall(SpMVBlockFill(B, &csr));
+      SpMVBlockGetStats(B, &S);
+      if (SpMVBlockUsesParent(B)) {
+        Expect(!strcmp(S.kernel, "aij") && S.stored == 0 && S.bytes == 0, "%s, %s", A.name, F.text);
+        PetscCall(SpMVBlockDestroy(&B));
+        continue;
+      }
+      C = (Census){&A, F.text, NULL, 0, 0, S.diagonal > 0};
+      PetscCall(PetscCalloc1(A.i[A.m] + 1, &C.seen));
+      SpMVBlockVisit(B, Count, &C);
+      for (PetscInt r = 0; r < A.m; r++)
+        for (PetscInt q = A.i[r]; q < A.i[r + 1]; q++)
+          Expect(C.seen[q] == 1, "%s, %s: entry %d, %d is stored %d times", A.name, F.text, (int)r, (int)A.j[q], (int)C.seen[q]);
+      Expect(C.entries == A.i[A.m] && S.nonzeros == A.i[A.m], "%s, %s: %ld entries", A.name, F.text, (long)C.entries);
+      Expect(C.entries + C.padding == S.stored, "%s, %s: %ld + %ld stored, not %ld", A.name, F.text, (long)C.entries, (long)C.padding, (long)S.stored);
+      Expect(S.long_stored <= S.stored && S.bytes > 0 && S.kernel, "%s, %s", A.name, F.text);
+      if (!F.evchyb && F.sellp.kernel == SPMV_KERNEL_SLICES) Expect(S.long_rows == 0, "%s, %s", A.name, F.text);
+      if (F.evchyb && F.evc.node == 1) Expect(S.node == 1, "%s, %s", A.name, F.text);
+      /* slices in the order of the rows: the paper's SELL-P, entry for entry */
+      if (!F.evchyb && !F.sellp.compress && F.sellp.sigma == 1 && F.sellp.b && F.sellp.kernel == SPMV_KERNEL_SLICES) {
+        PetscInt64 stored = 0, empty = 0;
+
+        for (PetscInt r = 0; r < A.m; r++) empty += A.i[r] == A.i[r + 1];
+        for (PetscInt r = 0; r < A.m; r += F.sellp.b) {
+          PetscInt w = 0;
+
+          for (PetscInt q = r; q < PetscMin(A.m, r + F.sellp.b); q++) w = PetscMax(w, A.i[q + 1] - A.i[q]);
+          stored += (w + F.sellp.t - 1) / F.sellp.t * F.sellp.t * F.sellp.b;
+        }
+        if (empty <= A.m / 8) Expect(stored == S.stored, "%s, %s: %ld stored, not %ld", A.name, F.text, (long)S.stored, (long)stored);
+      }
+      PetscCall(PetscFree(C.seen));
+      PetscCall(SpMVBlockDestroy(&B));
+    }
+    PetscCall(MatrixDestroy(&A));
+  }
+
+  /* what the patterns are made for is found */
+  for (int k = 0; k < MATRICES; k++) {
+    Matrix       A;
+    SELLPParams  s;
+    EVCHYBParams e;
+    SpMVBlock    B[2];
+
+    PetscCall(MatrixGet(k, &A));
+    SELLPParamsDefault(&s);
+    EVCHYBParamsDefault(&e);
+    {
+      const SpMVCSR csr = {A.m, A.n, A.i, A.j, A.a};
+      SpMVStats     S;
+
+      PetscCall(SELLPSetUp(&csr, &s, &B[0]));
+      PetscCall(EVCHYBSetUp(&csr, &e, &B[1]));
+      for (int f = 0; f < 2; f++) {
+        PetscCall(SpMVBlockFill(B[f], &csr));
+        SpMVBlockGetStats(B[f], &S);
+        if (A.name[0] == 'n' && A.name[1] == 'o' && S.stored) Expect(S.node == A.name[9] - '0', "%s, format %d: nodes of %d", A.name, f, (int)S.node);
+        if (strstr(A.name, "points") && f == 0)
+          Expect(S.diagonal == S.slices || S.diagonal >= S.slices / 2, "%s: %ld of %ld slices by diagonals", A.name, (long)S.diagonal, (long)S.slices);
+        if (strstr(A.name, "points, constant") || strstr(A.name, "tridiagonal, constant"))
+          Expect(S.distinct > 0 && S.distinct <= 16, "%s: %ld distinct steps", A.name, (long)S.distinct);
+        if (!strcmp(A.name, "one dense row"))
+          Expect(S.long_rows >= 1 && S.stored < S.nonzeros + S.nonzeros / 2 + 512, "%s, format %d: %ld stored of %ld", A.name, f, (long)S.stored,
+                 (long)S.nonzeros);
+        PetscCall(SpMVBlockDestroy(&B[f]));
+      }
+    }
+    PetscCall(MatrixDestroy(&A));
+  }
+  PetscCall(PetscFinalize());
+  return failures ? 1 : 0;
+}
