@@ -1,0 +1,108 @@
+/*
+   Intel MKL's CSR product as a baseline, loaded at run time: neither its headers nor its libraries are needed to build. It multiplies
+   with AIJ's own arrays, on one thread. `pip install mkl` brings libmkl_rt.so; no other package is needed for one thread.
+*/
+#pragma once
+
+#include <petscmat.h>
+
+typedef struct {
+  int type, mode, diag;
+} MKLDescr; /* struct matrix_descr */
+
+typedef struct _p_MKLMatrix *MKLMatrix; /* sparse_matrix_t */
+
+/* the interface that matches PetscScalar and PetscInt */
+#if defined(PETSC_USE_COMPLEX)
+  #define MKL_NAME(f) "mkl_sparse_z_" f
+#else
+  #define MKL_NAME(f) "mkl_sparse_d_" f
+#endif
+
+static struct {
+  PetscDLHandle handle;
+  int (*create)(MKLMatrix *, int, PetscInt, PetscInt, PetscInt *, PetscInt *, PetscInt *, PetscScalar *);
+  int (*hint)(MKLMatrix, int, MKLDescr, PetscInt);
+  int (*optimize)(MKLMatrix);
+  int (*mv)(int, PetscScalar, MKLMatrix, MKLDescr, const PetscScalar *, PetscScalar, PetscScalar *);
+  int (*destroy)(MKLMatrix);
+} MKL;
+
+static const MKLDescr MKLGeneral = {20, 0, 0}; /* SPARSE_MATRIX_TYPE_GENERAL */
+#define MKL_NO_TRANSPOSE 10
+
+#define MKLCall(call)                                                                          \
+  do {                                                                                         \
+    int status_ = call;                                                                        \
+    PetscCheck(!status_, PETSC_COMM_SELF, PETSC_ERR_LIB, "MKL answers %d to " #call, status_); \
+  } while (0)
+
+static PetscErrorCode MKLSymbol(const char *name, void *p)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscDLSym(MKL.handle, name, (void **)p));
+  PetscCheck(*(void **)p, PETSC_COMM_SELF, PETSC_ERR_LIB, "This MKL has no %s", name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MKLOpen(const char *path)
+{
+  int (*layer)(int);
+
+  PetscFunctionBeginUser;
+  PetscCheck(sizeof(PetscReal) == sizeof(double), PETSC_COMM_SELF, PETSC_ERR_SUP, "The MKL baseline is for double precision");
+  PetscCall(PetscDLOpen(path, PETSC_DL_DECIDE, &MKL.handle));
+  PetscCall(MKLSymbol("MKL_Set_Threading_Layer", &layer));
+  (*layer)(1); /* sequential */
+  PetscCall(MKLSymbol("MKL_Set_Interface_Layer", &layer));
+  (*layer)(sizeof(PetscInt) == 8 ? 1 : 0);
+  PetscCall(MKLSymbol(MKL_NAME("create_csr"), &MKL.create));
+  PetscCall(MKLSymbol(MKL_NAME("mv"), &MKL.mv));
+  PetscCall(MKLSymbol("mkl_sparse_set_mv_hint", &MKL.hint));
+  PetscCall(MKLSymbol("mkl_sparse_optimize", &MKL.optimize));
+  PetscCall(MKLSymbol("mkl_sparse_destroy", &MKL.destroy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A is a sequential AIJ matrix and must outlive the result, which uses its arrays */
+static PetscErrorCode MKLMatCreate(Mat A, MKLMatrix *B)
+{
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscInt           m, n;
+  PetscBool          done;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(A, NULL, &n));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "The matrix does not show its rows");
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  MKLCall((*MKL.create)(B, 0, m, n, (PetscInt *)i, (PetscInt *)i + 1, (PetscInt *)j, (PetscScalar *)a));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  MKLCall((*MKL.hint)(*B, MKL_NO_TRANSPOSE, MKLGeneral, 1000));
+  MKLCall((*MKL.optimize)(*B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MKLMatMult(MKLMatrix B, Vec x, Vec y)
+{
+  const PetscScalar *xx;
+  PetscScalar       *yy;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetArrayRead(x, &xx));
+  PetscCall(VecGetArrayWrite(y, &yy));
+  MKLCall((*MKL.mv)(MKL_NO_TRANSPOSE, 1.0, B, MKLGeneral, xx, 0.0, yy));
+  PetscCall(VecRestoreArrayWrite(y, &yy));
+  PetscCall(VecRestoreArrayRead(x, &xx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MKLMatDestroy(MKLMatrix *B)
+{
+  PetscFunctionBeginUser;
+  if (*B) MKLCall((*MKL.destroy)(*B));
+  *B = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,83 @@
+/*
+   Measuring time on the host: the slowest rank counts, and medians, because a shared machine has outliers on one side only.
+*/
+#pragma once
+
+#include <petscsys.h>
+#include <stdio.h>
+
+static inline PetscErrorCode TimeBegin(MPI_Comm comm, PetscLogDouble *start)
+{
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Barrier(comm));
+  PetscCall(PetscTime(start));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TimeEnd(MPI_Comm comm, PetscLogDouble start, double *seconds)
+{
+  PetscLogDouble now;
+  double         mine;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscTime(&now));
+  mine = now - start;
+  PetscCallMPI(MPI_Allreduce(&mine, seconds, 1, MPI_DOUBLE, MPI_MAX, comm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sorts t */
+static inline PetscErrorCode Median(PetscInt n, double t[], double *median)
+{
+  PetscInt a, b;
+
+  PetscFunctionBeginUser;
+  for (a = 1; a < n; a++) { /* PetscSortReal() takes another type where PETSc is built for another precision */
+    const double v = t[a];
+
+    for (b = a; b > 0 && t[b - 1] > v; b--) t[b] = t[b - 1];
+    t[b] = v;
+  }
+  *median = n ? (n % 2 ? t[n / 2] : 0.5 * (t[n / 2 - 1] + t[n / 2])) : 0.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Replaces what the caches hold: every rank reads and writes a buffer larger than the last level */
+typedef struct {
+  size_t bytes;
+  char  *buffer;
+} Evict;
+
+static inline PetscErrorCode EvictCreate(PetscInt megabytes, Evict *e)
+{
+  FILE *fp;
+  long  kilobytes = 0;
+
+  PetscFunctionBeginUser;
+  fp = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r"); /* sysconf() knows the whole machine's, of which this may be a part */
+  if (fp) {
+    if (fscanf(fp, "%ldK", &kilobytes) != 1) kilobytes = 0;
+    fclose(fp);
+  }
+  e->bytes = megabytes > 0 ? (size_t)megabytes << 20 : PetscMax((size_t)64 << 20, (size_t)kilobytes << 11);
+  PetscCall(PetscMalloc1(e->bytes, &e->buffer));
+  PetscCall(PetscMemzero(e->buffer, e->bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode EvictCaches(Evict *e)
+{
+  volatile char *b = e->buffer;
+  size_t         k;
+
+  PetscFunctionBeginUser;
+  for (k = 0; k < e->bytes; k += 64) b[k]++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode EvictDestroy(Evict *e)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree(e->buffer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
