@@ -246,16 +246,17 @@ static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpM
 {
   SpMVStats  all = *local;
   char       what[256];
-  PetscInt64 sum[6] = {local->nonzeros, local->stored, local->slices, local->long_rows, local->long_stored, local->bytes};
+  PetscInt64 sum[7] = {local->nonzeros, local->stored, local->slices, local->diagonal, local->long_rows, local->long_stored, local->bytes};
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 6, MPIU_INT64, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 7, MPIU_INT64, MPI_SUM, comm));
   all.nonzeros    = sum[0];
   all.stored      = sum[1];
   all.slices      = sum[2];
-  all.long_rows   = sum[3];
-  all.long_stored = sum[4];
-  all.bytes       = sum[5];
+  all.diagonal    = sum[3];
+  all.long_rows   = sum[4];
+  all.long_stored = sum[5];
+  all.bytes       = sum[6];
   PetscCall((*spmv->format->describe)(spmv->params, &all, what, sizeof(what)));
   if (all.stored) {
     PetscCall(PetscViewerASCIIPrintf(viewer,
