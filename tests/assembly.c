@@ -1,0 +1,652 @@
+/*
+  Entries: every way by which they get into a matrix, and every way by which they change under a matrix whose product was
+  already taken. The next product must see the change; that is the rule which a type with a second copy of the entries can
+  break without anyone noticing.
+*/
+#include "harness.h"
+
+/* AIJ's own routes for a pattern that it does not know in advance */
+static PetscErrorCode Unknown(Test *t, Record *r)
+{
+  Mat A;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  switch (t->arg[0]) {
+  case 'h': PetscCall(MatSetUp(A)); break; /* a hash table since PETSc 3.19 */
+  case 's':                                /* too little room */
+    PetscCall(MatSeqAIJSetPreallocation(A, 1, NULL));
+    PetscCall(MatMPIAIJSetPreallocation(A, 1, NULL, 1, NULL));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    break;
+  default: /* too much */
+    PetscCall(MatSeqAIJSetPreallocation(A, PetscMin(t->c->N, 140), NULL));
+    PetscCall(MatMPIAIJSetPreallocation(A, PetscMin(t->c->N, 140), NULL, PetscMin(t->c->N, 140), NULL));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  }
+  PetscCall(FillLike(t->R, -1, A));
+  PetscCall(RecordMat(t, r, "type", A));
+  PetscCall(FillLike(t->R, 5, A));
+  PetscCall(RecordMat(t, r, "type after other values", A));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries set by a rank that does not own their rows, some of them twice, with a flush assembly between INSERT and ADD */
+static PetscErrorCode OffProcess(Test *t, Record *r)
+{
+  Mat          A;
+  PetscInt     M, N, rs, re;
+  PetscScalar *y;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  if (t->arg[0] == 'h')
+    PetscCall(MatSetUp(A));
+  else {
+    PetscCall(MatSeqAIJSetPreallocation(A, 2, NULL));
+    PetscCall(MatMPIAIJSetPreallocation(A, 2, NULL, 2, NULL));
+  }
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  for (int pass = 0; pass < 2; pass++) {
+    if (t->arg[0] != 'h') { /* a flush while PETSc 3.26 collects entries in its hash table does not end the inserting */
+      for (PetscInt i = t->rank; i < M; i += t->size) PetscCall(MatSetValue(A, i, (i * 3) % N, Value(i, 0, 1), INSERT_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FLUSH_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FLUSH_ASSEMBLY));
+    }
+    for (PetscInt i = t->rank; i < M; i += t->size) {
+      PetscCall(MatSetValue(A, i, (i * 3) % N, Value(i, 1, 1), ADD_VALUES));
+      PetscCall(MatSetValue(A, M - 1 - i, (i * 5 + pass) % N, Value(i, 2, 1), ADD_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(RecordMat(t, r, "type", A));
+  }
+  /* whole rows and blocks of values */
+  PetscCall(PetscMalloc1(9, &y));
+  for (int k = 0; k < 9; k++) y[k] = k + 1;
+  if (t->c->bs == 3) {
+    PetscInt node = rs / 3;
+
+    if (re > rs) PetscCall(MatSetValuesBlocked(A, 1, &node, 1, &node, y, ADD_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(RecordMat(t, r, "type after a block", A));
+  }
+  PetscCall(PetscFree(y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* By local numbers, with ghosts of the next rank */
+static PetscErrorCode Local(Test *t, Record *r)
+{
+  Mat                    A;
+  ISLocalToGlobalMapping map;
+  PetscInt               rs, re, N, n, *g;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  n = re - rs;
+  PetscCall(PetscMalloc1(n + 2, &g));
+  for (PetscInt i = 0; i < n + 2; i++) g[i] = (rs + i) % N;
+  PetscCall(ISLocalToGlobalMappingCreate(t->comm, 1, n + 2, g, PETSC_OWN_POINTER, &map));
+  PetscCall(MatSetLocalToGlobalMapping(A, map, map));
+  PetscCall(ISLocalToGlobalMappingDestroy(&map));
+  for (int k = 0; k < 2; k++) {
+    for (PetscInt i = 0; i < n + 1; i++) {
+      for (PetscInt j = i; j < PetscMin(i + 2, n + 2); j++) PetscCall(MatSetValueLocal(A, i, j, Value(i, j, 5 + k), ADD_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(RecordMat(t, r, "type", A));
+  }
+  if (n > 1) {
+    PetscInt row = 1;
+    PetscCall(MatZeroRowsLocal(A, 1, &row, 2., NULL, NULL));
+  } else
+    PetscCall(MatZeroRowsLocal(A, 0, NULL, 2., NULL, NULL));
+  PetscCall(RecordMat(t, r, "type after MatZeroRowsLocal", A));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The coordinates of R's entries, each twice, in an order that is not R's; all of them on their owners or on the next rank */
+static PetscErrorCode COO(Test *t, Record *r)
+{
+  const PetscInt away = t->arg[0] == 'a';
+  Mat            A;
+  PetscInt       rs, re, M, *ci, *cj, *li, n = 0, k = 0;
+  PetscScalar   *v;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(MatGetOwnershipRange(t->R, &rs, &re));
+  for (PetscInt i = rs; i < re; i++) {
+    PetscInt len;
+
+    PetscCall(MatGetRow(t->R, i, &len, NULL, NULL));
+    n += 2 * len;
+    PetscCall(MatRestoreRow(t->R, i, &len, NULL, NULL));
+  }
+  PetscCall(PetscMalloc4(n, &ci, n, &cj, n, &li, n, &v));
+  for (PetscInt i = re - 1; i >= rs; i--) {
+    PetscInt        len;
+    const PetscInt *cols;
+
+    PetscCall(MatGetRow(t->R, i, &len, &cols, NULL));
+    for (PetscInt l = 0; l < 2 * len; l++) {
+      ci[k]   = away && l % 2 ? M - 1 - i : i;
+      cj[k++] = cols[l / 2];
+    }
+    PetscCall(MatRestoreRow(t->R, i, &len, &cols, NULL));
+  }
+  if (n > 3) ci[1] = -1; /* to be left out */
+  for (int again = 0; again < 2; again++) {
+    /* MatSetPreallocationCOO() may sort what it is given */
+    PetscInt *i2, *j2;
+
+    PetscCall(PetscMalloc2(n, &i2, n, &j2));
+    PetscCall(PetscArraycpy(i2, ci, n));
+    PetscCall(PetscArraycpy(j2, cj, n));
+    PetscCall(MatSetPreallocationCOO(A, n, i2, j2));
+    PetscCall(PetscFree2(i2, j2));
+    for (PetscInt step = 0; step < 4; step++) {
+      for (k = 0; k < n; k++) v[k] = Value(k, t->rank, 60 + step);
+      PetscCall(MatSetValuesCOO(A, v, step % 2 ? ADD_VALUES : INSERT_VALUES));
+      PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
+    }
+  }
+  PetscCall(PetscFree4(ci, cj, li, v));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From compressed rows, and by MatUpdateMPIAIJWithArrays()'s older sibling: preallocating the same matrix again */
+static PetscErrorCode CSR(Test *t, Record *r)
+{
+  Mat          A;
+  PetscInt     rs, re, *i, *j, nz = 0;
+  PetscScalar *v;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(t->R, &rs, &re));
+  PetscCall(PetscMalloc1(re - rs + 1, &i));
+  i[0] = 0;
+  for (PetscInt k = rs; k < re; k++) {
+    PetscInt n;
+
+    PetscCall(MatGetRow(t->R, k, &n, NULL, NULL));
+    i[k - rs + 1] = i[k - rs] + n;
+    PetscCall(MatRestoreRow(t->R, k, &n, NULL, NULL));
+  }
+  PetscCall(PetscMalloc2(i[re - rs], &j, i[re - rs], &v));
+  for (PetscInt k = rs; k < re; k++) {
+    PetscInt           n;
+    const PetscInt    *cols;
+    const PetscScalar *vals;
+
+    PetscCall(MatGetRow(t->R, k, &n, &cols, &vals));
+    PetscCall(PetscArraycpy(j + nz, cols, n));
+    PetscCall(PetscArraycpy(v + nz, vals, n));
+    nz += n;
+    PetscCall(MatRestoreRow(t->R, k, &n, &cols, &vals));
+  }
+  PetscCall(CreateLike(t->R, t->type, &A));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatSeqAIJSetPreallocationCSR(A, i, j, v));
+    PetscCall(MatMPIAIJSetPreallocationCSR(A, i, j, v));
+    PetscCall(RecordMat(t, r, "type", A));
+    for (PetscInt l = 0; l < nz; l++) v[l] *= -1.5;
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree2(j, v));
+  PetscCall(PetscFree(i));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Arrays of the caller as an AIJ matrix, made ours in place, and then changed by the caller */
+static PetscErrorCode WithArrays(Test *t, Record *r)
+{
+  Mat          A;
+  PetscInt     m, N, *i, *j;
+  PetscScalar *v;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(t->R, &m, NULL));
+  PetscCall(MatGetSize(t->R, NULL, &N));
+  PetscCall(PetscMalloc3(m + 1, &i, 2 * m, &j, 2 * m, &v));
+  for (PetscInt k = 0; k < m; k++) {
+    i[k]         = 2 * k;
+    j[2 * k]     = k % (N - 1);
+    j[2 * k + 1] = k % (N - 1) + 1;
+    v[2 * k]     = Value(k, 0, 7);
+    v[2 * k + 1] = Value(k, 1, 7);
+  }
+  i[m] = 2 * m;
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, N, i, j, v, &A));
+  PetscCall(MatConvert(A, t->type, MAT_INPLACE_MATRIX, &A));
+  PetscCall(RecordMat(t, r, "type", A));
+  for (PetscInt k = 0; k < 2 * m; k++) v[k] = Value(k, 2, 7);
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY)); /* what tells PETSc of it */
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(RecordMat(t, r, "type after the arrays changed", A));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree3(i, j, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The routes by which values change on an assembled matrix with an unchanged pattern. The argument names the route.
+*/
+/* Sets the middle entry of every third row of R's pattern, to zero if seed < 0 */
+static PetscErrorCode SomeValues(Mat R, InsertMode mode, PetscInt seed, Mat A)
+{
+  PetscInt rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(R, &rs, &re));
+  for (PetscInt i = rs; i < re; i += 3) {
+    PetscInt        n, col;
+    const PetscInt *cols;
+
+    PetscCall(MatGetRow(R, i, &n, &cols, NULL));
+    col = n ? cols[n / 2] : -1;
+    PetscCall(MatRestoreRow(R, i, &n, &cols, NULL));
+    PetscCall(MatSetValue(A, i, col, seed < 0 ? 0. : Value(i, 0, seed), mode));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Writes a sequential block through its array */
+static PetscErrorCode WriteBlock(Mat A, PetscInt seed)
+{
+  PetscScalar *a;
+  MatInfo      info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCall(MatSeqAIJGetArray(A, &a));
+  for (PetscInt k = 0; k < (PetscInt)info.nz_used; k++) a[k] = Value(k, 1, seed);
+  PetscCall(MatSeqAIJRestoreArray(A, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Values(Test *t, Record *r)
+{
+  const char *route = t->arg;
+  Mat         A, B, Ad, Ao;
+  Vec         l, d;
+  PetscRandom rnd;
+  PetscInt    rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatCreateVecs(A, &d, &l));
+  PetscCall(VecFill(l, 8));
+  PetscCall(VecFill(d, 9));
+  for (PetscInt k = 0; k < 3; k++) {
+    PetscCall(Touch(A));
+    if (!strcmp(route, "insert"))
+      PetscCall(SomeValues(t->R, INSERT_VALUES, 70 + k, A));
+    else if (!strcmp(route, "add"))
+      PetscCall(SomeValues(t->R, ADD_VALUES, 70 + k, A));
+    else if (!strcmp(route, "all"))
+      PetscCall(FillLike(t->R, 70 + k, A));
+    else if (!strcmp(route, "refill")) {
+      PetscCall(MatZeroEntries(A));
+      PetscCall(RecordMat(t, r, "type when zeroed", A));
+      PetscCall(FillLike(t->R, 70 + k, A));
+    } else if (!strcmp(route, "scale"))
+      PetscCall(MatScale(A, -1.25));
+    else if (!strcmp(route, "scalezero"))
+      PetscCall(MatScale(A, k == 1 ? 0. : 3.));
+    else if (!strcmp(route, "diagonalscale"))
+      PetscCall(MatDiagonalScale(A, k == 1 ? NULL : l, k == 2 ? NULL : d));
+    else if (!strcmp(route, "conjugate"))
+      PetscCall(MatConjugate(A));
+    else if (!strcmp(route, "realpart"))
+      PetscCall(MatRealPart(A));
+    else if (!strcmp(route, "imaginarypart"))
+      PetscCall(MatImaginaryPart(A));
+    else if (!strcmp(route, "random")) {
+      PetscCall(PetscRandomCreate(t->comm, &rnd));
+      PetscCall(PetscRandomSetFromOptions(rnd));
+      PetscCall(MatSetRandom(A, rnd));
+      PetscCall(PetscRandomDestroy(&rnd));
+    } else if (!strcmp(route, "copy") || !strcmp(route, "copyaij")) {
+      PetscCall(MakeLike(t->R, route[4] ? MATAIJ : t->type, &B));
+      PetscCall(MatScale(B, 2. + k));
+      PetscCall(MatCopy(B, A, k ? SAME_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&B));
+    } else if (!strcmp(route, "axpy") || !strcmp(route, "axpyaij")) {
+      PetscCall(MakeLike(t->R, route[4] ? MATAIJ : t->type, &B));
+      PetscCall(MatAXPY(A, 2. + k, B, k ? SAME_NONZERO_PATTERN : SUBSET_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&B));
+    } else if (!strcmp(route, "storevalues")) {
+      PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
+      PetscCall(MatStoreValues(A));
+      PetscCall(MatScale(A, 2.));
+      PetscCall(Touch(A));
+      PetscCall(MatRetrieveValues(A));
+    } else if (!strcmp(route, "array")) {
+      if (t->size == 1)
+        PetscCall(WriteBlock(A, 70 + k));
+      else {
+        PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+        if (k != 1) PetscCall(WriteBlock(Ad, 70 + k));
+        if (k != 2) PetscCall(WriteBlock(Ao, 80 + k));
+      }
+    } else if (!strcmp(route, "arraywrite")) {
+      PetscScalar *a;
+      MatInfo      info;
+
+      Ad = Ao = A;
+      if (t->size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+      PetscCall(MatGetInfo(Ad, MAT_LOCAL, &info));
+      PetscCall(MatSeqAIJGetArrayWrite(Ad, &a));
+      for (PetscInt i = 0; i < (PetscInt)info.nz_used; i++) a[i] = Value(i, 1, 70 + k);
+      PetscCall(MatSeqAIJRestoreArrayWrite(Ad, &a));
+    } else if (!strcmp(route, "blocks")) { /* the blocks' own operations */
+      Ad = Ao = A;
+      if (t->size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+      if (k != 1) PetscCall(MatScale(Ad, 2.));
+      if (k != 2 && t->size > 1) PetscCall(MatScale(Ao, 3.));
+    } else if (!strcmp(route, "shift"))
+      PetscCall(MatShift(A, 1.5));
+    else if (!strcmp(route, "diagonalset"))
+      PetscCall(MatDiagonalSet(A, d, k == 1 ? ADD_VALUES : INSERT_VALUES));
+    else if (!strcmp(route, "zerorows")) {
+      PetscInt row = rs + k;
+
+      PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+      PetscCall(MatZeroRows(A, row < re, &row, 1.5, NULL, NULL));
+    } else if (!strcmp(route, "zerorowscolumns")) {
+      PetscInt row = rs + k;
+
+      PetscCall(MatZeroRowsColumns(A, row < re, &row, 1.5, NULL, NULL));
+    } else
+      SETERRQ(t->comm, PETSC_ERR_PLIB, "no route %s", route);
+    PetscCall(RecordMat(t, r, route, A));
+  }
+  PetscCall(VecDestroy(&l));
+  PetscCall(VecDestroy(&d));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The routes by which the pattern changes
+*/
+static PetscErrorCode Pattern(Test *t, Record *r)
+{
+  const char *route = t->arg;
+  Mat         A, B;
+  PetscInt    rs, re, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  for (PetscInt k = 0; k < 2; k++) {
+    PetscCall(Touch(A));
+    if (!strcmp(route, "newentries") || !strcmp(route, "oneentry")) { /* one: the row lengths of all ranks but one stay */
+      for (PetscInt i = rs; i < re && (route[0] == 'n' || i == 0); i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    } else if (!strcmp(route, "ignored")) { /* new entries that the matrix was told to drop */
+      PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
+      for (PetscInt i = rs; i < re; i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    } else if (!strcmp(route, "axpydifferent")) {
+      PetscInt m, n, M;
+
+      PetscCall(MatGetLocalSize(A, &m, &n));
+      PetscCall(MatGetSize(A, &M, NULL));
+      PetscCall(MakeOperand(t, m, n, M, N, k ? MATAIJ : t->type, &B));
+      PetscCall(MatAXPY(A, 2., B, k ? DIFFERENT_NONZERO_PATTERN : UNKNOWN_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&B));
+    } else if (!strcmp(route, "shift"))
+      PetscCall(MatShift(A, 1.5)); /* where diagonal entries are missing */
+    else if (!strcmp(route, "zerorows")) {
+      PetscInt row = rs + k;
+
+      PetscCall(MatZeroRows(A, row < re, &row, 1.5, NULL, NULL));
+    } else if (!strcmp(route, "resetpreallocation")) {
+      PetscCall(MatResetPreallocation(A));
+      PetscCall(FillLike(t->R, 90 + k, A));
+    } else if (!strcmp(route, "preallocate")) { /* as if it were new, for another pattern */
+      PetscInt m, n, M;
+
+      PetscCall(MatGetLocalSize(A, &m, &n));
+      PetscCall(MatGetSize(A, &M, NULL));
+      PetscCall(MakeOperand(t, m, n, M, N, MATAIJ, &B));
+      PetscCall(PreallocateLike(k ? t->R : B, A));
+      PetscCall(FillLike(k ? t->R : B, -1, A));
+      PetscCall(MatDestroy(&B));
+    } else if (!strcmp(route, "filter")) {
+#if PETSC_VERSION_GE(3, 21, 0)
+      PetscCall(MatFilter(A, .2 + .2 * k, PETSC_TRUE, PETSC_FALSE));
+#else
+      PetscCall(MatChop(A, .2 + .2 * k));
+#endif
+    } else if (!strcmp(route, "eliminatezeros")) { /* later, R's pattern is no longer A's */
+      if (k) continue;
+#if PETSC_VERSION_GE(3, 20, 0)
+      PetscCall(SomeValues(t->R, INSERT_VALUES, -1, A));
+      PetscCall(MatEliminateZeros(A, PETSC_TRUE));
+#endif
+    } else if (!strcmp(route, "replace")) { /* the same Mat, another matrix inside */
+      PetscInt m, n, M;
+
+      PetscCall(MatGetLocalSize(A, &m, &n));
+      PetscCall(MatGetSize(A, &M, NULL));
+      PetscCall(MakeOperand(t, m, n, M, N, t->type, &B));
+      PetscCall(Touch(B));
+      PetscCall(MatHeaderReplace(A, &B));
+    } else
+      SETERRQ(t->comm, PETSC_ERR_PLIB, "no route %s", route);
+    PetscCall(RecordMat(t, r, route, A));
+    PetscCall(MatScale(A, 2.));
+    PetscCall(RecordMat(t, r, "type after values changed again", A));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatHeaderReplace() lets a matrix go on inside another Mat, where the states count differently and may, by chance, be those
+  of an earlier product: here they are made to be.
+*/
+static PetscErrorCode Coincidence(Test *t, Record *r)
+{
+  Mat              A, B;
+  PetscObjectState a, b, s;
+  PetscInt         N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Make(t, &B));
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatSetOption(B, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetNonzeroState(A, &a));
+  PetscCall(MatGetNonzeroState(B, &b));
+  for (PetscInt j = 0; j < N && b < a + 1; j++) { /* until the pattern of B has changed as often as A's will have */
+    PetscCall(MatSetValue(B, 0, j, 1., INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatGetNonzeroState(B, &b));
+  }
+  PetscCall(PetscObjectStateGet((PetscObject)B, &s));
+  PetscCall(Touch(B));
+  PetscCall(MatScale(B, 2.));
+  PetscCall(PetscObjectStateSet((PetscObject)A, s - 1));
+  PetscCall(MatHeaderReplace(A, &B));
+  PetscCall(RecordMat(t, r, "type after MatHeaderReplace", A));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A duplicate is a matrix of its own: changes of one must not show in the other */
+static PetscErrorCode Duplicate(Test *t, Record *r)
+{
+  const MatDuplicateOption how[] = {MAT_COPY_VALUES, MAT_DO_NOT_COPY_VALUES, MAT_SHARE_NONZERO_PATTERN};
+  Mat                      A, B;
+  PetscInt                 rs, re, N;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    for (int touched = 0; touched < 2; touched++) {
+      PetscCall(Make(t, &A));
+      PetscCall(MatGetOwnershipRange(A, &rs, &re));
+      PetscCall(MatGetSize(A, NULL, &N));
+      if (touched) PetscCall(Touch(A));
+      PetscCall(MatDuplicate(A, how[k], &B));
+      if (how[k] == MAT_SHARE_NONZERO_PATTERN)
+        PetscCall(RecordType(t, r, "type of the duplicate", B)); /* its values are not set */
+      else
+        PetscCall(RecordMat(t, r, "type of the duplicate", B));
+      PetscCall(FillLike(t->R, 40, B));
+      PetscCall(RecordMat(t, r, "type of the duplicate, filled", B));
+      PetscCall(RecordMat(t, r, "type of the original", A));
+      if (how[k] != MAT_SHARE_NONZERO_PATTERN && N) { /* shared, the pattern must not change */
+        PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+        for (PetscInt i = rs; i < re; i += 5) PetscCall(MatSetValue(A, i, (i * 3) % N, 7., INSERT_VALUES));
+        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      }
+      PetscCall(RecordMat(t, r, "type of the original, with new entries", A));
+      PetscCall(MatDestroy(&A));
+      PetscCall(RecordMat(t, r, "type of the duplicate alone", B));
+      PetscCall(MatDestroy(&B));
+    }
+  }
+  /* before assembly there is a type to keep, and nothing else */
+  PetscCall(CreateLike(t->R, t->type, &A));
+  PetscCall(PreallocateLike(t->R, A));
+  PetscCall(RecordType(t, r, "type before assembly", A));
+  PetscCall(FillLike(t->R, -1, A));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatDestroy(&A));
+  PetscCall(RecordMat(t, r, "type of a duplicate", B));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Setting a type or the options again on an assembled matrix must leave it as it is */
+static PetscErrorCode Again(Test *t, Record *r)
+{
+  Mat  A;
+  char option[96];
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatSetOptionsPrefix(A, "again_"));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-again_mat_type %s", t->type));
+  PetscCall(PetscOptionsInsertString(NULL, option));
+  PetscCall(MatSetType(A, t->type));
+  PetscCall(RecordMat(t, r, "type after MatSetType", A));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(RecordMat(t, r, "type after MatSetFromOptions", A));
+  }
+  PetscCall(MatSetUp(A));
+  PetscCall(RecordMat(t, r, "type after MatSetUp", A));
+  PetscCall(FillLike(t->R, 9, A));
+  PetscCall(RecordMat(t, r, "type after values", A));
+  PetscCall(PetscOptionsClearValue(NULL, "-again_mat_type"));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options that change how entries are taken */
+static PetscErrorCode Options(Test *t, Record *r)
+{
+  const MatOption opts[] = {MAT_ROW_ORIENTED,         MAT_IGNORE_ZERO_ENTRIES,     MAT_NO_OFF_PROC_ENTRIES,     MAT_USE_INODES,    MAT_SYMMETRIC,
+                            MAT_KEEP_NONZERO_PATTERN, MAT_IGNORE_OFF_PROC_ENTRIES, MAT_FORM_EXPLICIT_TRANSPOSE, MAT_STRUCTURE_ONLY};
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < sizeof(opts) / sizeof(opts[0]) - 1; k++) {
+    for (int flag = 0; flag < 2; flag++) {
+      Mat A;
+
+      PetscCall(CreateLike(t->R, t->type, &A));
+      PetscCall(PreallocateLike(t->R, A));
+      PetscCall(MatSetOption(A, opts[k], flag ? PETSC_TRUE : PETSC_FALSE));
+      PetscCall(FillLike(t->R, -1, A));
+      PetscCall(RecordMat(t, r, MatOptions[opts[k]], A));
+      PetscCall(MatScale(A, 2.));
+      PetscCall(MatSetOption(A, opts[k], flag ? PETSC_FALSE : PETSC_TRUE));
+      PetscCall(RecordMat(t, r, MatOptions[opts[k]], A));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const Operation operations[] = {{"hash", Unknown, 0, "hash"},
+                                       {"small", Unknown, FULL, "small"},
+                                       {"ample", Unknown, FULL, "ample"},
+                                       {"offprocess", OffProcess, FULL, "preallocated"},
+                                       {"offprocess-hash", OffProcess, FULL, "hash"},
+                                       {"local", Local, FULL | SQUARE},
+                                       {"coo", COO, FULL, "own"},
+                                       {"coo-away", COO, FULL, "away"},
+                                       {"csr", CSR, FULL},
+                                       {"witharrays", WithArrays, FULL | BYROW},
+                                       {"insert", Values, 0, "insert"},
+                                       {"add", Values, 0, "add"},
+                                       {"all", Values, 0, "all"},
+                                       {"refill", Values, 0, "refill"},
+                                       {"scale", Values, 0, "scale"},
+                                       {"scalezero", Values, 0, "scalezero"},
+                                       {"diagonalscale", Values, 0, "diagonalscale"},
+                                       {"conjugate", Values, 0, "conjugate"},
+                                       {"realpart", Values, 0, "realpart"},
+                                       {"imaginarypart", Values, 0, "imaginarypart"},
+                                       {"random", Values, 0, "random"},
+                                       {"copy", Values, 0, "copy"},
+                                       {"copyaij", Values, 0, "copyaij"},
+                                       {"axpy", Values, 0, "axpy"},
+                                       {"axpyaij", Values, 0, "axpyaij"},
+                                       {"storevalues", Values, 0, "storevalues"},
+                                       {"array", Values, 0, "array"},
+                                       {"arraywrite", Values, 0, "arraywrite"},
+                                       {"blocksscale", Values, 0, "blocks"},
+                                       {"shift", Values, SOLVE, "shift"},
+                                       {"diagonalset", Values, SOLVE, "diagonalset"},
+                                       {"zerorows", Values, SOLVE, "zerorows"},
+                                       {"zerorowscolumns", Values, SOLVE, "zerorowscolumns"},
+                                       {"newentries", Pattern, FULL, "newentries"},
+                                       {"oneentry", Pattern, FULL, "oneentry"},
+                                       {"ignored", Pattern, FULL, "ignored"},
+                                       {"axpydifferent", Pattern, FULL, "axpydifferent"},
+                                       {"shiftmissing", Pattern, FULL | SQUARE, "shift"},
+                                       {"zerorowspattern", Pattern, FULL | SQUARE, "zerorows"},
+                                       {"resetpreallocation", Pattern, FULL | BYROW, "resetpreallocation"},
+                                       {"preallocate", Pattern, FULL, "preallocate"},
+                                       {"filter", Pattern, FULL, "filter"},
+                                       {"eliminatezeros", Pattern, FULL, "eliminatezeros"},
+                                       {"replace", Pattern, FULL, "replace"},
+                                       {"coincidence", Coincidence, FULL | SEQ},
+                                       {"duplicate", Duplicate, 0},
+                                       {"again", Again, 0},
+                                       {"options", Options, FULL},
+                                       {NULL, NULL, 0}};
+
+int main(int argc, char **argv)
+{
+  return Suite(argc, argv, "assembly", operations, 0);
+}

@@ -1,0 +1,45 @@
+/*
+  A program that knows nothing of PetscSpMV: what it multiplies with is the options' business. tests/run gives it the library
+  and the type in each of the ways that PETSc has for that.
+*/
+#include <petscmat.h>
+
+#if !defined(PETSC_SUCCESS)
+  #define PETSC_SUCCESS ((PetscErrorCode)0)
+#endif
+
+int main(int argc, char **argv)
+{
+  Mat         A;
+  Vec         x, y;
+  MatType     type;
+  PetscInt    n   = 200, rs, re;
+  PetscScalar v[] = {-1, 3, -1}, sum;
+
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  for (PetscInt i = rs; i < re; i++) {
+    const PetscInt cols[] = {i - 1, i, i + 1 < n ? i + 1 : -1};
+
+    PetscCall(MatSetValues(A, 1, &i, 3, cols, v, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetFromOptions(A)); /* as programs do that read the options late; the matrix must survive it */
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(VecSum(y, &sum));
+  PetscCall(MatGetType(A, &type));
+  PetscCheck(PetscAbsScalar(sum - (PetscReal)(n + 2)) < 1e-4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the product is wrong: %g", (double)PetscRealPart(sum));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "product is right, type: %s\n", type));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}

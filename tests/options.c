@@ -1,0 +1,339 @@
+/*
+  What only the types of PetscSpMV have: names, options, queries, views. The whole suite runs twice in one process, with
+  PETSc finalized in between: the types must register again.
+*/
+#include "harness.h"
+
+static PetscErrorCode Set(const char *option, const char *value)
+{
+  char prefixed[128];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(prefixed, sizeof(prefixed), "-opt_%s", option));
+  PetscCall(PetscOptionsSetValue(NULL, prefixed, value));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Clear(const char *option)
+{
+  char prefixed[128];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(prefixed, sizeof(prefixed), "-opt_%s", option));
+  PetscCall(PetscOptionsClearValue(NULL, prefixed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Every combination of the values below, on one matrix whose options are set anew each time. The kernel is forced: on small
+  matrices the types may prefer AIJ's own product, and then there would be nothing to test. But to force slices upon evchyb
+  is to leave it no long rows, which the choice of its own (auto) has.
+*/
+typedef struct {
+  const char *type, *option[5], *value[5][12];
+} Sweep;
+
+static const Sweep sweeps[] = {
+    {"sellp",
+     {"mat_sellp_slice_height", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
+     {{"1", "2", "4", "7", "8", "16", "32", "64", "100", "1024"}, {"1", "2", "4", "8", "16", "32"}, {"1", "64", "100000"}}},
+    {"sellp", {"mat_sellp_node_size", "mat_sellp_compress", "mat_sellp_slice_height"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"4", "32"}}},
+    {"sellp", {"mat_sellp_kernel", "mat_sellp_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
+    {"evchyb",
+     {"mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread", "mat_evchyb_kernel"},
+     {{"0", "1", "3", "16", "100000"}, {"1", "4", "32"}, {"1", "3", "32"}, {"1", "65536"}, {"auto", "slices"}}},
+    {"evchyb", {"mat_evchyb_node_size", "mat_evchyb_compress", "mat_evchyb_ell_limit"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"0", "100000"}}},
+    {"evchyb", {"mat_evchyb_kernel", "mat_evchyb_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}}};
+
+/* The name of the kernel option of whatever type is under test */
+static PetscErrorCode Kernel(const char *value, PetscBool set)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    const char *option = k ? "mat_evchyb_kernel" : "mat_sellp_kernel";
+
+    if (set)
+      PetscCall(Set(option, value));
+    else
+      PetscCall(Clear(option));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Values(Test *t, Record *r)
+{
+  Mat          A;
+  Vec          x, y, z, b;
+  PetscInt     index[5];
+  const Sweep *s;
+  const Sweep *end = sweeps + sizeof(sweeps) / sizeof(sweeps[0]);
+  PetscBool    same;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatSetOptionsPrefix(A, "opt_"));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecDuplicate(y, &b));
+  PetscCall(VecFill(x, 1));
+  PetscCall(VecFill(z, 2));
+  for (s = sweeps; s < end; s++) {
+    PetscCall(PetscStrcmp(s->type, now.under, &same)); /* also on AIJ, whose records must have as many numbers */
+    if (!same) continue;
+    PetscCall(Kernel("slices", PETSC_TRUE));
+    PetscCall(PetscArrayzero(index, 5));
+    for (PetscInt more = 1; more;) {
+      for (int o = 0; o < 5 && s->option[o]; o++) PetscCall(Set(s->option[o], s->value[o][index[o]]));
+      PetscCall(MatSetFromOptions(A));
+      PetscCall(VecSet(y, PETSC_MAX_REAL));
+      PetscCall(ProductBounds(t->R, x, NULL, PETSC_FALSE, b));
+      PetscCall(MatMult(A, x, y));
+      PetscCall(RecordVec(r, "A x at row", y, b, 0));
+      PetscCall(VecCopy(z, y));
+      PetscCall(ProductBounds(t->R, x, z, PETSC_FALSE, b));
+      PetscCall(MatMultAdd(A, x, y, y));
+      PetscCall(RecordVec(r, "y += A x at row", y, b, 0));
+      for (int o = 0; o < 5; o++) {
+        more = s->option[o] != NULL;
+        if (!more || s->value[o][++index[o]]) break;
+        index[o] = 0;
+        more     = 0;
+      }
+    }
+    for (int o = 0; o < 5 && s->option[o]; o++) PetscCall(Clear(s->option[o]));
+    PetscCall(Kernel(NULL, PETSC_FALSE));
+    PetscCall(MatSetFromOptions(A));
+  }
+  PetscCall(RecordMat(t, r, "type after the sweep", A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Values that must be refused, with an error that names the option as the user gave it, and the matrix as it was
+*/
+static char message[2048];
+
+static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
+{
+  if (p == PETSC_ERROR_INITIAL && mess) (void)PetscStrncpy(message, mess, sizeof(message));
+  return n;
+}
+
+static PetscErrorCode Bad(Test *t, Record *r)
+{
+  static const struct {
+    const char *type, *option, *value[8];
+  } bad[] = {{"sellp", "mat_sellp_slice_height", {"0", "-3", "1025", "2000000000"}},
+             {"sellp", "mat_sellp_threads_per_row", {"0", "-1", "3", "6", "31", "64"}},
+             {"sellp", "mat_sellp_sigma", {"0", "-1"}},
+             {"sellp", "mat_sellp_node_size", {"-1", "9"}},
+             {"sellp", "mat_sellp_kernel", {"nonsense"}},
+             {"evchyb", "mat_evchyb_ell_limit", {"-1"}},
+             {"evchyb", "mat_evchyb_row_align", {"0", "-4", "1025"}},
+             {"evchyb", "mat_evchyb_csr_align", {"0", "-4", "1025"}},
+             {"evchyb", "mat_evchyb_nonzeros_per_thread", {"0", "-1", "65537"}},
+             {"evchyb", "mat_evchyb_node_size", {"-1", "9"}},
+             {"evchyb", "mat_evchyb_kernel", {"nonsense"}}};
+  Mat            A;
+  PetscErrorCode ierr;
+  PetscBool      same;
+  char          *named;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatSetOptionsPrefix(A, "opt_"));
+  for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+    PetscCall(PetscStrcmp(bad[k].type, t->type, &same));
+    if (!same) continue;
+    for (int v = 0; v < 8 && bad[k].value[v]; v++) {
+      char what[256];
+
+      PetscCall(Set(bad[k].option, bad[k].value[v]));
+      message[0] = 0;
+      PetscCall(PetscPushErrorHandler(KeepMessage, NULL));
+      ierr = MatSetFromOptions(A);
+      PetscCall(PetscPopErrorHandler());
+      PetscCall(Clear(bad[k].option));
+      PetscCall(PetscStrstr(message, bad[k].option, &named));
+      if (!ierr || !named) {
+        PetscCall(PetscSNPrintf(what, sizeof(what), "option %s %s: error %d, message '%s': an error that names it was due", bad[k].option, bad[k].value[v],
+                                (int)ierr, message));
+        PetscCall(RecordText(r, "refusal", what)); /* AIJ has none of these */
+      }
+#if !defined(PETSC_USE_DEBUG) /* an error inside PetscOptionsBegin() leaves PETSc's debugging stack one too deep */
+      PetscCall(RecordMat(t, r, "type after a refusal", A));
+#endif
+    }
+  }
+  PetscCall(MatDestroy(&A));
+  /* AIJ has nothing to say: the record must hold the same */
+  PetscCall(RecordReset(r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every name that may be given, on any matrix that is not yet one */
+static PetscErrorCode Names(Test *t, Record *r)
+{
+  const char *const prefixes[] = {"", t->size > 1 ? "mpi" : "seq", t->size > 1 ? "mpiaij" : "seqaij"};
+  const char       *under      = now.under;
+  PetscBool         aij;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  for (int k = 0; k < 3; k++) {
+    char        name[64];
+    const char *format;
+    MatType     type;
+    Mat         A;
+    PetscBool   is, begins;
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", prefixes[k], under));
+    PetscCall(MakeLike(t->R, name, &A));
+    PetscCall(PetscSpMVGetFormat(A, &format));
+    PetscCall(PetscStrcmp(format, under, &is));
+    PetscCall(MatGetType(A, &type));
+    PetscCall(PetscStrbeginswith(type, prefixes[2], &begins));
+    PetscCheck(is && begins, t->comm, PETSC_ERR_PLIB, "MatSetType(%s): MatGetType() answers %s, PetscSpMVGetFormat() %s", name, type, format ? format : "NULL");
+    PetscCall(RecordProducts(r, A, PETSC_TRUE));
+    PetscCall(MatDestroy(&A));
+    /* through the options, where "mat_type" may be given before anything else is known */
+    PetscCall(PetscOptionsSetValue(NULL, "-opt_mat_type", name));
+    PetscCall(MatCreate(t->comm, &A));
+    PetscCall(MatSetOptionsPrefix(A, "opt_"));
+    PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 10, 12));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatSetUp(A));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(PetscSpMVGetFormat(A, &format));
+    PetscCall(PetscStrcmp(format, under, &is));
+    PetscCheck(is, t->comm, PETSC_ERR_PLIB, "-mat_type %s: PetscSpMVGetFormat() answers %s", name, format ? format : "NULL");
+    PetscCall(MatDestroy(&A));
+    PetscCall(PetscOptionsClearValue(NULL, "-opt_mat_type"));
+  }
+  {
+    const char *format = "not set";
+    PetscCall(PetscSpMVGetFormat(t->R, &format));
+    PetscCheck(!format, t->comm, PETSC_ERR_PLIB, "PetscSpMVGetFormat() answers %s for AIJ", format);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is said about a matrix, and that options arrive: by a query and by a view */
+static PetscErrorCode Info(Test *t, Record *r)
+{
+  Mat           A, B;
+  MatInfo       info;
+  PetscSpMVInfo spmv[2];
+  PetscBool     aij;
+  PetscViewer   v;
+  char         *text, *found;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Make(t, &A));
+  PetscCall(MatSetOptionsPrefix(A, "opt_"));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Kernel(k ? "slices" : "csr", PETSC_TRUE));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(Touch(A));
+    PetscCall(PetscSpMVGetInfo(A, &spmv[k]));
+    PetscCheck(spmv[k].nonzeros == (PetscInt64)info.nz_used, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+               "PetscSpMVGetInfo() counts %" PetscInt64_FMT " nonzeros, MatGetInfo() %g", spmv[k].nonzeros, info.nz_used);
+    PetscCheck(spmv[k].stored >= spmv[k].nonzeros, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+               "%" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros although the format's kernel was asked for", spmv[k].stored,
+               spmv[k].nonzeros);
+    PetscCheck(spmv[k].kernel, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no kernel is named");
+  }
+  PetscCheck(!spmv[0].slices && (spmv[1].slices || !info.nz_used), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "%" PetscInt64_FMT " slices with the kernel csr, %" PetscInt64_FMT " with the kernel slices", spmv[0].slices, spmv[1].slices);
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B)); /* carries the options, without reading them again */
+  PetscCall(Kernel(NULL, PETSC_FALSE));
+  PetscCall(Touch(B));
+  PetscCall(PetscSpMVGetInfo(B, &spmv[0]));
+  PetscCheck(spmv[0].slices == spmv[1].slices && spmv[0].stored == spmv[1].stored, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "the duplicate stores %" PetscInt64_FMT " entries, the original %" PetscInt64_FMT, spmv[0].stored, spmv[1].stored);
+  PetscCall(MatDestroy(&B));
+  if (t->size == 1) { /* PETSc's string viewer is for one rank */
+    FILE *file = tmpfile();
+    long  n;
+
+    PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
+    PetscCall(PetscViewerASCIIOpenWithFILE(t->comm, file, &v));
+    PetscCall(PetscViewerPushFormat(v, PETSC_VIEWER_ASCII_INFO));
+    PetscCall(MatView(A, v));
+    PetscCall(PetscViewerPopFormat(v));
+    PetscCall(PetscViewerFlush(v));
+    n = ftell(file);
+    PetscCall(PetscCalloc1(n + 1, &text));
+    rewind(file);
+    PetscCheck(fread(text, 1, n, file) == (size_t)n, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "cannot read the view back");
+    PetscCall(PetscStrstr(text, t->type, &found));
+    PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view does not name the format: %s", text);
+    PetscCall(PetscStrstr(text, spmv[1].kernel, &found));
+    PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view does not name the kernel %s: %s", spmv[1].kernel, text);
+    PetscCall(PetscFree(text));
+    PetscCall(PetscViewerDestroy(&v));
+    fclose(file);
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options belong to the matrix with that prefix, and to no other */
+static PetscErrorCode Prefix(Test *t, Record *r)
+{
+  Mat           A, B;
+  PetscSpMVInfo a, b;
+  PetscBool     aij;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Kernel("aij", PETSC_TRUE));
+  PetscCall(Make(t, &A));
+  PetscCall(Make(t, &B));
+  PetscCall(MatSetOptionsPrefix(A, "opt_"));
+  PetscCall(MatSetOptionsPrefix(B, "other_"));
+  PetscCall(PetscOptionsSetValue(NULL, "-other_mat_sellp_kernel", "slices"));
+  PetscCall(PetscOptionsSetValue(NULL, "-other_mat_evchyb_kernel", "slices"));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSetFromOptions(B));
+  PetscCall(Touch(A));
+  PetscCall(Touch(B));
+  PetscCall(PetscSpMVGetInfo(A, &a));
+  PetscCall(PetscSpMVGetInfo(B, &b));
+  PetscCheck(!a.stored && b.stored >= b.nonzeros, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "with the kernel aij %" PetscInt64_FMT " entries stored, with slices under another prefix %" PetscInt64_FMT, a.stored, b.stored);
+  PetscCall(PetscOptionsClearValue(NULL, "-other_mat_sellp_kernel"));
+  PetscCall(PetscOptionsClearValue(NULL, "-other_mat_evchyb_kernel"));
+  PetscCall(Kernel(NULL, PETSC_FALSE));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const Operation operations[] = {{"values", Values, NOPERM},
+                                       {"bad", Bad, FULL | NOPERM},
+                                       {"names", Names, FULL | NOPERM},
+                                       {"info", Info, FULL | NOPERM},
+                                       {"prefix", Prefix, FULL | NOPERM | BYROW},
+                                       {NULL, NULL, 0}};
+
+int main(int argc, char **argv)
+{
+  int rc;
+
+  MPI_Init(&argc, &argv);
+  rc = Suite(argc, argv, "options", operations, 0);
+  if (!rc) rc = Suite(argc, argv, "options, after PetscFinalize() and PetscInitialize()", operations, 0);
+  MPI_Finalize();
+  return rc;
+}

@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""Runs PETSc's own tests and tutorials, unmodified, with PetscSpMV's types.
+
+    tests/petsc.py [-v] [-first N] [PROGRAM ...]    such as mat/tests/ex5; without names, all of the list below; -first N runs
+                                                    no more than N of a program's tests
+
+The programs are compiled as they are, from the sources of the PETSc in use, and load the library by -dll_append. What to run
+them with is read from the comment that each carries for PETSc's own test harness. Every test runs with AIJ and with each of
+our types; the outputs must agree, but for lines that name types or describe formats, and numbers in their last digits; a test that does not repeat its own
+numbers with AIJ is skipped. Where
+PETSc ships the expected output and AIJ meets it, our types must meet it, too.
+
+Tests that print what PETSc does inside (-info) cannot agree and are left out. Before the comparison, every test runs with a type that does not exist: a program that takes no notice tests nothing, and is skipped.
+
+Reads LIB, TESTS, MPIEXEC, PETSC_DIR, PETSC_ARCH, TYPES from the environment, as tests/run sets them.
+"""
+
+import itertools
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+MAT = "-mat_type"
+DM = "-dm_mat_type"
+PROGRAMS = {
+    **{f"mat/tests/ex{n}": MAT for n in
+       (2, 4, 5, 9, 18, 28, 37, 40, 42, 49, 62, 68, 93, 94, 96, 109, 114, 123, 125, 132, 138, 151, 176, 182, 190, 209, 226, 233, 236, 237, 249, 250,
+        251, 254, 258, 301)},
+    **{f"ksp/ksp/tutorials/ex{n}": MAT for n in (2, 7, 10, 23, 56)},
+    "snes/tutorials/ex14": MAT,  # sets AIJ itself: -dm_mat_type does nothing there
+    "ts/tutorials/ex3": MAT, "ts/tutorials/ex5": DM,
+    "ksp/ksp/tutorials/ex34": DM, "ksp/ksp/tutorials/ex45": DM,
+    "snes/tutorials/ex5": DM, "snes/tutorials/ex19": DM, "snes/tutorials/ex48": DM,
+}
+
+# Tests that cannot agree, with the reason
+EXCUSED = {
+    # prints residuals beyond the point where this pipelined method breaks down: AIJ's are not those that PETSc expects either
+    "ksp/ksp/tutorials/ex2 pipelcg",
+    # Newton's inner solves stop by a tolerance on the way of unconverged iterates, and HYPRE coarsens by thresholds: a last bit decides
+    "snes/tutorials/ex19 aspin",
+    "snes/tutorials/ex19 tut_3",
+    # prints the first seven letters of the matrix type
+    "ts/tutorials/ex3 stringview",
+}
+COMBINATIONS = 3  # of the values in {{a b c}}
+RANKS = 4         # at most; a test for more runs with these, and without its expected output
+TIMEOUT = 120
+
+env = os.environ
+TYPES = env.get("TYPES", "sellp evchyb").split()
+LIB = env["LIB"]
+MPIEXEC = shlex.split(env.get("MPIEXEC", "mpiexec"))
+BUILD = os.path.join(env["TESTS"], "petsc")
+ARGS = sys.argv[1:]
+VERBOSE = "-v" in ARGS
+FIRST = int(ARGS.pop(ARGS.index("-first") + 1)) if "-first" in ARGS else None
+
+
+def make_variables(*names):
+    text = "include ${PETSC_DIR}/lib/petsc/conf/variables\nprint:\n" + "".join(f"\t@echo '$({n})'\n" for n in names)
+    out = subprocess.run(["make", "-s", "-f", "-", "print"], input=text, capture_output=True, text=True, check=True).stdout
+    return dict(zip(names, out.split("\n")))
+
+
+def find_sources():
+    """The folder with PETSc's sources of tests: beside an installed PETSc, in it, or where Debian puts them."""
+    top = env["PETSC_DIR"]
+    with open(CONF.replace("petscconf.h", "petscversion.h") if os.path.exists(CONF.replace("petscconf.h", "petscversion.h"))
+              else f"{top}/include/petscversion.h") as f:
+        v = dict(re.findall(r"#define PETSC_VERSION_(MAJOR|MINOR)\s+(\d+)", f.read()))
+    debian = f"/usr/share/petsc/{v['MAJOR']}.{v['MINOR']}/share/petsc/examples/src"
+    for folder in (env.get("PETSC_SRC", ""), f"{top}/share/petsc-src/src", f"{top}/share/petsc/examples/src", debian, f"{top}/src"):
+        if os.path.isfile(f"{folder}/mat/tests/ex2.c"):
+            return folder
+    return None
+
+
+class Test:
+    def __init__(self, parent=None):
+        self.keys = {k: list(v) for k, v in parent.keys.items()} if parent else {}
+
+    def get(self, key, default=""):
+        return " ".join(self.keys.get(key, [default]))
+
+
+def parse(source):
+    """The tests in a program's /*TEST comment: a testset's keys are inherited, args and requires add up."""
+    with open(source, errors="replace") as f:
+        block = re.search(r"/\*TEST(.*?)TEST\*/", f.read(), re.S)
+    tests, scopes, key = [], [(-1, Test())], None
+    for line in (block.group(1) if block else "").split("\n"):
+        if not line.strip() or line.strip().startswith("#"):
+            continue
+        indent = len(line) - len(line.lstrip())
+        m = re.match(r"\s*(\w+):\s*(.*)$", line)
+        if m and m.group(1) in ("test", "testset", "build"):
+            while scopes[-1][0] >= indent:
+                scopes.pop()
+            parent = scopes[-1][1]
+            scopes.append((indent, Test(parent)))
+            if parent in tests:  # a testset is a test only where it has none inside
+                tests.remove(parent)
+            if m.group(1) != "build":
+                tests.append(scopes[-1][1])
+        elif m and m.group(1) in ("args", "requires", "nsize", "suffix", "filter", "output_file", "diff_args", "timeoutfactor", "TODO", "depends", "localrunfiles", "temporaries", "env", "CONVERT", "comments", "SKIP"):
+            while scopes[-1][0] >= indent:
+                scopes.pop()
+            key = m.group(1)
+            if key in ("args", "requires"):
+                scopes[-1][1].keys.setdefault(key, []).append(m.group(2))
+            else:
+                scopes[-1][1].keys[key] = [m.group(2)]
+        elif key:  # a line that continues
+            scopes[-1][1].keys[key].append(line.strip())
+    return tests
+
+
+def satisfied(requires):
+    words = re.sub(r"defined\s*\(\s*(\w+)\s*\)", r"defined(\1)", requires).split()
+    for word in words:
+        negate, name = word.startswith("!"), word.lstrip("!")
+        if name.startswith("defined("):
+            have = name[8:-1] in CONFIG
+        elif name in ("complex", "real"):
+            have = ("PETSC_USE_COMPLEX" in CONFIG) == (name == "complex")
+        elif name in ("double", "single", "__float128", "__fp16"):
+            have = {"double": "PETSC_USE_REAL_DOUBLE", "single": "PETSC_USE_REAL_SINGLE"}.get(name, "none") in CONFIG
+        elif name == "datafilespath":
+            have = "DATAFILESPATH" in env
+        elif name == "64bitptr":
+            have = True
+        elif name in ("c99", "c", "cxx"):
+            have = True
+        elif name == "debug":
+            have = "PETSC_USE_DEBUG" in CONFIG
+        else:
+            have = f"PETSC_HAVE_{name.upper()}" in CONFIG
+        if have == negate:
+            return False
+    return True
+
+
+def combinations(args):
+    """{{a b}} stands for several values; the first COMBINATIONS of all choices."""
+    parts = re.split(r"\{\{(.*?)\}\}(?:shared output|separate output|separate_output|shared_output)?", args)
+    choices = [[p] if k % 2 == 0 else p.split() or [""] for k, p in enumerate(parts)]
+    # from both ends, so that every value of a short list is met
+    every = ["".join(c) for c in itertools.product(*choices)]
+    return every if len(every) <= COMBINATIONS else [every[k * (len(every) - 1) // (COMBINATIONS - 1)] for k in range(COMBINATIONS)]
+
+
+def normalize(text):
+    lines = []
+    for line in text.replace("\r", "").split("\n"):
+        line = re.sub(r"\b(seq|mpi)?(aij)?(sellp|evchyb)\b", lambda m: (m.group(1) or "") + "aij", line)
+        if re.search(r"\baij format\b|WARNING! There are options|^Option left|^\s*There (is|are) one unused|Unable to find|^--+$|aij(cusparse)?.*variant", line) or not line.strip():
+            continue
+        lines.append(" ".join(line.split()))
+    return lines
+
+
+NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
+
+
+def differ(a, b):
+    """The first pair of lines that differ in more than the last digits of numbers with a decimal point."""
+    for k, (x, y) in enumerate(itertools.zip_longest(a, b, fillvalue="(end)")):
+        if x == y:
+            continue
+        if NUMBER.sub("#", x) == NUMBER.sub("#", y):
+            close = True
+            for u, v in zip(NUMBER.findall(x), NUMBER.findall(y)):
+                if u == v:
+                    continue
+                if not re.search(r"[.eE]", u + v):
+                    close = False
+                elif abs(float(u) - float(v)) > 1e-2 * max(abs(float(u)), abs(float(v))) + 1e-9:
+                    close = False
+            if close:
+                continue
+        return f"line {k + 1}: '{y[:160]}' where '{x[:160]}' was due"
+    return None
+
+
+def run(command, folder, filters=None):
+    try:
+        p = subprocess.run(command, cwd=folder, capture_output=True, timeout=TIMEOUT)
+        code, out, err = p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        return 124, "", f"no end after {TIMEOUT} seconds"
+    if filters:
+        out = subprocess.run(filters, shell=True, input=out, capture_output=True, text=True, cwd=folder).stdout
+    return code, out, err
+
+
+def compile_program(name):
+    source, target = f"{SRC}/{name}.c", os.path.join(BUILD, name.replace("/", "-"))
+    if os.path.exists(target) and os.path.getmtime(target) > os.path.getmtime(source):
+        return target, None
+    os.makedirs(BUILD, exist_ok=True)
+    v = make_variables("PCC", "PCC_FLAGS", "PETSC_CC_INCLUDES", "PETSC_LIB_DIR", "PETSC_LIB_BASIC")
+    p = subprocess.run([*shlex.split(v["PCC"]), *shlex.split(v["PCC_FLAGS"]), "-w", "-O1", *shlex.split(v["PETSC_CC_INCLUDES"]), f"-I{os.path.dirname(source)}", "-o", target, source,
+                        f"-L{v['PETSC_LIB_DIR']}", f"-Wl,-rpath,{v['PETSC_LIB_DIR']}", *shlex.split(v["PETSC_LIB_BASIC"]), "-lm"], capture_output=True, text=True)
+    return target, p.stderr[-500:] if p.returncode else None
+
+
+def one(name, option, counts):
+    source = f"{SRC}/{name}.c"
+    if not os.path.isfile(source):
+        counts["skipped"] += 1
+        print(f"  skipped {name}: not in this PETSc", flush=True)
+        return
+    program, error = compile_program(name)
+    if error:
+        counts["failed"] += 1
+        print(f"FAILED petsc {name}: does not compile: {error}", flush=True)
+        return
+    folder, before = os.path.dirname(source), dict(counts)
+    notes = set()
+    for test in parse(source)[:FIRST]:
+        given = re.findall(r"-(?:dm_)?mat_type (?:\{\{)?(\w+)", test.get("args"))
+        if test.keys.get("TODO") or "-info" in test.get("args").split() or not satisfied(test.get("requires")) or any("aij" not in g or g.startswith(("baij", "sbaij", "seqbaij", "seqsbaij", "mpibaij", "mpisbaij")) for g in given):
+            continue
+        sizes = [int(n) for n in re.findall(r"\d+", test.get("nsize", "1"))]
+        for size, args in itertools.product(sizes[:COMBINATIONS], combinations(test.get("args"))):
+            suffix = test.get("suffix").strip()
+            label = f"{name} suffix {suffix or '1'}"
+            if f"{name} {suffix}" in EXCUSED:
+                continue
+            words = args.replace("${wPETSC_DIR}", env["PETSC_DIR"]).replace("${PETSC_DIR}", env["PETSC_DIR"])
+            words = shlex.split(words.replace("${DATAFILESPATH}", env.get("DATAFILESPATH", "")))
+            ranks = min(size, RANKS)
+            command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB]
+            code, out, err = run([*command, option, "nonesuch"], folder)
+            if "nonesuch" not in out + err:
+                counts["skipped"] += 1
+                notes.add(f"{label} takes no notice of {option}")
+                continue
+            filters = test.get("filter") or None
+            if filters and filters.startswith("Error:"):
+                continue  # tests of error messages
+            code, out, err = run([*command, option, "aij"], folder, filters)
+            if code:
+                counts["skipped"] += 1
+                notes.add(f"{label} fails with AIJ")
+                continue
+            aij, expected = normalize(out), None
+            path = test.get("output_file").strip() or f"output/{os.path.basename(name)}_{suffix or '1'}.out"
+            if ranks == size and os.path.isfile(f"{folder}/{path}"):
+                with open(f"{folder}/{path}", errors="replace") as f:
+                    expected = normalize(f.read())
+                if differ(expected, aij):
+                    expected = None  # AIJ itself differs: another machine, another build
+            for kind in TYPES:
+                code, out, err = run([*command, option, kind], folder, filters)
+                mine = normalize(out)
+                why = f"exit code {code}: {(err or out)[-600:]}" if code else differ(aij, mine) or (expected and differ(expected, mine))
+                if why and not code:
+                    # some solvers, such as PCEXOTIC on several ranks, take other steps in every run
+                    again = [run([*command, option, "aij"], folder, filters)[1] for _ in range(3)]
+                    if any(differ(aij, normalize(a)) for a in again):
+                        counts["skipped"] += 1
+                        notes.add(f"{label} does not repeat its own numbers with AIJ")
+                        break
+                counts["failed" if why else "passed"] += 1
+                if why:
+                    print(f"FAILED petsc {label}: {shlex.join([*command, option, kind])}: {why}", flush=True)
+                elif VERBOSE:
+                    print(f"  passed {shlex.join([*command[len(MPIEXEC):], option, kind])}{' (as PETSc expects)' if expected else ''}", flush=True)
+    done = {k: counts[k] - before[k] for k in counts}
+    if not any(done.values()):
+        counts["skipped"] += 1
+        notes.add(f"{name} has no test for this PETSc")
+    print(f"  {name}: {done['passed']} passed, {done['failed']} failed" + "".join(f"\n  skipped {n}" for n in sorted(notes)), flush=True)
+
+
+def read_config():
+    conf = f"{env['PETSC_DIR']}/{env.get('PETSC_ARCH', '')}/include/petscconf.h"
+    if not os.path.exists(conf):
+        conf = f"{env['PETSC_DIR']}/include/petscconf.h"
+    with open(conf) as f:
+        return conf, {m for m in re.findall(r"^#define (PETSC_\w+)", f.read(), re.M)}
+
+
+CONF, CONFIG = read_config()
+SRC = find_sources()
+
+
+def main():
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    if not SRC:
+        print("  skipped PETSc's own tests: their sources are not here (PETSC_SRC names their folder)")
+        counts["skipped"] += 1
+    else:
+        names = [a for a in ARGS if not a.startswith("-")] or list(PROGRAMS)
+        for name in names:
+            one(name, PROGRAMS.get(name, MAT), counts)
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return 1 if counts["failed"] else 0
+
+
+sys.exit(main())

@@ -1,0 +1,532 @@
+/*
+  Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes of others.
+*/
+#include "harness.h"
+
+/* y = A x twice over: what the second product reads must be what the first one left */
+static PetscErrorCode Mult(Test *t, Record *r)
+{
+  Mat A;
+  Vec x, y, b;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &b));
+  for (PetscInt k = 0; k < 2; k++) {
+    PetscCall(VecFill(x, k));
+    PetscCall(VecSet(y, k ? PETSC_MAX_REAL : 0.));
+    PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, b));
+    PetscCall(VecLockReadPush(x)); /* a product may not write its operand */
+    PetscCall(MatMult(A, x, y));
+    PetscCall(VecLockReadPop(x));
+    PetscCall(RecordVec(r, "A x at row", y, b, 0));
+  }
+  PetscCall(VecSet(x, 0.));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(VecSet(b, 0.));
+  PetscCall(RecordVec(r, "A 0 at row", y, b, 0));
+  PetscCall(RecordMat(t, r, "type", A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Padding reads x where there is no entry: infinities and NaN there must not reach the result */
+static PetscErrorCode NonFinite(Test *t, Record *r)
+{
+  Mat                A;
+  Vec                x, y;
+  PetscScalar       *a;
+  PetscInt           s, e;
+  const PetscScalar *ya;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecGetOwnershipRange(x, &s, &e));
+  for (int k = 0; k < 3; k++) {
+    PetscCall(VecSet(x, 1.));
+    PetscCall(VecGetArray(x, &a));
+    for (PetscInt i = s; i < e; i++) {
+      /* the first and the last column, and one of five: where paddings tend to point */
+      if (k == 0 ? i == 0 : (k == 1 ? i == t->c->N - 1 : i % 5 == 2)) a[i - s] = k == 1 ? PETSC_INFINITY : NAN;
+    }
+    PetscCall(VecRestoreArray(x, &a));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(VecGetArrayRead(y, &ya));
+    PetscCall(VecGetOwnershipRange(y, NULL, &e));
+    PetscCall(VecGetOwnershipRange(y, &s, NULL));
+    for (PetscInt i = s; i < e; i++) PetscCall(RecordAdd(r, "finite at row", i, PetscIsInfOrNanScalar(ya[i - s]) ? 0 : 1, 0, NULL));
+    PetscCall(VecRestoreArrayRead(y, &ya));
+    PetscCall(VecGetOwnershipRange(x, &s, &e));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  z = y + op(A) x with z apart from y and with z = y; the argument names op. A PETSc for debugging refuses AIJPERM's
+  MatMultAdd(), which asks to write its operand.
+*/
+static PetscErrorCode MultAdd(Test *t, Record *r)
+{
+  const PetscBool trans = (PetscBool)(t->arg[0] != 'n'), hermitian = (PetscBool)(t->arg[0] == 'h');
+  Mat             A;
+  Vec             x, y, z, b, cols, rows;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatCreateVecs(A, &cols, &rows));
+  PetscCall(VecDuplicate(trans ? rows : cols, &x));
+  PetscCall(VecDuplicate(trans ? cols : rows, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecDuplicate(y, &b));
+  PetscCall(VecFill(x, 1));
+  PetscCall(VecFill(y, 2));
+  PetscCall(ProductBounds(A, x, y, trans, b));
+  PetscCall(VecSet(z, PETSC_MAX_REAL));
+  PetscCall(VecLockReadPush(x));
+  if (!trans) PetscCall(VecLockReadPush(y)); /* the parents' transposed products do write y */
+  PetscCall((hermitian ? MatMultHermitianTransposeAdd : trans ? MatMultTransposeAdd : MatMultAdd)(A, x, y, z));
+  if (!trans) PetscCall(VecLockReadPop(y));
+  PetscCall(VecLockReadPop(x));
+  PetscCall(RecordVec(r, "y + A x at row", z, b, 0));
+  PetscCall(RecordVec(r, "y after y + A x", y, NULL, 0));
+  PetscCall((hermitian ? MatMultHermitianTransposeAdd : trans ? MatMultTransposeAdd : MatMultAdd)(A, x, y, y));
+  PetscCall(RecordVec(r, "y += A x at row", y, b, 0));
+  PetscCall((hermitian ? MatMultHermitianTranspose : trans ? MatMultTranspose : MatMult)(A, x, z));
+  PetscCall(RecordVec(r, "A x at row", z, b, 0));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&cols));
+  PetscCall(VecDestroy(&rows));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's own comparisons, with random vectors, and the residual */
+static PetscErrorCode MultEqual(Test *t, Record *r)
+{
+  Mat       A, T;
+  Vec       x, y, z, b;
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatMultEqual(A, t->R, 5, &same));
+  PetscCall(RecordInt(r, "MatMultEqual", same));
+  PetscCall(MatMultAddEqual(A, t->R, 5, &same));
+  PetscCall(RecordInt(r, "MatMultAddEqual", same));
+  PetscCall(MatMultTransposeEqual(A, t->R, 5, &same));
+  PetscCall(RecordInt(r, "MatMultTransposeEqual", same));
+  PetscCall(MatMultTransposeAddEqual(A, t->R, 5, &same));
+  PetscCall(RecordInt(r, "MatMultTransposeAddEqual", same));
+  PetscCall(MatDuplicate(t->R, MAT_COPY_VALUES, &T));
+  PetscCall(MatScale(T, 2.));
+  PetscCall(MatMultEqual(A, T, 5, &same));
+  PetscCall(RecordInt(r, "MatMultEqual with another", same));
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecDuplicate(y, &b));
+  PetscCall(VecFill(x, 4));
+  PetscCall(VecFill(y, 5));
+  PetscCall(ProductBounds(A, x, y, PETSC_FALSE, b));
+  PetscCall(MatResidual(A, y, x, z));
+  PetscCall(RecordVec(r, "b - A x", z, b, 0));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BindToCPU(Test *t, Record *r)
+{
+  Mat A, B;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatBindToCPU(A, PETSC_TRUE));
+    PetscCall(RecordMat(t, r, "type when bound", A));
+    PetscCall(MatScale(A, 3.));
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(RecordMat(t, r, "type of a duplicate when bound", B));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatBindToCPU(A, PETSC_FALSE));
+    PetscCall(RecordMat(t, r, "type when unbound", A));
+    PetscCall(MatScale(A, .5));
+    PetscCall(RecordMat(t, r, "type when scaled unbound", A));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The blocks, which others multiply on their own */
+static PetscErrorCode Blocks(Test *t, Record *r)
+{
+  Mat             A, D, Ad, Ao;
+  const PetscInt *garray;
+  PetscInt        m, n;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  if (m == n) { /* as PETSc documents for both */
+    PetscCall(MatGetDiagonalBlock(A, &D));
+    PetscCall(RecordMat(t, r, "type of the diagonal block", D));
+  }
+  if (t->size > 1) {
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, &garray));
+    PetscCall(RecordMat(t, r, "type of the diagonal block", Ad));
+    PetscCall(RecordMat(t, r, "type of the off-diagonal block", Ao));
+    PetscCall(MatGetSize(Ao, NULL, &n));
+    for (PetscInt k = 0; k < n; k++) PetscCall(RecordInt(r, "ghost column", garray[k]));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products with a dense matrix from either side, repeated after both changed */
+static PetscErrorCode Dense(Test *t, Record *r)
+{
+  Mat      A, D, E, C[4] = {NULL, NULL, NULL, NULL};
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatCreateDense(t->comm, n, PETSC_DECIDE, N, 5, NULL, &D));
+  PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, 5, NULL, &E));
+  for (PetscInt k = 0; k < 2; k++) {
+    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+    Mat            of[]  = {D, E};
+
+    for (int l = 0; l < 2; l++) {
+      PetscInt s, e;
+
+      PetscCall(MatGetOwnershipRange(of[l], &s, &e));
+      for (PetscInt i = s; i < e; i++) {
+        for (PetscInt j = 0; j < 5; j++) PetscCall(MatSetValue(of[l], i, j, Value(i, j, 50 + k), INSERT_VALUES));
+      }
+      PetscCall(MatAssemblyBegin(of[l], MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(of[l], MAT_FINAL_ASSEMBLY));
+    }
+    PetscCall(MatMatMult(A, D, reuse, PETSC_DEFAULT, &C[0]));
+    PetscCall(RecordMat(t, r, "type of A D", C[0]));
+    PetscCall(MatTransposeMatMult(A, E, reuse, PETSC_DEFAULT, &C[1]));
+    PetscCall(RecordMat(t, r, "type of A^T E", C[1]));
+    PetscCall(MatScale(A, -2.));
+  }
+  for (int k = 0; k < 4; k++) PetscCall(MatDestroy(&C[k]));
+  PetscCall(MatDestroy(&D));
+  PetscCall(MatDestroy(&E));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The dense matrix first: PETSc finds this product under A's exact type name, and so not for AIJPERM */
+static PetscErrorCode DenseFirst(Test *t, Record *r)
+{
+  Mat      A, E, C = NULL;
+  PetscInt m;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatCreateSeqDense(t->comm, 4, m, NULL, &E));
+  for (PetscInt i = 0; i < 4; i++) {
+    for (PetscInt j = 0; j < m; j++) PetscCall(MatSetValue(E, i, j, Value(i, j, 50), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(E, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(E, MAT_FINAL_ASSEMBLY));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatMatMult(E, A, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(RecordMat(t, r, "type of E A", C));
+    PetscCall(MatScale(A, -2.));
+  }
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&E));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Products of sparse matrices, where the other operand is of the type under test or AIJ (the argument), repeated with new
+  values on the same pattern: what was kept from the first time must not be stale.
+*/
+static PetscErrorCode Sparse(Test *t, Record *r)
+{
+  const char *other = t->arg ? t->arg : t->type;
+  Mat         A, B, L, C[5] = {NULL, NULL, NULL, NULL, NULL};
+  PetscInt    m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MakeOperand(t, n, PETSC_DECIDE, N, 6, other, &B));
+  PetscCall(MakeOperand(t, m, PETSC_DECIDE, M, 4, other, &L));
+  PetscCall(Touch(A));
+  for (int k = 0; k < 3; k++) {
+    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+
+    PetscCall(MatMatMult(A, B, reuse, PETSC_DEFAULT, &C[0]));
+    PetscCall(RecordMat(t, r, "type of A B", C[0]));
+    PetscCall(MatTransposeMatMult(A, L, reuse, PETSC_DEFAULT, &C[1]));
+    PetscCall(RecordMat(t, r, "type of A^T L", C[1]));
+    PetscCall(MatTransposeMatMult(L, A, reuse, PETSC_DEFAULT, &C[2]));
+    PetscCall(RecordMat(t, r, "type of L^T A", C[2]));
+    if (t->size == 1) { /* several ranks: not in PETSc */
+      PetscCall(MatMatTransposeMult(A, A, reuse, PETSC_DEFAULT, &C[3]));
+      PetscCall(RecordMat(t, r, "type of A A^T", C[3]));
+    }
+    PetscCall(MatScale(A, 1.5));
+    PetscCall(MatScale(B, k ? -1. : 2.));
+    PetscCall(MatScale(L, .5));
+  }
+  for (int k = 0; k < 5; k++) PetscCall(MatDestroy(&C[k]));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&L));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Triple(Test *t, Record *r)
+{
+  const char *other = t->arg ? t->arg : t->type;
+  Mat         A, P, Q, C[3] = {NULL, NULL, NULL};
+  PetscInt    m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MakeOperand(t, n, PETSC_DECIDE, N, 5, other, &P));
+  PetscCall(MatTranspose(P, MAT_INITIAL_MATRIX, &Q));
+  for (int k = 0; k < 3; k++) {
+    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+
+    PetscCall(MatPtAP(A, P, reuse, PETSC_DEFAULT, &C[0]));
+    PetscCall(RecordMat(t, r, "type of P^T A P", C[0]));
+    PetscCall(MatMatMatMult(Q, A, P, reuse, PETSC_DEFAULT, &C[1]));
+    PetscCall(RecordMat(t, r, "type of Q A P", C[1]));
+    if (t->size == 1) { /* several ranks: not in PETSc */
+      PetscCall(MatRARt(A, Q, reuse, PETSC_DEFAULT, &C[2]));
+      PetscCall(RecordMat(t, r, "type of Q A Q^T", C[2]));
+    }
+    PetscCall(MatScale(A, 1.5));
+    PetscCall(MatScale(P, k ? -1. : 2.));
+    PetscCall(MatScale(Q, .5));
+  }
+  for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&C[k]));
+  PetscCall(MatDestroy(&P));
+  PetscCall(MatDestroy(&Q));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The interpolation that DMDA makes for several unknowns a point, and the Galerkin product with it; found under A's exact type name, and so not
+   for AIJPERM */
+static PetscErrorCode MAIJ(Test *t, Record *r)
+{
+  const char *other = t->arg ? t->arg : t->type;
+  Mat         A, P, M, C = NULL;
+  Vec         x, y;
+  PetscInt    m, bs;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetBlockSize(A, &bs));
+  PetscCall(MakeOperand(t, m / bs, PETSC_DECIDE, PETSC_DETERMINE, 9, other, &P));
+  PetscCall(MatCreateMAIJ(P, bs, &M));
+  PetscCall(MatCreateVecs(M, &x, &y));
+  PetscCall(VecFill(x, 1));
+  PetscCall(MatMult(M, x, y));
+  PetscCall(RecordVec(r, "interpolation", y, NULL, 100));
+  PetscCall(MatMultTranspose(M, y, x));
+  PetscCall(RecordVec(r, "restriction", x, NULL, 100));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  for (int k = 0; k < 3; k++) {
+    PetscCall(MatPtAP(A, M, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(RecordMat(t, r, "type of the Galerkin product", C));
+    PetscCall(MatScale(A, 1.5));
+  }
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&M));
+  PetscCall(MatDestroy(&P));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc compares the second operand's type name with MATSEQAIJ: a type derived from it can only come first */
+static PetscErrorCode Kron(Test *t, Record *r)
+{
+  Mat A, B, C = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MakeOperand(t, 3, 2, 3, 2, MATAIJ, &B));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatSeqAIJKron(A, B, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &C));
+    PetscCall(RecordMat(t, r, "type of the Kronecker product", C));
+    PetscCall(MatScale(A, 2.));
+  }
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrices made of others: A must work as a part, and a change of A must reach the whole */
+static PetscErrorCode Composed(Test *t, Record *r)
+{
+  Mat      A, C, D, two[4];
+  IS       rows, cols;
+  PetscInt m, n, rs, cs, bs;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetOwnershipRange(A, &rs, NULL));
+  PetscCall(MatGetOwnershipRangeColumn(A, &cs, NULL));
+  switch (t->arg[0]) {
+  case 't': PetscCall(MatCreateTranspose(A, &C)); break;
+  case 'h': PetscCall(MatCreateHermitianTranspose(A, &C)); break;
+  case 'n': PetscCall(MatCreateNormal(A, &C)); break;
+  case 'c':
+    two[0] = two[1] = A;
+    PetscCall(MatCreateComposite(t->comm, 2, two, &C));
+    break;
+  case 'N':
+    two[0] = two[3] = A;
+    two[1] = two[2] = NULL;
+    PetscCall(MatCreateNest(t->comm, 2, NULL, 2, NULL, two, &C));
+    break;
+  default: /* every second row and column; PETSc wants whole blocks there */
+    PetscCall(MatGetBlockSize(A, &bs));
+    if (bs > 1) {
+      PetscCall(MatDestroy(&A));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCall(ISCreateStride(t->comm, (m + 1) / 2, rs, 2, &rows));
+    PetscCall(ISCreateStride(t->comm, (n + 1) / 2, cs, 2, &cols));
+    PetscCall(MatCreateSubMatrixVirtual(A, rows, cols, &C));
+    PetscCall(ISDestroy(&rows));
+    PetscCall(ISDestroy(&cols));
+  }
+  PetscCall(RecordProducts(r, C, PETSC_FALSE));
+  PetscCall(MatScale(A, 2.));
+  PetscCall(RecordProducts(r, C, PETSC_FALSE));
+  if (t->arg[0] == 'N') {
+    PetscCall(MatConvert(C, t->type, MAT_INITIAL_MATRIX, &D));
+    PetscCall(RecordMat(t, r, "type of the nest converted", D));
+    PetscCall(MatDestroy(&D));
+  }
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product keeps nothing that belongs to a vector: other vectors, a vector with its own array, one of another type */
+static PetscErrorCode Vectors(Test *t, Record *r)
+{
+  Mat          A;
+  Vec          x, y, b, w;
+  PetscInt     n, N;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &b));
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetSize(x, &N));
+  PetscCall(PetscMalloc1(n + 1, &a));
+  /* an array that is aligned to no more than its elements */
+  if (t->size == 1)
+    PetscCall(VecCreateSeqWithArray(t->comm, 1, n, a + 1, &w));
+  else
+    PetscCall(VecCreateMPIWithArray(t->comm, 1, n, N, a + 1, &w));
+  for (PetscInt k = 0; k < 3; k++) {
+    PetscCall(VecFill(x, k));
+    PetscCall(VecFill(w, k + 1));
+    PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, b));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(RecordVec(r, "A x at row", y, b, 0));
+    PetscCall(ProductBounds(A, w, NULL, PETSC_FALSE, b));
+    PetscCall(MatMult(A, w, y));
+    PetscCall(RecordVec(r, "A w at row", y, b, 0));
+    PetscCall(VecPlaceArray(w, a));
+    PetscCall(VecFill(w, k));
+    PetscCall(ProductBounds(A, w, NULL, PETSC_FALSE, b));
+    PetscCall(MatMult(A, w, y));
+    PetscCall(RecordVec(r, "A x at row, x elsewhere", y, b, 0));
+    PetscCall(VecResetArray(w));
+  }
+  PetscCall(VecDestroy(&w));
+  PetscCall(PetscFree(a));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ComputeOperator(Test *t, Record *r)
+{
+  Mat A, B;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatComputeOperator(A, MATDENSE, &B));
+  PetscCall(RecordMat(t, r, "type of the operator", B));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const Operation operations[] = {{"mult", Mult, 0},
+                                       {"nonfinite", NonFinite, 0},
+                                       {"multadd", MultAdd, NOPERM, "no"},
+                                       {"transpose", MultAdd, 0, "trans"},
+                                       {"hermitian", MultAdd, 0, "herm"},
+                                       {"vectors", Vectors, 0},
+                                       {"multequal", MultEqual, FULL},
+                                       {"bindtocpu", BindToCPU, 0},
+                                       {"blocks", Blocks, 0},
+                                       {"dense", Dense, FULL},
+                                       {"sparse", Sparse, FULL},
+                                       {"sparse-aij", Sparse, FULL, MATAIJ},
+                                       {"triple", Triple, FULL | SQUARE},
+                                       {"triple-aij", Triple, FULL | SQUARE, MATAIJ},
+                                       {"dense-first", DenseFirst, FULL | SEQ | NOPERM},
+                                       {"maij", MAIJ, BLOCKS | NOPERM},
+                                       {"maij-aij", MAIJ, BLOCKS | NOPERM, MATAIJ},
+                                       {"kron", Kron, FULL | SEQ},
+                                       {"virtual-transpose", Composed, 0, "trans"},
+                                       {"virtual-hermitian", Composed, 0, "herm"},
+                                       {"normal", Composed, FULL, "norm"},
+                                       {"composite", Composed, 0, "comp"},
+                                       {"nest", Composed, FULL, "Nest"},
+                                       {"submatrix-virtual", Composed, FULL, "sub"},
+                                       {"computeoperator", ComputeOperator, FULL},
+                                       {NULL, NULL, 0}};
+
+int main(int argc, char **argv)
+{
+  return Suite(argc, argv, "products", operations, 0);
+}

@@ -1,0 +1,336 @@
+/*
+  Solvers: every preconditioner that reads the matrix, or makes matrices of it, must take the same steps as with AIJ. The
+  argument of an operation is a set of PETSc options.
+*/
+#include "harness.h"
+#include <petscdmda.h>
+#include <petscdmshell.h>
+#include <petscsnes.h>
+
+/*
+  Residuals of a Krylov method: the products' rounding grows on the way, most of all through the eigenvalues that a few steps
+  of GMRES estimate for a smoother, so only the first digits can agree. Packages that
+  coarsen with random numbers of their own (random) take other steps at every run in a process, whatever the type.
+*/
+static PetscErrorCode RecordHistory(Record *r, KSP ksp, PetscBool random)
+{
+  const PetscReal   *history;
+  PetscInt           n, its;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(RecordInt(r, "converged reason", (PetscInt64)reason));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(RecordAdd(r, "iterations", 0, its, random ? 2 : 0, NULL));
+  if (random) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPGetResidualHistory(ksp, &history, &n));
+  for (PetscInt k = 0; k < n; k++) PetscCall(RecordAdd(r, "residual of step", k, history[k], 1e-3 * history[k] + 1e-8 * history[0], NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether this PETSc has the package that an option string asks for with its first word, as in "mumps: ..." */
+static PetscErrorCode Available(const char *arg, const char **options, PetscBool *has)
+{
+  const char *colon = strchr(arg, ':');
+  char        package[64];
+
+  PetscFunctionBegin;
+  *options = arg;
+  *has     = PETSC_TRUE;
+  if (colon && (size_t)(colon - arg) < sizeof(package)) {
+    PetscCall(PetscStrncpy(package, arg, (size_t)(colon - arg) + 1));
+    PetscCall(PetscHasExternalPackage(package, has));
+    *options = colon + 1;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Puts "-pc_type ilu -x y" into the database, and takes it out again. The prefix is new each time: what an operation that
+  failed has left there must not reach the next.
+*/
+static char prefix[16];
+
+static PetscErrorCode Options(const char *options, PetscBool set)
+{
+  static int serial = 0;
+
+  char **word;
+  int    n;
+
+  PetscFunctionBegin;
+  if (set) PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "s%d_", serial++));
+  PetscCall(PetscStrToArray(options, ' ', &n, &word));
+  for (int k = 0; k < n; k++) {
+    char      name[128];
+    PetscBool value = (PetscBool)(k + 1 < n && (word[k + 1][0] != '-' || (word[k + 1][1] >= '0' && word[k + 1][1] <= '9')));
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "-%s%s", prefix, word[k] + 1));
+    if (set)
+      PetscCall(PetscOptionsSetValue(NULL, name, value ? word[k + 1] : NULL));
+    else
+      PetscCall(PetscOptionsClearValue(NULL, name));
+    if (value) k++;
+  }
+  PetscCall(PetscStrToArrayDestroy(n, word));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The test's matrix, solved twice, with new values the second time */
+static PetscErrorCode Solve(Test *t, Record *r)
+{
+  Mat         A;
+  Vec         x, b;
+  KSP         ksp;
+  const char *options;
+  PetscBool   has, random, ml, hermitian;
+
+  PetscFunctionBegin;
+  PetscCall(Available(t->arg, &options, &has));
+  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrbeginswith(t->arg, "hypre:", &random));
+  PetscCall(PetscStrbeginswith(t->arg, "ml:", &ml));
+  if (ml) random = PETSC_TRUE;
+  PetscCall(Options(options, PETSC_TRUE));
+  PetscCall(Make(t, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 1));
+  if (t->c->has & SPD) { /* some packages ask; with complex numbers CHOLMOD takes none but Hermitian matrices, MUMPS none that are */
+    PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
+    PetscCall(PetscStrbeginswith(t->arg, "suitesparse:", &hermitian));
+    if (hermitian) PetscCall(MatSetOption(A, MAT_HERMITIAN, PETSC_TRUE));
+    PetscCall(MatSetOption(A, MAT_SYMMETRY_ETERNAL, PETSC_TRUE));
+  }
+  PetscCall(KSPCreate(t->comm, &ksp));
+  PetscCall(KSPSetOptionsPrefix(ksp, prefix));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 100));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 200, PETSC_TRUE));
+  PetscCall(KSPSetFromOptions(ksp));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(RecordHistory(r, ksp, random));
+    PetscCall(MatShift(A, 1.));
+    PetscCall(MatScale(A, 1.5));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(RecordType(t, r, "type after the solves", A)); /* a preconditioner must not change its operand's type for good */
+  PetscCall(MatDestroy(&A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(Options(options, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two unknowns a point of a grid, a Laplacian each and a coupling */
+static PetscErrorCode Operator(KSP ksp, Mat J, Mat P, void *ctx)
+{
+  DM            dm;
+  DMDALocalInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetDM(ksp, &dm));
+  PetscCall(DMDAGetLocalInfo(dm, &info));
+  for (PetscInt j = info.ys; j < info.ys + info.ym; j++) {
+    for (PetscInt i = info.xs; i < info.xs + info.xm; i++) {
+      for (PetscInt c = 0; c < info.dof; c++) {
+        MatStencil  row = {0}, col[6];
+        PetscScalar v[6];
+        PetscInt    n = 0;
+
+        row.i = i;
+        row.j = j;
+        row.c = c;
+        for (int k = 0; k < 5; k++) {
+          const PetscInt di[] = {0, -1, 1, 0, 0}, dj[] = {0, 0, 0, -1, 1};
+
+          if (i + di[k] < 0 || i + di[k] >= info.mx || j + dj[k] < 0 || j + dj[k] >= info.my) continue;
+          col[n]   = row;
+          col[n].i = i + di[k];
+          col[n].j = j + dj[k];
+          v[n++]   = k ? -1. : 4.;
+        }
+        if (info.dof > 1) {
+          col[n]   = row;
+          col[n].c = 1 - c;
+          v[n++]   = -.1;
+        }
+        PetscCall(MatSetValuesStencil(P, 1, &row, n, col, v, INSERT_VALUES));
+      }
+    }
+  }
+  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RightHandSide(KSP ksp, Vec b, void *ctx)
+{
+  return VecFill(b, 5);
+}
+
+/* A grid's own matrices, on every level of multigrid; the argument begins with the unknowns of a point */
+static PetscErrorCode Grid(Test *t, Record *r)
+{
+  DM          dm;
+  KSP         ksp;
+  Mat         A;
+  const char *options;
+  PetscBool   has;
+
+  PetscFunctionBegin;
+  PetscCall(Available(t->arg + 1, &options, &has));
+  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Options(options, PETSC_TRUE));
+  PetscCall(
+      DMDACreate2d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 5, 6, PETSC_DECIDE, PETSC_DECIDE, t->arg[0] - '0', 1, NULL, NULL, &dm));
+  PetscCall(DMSetMatType(dm, t->type));
+  PetscCall(DMSetUp(dm));
+  PetscCall(DMDASetFieldName(dm, 0, "u"));
+  for (int k = 0; k < 2; k++) {
+    DM fine;
+
+    PetscCall(DMRefine(dm, t->comm, &fine));
+    PetscCall(DMDestroy(&dm));
+    dm = fine;
+  }
+  PetscCall(KSPCreate(t->comm, &ksp));
+  PetscCall(KSPSetOptionsPrefix(ksp, prefix));
+  PetscCall(KSPSetDM(ksp, dm));
+  PetscCall(KSPSetComputeOperators(ksp, Operator, NULL));
+  PetscCall(KSPSetComputeRHS(ksp, RightHandSide, NULL));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 100));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 200, PETSC_TRUE));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, NULL, NULL));
+  PetscCall(RecordHistory(r, ksp, PETSC_FALSE));
+  PetscCall(KSPGetOperators(ksp, NULL, &A));
+  PetscCall(RecordMat(t, r, "type of the DM's matrix", A));
+  {
+    PC        pc;
+    PetscBool mg;
+    PetscInt  levels;
+
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCMG, &mg));
+    if (mg) {
+      PetscCall(PCMGGetLevels(pc, &levels));
+      for (PetscInt l = 0; l < levels; l++) {
+        KSP smoother;
+
+        PetscCall(PCMGGetSmoother(pc, l, &smoother));
+        PetscCall(KSPGetOperators(smoother, NULL, &A));
+        PetscCall(RecordMat(t, r, "type of a level's matrix", A));
+      }
+    }
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(DMDestroy(&dm));
+  PetscCall(Options(options, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The Bratu equation: a Jacobian that is refilled at every step, by formula or by differences of its own coloring */
+static PetscErrorCode Residual(DMDALocalInfo *info, PetscScalar **x, PetscScalar **f, void *ctx)
+{
+  const PetscReal h = 1. / (info->mx - 1);
+
+  PetscFunctionBegin;
+  for (PetscInt j = info->ys; j < info->ys + info->ym; j++) {
+    for (PetscInt i = info->xs; i < info->xs + info->xm; i++) {
+      const PetscBool boundary = (PetscBool)(!i || !j || i == info->mx - 1 || j == info->my - 1);
+
+      f[j][i] = boundary ? x[j][i] : 4. * x[j][i] - x[j - 1][i] - x[j + 1][i] - x[j][i - 1] - x[j][i + 1] - 5. * h * h * PetscExpScalar(x[j][i]);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Newton(Test *t, Record *r)
+{
+  DM               dm;
+  SNES             snes;
+  Vec              x;
+  Mat              J;
+  PetscInt         its, n;
+  const PetscReal *norms;
+  PetscReal        history[60];
+
+  PetscFunctionBegin;
+  PetscCall(Options(t->arg, PETSC_TRUE));
+  PetscCall(DMDACreate2d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 21, 21, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &dm));
+  PetscCall(DMSetMatType(dm, t->type));
+  PetscCall(DMSetUp(dm));
+  PetscCall(DMDASNESSetFunctionLocal(dm, INSERT_VALUES, (PetscErrorCode(*)(DMDALocalInfo *, void *, void *, void *))Residual, NULL));
+  PetscCall(SNESCreate(t->comm, &snes));
+  PetscCall(SNESSetOptionsPrefix(snes, prefix));
+  PetscCall(SNESSetDM(snes, dm));
+  PetscCall(SNESSetConvergenceHistory(snes, history, NULL, 60, PETSC_TRUE));
+  PetscCall(SNESSetFromOptions(snes));
+  PetscCall(DMCreateGlobalVector(dm, &x));
+  PetscCall(VecSet(x, 0.));
+  PetscCall(SNESSolve(snes, NULL, x));
+  PetscCall(SNESGetIterationNumber(snes, &its));
+  PetscCall(RecordInt(r, "Newton steps", its));
+  PetscCall(SNESGetLinearSolveIterations(snes, &its));
+  PetscCall(RecordInt(r, "linear iterations", its));
+  PetscCall(SNESGetConvergenceHistory(snes, (PetscReal **)&norms, NULL, &n));
+  for (PetscInt k = 0; k < n; k++) PetscCall(RecordAdd(r, "norm of step", k, norms[k], 1e-3 * norms[k] + 1e-9 * norms[0], NULL));
+  PetscCall(SNESGetJacobian(snes, NULL, &J, NULL, NULL));
+  PetscCall(RecordType(t, r, "type of the Jacobian", J));
+  PetscCall(VecDestroy(&x));
+  PetscCall(SNESDestroy(&snes));
+  PetscCall(DMDestroy(&dm));
+  PetscCall(Options(t->arg, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const Operation operations[] = {
+    {"none", Solve, SOLVE, "-ksp_type gmres -pc_type none"},
+    {"transposed", Solve, SOLVE, "-ksp_type bicg -pc_type jacobi"},
+    {"ilu", Solve, SOLVE | SEQ, "-pc_type ilu -pc_factor_levels 1"},
+    {"icc", Solve, SPD | SEQ, "-ksp_type cg -pc_type icc"},
+    {"lu", Solve, SOLVE | SEQ, "-ksp_type preonly -pc_type lu"},
+    {"cholesky", Solve, SPD | SEQ, "-ksp_type cg -pc_type cholesky"},
+    /* AIJPERM asks to write to an operand of MatMultAdd(), which a PETSc for debugging refuses here */
+    {"sor", Solve, SOLVE | NOPERM, "-ksp_type richardson -pc_type sor"},
+    {"eisenstat", Solve, SOLVE | SEQ, "-ksp_type cg -pc_type eisenstat"},
+    {"pbjacobi", Solve, SOLVE, "-ksp_type cg -pc_type pbjacobi"},
+    {"chebyshev", Solve, SPD, "-ksp_type chebyshev -pc_type jacobi"},
+    {"bjacobi", Solve, SOLVE, "-pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type ilu"},
+    {"asm", Solve, SOLVE, "-pc_type asm -pc_asm_overlap 2 -sub_pc_type lu"},
+    {"gasm", Solve, SOLVE, "-pc_type gasm -pc_gasm_overlap 1"},
+    {"gamg", Solve, SOLVE, "-pc_type gamg -pc_gamg_threshold 0.01"},
+    {"gamg-unsmoothed", Solve, SOLVE, "-pc_type gamg -pc_gamg_agg_nsmooths 0 -mg_levels_pc_type sor -pc_gamg_coarse_eq_limit 20"},
+    {"redundant", Solve, SOLVE, "-ksp_type preonly -pc_type redundant -redundant_pc_type lu"},
+    {"telescope", Solve, SOLVE | PAR, "-pc_type telescope -pc_telescope_reduction_factor 2 -telescope_pc_type bjacobi"},
+    {"composite", Solve, SOLVE, "-pc_type composite -pc_composite_pcs jacobi,sor"},
+    {"fieldsplit-block", Solve, BLOCKS, "-pc_type fieldsplit -pc_fieldsplit_type multiplicative -fieldsplit_0_pc_type bjacobi"},
+    {"kaczmarz", Solve, SOLVE, "-pc_type kaczmarz"},
+    {"spai", Solve, SOLVE, "spai:-pc_type spai"},
+    {"mumps", Solve, SOLVE, "mumps:-ksp_type preonly -pc_type lu -pc_factor_mat_solver_type mumps"},
+    {"mumps-cholesky", Solve, SPD, "mumps:-ksp_type preonly -pc_type cholesky -pc_factor_mat_solver_type mumps"},
+    {"superlu", Solve, SOLVE | SEQ, "superlu:-ksp_type preonly -pc_type lu -pc_factor_mat_solver_type superlu"},
+    {"superlu_dist", Solve, SOLVE, "superlu_dist:-ksp_type preonly -pc_type lu -pc_factor_mat_solver_type superlu_dist"},
+    {"umfpack", Solve, SOLVE | SEQ, "suitesparse:-ksp_type preonly -pc_type lu -pc_factor_mat_solver_type umfpack"},
+    {"cholmod", Solve, SPD | SEQ, "suitesparse:-ksp_type preonly -pc_type cholesky -pc_factor_mat_solver_type cholmod"},
+    {"hypre", Solve, SOLVE, "hypre:-pc_type hypre -pc_hypre_type boomeramg"},
+    {"ml", Solve, SOLVE | SEQ, "ml:-pc_type ml"},
+    {"mg", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3"},
+    {"mg-galerkin", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type sor"},
+    {"mg-dof2", Grid, ONCE, "2-pc_type mg -pc_mg_levels 3"},
+    {"mg-dof2-galerkin", Grid, ONCE | NOPERM, "2-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both"},
+    {"grid-gamg", Grid, ONCE, "2-pc_type gamg"},
+    {"grid-asm", Grid, ONCE, "2-pc_type asm -pc_asm_type basic"},
+    {"fieldsplit", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_0_pc_type gamg"},
+    {"schur", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
+    {"newton", Newton, ONCE, "-pc_type bjacobi"},
+    {"newton-coloring", Newton, ONCE, "-snes_fd_color -pc_type gamg"},
+    {"newton-fas", Newton, ONCE, "-snes_fd_color -pc_type mg -pc_mg_levels 2"},
+    {NULL, NULL, 0, NULL}};
+
+int main(int argc, char **argv)
+{
+  return Suite(argc, argv, "solvers", operations, LARGE);
+}
