@@ -384,6 +384,20 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* LU in place merges the matrix with its factors, which are AIJ, and PETSc insists on one type: the matrix becomes AIJ first */
+static PetscErrorCode MatLUFactor_SpMV(Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  Mat_SpMV *spmv;
+  PetscErrorCode (*lufactor)(Mat, IS, IS, const MatFactorInfo *);
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  lufactor = spmv->parent.lufactor;
+  PetscCall(MatSpMVUnhook(A));
+  PetscCall((*lufactor)(A, row, col, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatSpMVHook - makes an AIJ matrix one of ours, in place
 
@@ -436,6 +450,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   A->ops->convert        = MatConvert_SpMV;
   A->ops->convertfrom    = MatConvertFrom_SpMV;
   A->ops->setfromoptions = MatSetFromOptions_SpMV;
+  if (A->ops->lufactor) A->ops->lufactor = MatLUFactor_SpMV;
 #define SpMVKeep(op) spmv->ours.op = A->ops->op;
   SpMVHooks(SpMVKeep)
 #undef SpMVKeep

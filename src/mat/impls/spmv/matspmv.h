@@ -81,7 +81,8 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(view)             \
   X(convert)          \
   X(convertfrom)      \
-  X(setfromoptions)
+  X(setfromoptions) \
+  X(lufactor)
 
 typedef struct {
   const SpMVFormat *format;
