@@ -4,6 +4,7 @@
   break without anyone noticing.
 */
 #include "harness.h"
+#include <petsc/private/petscimpl.h> /* PetscObjectStateGet() and PetscObjectStateSet() */
 
 /* AIJ's own routes for a pattern that it does not know in advance */
 static PetscErrorCode Unknown(Test *t, Record *r)

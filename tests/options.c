@@ -241,7 +241,7 @@ static PetscErrorCode Info(Test *t, Record *r)
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   for (int k = 0; k < 2; k++) {
-    PetscCall(Kernel(k ? "slices" : "csr", PETSC_TRUE));
+    PetscCall(Kernel(k ? "csr" : "slices", PETSC_TRUE));
     PetscCall(MatSetFromOptions(A));
     PetscCall(Touch(A));
     PetscCall(PetscSpMVGetInfo(A, &spmv[k]));
@@ -252,8 +252,8 @@ static PetscErrorCode Info(Test *t, Record *r)
                spmv[k].nonzeros);
     PetscCheck(spmv[k].kernel, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no kernel is named");
   }
-  PetscCheck(!spmv[0].slices && (spmv[1].slices || !info.nz_used), PETSC_COMM_SELF, PETSC_ERR_PLIB,
-             "%" PetscInt64_FMT " slices with the kernel csr, %" PetscInt64_FMT " with the kernel slices", spmv[0].slices, spmv[1].slices);
+  PetscCheck(!spmv[1].slices && (spmv[0].slices || !info.nz_used), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "%" PetscInt64_FMT " slices with the kernel slices, %" PetscInt64_FMT " with the kernel csr", spmv[0].slices, spmv[1].slices);
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B)); /* carries the options, without reading them again */
   PetscCall(Kernel(NULL, PETSC_FALSE));
   PetscCall(Touch(B));

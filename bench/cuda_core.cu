@@ -1,0 +1,584 @@
+/*
+  Benchmark of the device core, without PETSc: both formats and the papers' kernels against cuSPARSE, on generated matrices.
+
+  Usage: cuda_core [-papers] [-sweep] [-csv file] [name ...]      Names as listed in cases() below; none: all.
+  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu src/core/cuda/*.cu src/mat/impls/{sellp,evchyb}/kernels.cu -lcusparse
+
+  Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. Each product is checked against cuSPARSE's CSR product. "bytes" are those of
+  the format's arrays and of x and y, each moved once; "share" is what they make of the bandwidth of a device copy. Set-up is the time
+  of analysis, layout and first values, as a caller waits for it; refresh that of later values.
+*/
+#include "../src/core/cuda/device.cuh"
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cusparse.h>
+#include <functional>
+#include <string>
+#include <thread>
+
+#define CHECK(call)                                                                     \
+  do {                                                                                  \
+    cudaError_t error_ = (call);                                                        \
+    if (error_ != cudaSuccess) {                                                        \
+      printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_)); \
+      exit(1);                                                                          \
+    }                                                                                   \
+  } while (0)
+#define CHECK_SPARSE(call)                                                                  \
+  do {                                                                                      \
+    cusparseStatus_t error_ = (call);                                                       \
+    if (error_ != CUSPARSE_STATUS_SUCCESS) {                                                \
+      printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cusparseGetErrorString(error_)); \
+      exit(1);                                                                              \
+    }                                                                                       \
+  } while (0)
+
+// ------------------------------------------------------------------------------------------------ matrices
+
+struct Generator { // the numbers of a row depend on the row alone
+  uint64_t state;
+  uint64_t next()
+  {
+    uint64_t z = state += 0x9E3779B97F4A7C15ull;
+    z          = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z          = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  }
+  int integer(int n)
+  {
+    return (int)(next() % (uint64_t)n);
+  }
+  double real()
+  {
+    return (double)(next() >> 11) * (1.0 / 9007199254740992.0);
+  }
+};
+
+using Row     = std::vector<int>;
+using Pattern = std::function<void(int, Generator &, Row &)>;
+using Values  = std::function<double(int, int, Generator &)>;
+
+struct Matrix {
+  int                 n;
+  std::vector<int>    i, j;
+  std::vector<double> a;
+};
+
+static Matrix Build(int n, Pattern pattern, Values value = nullptr)
+{
+  const int                        parts = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::vector<int>>    j(parts);
+  std::vector<std::vector<double>> a(parts);
+  std::vector<std::thread>         threads;
+  Matrix                           A{n, std::vector<int>(n + 1, 0), {}, {}};
+  for (int p = 0; p < parts; p++) {
+    threads.emplace_back([&, p] {
+      Row row;
+      for (int r = (int)((int64_t)n * p / parts); r < (int)((int64_t)n * (p + 1) / parts); r++) {
+        Generator g{0x1234567ull * (uint64_t)(r + 1)};
+        row.clear();
+        pattern(r, g, row);
+        std::sort(row.begin(), row.end());
+        row.erase(std::unique(row.begin(), row.end()), row.end());
+        for (int c : row) {
+          j[p].push_back(c);
+          a[p].push_back(value ? value(r, c, g) : g.real() + 0.1);
+        }
+        A.i[r + 1] = (int)row.size();
+      }
+    });
+  }
+  for (auto &t : threads) t.join();
+  for (int r = 0; r < n; r++) A.i[r + 1] += A.i[r];
+  A.j.reserve(A.i[n]);
+  A.a.reserve(A.i[n]);
+  for (int p = 0; p < parts; p++) {
+    A.j.insert(A.j.end(), j[p].begin(), j[p].end());
+    A.a.insert(A.a.end(), a[p].begin(), a[p].end());
+    std::vector<int>().swap(j[p]);
+    std::vector<double>().swap(a[p]);
+  }
+  return A;
+}
+
+static Matrix Stencil7(int N, Values value = nullptr)
+{
+  return Build(
+      N * N * N,
+      [=](int k, Generator &, Row &r) {
+        const int x = k % N, y = k / N % N, z = k / N / N;
+        r.push_back(k);
+        if (x) r.push_back(k - 1);
+        if (x < N - 1) r.push_back(k + 1);
+        if (y) r.push_back(k - N);
+        if (y < N - 1) r.push_back(k + N);
+        if (z) r.push_back(k - N * N);
+        if (z < N - 1) r.push_back(k + N * N);
+      },
+      value);
+}
+
+// The Jacobian of SNES ex14 at its initial guess: identity rows, with explicit zeros, on the boundary
+static Matrix Bratu(int N)
+{
+  return Stencil7(N, [=](int k, int c, Generator &) {
+    const int    x = k % N, y = k / N % N, z = k / N / N;
+    const double h = 1.0 / (N - 1), lambda = 6.0, d = std::min({x, N - 1 - x, y, N - 1 - y, z, N - 1 - z}) * h;
+    if (d == 0) return c == k ? 1.0 : 0.0;
+    return c == k ? 6 * h - h * h * h * lambda * exp(lambda / (lambda + 1) * sqrt(d)) : -h;
+  });
+}
+
+static Matrix FEM27(int N, int dof, double keep)
+{
+  return Build(N * N * N * dof, [=](int k, Generator &, Row &r) {
+    const int p = k / dof, x = p % N, y = p / N % N, z = p / N / N;
+    for (int e = 0; e < 27; e++) {
+      const int X = x + e % 3 - 1, Y = y + e / 3 % 3 - 1, Z = z + e / 9 - 1, q = (Z * N + Y) * N + X;
+      if (X < 0 || Y < 0 || Z < 0 || X >= N || Y >= N || Z >= N) continue;
+      Generator edge{(uint64_t)std::min(p, q) << 32 | (uint64_t)std::max(p, q)};
+      if (q != p && edge.real() > keep) continue;
+      for (int d = 0; d < dof; d++) r.push_back(q * dof + d);
+    }
+  });
+}
+
+static int Near(int k, int w, int n, Generator &g)
+{
+  return std::min(n - 1, std::max(0, k + g.integer(2 * w + 1) - w));
+}
+
+static Matrix PowerLaw(int n, double scale, double exponent, int longest, bool local)
+{
+  return Build(n, [=](int k, Generator &g, Row &r) {
+    const int L = std::min((int)(scale * 0.45 * pow(1 - g.real(), -1.0 / exponent)) + 1, longest);
+    for (int q = 0; q < L; q++) {
+      if (local && g.integer(8))
+        r.push_back(Near(k, 1000, n, g));
+      else {
+        const double v = g.real();
+        r.push_back((int)(n * v * v * 0.999999));
+      }
+    }
+  });
+}
+
+static Matrix Circuit()
+{
+  const int n = 116835;
+  return Build(n, [=](int k, Generator &g, Row &r) {
+    int L = 3 + g.integer(5);
+    if (k == 100 || k == 7000) {
+      for (int c = 0; c < (k == 100 ? 114190 : 47193); c++) r.push_back(k == 100 ? c : 2 * c);
+      return;
+    }
+    if (!g.integer(2000)) L = 100 + g.integer(180);
+    r.push_back(k);
+    for (int q = 1; q < L; q++) r.push_back(g.integer(8) ? Near(k, 200, n, g) : g.integer(n));
+  });
+}
+
+static Matrix Uniform(int n)
+{
+  return Build(n, [=](int, Generator &g, Row &r) {
+    for (int q = 1 + g.integer(n / 20); q > 0; q--) r.push_back(g.integer(n));
+  });
+}
+
+static Matrix PowerNetwork()
+{
+  const int n = 38120;
+  return Build(n, [=](int k, Generator &g, Row &r) {
+    const int first = k / 200 * 200 - 400;
+    r.push_back(k);
+    if (k % 200 < 110) {
+      for (int q = 0; q < 2; q++) r.push_back(g.integer(n));
+    } else {
+      for (int c = std::max(0, first); c < std::min(n, first + 980); c++) r.push_back(c);
+    }
+  });
+}
+
+// 7 points in a random order of the unknowns
+static Matrix Permuted(int N)
+{
+  const int        n = N * N * N;
+  std::vector<int> to(n), from(n);
+  Generator        g{3};
+  for (int k = 0; k < n; k++) to[k] = k;
+  for (int k = n - 1; k > 0; k--) std::swap(to[k], to[g.integer(k + 1)]);
+  for (int k = 0; k < n; k++) from[to[k]] = k;
+  return Build(n, [&](int row, Generator &, Row &r) {
+    const int k = from[row], x = k % N, y = k / N % N, z = k / N / N;
+    r.push_back(row);
+    if (x) r.push_back(to[k - 1]);
+    if (x < N - 1) r.push_back(to[k + 1]);
+    if (y) r.push_back(to[k - N]);
+    if (y < N - 1) r.push_back(to[k + N]);
+    if (z) r.push_back(to[k - N * N]);
+    if (z < N - 1) r.push_back(to[k + N * N]);
+  });
+}
+
+static Matrix Lengths(int n, std::function<int(int)> length, int width) // columns anywhere, or within width
+{
+  return Build(n, [=](int k, Generator &g, Row &r) {
+    for (int q = length(k); q > 0; q--) r.push_back(width ? Near(k, width, n, g) : g.integer(n));
+  });
+}
+
+struct Case {
+  const char             *name;
+  double                  target; // microseconds
+  std::function<Matrix()> make;
+};
+static std::vector<Case> Cases()
+{
+  return {{"stencil7:200", 140, [] { return Stencil7(200); }},
+          {"bratu:200", 98, [] { return Bratu(200); }},
+          {"fem27:68:3", 152, [] { return FEM27(68, 3, 1.0); }},
+          {"fem27:68:3:0.6", 103, [] { return FEM27(68, 3, 0.6); }},
+          {"webbase", 28, [] { return PowerLaw(1000005, 3.1, 1.6, 4700, true); }},
+          {"google", 40, [] { return PowerLaw(916428, 5.6, 2.5, 456, false); }},
+          {"dc1", 7.8, [] { return Circuit(); }},
+          {"random:20000", 34, [] { return Uniform(20000); }},
+          {"tsopf", 36, [] { return PowerNetwork(); }},
+          {"stencil7:32", 3.4, [] { return Stencil7(32); }},
+          {"fem27:40:1:0.9", 5.5, [] { return FEM27(40, 1, 0.9); }},
+          {"econ", 7.6, [] { return PowerLaw(206500, 6.2, 4, 44, true); }},
+          {"fem27:30:2", 0, [] { return FEM27(30, 2, 1.0); }},
+          {"fem27:40:5:0.6", 0, [] { return FEM27(40, 5, 0.6); }},
+          {"tridiag:1000000", 0,
+           [] {
+             return Build(1000000, [](int k, Generator &, Row &r) {
+               for (int c = std::max(0, k - 1); c <= std::min(999999, k + 1); c++) r.push_back(c);
+             });
+           }},
+          {"stencil27:100", 0, [] { return FEM27(100, 1, 1.0); }},
+          {"fem27:30:4", 0, [] { return FEM27(30, 4, 1.0); }},
+          {"fem27:30:6:0.6", 0, [] { return FEM27(30, 6, 0.6); }},
+          {"permuted7:100", 0, [] { return Permuted(100); }},
+          {"uniform32:400000", 0,
+           [] {
+             return Lengths(
+                 400000, [](int) { return 32; }, 5000);
+           }},
+          {"uniform8:1000000", 0,
+           [] {
+             return Lengths(
+                 1000000, [](int) { return 8; }, 0);
+           }},
+          {"small:1000", 0,
+           [] {
+             return Lengths(
+                 1000, [](int k) { return 5 + k % 11; }, 0);
+           }},
+          {"small:20000", 0,
+           [] {
+             return Lengths(
+                 20000, [](int k) { return 20 + k % 50; }, 300);
+           }},
+          {"long:4000", 0,
+           [] {
+             return Lengths(
+                 4000, [](int k) { return 2000 + k % 7 * 200; }, 0);
+           }},
+          {"long:100000", 0,
+           [] {
+             return Lengths(
+                 100000, [](int k) { return 150 + k % 300; }, 2000);
+           }},
+          {"dense:3000", 0,
+           [] {
+             return Build(3000, [](int, Generator &, Row &r) {
+               for (int c = 0; c < 3000; c++) r.push_back(c);
+             });
+           }},
+          {"arrow:200000", 0, [] {
+             return Build(200000, [](int k, Generator &, Row &r) {
+               r.push_back(k);
+               r.push_back(0);
+               for (int c = 1; k == 0 && c < 200000; c++) r.push_back(c);
+             });
+           }}};
+}
+
+// ------------------------------------------------------------------------------------------------ measuring
+
+template <class T> static T *Upload(const std::vector<T> &h)
+{
+  T *d;
+  CHECK(cudaMalloc((void **)&d, (h.size() + 1) * sizeof(T)));
+  CHECK(cudaMemcpy(d, h.data(), h.size() * sizeof(T), cudaMemcpyHostToDevice));
+  return d;
+}
+
+// Products in a graph, so that the time is the device's, not that of launches one by one
+static double Time(std::function<void(cudaStream_t)> f)
+{
+  static cudaStream_t stream = nullptr;
+  cudaEvent_t         e0, e1;
+  cudaGraph_t         graph;
+  cudaGraphExec_t     exec;
+  float               ms;
+  constexpr int       COUNT = 20;
+  if (!stream) CHECK(cudaStreamCreate(&stream));
+  f(stream);
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaEventCreate(&e0));
+  CHECK(cudaEventCreate(&e1));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  for (int k = 0; k < COUNT; k++) f(stream);
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  auto run = [&](int count) {
+    CHECK(cudaEventRecord(e0, stream));
+    for (int k = 0; k < count; k++) CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaEventRecord(e1, stream));
+    CHECK(cudaEventSynchronize(e1));
+    CHECK(cudaEventElapsedTime(&ms, e0, e1));
+    return ms * 1e3 / count / COUNT;
+  };
+  run(1);
+  const int           count = run(1) > 50 ? 2 : 5;
+  std::vector<double> t;
+  for (int k = 0; k < 7; k++) t.push_back(run(count));
+  std::sort(t.begin(), t.end());
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaEventDestroy(e0));
+  CHECK(cudaEventDestroy(e1));
+  return t[3];
+}
+
+static double Wall(std::function<void()> f)
+{
+  CHECK(cudaDeviceSynchronize());
+  auto begin = std::chrono::steady_clock::now();
+  f();
+  CHECK(cudaDeviceSynchronize());
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// cuSPARSE's sliced ELL with slices of 32 rows
+__global__ void SlicedEll(int n, const int *i, const int *j, const double *a, const int64_t *first, int *col, double *value)
+{
+  const int r = blockIdx.x * blockDim.x + threadIdx.x, s = r / 32;
+  if (r >= (n + 31) / 32 * 32) return;
+  const int len = r < n ? i[r + 1] - i[r] : 0;
+  for (int64_t at = first[s] + r % 32, q = 0; at < first[s + 1]; at += 32, q++) {
+    col[at]   = q < len ? j[i[r] + q] : -1;
+    value[at] = q < len ? a[i[r] + q] : 0.0;
+  }
+}
+
+int main(int argc, char **argv)
+{
+  std::vector<std::string> names;
+  bool                     sweep = false, papers = false;
+  FILE                    *csv = nullptr;
+  for (int k = 1; k < argc; k++) {
+    if (!strcmp(argv[k], "-sweep"))
+      sweep = true;
+    else if (!strcmp(argv[k], "-papers"))
+      papers = true;
+    else if (!strcmp(argv[k], "-csv") && k + 1 < argc)
+      csv = fopen(argv[++k], "w");
+    else
+      names.push_back(argv[k]);
+  }
+  cusparseHandle_t H;
+  cudaDeviceProp   prop;
+  CHECK(cudaGetDeviceProperties(&prop, 0));
+  CHECK_SPARSE(cusparseCreate(&H));
+  double copy;
+  {
+    char *p;
+    CHECK(cudaMalloc((void **)&p, (size_t)2 << 30));
+    CHECK(cudaMemset(p, 1, (size_t)2 << 30));
+    double best = 1e30; // in the stream: as nodes of a graph, copies are slower
+    for (int k = 0; k < 10; k++)
+      best = std::min(best, Wall([&] {
+                        for (int q = 0; q < 20; q++) CHECK(cudaMemcpyAsync(p, p + (1 << 30), 1 << 30, cudaMemcpyDeviceToDevice));
+                      }));
+    copy = 20 * 2.0 * (1 << 30) / best * 1e-6;
+    CHECK(cudaFree(p));
+  }
+  printf("%s, copy bandwidth %.0f GB/s, CUDA %d.%d\n", prop.name, copy, CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
+  if (csv) fprintf(csv, "matrix,rows,nonzeros,kernel,us,gflops,bytes,share_of_copy,ratio_to_best_cusparse,ratio_to_alg1,setup_ms,refresh_us,error\n");
+
+  std::vector<std::string> summary;
+  for (const Case &c : Cases()) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (!names.empty() && std::find(names.begin(), names.end(), c.name) == names.end()) continue;
+    Matrix              A   = c.make();
+    const int           n   = A.n;
+    const int64_t       nnz = A.i[n];
+    std::vector<double> x(n), ref(n), y(n);
+    Generator           g{7};
+    for (auto &v : x) v = g.real();
+    int    *i = Upload(A.i), *j = Upload(A.j);
+    double *a = Upload(A.a), *dx = Upload(x), *dy = Upload(x);
+    double  best = 1e30, alg1 = 0, largest = 0;
+    printf("\n%s: %d rows, %lld nonzeros, generated in %.1f s\n", c.name, n, (long long)nnz,
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+
+    auto report = [&](const char *name, double t, double bytes, double setup, double refresh, bool check = true) {
+      double error = 0;
+      CHECK(cudaMemcpy(y.data(), dy, n * sizeof(double), cudaMemcpyDeviceToHost));
+      if (alg1 == 0) {
+        ref = y;
+        for (double v : ref) largest = std::max(largest, std::fabs(v));
+      }
+      for (int r = 0; r < n && check; r++) error = std::isfinite(y[r]) ? std::max(error, std::fabs(y[r] - ref[r]) / largest) : INFINITY;
+      CHECK(cudaMemset(dy, 0xff, n * sizeof(double)));
+      printf("  %-44s %9.2f us %7.1f GF/s %5.1f %% of copy  x%.2f ALG1  set-up %7.2f ms  refresh %7.1f us%s\n", name, t, 2e-3 * nnz / t,
+             100 * bytes / t * 1e-3 / copy, alg1 == 0 ? 1.0 : alg1 / t, setup, refresh, error > 1e-11 ? "  WRONG" : "");
+      if (csv)
+        fprintf(csv, "%s,%d,%lld,\"%s\",%.3f,%.1f,%.0f,%.3f,%.3f,%.3f,%.3f,%.1f,%.1e\n", c.name, n, (long long)nnz, name, t, 2e-3 * nnz / t, bytes,
+                bytes / t * 1e-3 / copy, best > 1e29 ? 1.0 : best / t, alg1 == 0 ? 1.0 : alg1 / t, setup, refresh, error);
+      fflush(stdout);
+    };
+
+    { // cuSPARSE
+      double               one = 1, zero = 0;
+      cusparseDnVecDescr_t X, Y;
+      CHECK_SPARSE(cusparseCreateDnVec(&X, n, dx, CUDA_R_64F));
+      CHECK_SPARSE(cusparseCreateDnVec(&Y, n, dy, CUDA_R_64F));
+      auto product = [&](const char *name, cusparseSpMatDescr_t M, cusparseSpMVAlg_t alg, double bytes) {
+        size_t size;
+        void  *buffer;
+        CHECK_SPARSE(cusparseSpMV_bufferSize(H, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, M, X, &zero, Y, CUDA_R_64F, alg, &size));
+        CHECK(cudaMalloc(&buffer, size + 8));
+        const double setup = Wall([&] { (void)cusparseSpMV_preprocess(H, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, M, X, &zero, Y, CUDA_R_64F, alg, buffer); });
+        const double t     = Time([&](cudaStream_t s) {
+          CHECK_SPARSE(cusparseSetStream(H, s));
+          CHECK_SPARSE(cusparseSpMV(H, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, M, X, &zero, Y, CUDA_R_64F, alg, buffer));
+        });
+        report(name, t, bytes, setup, 0);
+        best = std::min(best, t);
+        if (alg1 == 0) alg1 = t;
+        CHECK(cudaFree(buffer));
+        CHECK_SPARSE(cusparseDestroySpMat(M));
+      };
+      cusparseSpMatDescr_t M;
+      for (auto alg : {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2}) {
+        CHECK_SPARSE(cusparseCreateCsr(&M, n, n, nnz, i, j, a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+        product(alg == CUSPARSE_SPMV_CSR_ALG1 ? "cuSPARSE CSR ALG1" : "cuSPARSE CSR ALG2", M, alg, nnz * 12.0 + n * 20.0);
+      }
+      std::vector<int> rows(nnz);
+      for (int r = 0; r < n; r++) std::fill(rows.begin() + A.i[r], rows.begin() + A.i[r + 1], r);
+      int *drows = Upload(rows);
+      CHECK_SPARSE(cusparseCreateCoo(&M, n, n, nnz, drows, j, a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+      product("cuSPARSE COO", M, CUSPARSE_SPMV_COO_ALG1, nnz * 16.0 + n * 16.0);
+      CHECK(cudaFree(drows));
+      std::vector<int64_t> first{0};
+      for (int s = 0; s < (n + 31) / 32; s++) {
+        int w = 0;
+        for (int r = s * 32; r < std::min(n, s * 32 + 32); r++) w = std::max(w, A.i[r + 1] - A.i[r]);
+        first.push_back(first.back() + 32 * w);
+      }
+      if (first.back() < 5 * nnz && first.back() < INT_MAX) {
+        std::vector<int> first32(first.begin(), first.end());
+        int64_t         *df   = Upload(first);
+        int             *df32 = Upload(first32), *col;
+        double          *value;
+        CHECK(cudaMalloc((void **)&col, first.back() * 4));
+        CHECK(cudaMalloc((void **)&value, first.back() * 8));
+        SlicedEll<<<(n + 255) / 256, 256>>>(n, i, j, a, df, col, value);
+        CHECK_SPARSE(cusparseCreateSlicedEll(&M, n, n, nnz, first.back(), 32, df32, col, value, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+                                             CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+        product("cuSPARSE sliced ELL", M, CUSPARSE_SPMV_SELL_ALG1, first.back() * 12.0 + n * 16.0);
+        CHECK(cudaFree(df));
+        CHECK(cudaFree(df32));
+        CHECK(cudaFree(col));
+        CHECK(cudaFree(value));
+      }
+      CHECK_SPARSE(cusparseDestroyDnVec(X));
+      CHECK_SPARSE(cusparseDestroyDnVec(Y));
+    }
+
+    const SpMVCudaCSR csr = {n, n, nnz, i, j, 4, a};
+    auto              run = [&](const char *name, std::function<cudaError_t(SpMVCudaBlock *)> setup, bool reorder = true) {
+      SpMVCudaBlock block = nullptr;
+      SpMVStats     stats;
+      const double  first = Wall([&] {
+        CHECK(setup(&block));
+        CHECK(SpMVCudaFill(block, &csr, 0));
+      });
+      if (!reorder) (void)SpMVCudaSetReorder(block, PETSC_FALSE);
+      SpMVCudaGetStats(block, &stats);
+      const double refresh = Time([&](cudaStream_t s) { CHECK(SpMVCudaFill(block, &csr, s)); });
+      CHECK(cudaDeviceSynchronize());
+      const double t = Time([&](cudaStream_t s) { CHECK(SpMVCudaMult(block, PETSC_FALSE, dx, NULL, dy, s)); });
+      char         full[128];
+      snprintf(full, sizeof(full), "%s%s%s", name, strncmp(stats.kernel, "CUDA ", 5) || !reorder ? "" : ": ", reorder ? stats.kernel + 5 : "");
+      report(full, t, (double)stats.bytes + 16.0 * n, first, refresh, reorder);
+      CHECK(SpMVCudaDestroy(&block));
+      return t;
+    };
+    auto sellp = [&](SpMVCudaKernel k, int b = 0, int t = 0) {
+      return [=, &csr](SpMVCudaBlock *block) {
+        SELLPParams p = {b, t, 0, 0, 1, SPMV_KERNEL_AUTO};
+        return SpMVCudaSELLPSetUp(&csr, &p, k, PETSC_FALSE, 0, block);
+      };
+    };
+    auto evchyb = [&](SpMVCudaKernel k, int logs = 9) {
+      return [=, &csr](SpMVCudaBlock *block) {
+        EVCHYBParams p = {128, 32, 32, 8, logs, 0, 1, SPMV_KERNEL_AUTO};
+        return SpMVCudaEVCHYBSetUp(&csr, &p, k, PETSC_FALSE, 0, block);
+      };
+    };
+    const double ts = run("sellp", sellp(SPMVCUDA_KERNEL_AUTO)), te = run("evchyb", evchyb(SPMVCUDA_KERNEL_AUTO));
+    run("sellp slices", sellp(SPMVCUDA_KERNEL_SLICES));
+    run("evchyb slices", evchyb(SPMVCUDA_KERNEL_SLICES));
+    if (papers) {
+      run("paper", sellp(SPMVCUDA_KERNEL_PAPER));
+      run("paper", evchyb(SPMVCUDA_KERNEL_PAPER));
+      run("paper, 256 threads", evchyb(SPMVCUDA_KERNEL_PAPER, 8));
+      run("EVC-HYB paper without reordering", evchyb(SPMVCUDA_KERNEL_PAPER), false);
+      run("paper", evchyb(SPMVCUDA_KERNEL_ADAPTIVE));
+    }
+    if (sweep) {
+      int bs = 1;
+      CHECK(spmv::FindNodeSize(csr, 6, 0, &bs));
+      for (int by : {0, 1}) {
+        for (int sigma : {1, 1024, 4096, 16384, 65536, 1 << 30}) {
+          for (int per : {8, 16, 32, 64}) {
+            spmv::Survey     v;
+            spmv::SliceRules r;
+            char             name[80];
+            r.sigma      = sigma;
+            r.by_column  = by;
+            r.per_thread = per;
+            r.vector     = by ? 128 : 0;
+            CHECK(spmv::TakeSurvey(csr, bs, 0, &v));
+            if ((by && sigma == 1) || (!by && sigma > 4096) || (sigma == 1 && v.natural > 5 * (unsigned long long)nnz)) continue;
+            if (per == 64 && v.longest < 100) continue;
+            snprintf(name, sizeof(name), "%s %d, %d a thread", by ? "by column" : "sigma", sigma, per);
+            run(name, [&](SpMVCudaBlock *block) {
+              return spmv::SetUp(&csr, false, 0, block,
+                                 [&](const SpMVCudaCSR &B, _n_SpMVCudaBlock **b) { return spmv::SlicesCreate(B, bs, v, r, "CUDA slices", 0, b); });
+            });
+          }
+        }
+      }
+    }
+    char line[200];
+    snprintf(line, sizeof(line), "%-18s ALG1 %8.2f  best %8.2f  sellp %8.2f  evchyb %8.2f  target %6.1f  %s  x%.2f%s", c.name, alg1, best, ts, te, c.target,
+             c.target == 0 || std::min(ts, te) <= c.target ? "ok" : "MISSED", best / std::min(ts, te), std::max(ts, te) > alg1 ? "  SLOWER" : "");
+    summary.push_back(line);
+    CHECK(cudaFree(i));
+    CHECK(cudaFree(j));
+    CHECK(cudaFree(a));
+    CHECK(cudaFree(dx));
+    CHECK(cudaFree(dy));
+  }
+  printf("\n");
+  for (auto &s : summary) printf("%s\n", s.c_str());
+  if (csv) fclose(csv);
+  return 0;
+}

@@ -1,0 +1,169 @@
+/*
+  What set-up asks of a pattern before it chooses a layout, and the sorts and scans it is made with.
+*/
+#include "device.cuh"
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+
+namespace spmv {
+
+cudaError_t ExclusiveSum(Array<int64_t> &a, int64_t count, cudaStream_t stream)
+{
+  size_t      bytes = 0;
+  Array<char> scratch;
+  SPMV_TRY(cub::DeviceScan::ExclusiveSum(nullptr, bytes, (int64_t *)a, (int64_t *)a, count, stream));
+  SPMV_TRY(scratch.Alloc(bytes));
+  return cub::DeviceScan::ExclusiveSum(scratch, bytes, (int64_t *)a, (int64_t *)a, count, stream);
+}
+
+cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t stream)
+{
+  size_t          bytes = 0;
+  Array<char>     scratch;
+  Array<uint64_t> key2;
+  Array<int>      value2;
+  SPMV_TRY(key2.Alloc(count));
+  SPMV_TRY(value2.Alloc(count));
+  cub::DoubleBuffer<uint64_t> k(key, key2);
+  cub::DoubleBuffer<int>      v(value, value2);
+  SPMV_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, k, v, count, 0, bits, stream));
+  SPMV_TRY(scratch.Alloc(bytes));
+  SPMV_TRY(cub::DeviceRadixSort::SortPairs(scratch, bytes, k, v, count, 0, bits, stream));
+  if (k.Current() != (uint64_t *)key) key.Swap(key2);
+  if (v.Current() != (int *)value) value.Swap(value2);
+  return cudaSuccess;
+}
+
+// ------------------------------------------------------------------------------------------------ survey
+
+template <class I> __global__ void survey(View<I> v, double slope, Survey *out)
+{
+  const int         u      = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const int         length = u < v.units ? v.len(u) : 0, longest = __reduce_max_sync(ALL, length);
+  const int         empty  = __popc(__ballot_sync(ALL, u < v.units && !length));
+  const unsigned    bulk   = __reduce_add_sync(ALL, (unsigned)(length > Survey::LONG ? min(length, 1 << 26) : 0));
+  unsigned          looked = 0, near = 0;
+  __shared__ Survey block;
+  for (int q = 0; q < length; q += length / 4 + 1) {
+    looked++;
+    near += fabs(v.col(v.start(u), q) - u * slope) <= Survey::NEAR;
+  }
+  looked = __reduce_add_sync(ALL, looked);
+  near   = __reduce_add_sync(ALL, near);
+  if (threadIdx.x == 0) block = Survey{0, 0, 0, 0, 0, 0};
+  __syncthreads();
+  if (threadIdx.x % WARP == 0) {
+    atomicAdd(&block.natural, (unsigned long long)longest * WARP);
+    atomicAdd(&block.bulk, (unsigned long long)bulk);
+    atomicMax(&block.longest, longest);
+    atomicAdd(&block.empty, empty);
+    atomicAdd(&block.looked, looked);
+    atomicAdd(&block.near, near);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    atomicAdd(&out->natural, block.natural);
+    atomicAdd(&out->bulk, block.bulk);
+    atomicMax(&out->longest, block.longest);
+    atomicAdd(&out->empty, block.empty);
+    atomicAdd(&out->looked, block.looked / 4); // four a unit at most: fits
+    atomicAdd(&out->near, block.near / 4);
+  }
+}
+
+cudaError_t TakeSurvey(const SpMVCudaCSR &csr, int bs, cudaStream_t stream, Survey *host)
+{
+  Array<Survey> s;
+  SPMV_TRY(s.Alloc(1));
+  SPMV_TRY(s.Zero(stream));
+  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+    SPMV_LAUNCH(v.units, 256, stream, survey, v, csr.m ? (double)csr.n / (double)csr.m : 0.0, s);
+    return cudaSuccess;
+  }));
+  return Fetch(host, (Survey *)s, 1, stream);
+}
+
+// ------------------------------------------------------------------------------------------------ node blocks
+
+// A warp looks at bs rows; most matrices fail at once, and then no other warp reads columns
+template <class I> __global__ void check_node(View<I> v, int *failed)
+{
+  const int u = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, s = v.bs;
+  if (u >= v.units || *(volatile int *)failed) return;
+  const int64_t first = v.start(u), length = v.i[(int64_t)u * s + 1] - first;
+  bool          ok = length % s == 0;
+  for (int e = 1; e < s && ok; e++) ok = v.i[(int64_t)u * s + e + 1] - v.i[(int64_t)u * s + e] == length;
+  for (int64_t q = lane; q < length && ok; q += WARP) {
+    const int64_t c = (int64_t)v.j[first + q - q % s] + q % s;
+    ok              = (c - q % s) % s == 0;
+    for (int e = 0; e < s && ok; e++) ok = v.j[first + e * length + q] == c;
+  }
+  if (!ok) *(volatile int *)failed = 1;
+}
+
+cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream, int *size)
+{
+  Array<int> failed;
+  int        host[8];
+  *size = 1;
+  if (!csr.nnz || limit < 2) return cudaSuccess;
+  SPMV_TRY(failed.Alloc(8));
+  SPMV_TRY(failed.Zero(stream));
+  auto possible = [&](int s) { return csr.m % s == 0 && csr.n % s == 0 && csr.nnz % (s * s) == 0; };
+  for (int s = 2; s <= limit; s++) {
+    if (!possible(s)) continue;
+    SPMV_TRY(WithView(csr, s, [&](auto v) {
+      SPMV_LAUNCH((int64_t)v.units * WARP, 256, stream, check_node, v, (int *)failed + s);
+      return cudaSuccess;
+    }));
+  }
+  SPMV_TRY(Fetch(host, (int *)failed, 8, stream));
+  for (int s = 2; s <= limit; s++) {
+    if (possible(s) && !host[s]) *size = s;
+  }
+  return cudaSuccess;
+}
+
+// ------------------------------------------------------------------------------------------------ transpose
+
+template <class I> __global__ void list_entries(View<I> v, uint64_t *key, int *position, int *row)
+{
+  const int u = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (u >= v.units) return;
+  for (int64_t q = v.i[u] + lane; q < v.i[u + 1]; q += WARP) {
+    key[q]      = (uint64_t)v.j[q];
+    position[q] = (int)q;
+    row[q]      = u;
+  }
+}
+
+// Row offsets of the sorted entries: entry q begins all rows after the previous entry's, up to its own
+static __global__ void offsets_of(int64_t nnz, int rows, const uint64_t *key, const int *position, const int *row, int *it, int *jt)
+{
+  const int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  if (q > nnz) return;
+  const int before = q ? (int)key[q - 1] : -1, own = q < nnz ? (int)key[q] : rows;
+  for (int r = before + 1; r <= own; r++) it[r] = (int)q;
+  if (q < nnz) jt[q] = row[position[q]];
+}
+
+cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int> &it, Array<int> &jt, Array<int> &from)
+{
+  Array<uint64_t> key;
+  Array<int>      row;
+  SPMV_TRY(key.Alloc(csr.nnz));
+  SPMV_TRY(row.Alloc(csr.nnz));
+  SPMV_TRY(from.Alloc(csr.nnz));
+  SPMV_TRY(jt.Alloc(csr.nnz));
+  SPMV_TRY(it.Alloc(csr.n + 1));
+  SPMV_TRY(WithView(csr, 1, [&](auto v) {
+    SPMV_LAUNCH((int64_t)v.units * WARP, 256, stream, list_entries, v, key, from, row);
+    return cudaSuccess;
+  }));
+  // Stable, so that the rows of A ascend within each row of A^T
+  if (csr.nnz) SPMV_TRY(SortPairs(key, from, csr.nnz, BitsFor(csr.n), stream));
+  SPMV_LAUNCH(csr.nnz + 1, 256, stream, offsets_of, csr.nnz, (int)csr.n, key, from, row, it, jt);
+  return cudaStreamSynchronize(stream);
+}
+
+} // namespace spmv

@@ -1,0 +1,422 @@
+/*
+  What all device code of the formats shares: scalars, loads, device memory, and the block's base class.
+*/
+#pragma once
+
+#include "spmvcuda.h"
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <vector>
+
+#define SPMV_TRY(call)                                  \
+  do {                                                  \
+    cudaError_t spmv_error_ = (call);                   \
+    if (spmv_error_ != cudaSuccess) return spmv_error_; \
+  } while (0)
+
+namespace spmv {
+
+constexpr int      WARP = 32;
+constexpr unsigned ALL  = 0xffffffffu;
+
+// ------------------------------------------------------------------------------------------------ scalars
+
+// Binary compatible with PetscScalar of complex builds, and loaded whole
+template <class R> struct alignas(2 * sizeof(R)) Complex {
+  R re, im;
+};
+
+#if defined(PETSC_USE_COMPLEX)
+using Scalar = Complex<PetscReal>;
+#else
+using Scalar = PetscReal;
+#endif
+static_assert(sizeof(Scalar) == sizeof(PetscScalar), "PetscScalar must be real or complex, of float or double");
+
+// Streaming loads of values, as assembler: the compiler may not move them down to their use
+__device__ __forceinline__ double Stream(const double *p)
+{
+  double v;
+  asm volatile("ld.global.cs.f64 %0, [%1];" : "=d"(v) : "l"(p));
+  return v;
+}
+__device__ __forceinline__ float Stream(const float *p)
+{
+  float v;
+  asm volatile("ld.global.cs.f32 %0, [%1];" : "=f"(v) : "l"(p));
+  return v;
+}
+__device__ __forceinline__ Complex<double> Stream(const Complex<double> *p)
+{
+  Complex<double> v;
+  asm volatile("ld.global.cs.v2.f64 {%0, %1}, [%2];" : "=d"(v.re), "=d"(v.im) : "l"(p));
+  return v;
+}
+__device__ __forceinline__ Complex<float> Stream(const Complex<float> *p)
+{
+  Complex<float> v;
+  asm volatile("ld.global.cs.v2.f32 {%0, %1}, [%2];" : "=f"(v.re), "=f"(v.im) : "l"(p));
+  return v;
+}
+
+template <class S> struct Traits { // real
+  static __host__ __device__ S zero()
+  {
+    return S(0);
+  }
+  static __device__ S fma(S a, S x, S d)
+  {
+    return ::fma(a, x, d);
+  }
+  static __device__ S add(S a, S b)
+  {
+    return a + b;
+  }
+  static __device__ S conj(S a)
+  {
+    return a;
+  }
+  static __device__ S shfl(S a, int lane)
+  {
+    return __shfl_sync(ALL, a, lane);
+  }
+  static __device__ S down(S a, int by)
+  {
+    return __shfl_down_sync(ALL, a, by);
+  }
+  static __device__ S stream(const S *p) // read once
+  {
+    return Stream(p);
+  }
+  static __device__ S keep(const S *p) // read again, by others
+  {
+    return __ldg(p);
+  }
+  static __device__ S fresh(const S *p) // written by other blocks of this launch
+  {
+    return __ldcg(p);
+  }
+  static __device__ bool same(S a, S b) // to the bit: -0 is not 0
+  {
+    if constexpr (sizeof(S) == 8)
+      return __double_as_longlong(a) == __double_as_longlong(b);
+    else
+      return __float_as_int(a) == __float_as_int(b);
+  }
+};
+
+template <class R> struct Traits<Complex<R>> {
+  using S = Complex<R>;
+  using T = Traits<R>;
+  static __host__ __device__ S zero()
+  {
+    return {R(0), R(0)};
+  }
+  static __device__ S fma(S a, S x, S d)
+  {
+    return {::fma(a.re, x.re, ::fma(-a.im, x.im, d.re)), ::fma(a.re, x.im, ::fma(a.im, x.re, d.im))};
+  }
+  static __device__ S add(S a, S b)
+  {
+    return {a.re + b.re, a.im + b.im};
+  }
+  static __device__ S conj(S a)
+  {
+    return {a.re, -a.im};
+  }
+  static __device__ S shfl(S a, int lane)
+  {
+    return {T::shfl(a.re, lane), T::shfl(a.im, lane)};
+  }
+  static __device__ S down(S a, int by)
+  {
+    return {T::down(a.re, by), T::down(a.im, by)};
+  }
+  static __device__ S stream(const S *p)
+  {
+    return Stream(p);
+  }
+  static __device__ S keep(const S *p)
+  {
+    if constexpr (sizeof(R) == 8) {
+      double2 v = __ldg((const double2 *)p);
+      return {v.x, v.y};
+    } else {
+      float2 v = __ldg((const float2 *)p);
+      return {v.x, v.y};
+    }
+  }
+  static __device__ S fresh(const S *p)
+  {
+    if constexpr (sizeof(R) == 8) {
+      double2 v = __ldcg((const double2 *)p);
+      return {v.x, v.y};
+    } else {
+      float2 v = __ldcg((const float2 *)p);
+      return {v.x, v.y};
+    }
+  }
+  static __device__ bool same(S a, S b)
+  {
+    return T::same(a.re, b.re) && T::same(a.im, b.im);
+  }
+};
+using Num = Traits<Scalar>;
+
+/*
+  What stands before is issued before what stands after. The compiler would rather save registers than keep loads in flight: it moves
+  loads down to their uses, one latency after the other. It does not move them across this, which costs one instruction and waits for none.
+*/
+__device__ __forceinline__ void Issue()
+{
+  __syncwarp();
+}
+
+/*
+  Each lane wants `count` (at most 4 PER) consecutive values from a[at] on (from NULL), or from the places listed at from[at] on. Four
+  lanes read each lane's, as 32 scattered reads at once keep the cache busy for 32 cycles, and leave them in `shared`, `stride` apart.
+  All lanes call it.
+*/
+template <int PER> __device__ __forceinline__ void Gather(const Scalar *a, const int *from, int64_t at, int count, int stride, Scalar *shared)
+{
+  const int lane = threadIdx.x % WARP, group = lane / 4;
+  Scalar    v[4][PER];
+  int       n[4];
+#pragma unroll
+  for (int r = 0; r < 4; r++) {
+    const int64_t p = __shfl_sync(ALL, at, r * 8 + group);
+    n[r]            = __shfl_sync(ALL, count, r * 8 + group);
+#pragma unroll
+    for (int k = 0; k < PER; k++) {
+      const int i = k * 4 + lane % 4;
+      if (i < n[r]) v[r][k] = a[from ? from[p + i] : p + i];
+    }
+  }
+  Issue(); // also: what was in `shared` before has been read
+#pragma unroll
+  for (int r = 0; r < 4; r++) {
+#pragma unroll
+    for (int k = 0; k < PER; k++) {
+      const int i = k * 4 + lane % 4;
+      if (i < n[r]) shared[(r * 8 + group) * stride + i] = v[r][k];
+    }
+  }
+  __syncwarp();
+}
+extern __shared__ __align__(16) unsigned char spmv_shared[];
+
+// ------------------------------------------------------------------------------------------------ device memory
+
+// cudaFree waits for the device, so an array may be freed while kernels that read it are still queued
+template <class T> class Array {
+public:
+  Array()                         = default;
+  Array(const Array &)            = delete;
+  Array &operator=(const Array &) = delete;
+  ~Array()
+  {
+    Free();
+  }
+  cudaError_t Alloc(size_t count)
+  {
+    Free();
+    size = count;
+    return cudaMalloc((void **)&p, (count ? count : 1) * sizeof(T));
+  }
+  cudaError_t Zero(cudaStream_t stream)
+  {
+    return cudaMemsetAsync(p, 0, size * sizeof(T), stream);
+  }
+  cudaError_t Read(std::vector<T> &host) const // for the oracle
+  {
+    host.resize(size);
+    return size ? cudaMemcpy(host.data(), p, size * sizeof(T), cudaMemcpyDeviceToHost) : cudaSuccess;
+  }
+  void Free()
+  {
+    if (p) cudaFree(p);
+    p    = nullptr;
+    size = 0;
+  }
+  void Swap(Array &o)
+  {
+    std::swap(p, o.p);
+    std::swap(size, o.size);
+  }
+  size_t Bytes() const
+  {
+    return size * sizeof(T);
+  }
+  operator T *() const
+  {
+    return p;
+  }
+
+private:
+  T     *p    = nullptr;
+  size_t size = 0;
+};
+
+// Reads a few numbers that the host needs to go on: set-up only
+template <class T> cudaError_t Fetch(T *host, const T *device, size_t count, cudaStream_t stream)
+{
+  SPMV_TRY(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream));
+  return cudaStreamSynchronize(stream);
+}
+
+inline unsigned Blocks(int64_t threads, int block)
+{
+  return (unsigned)((threads + block - 1) / block);
+}
+
+// Zero threads are no launch at all: an empty grid is an error
+#define SPMV_LAUNCH(threads, block, stream, kernel, ...)                       \
+  do {                                                                         \
+    if ((threads) > 0) {                                                       \
+      kernel<<<spmv::Blocks(threads, block), block, 0, stream>>>(__VA_ARGS__); \
+      SPMV_TRY(cudaPeekAtLastError());                                         \
+    }                                                                          \
+  } while (0)
+
+cudaError_t ExclusiveSum(Array<int64_t> &, int64_t count, cudaStream_t); // in place
+// Stable, by the low `bits` bits of the keys
+cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t);
+
+inline int BitsFor(uint64_t largest)
+{
+  int bits = 1;
+  while (bits < 64 && largest >> bits) bits++;
+  return bits;
+}
+
+// ------------------------------------------------------------------------------------------------ the pattern that set-up reads
+
+// A CSR pattern seen bs x bs block by block (bs = 1: entry by entry). A unit is bs rows of the same blocks.
+template <class I> struct View {
+  const I *i, *j;
+  int      units, bs;
+
+  __host__ __device__ int64_t start(int u) const
+  {
+    return i[(int64_t)u * bs];
+  }
+  __host__ __device__ int len(int u) const
+  {
+    return (int)((i[(int64_t)u * bs + 1] - i[(int64_t)u * bs]) / bs);
+  }
+  __host__ __device__ int col(int64_t start, int q) const
+  {
+    return bs == 1 ? (int)j[start + q] : (int)(j[start + (int64_t)q * bs] / bs);
+  }
+};
+
+// Runs f with the view of the CSR's own index type
+template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, int bs, F f)
+{
+  if (csr.index_bytes == 8) return f(View<int64_t>{(const int64_t *)csr.i, (const int64_t *)csr.j, (int)(csr.m / bs), bs});
+  return f(View<int>{(const int *)csr.i, (const int *)csr.j, (int)(csr.m / bs), bs});
+}
+
+// What the choice of a layout rests on
+struct Survey {
+  unsigned long long   natural; // entries of 32-unit slices in the natural order, padding included
+  unsigned long long   bulk;    // entries in units longer than LONG
+  int                  longest, empty;
+  unsigned             looked, near; // a few columns of each unit, and those of them within NEAR of the unit's own place
+  static constexpr int LONG = 1024, NEAR = 8192;
+
+  bool local() const // neighbouring units read neighbouring x: their order matters
+  {
+    return near > looked / 2;
+  }
+};
+cudaError_t TakeSurvey(const SpMVCudaCSR &, int bs, cudaStream_t, Survey *);
+// The largest s <= 6 such that all of A is dense s x s blocks on an s x s grid, 1 if none
+cudaError_t FindNodeSize(const SpMVCudaCSR &, int limit, cudaStream_t, int *);
+// A^T: offsets, rows of A as columns, and where each entry stands in A
+cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &from);
+
+} // namespace spmv
+
+// ------------------------------------------------------------------------------------------------ blocks
+
+struct _n_SpMVCudaBlock {
+  int              m = 0, n = 0;
+  int64_t          nnz = 0;
+  spmv::Array<int> it;   // transposed blocks: their row offsets,
+  spmv::Array<int> from; // and where their values are found in A
+
+  virtual ~_n_SpMVCudaBlock()                                 = default;
+  virtual cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) = 0; // a of A where `from` is set, i always of this block
+  virtual cudaError_t Mult(bool conjugate, const spmv::Scalar *x, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t) = 0;
+  virtual cudaError_t Scaled(spmv::Scalar, const spmv::Scalar *, spmv::Scalar, spmv::Scalar *, cudaStream_t)
+  {
+    return cudaErrorNotSupported;
+  }
+  virtual cudaError_t SetReorder(bool)
+  {
+    return cudaErrorNotSupported;
+  }
+  virtual void        Stats(SpMVStats *) const            = 0; // what it adds: bytes includes its own arrays only
+  virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
+};
+
+namespace spmv {
+
+// How slices are formed; what makes sellp and evchyb different on the device is written here
+struct SliceRules {
+  int  sigma      = 0;     // units are sorted by length within windows of so many; 0 = in the whole block, 1 = not at all
+  bool by_column  = false; // sort ascending by length, then by first column (EVC-HYB), else descending by length
+  int  per_thread = 0;     // entries a thread takes before a second one helps
+  int  threads    = 0;     // of each unit; 0 = by length
+  int  vector     = 0;     // units longer than it get a whole warp; 0 = by per_thread alone
+  int  whole      = 0;     // longer units are split
+  int  chunk      = 0;     // into parts of so many entries
+  bool narrow     = true;  // 16-bit columns, and none for runs of columns
+};
+
+// The choice for both formats: whole diagonals where they take the fewest bytes, else slices by the rules
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &, int bs, int64_t limit, cudaStream_t, _n_SpMVCudaBlock **); // *block NULL: too much padding
+cudaError_t SlicesCreate(const SpMVCudaCSR &, int bs, const Survey &, SliceRules, const char *name, cudaStream_t, _n_SpMVCudaBlock **);
+
+// The choice both formats share: node blocks where there are, diagonals where they take fewer bytes than slices, else slices
+struct Choice {
+  int         node;            // 0 = look for node blocks, 1 = none, else of this size
+  bool        diagonals;       // may be used
+  const char *entries, *nodes; // what slices of entries and of node blocks are called
+
+  std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own, should it be slices
+};
+cudaError_t Choose(const SpMVCudaCSR &, Choice, cudaStream_t, _n_SpMVCudaBlock **);
+
+// Checks sizes, transposes if asked to, and calls f(csr, &block), which lays out the block itself
+template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaBlock *block, F f)
+{
+  *block = nullptr;
+  // Columns, rows and positions of transposed blocks are 32-bit numbers; the largest is free to mean "none"
+  if (csr->m >= INT_MAX || csr->n >= INT_MAX || (transpose && csr->nnz >= INT_MAX)) return cudaErrorNotSupported;
+  SpMVCudaCSR       use = *csr;
+  Array<int>        it, jt, from;
+  _n_SpMVCudaBlock *b = nullptr;
+  if (transpose) {
+    SPMV_TRY(TransposeCSR(*csr, stream, it, jt, from));
+    use = {csr->n, csr->m, csr->nnz, it, jt, 4, nullptr};
+  }
+  cudaError_t error = f(use, &b);
+  if (error != cudaSuccess) {
+    delete b;
+    return error;
+  }
+  b->m   = (int)use.m;
+  b->n   = (int)use.n;
+  b->nnz = use.nnz;
+  b->it.Swap(it);
+  b->from.Swap(from);
+  *block = b;
+  return cudaStreamSynchronize(stream); // the scratch arrays go
+}
+
+} // namespace spmv

@@ -1,0 +1,56 @@
+/*
+  The formats' core on the device: sparse blocks laid out by the GPU for the GPU, free of PETSc objects.
+
+  Bare device arrays and a stream in, cudaError_t out. Set-up and refresh run on the device; set-up may wait for the stream, nothing
+  else ever does. A product allocates nothing, waits for nothing, is one kernel (a memset or copy before it where most rows are empty,
+  a permutation after the papers' sorted kernels), gives the same bits every time, and may be captured in a CUDA graph.
+
+  A block holds partial sums of long rows while it multiplies: two products with one block must not run at the same time.
+*/
+#pragma once
+
+#include "../spmvcore.h"
+#include "../../mat/impls/sellp/sellp.h"
+#include "../../mat/impls/evchyb/evchyb.h"
+#include <cuda_runtime_api.h>
+
+typedef struct _n_SpMVCudaBlock *SpMVCudaBlock;
+
+/* A block in CSR form on the device, borrowed for the call. Row offsets are of all rows, not of the nonempty ones. */
+typedef struct {
+  PetscInt64         m, n, nnz;
+  const void        *i, *j;
+  int                index_bytes; /* of i and j: 4 or 8 */
+  const PetscScalar *a;           /* not read by set-up */
+} SpMVCudaCSR;
+
+typedef enum {
+  SPMVCUDA_KERNEL_AUTO,    /* statistics decide */
+  SPMVCUDA_KERNEL_SLICES,  /* the format's own slices, never whole diagonals */
+  SPMVCUDA_KERNEL_PAPER,   /* as the format's paper prints it */
+  SPMVCUDA_KERNEL_ADAPTIVE /* EVC-HYB: the adaptive CSR kernel that precedes it */
+} SpMVCudaKernel;
+
+/*
+  Layout without values. With transpose, the block is that of A^T (and takes a permutation of the nonzeros with it, for refreshes).
+  cudaErrorNotSupported, and no block, where it is too large for 32-bit rows and columns: the caller's own product must do.
+*/
+PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
+PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
+
+/* Moves in the values of the same pattern: call it once before the first product. Of the CSR it reads i and a. */
+PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaBlock, const SpMVCudaCSR *, cudaStream_t);
+
+/* y = A x (z NULL), or y = z + A x, where z may be y. With conjugate, conj(A) instead of A: of a transposed block, A^H */
+PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaBlock, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
+
+/* y = alpha A x + beta y, which the papers' kernels take; cudaErrorNotSupported from the others. y is not read where beta is 0 */
+PETSC_INTERN cudaError_t SpMVCudaMultScaled(SpMVCudaBlock, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t);
+/* Leave y of the papers' sorted kernels in the sorted order ("without reordering") */
+PETSC_INTERN cudaError_t SpMVCudaSetReorder(SpMVCudaBlock, PetscBool);
+
+PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaBlock *);
+PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaBlock, SpMVStats *);
+
+/* The oracle of the tests: copies the block to the host and decodes what is stored one entry at a time (padding not shown) */
+PETSC_INTERN cudaError_t SpMVCudaVisit(SpMVCudaBlock, SpMVVisitor, void *ctx);
