@@ -1,5 +1,6 @@
 static char help[] = "Times matrix-vector products by matrix type.\n\
   -matrices <list> : generators (stencil7:100, fem27:30:3, ...; a wrong name prints them all), rowlen:file, and files\n\
+  -also <list>     : further matrices\n\
   -quick           : a set of small matrices and few repetitions, to see whether everything works\n\
   -types <aij,aijperm,sell,sellp,evchyb> : matrix types; aij, which the others are compared with, is always among them\n\
   -ours <sellp,evchyb> : those of which the better one is reported\n\
@@ -415,6 +416,9 @@ int main(int argc, char **argv)
     PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixQuickSet), MatrixQuickSet, &nmatrices, matrices));
   else
     PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixSet), MatrixSet, &nmatrices, matrices));
+  n = PETSC_STATIC_ARRAY_LENGTH(matrices) - nmatrices;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-also", matrices + nmatrices, &n, &set));
+  if (set) nmatrices += n;
   PetscCall(GetList("-types", PETSC_STATIC_ARRAY_LENGTH(deftypes), deftypes, &ntypes, types));
   PetscCall(GetList("-ours", PETSC_STATIC_ARRAY_LENGTH(defours), defours, &nours, ours));
   s.reps   = quick ? 3 : 11;
@@ -466,7 +470,12 @@ int main(int argc, char **argv)
       if (!set) PetscCall(ContenderCreate(A, types[k], (const char **)ours, nours, &c[n++]));
     }
     PetscCall(Measure(comm, n, c, &o, &s));
-    PetscCall(Report(comm, matrices[m], origin, A, n, c, csv));
+    {
+      char *name;
+
+      PetscCall(PetscStrrchr(matrices[m], '/', &name)); /* what follows the last slash, or all of it */
+      PetscCall(Report(comm, name, origin, A, n, c, csv));
+    }
     for (PetscInt k = 0; k < n; k++) {
       const double ratio[2] = {Ratio(c[0].warm, c[k].warm), Ratio(c[0].cold, c[k].cold)};
 

@@ -18,7 +18,7 @@ def main(source, target, title=""):
     modes = [m for m in ("warm", "cold") if any(float(r[m + "_ratio"]) > 0 for r in rows)]
     names = {r["matrix"]: r["matrix"] + ("" if r["origin"] == "file" else "*") for r in rows}
 
-    fig, axes = plt.subplots(len(modes), 1, figsize=(1.5 + 0.75 * len(matrices) + 1.5, 3.6 * len(modes)), squeeze=False, sharex=True)
+    fig, axes = plt.subplots(len(modes), 1, figsize=(3 + 0.5 * len(matrices), 3.6 * len(modes)), squeeze=False, sharex=True)
     for ax, mode in zip(axes[:, 0], modes):
         for k, t in enumerate(types):
             ratio = {r["matrix"]: float(r[mode + "_ratio"]) for r in rows if r["type"] == t}

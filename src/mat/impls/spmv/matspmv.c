@@ -49,7 +49,7 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVSetParams(Mat_SpMV *spmv, const void *params)
+PetscErrorCode MatSpMVSetParams(Mat A, Mat_SpMV *spmv, const void *params)
 {
   PetscBool same;
 
@@ -58,6 +58,7 @@ PetscErrorCode MatSpMVSetParams(Mat_SpMV *spmv, const void *params)
   if (!same) {
     PetscCall(PetscMemcpy(spmv->params, params, spmv->format->paramssize));
     PetscCall(SpMVBlockDestroy(&spmv->block));
+    if (spmv->plain) MatSpMVUseParent(A, spmv, PETSC_FALSE);
     spmv->mat   = NULL;
     spmv->plain = PETSC_FALSE;
     spmv->id[0] = spmv->id[1] = 0;
@@ -89,7 +90,7 @@ static PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscCall(PetscMalloc(spmv->format->paramssize, &params));
   PetscCall(PetscMemcpy(params, spmv->params, spmv->format->paramssize));
   PetscCall((*spmv->format->options)(A, params));
-  PetscCall(MatSpMVSetParams(spmv, params));
+  PetscCall(MatSpMVSetParams(A, spmv, params));
   PetscCall(PetscFree(params));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -130,7 +131,10 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   PetscCall((*spmv->parent.assemblyend)(A, mode));
   if (mode == MAT_FLUSH_ASSEMBLY) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVIsMPI(A, &mpi));
-  if (mpi) PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  if (mpi)
+    PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  else if (spmv->plain)
+    MatSpMVUseParent(A, spmv, PETSC_FALSE);
   if (A->ops->view != MatView_SpMV) { /* the DM that made the matrix views it in its own way, and says nothing of the format */
     spmv->view   = A->ops->view;
     A->ops->view = MatView_SpMV;
@@ -147,7 +151,7 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
   PetscCall((*spmv->parent.duplicate)(A, op, B)); /* makes a matrix of A's type by its name */
   PetscCall(MatSpMVGet(*B, &copy));
   if (copy) {
-    PetscCall(MatSpMVSetParams(copy, spmv->params));
+    PetscCall(MatSpMVSetParams(*B, copy, spmv->params));
     copy->view = spmv->view;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -81,7 +81,7 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(view)             \
   X(convert)          \
   X(convertfrom)      \
-  X(setfromoptions) \
+  X(setfromoptions)   \
   X(lufactor)
 
 typedef struct {
@@ -114,7 +114,8 @@ PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], c
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matrix is none of ours */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
 PETSC_INTERN PetscErrorCode MatSpMVUnhook(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat_SpMV *, const void *params);
+PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params);
+PETSC_INTERN void           MatSpMVUseParent(Mat, Mat_SpMV *, PetscBool);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats(Mat, SpMVStats *); /* of a sequential matrix, brought up to date */
 
 /* seq.c and mpi.c: the hooked operations of either kind */

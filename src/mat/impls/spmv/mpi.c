@@ -25,7 +25,7 @@ PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
       own = NULL;
     }
     if (own)
-      PetscCall(MatSpMVSetParams(own, spmv->params)); /* made by the type's name: it knows the format, not our options */
+      PetscCall(MatSpMVSetParams(block[k], own, spmv->params)); /* made by the type's name: it knows the format, not our options */
     else {
       PetscCall(MatConvert(block[k], MATSEQAIJ, MAT_INPLACE_MATRIX, &block[k])); /* -mat_seqaij_type may have made it something else */
       PetscCall(MatSpMVHook(block[k], spmv->format, spmv->params));

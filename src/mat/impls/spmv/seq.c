@@ -15,6 +15,18 @@ static PetscBool SpMVCSRIsSorted(const SpMVCSR *csr)
 }
 
 /*
+  Where AIJ's own product wins it is put in place of ours, so that small matrices do not even pay for the look at the state; assembly
+  puts ours back. AIJ's product is right whatever happens to the matrix in between. The transposed products stay, see below.
+*/
+void MatSpMVUseParent(Mat A, Mat_SpMV *spmv, PetscBool use)
+{
+  const struct _MatOps *from = use ? &spmv->ours : &spmv->parent, *to = use ? &spmv->parent : &spmv->ours;
+
+  if (A->ops->mult == from->mult) A->ops->mult = to->mult;
+  if (A->ops->multadd == from->multadd) A->ops->multadd = to->multadd;
+}
+
+/*
   Brings the stored block in line with the matrix. The object state changes with every documented way to change values; the Mat itself
   is part of the key because MatHeaderReplace() moves the block to another Mat, whose state counts differently.
 */
@@ -53,6 +65,7 @@ static PetscErrorCode MatSpMVUpdate(Mat A, Mat_SpMV *spmv)
       PetscCall(spmv->format->setup(&csr, spmv->params, &spmv->block));
       spmv->plain = SpMVBlockUsesParent(spmv->block);
     }
+    MatSpMVUseParent(A, spmv, spmv->plain);
     spmv->nonzerorows = 0;
     for (PetscInt r = 0; r < csr.m; r++) spmv->nonzerorows += csr.i[r + 1] > csr.i[r];
     spmv->m  = csr.m;
