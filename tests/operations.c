@@ -488,6 +488,7 @@ static PetscErrorCode Pieces(Test *t, Record *r)
     PetscCall(MatMPIAIJGetLocalMatMerge(A, MAT_INITIAL_MATRIX, &is, &B));
     PetscCall(RecordMat(t, r, "type of the merged local matrix", B));
     PetscCall(MatScale(A, 2.));
+    PetscCall(ISDestroy(&is)); /* it makes one each time */
     PetscCall(MatMPIAIJGetLocalMatMerge(A, MAT_REUSE_MATRIX, &is, &B));
     PetscCall(RecordMat(t, r, "type of the merged local matrix", B));
     PetscCall(ISDestroy(&is));
