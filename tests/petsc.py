@@ -147,7 +147,7 @@ def satisfied(requires):
 
 def combinations(args):
     """{{a b}} stands for several values; the first COMBINATIONS of all choices."""
-    parts = re.split(r"\{\{(.*?)\}\}(?:shared output|separate output|separate_output|shared_output)?", args)
+    parts = re.split(r"\{\{(.*?)\}(?:shared output|separate output)?\}", args)
     choices = [[p] if k % 2 == 0 else p.split() or [""] for k, p in enumerate(parts)]
     # from both ends, so that every value of a short list is met
     every = ["".join(c) for c in itertools.product(*choices)]

@@ -50,13 +50,21 @@ PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What every product begins with: our data, and blocks that are hooked */
+static PetscErrorCode MatSpMVGetHooked_MPI(Mat A, Mat_SpMV **spmv)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, spmv));
+  PetscCall(MatSpMVHookBlocks_MPI(A, *spmv));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatMult_MPISpMV(Mat A, Vec xx, Vec yy)
 {
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
   PetscCall((*spmv->parent.mult)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -66,8 +74,7 @@ static PetscErrorCode MatMultAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
   PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -77,8 +84,7 @@ static PetscErrorCode MatMultTranspose_MPISpMV(Mat A, Vec xx, Vec yy)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
   PetscCall((*spmv->parent.multtranspose)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -88,8 +94,7 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
   PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
