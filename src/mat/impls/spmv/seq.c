@@ -53,12 +53,8 @@ static PetscErrorCode MatSpMVUpdate(Mat A, Mat_SpMV *spmv)
       spmv->nz != csr.i[csr.m] || spmv->i != csr.i || spmv->j != csr.j) {
     PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
     PetscCall(SpMVBlockDestroy(&spmv->block));
-    spmv->mat = NULL; /* should the set-up fail, the next product tries again */
-#if PETSC_VERSION_GE(3, 19, 0)
+    spmv->mat   = NULL; /* should the set-up fail, the next product tries again */
     spmv->plain = A->structure_only;
-#else
-    spmv->plain = PETSC_FALSE;
-#endif
     if (!SpMVCSRIsSorted(&csr)) spmv->plain = PETSC_TRUE;
     if (!spmv->plain) {
       csr.a = NULL;
