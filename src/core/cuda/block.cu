@@ -1,5 +1,5 @@
 /*
-  The interface in C: what all kinds of blocks have in common.
+  The interface in C, what all kinds of blocks have in common, and the choice between them.
 */
 #include "device.cuh"
 
@@ -45,6 +45,7 @@ void SpMVCudaGetStats(SpMVCudaBlock block, SpMVStats *stats)
   memset(stats, 0, sizeof(*stats));
   block->Stats(stats);
   stats->nonzeros = block->nnz;
+  stats->kernel   = block->names[block->single + 2 * block->measured];
   stats->bytes += block->it.Bytes() + block->from.Bytes();
 }
 
@@ -55,22 +56,190 @@ cudaError_t SpMVCudaVisit(SpMVCudaBlock block, SpMVVisitor entry, void *ctx)
 }
 
 namespace spmv {
+namespace {
 
-cudaError_t Choose(const SpMVCudaCSR &csr, Choice c, cudaStream_t stream, _n_SpMVCudaBlock **block)
+// A block as it may be laid out: its pattern seen by node blocks of size bs, and what that survey says
+struct Layouts {
+  const SpMVCudaCSR &csr;
+  const Choice      &c;
+  cudaStream_t       stream;
+  int                bs      = 1;
+  Survey             survey  = {};
+  int64_t            entries = 0;
+  SliceRules         rules;
+
+  cudaError_t Look(int size)
+  {
+    const int64_t units = csr.m / size;
+    bs                  = size;
+    entries             = csr.nnz / ((int64_t)bs * bs);
+    SPMV_TRY(TakeSurvey(csr, bs, stream, &survey));
+    rules = c.rules(survey, bs, entries);
+    // Threads for all of the device. Rows of middling length do best with one thread each, long ones with a warp; where rows are short,
+    // those that are not should not end last
+    if (!rules.per_thread) {
+      int device, processors;
+      SPMV_TRY(cudaGetDevice(&device));
+      SPMV_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+      rules.per_thread = bs == 1 && entries >= 16 * units && entries < 64 * units ? 32 : 16;
+      while (rules.per_thread > 4 && entries / rules.per_thread < processors * 256) rules.per_thread /= 2;
+    }
+    return cudaSuccess;
+  }
+
+  // *block NULL: they do not pay
+  cudaError_t Diagonals(_n_SpMVCudaBlock **block) const
+  {
+    const int64_t value = (int64_t)bs * bs * (int64_t)StoredSize(c.single);
+    *block              = nullptr;
+    if (!c.diagonals || survey.empty > csr.m / bs / 2) return cudaSuccess;
+    // A column index takes two or four bytes of a slice's entry; diagonals may be padded by as much
+    return DiagonalsCreate(csr, bs, c.single, entries * (value + 3) / value + WARP, stream, block);
+  }
+
+  cudaError_t Slices(const SliceRules &r, _n_SpMVCudaBlock **block) const
+  {
+    return SlicesCreate(csr, bs, c.single, survey, r, bs > 1 ? c.nodes : c.entries, stream, block);
+  }
+};
+
+/*
+  Keeps the fastest of the blocks it is shown, one after the other, so that no more than two exist at a time. Values are not there yet,
+  and those of a new block are zeros, which cost as much time as others. Only diagonals could be faster with the values to come, as
+  steps of equal ones are not marked yet: they are judged as if there will be none.
+*/
+class Contest {
+public:
+  Contest(const SpMVCudaCSR &csr, cudaStream_t stream) : csr(csr), stream(stream)
+  {
+  }
+  Contest(const Contest &) = delete;
+  ~Contest()
+  {
+    delete best;
+    for (cudaEvent_t e : event) {
+      if (e) cudaEventDestroy(e);
+    }
+  }
+
+  cudaError_t Begin()
+  {
+    for (cudaEvent_t &e : event) SPMV_TRY(cudaEventCreate(&e));
+    SPMV_TRY(x.Alloc(csr.n));
+    SPMV_TRY(y.Alloc(csr.m));
+    return x.Zero(stream);
+  }
+
+  // create(&block) makes the next one, or none. *won: it is the fastest so far
+  template <class F> cudaError_t Enter(F create, bool *won)
+  {
+    _n_SpMVCudaBlock *b     = nullptr;
+    float             t     = 0;
+    cudaError_t       error = create(&b);
+    *won                    = false;
+    if (error == cudaSuccess && b) error = Time(b, &t);
+    if (error == cudaSuccess && b && (!best || t < 0.97f * time - 3e-4f)) { // no change for what may be chance: launches vary by 0.3 us
+      std::swap(b, best);
+      time = t;
+      *won = true;
+    }
+    delete b;
+    if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) { // there are others
+      failed = error;
+      (void)cudaGetLastError();
+      return cudaSuccess;
+    }
+    return error;
+  }
+
+  cudaError_t End(_n_SpMVCudaBlock **block)
+  {
+    if (!best) return failed;
+    best->measured = true;
+    *block         = best;
+    best           = nullptr;
+    return cudaSuccess;
+  }
+
+private:
+  cudaError_t Products(_n_SpMVCudaBlock *b, int count, float *each)
+  {
+    SPMV_TRY(cudaEventRecord(event[0], stream));
+    for (int k = 0; k < count; k++) SPMV_TRY(b->Mult(false, x, nullptr, y, stream));
+    SPMV_TRY(cudaEventRecord(event[1], stream));
+    SPMV_TRY(cudaEventSynchronize(event[1]));
+    SPMV_TRY(cudaEventElapsedTime(each, event[0], event[1]));
+    *each /= (float)count;
+    return cudaSuccess;
+  }
+
+  // The least of three means
+  cudaError_t Time(_n_SpMVCudaBlock *b, float *least)
+  {
+    float t;
+    b->Of(csr);
+    SPMV_TRY(Products(b, 2, &t)); // warm
+    SPMV_TRY(Products(b, 2, least));
+    const int count = (int)PetscMax(3.f, PetscMin(20.f, 0.3f / (*least + 1e-6f))); // 0.3 ms or more
+    for (int k = 0; k < 3; k++) {
+      SPMV_TRY(Products(b, count, &t));
+      *least = PetscMin(t, *least);
+    }
+    return cudaSuccess;
+  }
+
+  const SpMVCudaCSR &csr;
+  cudaStream_t       stream;
+  cudaEvent_t        event[2] = {};
+  Array<Scalar>      x, y;
+  _n_SpMVCudaBlock  *best   = nullptr;
+  float              time   = 0;
+  cudaError_t        failed = cudaErrorNotSupported;
+};
+
+// In the order of what the statistics would have chosen
+cudaError_t Measure(Layouts l, int node, _n_SpMVCudaBlock **block)
 {
-  int    bs = 1;
-  Survey survey;
+  Contest contest(l.csr, l.stream);
+  bool    won;
+  SPMV_TRY(contest.Begin());
+  for (int bs = node; bs; bs = bs > 1 ? 1 : 0) {
+    SPMV_TRY(l.Look(bs));
+    SPMV_TRY(contest.Enter([&](_n_SpMVCudaBlock **b) { return l.Diagonals(b); }, &won));
+    SliceRules r = l.rules;
+    SPMV_TRY(contest.Enter([&](_n_SpMVCudaBlock **b) { return l.Slices(r, b); }, &won));
+    bool slices = won; // the fastest so far
+    for (int sigma : l.c.sigmas) {
+      SliceRules other = r;
+      other.sigma      = sigma;
+      // The natural order may be far too much padding to try
+      if (sigma == l.rules.sigma || (sigma == 1 && l.survey.natural > 4 * (unsigned long long)l.entries)) continue;
+      SPMV_TRY(contest.Enter([&](_n_SpMVCudaBlock **b) { return l.Slices(other, b); }, &won));
+      if (won) r = other;
+      slices = slices || won;
+    }
+    for (int per : {l.rules.per_thread / 2, l.rules.per_thread * 2}) {
+      SliceRules other = r;
+      other.per_thread = per;
+      if (!slices || r.threads || !per) continue;
+      SPMV_TRY(contest.Enter([&](_n_SpMVCudaBlock **b) { return l.Slices(other, b); }, &won));
+    }
+  }
+  return contest.End(block);
+}
+
+} // namespace
+
+cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream, _n_SpMVCudaBlock **block)
+{
+  int     bs = 1;
+  Layouts l{csr, c, stream};
   SPMV_TRY(FindNodeSize(csr, c.node ? c.node : 6, stream, &bs));
   if (c.node && bs != c.node) bs = 1;
-  SPMV_TRY(TakeSurvey(csr, bs, stream, &survey));
-
-  const int64_t entries = csr.nnz / ((int64_t)bs * bs), units = csr.m / bs, value = (int64_t)bs * bs * (int64_t)sizeof(Scalar);
-  if (c.diagonals && survey.empty <= units / 2) {
-    // A column index takes two or four bytes of a slice's entry; diagonals may be padded by as much
-    SPMV_TRY(DiagonalsCreate(csr, bs, entries * (value + 3) / value + WARP, stream, block));
-    if (*block) return cudaSuccess;
-  }
-  return SlicesCreate(csr, bs, survey, c.rules(survey, bs, entries), bs > 1 ? c.nodes : c.entries, stream, block);
+  if (c.measure) return Measure(l, bs, block);
+  SPMV_TRY(l.Look(bs));
+  SPMV_TRY(l.Diagonals(block));
+  return *block ? cudaSuccess : l.Slices(l.rules, block);
 }
 
 } // namespace spmv

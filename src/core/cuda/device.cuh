@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <new>
+#include <type_traits>
 #include <vector>
 
 #define SPMV_TRY(call)                                  \
@@ -29,12 +30,35 @@ template <class R> struct alignas(2 * sizeof(R)) Complex {
   R re, im;
 };
 
+// What values may also be stored as: fewer bytes to read, for products and sums in the scalar's own precision
 #if defined(PETSC_USE_COMPLEX)
 using Scalar = Complex<PetscReal>;
+using Single = Complex<float>;
 #else
 using Scalar = PetscReal;
+using Single = float;
 #endif
 static_assert(sizeof(Scalar) == sizeof(PetscScalar), "PetscScalar must be real or complex, of float or double");
+
+template <class To, class R> __host__ __device__ __forceinline__ To Convert(R a)
+{
+  return (To)a;
+}
+template <class To, class R> __host__ __device__ __forceinline__ To Convert(Complex<R> a)
+{
+  return {(decltype(To::re))a.re, (decltype(To::im))a.im};
+}
+
+// Calls f with a number of the type that values are stored as
+template <class F> auto WithStored(bool single, F f)
+{
+  if (single) return f(Single());
+  return f(Scalar());
+}
+inline size_t StoredSize(bool single)
+{
+  return single ? sizeof(Single) : sizeof(Scalar);
+}
 
 // Streaming loads of values, as assembler: the compiler may not move them down to their use
 __device__ __forceinline__ double Stream(const double *p)
@@ -272,6 +296,65 @@ inline unsigned Blocks(int64_t threads, int block)
   return (unsigned)((threads + block - 1) / block);
 }
 
+// Loads a kernel's code now: where modules are loaded lazily, its first launch would
+inline cudaError_t Load(const void *kernel)
+{
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, kernel);
+}
+
+/*
+  A product's kernel, chosen at set-up, so that a product is one call. Where device and driver can, it is launched early ("programmatic
+  dependent launch"): its threads are there, but wait, when the kernel before it in the stream ends. That takes a fifth off the host's
+  time for a launch and hides most of the device's. A captured product keeps it.
+*/
+class Kernel {
+public:
+  cudaError_t Choose(const void *function) // and load it
+  {
+    cudaFuncAttributes attributes;
+    int                driver;
+    code = function;
+    SPMV_TRY(cudaFuncGetAttributes(&attributes, code));
+    SPMV_TRY(cudaDriverGetVersion(&driver));
+    early = driver >= 12030 && attributes.ptxVersion >= 90; // graphs know it since 12.3; code for older devices does not wait
+    return cudaSuccess;
+  }
+
+  template <class Args>
+  cudaError_t Launch(unsigned grid, unsigned block, const Args &g, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) const
+  {
+    void *args[] = {(void *)&g, &conjugate, &x, &z, &y};
+#if CUDART_VERSION >= 12030
+    if (early) {
+      cudaLaunchAttribute attribute                        = {};
+      cudaLaunchConfig_t  config                           = {};
+      attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
+      attribute.val.programmaticStreamSerializationAllowed = 1;
+      config.gridDim                                       = grid;
+      config.blockDim                                      = block;
+      config.stream                                        = stream;
+      config.attrs                                         = &attribute;
+      config.numAttrs                                      = 1;
+      return cudaLaunchKernelExC(&config, code, args);
+    }
+#endif
+    return cudaLaunchKernel(code, dim3(grid), dim3(block), args, 0, stream);
+  }
+
+private:
+  const void *code  = nullptr;
+  bool        early = false;
+};
+
+// Every kernel launched by Kernel begins with it: what the kernels before have written is there afterwards, not earlier
+__device__ __forceinline__ void AwaitOthers()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Zero threads are no launch at all: an empty grid is an error
 #define SPMV_LAUNCH(threads, block, stream, kernel, ...)                       \
   do {                                                                         \
@@ -343,13 +426,29 @@ cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Arra
 
 // ------------------------------------------------------------------------------------------------ blocks
 
-struct _n_SpMVCudaBlock {
-  int              m = 0, n = 0;
-  int64_t          nnz = 0;
-  spmv::Array<int> it;   // transposed blocks: their row offsets,
-  spmv::Array<int> from; // and where their values are found in A
+// All that a kernel may be called, as constants: whoever reads the statistics may keep the pointer
+#define SPMV_NAMES(name)                                                                                        \
+  {                                                                                                             \
+    name, name ", values in single precision", name ", measured", name ", values in single precision, measured" \
+  }
+using SpMVNames = const char *const[4];
 
-  virtual ~_n_SpMVCudaBlock()                                 = default;
+struct _n_SpMVCudaBlock {
+  int                m = 0, n = 0;
+  int64_t            nnz      = 0;
+  const char *const *names    = nullptr; // SpMVNames of the kernel
+  bool               single   = false;   // values are stored as spmv::Single
+  bool               measured = false;   // it was the fastest of several
+  spmv::Array<int>   it;                 // transposed blocks: their row offsets,
+  spmv::Array<int>   from;               // and where their values are found in A
+
+  virtual ~_n_SpMVCudaBlock() = default;
+  void Of(const SpMVCudaCSR &csr)
+  {
+    m   = (int)csr.m;
+    n   = (int)csr.n;
+    nnz = csr.nnz;
+  }
   virtual cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) = 0; // a of A where `from` is set, i always of this block
   virtual cudaError_t Mult(bool conjugate, const spmv::Scalar *x, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t) = 0;
   virtual cudaError_t Scaled(spmv::Scalar, const spmv::Scalar *, spmv::Scalar, spmv::Scalar *, cudaStream_t)
@@ -370,7 +469,7 @@ namespace spmv {
 struct SliceRules {
   int  sigma      = 0;     // units are sorted by length within windows of so many; 0 = in the whole block, 1 = not at all
   bool by_column  = false; // sort ascending by length, then by first column (EVC-HYB), else descending by length
-  int  per_thread = 0;     // entries a thread takes before a second one helps
+  int  per_thread = 0;     // entries a thread takes before a second one helps; 0 = by the number of entries
   int  threads    = 0;     // of each unit; 0 = by length
   int  vector     = 0;     // units longer than it get a whole warp; 0 = by per_thread alone
   int  whole      = 0;     // longer units are split
@@ -378,19 +477,22 @@ struct SliceRules {
   bool narrow     = true;  // 16-bit columns, and none for runs of columns
 };
 
-// The choice for both formats: whole diagonals where they take the fewest bytes, else slices by the rules
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &, int bs, int64_t limit, cudaStream_t, _n_SpMVCudaBlock **); // *block NULL: too much padding
-cudaError_t SlicesCreate(const SpMVCudaCSR &, int bs, const Survey &, SliceRules, const char *name, cudaStream_t, _n_SpMVCudaBlock **);
+// Values are zeros until the first refresh
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &, int bs, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaBlock **); // *block NULL: too much padding
+cudaError_t SlicesCreate(const SpMVCudaCSR &, int bs, bool single, const Survey &, SliceRules, const SpMVNames &, cudaStream_t, _n_SpMVCudaBlock **);
 
 // The choice both formats share: node blocks where there are, diagonals where they take fewer bytes than slices, else slices
 struct Choice {
-  int         node;            // 0 = look for node blocks, 1 = none, else of this size
-  bool        diagonals;       // may be used
-  const char *entries, *nodes; // what slices of entries and of node blocks are called
+  int              node;            // 0 = look for node blocks, 1 = none, else of this size
+  bool             diagonals;       // may be used
+  bool             single;          // store values in single precision
+  bool             measure;         // build the layouts that make sense, time each, keep the fastest
+  std::vector<int> sigmas;          // windows that may be tried then
+  const SpMVNames &entries, &nodes; // what slices of entries and of node blocks are called
 
   std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own, should it be slices
 };
-cudaError_t Choose(const SpMVCudaCSR &, Choice, cudaStream_t, _n_SpMVCudaBlock **);
+cudaError_t Choose(const SpMVCudaCSR &, const Choice &, cudaStream_t, _n_SpMVCudaBlock **);
 
 // Checks sizes, transposes if asked to, and calls f(csr, &block), which lays out the block itself
 template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaBlock *block, F f)
@@ -410,13 +512,52 @@ template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cud
     delete b;
     return error;
   }
-  b->m   = (int)use.m;
-  b->n   = (int)use.n;
-  b->nnz = use.nnz;
+  b->Of(use);
   b->it.Swap(it);
   b->from.Swap(from);
   *block = b;
   return cudaStreamSynchronize(stream); // the scratch arrays go
+}
+
+// ------------------------------------------------------------------------------------------------ the papers' kernels
+
+// y = alpha A x + beta y, in which y is not read where it is not to be
+__device__ __forceinline__ Scalar Update(Scalar alpha, Scalar sum, bool read, Scalar beta, const Scalar *y)
+{
+  return Num::fma(alpha, sum, read ? Num::fma(beta, *y, Num::zero()) : Num::zero());
+}
+
+// Padding, of column -1, reads no x: 0 times Inf would spoil a row that has no such column
+__device__ __forceinline__ Scalar Entry(int col, const Scalar *__restrict__ x)
+{
+  return col < 0 ? Num::zero() : Num::keep(x + col);
+}
+
+struct PaperBlock : _n_SpMVCudaBlock {
+  virtual cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t) = 0;
+
+  cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  {
+    Scalar one             = Num::zero();
+    ((PetscReal *)&one)[0] = 1;
+    if (z && z != y) SPMV_TRY(cudaMemcpyAsync(y, z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
+    return Product(one, x, z != nullptr, one, conjugate, y, stream);
+  }
+
+  cudaError_t Scaled(Scalar alpha, const Scalar *x, Scalar beta, Scalar *y, cudaStream_t stream) override
+  {
+    const Scalar zero = Num::zero();
+    return Product(alpha, x, memcmp(&beta, &zero, sizeof(zero)) != 0, beta, false, y, stream);
+  }
+};
+
+// For the oracle
+template <class V> void Show(SpMVVisitor entry, void *ctx, int64_t row, int64_t col, const V &value)
+{
+  const Scalar own = Convert<Scalar>(value);
+  PetscScalar  a;
+  memcpy(&a, &own, sizeof(a));
+  entry(ctx, (PetscInt)row, (PetscInt)col, a);
 }
 
 } // namespace spmv

@@ -21,42 +21,46 @@ struct Args {
   const unsigned *first;                       // of each slice and one past the last: its first step, if they differ in number
   const int2     *step;                        // offset, lanes
   const unsigned *equal;                       // marks of further steps
-  const Scalar   *value;
+  const void     *value;                       // as Single or Scalar
 };
+
+constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
 /*
   STEPS > 0: all slices have so many, and all loads are issued before the first is used. UNIFORM: all slices have as many steps, so
-  that no load waits for `first`. EQUAL: some steps are marked, else nothing waits for marks.
+  that no load waits for `first`. EQUAL: some steps are marked, else nothing waits for marks. V: what values are stored as.
 */
-template <class S, int BS, int STEPS, bool UNIFORM, bool EQUAL>
-__global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK) diagonals(Args g, bool conjugate, const S *__restrict__ x, const S *z, S *y)
+template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL>
+__global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
+    diagonals(Args g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  using N             = Traits<S>;
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   const int     s = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   const int     unit = s * WARP + lane;
+  AwaitOthers();
   if (unit >= g.units) return;
   const int2     head  = __ldg(g.head + s);
   const int      total = STEPS ? STEPS : g.steps;
   const int64_t  first = UNIFORM ? (int64_t)s * total : g.first[s];
   const int      steps = UNIFORM ? total : (int)(g.first[s + 1] - (unsigned)first);
   const int2    *step  = g.step + head.x;
-  const S       *value = (const S *)g.value + first * (WARP * BS * BS);
+  const V       *value = (const V *)g.value + first * (WARP * BS * BS);
   const unsigned bit   = 1u << lane;
-  S              d[BS];
+  Scalar         d[BS];
 
 #pragma unroll
-  for (int e = 0; e < BS; e++) d[e] = N::zero();
+  for (int e = 0; e < BS; e++) d[e] = Num::zero();
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
     const unsigned equal = !EQUAL ? 0 : (STEPS || k0 < WARP ? (unsigned)head.y : __ldg(g.equal + (int64_t)s * g.words + k0 / WARP)) >> (k0 % WARP);
-    S              v[BATCH][BS * BS], xs[BATCH][BS];
+    V              v[BATCH][BS * BS];
+    Scalar         xs[BATCH][BS];
     int2           t[BATCH];
     bool           own[BATCH];
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const S *p = value + (k0 + b) * (WARP * BS * BS) + (EQUAL && (equal >> b & 1) ? 0 : lane);
+      const V *p = value + (k0 + b) * (WARP * BS * BS) + (EQUAL && (equal >> b & 1) ? 0 : lane);
 #pragma unroll
-      for (int e = 0; e < BS * BS; e++) v[b][e] = STEPS || BATCH == 1 || k0 + b < steps ? N::stream(p + e * WARP) : N::zero();
+      for (int e = 0; e < BS * BS; e++) v[b][e] = STEPS || BATCH == 1 || k0 + b < steps ? Traits<V>::stream(p + e * WARP) : Traits<V>::zero();
     }
     if (head.x < 0) break; // never, but for all that the compiler knows: it would drop Issue() where no lane can have left
     Issue();
@@ -65,10 +69,10 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK) dia
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const S *q = x + (int64_t)(unit + t[b].x) * BS;
-      own[b]     = (unsigned)t[b].y & bit;
+      const Scalar *q = x + (int64_t)(unit + t[b].x) * BS;
+      own[b]          = (unsigned)t[b].y & bit;
 #pragma unroll
-      for (int f = 0; f < BS; f++) xs[b][f] = own[b] ? N::keep(q + f) : N::zero();
+      for (int f = 0; f < BS; f++) xs[b][f] = own[b] ? Num::keep(q + f) : Num::zero();
     }
     Issue();
 #pragma unroll
@@ -77,13 +81,16 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK) dia
 #pragma unroll
         for (int f = 0; f < BS; f++) {
 #pragma unroll
-          for (int e = 0; e < BS; e++) d[e] = N::fma(conjugate ? N::conj(v[b][e * BS + f]) : v[b][e * BS + f], xs[b][f], d[e]);
+          for (int e = 0; e < BS; e++) {
+            const Scalar a = Convert<Scalar>(v[b][e * BS + f]);
+            d[e]           = Num::fma(conjugate ? Num::conj(a) : a, xs[b][f], d[e]);
+          }
         }
       }
     }
   }
 #pragma unroll
-  for (int e = 0; e < BS; e++) y[(int64_t)unit * BS + e] = z ? N::add(z[(int64_t)unit * BS + e], d[e]) : d[e];
+  for (int e = 0; e < BS; e++) y[(int64_t)unit * BS + e] = z ? Num::add(z[(int64_t)unit * BS + e], d[e]) : d[e];
 }
 
 // ------------------------------------------------------------------------------------------------ layout
@@ -201,8 +208,8 @@ size_t FillShared(int bs)
 
 // Steps come in the order of the columns, so a lane's entries do too, and no permutation is needed: of each row, a few steps' entries
 // at a time are consecutive. PER: of Gather(), at least bs; 1: single entries, which are faster read one by one
-template <int PER, class I>
-__global__ void fill(View<I> v, Args g, bool uniform, const int *from, const Scalar *a, Scalar *value, int2 *head, unsigned *equal, unsigned *equals)
+template <int PER, class V, class I>
+__global__ void fill(View<I> v, Args g, bool uniform, const int *from, const Scalar *a, V *value, int2 *head, unsigned *equal, unsigned *equals)
 {
   constexpr int BATCH = FILL_BATCH;
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, bs = v.bs, stride = BATCH * bs + 1;
@@ -232,10 +239,11 @@ __global__ void fill(View<I> v, Args g, bool uniform, const int *from, const Sca
       for (int b = 0; b < BATCH; b++) {
         if (k0 + b >= steps) break;
         for (int f = 0; f < bs; f++) {
-          Scalar       t  = at[b] < 0 ? Num::zero() : PER > 1 ? shared[lane * stride + at[b] + f] : a[from ? from[row + at[b]] : row + at[b]];
-          const Scalar t0 = Num::shfl(t, leader[b]);
+          const Scalar own = at[b] < 0 ? Num::zero() : PER > 1 ? shared[lane * stride + at[b] + f] : a[from ? from[row + at[b]] : row + at[b]];
+          V            t   = Convert<V>(own);
+          const V      t0  = Traits<V>::shfl(t, leader[b]);
           if (at[b] < 0) t = t0;
-          if (!__all_sync(ALL, Num::same(t, t0))) same &= ~(1u << b);
+          if (!__all_sync(ALL, Traits<V>::same(t, t0))) same &= ~(1u << b);
           value[((first + k0 + b) * bs * bs + e * bs + f) * WARP + lane] = t;
         }
       }
@@ -260,29 +268,42 @@ __global__ void announce(unsigned steps, const unsigned *equals, unsigned genera
   *host = generation << 1 | (*equals > steps / 16);
 }
 
-template <int BS, int STEPS>
-void launch(const Args &g, bool uniform, bool equal, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream)
+template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[2])
 {
-  const unsigned grid = Blocks((int64_t)g.slices * WARP, BLOCK);
-  if (uniform && equal)
-    diagonals<Scalar, BS, STEPS, true, true><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y);
-  else if (uniform)
-    diagonals<Scalar, BS, STEPS, true, false><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y);
-  else if (equal)
-    diagonals<Scalar, BS, 0, false, true><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y);
-  else
-    diagonals<Scalar, BS, 0, false, false><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y);
+  SPMV_TRY(kernel[0].Choose(uniform ? (const void *)diagonals<V, BS, STEPS, true, false> : (const void *)diagonals<V, BS, 0, false, false>));
+  return kernel[1].Choose(uniform ? (const void *)diagonals<V, BS, STEPS, true, true> : (const void *)diagonals<V, BS, 0, false, true>);
 }
 
 struct Diagonals : _n_SpMVCudaBlock {
   int             bs = 1, patterns = 0;
   bool            uniform = true;
-  Args            g       = {};
-  int64_t         steps   = 0; // stored
+  bool            marked = true, waiting = true; // marks are to be looked at; the refresh has not announced whether
+  Args            g = {};
+  Kernel          kernel[2]; // without and with a look at marks
+  int64_t         steps = 0; // stored
   Array<unsigned> first, equal, equals;
   Array<int2>     head, step;
-  Array<Scalar>   value;
+  Array<char>     value;
   unsigned       *host = nullptr, generation = 0;
+
+  template <class V> cudaError_t Pick(V)
+  {
+    switch (bs) {
+    case 1:
+      switch (uniform ? g.steps : 0) { // stars and boxes of one to three dimensions
+      case 3: return choose<V, 1, 3>(uniform, kernel);
+      case 5: return choose<V, 1, 5>(uniform, kernel);
+      case 7: return choose<V, 1, 7>(uniform, kernel);
+      case 9: return choose<V, 1, 9>(uniform, kernel);
+      default: return choose<V, 1, 0>(uniform, kernel);
+      }
+    case 2: return choose<V, 2, 0>(uniform, kernel);
+    case 3: return choose<V, 3, 0>(uniform, kernel);
+    case 4: return choose<V, 4, 0>(uniform, kernel);
+    case 5: return choose<V, 5, 0>(uniform, kernel);
+    default: return choose<V, 6, 0>(uniform, kernel);
+    }
+  }
 
   ~Diagonals() override
   {
@@ -292,18 +313,23 @@ struct Diagonals : _n_SpMVCudaBlock {
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
   {
     generation = (generation + 1) & 0x7fffffffu; // what an earlier refresh may still announce no longer counts
+    marked = waiting = true;
     SPMV_TRY(equals.Zero(stream));
     SPMV_TRY(WithView(csr, bs, [&](auto v) {
-      if (!g.slices) return cudaSuccess;
-      const unsigned grid = Blocks((int64_t)g.slices * WARP, FILL_BLOCK);
-      const Scalar  *a    = (const Scalar *)csr.a;
-      if (bs == 1)
-        fill<1><<<grid, FILL_BLOCK, 0, stream>>>(v, g, uniform, from, a, value, head, equal, equals);
-      else if (bs <= 3)
-        fill<3><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, from, a, value, head, equal, equals);
-      else
-        fill<6><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, from, a, value, head, equal, equals);
-      return cudaPeekAtLastError();
+      return WithStored(single, [&](auto type) {
+        using V             = decltype(type);
+        const unsigned grid = Blocks((int64_t)g.slices * WARP, FILL_BLOCK);
+        const Scalar  *a    = (const Scalar *)csr.a;
+        V             *to   = (V *)(char *)value;
+        if (!g.slices) return cudaSuccess;
+        if (bs == 1)
+          fill<1, V><<<grid, FILL_BLOCK, 0, stream>>>(v, g, uniform, from, a, to, head, equal, equals);
+        else if (bs <= 3)
+          fill<3, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, from, a, to, head, equal, equals);
+        else
+          fill<6, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, from, a, to, head, equal, equals);
+        return cudaPeekAtLastError();
+      });
     }));
     SPMV_LAUNCH(1, 1, stream, announce, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, host);
     return cudaSuccess;
@@ -311,27 +337,13 @@ struct Diagonals : _n_SpMVCudaBlock {
 
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
-    // Marks are looked at unless the refresh is known to have found too few; both give the same bits
-    const unsigned said = *(volatile unsigned *)host;
-    const bool     use  = said != generation << 1;
-    if (!g.slices) return cudaSuccess;
-    switch (bs) {
-    case 1:
-      switch (uniform ? g.steps : 0) { // stars and boxes of one to three dimensions
-      case 3: launch<1, 3>(g, uniform, use, conjugate, x, z, y, stream); break;
-      case 5: launch<1, 5>(g, uniform, use, conjugate, x, z, y, stream); break;
-      case 7: launch<1, 7>(g, uniform, use, conjugate, x, z, y, stream); break;
-      case 9: launch<1, 9>(g, uniform, use, conjugate, x, z, y, stream); break;
-      default: launch<1, 0>(g, uniform, use, conjugate, x, z, y, stream); break;
-      }
-      break;
-    case 2: launch<2, 0>(g, uniform, use, conjugate, x, z, y, stream); break;
-    case 3: launch<3, 0>(g, uniform, use, conjugate, x, z, y, stream); break;
-    case 4: launch<4, 0>(g, uniform, use, conjugate, x, z, y, stream); break;
-    case 5: launch<5, 0>(g, uniform, use, conjugate, x, z, y, stream); break;
-    default: launch<6, 0>(g, uniform, use, conjugate, x, z, y, stream); break;
+    if (waiting) { // marks are looked at unless the refresh is known to have found too few; both give the same bits
+      const unsigned said = *(volatile unsigned *)host;
+      waiting             = said >> 1 != generation;
+      marked              = waiting || (said & 1);
     }
-    return cudaPeekAtLastError();
+    if (!g.slices) return cudaSuccess;
+    return kernel[marked].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, g, conjugate, x, z, y, stream);
   }
 
   void Stats(SpMVStats *s) const override
@@ -341,40 +353,40 @@ struct Diagonals : _n_SpMVCudaBlock {
     s->diagonal = g.slices;
     s->bytes    = head.Bytes() + first.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes();
     s->node     = bs;
-    s->kernel   = bs > 1 ? "CUDA diagonals of node blocks" : "CUDA diagonals";
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
   {
     std::vector<unsigned> o;
     std::vector<int2>     h, t;
-    std::vector<Scalar>   v;
+    std::vector<char>     v;
     SPMV_TRY(head.Read(h));
     SPMV_TRY(first.Read(o));
     SPMV_TRY(step.Read(t));
     SPMV_TRY(value.Read(v));
-    for (int s = 0; s < g.slices; s++) {
-      const int64_t begin = uniform ? (int64_t)s * g.steps : o[s];
-      const int     count = uniform ? g.steps : (int)(o[s + 1] - o[s]);
-      for (int k = 0; k < count; k++) {
-        const int2 d = t[h[s].x + k];
-        for (int l = 0; l < WARP; l++) {
-          if (!((unsigned)d.y >> l & 1)) continue;
-          for (int e = 0; e < bs * bs; e++) {
-            PetscScalar a;
-            memcpy(&a, &v[((begin + k) * bs * bs + e) * WARP + l], sizeof(a));
-            entry(ctx, ((PetscInt)s * WARP + l) * bs + e / bs, ((PetscInt)s * WARP + l + d.x) * bs + e % bs, a);
+    return WithStored(single, [&](auto type) {
+      const auto *stored = (const decltype(type) *)v.data();
+      for (int s = 0; s < g.slices; s++) {
+        const int64_t begin = uniform ? (int64_t)s * g.steps : o[s];
+        const int     count = uniform ? g.steps : (int)(o[s + 1] - o[s]);
+        for (int k = 0; k < count; k++) {
+          const int2 d = t[h[s].x + k];
+          for (int l = 0; l < WARP; l++) {
+            if (!((unsigned)d.y >> l & 1)) continue;
+            for (int e = 0; e < bs * bs; e++)
+              Show(entry, ctx, ((int64_t)s * WARP + l) * bs + e / bs, ((int64_t)s * WARP + l + d.x) * bs + e % bs,
+                   stored[((begin + k) * bs * bs + e) * WARP + l]);
           }
         }
       }
-    }
-    return cudaSuccess;
+      return cudaSuccess;
+    });
   }
 };
 
 } // namespace
 
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, int64_t limit, cudaStream_t stream, _n_SpMVCudaBlock **block)
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaBlock **block)
 {
   constexpr int   MOST  = 192; // steps of a slice
   const int       units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;
@@ -401,6 +413,8 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, int64_t limit, cudaS
   if (!d) return cudaErrorMemoryAllocation;
   *block      = d;
   d->bs       = bs;
+  d->single   = single;
+  d->names    = bs > 1 ? NODES : ENTRIES;
   d->uniform  = (int64_t)slices * found.longest <= (int64_t)found.steps + (int64_t)found.steps / 32;
   d->steps    = d->uniform ? (int64_t)slices * found.longest : (int64_t)found.steps;
   d->g.units  = units;
@@ -440,9 +454,13 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, int64_t limit, cudaS
     SPMV_TRY(d->first.Alloc(slices + 1));
     SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, steps, d->first);
   }
-  if (d->g.words > 1) SPMV_TRY(d->equal.Alloc((size_t)slices * d->g.words));
+  if (d->g.words > 1) {
+    SPMV_TRY(d->equal.Alloc((size_t)slices * d->g.words));
+    SPMV_TRY(d->equal.Zero(stream));
+  }
   SPMV_TRY(d->equals.Alloc(1));
-  SPMV_TRY(d->value.Alloc((size_t)d->steps * WARP * bs * bs));
+  SPMV_TRY(d->value.Alloc((size_t)d->steps * WARP * bs * bs * StoredSize(single)));
+  SPMV_TRY(d->value.Zero(stream));
   SPMV_TRY(cudaHostAlloc((void **)&d->host, sizeof(unsigned), cudaHostAllocMapped));
   *d->host    = UINT_MAX;
   d->patterns = (int)patterns;
@@ -450,7 +468,8 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, int64_t limit, cudaS
   d->g.first  = d->first;
   d->g.step   = d->step;
   d->g.equal  = d->equal;
-  d->g.value  = d->value;
+  d->g.value  = (char *)d->value;
+  SPMV_TRY(WithStored(single, [&](auto type) { return d->Pick(type); }));
   SPMV_TRY(Fetch(&bad, (int *)failed, 1, stream));
   if (bad) { // two patterns share a hash, which no one will ever see: slices it is
     delete d;

@@ -10,7 +10,6 @@
   one-unit slice is a run of columns, one number a step, or, where all of it is one run, none. Slices with much work come first, so that they do not end last.
 */
 #include "device.cuh"
-#include <type_traits>
 
 namespace spmv {
 namespace {
@@ -65,28 +64,28 @@ __host__ __device__ inline int Tail(unsigned s)
 }
 
 struct Args {
-  int           slices;
-  const Slice  *slice;
-  const int    *order; // unit at each place, NULL: the natural order
-  const int2   *group; // first partial sum of each long unit, parts
-  const Scalar *value;
-  const char   *index;
-  Scalar       *partial;
-  unsigned     *arrived;
+  int          slices;
+  const Slice *slice;
+  const int   *order; // unit at each place, NULL: the natural order
+  const int2  *group; // first partial sum of each long unit, parts
+  const void  *value; // as Single or Scalar
+  const char  *index;
+  Scalar      *partial;
+  unsigned    *arrived;
 };
 
 // ------------------------------------------------------------------------------------------------ product
 
-template <class S, int BS, int U, int MODE>
-__device__ __forceinline__ void product(const Args &g, const Slice &c, int lane, bool conjugate, const S *__restrict__ x, const S *z, S *y)
+// V: what values are stored as
+template <class V, int BS, int U, int MODE>
+__device__ __forceinline__ void product(const Args &g, const Slice &c, int lane, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  using N             = Traits<S>;
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
   const int     steps = c.steps * U, units = Units(c.shape);
   const bool    part  = U == 1 && IsPart(c.shape);
-  const S      *value = (const S *)g.value + (int64_t)c.value * (WARP * BS * BS) + lane;
+  const V      *value = (const V *)g.value + (int64_t)c.value * (WARP * BS * BS) + lane;
   const char   *index = g.index + (int64_t)c.index * 32;
-  S             d[U * BS];
+  Scalar        d[U * BS];
   int           unit[U];
 
 #pragma unroll
@@ -94,12 +93,13 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
     const int r = u * WARP + lane;
     unit[u]     = part || r >= units ? -1 : g.order ? __ldg(g.order + c.first + r) : c.first + r;
 #pragma unroll
-    for (int e = 0; e < BS; e++) d[u * BS + e] = N::zero();
+    for (int e = 0; e < BS; e++) d[u * BS + e] = Num::zero();
   }
   // FULL: no step is past the end, so that nothing stands between the loads
   auto batch = [&](int k0, auto full) {
     constexpr bool FULL = decltype(full)::value;
-    S              v[BATCH][BS * BS], xs[BATCH][BS];
+    V              v[BATCH][BS * BS];
+    Scalar         xs[BATCH][BS];
     int            col[BATCH];
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
@@ -110,15 +110,15 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
       if (MODE == LINE) col[b] = in && (k < steps - 1 || lane < Tail(c.shape)) ? c.base + k * WARP + lane : -1;
       if (MODE == RUNS) col[b] = in && (k < steps - 1 || lane < Tail(c.shape)) ? __ldg((const int *)index + k) + lane : -1;
 #pragma unroll
-      for (int e = 0; e < BS * BS; e++) v[b][e] = in ? N::stream(value + ((int64_t)k * (BS * BS) + e) * WARP) : N::zero();
+      for (int e = 0; e < BS * BS; e++) v[b][e] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + e) * WARP) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const bool own = MODE == NARROW ? col[b] != (int)NOBODY : col[b] >= 0;
-      const S   *q   = x + (int64_t)(MODE == NARROW ? c.base + col[b] : col[b]) * BS;
+      const bool    own = MODE == NARROW ? col[b] != (int)NOBODY : col[b] >= 0;
+      const Scalar *q   = x + (int64_t)(MODE == NARROW ? c.base + col[b] : col[b]) * BS;
 #pragma unroll
-      for (int f = 0; f < BS; f++) xs[b][f] = own ? N::keep(q + f) : N::zero();
+      for (int f = 0; f < BS; f++) xs[b][f] = own ? Num::keep(q + f) : Num::zero();
     }
     Issue();
 #pragma unroll
@@ -126,7 +126,10 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
 #pragma unroll
       for (int f = 0; f < BS; f++) {
 #pragma unroll
-        for (int e = 0; e < BS; e++) d[b % U * BS + e] = N::fma(conjugate ? N::conj(v[b][e * BS + f]) : v[b][e * BS + f], xs[b][f], d[b % U * BS + e]);
+        for (int e = 0; e < BS; e++) {
+          const Scalar a    = Convert<Scalar>(v[b][e * BS + f]);
+          d[b % U * BS + e] = Num::fma(conjugate ? Num::conj(a) : a, xs[b][f], d[b % U * BS + e]);
+        }
       }
     }
   };
@@ -137,12 +140,12 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
     const int alone = WARP >> LogT(c.shape);
     for (int by = WARP / 2; by >= alone; by >>= 1) {
 #pragma unroll
-      for (int e = 0; e < BS; e++) d[e] = N::add(d[e], N::down(d[e], by));
+      for (int e = 0; e < BS; e++) d[e] = Num::add(d[e], Num::down(d[e], by));
     }
   }
   if (part) {
     const int2 group = __ldg(g.group + c.group);
-    S         *sum   = (S *)g.partial + (int64_t)group.x * BS;
+    Scalar    *sum   = g.partial + (int64_t)group.x * BS;
     int        last  = 0;
     if (lane == 0) {
 #pragma unroll
@@ -154,9 +157,9 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
     __threadfence();
 #pragma unroll
     for (int e = 0; e < BS; e++) {
-      d[e] = N::zero();
-      for (int k = lane; k < group.y; k += WARP) d[e] = N::add(d[e], N::fresh(sum + (int64_t)k * BS + e));
-      for (int by = WARP / 2; by; by >>= 1) d[e] = N::add(d[e], N::down(d[e], by));
+      d[e] = Num::zero();
+      for (int k = lane; k < group.y; k += WARP) d[e] = Num::add(d[e], Num::fresh(sum + (int64_t)k * BS + e));
+      for (int by = WARP / 2; by; by >>= 1) d[e] = Num::add(d[e], Num::down(d[e], by));
     }
     if (lane == 0) {
       g.arrived[c.group] = 0; // for the next product
@@ -168,13 +171,14 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
     if (unit[u] < 0) continue;
     const int64_t r = (int64_t)unit[u] * BS;
 #pragma unroll
-    for (int e = 0; e < BS; e++) y[r + e] = z ? N::add(z[r + e], d[u * BS + e]) : d[u * BS + e];
+    for (int e = 0; e < BS; e++) y[r + e] = z ? Num::add(z[r + e], d[u * BS + e]) : d[u * BS + e];
   }
 }
 
-template <class S, int BS> __global__ void __launch_bounds__(BLOCK, 2) slices(Args g, bool conjugate, const S *__restrict__ x, const S *z, S *y)
+template <class V, int BS> __global__ void __launch_bounds__(BLOCK, 2) slices(Args g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  AwaitOthers();
   if (s >= g.slices) return;
   const int4  a = __ldg((const int4 *)(g.slice + s)), b = __ldg((const int4 *)(g.slice + s) + 1);
   const Slice c    = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
@@ -182,27 +186,27 @@ template <class S, int BS> __global__ void __launch_bounds__(BLOCK, 2) slices(Ar
   if (BS == 1 && lu) {
     if (mode == WIDE) {
       if (lu == 1)
-        product<S, 1, 2, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, 2, WIDE>(g, c, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<S, 1, 4, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, 4, WIDE>(g, c, lane, conjugate, x, z, y);
       else
-        product<S, 1, 8, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, 8, WIDE>(g, c, lane, conjugate, x, z, y);
     } else {
       if (lu == 1)
-        product<S, 1, 2, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, 2, NARROW>(g, c, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<S, 1, 4, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, 4, NARROW>(g, c, lane, conjugate, x, z, y);
       else
-        product<S, 1, 8, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, 8, NARROW>(g, c, lane, conjugate, x, z, y);
     }
   } else if (mode == WIDE)
-    product<S, BS, 1, WIDE>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, 1, WIDE>(g, c, lane, conjugate, x, z, y);
   else if (mode == NARROW)
-    product<S, BS, 1, NARROW>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, 1, NARROW>(g, c, lane, conjugate, x, z, y);
   else if (mode == LINE)
-    product<S, BS, 1, LINE>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, 1, LINE>(g, c, lane, conjugate, x, z, y);
   else
-    product<S, BS, 1, RUNS>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, 1, RUNS>(g, c, lane, conjugate, x, z, y);
 }
 
 // ------------------------------------------------------------------------------------------------ order
@@ -414,32 +418,32 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
   }
 }
 
-template <class I> __global__ void fill_entries(View<I> v, Args g, int chunk, const int *from, const Scalar *a, Scalar *value)
+template <class V, class I> __global__ void fill_entries(View<I> v, Args g, int chunk, const int *from, const Scalar *a, V *value)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= g.slices) return;
   const Slice c = g.slice[s];
-  Scalar     *p = value + (int64_t)c.value * WARP + lane;
+  V          *p = value + (int64_t)c.value * WARP + lane;
   entries(v, c, g.order, chunk, [&](int k, bool own, int q, int unit) {
     const int64_t at     = v.start(unit) + q;
-    p[(int64_t)k * WARP] = own ? a[from ? from[at] : at] : Num::zero();
+    p[(int64_t)k * WARP] = Convert<V>(own ? a[from ? from[at] : at] : Num::zero());
   });
 }
 
 constexpr int FILL_BLOCK = 64;
 
-template <class I> __global__ void fill_nodes(View<I> v, Args g, int chunk, const int *from, const Scalar *a, Scalar *value)
+template <class V, class I> __global__ void fill_nodes(View<I> v, Args g, int chunk, const int *from, const Scalar *a, V *value)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, bs = v.bs, stride = bs | 1;
   if (s >= g.slices) return;
   const Slice c      = g.slice[s];
-  Scalar     *p      = value + (int64_t)c.value * bs * bs * WARP + lane;
+  V          *p      = value + (int64_t)c.value * bs * bs * WARP + lane;
   Scalar     *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * WARP * bs * stride;
   entries(v, c, g.order, chunk, [&](int k, bool own, int q, int unit) {
     const int64_t at = v.start(unit) + (int64_t)q * bs, width = (int64_t)v.len(unit) * bs;
     for (int e = 0; e < bs; e++) Gather<2>(a, from, at + e * width, own ? bs : 0, stride, shared + e * WARP * stride);
     for (int e = 0; e < bs; e++) {
-      for (int f = 0; f < bs; f++) p[((int64_t)k * bs * bs + e * bs + f) * WARP] = own ? shared[(e * WARP + lane) * stride + f] : Num::zero();
+      for (int f = 0; f < bs; f++) p[((int64_t)k * bs * bs + e * bs + f) * WARP] = Convert<V>(own ? shared[(e * WARP + lane) * stride + f] : Num::zero());
     }
   });
 }
@@ -449,25 +453,36 @@ struct Slices : _n_SpMVCudaBlock {
   bool            compact = false; // empty units are in no slice
   int64_t         steps   = 0;
   Args            g       = {};
-  const char     *name    = "";
+  Kernel          kernel;
   Array<Slice>    slice;
   Array<int>      order;
   Array<int2>     group;
-  Array<Scalar>   value, partial;
-  Array<char>     index;
+  Array<Scalar>   partial;
+  Array<char>     value, index;
   Array<unsigned> arrived;
+
+  template <class V> cudaError_t Pick(V)
+  {
+    const void *all[] = {(const void *)slices<V, 1>, (const void *)slices<V, 2>, (const void *)slices<V, 3>,
+                         (const void *)slices<V, 4>, (const void *)slices<V, 5>, (const void *)slices<V, 6>};
+    return kernel.Choose(all[bs - 1]);
+  }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
   {
     return WithView(csr, bs, [&](auto v) {
-      if (!g.slices) return cudaSuccess;
-      const unsigned grid = Blocks((int64_t)g.slices * WARP, FILL_BLOCK);
-      const size_t   size = bs > 1 ? (size_t)FILL_BLOCK * bs * (bs | 1) * sizeof(Scalar) : 0;
-      if (bs == 1)
-        fill_entries<<<grid, FILL_BLOCK, 0, stream>>>(v, g, chunk, from, (const Scalar *)csr.a, value);
-      else
-        fill_nodes<<<grid, FILL_BLOCK, size, stream>>>(v, g, chunk, from, (const Scalar *)csr.a, value);
-      return cudaPeekAtLastError();
+      return WithStored(single, [&](auto type) {
+        using V             = decltype(type);
+        const unsigned grid = Blocks((int64_t)g.slices * WARP, FILL_BLOCK);
+        const size_t   size = bs > 1 ? (size_t)FILL_BLOCK * bs * (bs | 1) * sizeof(Scalar) : 0;
+        V             *to   = (V *)(char *)value;
+        if (!g.slices) return cudaSuccess;
+        if (bs == 1)
+          fill_entries<<<grid, FILL_BLOCK, 0, stream>>>(v, g, chunk, from, (const Scalar *)csr.a, to);
+        else
+          fill_nodes<<<grid, FILL_BLOCK, size, stream>>>(v, g, chunk, from, (const Scalar *)csr.a, to);
+        return cudaPeekAtLastError();
+      });
     });
   }
 
@@ -481,16 +496,7 @@ struct Slices : _n_SpMVCudaBlock {
       z = y;
     }
     if (!g.slices) return cudaSuccess;
-    const unsigned grid = Blocks((int64_t)g.slices * WARP, BLOCK);
-    switch (bs) {
-    case 1: slices<Scalar, 1><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y); break;
-    case 2: slices<Scalar, 2><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y); break;
-    case 3: slices<Scalar, 3><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y); break;
-    case 4: slices<Scalar, 4><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y); break;
-    case 5: slices<Scalar, 5><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y); break;
-    default: slices<Scalar, 6><<<grid, BLOCK, 0, stream>>>(g, conjugate, x, z, y); break;
-    }
-    return cudaPeekAtLastError();
+    return kernel.Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, g, conjugate, x, z, y, stream);
   }
 
   void Stats(SpMVStats *s) const override
@@ -500,56 +506,55 @@ struct Slices : _n_SpMVCudaBlock {
     s->long_rows = (PetscInt64)groups * bs;
     s->bytes     = slice.Bytes() + order.Bytes() + group.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes();
     s->node      = bs;
-    s->kernel    = name;
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
   {
-    std::vector<Slice>  S;
-    std::vector<int>    o;
-    std::vector<Scalar> v;
-    std::vector<char>   ix;
+    std::vector<Slice> S;
+    std::vector<int>   o;
+    std::vector<char>  v, ix;
     SPMV_TRY(slice.Read(S));
     SPMV_TRY(order.Read(o));
     SPMV_TRY(value.Read(v));
     SPMV_TRY(index.Read(ix));
-    for (const Slice &c : S) {
-      const int   U = 1 << LogU(c.shape), alone = WARP >> LogT(c.shape), mode = ModeOf(c.shape), count = c.steps * U;
-      const char *p = ix.data() + (int64_t)c.index * 32;
-      for (int k = 0; k < count; k++) {
-        for (int l = 0; l < WARP; l++) {
-          int            col;
-          unsigned short near;
-          if (mode == WIDE)
-            memcpy(&col, p + ((int64_t)k * WARP + l) * 4, 4);
-          else if (mode == NARROW) {
-            memcpy(&near, p + ((int64_t)k * WARP + l) * 2, 2);
-            col = near == NOBODY ? -1 : c.base + near;
-          } else {
-            if (mode == RUNS)
-              memcpy(&col, p + (int64_t)k * 4, 4);
-            else
-              col = c.base + k * WARP;
-            col = k < count - 1 || l < Tail(c.shape) ? col + l : -1;
-          }
-          if (col < 0) continue;
-          const int r    = U > 1 ? k % U * WARP + l : l % alone;
-          const int unit = IsPart(c.shape) ? c.first : o.empty() ? c.first + r : o[c.first + r];
-          for (int e = 0; e < bs * bs; e++) {
-            PetscScalar a;
-            memcpy(&a, &v[(((int64_t)c.value + k) * bs * bs + e) * WARP + l], sizeof(a));
-            entry(ctx, (PetscInt)unit * bs + e / bs, (PetscInt)col * bs + e % bs, a);
+    return WithStored(single, [&](auto type) {
+      const auto *stored = (const decltype(type) *)v.data();
+      for (const Slice &c : S) {
+        const int   U = 1 << LogU(c.shape), alone = WARP >> LogT(c.shape), mode = ModeOf(c.shape), count = c.steps * U;
+        const char *p = ix.data() + (int64_t)c.index * 32;
+        for (int k = 0; k < count; k++) {
+          for (int l = 0; l < WARP; l++) {
+            int            col;
+            unsigned short near;
+            if (mode == WIDE)
+              memcpy(&col, p + ((int64_t)k * WARP + l) * 4, 4);
+            else if (mode == NARROW) {
+              memcpy(&near, p + ((int64_t)k * WARP + l) * 2, 2);
+              col = near == NOBODY ? -1 : c.base + near;
+            } else {
+              if (mode == RUNS)
+                memcpy(&col, p + (int64_t)k * 4, 4);
+              else
+                col = c.base + k * WARP;
+              col = k < count - 1 || l < Tail(c.shape) ? col + l : -1;
+            }
+            if (col < 0) continue;
+            const int r    = U > 1 ? k % U * WARP + l : l % alone;
+            const int unit = IsPart(c.shape) ? c.first : o.empty() ? c.first + r : o[c.first + r];
+            for (int e = 0; e < bs * bs; e++)
+              Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, stored[(((int64_t)c.value + k) * bs * bs + e) * WARP + l]);
           }
         }
       }
-    }
-    return cudaSuccess;
+      return cudaSuccess;
+    });
   }
 };
 
 } // namespace
 
-cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, const Survey &survey, SliceRules r, const char *name, cudaStream_t stream, _n_SpMVCudaBlock **block)
+cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules r, const SpMVNames &names, cudaStream_t stream,
+                         _n_SpMVCudaBlock **block)
 {
   const int     units   = (int)(csr.m / bs);
   const int64_t entries = csr.nnz / ((int64_t)bs * bs);
@@ -557,18 +562,10 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, const Survey &survey, S
   if (!b) return cudaErrorMemoryAllocation;
   *block     = b;
   b->bs      = bs;
-  b->name    = name;
+  b->single  = single;
+  b->names   = names;
   b->compact = survey.empty > units / 2;
 
-  // Threads for all of the device. Rows of middling length do best with one thread each, long ones with a warp; where rows are short,
-  // those that are not should not end last
-  if (!r.per_thread) {
-    int device, processors;
-    SPMV_TRY(cudaGetDevice(&device));
-    SPMV_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-    r.per_thread = bs == 1 && entries >= 16 * (int64_t)units && entries < 64 * (int64_t)units ? 32 : 16;
-    while (r.per_thread > 4 && entries / r.per_thread < processors * 256) r.per_thread /= 2;
-  }
   // A few long units should not end last; where most are long, parts are an expense
   if (!r.chunk) r.chunk = survey.bulk * 4 > (unsigned long long)entries ? 1024 : 256;
   if (!r.whole) r.whole = Survey::LONG;
@@ -639,12 +636,15 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, const Survey &survey, S
   SPMV_TRY(Fetch(&pieces, (int64_t *)indices + end[0], 1, stream));
   if (b->steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
   SPMV_TRY(b->index.Alloc(pieces * 32));
+  SPMV_TRY(b->index.Zero(stream)); // slices begin at multiples of 32 bytes
   SPMV_TRY(WithView(csr, bs, [&](auto v) {
     SPMV_LAUNCH(end[0] * WARP, 256, stream, write_columns, v, b->g.slices, b->slice, b->order, r.chunk, values, indices, b->index);
     return cudaSuccess;
   }));
-  SPMV_TRY(b->value.Alloc((size_t)b->steps * WARP * bs * bs));
-  b->g = {b->g.slices, b->slice, b->order, b->group, b->value, b->index, b->partial, b->arrived};
+  SPMV_TRY(b->value.Alloc((size_t)b->steps * WARP * bs * bs * StoredSize(single)));
+  SPMV_TRY(b->value.Zero(stream));
+  SPMV_TRY(WithStored(single, [&](auto type) { return b->Pick(type); }));
+  b->g = {b->g.slices, b->slice, b->order, b->group, (char *)b->value, b->index, b->partial, b->arrived};
   return cudaStreamSynchronize(stream);
 }
 

@@ -25,10 +25,11 @@ typedef struct {
 } SpMVCudaCSR;
 
 typedef enum {
-  SPMVCUDA_KERNEL_AUTO,    /* statistics decide */
-  SPMVCUDA_KERNEL_SLICES,  /* the format's own slices, never whole diagonals */
-  SPMVCUDA_KERNEL_PAPER,   /* as the format's paper prints it */
-  SPMVCUDA_KERNEL_ADAPTIVE /* EVC-HYB: the adaptive CSR kernel that precedes it */
+  SPMVCUDA_KERNEL_AUTO,     /* statistics decide */
+  SPMVCUDA_KERNEL_SLICES,   /* the format's own slices, never whole diagonals */
+  SPMVCUDA_KERNEL_PAPER,    /* as the format's paper prints it */
+  SPMVCUDA_KERNEL_ADAPTIVE, /* EVC-HYB: the adaptive CSR kernel that precedes it */
+  SPMVCUDA_KERNEL_TUNE      /* set-up lays out the block in several ways, times their products, and keeps the fastest */
 } SpMVCudaKernel;
 
 /*
@@ -51,6 +52,11 @@ PETSC_INTERN cudaError_t SpMVCudaSetReorder(SpMVCudaBlock, PetscBool);
 
 PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaBlock *);
 PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaBlock, SpMVStats *);
+
+/* Copies arrays of the host to the device, faster than cudaMemcpy() from pageable memory; they are there when it returns. Threads must not
+   call it at the same time. */
+PETSC_INTERN cudaError_t SpMVCudaUpload(int arrays, void *const device[], const void *const host[], const size_t bytes[]);
+PETSC_INTERN cudaError_t SpMVCudaUploadFinalize(void); /* frees what it keeps */
 
 /* The oracle of the tests: copies the block to the host and decodes what is stored one entry at a time (padding not shown) */
 PETSC_INTERN cudaError_t SpMVCudaVisit(SpMVCudaBlock, SpMVVisitor, void *ctx);

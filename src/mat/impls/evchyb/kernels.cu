@@ -6,6 +6,9 @@
 namespace spmv {
 namespace {
 
+constexpr SpMVNames PAPER = SPMV_NAMES("CUDA EVC-HYB, the paper's kernel"), ADAPTIVE = SPMV_NAMES("CUDA adaptive CSR"), ROWS = SPMV_NAMES("CUDA EVC-HYB rows"),
+                    NODES = SPMV_NAMES("CUDA EVC-HYB rows of node blocks");
+
 // ------------------------------------------------------------------------------------------------ the paper's kernels
 
 // Table 1 of the paper
@@ -26,14 +29,9 @@ struct SubCSR {
   int            np, gpublks;
 };
 
-__device__ Scalar update(Scalar alpha, Scalar sum, bool read, Scalar beta, Scalar y)
-{
-  return Num::fma(alpha, sum, read ? Num::fma(beta, y, Num::zero()) : Num::zero());
-}
-
 __device__ Scalar step(Scalar v, int j, const Scalar *__restrict__ x, bool conjugate, Scalar sum)
 {
-  return j < 0 ? sum : Num::fma(conjugate ? Num::conj(v) : v, x[j], sum); // padding reads no x: see sellp_paper()
+  return Num::fma(conjugate ? Num::conj(v) : v, Entry(j, x), sum);
 }
 
 /*
@@ -67,7 +65,7 @@ __device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ 
     const int    *idx1 = idxb + row;
     Scalar        sum1 = Num::zero();
     for (int64_t j = 0; j < vlen; j += NROWB) sum1 = step(v1[j], idx1[j], x, conjugate, sum1);
-    yb[row] = update(alpha, sum1, read, beta, yb[row]);
+    yb[row] = Update(alpha, sum1, read, beta, yb + row);
   }
 }
 
@@ -101,7 +99,7 @@ __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict
       if (thread_lane < i) sd1[tid] = Num::add(sd1[tid], sd1[tid + i]);
       __syncthreads();
     }
-    if (thread_lane == 0 && row < NROWB) yb[row] = update(alpha, sd1[tid], read, beta, yb[row]);
+    if (thread_lane == 0 && row < NROWB) yb[row] = Update(alpha, sd1[tid], read, beta, yb + row);
     __syncthreads();
   }
 }
@@ -124,13 +122,14 @@ __global__ void reorder(int m, const int *order, const Scalar *sorted, bool read
 
 // ------------------------------------------------------------------------------------------------ their layout
 
-template <class I> __global__ void keys(View<I> v, uint64_t *key, int *order)
+template <class I> __global__ void keys(View<I> v, uint64_t *key, int *order, int *descents)
 {
   const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (r >= v.units) return;
   const int len = v.len(r);
   key[r]        = (uint64_t)len << 32 | (unsigned)(len ? v.col(v.start(r), 0) : 0);
   order[r]      = r;
+  if (r && v.len(r - 1) > len) *descents = 1;
 }
 
 // Rows not longer than each bound: the first place in the sorted order after them
@@ -191,12 +190,11 @@ __global__ void evchyb_write(View<I> v, int isplit, SubELL ell, SubCSR csr, cons
   }
 }
 
-struct Paper : _n_SpMVCudaBlock {
+struct Paper : PaperBlock {
   SubELL         ell    = {};
   SubCSR         csr    = {};
   int            isplit = 0, threads = 0;
   bool           sorted = false, permute = true; // rows are not in their natural order; y is to be
-  const char    *name = "";
   Array<int64_t> bnz, csr_i;
   Array<int>     clen, rmark, gbmark, csr_rmark, csr_gbmark, j, csr_j, order;
   Array<Scalar>  as, csr_as, y_sorted;
@@ -221,15 +219,19 @@ struct Paper : _n_SpMVCudaBlock {
     const int       rows = (int)A.m, logs = (int)PetscMin(p.max_threads_log2, (PetscInt)9), np = logs + 1, align = (int)p.row_align;
     Array<uint64_t> key;
     Array<int>      bound, end, moved;
-    int             was_moved = 0;
-    threads                   = 1 << logs;
+    int             was_moved = 0, unsorted = 0;
+    threads = 1 << logs;
+    SPMV_TRY(moved.Alloc(1));
+    SPMV_TRY(moved.Zero(stream));
     SPMV_TRY(key.Alloc(rows));
     SPMV_TRY(order.Alloc(rows));
     SPMV_TRY(WithView(A, 1, [&](auto v) {
-      SPMV_LAUNCH(rows, 256, stream, keys, v, key, order);
+      SPMV_LAUNCH(rows, 256, stream, keys, v, key, order, moved);
       return cudaSuccess;
     }));
-    if (rows) SPMV_TRY(SortPairs(key, order, rows, 63, stream));
+    // Rows that ascend by length stay: this is the system that was permuted once, after which y needs no reordering
+    SPMV_TRY(Fetch(&unsorted, (int *)moved, 1, stream));
+    if (unsorted) SPMV_TRY(SortPairs(key, order, rows, 63, stream));
 
     // How many rows there are of each length, and how many for each number of threads
     std::vector<int> bounds, ended;
@@ -271,7 +273,6 @@ struct Paper : _n_SpMVCudaBlock {
       csr_blocks.push_back(csr_blocks.back() + (int)Blocks((int64_t)n << k, threads));
     }
     int64_t csr_entries = 0;
-    SPMV_TRY(moved.Alloc(1));
     SPMV_TRY(moved.Zero(stream));
     SPMV_TRY(csr_i.Alloc((size_t)rows - isplit + 1));
     SPMV_LAUNCH((int64_t)rows + 1, 256, stream, csr_sizes, rows, isplit, csr_align, key, csr_i, order, moved);
@@ -300,7 +301,7 @@ struct Paper : _n_SpMVCudaBlock {
     return WithView(A, 1, [&](auto v) { return Write(v, (const Scalar *)A.a, stream); });
   }
 
-  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t stream)
+  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t stream) override
   {
     const bool     after = sorted && permute;
     const unsigned grid  = (unsigned)(ell.gpublks + csr.gpublks);
@@ -310,20 +311,6 @@ struct Paper : _n_SpMVCudaBlock {
     SPMV_TRY(cudaPeekAtLastError());
     if (after) SPMV_LAUNCH(m, 256, stream, reorder, m, order, y_sorted, read, beta, y);
     return cudaSuccess;
-  }
-
-  cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
-  {
-    Scalar one             = Num::zero();
-    ((PetscReal *)&one)[0] = 1;
-    if (z && z != y) SPMV_TRY(cudaMemcpyAsync(y, z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
-    return Product(one, x, z != nullptr, one, conjugate, y, stream);
-  }
-
-  cudaError_t Scaled(Scalar alpha, const Scalar *x, Scalar beta, Scalar *y, cudaStream_t stream) override
-  {
-    const Scalar zero = Num::zero();
-    return Product(alpha, x, memcmp(&beta, &zero, sizeof(zero)) != 0, beta, false, y, stream);
   }
 
   cudaError_t SetReorder(bool reorder) override
@@ -340,8 +327,7 @@ struct Paper : _n_SpMVCudaBlock {
     o->long_rows   = m - isplit;
     o->bytes       = bnz.Bytes() + csr_i.Bytes() + clen.Bytes() + rmark.Bytes() + gbmark.Bytes() + csr_rmark.Bytes() + csr_gbmark.Bytes() + j.Bytes() +
                csr_j.Bytes() + order.Bytes() + as.Bytes() + csr_as.Bytes() + y_sorted.Bytes();
-    o->node   = 1;
-    o->kernel = name;
+    o->node = 1;
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
@@ -359,9 +345,7 @@ struct Paper : _n_SpMVCudaBlock {
     SPMV_TRY(as.Read(v));
     SPMV_TRY(csr_as.Read(vv));
     auto show = [&](int place, int col, const Scalar &value) {
-      PetscScalar a;
-      memcpy(&a, &value, sizeof(a));
-      if (col >= 0) entry(ctx, o[place], col, a);
+      if (col >= 0) Show(entry, ctx, o[place], col, value);
     };
     for (size_t k = 0; k < l.size(); k++) {
       const int n = r[k + 1] - r[k];
@@ -387,15 +371,18 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
       Paper     *s        = new (std::nothrow) Paper;
       *b                  = s;
       if (!s) return cudaErrorMemoryAllocation;
-      s->name = adaptive ? "CUDA adaptive CSR" : "CUDA EVC-HYB, the paper's kernel";
+      s->names = adaptive ? ADAPTIVE : PAPER;
       return s->Create(A, *p, adaptive ? -1 : (int)p->ell_limit, adaptive ? 1 : (int)p->csr_align, stream);
     }
-    Choice c;
-    c.node      = (int)p->node;
-    c.diagonals = p->compress && kernel == SPMVCUDA_KERNEL_AUTO;
-    c.entries   = "CUDA EVC-HYB rows";
-    c.nodes     = "CUDA EVC-HYB rows of node blocks";
-    c.rules     = [p](const Survey &s, int bs, int64_t) {
+    Choice c = {(int)p->node,
+                p->compress && kernel != SPMVCUDA_KERNEL_SLICES,
+                p->single && sizeof(Single) < sizeof(Scalar),
+                kernel == SPMVCUDA_KERNEL_TUNE,
+                {1024, 65536, 0},
+                ROWS,
+                NODES,
+                nullptr};
+    c.rules  = [p](const Survey &s, int bs, int64_t) {
       SliceRules r;
       r.narrow = p->compress != 0;
       r.vector = (int)PetscMin(p->ell_limit, (PetscInt)INT_MAX);

@@ -10,6 +10,8 @@ void EVCHYBParamsDefault(EVCHYBParams *p)
   p->max_threads_log2 = 9;
   p->node             = 0;
   p->compress         = 1;
+  p->single           = 0;
+  p->tune             = 0;
   p->kernel           = SPMV_KERNEL_AUTO;
 }
 

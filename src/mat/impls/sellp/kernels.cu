@@ -10,53 +10,62 @@ namespace {
 
 struct Sliced {
   int            m, b, t, slices;
-  const int64_t *offset; // of each slice, in entries
+  const int64_t *offset; // of each slice, in rounds of b x t entries
   const int     *col;    // -1: padding
   const Scalar  *value;
 };
 
+constexpr SpMVNames PAPER = SPMV_NAMES("CUDA SELL-P, the paper's kernel"), ROWS = SPMV_NAMES("CUDA SELL-P slices"),
+                    NODES = SPMV_NAMES("CUDA SELL-P slices of node blocks");
+
 /*
-  Figure 2 of the paper: b x t threads a slice, the loop unrolled by two, fan-in through shared memory, a 2-D grid. Three changes:
-  any t (a power of two), barriers that all threads reach (Figure 2 has them in branches, which GPUs since Volta do not allow), and
-  padding that reads no x, which must not turn an Inf or NaN there into one of a row without that column.
+  Figure 2 of the paper: b x t threads a slice, the loop unrolled by two, fan-in through shared memory, a 2-D grid. Five changes:
+  any t (a power of two); barriers that all threads reach (Figure 2 has them in branches, which GPUs since Volta do not allow), of a warp
+  once no more than a warp takes part; offsets that need no division to become the number of steps; padding that reads no x; and
+  several slices a block if they are small, as GPUs start about one block a cycle and 64 threads do not keep one busy for so long.
 */
 __global__ void sellp_paper(Sliced s, Scalar alpha, const Scalar *__restrict__ x, bool read, Scalar beta, bool conjugate, Scalar *y)
 {
-  Scalar   *shared = (Scalar *)spmv_shared;
-  const int idx    = threadIdx.x;                         // local row
-  const int idy    = threadIdx.y;                         // thread in row
-  const int ldx    = idy * s.b + idx;                     // first element to be accessed
-  const int bdx    = blockIdx.y * gridDim.x + blockIdx.x; // slice
+  const int idx    = threadIdx.x;     // local row
+  const int idy    = threadIdx.y;     // thread in row
+  const int ldx    = idy * s.b + idx; // first element to be accessed
   const int block  = s.b * s.t;
-  const int row    = bdx < s.slices ? bdx * s.b + idx : s.m; // the grid may hold more blocks than slices
+  const int bdx    = (blockIdx.y * gridDim.x + blockIdx.x) * blockDim.z + threadIdx.z; // slice
+  const int row    = bdx < s.slices ? bdx * s.b + idx : s.m;                           // the grid may hold more blocks than slices
+  Scalar   *shared = (Scalar *)spmv_shared + threadIdx.z * block;
   Scalar    dot    = Num::zero();
 
   if (row < s.m) {
-    const int64_t offset = s.offset[bdx];
-    const int     max_   = (int)((s.offset[bdx + 1] - offset) / block);
-    const int    *colind = s.col + offset + ldx;
-    const Scalar *values = s.value + offset + ldx;
+    const int64_t offset = __ldg(s.offset + bdx);
+    const int     max_   = (int)(__ldg(s.offset + bdx + 1) - offset);
+    const int    *colind = s.col + offset * block + ldx;
+    const Scalar *values = s.value + offset * block + ldx;
     int           kk;
-    for (kk = 0; kk < max_ - 1; kk += 2) {
-      const int    i1 = colind[(int64_t)block * kk], i2 = colind[(int64_t)block * kk + block];
-      const Scalar x1 = i1 < 0 ? Num::zero() : x[i1], x2 = i2 < 0 ? Num::zero() : x[i2];
-      const Scalar v1 = values[(int64_t)block * kk], v2 = values[(int64_t)block * kk + block];
+    for (kk = 0; kk < max_ - 1; kk += 2, colind += 2 * block, values += 2 * block) {
+      const int    i1 = __ldcs(colind), i2 = __ldcs(colind + block);
+      const Scalar v1 = Num::stream(values), v2 = Num::stream(values + block), x1 = Entry(i1, x), x2 = Entry(i2, x);
       dot = Num::fma(conjugate ? Num::conj(v1) : v1, x1, dot);
       dot = Num::fma(conjugate ? Num::conj(v2) : v2, x2, dot);
     }
     if (kk < max_) {
-      const int    i1 = colind[(int64_t)block * kk];
-      const Scalar x1 = i1 < 0 ? Num::zero() : x[i1], v1 = values[(int64_t)block * kk];
-      dot = Num::fma(conjugate ? Num::conj(v1) : v1, x1, dot);
+      const int    i1 = __ldcs(colind);
+      const Scalar v1 = Num::stream(values);
+      dot             = Num::fma(conjugate ? Num::conj(v1) : v1, Entry(i1, x), dot);
     }
   }
-  shared[ldx] = dot;
-  __syncthreads();
-  for (int half = s.t / 2; half; half /= 2) {
-    if (idy < half) shared[ldx] = Num::add(shared[ldx], shared[ldx + s.b * half]);
+  if (s.t > 1) {
+    shared[ldx] = dot;
     __syncthreads();
+    for (int half = s.t / 2; half > 1; half /= 2) {
+      if (idy < half) shared[ldx] = Num::add(shared[ldx], shared[ldx + s.b * half]);
+      if (s.b * half > WARP)
+        __syncthreads();
+      else
+        __syncwarp();
+    }
+    if (idy == 0) dot = Num::add(shared[ldx], shared[ldx + s.b]);
   }
-  if (idy == 0 && row < s.m) y[row] = Num::fma(alpha, shared[ldx], read ? Num::fma(beta, y[row], Num::zero()) : Num::zero());
+  if (idy == 0 && row < s.m) y[row] = Update(alpha, dot, read, beta, y + row);
 }
 
 template <class I> __global__ void widths(View<I> v, int b, int t, int slices, int64_t *size)
@@ -65,17 +74,17 @@ template <class I> __global__ void widths(View<I> v, int b, int t, int slices, i
   if (s > slices) return;
   int w = 0;
   for (int r = s * b; s < slices && r < min(v.units, (s + 1) * b); r++) w = max(w, v.len(r));
-  size[s] = (int64_t)((w + t - 1) / t) * t * b;
+  size[s] = (w + t - 1) / t;
 }
 
 // Threads as in the product. With a: values, else columns
 template <class I> __global__ void sellp_write(View<I> v, Sliced s, const int *from, const Scalar *a, int *col, Scalar *value)
 {
-  const int     bdx = blockIdx.x, row = bdx * s.b + threadIdx.x;
-  const int64_t start = row < v.units ? v.start(row) : 0;
-  const int     len   = row < v.units ? v.len(row) : 0;
-  int64_t       at    = s.offset[bdx] + threadIdx.y * s.b + threadIdx.x;
-  for (int64_t q = threadIdx.y; at < s.offset[bdx + 1]; q += s.t, at += s.b * s.t) {
+  const int     bdx = blockIdx.x, row = bdx * s.b + threadIdx.x, block = s.b * s.t;
+  const int64_t start = row < v.units ? v.start(row) : 0, end = s.offset[bdx + 1] * block;
+  const int     len = row < v.units ? v.len(row) : 0;
+  int64_t       at  = s.offset[bdx] * block + threadIdx.y * s.b + threadIdx.x;
+  for (int64_t q = threadIdx.y; at < end; q += s.t, at += block) {
     if (a)
       value[at] = q < len ? a[from ? from[start + q] : start + q] : Num::zero();
     else
@@ -83,7 +92,7 @@ template <class I> __global__ void sellp_write(View<I> v, Sliced s, const int *f
   }
 }
 
-struct Paper : _n_SpMVCudaBlock {
+struct Paper : PaperBlock {
   Sliced         s = {};
   Array<int64_t> offset;
   Array<int>     col;
@@ -98,15 +107,16 @@ struct Paper : _n_SpMVCudaBlock {
 
   cudaError_t Create(const SpMVCudaCSR &csr, int b, int t, cudaStream_t stream)
   {
-    int64_t total;
-    s = {(int)csr.m, b, t, (int)((csr.m + b - 1) / b), nullptr, nullptr, nullptr};
+    int64_t rounds;
+    names = PAPER;
+    s     = {(int)csr.m, b, t, (int)((csr.m + b - 1) / b), nullptr, nullptr, nullptr};
     SPMV_TRY(offset.Alloc((size_t)s.slices + 1));
     return WithView(csr, 1, [&](auto v) {
       SPMV_LAUNCH(s.slices + 1, 256, stream, widths, v, b, t, s.slices, offset);
       SPMV_TRY(ExclusiveSum(offset, (int64_t)s.slices + 1, stream));
-      SPMV_TRY(Fetch(&total, (int64_t *)offset + s.slices, 1, stream));
-      SPMV_TRY(col.Alloc(total));
-      SPMV_TRY(value.Alloc(total));
+      SPMV_TRY(Fetch(&rounds, (int64_t *)offset + s.slices, 1, stream));
+      SPMV_TRY(col.Alloc(rounds * b * t));
+      SPMV_TRY(value.Alloc(rounds * b * t));
       s.offset = offset;
       s.col    = col;
       s.value  = value;
@@ -119,28 +129,16 @@ struct Paper : _n_SpMVCudaBlock {
     return WithView(csr, 1, [&](auto v) { return Write(v, (const Scalar *)csr.a, stream); });
   }
 
-  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t stream)
+  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t stream) override
   {
     if (!s.slices) return cudaSuccess;
-    unsigned side = 1;
-    while ((int64_t)side * side < s.slices) side++;
-    sellp_paper<<<dim3(side, (s.slices + side - 1) / side), dim3(s.b, s.t), (size_t)s.b * s.t * sizeof(Scalar), stream>>>(s, alpha, x, read, beta, conjugate,
-                                                                                                                          y);
+    const int      block = s.b * s.t, several = block % WARP ? 1 : PetscMax(1, 256 / block);
+    const unsigned blocks = Blocks(s.slices, several);
+    unsigned       side   = 1;
+    while ((int64_t)side * side < blocks) side++;
+    sellp_paper<<<dim3(side, Blocks(blocks, side)), dim3(s.b, s.t, several), (size_t)block * several * sizeof(Scalar), stream>>>(s, alpha, x, read, beta,
+                                                                                                                                 conjugate, y);
     return cudaPeekAtLastError();
-  }
-
-  cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
-  {
-    Scalar one             = Num::zero();
-    ((PetscReal *)&one)[0] = 1;
-    if (z && z != y) SPMV_TRY(cudaMemcpyAsync(y, z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
-    return Product(one, x, z != nullptr, one, conjugate, y, stream);
-  }
-
-  cudaError_t Scaled(Scalar alpha, const Scalar *x, Scalar beta, Scalar *y, cudaStream_t stream) override
-  {
-    const Scalar zero = Num::zero();
-    return Product(alpha, x, memcmp(&beta, &zero, sizeof(zero)) != 0, beta, false, y, stream);
   }
 
   void Stats(SpMVStats *o) const override
@@ -149,7 +147,6 @@ struct Paper : _n_SpMVCudaBlock {
     o->slices = s.slices;
     o->bytes  = offset.Bytes() + col.Bytes() + value.Bytes();
     o->node   = 1;
-    o->kernel = "CUDA SELL-P, the paper's kernel";
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
@@ -161,10 +158,8 @@ struct Paper : _n_SpMVCudaBlock {
     SPMV_TRY(col.Read(c));
     SPMV_TRY(value.Read(v));
     for (int k = 0; k < s.slices; k++) {
-      for (int64_t q = o[k]; q < o[k + 1]; q++) {
-        PetscScalar a;
-        memcpy(&a, &v[q], sizeof(a));
-        if (c[q] >= 0) entry(ctx, (PetscInt)k * s.b + (PetscInt)((q - o[k]) % s.b), c[q], a);
+      for (int64_t q = o[k] * s.b * s.t; q < o[k + 1] * s.b * s.t; q++) {
+        if (c[q] >= 0) Show(entry, ctx, (int64_t)k * s.b + (q - o[k] * s.b * s.t) % s.b, c[q], v[q]);
       }
     }
     return cudaSuccess;
@@ -193,12 +188,16 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
       return s ? s->Create(A, (int)(p->b ? PetscMin(p->b, 1024 / t) : 8), t, stream) : cudaErrorMemoryAllocation;
     }
     // A slice is a warp's work here, so of b and t only t is left to choose
-    Choice c;
-    c.node      = (int)p->node;
-    c.diagonals = p->compress && kernel == SPMVCUDA_KERNEL_AUTO && !p->t && p->sigma <= 1;
-    c.entries   = "CUDA SELL-P slices";
-    c.nodes     = "CUDA SELL-P slices of node blocks";
-    c.rules     = [p, &A](const Survey &s, int bs, int64_t entries) {
+    Choice c = {(int)p->node,
+                p->compress && kernel != SPMVCUDA_KERNEL_SLICES && !p->t && p->sigma <= 1,
+                p->single && sizeof(Single) < sizeof(Scalar),
+                kernel == SPMVCUDA_KERNEL_TUNE,
+                {},
+                ROWS,
+                NODES,
+                nullptr};
+    if (!p->sigma) c.sigmas = {1, 1024, 4096};
+    c.rules = [p, &A](const Survey &s, int bs, int64_t entries) {
       SliceRules r;
       r.narrow  = p->compress != 0;
       r.threads = p->t ? PowerOfTwo(p->t, WARP) : 0;

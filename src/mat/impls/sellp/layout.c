@@ -10,6 +10,8 @@ void SELLPParamsDefault(SELLPParams *p)
   p->sigma    = 0;
   p->node     = 0;
   p->compress = 1;
+  p->single   = 0;
+  p->tune     = 0;
   p->kernel   = SPMV_KERNEL_AUTO;
 }
 
