@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(basename $(VERSION))
 
-.PHONY: all lib kernels examples tests bench bratu check check-all format check-format install uninstall clean distclean help
+.PHONY: all lib kernels examples tests programs bench bratu check check-all format check-format install uninstall clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -156,13 +156,18 @@ $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
+# Kernels of an example, for a PETSc with CUDA
+$(B)/examples/bratu: $(if $(HAVE_CUDA),$(B)/examples/bratu_cuda.cu.o)
 $(EXAMPLES) $(TESTS) $(BENCH): %: %.o $(LIBRARY) $(KEEP)
-	$(call quiet,LD)$(LINK) -o $@ $< $(KEEP) -L$(B)/lib -Wl,-rpath,$(HERE)/$(B)/lib -lpetscspmv $(PETSC_LIBS)
+	$(call quiet,LD)$(LINK) -o $@ $(filter %.o,$^) -L$(B)/lib -Wl,-rpath,$(HERE)/$(B)/lib -lpetscspmv $(PETSC_LIBS)
 .SECONDARY:
 
 kernels: $(CU:%=$(B)/%.o)
 examples: $(EXAMPLES)
 tests: $(CORE) $(CUDA) $(TESTS)
+# everything, without running it; tools/gpu-pack reads the folder
+programs: all examples tests $(BENCH)
+	@echo $(B)
 
 # One place that knows how MPI programs are started here
 export PETSC_MPIEXEC := $(MPIEXEC)

@@ -20,11 +20,15 @@
 #define MATSEQEVCHYB "seqevchyb"
 #define MATMPIEVCHYB "mpievchyb"
 
-/* The names that MatGetType() answers: both types are derived from AIJ, and PETSc takes a type for AIJ by how its name begins */
+/* The names that MatGetType() answers: both types are derived from AIJ, and PETSc takes a type for AIJ by how its name begins. On a
+   machine with a GPU that PETSc uses, they go by the name of the type that they are derived from there, seqaijcusparse or mpiaijcusparse */
 #define MATSEQAIJSELLP  "seqaijsellp"
 #define MATMPIAIJSELLP  "mpiaijsellp"
 #define MATSEQAIJEVCHYB "seqaijevchyb"
 #define MATMPIAIJEVCHYB "mpiaijevchyb"
+
+/* For MatGetOrdering(): rows by length, then by first column */
+#define MATORDERINGEVCHYB "evchyb"
 
 /*S
    PetscSpMVInfo - what the calling process stores of a `MATSELLP` or `MATEVCHYB` matrix

@@ -45,7 +45,8 @@ typedef enum {
   SPMV_KERNEL_AUTO,   /* statistics of the pattern decide */
   SPMV_KERNEL_SLICES, /* slices only */
   SPMV_KERNEL_VECTOR, /* SIMD along the rows */
-  SPMV_KERNEL_PARENT  /* plain CSR, the caller's */
+  SPMV_KERNEL_PARENT, /* plain CSR, the caller's */
+  SPMV_KERNEL_PAPER   /* as the format's paper has it */
 } SpMVKernel;
 
 /*

@@ -23,6 +23,9 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 {
   PetscFunctionBegin;
   PetscSpMVPackageInitialized = PETSC_FALSE;
+#if defined(PETSC_HAVE_CUDA)
+  PetscCallCUDA(SpMVCudaUploadFinalize());
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -41,18 +44,28 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {
+  PetscBool device;
+
   PetscFunctionBegin;
   if (PetscSpMVPackageInitialized) PetscFunctionReturn(PETSC_SUCCESS);
   PetscSpMVPackageInitialized = PETSC_TRUE;
   PetscCall(MatInitializePackage()); /* the list of matrix types must exist before it grows */
   PetscCall(PetscLogEventRegister("MatSpMVSetUp", MAT_CLASSID, &MAT_SpMVSetUp));
   PetscCall(PetscLogEventRegister("MatSpMVFill", MAT_CLASSID, &MAT_SpMVFill));
+  PetscCall(SpMVUseDevice(PETSC_COMM_SELF, &device));
+#if defined(PETSC_HAVE_CUDA)
+  if (device) PetscCall(SpMVDeviceCheckMPI(PETSC_COMM_WORLD));
+#endif
   for (int f = 0; SpMVFormats[f]; f++) {
     const SpMVFormat *format = SpMVFormats[f];
     char              seq[64], mpi[64], alias[64];
 
-    PetscCall(PetscSNPrintf(seq, sizeof(seq), "seqaij%s", format->name));
-    PetscCall(PetscSNPrintf(mpi, sizeof(mpi), "mpiaij%s", format->name));
+    /*
+       On a device, an instance goes by the name of AIJCUSPARSE. A type whose name begins with an assembled matrix' own is one that
+       MatSetType() converts to, in place; for any other it destroys the matrix.
+    */
+    PetscCall(PetscSNPrintf(seq, sizeof(seq), "seqaij%s%s", device ? "cusparse" : "", format->name));
+    PetscCall(PetscSNPrintf(mpi, sizeof(mpi), "mpiaij%s%s", device ? "cusparse" : "", format->name));
     PetscCall(MatRegister(format->name, format->create)); /* so that -help lists it; the root name below answers for it */
     PetscCall(MatRegister(seq, format->createseq));
     PetscCall(MatRegister(mpi, format->creatempi));
@@ -66,7 +79,14 @@ PetscErrorCode PetscSpMVInitializePackage(void)
     PetscCall(MatRegisterRootName(alias, seq, seq));
     PetscCall(PetscSNPrintf(alias, sizeof(alias), "mpi%s", format->name));
     PetscCall(MatRegisterRootName(alias, mpi, mpi));
+    if (device) {
+      PetscCall(PetscSNPrintf(alias, sizeof(alias), "seqaij%s", format->name));
+      PetscCall(MatRegisterRootName(alias, seq, seq));
+      PetscCall(PetscSNPrintf(alias, sizeof(alias), "mpiaij%s", format->name));
+      PetscCall(MatRegisterRootName(alias, mpi, mpi));
+    }
   }
+  PetscCall(MatOrderingRegister(MATORDERINGEVCHYB, MatGetOrdering_EVCHYB));
   PetscCall(PetscRegisterFinalize(PetscSpMVFinalizePackage));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

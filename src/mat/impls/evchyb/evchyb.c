@@ -12,7 +12,7 @@ static void EVCHYBDefaults(void *params)
 static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
 {
   EVCHYBParams *params   = (EVCHYBParams *)ctx;
-  PetscBool     compress = (PetscBool)params->compress;
+  PetscBool     compress = (PetscBool)params->compress, single = (PetscBool)params->single, tune = (PetscBool)params->tune;
 
   PetscFunctionBegin;
   SpMVOptionsBegin(A, "EVC-HYB (evchyb) matrix options", "MATEVCHYB");
@@ -28,8 +28,12 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
                            &params->node));
   PetscCall(PetscOptionsBool("-mat_evchyb_compress", "Leave out indices and values that repeat", "MATEVCHYB", compress, &compress, NULL));
   PetscCall(PetscOptionsEnum("-mat_evchyb_kernel", "Product", "MATEVCHYB", SpMVKernelTypes, (PetscEnum)params->kernel, (PetscEnum *)&params->kernel, NULL));
+  PetscCall(PetscOptionsBool("-mat_evchyb_single", "On a GPU, store values in single precision (sums stay double)", "MATEVCHYB", single, &single, NULL));
+  PetscCall(PetscOptionsBool("-mat_evchyb_tune", "On a GPU, time several layouts at set-up and take the fastest", "MATEVCHYB", tune, &tune, NULL));
   PetscOptionsEnd();
   params->compress = compress;
+  params->single   = single;
+  params->tune     = tune;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -37,6 +41,20 @@ static PetscErrorCode EVCHYBSetUpBlock(const SpMVCSR *A, const void *params, SpM
 {
   return EVCHYBSetUp(A, (const EVCHYBParams *)params, block);
 }
+
+#if defined(PETSC_HAVE_CUDA)
+static cudaError_t EVCHYBSetUpBlockCUDA(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaBlock *block)
+{
+  const EVCHYBParams *params = (const EVCHYBParams *)ctx;
+  SpMVCudaKernel      kernel = params->tune ? SPMVCUDA_KERNEL_TUNE : SPMVCUDA_KERNEL_AUTO;
+
+  if (params->kernel == SPMV_KERNEL_PARENT) return cudaErrorNotSupported;
+  if (params->kernel == SPMV_KERNEL_SLICES) kernel = SPMVCUDA_KERNEL_SLICES;
+  if (params->kernel == SPMV_KERNEL_PAPER) kernel = SPMVCUDA_KERNEL_PAPER;
+  if (params->kernel == SPMV_KERNEL_VECTOR) kernel = SPMVCUDA_KERNEL_ADAPTIVE;
+  return SpMVCudaEVCHYBSetUp(A, params, kernel, transpose, stream, block);
+}
+#endif
 
 static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
@@ -61,8 +79,10 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
 .  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of so many entries (default 32)
 .  -mat_evchyb_nonzeros_per_thread <n>     - rows of up to n 2^i nonzeros have 2^i threads (default 8)
 .  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, 1 for none, 0 (the default) finds them
+.  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
+.  -mat_evchyb_tune <bool>                 - on a GPU, time several layouts at set-up and take the fastest (default false)
 .  -mat_evchyb_compress <bool>             - leave out column indices that a diagonal or a node block implies, and values that repeat (default true)
--  -mat_evchyb_kernel <auto,slices,csr,aij> - force a product; auto (the default) decides by the matrix
+-  -mat_evchyb_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, paper is the format as its paper has it
 
    Level: beginner
 
@@ -81,5 +101,16 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
 M*/
 SpMVFormatCreate(EVCHYB)
 
-    const SpMVFormat SpMVFormatEVCHYB = {"evchyb",       sizeof(EVCHYBParams), MatCreate_SeqEVCHYB, MatCreate_MPIEVCHYB, MatCreate_EVCHYB,
-                                         EVCHYBDefaults, EVCHYBOptions,        EVCHYBSetUpBlock,    EVCHYBDescribe};
+    const SpMVFormat SpMVFormatEVCHYB = {"evchyb",
+                                         sizeof(EVCHYBParams),
+                                         MatCreate_SeqEVCHYB,
+                                         MatCreate_MPIEVCHYB,
+                                         MatCreate_EVCHYB,
+                                         EVCHYBDefaults,
+                                         EVCHYBOptions,
+                                         EVCHYBSetUpBlock,
+                                         EVCHYBDescribe,
+#if defined(PETSC_HAVE_CUDA)
+                                         EVCHYBSetUpBlockCUDA
+#endif
+};

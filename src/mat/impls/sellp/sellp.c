@@ -12,7 +12,7 @@ static void SELLPDefaults(void *params)
 static PetscErrorCode SELLPOptions(Mat A, void *ctx)
 {
   SELLPParams *params   = (SELLPParams *)ctx;
-  PetscBool    compress = (PetscBool)params->compress;
+  PetscBool    compress = (PetscBool)params->compress, single = (PetscBool)params->single, tune = (PetscBool)params->tune;
 
   PetscFunctionBegin;
   SpMVOptionsBegin(A, "SELL-P (sellp) matrix options", "MATSELLP");
@@ -28,8 +28,12 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
                            &params->node));
   PetscCall(PetscOptionsBool("-mat_sellp_compress", "Leave out indices and values that repeat", "MATSELLP", compress, &compress, NULL));
   PetscCall(PetscOptionsEnum("-mat_sellp_kernel", "Product", "MATSELLP", SpMVKernelTypes, (PetscEnum)params->kernel, (PetscEnum *)&params->kernel, NULL));
+  PetscCall(PetscOptionsBool("-mat_sellp_single", "On a GPU, store values in single precision (sums stay double)", "MATSELLP", single, &single, NULL));
+  PetscCall(PetscOptionsBool("-mat_sellp_tune", "On a GPU, time several layouts at set-up and take the fastest", "MATSELLP", tune, &tune, NULL));
   PetscOptionsEnd();
   params->compress = compress;
+  params->single   = single;
+  params->tune     = tune;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -37,6 +41,19 @@ static PetscErrorCode SELLPSetUpBlock(const SpMVCSR *A, const void *params, SpMV
 {
   return SELLPSetUp(A, (const SELLPParams *)params, block);
 }
+
+#if defined(PETSC_HAVE_CUDA)
+static cudaError_t SELLPSetUpBlockCUDA(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaBlock *block)
+{
+  const SELLPParams *params = (const SELLPParams *)ctx;
+  SpMVCudaKernel     kernel = params->tune ? SPMVCUDA_KERNEL_TUNE : SPMVCUDA_KERNEL_AUTO;
+
+  if (params->kernel == SPMV_KERNEL_PARENT || params->kernel == SPMV_KERNEL_VECTOR) return cudaErrorNotSupported;
+  if (params->kernel == SPMV_KERNEL_SLICES) kernel = SPMVCUDA_KERNEL_SLICES;
+  if (params->kernel == SPMV_KERNEL_PAPER) kernel = SPMVCUDA_KERNEL_PAPER;
+  return SpMVCudaSELLPSetUp(A, params, kernel, transpose, stream, block);
+}
+#endif
 
 static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
@@ -59,8 +76,10 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_sellp_threads_per_row <t>     - threads a row: 1, 2, 4, 8, 16 or 32
 .  -mat_sellp_sigma <rows>            - rows of a window that is sorted by length; 1 keeps the order of the rows, as in the paper
 .  -mat_sellp_node_size <s>           - rows and columns of the dense blocks that the matrix consists of, 1 for none, 0 (the default) finds them
+.  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
+.  -mat_sellp_tune <bool>             - on a GPU, time several layouts at set-up and take the fastest (default false)
 .  -mat_sellp_compress <bool>         - leave out column indices that a diagonal or a node block implies, and values that repeat (default true)
--  -mat_sellp_kernel <auto,slices,csr,aij> - force a product; auto (the default) decides by the matrix
+-  -mat_sellp_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, paper is the format as its paper has it
 
    Level: beginner
 
@@ -83,5 +102,16 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 M*/
 SpMVFormatCreate(SELLP)
 
-    const SpMVFormat SpMVFormatSELLP = {"sellp",       sizeof(SELLPParams), MatCreate_SeqSELLP, MatCreate_MPISELLP, MatCreate_SELLP,
-                                        SELLPDefaults, SELLPOptions,        SELLPSetUpBlock,    SELLPDescribe};
+    const SpMVFormat SpMVFormatSELLP = {"sellp",
+                                        sizeof(SELLPParams),
+                                        MatCreate_SeqSELLP,
+                                        MatCreate_MPISELLP,
+                                        MatCreate_SELLP,
+                                        SELLPDefaults,
+                                        SELLPOptions,
+                                        SELLPSetUpBlock,
+                                        SELLPDescribe,
+#if defined(PETSC_HAVE_CUDA)
+                                        SELLPSetUpBlockCUDA
+#endif
+};

@@ -6,15 +6,26 @@
 
 static const char SpMVKey[] = "PetscSpMV";
 
-const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "SpMVKernel", "SPMV_KERNEL_", NULL};
+const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "paper", "SpMVKernel", "SPMV_KERNEL_", NULL};
 
-/* MatHeaderMerge() calls destroy after it has taken away the list that holds our data, so AIJ's own must be known from elsewhere */
-static PetscErrorCode (*MatDestroy_AIJ[2])(Mat) = {NULL, NULL};
+/*
+  What AIJ (and AIJCUSPARSE) do, sequential and MPI, where a matrix' own data cannot tell: MatHeaderMerge() calls destroy after it has taken
+  away the list that holds them, and MatDuplicate() gives what we composed with a matrix to one that is none of ours.
+*/
+static PetscErrorCode (*MatDestroy_AIJ[2][2])(Mat)         = {{NULL, NULL}, {NULL, NULL}};
+static PetscErrorCode (*MatRetrieveValues_AIJ[2])(Mat)     = {NULL, NULL};
+static PetscErrorCode (*MatProductSetFromOptions_AIJ)(Mat) = NULL; /* of AIJCUSPARSE and AIJ */
 
 static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
   PetscCall(SpMVBlockDestroy(&spmv->block));
+#if defined(PETSC_HAVE_CUDA)
+  for (int k = 0; k < 2; k++) {
+    if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
+  }
+  PetscCall(SpMVHaloDestroy(&spmv->halo));
+#endif
   PetscCall(PetscFree(spmv->params));
   PetscCall(PetscFree(spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -49,6 +60,24 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatSpMVForget(Mat A, Mat_SpMV *spmv)
+{
+  PetscFunctionBegin;
+  PetscCall(SpMVBlockDestroy(&spmv->block));
+  if (spmv->plain) MatSpMVUseParent(A, spmv, PETSC_FALSE);
+  spmv->source.mat = NULL;
+  spmv->plain      = PETSC_FALSE;
+#if defined(PETSC_HAVE_CUDA)
+  for (int k = 0; k < 2; k++) {
+    if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
+    spmv->cuda[k].source.mat = NULL;
+    spmv->cuda[k].plain      = PETSC_FALSE;
+  }
+#endif
+  spmv->id[0] = spmv->id[1] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatSpMVSetParams(Mat A, Mat_SpMV *spmv, const void *params)
 {
   PetscBool same;
@@ -57,11 +86,7 @@ PetscErrorCode MatSpMVSetParams(Mat A, Mat_SpMV *spmv, const void *params)
   PetscCall(PetscMemcmp(spmv->params, params, spmv->format->paramssize, &same));
   if (!same) {
     PetscCall(PetscMemcpy(spmv->params, params, spmv->format->paramssize));
-    PetscCall(SpMVBlockDestroy(&spmv->block));
-    if (spmv->plain) MatSpMVUseParent(A, spmv, PETSC_FALSE);
-    spmv->mat   = NULL;
-    spmv->plain = PETSC_FALSE;
-    spmv->id[0] = spmv->id[1] = 0;
+    PetscCall(MatSpMVForget(A, spmv));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -100,10 +125,10 @@ static PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
   return PetscStrbeginswith(((PetscObject)A)->type_name, "mpi", mpi);
 }
 
-/* The format that a type's name asks for, NULL for none of ours: sellp, seqsellp, mpisellp, seqaijsellp, mpiaijsellp */
+/* The format that a type's name asks for, NULL for none of ours: sellp, seqsellp, mpisellp, seqaijsellp, mpiaijsellp, seqaijcusparsesellp */
 static PetscErrorCode SpMVFormatFind(MatType type, const SpMVFormat **format)
 {
-  const char *const prefix[] = {"", "seq", "mpi", "seqaij", "mpiaij", "aij"};
+  const char *const prefix[] = {"", "seq", "mpi", "seqaij", "mpiaij", "aij", "seqaijcusparse", "mpiaijcusparse"};
   char              name[64];
   PetscBool         same;
 
@@ -148,9 +173,12 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall((*spmv->parent.duplicate)(A, op, B)); /* makes a matrix of A's type by its name */
+  PetscCall((*spmv->parent.duplicate)(A, op, B)); /* makes a matrix of A's type by its name, which is AIJCUSPARSE's own on a device */
   PetscCall(MatSpMVGet(*B, &copy));
-  if (copy) {
+  if (!copy) {
+    PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* it comes with what we composed with A */
+    PetscCall(MatSpMVHook(*B, spmv->format, spmv->params));
+  } else {
     PetscCall(MatSpMVSetParams(*B, copy, spmv->params));
     copy->view = spmv->view;
   }
@@ -160,78 +188,136 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
 /* Before 3.19, MatRetrieveValues() changes values without a word to the object state */
 static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
 {
-  Mat_SpMV *spmv;
+  PetscBool mpi;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall((*spmv->retrievevalues)(A));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall((*MatRetrieveValues_AIJ[mpi])(A));
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Asks PETSc once more for the product C, while those of its factors that are ours go by AIJ's name; or asks f, if there is one */
+static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
+{
+  Mat       factor[3] = {C->product->A, C->product->B, C->product->C};
+  char     *name[3]   = {NULL, NULL, NULL};
+  Mat_SpMV *spmv;
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    for (int l = 0; l < k; l++) { /* a factor given twice is renamed once */
+      if (factor[l] == factor[k]) factor[k] = NULL;
+    }
+    if (!factor[k]) continue;
+    PetscCall(MatSpMVGet(factor[k], &spmv));
+    if (!spmv) continue;
+    PetscCall(SpMVIsMPI(factor[k], &mpi));
+    name[k]                             = ((PetscObject)factor[k])->type_name;
+    ((PetscObject)factor[k])->type_name = (char *)(mpi ? MATMPIAIJ : MATSEQAIJ);
+  }
+  if (f)
+    PetscCall((*f)(C));
+  else
+    PetscCall(MatProductSetFromOptions(C));
+  for (int k = 0; k < 3; k++) {
+    if (name[k]) ((PetscObject)factor[k])->type_name = name[k];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-  PETSc composes the name of a product's function from the names of its operands' types, so that, say, mpiaij times mpimaij is known and
-  mpiaijsellp times mpimaij is not. PETSc asks here when nothing else was found: ask once more under the names of the parents.
+  PETSc composes the name of a product's function from the names of its factors' types, so that, say, mpiaij times mpimaij is known and
+  mpiaijsellp times mpimaij is not. PETSc asks here when nothing else was found: ask once more under the name of AIJ.
+
+  On the device, first: one of our matrices and one of plain AIJCUSPARSE do not count as equal, but AIJCUSPARSE's product takes them. One
+  of ours and one of plain AIJ (DMDA makes such interpolations) is known to neither; AIJ's product on the host takes both.
 */
 static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
 {
-  Mat       operand[3] = {C->product->A, C->product->B, C->product->C};
-  char     *name[3]    = {NULL, NULL, NULL};
-  PetscBool ours       = PETSC_FALSE, mpi;
+  const Mat factor[3] = {C->product->A, C->product->B, C->product->C};
+  PetscBool cusparse  = PETSC_TRUE, is;
+  Mat_SpMV *spmv, *ours = NULL;
+  PetscErrorCode (*host)(Mat) = NULL;
+  PetscBool onhost            = PETSC_FALSE;
 
   PetscFunctionBegin;
   for (int k = 0; k < 3; k++) {
-    const SpMVFormat *format;
-
-    if (!operand[k]) continue;
-    PetscCall(SpMVFormatFind(((PetscObject)operand[k])->type_name, &format)); /* an operand given twice is renamed once */
-    if (!format) continue;
-    PetscCall(SpMVIsMPI(operand[k], &mpi));
-    name[k]                              = ((PetscObject)operand[k])->type_name;
-    ((PetscObject)operand[k])->type_name = (char *)(mpi ? MATMPIAIJ : MATSEQAIJ);
-    ours                                 = PETSC_TRUE;
+    if (!factor[k]) continue;
+    PetscCall(MatSpMVGet(factor[k], &spmv));
+    if (spmv && !ours) ours = spmv;
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+    if (!is) cusparse = PETSC_FALSE;
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, ""));
+    if (is) host = factor[k]->ops->productsetfromoptions;
+    /* while a factor goes by AIJ's name, PETSc comes by here again */
+    if (spmv && is) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (ours) PetscCall(MatProductSetFromOptions(C));
-  for (int k = 0; k < 3; k++) {
-    if (name[k]) ((PetscObject)operand[k])->type_name = name[k];
+  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ours->device && cusparse && ours->parent.productsetfromoptions) PetscCall((*ours->parent.productsetfromoptions)(C));
+  if (!C->ops->productsymbolic) {
+    onhost = PETSC_TRUE;
+    PetscCall(SpMVProductAsAIJ(C, ours->device ? host : NULL));
   }
+  if (!C->ops->productsymbolic && ours->device && host) PetscCall(SpMVProductAsAIJ(C, NULL));
+#if defined(PETSC_HAVE_CUDA)
+  if (ours->device) PetscCall(MatSpMVProductKeepFormat(C, onhost));
+#else
+  (void)onhost;
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes the functions of ours that PETSc finds by name, or puts back what was there */
-static PetscErrorCode SpMVComposeFunctions(Mat A, Mat_SpMV *spmv, PetscBool ours)
+/* What PETSc finds by a name that is composed with the matrix: ours, or the parent's again (of any matrix that has ours) */
+PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
 {
+  PetscErrorCode (*f)(Mat);
+  PetscBool mpi, device;
+
   PetscFunctionBegin;
+  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", ours ? MatProductSetFromOptions_SpMV : NULL));
-  if (spmv->retrievevalues) PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : spmv->retrievevalues));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &f));
+  if (f && f != MatRetrieveValues_SpMV) MatRetrieveValues_AIJ[mpi] = f;
+  if (f) PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : MatRetrieveValues_AIJ[mpi]));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &device));
+  if (device) {
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", &f)); /* none while bound to the host */
+    if (f) PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C", &f));
+    if (f && f != MatProductSetFromOptions_SpMV) MatProductSetFromOptions_AIJ = f;
+    if (f)
+      PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
+                                           ours ? MatProductSetFromOptions_SpMV : MatProductSetFromOptions_AIJ));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatDestroy_SpMV_Kind(Mat A, PetscBool mpi)
+static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
 {
   Mat_SpMV *spmv;
-  PetscErrorCode (*destroy)(Mat) = MatDestroy_AIJ[mpi];
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   if (spmv) {
-    destroy = spmv->parent.destroy;
-    PetscCall(SpMVComposeFunctions(A, spmv, PETSC_FALSE));
+    destroy                       = spmv->parent.destroy;
+    A->ops->productsetfromoptions = spmv->parent.productsetfromoptions;
+    PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
     PetscCall(PetscObjectCompose((PetscObject)A, SpMVKey, NULL));
   }
   PetscCall((*destroy)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatDestroy_SeqSpMV(Mat A)
-{
-  return MatDestroy_SpMV_Kind(A, PETSC_FALSE);
-}
-
-static PetscErrorCode MatDestroy_MPISpMV(Mat A)
-{
-  return MatDestroy_SpMV_Kind(A, PETSC_TRUE);
-}
+#define SpMVDestroyKind(Kind, device, mpi)                  \
+  static PetscErrorCode MatDestroy_##Kind(Mat A)            \
+  {                                                         \
+    return MatDestroy_SpMV(A, MatDestroy_AIJ[device][mpi]); \
+  }
+SpMVDestroyKind(SeqSpMV, 0, 0) SpMVDestroyKind(MPISpMV, 0, 1) SpMVDestroyKind(SeqSpMVCUDA, 1, 0)
+    SpMVDestroyKind(MPISpMVCUDA, 1, 1) static PetscErrorCode (*const MatDestroy_Kinds[2][2])(Mat) = {{MatDestroy_SeqSpMV, MatDestroy_MPISpMV},
+                                                                                                     {MatDestroy_SeqSpMVCUDA, MatDestroy_MPISpMVCUDA}};
 
 /* The parent's operation adds the options of the parent; ours have a heading of their own */
 static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptionsObject)
@@ -309,7 +395,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of A that is AIJ and nothing else */
+/* A copy of A that is its parent's and nothing else */
 static PetscErrorCode SpMVDuplicatePlain(Mat A, Mat *B)
 {
   Mat_SpMV *spmv;
@@ -320,9 +406,10 @@ static PetscErrorCode SpMVDuplicatePlain(Mat A, Mat *B)
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
   name                        = ((PetscObject)A)->type_name;
-  ((PetscObject)A)->type_name = (char *)(mpi ? MATMPIAIJ : MATSEQAIJ);
+  ((PetscObject)A)->type_name = (char *)spmv->parenttype;
   PetscCall((*spmv->parent.duplicate)(A, MAT_COPY_VALUES, B));
   ((PetscObject)A)->type_name = name;
+  PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* it comes with what we composed with A */
   if (mpi) PetscCall(MatSpMVUnhookBlocks_MPI(*B));
   PetscCall(MatPropagateSymmetryOptions(A, *B)); /* to SBAIJ only what is known to be symmetric converts */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -354,13 +441,26 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Makes a matrix of any type AIJ, or AIJCUSPARSE where there is a device */
+static PetscErrorCode SpMVConvertToParent(Mat *A)
+{
+  PetscBool device, plain;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)*A), &device));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &plain, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  if (!plain) PetscCall(MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A));
+  if (device) PetscCall(MatConvert(*A, MATAIJCUSPARSE, MAT_INPLACE_MATRIX, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* From any type that converts to AIJ to one of ours */
 PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
   const SpMVFormat *format;
   Mat_SpMV         *spmv;
   Mat               B;
-  PetscBool         plain;
+  PetscBool         cusparse;
 
   PetscFunctionBegin;
   PetscCall(SpMVFormatFind(newtype, &format));
@@ -369,18 +469,21 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
   if (reuse == MAT_INPLACE_MATRIX) {
     if (spmv && spmv->format == format) PetscFunctionReturn(PETSC_SUCCESS);
     if (spmv) PetscCall(MatSpMVUnhook(A));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &plain, MATSEQAIJ, MATMPIAIJ, ""));
-    if (!plain) PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
+    PetscCall(SpMVConvertToParent(&A));
     PetscCall(MatSpMVHook(A, format, NULL));
   } else {
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
     if (spmv)
       PetscCall(SpMVDuplicatePlain(A, &B));
+    else if (cusparse)
+      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     else
       PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
     if (reuse == MAT_REUSE_MATRIX) {
       PetscCall(MatCopy(B, *newmat, DIFFERENT_NONZERO_PATTERN));
       PetscCall(MatDestroy(&B));
     } else {
+      PetscCall(SpMVConvertToParent(&B));
       PetscCall(MatSpMVHook(B, format, spmv && spmv->format == format ? spmv->params : NULL));
       *newmat = B;
     }
@@ -388,39 +491,43 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* LU in place merges the matrix with its factors, which are AIJ, and PETSc insists on one type: the matrix becomes AIJ first */
-static PetscErrorCode MatLUFactor_SpMV(Mat A, IS row, IS col, const MatFactorInfo *info)
-{
-  Mat_SpMV *spmv;
-  PetscErrorCode (*lufactor)(Mat, IS, IS, const MatFactorInfo *);
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  lufactor = spmv->parent.lufactor;
-  PetscCall(MatSpMVUnhook(A));
-  PetscCall((*lufactor)(A, row, col, info));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-  MatSpMVHook - makes an AIJ matrix one of ours, in place
+  LU in place merges the matrix with its factors, which are AIJ, and PETSc insists on one type; ILU in place leaves AIJCUSPARSE in a state that it
+  cannot destroy. The matrix becomes AIJ first.
+*/
+#define SpMVFactorInPlace(Name, op)                                            \
+  static PetscErrorCode Name(Mat A, IS row, IS col, const MatFactorInfo *info) \
+  {                                                                            \
+    PetscFunctionBegin;                                                        \
+    PetscCall(MatSpMVUnhook(A));                                               \
+    PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));                  \
+    PetscCall((*A->ops->op)(A, row, col, info));                               \
+    PetscFunctionReturn(PETSC_SUCCESS);                                        \
+  }
+SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpMV, ilufactor)
+
+    /*
+  MatSpMVHook - makes an AIJ or AIJCUSPARSE matrix one of ours, in place
 
   The matrix may be unassembled, but its operations must be AIJ's own: not those that AIJ has while it collects entries in a hash table.
 */
-PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
+    PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 {
   Mat_SpMV      *spmv;
   PetscContainer container;
-  PetscBool      plain, mpi;
+  PetscBool      plain, mpi, device;
   char           name[64];
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &plain, MATSEQAIJ, MATMPIAIJ, ""));
-  PetscCheck(plain, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s from one of type %s: convert it to %s first", format->name,
-             ((PetscObject)A)->type_name, MATAIJ);
+  PetscCheck(plain || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s from one of type %s: convert it to %s first",
+             format->name, ((PetscObject)A)->type_name, MATAIJ);
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(PetscNew(&spmv));
-  spmv->format = format;
+  spmv->format     = format;
+  spmv->device     = device;
+  spmv->parenttype = device ? (mpi ? MATMPIAIJCUSPARSE : MATSEQAIJCUSPARSE) : (mpi ? MATMPIAIJ : MATSEQAIJ);
   PetscCall(PetscCalloc1(format->paramssize, (char **)&spmv->params));
   if (params)
     PetscCall(PetscMemcpy(spmv->params, params, format->paramssize));
@@ -441,27 +548,32 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 #define SpMVKeep(op) spmv->parent.op = A->ops->op;
   SpMVHooks(SpMVKeep)
 #undef SpMVKeep
-      spmv->view      = A->ops->view;
-  MatDestroy_AIJ[mpi] = A->ops->destroy;
+      spmv->view              = A->ops->view;
+  MatDestroy_AIJ[device][mpi] = A->ops->destroy;
   if (mpi)
     MatSpMVSetOps_MPI(A);
   else
     MatSpMVSetOps_Seq(A);
+#if defined(PETSC_HAVE_CUDA)
+  if (device) MatSpMVSetOps_CUDA(A, mpi);
+#endif
   A->ops->assemblyend    = MatAssemblyEnd_SpMV;
   A->ops->duplicate      = MatDuplicate_SpMV;
-  A->ops->destroy        = mpi ? MatDestroy_MPISpMV : MatDestroy_SeqSpMV;
+  A->ops->destroy        = MatDestroy_Kinds[device][mpi];
   A->ops->view           = MatView_SpMV;
   A->ops->convert        = MatConvert_SpMV;
   A->ops->convertfrom    = MatConvertFrom_SpMV;
   A->ops->setfromoptions = MatSetFromOptions_SpMV;
   if (A->ops->lufactor) A->ops->lufactor = MatLUFactor_SpMV;
+  if (A->ops->ilufactor && device) A->ops->ilufactor = MatILUFactor_SpMV;
 #define SpMVKeep(op) spmv->ours.op = A->ops->op;
   SpMVHooks(SpMVKeep)
 #undef SpMVKeep
-      PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &spmv->retrievevalues));
-  PetscCall(SpMVComposeFunctions(A, spmv, PETSC_TRUE));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%saij%s", mpi ? "mpi" : "seq", format->name));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
+      PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
+  if (!device) { /* CUSPARSE's code wants matrices by its own name */
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%saij%s", mpi ? "mpi" : "seq", format->name));
+    PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
+  }
   if (mpi && A->assembled) PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -484,24 +596,30 @@ PetscErrorCode MatSpMVUnhook(Mat A)
   SpMVHooks(SpMVGiveBack)
 #undef SpMVGiveBack
       A->ops->view = view;
-  PetscCall(SpMVComposeFunctions(A, spmv, PETSC_FALSE));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, spmv->parenttype));
+  PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
   PetscCall(PetscObjectCompose((PetscObject)A, SpMVKey, NULL));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, mpi ? MATMPIAIJ : MATSEQAIJ));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatCreate_SeqSpMV(Mat A, const SpMVFormat *format)
 {
+  PetscBool device;
+
   PetscFunctionBegin;
-  PetscCall(MatSetType(A, MATSEQAIJ));
+  PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)A), &device));
+  PetscCall(MatSetType(A, device ? MATSEQAIJCUSPARSE : MATSEQAIJ));
   PetscCall(MatSpMVHook(A, format, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatCreate_MPISpMV(Mat A, const SpMVFormat *format)
 {
+  PetscBool device;
+
   PetscFunctionBegin;
-  PetscCall(MatSetType(A, MATMPIAIJ));
+  PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)A), &device));
+  PetscCall(MatSetType(A, device ? MATMPIAIJCUSPARSE : MATMPIAIJ));
   PetscCall(MatSpMVHook(A, format, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,13 +3,19 @@
 
   A matrix of a format is an AIJ matrix, sequential or MPI, some of whose operations are taken over ("hooked"): AIJ keeps the
   entries and does whatever it can do, the format adds a second copy of the block, built lazily by the first product that needs it and
-  refreshed when PETSc's object state says that values or pattern have changed. A format is one SpMVFormat table.
+  refreshed when PETSc's object state says that values or pattern have changed. Where PETSc has CUDA and there is a GPU, AIJCUSPARSE
+  takes AIJ's place, and the copy that products on device vectors need lives on the GPU. A format is one SpMVFormat table.
 */
 #pragma once
 
 #include <petscspmv.h>
 #include <petsc/private/matimpl.h>
 #include "../../../core/spmvcore.h"
+#if defined(PETSC_HAVE_CUDA)
+  #include <petscdevice_cuda.h>
+  #include "../../../core/cuda/spmvcuda.h"
+  #include "halo.h"
+#endif
 
 /* What changed between the PETSc releases we build with */
 #if PETSC_VERSION_LT(3, 23, 0)
@@ -33,6 +39,10 @@ struct _n_SpMVFormat {
   PetscErrorCode (*options)(Mat, void *params);                              /* reads and checks the format's options, prints them under -help */
   PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVBlock *); /* symbolic: pattern to layout */
   PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len); /* the format's words in a view */
+#if defined(PETSC_HAVE_CUDA)
+  /* the layout on the device, of A or of its transpose; cudaErrorNotSupported where the parent's product is to run */
+  cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
+#endif
 };
 
 /* What PetscOptionsEnum() wants to know of SpMVKernel */
@@ -43,6 +53,8 @@ PETSC_INTERN const SpMVFormat *const SpMVFormats[];
 PETSC_INTERN const SpMVFormat        SpMVFormatSELLP, SpMVFormatEVCHYB;
 
 PETSC_INTERN PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
+
+PETSC_INTERN PetscErrorCode MatGetOrdering_EVCHYB(Mat, MatOrderingType, IS *, IS *);
 
 PETSC_INTERN PetscErrorCode MatCreate_SeqSpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatCreate_MPISpMV(Mat, const SpMVFormat *);
@@ -69,57 +81,113 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   PetscOptionsBegin(PetscObjectComm((PetscObject)A), ((PetscObject)A)->prefix, title, manual); \
   PetscOptionsObject->options = ((PetscObject)A)->options
 
-/* AIJ's operations that a format takes over; what they were is kept, both to call and to put back */
-#define SpMVHooks(X)  \
-  X(mult)             \
-  X(multadd)          \
-  X(multtranspose)    \
-  X(multtransposeadd) \
-  X(assemblyend)      \
-  X(duplicate)        \
-  X(destroy)          \
-  X(view)             \
-  X(convert)          \
-  X(convertfrom)      \
-  X(setfromoptions)   \
-  X(lufactor)
+/* AIJ's operations that a format takes over; what they were is kept, both to call and to put back. Those below the line are taken over
+   on the device only */
+#define SpMVHooks(X)               \
+  X(mult)                          \
+  X(multadd)                       \
+  X(multtranspose)                 \
+  X(multtransposeadd)              \
+  X(assemblyend)                   \
+  X(duplicate)                     \
+  X(destroy)                       \
+  X(view)                          \
+  X(convert)                       \
+  X(convertfrom)                   \
+  X(setfromoptions)                \
+  X(lufactor)                      \
+  X(ilufactor)                     \
+  /* -------------------- */       \
+  X(multhermitiantranspose)        \
+  X(multhermitiantransposeadd)     \
+  X(bindtocpu)                     \
+  X(getdiagonal)                   \
+  X(diagonalscale)                 \
+  X(axpy)                          \
+  X(transpose)                     \
+  X(transposesymbolic)             \
+  X(permute)                       \
+  X(createsubmatrix)               \
+  X(createsubmatrices)             \
+  X(creatempimatconcatenateseqmat) \
+  X(productsetfromoptions)
 
+/* What a stored copy of a sequential matrix was made from */
 typedef struct {
-  const SpMVFormat *format;
-  void             *params;
-  struct _MatOps    parent, ours; /* the operations before and after; only those of SpMVHooks() are meant */
-#define SpMVOptionsBegin(A, title, manual)                                                     \
-  PetscOptionsBegin(PetscObjectComm((PetscObject)A), ((PetscObject)A)->prefix, title, manual); \
-  PetscOptionsObject->options = ((PetscObject)A)->options
-
-  /* AIJ's operations; only those of SpMVHooks() are meant */
-  PetscErrorCode (*view)(Mat, PetscViewer); /* what viewed before us: AIJ, or the DM that made the matrix */
-
-  PetscErrorCode (*retrievevalues)(Mat);
-
-  /* a sequential matrix: the stored block and the state of the matrix that it was made from */
-  SpMVBlock        block;
-  PetscBool        plain; /* AIJ's own product runs: columns out of order, no values, ... */
-  PetscInt         nonzerorows;
   Mat              mat;
   PetscObjectState state, nonzerostate;
   PetscInt         m, n, nz;
   const PetscInt  *i, *j;
+} SpMVSource;
+
+typedef struct {
+  const SpMVFormat *format;
+  void             *params;
+  MatType           parenttype;             /* what the matrix would be without us */
+  PetscBool         device;                 /* that is AIJCUSPARSE */
+  struct _MatOps    parent, ours;           /* the operations before and after; only those of SpMVHooks() are meant */
+  PetscErrorCode (*view)(Mat, PetscViewer); /* what viewed before us: AIJ, or the DM that made the matrix */
+
+  /* a sequential matrix: the block stored on the host */
+  SpMVBlock  block;
+  PetscBool  plain; /* AIJ's own product runs: columns out of order, no values, ... */
+  PetscInt   nonzerorows;
+  SpMVSource source;
+
+#if defined(PETSC_HAVE_CUDA)
+  /* and on the device: that of A, and, once it is needed, that of its transpose */
+  struct {
+    SpMVCudaBlock block;
+    PetscBool     plain;
+    SpMVSource    source;
+  } cuda[2];
+#endif
 
   /* an MPI matrix: its blocks as they were hooked */
   PetscObjectId id[2];
+#if defined(PETSC_HAVE_CUDA)
+  /* its halo on the device, and what that was made from */
+  SpMVHalo         halo;
+  Mat              halo_mat;
+  PetscObjectState halo_state;
+  PetscObjectId    halo_id;
+#endif
 } Mat_SpMV;
+
+typedef enum { SPMV_NORMAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
 
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matrix is none of ours */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
 PETSC_INTERN PetscErrorCode MatSpMVUnhook(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params);
+PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *); /* frees the stored copies: the next product sets them up anew */
 PETSC_INTERN void           MatSpMVUseParent(Mat, Mat_SpMV *, PetscBool);
+PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats(Mat, SpMVStats *); /* of a sequential matrix, brought up to date */
+
+/* seq.c: what a copy was made from, and the host's products on arrays, z NULL or y */
+PETSC_INTERN PetscBool      SpMVSourceIsCurrent(const SpMVSource *, Mat);
+PETSC_INTERN PetscBool      SpMVSourceHasPattern(const SpMVSource *, Mat, const SpMVCSR *);
+PETSC_INTERN void           SpMVSourceSet(SpMVSource *, Mat, const SpMVCSR *);
+PETSC_INTERN PetscErrorCode MatSpMVGetPattern(Mat, SpMVCSR *);
+PETSC_INTERN PetscErrorCode MatSpMVRestorePattern(Mat, SpMVCSR *);
+PETSC_INTERN PetscErrorCode MatSpMVApplyHost(Mat, Mat_SpMV *, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
 
 /* seq.c and mpi.c: the hooked operations of either kind */
 PETSC_INTERN void           MatSpMVSetOps_Seq(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPI(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat);
+
+/* cuda.c: the same on the device */
+PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* new matrices live on a device */
+#if defined(PETSC_HAVE_CUDA)
+PETSC_INTERN void           MatSpMVSetOps_CUDA(Mat, PetscBool mpi);
+PETSC_INTERN PetscErrorCode MatSpMVProductKeepFormat(Mat C, PetscBool host); /* after its SetFromOptions: C gets the format of its factors */
+PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                   /* that PETSc's vectors use */
+PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatSpMVApplyArrays_SeqCUDA(Mat, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);
+#endif

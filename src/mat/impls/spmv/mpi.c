@@ -1,5 +1,6 @@
 /*
   The MPI matrix: MPIAIJ's own products, which overlap the halo exchange with the diagonal block's product, over blocks that are hooked.
+  Between device vectors an exchange of our own takes the place of MPIAIJ's VecScatter, where halo.c finds one that is faster.
 
   MPIAIJ makes, replaces and rebuilds its blocks in many places (preallocation, hash and COO assembly, disassembly, products), so they
   are looked at before every product instead of in each of these places.
@@ -27,7 +28,8 @@ PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
     if (own)
       PetscCall(MatSpMVSetParams(block[k], own, spmv->params)); /* made by the type's name: it knows the format, not our options */
     else {
-      PetscCall(MatConvert(block[k], MATSEQAIJ, MAT_INPLACE_MATRIX, &block[k])); /* -mat_seqaij_type may have made it something else */
+      /* -mat_seqaij_type may have made it something else */
+      PetscCall(MatConvert(block[k], spmv->device ? MATSEQAIJCUSPARSE : MATSEQAIJ, MAT_INPLACE_MATRIX, &block[k]));
       PetscCall(MatSpMVHook(block[k], spmv->format, spmv->params));
     }
     spmv->id[k] = id;
@@ -50,6 +52,105 @@ PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(PETSC_HAVE_CUDA)
+/*
+  The halo of A, or NULL where MPIAIJ's own product is to run. All ranks come to the same answer: types of vectors and binding are the
+  same on all, and so is whether something happened to the off-diagonal blocks, which MPIAIJ replaces together.
+*/
+static PetscErrorCode MatSpMVGetHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, SpMVHalo *halo)
+{
+  const Vec       v[3] = {x, y, z};
+  Mat             block[2];
+  const PetscInt *garray;
+  PetscObjectId   id;
+
+  PetscFunctionBegin;
+  *halo = NULL;
+  if (!spmv->device || A->boundtocpu) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 3; k++) {
+    PetscBool device, bound;
+
+    if (!v[k]) continue;
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)v[k], &device, VECSEQCUDA, VECMPICUDA, ""));
+    PetscCall(VecBoundToCPU(v[k], &bound));
+    if (!device || bound) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
+  PetscCall(PetscObjectGetId((PetscObject)block[1], &id));
+  if (spmv->halo_mat != A || spmv->halo_state != A->nonzerostate || spmv->halo_id != id) {
+    SpMVHaloType type;
+
+    PetscCall(SpMVHaloDestroy(&spmv->halo));
+    PetscCall(SpMVHaloGetType((PetscObject)A, &type));
+    PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, type, &spmv->halo));
+    spmv->halo_mat   = A;
+    spmv->halo_state = A->nonzerostate;
+    spmv->halo_id    = id;
+  }
+  if (!SpMVHaloUsesPetsc(spmv->halo)) *halo = spmv->halo;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* zz = yy + A xx: the diagonal block's product while the halo comes, then the off-diagonal block's */
+static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, SpMVHalo halo, Vec xx, Vec yy, Vec zz)
+{
+  Mat                block[2];
+  const PetscScalar *x;
+  PetscScalar       *z;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
+  PetscCall(SpMVHaloBegin(halo, x, stream));
+  PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
+  PetscCall(MatSpMVApply_Seq(block[0], SPMV_NORMAL, xx, yy, zz));
+  PetscCall(SpMVHaloEnd(halo, stream));
+  if (SpMVHaloGetArray(halo)) {
+    PetscCall(VecGetArrayAndMemType(zz, &z, NULL));
+    PetscCall(MatSpMVApplyArrays_SeqCUDA(block[1], SPMV_NORMAL, SpMVHaloGetArray(halo), z, z));
+    PetscCall(VecRestoreArrayAndMemType(zz, &z));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* zz = yy + A^T xx: what belongs to other ranks first, so that it travels during the diagonal block's product */
+static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, SpMVHalo halo, Vec xx, Vec yy, Vec zz)
+{
+  Mat                block[2];
+  const PetscScalar *x;
+  PetscScalar       *z;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  PetscCall(SpMVGetStream(&stream));
+  if (SpMVHaloGetArray(halo)) {
+    PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
+    PetscCall(MatSpMVApplyArrays_SeqCUDA(block[1], SPMV_TRANSPOSE, x, NULL, SpMVHaloGetArray(halo)));
+    PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
+  }
+  PetscCall(SpMVHaloReverseBegin(halo, stream));
+  PetscCall(MatSpMVApply_Seq(block[0], SPMV_TRANSPOSE, xx, yy, zz));
+  PetscCall(VecGetArrayAndMemType(zz, &z, NULL));
+  PetscCall(SpMVHaloReverseEnd(halo, z, stream));
+  PetscCall(VecRestoreArrayAndMemType(zz, &z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+  #define SpMVTryDevice(product, xx, yy, zz)                  \
+    do {                                                      \
+      SpMVHalo halo_;                                         \
+      PetscCall(MatSpMVGetHalo(A, spmv, xx, yy, zz, &halo_)); \
+      if (halo_) {                                            \
+        PetscCall(product(A, halo_, xx, yy, zz));             \
+        PetscFunctionReturn(PETSC_SUCCESS);                   \
+      }                                                       \
+    } while (0)
+#else
+  #define SpMVTryDevice(product, xx, yy, zz) (void)0
+#endif
+
 /* What every product begins with: our data, and blocks that are hooked */
 static PetscErrorCode MatSpMVGetHooked_MPI(Mat A, Mat_SpMV **spmv)
 {
@@ -65,6 +166,7 @@ static PetscErrorCode MatMult_MPISpMV(Mat A, Vec xx, Vec yy)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
+  SpMVTryDevice(MatMultAdd_MPISpMVCUDA, xx, NULL, yy);
   PetscCall((*spmv->parent.mult)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -75,6 +177,7 @@ static PetscErrorCode MatMultAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
+  SpMVTryDevice(MatMultAdd_MPISpMVCUDA, xx, yy, zz);
   PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -85,6 +188,7 @@ static PetscErrorCode MatMultTranspose_MPISpMV(Mat A, Vec xx, Vec yy)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
+  SpMVTryDevice(MatMultTransposeAdd_MPISpMVCUDA, xx, NULL, yy);
   PetscCall((*spmv->parent.multtranspose)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -95,6 +199,7 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
+  SpMVTryDevice(MatMultTransposeAdd_MPISpMVCUDA, xx, yy, zz);
   PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,5 +1,5 @@
 /*
-  The products of a sequential matrix: bring the stored block up to date, then let the core multiply.
+  The products of a sequential matrix on the host: bring the stored block up to date, then let the core multiply.
 */
 #include "matspmv.h"
 
@@ -16,59 +16,98 @@ static PetscBool SpMVCSRIsSorted(const SpMVCSR *csr)
 
 /*
   Where AIJ's own product wins it is put in place of ours, so that small matrices do not even pay for the look at the state; assembly
-  puts ours back. AIJ's product is right whatever happens to the matrix in between. The transposed products stay, see below.
+  puts ours back. AIJ's product is right whatever happens to the matrix in between. The transposed products stay, see below; so do all
+  on a machine with a GPU, where AIJCUSPARSE's products take device vectors only.
 */
 void MatSpMVUseParent(Mat A, Mat_SpMV *spmv, PetscBool use)
 {
   const struct _MatOps *from = use ? &spmv->ours : &spmv->parent, *to = use ? &spmv->parent : &spmv->ours;
 
+  if (spmv->device) return;
   if (A->ops->mult == from->mult) A->ops->mult = to->mult;
   if (A->ops->multadd == from->multadd) A->ops->multadd = to->multadd;
 }
 
 /*
-  Brings the stored block in line with the matrix. The object state changes with every documented way to change values; the Mat itself
-  is part of the key because MatHeaderReplace() moves the block to another Mat, whose state counts differently.
+  The object state changes with every documented way to change values; the Mat itself is part of the key because MatHeaderReplace() moves
+  the data to another Mat, whose state counts differently.
 */
-static PetscErrorCode MatSpMVUpdate(Mat A, Mat_SpMV *spmv)
+PetscBool SpMVSourceIsCurrent(const SpMVSource *source, Mat A)
 {
-  PetscObjectState state;
-  SpMVCSR          csr;
-  PetscInt         m;
-  PetscBool        done;
-  static PetscInt  zero = 0;
+  return (PetscBool)(source->mat == A && source->state == ((PetscObject)A)->state && source->nonzerostate == A->nonzerostate);
+}
+
+PetscBool SpMVSourceHasPattern(const SpMVSource *source, Mat A, const SpMVCSR *csr)
+{
+  return (PetscBool)(source->mat == A && source->nonzerostate == A->nonzerostate && source->m == csr->m && source->n == csr->n &&
+                     source->nz == csr->i[csr->m] && source->i == csr->i && source->j == csr->j);
+}
+
+void SpMVSourceSet(SpMVSource *source, Mat A, const SpMVCSR *csr)
+{
+  source->mat          = A;
+  source->state        = ((PetscObject)A)->state;
+  source->nonzerostate = A->nonzerostate;
+  source->m            = csr->m;
+  source->n            = csr->n;
+  source->nz           = csr->i[csr->m];
+  source->i            = csr->i;
+  source->j            = csr->j;
+}
+
+static const PetscInt SpMVNoRows[1] = {0};
+
+/* AIJ's row offsets and columns on the host */
+PetscErrorCode MatSpMVGetPattern(Mat A, SpMVCSR *csr)
+{
+  PetscInt  m;
+  PetscBool done;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  if (spmv->mat == A && spmv->state == state && spmv->nonzerostate == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr.i, &csr.j, &done));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr->i, &csr->j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s", ((PetscObject)A)->type_name);
-  csr.m = A->rmap->n;
-  csr.n = A->cmap->n;
-  if (!csr.i) {
-    PetscCheck(!csr.m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix of type %s has rows but no row offsets", ((PetscObject)A)->type_name);
-    csr.i = &zero;
+  csr->m = A->rmap->n;
+  csr->n = A->cmap->n;
+  csr->a = NULL;
+  if (!csr->i) {
+    PetscCheck(!csr->m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix of type %s has rows but no row offsets", ((PetscObject)A)->type_name);
+    csr->i = SpMVNoRows;
   }
-  if ((!spmv->block && !spmv->plain) || spmv->mat != A || spmv->nonzerostate != A->nonzerostate || spmv->m != csr.m || spmv->n != csr.n ||
-      spmv->nz != csr.i[csr.m] || spmv->i != csr.i || spmv->j != csr.j) {
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVRestorePattern(Mat A, SpMVCSR *csr)
+{
+  PetscInt  m;
+  PetscBool done;
+
+  PetscFunctionBegin;
+  if (csr->i == SpMVNoRows) csr->i = NULL;
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr->i, &csr->j, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Brings the block on the host in line with the matrix */
+static PetscErrorCode MatSpMVUpdate(Mat A, Mat_SpMV *spmv)
+{
+  SpMVCSR csr;
+
+  PetscFunctionBegin;
+  if (SpMVSourceIsCurrent(&spmv->source, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGetPattern(A, &csr));
+  if ((!spmv->block && !spmv->plain) || !SpMVSourceHasPattern(&spmv->source, A, &csr)) {
     PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
     PetscCall(SpMVBlockDestroy(&spmv->block));
-    spmv->mat   = NULL; /* should the set-up fail, the next product tries again */
-    spmv->plain = A->structure_only;
+    spmv->source.mat = NULL; /* should the set-up fail, the next product tries again */
+    spmv->plain      = A->structure_only;
     if (!SpMVCSRIsSorted(&csr)) spmv->plain = PETSC_TRUE;
     if (!spmv->plain) {
-      csr.a = NULL;
       PetscCall(spmv->format->setup(&csr, spmv->params, &spmv->block));
       spmv->plain = SpMVBlockUsesParent(spmv->block);
     }
     MatSpMVUseParent(A, spmv, spmv->plain);
     spmv->nonzerorows = 0;
     for (PetscInt r = 0; r < csr.m; r++) spmv->nonzerorows += csr.i[r + 1] > csr.i[r];
-    spmv->m  = csr.m;
-    spmv->n  = csr.n;
-    spmv->nz = csr.i[csr.m];
-    spmv->i  = csr.i;
-    spmv->j  = csr.j;
     PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   }
   if (!spmv->plain) {
@@ -78,11 +117,8 @@ static PetscErrorCode MatSpMVUpdate(Mat A, Mat_SpMV *spmv)
     PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
   }
-  spmv->mat          = A;
-  spmv->state        = state;
-  spmv->nonzerostate = A->nonzerostate;
-  if (csr.i == &zero) csr.i = NULL;
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr.i, &csr.j, &done));
+  SpMVSourceSet(&spmv->source, A, &csr);
+  PetscCall(MatSpMVRestorePattern(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -92,6 +128,12 @@ PetscErrorCode MatSpMVGetStats(Mat A, SpMVStats *stats)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
+#if defined(PETSC_HAVE_CUDA)
+  if (spmv->device && !A->boundtocpu && !spmv->source.mat) {
+    PetscCall(MatSpMVGetStats_CUDA(A, spmv, stats));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
   PetscCall(MatSpMVUpdate(A, spmv));
   if (spmv->block)
     SpMVBlockGetStats(spmv->block, stats);
@@ -100,107 +142,62 @@ PetscErrorCode MatSpMVGetStats(Mat A, SpMVStats *stats)
     stats->node = 1;
   }
   if (spmv->plain) stats->kernel = "AIJ's own";
-  stats->nonzeros = spmv->nz;
+  stats->nonzeros = spmv->source.nz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatMult_SeqSpMV(Mat A, Vec xx, Vec yy)
+/* y = z + A x with AIJ's arrays, or its transpose, where the format has nothing better */
+static PetscErrorCode MatMultAdd_CSR(Mat A, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
 {
-  Mat_SpMV          *spmv;
-  const PetscScalar *x;
-  PetscScalar       *y;
+  SpMVCSR csr;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVUpdate(A, spmv));
-  if (spmv->plain) {
-    PetscCall((*spmv->parent.mult)(A, xx, yy));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(VecGetArrayRead(xx, &x));
-  PetscCall(VecGetArrayWrite(yy, &y));
-  SpMVBlockMult(spmv->block, x, y);
-  PetscCall(VecRestoreArrayWrite(yy, &y));
-  PetscCall(VecRestoreArrayRead(xx, &x));
-  PetscCall(PetscLogFlops(2.0 * spmv->nz - spmv->nonzerorows));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  PetscCall(MatSpMVGetPattern(A, &csr));
+  PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
+  if (op == SPMV_NORMAL) {
+    for (PetscInt r = 0; r < csr.m; r++) {
+      PetscScalar sum = z ? z[r] : 0.0;
 
-/* The arrays of z = y + (product with x), where z may be y, and y NULL for zero */
-static PetscErrorCode SpMVGetArrays(Vec xx, Vec yy, Vec zz, const PetscScalar **x, const PetscScalar **y, PetscScalar **z)
-{
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(xx, x));
-  if (yy == zz) {
-    PetscCall(VecGetArray(zz, z));
-    *y = *z;
+      for (PetscInt k = csr.i[r]; k < csr.i[r + 1]; k++) sum += csr.a[k] * x[csr.j[k]];
+      y[r] = sum;
+    }
   } else {
-    if (yy) PetscCall(VecGetArrayRead(yy, y));
-    PetscCall(VecGetArrayWrite(zz, z));
+    if (!z)
+      PetscCall(PetscArrayzero(y, csr.n));
+    else if (z != y)
+      PetscCall(PetscArraycpy(y, z, csr.n));
+    for (PetscInt r = 0; r < csr.m; r++) {
+      for (PetscInt k = csr.i[r]; k < csr.i[r + 1]; k++) y[csr.j[k]] += x[r] * (op == SPMV_HERMITIAN ? PetscConj(csr.a[k]) : csr.a[k]);
+    }
   }
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
+  PetscCall(MatSpMVRestorePattern(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVRestoreArrays(Vec xx, Vec yy, Vec zz, const PetscScalar **x, const PetscScalar **y, PetscScalar **z)
+PetscErrorCode MatSpMVApplyHost(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
 {
   PetscFunctionBegin;
-  if (yy == zz)
-    PetscCall(VecRestoreArray(zz, z));
-  else {
-    PetscCall(VecRestoreArrayWrite(zz, z));
-    if (yy) PetscCall(VecRestoreArrayRead(yy, y));
-  }
-  PetscCall(VecRestoreArrayRead(xx, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultAdd_SeqSpMV(Mat A, Vec xx, Vec yy, Vec zz)
-{
-  Mat_SpMV          *spmv;
-  const PetscScalar *x, *y;
-  PetscScalar       *z;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatSpMVUpdate(A, spmv));
-  if (spmv->plain) {
-    PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(SpMVGetArrays(xx, yy, zz, &x, &y, &z));
-  SpMVBlockMultAdd(spmv->block, x, y, z);
-  PetscCall(SpMVRestoreArrays(xx, yy, zz, &x, &y, &z));
-  PetscCall(PetscLogFlops(2.0 * spmv->nz));
+  if (spmv->plain || (op != SPMV_NORMAL && SpMVBlockTransposeUsesParent(spmv->block)))
+    PetscCall(MatMultAdd_CSR(A, op, x, z, y));
+  else if (op != SPMV_NORMAL)
+    SpMVBlockMultTranspose(spmv->block, (PetscBool)(op == SPMV_HERMITIAN), x, z, y);
+  else if (z)
+    SpMVBlockMultAdd(spmv->block, x, z, y);
+  else
+    SpMVBlockMult(spmv->block, x, y);
+  PetscCall(PetscLogFlops(2.0 * spmv->source.nz - (op == SPMV_NORMAL && !z ? spmv->nonzerorows : 0)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  y = z + A^T x with AIJ's arrays, where the format has nothing better. AIJ's own operations do the same, but on vectors: they call
-  VecSet() and VecCopy(), which are collective, on the parallel vectors that MPIAIJ passes, and one rank may use its format and another not.
+  zz = yy + op(A) xx, where yy may be zz, and NULL for zero.
+
+  AIJ's own transposed products are never used: they call VecSet() and VecCopy(), which are collective, on the parallel vectors that
+  MPIAIJ passes, and one rank may use its format and another not.
 */
-static PetscErrorCode MatMultTransposeAdd_CSR(Mat A, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
-{
-  const PetscScalar *a;
-  const PetscInt    *i, *j;
-  PetscInt           m;
-  PetscBool          done;
-
-  PetscFunctionBegin;
-  if (!z)
-    PetscCall(PetscArrayzero(y, A->cmap->n));
-  else if (z != y)
-    PetscCall(PetscArraycpy(y, z, A->cmap->n));
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscCall(MatSeqAIJGetArrayRead(A, &a));
-  for (PetscInt r = 0; r < A->rmap->n; r++) {
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) y[j[k]] += x[r] * a[k];
-  }
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultTransposeAdd_SeqSpMV(Mat A, Vec xx, Vec yy, Vec zz)
+PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   Mat_SpMV          *spmv;
   const PetscScalar *x, *y = NULL;
@@ -208,20 +205,59 @@ static PetscErrorCode MatMultTransposeAdd_SeqSpMV(Mat A, Vec xx, Vec yy, Vec zz)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVUpdate(A, spmv));
-  PetscCall(SpMVGetArrays(xx, yy, zz, &x, &y, &z));
-  if (spmv->plain || SpMVBlockTransposeUsesParent(spmv->block))
-    PetscCall(MatMultTransposeAdd_CSR(A, x, y, z));
-  else
-    SpMVBlockMultTranspose(spmv->block, PETSC_FALSE, x, y, z);
-  PetscCall(SpMVRestoreArrays(xx, yy, zz, &x, &y, &z));
-  PetscCall(PetscLogFlops(2.0 * spmv->nz));
+#if defined(PETSC_HAVE_CUDA)
+  if (spmv->device && !A->boundtocpu) {
+    PetscCall(MatSpMVApply_SeqCUDA(A, spmv, op, xx, yy, zz));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  if (op == SPMV_NORMAL) {
+    PetscCall(MatSpMVUpdate(A, spmv));
+    if (spmv->plain) {
+      if (yy)
+        PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
+      else
+        PetscCall((*spmv->parent.mult)(A, xx, zz));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  PetscCall(VecGetArrayRead(xx, &x));
+  if (yy == zz) {
+    PetscCall(VecGetArray(zz, &z));
+    y = z;
+  } else {
+    if (yy) PetscCall(VecGetArrayRead(yy, &y));
+    PetscCall(VecGetArrayWrite(zz, &z));
+  }
+  PetscCall(MatSpMVApplyHost(A, spmv, op, x, y, z));
+  if (yy == zz)
+    PetscCall(VecRestoreArray(zz, &z));
+  else {
+    PetscCall(VecRestoreArrayWrite(zz, &z));
+    if (yy) PetscCall(VecRestoreArrayRead(yy, &y));
+  }
+  PetscCall(VecRestoreArrayRead(xx, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMult_SeqSpMV(Mat A, Vec xx, Vec yy)
+{
+  return MatSpMVApply_Seq(A, SPMV_NORMAL, xx, NULL, yy);
+}
+
+static PetscErrorCode MatMultAdd_SeqSpMV(Mat A, Vec xx, Vec yy, Vec zz)
+{
+  return MatSpMVApply_Seq(A, SPMV_NORMAL, xx, yy, zz);
 }
 
 static PetscErrorCode MatMultTranspose_SeqSpMV(Mat A, Vec xx, Vec yy)
 {
-  return MatMultTransposeAdd_SeqSpMV(A, xx, NULL, yy);
+  return MatSpMVApply_Seq(A, SPMV_TRANSPOSE, xx, NULL, yy);
+}
+
+static PetscErrorCode MatMultTransposeAdd_SeqSpMV(Mat A, Vec xx, Vec yy, Vec zz)
+{
+  return MatSpMVApply_Seq(A, SPMV_TRANSPOSE, xx, yy, zz);
 }
 
 void MatSpMVSetOps_Seq(Mat A)

@@ -1,0 +1,742 @@
+/*
+  The products of a sequential matrix on the device, and what else differs there.
+
+  The parent is AIJCUSPARSE, and the matrix keeps its name: CUSPARSE's code, and more of PETSc, compares it for equality. What PETSc makes "of
+  the same type" by that name has lost the format, so the operations that do are taken over, and give the format back. The format's arrays
+  are laid out from the CSR arrays on the device where AIJCUSPARSE has them up to date, else from the host's, which are copied there and
+  not kept: a loop of products holds one copy of the matrix, not two.
+*/
+#include "matspmv.h"
+
+/*
+  Do new matrices live on a device? As the types' names hang on it, it is settled once, when the package is registered; ranks that
+  disagree use the host.
+*/
+PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
+{
+#if defined(PETSC_HAVE_CUDA)
+  static int  settled = -1;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  if (settled < 0) {
+    const char *const option[] = {"-device_enable", "-device_enable_cuda"};
+    int               devices  = 0;
+
+    if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+    (void)cudaGetLastError(); /* that there is none is no error */
+    for (int k = 0; k < 2; k++) {
+      char      value[16];
+      PetscBool set, none;
+
+      PetscCall(PetscOptionsGetString(NULL, NULL, option[k], value, sizeof(value), &set));
+      PetscCall(PetscStrcasecmp(set ? value : "", "none", &none));
+      if (none) devices = 0;
+    }
+    settled = devices > 0;
+  }
+  *use = (PetscBool)settled;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (size > 1) {
+    int all;
+
+    PetscCallMPI(MPI_Allreduce(&settled, &all, 1, MPI_INT, MPI_MIN, comm));
+    *use = (PetscBool)all;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  PetscFunctionBegin;
+  (void)comm;
+  *use = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+#endif
+}
+
+#if defined(PETSC_HAVE_CUDA)
+
+PetscErrorCode SpMVGetStream(cudaStream_t *stream)
+{
+  PetscFunctionBegin;
+  #if PETSC_VERSION_LT(3, 20, 0)
+  *stream = PetscDefaultCudaStream;
+  #else
+  PetscCall(PetscGetCurrentCUDAStream(stream));
+  #endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the CSR arrays on the device */
+
+typedef struct {
+  SpMVCudaCSR csr;
+  void       *copy; /* i, a, j, one after the other: ours, where AIJCUSPARSE has none */
+} SpMVDeviceCSR;
+
+static PetscErrorCode SpMVDeviceCSRRestore(SpMVDeviceCSR *d)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaFree(d->copy)); /* waits for whatever reads it */
+  d->copy = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns only if asked for: a refresh does without */
+static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *host, PetscBool columns, SpMVDeviceCSR *d)
+{
+  const PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(d, sizeof(*d)));
+  d->csr.m           = host->m;
+  d->csr.n           = host->n;
+  d->csr.nnz         = host->i[host->m];
+  d->csr.index_bytes = sizeof(PetscInt);
+  if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH) {
+    const PetscInt *i, *j;
+
+    PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
+    PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, &a));
+    d->csr.i = i;
+    d->csr.j = j;
+    d->csr.a = a;
+    PetscCall(MatSeqAIJCUSPARSERestoreArrayRead(A, &a)); /* the arrays stay, and nothing changes them before we are done */
+    PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
+  } else {
+    const int    arrays   = columns ? 3 : 2;
+    const size_t bytes[3] = {(size_t)(host->m + 1) * sizeof(PetscInt), (size_t)d->csr.nnz * sizeof(PetscScalar), (size_t)d->csr.nnz * sizeof(PetscInt)};
+    const void  *from[3]  = {host->i, NULL, host->j};
+    void        *to[3];
+    size_t       at[4] = {0};
+
+    PetscCall(MatSeqAIJGetArrayRead(A, &a));
+    from[1] = a;
+    for (int k = 0; k < arrays; k++) at[k + 1] = at[k] + (bytes[k] + 255) / 256 * 256;
+    if (cudaMalloc(&d->copy, at[arrays]) != cudaSuccess) {
+      (void)cudaGetLastError();
+      d->copy = NULL;
+      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
+              "Out of GPU memory: %zu bytes for a copy of the matrix, from which its %s format is made. Use more processes, or -mat_type aijcusparse",
+              at[arrays], spmv->format->name);
+    }
+    for (int k = 0; k < arrays; k++) to[k] = (char *)d->copy + at[k];
+    PetscCallCUDA(SpMVCudaUpload(arrays, to, from, bytes));
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)at[arrays]));
+    PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+    d->csr.i = to[0];
+    d->csr.a = (PetscScalar *)to[1];
+    d->csr.j = columns ? to[2] : NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the stored blocks */
+
+/* A block of A, or (k = 1) of its transpose, in line with the matrix */
+static PetscErrorCode MatSpMVUpdate_CUDA(Mat A, Mat_SpMV *spmv, int k, cudaStream_t stream)
+{
+  SpMVCSR       host;
+  SpMVDeviceCSR device;
+  PetscBool     pattern;
+  cudaError_t   error = cudaSuccess;
+
+  PetscFunctionBegin;
+  if (SpMVSourceIsCurrent(&spmv->cuda[k].source, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGetPattern(A, &host));
+  pattern = (PetscBool)((!spmv->cuda[k].block && !spmv->cuda[k].plain) || !SpMVSourceHasPattern(&spmv->cuda[k].source, A, &host));
+  if (pattern) {
+    spmv->cuda[k].source.mat = NULL; /* should the set-up fail, the next product tries again */
+    if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
+    spmv->cuda[k].plain = A->structure_only;
+  }
+  if (!spmv->cuda[k].plain) {
+    if (pattern) PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
+    PetscCall(SpMVDeviceCSRGet(A, spmv, &host, pattern, &device));
+    if (pattern) {
+      error = (*spmv->format->setupcuda)(&device.csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].block);
+      PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
+    }
+    if (error == cudaSuccess) {
+      PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
+      error = SpMVCudaFill(spmv->cuda[k].block, &device.csr, stream);
+      PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
+    }
+    PetscCall(SpMVDeviceCSRRestore(&device));
+    if (error == cudaErrorNotSupported)
+      spmv->cuda[k].plain = PETSC_TRUE;
+    else if (error == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
+              "Out of GPU memory for the %s format%s of a matrix of %" PetscInt64_FMT " nonzeros. Use more processes, or -mat_type aijcusparse",
+              spmv->format->name, k ? " of the transpose" : "", (PetscInt64)device.csr.nnz);
+    } else
+      PetscCallCUDA(error);
+  }
+  SpMVSourceSet(&spmv->cuda[k].source, A, &host);
+  PetscCall(MatSpMVRestorePattern(A, &host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVGetStats_CUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(MatSpMVUpdate_CUDA(A, spmv, 0, stream));
+  PetscCall(PetscMemzero(stats, sizeof(*stats)));
+  stats->node = 1;
+  if (spmv->cuda[0].block) SpMVCudaGetStats(spmv->cuda[0].block, stats);
+  if (spmv->cuda[0].plain) stats->kernel = "AIJCUSPARSE's own";
+  stats->nonzeros = spmv->cuda[0].source.nz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- products */
+
+/* An operand's array on the device; a host vector's is copied there for the length of one product */
+typedef struct {
+  Vec          v;
+  PetscScalar *array, *copy;
+  PetscMemType memtype;
+  PetscInt     n;
+  enum { SPMV_READ, SPMV_WRITE, SPMV_UPDATE } access;
+} SpMVOperand;
+
+static PetscErrorCode SpMVOperandGet(SpMVOperand *o)
+{
+  PetscFunctionBegin;
+  o->copy = NULL;
+  if (o->access == SPMV_READ)
+    PetscCall(VecGetArrayReadAndMemType(o->v, (const PetscScalar **)&o->array, &o->memtype));
+  else if (o->access == SPMV_WRITE)
+    PetscCall(VecGetArrayWriteAndMemType(o->v, &o->array, &o->memtype));
+  else
+    PetscCall(VecGetArrayAndMemType(o->v, &o->array, &o->memtype));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream)
+{
+  const size_t bytes = (size_t)o->n * sizeof(PetscScalar);
+
+  PetscFunctionBegin;
+  if (PetscMemTypeDevice(o->memtype)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaMalloc((void **)&o->copy, PetscMax(bytes, 1)));
+  if (o->access != SPMV_WRITE && bytes) {
+    PetscCallCUDA(cudaMemcpyAsync(o->copy, o->array, bytes, cudaMemcpyHostToDevice, stream));
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVOperandRestore(SpMVOperand *o, cudaStream_t stream)
+{
+  const size_t bytes = (size_t)o->n * sizeof(PetscScalar);
+
+  PetscFunctionBegin;
+  if (o->copy) {
+    if (o->access != SPMV_READ && bytes) {
+      PetscCallCUDA(cudaMemcpyAsync(o->array, o->copy, bytes, cudaMemcpyDeviceToHost, stream));
+      PetscCallCUDA(cudaStreamSynchronize(stream));
+      PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
+    }
+    PetscCallCUDA(cudaFree(o->copy));
+  }
+  if (o->access == SPMV_READ)
+    PetscCall(VecRestoreArrayReadAndMemType(o->v, (const PetscScalar **)&o->array));
+  else if (o->access == SPMV_WRITE)
+    PetscCall(VecRestoreArrayWriteAndMemType(o->v, &o->array));
+  else
+    PetscCall(VecRestoreArrayAndMemType(o->v, &o->array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AIJCUSPARSE's own product, for device vectors */
+static PetscErrorCode MatSpMVApplyParent_CUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+{
+  PetscFunctionBegin;
+  if (op == SPMV_NORMAL) {
+    if (yy)
+      PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
+    else
+      PetscCall((*spmv->parent.mult)(A, xx, zz));
+  } else if (op == SPMV_TRANSPOSE) {
+    if (yy)
+      PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
+    else
+      PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
+  } else {
+    if (yy)
+      PetscCall((*spmv->parent.multhermitiantransposeadd)(A, xx, yy, zz));
+    else
+      PetscCall((*spmv->parent.multhermitiantranspose)(A, xx, zz));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  zz = yy + op(A) xx, where yy may be zz, and NULL for zero. On the device as soon as one of the vectors is there: between host vectors
+  alone, the host's format is faster than sending them to and fro.
+*/
+PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+{
+  const int    k     = op != SPMV_NORMAL;
+  const int    count = yy && yy != zz ? 3 : 2;
+  SpMVOperand  o[3];
+  PetscBool    device = PETSC_FALSE, host = PETSC_FALSE;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  o[0].v      = zz;
+  o[0].access = yy == zz ? SPMV_UPDATE : SPMV_WRITE;
+  o[0].n      = k ? A->cmap->n : A->rmap->n;
+  o[1].v      = xx;
+  o[1].access = SPMV_READ;
+  o[1].n      = k ? A->rmap->n : A->cmap->n;
+  o[2].v      = yy;
+  o[2].access = SPMV_READ;
+  o[2].n      = o[0].n;
+  PetscCall(SpMVGetStream(&stream));
+  for (int v = 0; v < count; v++) {
+    PetscCall(SpMVOperandGet(&o[v]));
+    if (PetscMemTypeDevice(o[v].memtype))
+      device = PETSC_TRUE;
+    else
+      host = PETSC_TRUE;
+  }
+  if (device) PetscCall(MatSpMVUpdate_CUDA(A, spmv, k, stream));
+  if (device && host && !spmv->cuda[k].plain) {
+    for (int v = 0; v < count; v++) PetscCall(SpMVOperandStage(&o[v], stream));
+  }
+  #define SpMVArray(v) (o[v].copy ? o[v].copy : o[v].array)
+  if (device && !spmv->cuda[k].plain) {
+    const PetscScalar *y = yy ? (yy == zz ? SpMVArray(0) : SpMVArray(2)) : NULL;
+
+    PetscCall(PetscLogGpuTimeBegin());
+    PetscCallCUDA(SpMVCudaMult(spmv->cuda[k].block, (PetscBool)(op == SPMV_HERMITIAN), SpMVArray(1), y, SpMVArray(0), stream));
+    PetscCall(PetscLogGpuTimeEnd());
+    PetscCall(PetscLogGpuFlops(2.0 * spmv->cuda[k].source.nz - (yy || k ? 0 : PetscMin(spmv->cuda[k].source.m, spmv->cuda[k].source.nz))));
+  } else if (!device)
+    PetscCall(MatSpMVApplyHost(A, spmv, op, o[1].array, yy ? (yy == zz ? o[0].array : o[2].array) : NULL, o[0].array));
+  for (int v = count - 1; v >= 0; v--) PetscCall(SpMVOperandRestore(&o[v], stream));
+  #undef SpMVArray
+  if (device && spmv->cuda[k].plain) {
+    if (!host)
+      PetscCall(MatSpMVApplyParent_CUDA(A, spmv, op, xx, yy, zz));
+    else { /* AIJCUSPARSE takes no host vectors: all arrays on the host */
+      const PetscScalar *x, *y = NULL;
+      PetscScalar       *z;
+
+      PetscCall(VecGetArrayRead(xx, &x));
+      if (yy == zz)
+        PetscCall(VecGetArray(zz, &z));
+      else {
+        if (yy) PetscCall(VecGetArrayRead(yy, &y));
+        PetscCall(VecGetArrayWrite(zz, &z));
+      }
+      PetscCall(MatSpMVApplyHost(A, spmv, op, x, yy == zz ? z : y, z));
+      if (yy == zz)
+        PetscCall(VecRestoreArray(zz, &z));
+      else {
+        PetscCall(VecRestoreArrayWrite(zz, &z));
+        if (yy) PetscCall(VecRestoreArrayRead(yy, &y));
+      }
+      PetscCall(VecRestoreArrayRead(xx, &x));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = z + op(A) x between arrays on the device, z NULL or y */
+PetscErrorCode MatSpMVApplyArrays_SeqCUDA(Mat A, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
+{
+  const int    k = op != SPMV_NORMAL;
+  Mat_SpMV    *spmv;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(MatSpMVUpdate_CUDA(A, spmv, k, stream));
+  if (!spmv->cuda[k].plain) {
+    PetscCall(PetscLogGpuTimeBegin());
+    PetscCallCUDA(SpMVCudaMult(spmv->cuda[k].block, (PetscBool)(op == SPMV_HERMITIAN), x, z, y, stream));
+    PetscCall(PetscLogGpuTimeEnd());
+    PetscCall(PetscLogGpuFlops(2.0 * spmv->cuda[k].source.nz));
+  } else { /* AIJCUSPARSE wants vectors */
+    const PetscInt m = k ? A->cmap->n : A->rmap->n, n = k ? A->rmap->n : A->cmap->n;
+    Vec            xx, yy;
+
+    PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, n, x, &xx));
+    PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, m, y, &yy));
+    PetscCall(MatSpMVApplyParent_CUDA(A, spmv, op, xx, z ? yy : NULL, yy));
+    PetscCall(VecDestroy(&xx));
+    PetscCall(VecDestroy(&yy));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultHermitianTranspose_SeqSpMVCUDA(Mat A, Vec xx, Vec yy)
+{
+  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, NULL, yy);
+}
+
+static PetscErrorCode MatMultHermitianTransposeAdd_SeqSpMVCUDA(Mat A, Vec xx, Vec yy, Vec zz)
+{
+  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, yy, zz);
+}
+
+/* ---------------------------------------------------------------- operations of AIJCUSPARSE that take device vectors only */
+
+/* A device vector that stands in for a host vector, or the vector itself */
+static PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
+{
+  const PetscScalar *a;
+  PetscMemType       memtype;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  *d = v;
+  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetArrayReadAndMemType(v, &a, &memtype));
+  if (PetscMemTypeHost(memtype)) {
+    PetscScalar *b;
+
+    PetscCall(VecGetLocalSize(v, &n));
+    PetscCall(VecCreate(PETSC_COMM_SELF, d));
+    PetscCall(VecSetSizes(*d, n, n));
+    PetscCall(VecSetType(*d, VECSEQCUDA));
+    if (copy) {
+      PetscCall(VecGetArrayWrite(*d, &b));
+      PetscCall(PetscArraycpy(b, a, n));
+      PetscCall(VecRestoreArrayWrite(*d, &b));
+    }
+  }
+  PetscCall(VecRestoreArrayReadAndMemType(v, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
+{
+  Mat_SpMV *spmv;
+  Vec       d;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
+  PetscCall((*spmv->parent.getdiagonal)(A, d));
+  if (d != v) {
+    const PetscScalar *a;
+    PetscScalar       *b;
+    PetscInt           n;
+
+    PetscCall(VecGetLocalSize(v, &n));
+    PetscCall(VecGetArrayRead(d, &a));
+    PetscCall(VecGetArrayWrite(v, &b));
+    PetscCall(PetscArraycpy(b, a, n));
+    PetscCall(VecRestoreArrayWrite(v, &b));
+    PetscCall(VecRestoreArrayRead(d, &a));
+    PetscCall(VecDestroy(&d));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
+{
+  Mat_SpMV *spmv;
+  Vec       l, r;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVVecOnDevice(left, PETSC_TRUE, &l));
+  PetscCall(SpMVVecOnDevice(right, PETSC_TRUE, &r));
+  PetscCall((*spmv->parent.diagonalscale)(A, l, r));
+  if (l != left) PetscCall(VecDestroy(&l));
+  if (r != right) PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- what AIJCUSPARSE makes of the same type keeps the format */
+
+typedef struct {
+  const SpMVFormat *format;
+  void             *params;
+} SpMVKeep;
+
+static PetscErrorCode SpMVKeepBegin(Mat_SpMV *spmv, SpMVKeep *keep)
+{
+  PetscFunctionBegin;
+  keep->format = spmv->format;
+  PetscCall(PetscMalloc(keep->format->paramssize, &keep->params));
+  PetscCall(PetscMemcpy(keep->params, spmv->params, keep->format->paramssize));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVKeepEnd(SpMVKeep *keep, Mat B)
+{
+  Mat_SpMV *spmv = NULL;
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (B) {
+    PetscCall(MatSpMVGet(B, &spmv));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)B, &same, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  }
+  if (same && !spmv)
+    PetscCall(MatSpMVHook(B, keep->format, keep->params));
+  else if (spmv && B->assembled) { /* an operation in place has replaced the blocks */
+    PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIAIJCUSPARSE, &same));
+    if (same) PetscCall(MatSpMVHookBlocks_MPI(B, spmv));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVKeepDestroy(SpMVKeep *keep)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(keep->params));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+  /* The operation of A's parent; then the format for the `count` matrices it has made */
+  #define SpMVKeepFormat(A, count, result, op, ...)                                           \
+    do {                                                                                      \
+      Mat_SpMV *spmv_;                                                                        \
+      SpMVKeep  keep_;                                                                        \
+      PetscCall(MatSpMVGet(A, &spmv_));                                                       \
+      PetscCall(SpMVKeepBegin(spmv_, &keep_));                                                \
+      PetscCall((*spmv_->parent.op)(__VA_ARGS__));                                            \
+      for (PetscInt k_ = 0; k_ < (count); k_++) PetscCall(SpMVKeepEnd(&keep_, (result)[k_])); \
+      PetscCall(SpMVKeepDestroy(&keep_));                                                     \
+    } while (0)
+
+/* CUSPARSE adds on the device if both matrices have its operation */
+static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
+{
+  Mat_SpMV *spmv, *x;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatSpMVGet(X, &x));
+  A->ops->axpy = spmv->parent.axpy;
+  if (x) X->ops->axpy = x->parent.axpy;
+  PetscCall((*spmv->parent.axpy)(A, a, X, str)); /* with a new pattern it replaces A's data, but not its operations */
+  if (x) X->ops->axpy = x->ours.axpy;
+  A->ops->axpy = spmv->ours.axpy;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatAXPY_MPISpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, &A, axpy, A, a, X, str);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatTranspose_SpMVCUDA(Mat A, MatReuse reuse, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, transpose, A, reuse, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatTransposeSymbolic_SpMVCUDA(Mat A, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, transposesymbolic, A, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatPermute_SpMVCUDA(Mat A, IS row, IS col, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, permute, A, row, col, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatCreateSubMatrix_SpMVCUDA(Mat A, IS row, IS col, MatReuse reuse, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, createsubmatrix, A, row, col, reuse, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatCreateSubMatrices_SpMVCUDA(Mat A, PetscInt n, const IS row[], const IS col[], MatReuse reuse, Mat *B[])
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, n, *B, createsubmatrices, A, n, row, col, reuse, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatCreateMPIMatConcatenateSeqMat_SpMVCUDA(MPI_Comm comm, Mat A, PetscInt n, MatReuse reuse, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, creatempimatconcatenateseqmat, comm, A, n, reuse, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The product of matrices gets its type in the symbolic phase: the format of the first factor that has one */
+static PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
+{
+  Mat operand[3] = {C->product->A, C->product->B, C->product->C};
+
+  PetscFunctionBegin;
+  *spmv = NULL;
+  for (int k = 0; k < 3 && !*spmv; k++) {
+    if (operand[k]) PetscCall(MatSpMVGet(operand[k], spmv));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  What we add to a function of a product. PETSc moves these functions from matrix to matrix (MatProductSymbolic_ABC_Basic()), so what lies
+  behind ours cannot be kept with the matrix: there is one function of ours for each of PETSc's.
+*/
+typedef enum {
+  SPMV_SYMBOLIC,      /* the result gets the format */
+  SPMV_SYMBOLIC_HOST, /* and its numeric phase is the host's, see next */
+  SPMV_NUMERIC_HOST,  /* the factors' values must be on the host: AIJ's own functions do not always look */
+  SPMV_KINDS
+} SpMVProductKind;
+
+  #define SPMV_FUNCTIONS 16
+static PetscErrorCode (*SpMVProductBehind[SPMV_KINDS][SPMV_FUNCTIONS])(Mat);
+static PetscErrorCode SpMVProductWrap(SpMVProductKind, PetscErrorCode (**)(Mat));
+
+static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode (*f)(Mat))
+{
+  Mat       factor[3] = {C->product->A, C->product->B, C->product->C};
+  Mat_SpMV *spmv;
+  SpMVKeep  keep;
+
+  PetscFunctionBegin;
+  if (kind == SPMV_NUMERIC_HOST) {
+    for (int k = 0; k < 3; k++) {
+      Mat       block[2] = {factor[k], NULL};
+      PetscBool mpi;
+
+      if (!factor[k]) continue;
+      PetscCall(MatSpMVGet(factor[k], &spmv));
+      if (!spmv) continue;
+      PetscCall(PetscStrbeginswith(((PetscObject)factor[k])->type_name, MATMPIAIJ, &mpi));
+      if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(factor[k], &block[0], &block[1], NULL));
+      for (int l = 0; l < 2 && block[l]; l++) {
+        const PetscScalar *a;
+
+        PetscCall(MatSeqAIJGetArrayRead(block[l], &a));
+        PetscCall(MatSeqAIJRestoreArrayRead(block[l], &a));
+      }
+    }
+    PetscCall((*f)(C));
+  } else {
+    PetscCall(SpMVProductGet(C, &spmv));
+    if (spmv) PetscCall(SpMVKeepBegin(spmv, &keep));
+    PetscCall((*f)(C));
+    if (spmv) {
+      PetscCall(SpMVKeepEnd(&keep, C));
+      PetscCall(SpMVKeepDestroy(&keep));
+    }
+    if (kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductWrap(SPMV_NUMERIC_HOST, &C->ops->productnumeric));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+  #define SpMVEach(X, kind)                                                                                                                             \
+    X(kind, 0)                                                                                                                                          \
+    X(kind, 1)                                                                                                                                          \
+    X(kind, 2) X(kind, 3) X(kind, 4) X(kind, 5) X(kind, 6) X(kind, 7) X(kind, 8) X(kind, 9) X(kind, 10) X(kind, 11) X(kind, 12) X(kind, 13) X(kind, 14) \
+        X(kind, 15)
+  #define SpMVDefine(kind, k)                                                      \
+    static PetscErrorCode SpMVProduct_##kind##_##k(Mat C)                          \
+    {                                                                              \
+      return SpMVProductRun(C, (SpMVProductKind)kind, SpMVProductBehind[kind][k]); \
+    }
+SpMVEach(SpMVDefine, 0) SpMVEach(SpMVDefine, 1) SpMVEach(SpMVDefine, 2)
+  #define SpMVName(kind, k) SpMVProduct_##kind##_##k,
+    static PetscErrorCode (*const SpMVProductOurs[SPMV_KINDS][SPMV_FUNCTIONS])(Mat) = {
+        {SpMVEach(SpMVName, 0)}, {SpMVEach(SpMVName, 1)}, {SpMVEach(SpMVName, 2)}};
+
+static PetscErrorCode SpMVProductWrap(SpMVProductKind kind, PetscErrorCode (**f)(Mat))
+{
+  PetscFunctionBegin;
+  if (!*f) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int l = 0; l < SPMV_KINDS; l++) {
+    for (int k = 0; k < SPMV_FUNCTIONS; k++) {
+      if (*f == SpMVProductOurs[l][k]) PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  for (int k = 0; k < SPMV_FUNCTIONS; k++) {
+    if (!SpMVProductBehind[kind][k]) SpMVProductBehind[kind][k] = *f;
+    if (SpMVProductBehind[kind][k] != *f) continue;
+    *f = SpMVProductOurs[kind][k];
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS); /* PETSc has fewer such functions; were there more, the result would be AIJCUSPARSE's */
+}
+
+PetscErrorCode MatSpMVProductKeepFormat(Mat C, PetscBool host)
+{
+  PetscFunctionBegin;
+  PetscCall(SpMVProductWrap(host ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC, &C->ops->productsymbolic));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVProductGet(C, &spmv));
+  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of our types");
+  PetscCall((*spmv->parent.productsetfromoptions)(C));
+  PetscCall(MatSpMVProductKeepFormat(C, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- bound to the host and back */
+
+/* AIJCUSPARSE sets the operations of the place that the matrix goes to; ours go in front again */
+static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->parent.bindtocpu)(A, bind));
+  /* while bound, AIJ's operations change the host's values and say nothing of it */
+  if (!bind && A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU;
+  #define SpMVTakeOver(op)             \
+    if (A->ops->op != spmv->ours.op) { \
+      spmv->parent.op = A->ops->op;    \
+      A->ops->op      = spmv->ours.op; \
+    }
+  SpMVHooks(SpMVTakeOver)
+  #undef SpMVTakeOver
+      PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
+  PetscCall(MatSpMVForget(A, spmv)); /* the copy on the other side */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In front of those of MatSpMVSetOps_Seq() or MatSpMVSetOps_MPI() */
+void MatSpMVSetOps_CUDA(Mat A, PetscBool mpi)
+{
+  #define SpMVSet(op, f) \
+    if (A->ops->op) A->ops->op = f
+  if (!mpi) {
+    A->ops->multhermitiantranspose    = MatMultHermitianTranspose_SeqSpMVCUDA;
+    A->ops->multhermitiantransposeadd = MatMultHermitianTransposeAdd_SeqSpMVCUDA;
+    SpMVSet(bindtocpu, MatBindToCPU_SeqSpMVCUDA);
+    SpMVSet(getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
+    SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
+  }
+  SpMVSet(axpy, mpi ? MatAXPY_MPISpMVCUDA : MatAXPY_SeqSpMVCUDA);
+  SpMVSet(transpose, MatTranspose_SpMVCUDA);
+  SpMVSet(transposesymbolic, MatTransposeSymbolic_SpMVCUDA);
+  SpMVSet(permute, MatPermute_SpMVCUDA);
+  SpMVSet(createsubmatrix, MatCreateSubMatrix_SpMVCUDA);
+  SpMVSet(createsubmatrices, MatCreateSubMatrices_SpMVCUDA);
+  SpMVSet(creatempimatconcatenateseqmat, MatCreateMPIMatConcatenateSeqMat_SpMVCUDA);
+  SpMVSet(productsetfromoptions, MatProductSetFromOptions_SpMVCUDA);
+  #undef SpMVSet
+}
+#endif

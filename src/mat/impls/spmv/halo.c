@@ -1,0 +1,578 @@
+/*
+  The halo of a parallel matrix on the device.
+
+  Whatever can fail on one rank while it is set up ends in SpMVHaloAgree(), so that all ranks go on, or none: a rank that
+  returned alone would leave the others waiting in MPI or in NCCL.
+*/
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* RTLD_DEFAULT */
+#endif
+#include "halo.h"
+
+#if defined(PETSC_HAVE_CUDA)
+  #include <petscsf.h>
+  #include <petsc/private/petscimpl.h> /* use_gpu_aware_mpi */
+  #include <dlfcn.h>
+
+const char *const SpMVHaloTypes[] = {"auto", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
+
+  /* Since then, PetscSF counts ranks as MPI does */
+  #if PETSC_VERSION_LT(3, 23, 0)
+typedef PetscInt SpMVRankCount;
+  #else
+typedef PetscMPIInt SpMVRankCount;
+  #endif
+
+PetscErrorCode SpMVHaloGetType(PetscObject obj, SpMVHaloType *type)
+{
+  PetscFunctionBegin;
+  *type = SPMV_HALO_AUTO;
+  PetscCall(PetscOptionsGetEnum(obj->options, obj->prefix, "-mat_spmv_halo", SpMVHaloTypes, (PetscEnum *)type, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Collective: afterwards all ranks have the reason of the first that failed, or none has. A rank that has waited in vain for another knows
+  less than that one.
+*/
+static PetscErrorCode SpMVHaloAgree(MPI_Comm comm, cudaError_t error, char reason[SPMV_HALO_TEXT])
+{
+  PetscMPIInt rank, size, mine, first;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (error != cudaSuccess && !reason[0]) PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "rank %d: %s", rank, cudaGetErrorString(error)));
+  mine = !reason[0] ? 2 * size : error == cudaErrorTimeout ? size + rank : rank;
+  PetscCallMPI(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm));
+  if (first < 2 * size) PetscCallMPI(MPI_Bcast(reason, SPMV_HALO_TEXT, MPI_CHAR, first % size, comm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- who sends what to whom */
+
+PetscErrorCode SpMVHaloListDestroy(SpMVHaloList *list)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree2(list->rank, list->start));
+  PetscCall(PetscFree(list->index));
+  list->peers = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVHaloListCreate(PetscInt peers, const PetscMPIInt rank[], const PetscInt start[], const PetscInt index[], SpMVHaloList *list)
+{
+  PetscFunctionBegin;
+  list->peers = (int)peers;
+  list->index = NULL;
+  PetscCall(PetscMalloc2(peers, &list->rank, peers + 1, &list->start));
+  list->start[0] = 0;
+  for (PetscInt k = 0; k < peers; k++) {
+    list->rank[k]      = rank[k];
+    list->start[k + 1] = start[k + 1];
+  }
+  if (index) {
+    PetscCall(PetscMalloc1(list->start[peers], &list->index));
+    PetscCall(PetscArraycpy(list->index, index, list->start[peers]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloList *send, SpMVHaloList *receive,
+                                   char reason[SPMV_HALO_TEXT])
+{
+  PetscSF            sf;
+  SpMVRankCount      owners, askers;
+  const PetscMPIInt *owner, *asker;
+  const PetscInt    *ostart, *astart, *ghost, *index;
+  PetscMPIInt        rank;
+  PetscBool          usable = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  reason[0] = 0;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(PetscSFCreate(comm, &sf));
+  PetscCall(PetscSFSetGraphLayout(sf, cmap, nghost, NULL, PETSC_USE_POINTER, garray));
+  PetscCall(PetscSFSetUp(sf));
+  PetscCall(PetscSFGetRootRanks(sf, &owners, &owner, &ostart, &ghost, NULL));
+  PetscCall(PetscSFGetLeafRanks(sf, &askers, &asker, &astart, &index));
+  /* As ghosts ascend, each owner's are a piece of the halo. Nobody but whoever makes a matrix by hand gets anything else */
+  for (SpMVRankCount k = 0; k < owners; k++) {
+    if (owner[k] == rank || (k && owner[k] < owner[k - 1])) usable = PETSC_FALSE;
+    for (PetscInt i = ostart[k]; i < ostart[k + 1]; i++) {
+      if (ghost[i] != i) usable = PETSC_FALSE;
+    }
+  }
+  for (SpMVRankCount k = 1; k < askers; k++) {
+    if (asker[k] < asker[k - 1]) usable = PETSC_FALSE;
+  }
+  if (!usable) PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "the off-diagonal block's columns on rank %d do not ascend, or are its own", rank));
+  PetscCall(SpMVHaloListCreate(askers, asker, astart, index, send));
+  PetscCall(SpMVHaloListCreate(owners, owner, ostart, NULL, receive));
+  PetscCall(PetscSFDestroy(&sf));
+  PetscCall(SpMVHaloAgree(comm, cudaSuccess, reason));
+  if (reason[0]) {
+    PetscCall(SpMVHaloListDestroy(send));
+    PetscCall(SpMVHaloListDestroy(receive));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- transports, once for each communicator */
+
+enum { NCCL, HOST };
+
+typedef struct _n_SpMVHaloLink *SpMVHaloLink;
+struct _n_SpMVHaloLink {
+  MPI_Comm     comm; /* whose attribute it is; MPI_COMM_NULL once that is gone */
+  PetscInt     refct;
+  SpMVCudaComm transport[2];
+  PetscBool    asked; /* for NCCL: it is expensive to set up, and is asked for only once where it cannot be had */
+  char         reason[SPMV_HALO_TEXT];
+  int          version;
+  SpMVHaloLink next;
+};
+
+static PetscMPIInt  SpMVHaloKeyval = MPI_KEYVAL_INVALID;
+static SpMVHaloLink SpMVHaloLinks;
+
+static void SpMVHaloLinkDereference(SpMVHaloLink link)
+{
+  if (--link->refct) return;
+  for (int k = 0; k < 2; k++) SpMVCudaCommDestroy(&link->transport[k]);
+  for (SpMVHaloLink *p = &SpMVHaloLinks; *p; p = &(*p)->next) {
+    if (*p == link) {
+      *p = link->next;
+      break;
+    }
+  }
+  (void)PetscFree(link);
+}
+
+static PetscMPIInt MPIAPI SpMVHaloLinkDelete(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
+{
+  SpMVHaloLink link = (SpMVHaloLink)attribute;
+
+  (void)comm;
+  (void)keyval;
+  (void)extra;
+  link->comm = MPI_COMM_NULL;
+  SpMVHaloLinkDereference(link);
+  return MPI_SUCCESS;
+}
+
+/* Communicators may outlive PETSc, and this library may be unloaded after it */
+static PetscErrorCode SpMVHaloFinalize(void)
+{
+  PetscFunctionBegin;
+  for (SpMVHaloLink link = SpMVHaloLinks, next; link; link = next) {
+    next = link->next;
+    if (link->comm != MPI_COMM_NULL) PetscCallMPI(MPI_Comm_delete_attr(link->comm, SpMVHaloKeyval));
+  }
+  PetscCallMPI(MPI_Comm_free_keyval(&SpMVHaloKeyval));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVHaloLinkGet(MPI_Comm comm, SpMVHaloLink *link)
+{
+  PetscMPIInt found;
+
+  PetscFunctionBegin;
+  if (SpMVHaloKeyval == MPI_KEYVAL_INVALID) {
+    PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, SpMVHaloLinkDelete, &SpMVHaloKeyval, NULL));
+    PetscCall(PetscRegisterFinalize(SpMVHaloFinalize));
+  }
+  PetscCallMPI(MPI_Comm_get_attr(comm, SpMVHaloKeyval, link, &found));
+  if (!found) {
+    PetscCall(PetscNew(link));
+    (*link)->comm  = comm;
+    (*link)->refct = 1;
+    (*link)->next  = SpMVHaloLinks;
+    SpMVHaloLinks  = *link;
+    PetscCallMPI(MPI_Comm_set_attr(comm, SpMVHaloKeyval, *link));
+  }
+  (*link)->refct++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What NCCL wants to be different, or the same, on all ranks */
+typedef struct {
+  char uuid[16];
+  int  rank, version;
+} SpMVHaloCard;
+
+static int SpMVHaloCardCompare(const void *a, const void *b)
+{
+  const SpMVHaloCard *p = (const SpMVHaloCard *)a, *q = (const SpMVHaloCard *)b;
+  const int           c = memcmp(p->uuid, q->uuid, sizeof(p->uuid));
+
+  return c ? c : p->rank - q->rank;
+}
+
+/* Collective, and so is its verdict: every rank sees the cards of all */
+static PetscErrorCode SpMVHaloLinkCompareCards(SpMVHaloLink link, SpMVHaloCard *mine, char reason[SPMV_HALO_TEXT])
+{
+  SpMVHaloCard *card;
+  PetscMPIInt   size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(link->comm, &size));
+  PetscCall(PetscMalloc1(size, &card));
+  PetscCallMPI(MPI_Allgather(mine, sizeof(*mine), MPI_BYTE, card, sizeof(*mine), MPI_BYTE, link->comm));
+  for (PetscMPIInt r = 1; r < size && !reason[0]; r++) {
+    if (card[r].version != card[0].version)
+      PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "rank 0 has NCCL %d, rank %d has %d", card[0].version, r, card[r].version));
+  }
+  qsort(card, (size_t)size, sizeof(*card), SpMVHaloCardCompare);
+  for (PetscMPIInt r = 1; r < size && !reason[0]; r++) {
+    if (!memcmp(card[r].uuid, card[r - 1].uuid, sizeof(card[r].uuid)))
+      PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "ranks %d and %d share a GPU, and NCCL wants one for each", card[r - 1].rank, card[r].rank));
+  }
+  PetscCall(PetscFree(card));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVHaloLinkSetUpNCCL(SpMVHaloLink link)
+{
+  struct {
+    SpMVNCCLId id;
+    char       reason[SPMV_HALO_TEXT];
+  } offer;
+  char                 *reason = link->reason;
+  SpMVHaloCard          card;
+  struct cudaDeviceProp properties;
+  PetscMPIInt           rank, size;
+  int                   device;
+  cudaError_t           error;
+
+  PetscFunctionBegin;
+  if (link->asked) PetscFunctionReturn(PETSC_SUCCESS);
+  link->asked = PETSC_TRUE;
+  PetscCallMPI(MPI_Comm_rank(link->comm, &rank));
+  PetscCallMPI(MPI_Comm_size(link->comm, &size));
+
+  error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, device);
+  if (error == cudaSuccess) link->version = SpMVNCCLLoad(reason);
+  PetscCall(SpMVHaloAgree(link->comm, error, reason));
+  if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
+
+  PetscCall(PetscMemcpy(card.uuid, &properties.uuid, sizeof(card.uuid)));
+  card.rank    = rank;
+  card.version = link->version;
+  PetscCall(SpMVHaloLinkCompareCards(link, &card, reason));
+  if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
+
+  PetscCall(PetscMemzero(&offer, sizeof(offer)));
+  if (rank == 0) (void)SpMVNCCLGetId(&offer.id, offer.reason);
+  PetscCallMPI(MPI_Bcast(&offer, sizeof(offer), MPI_BYTE, 0, link->comm));
+  PetscCall(PetscStrncpy(reason, offer.reason, SPMV_HALO_TEXT));
+  if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
+
+  error = SpMVCudaCommCreate(size, rank, &offer.id, &link->transport[NCCL], reason);
+  PetscCall(SpMVHaloAgree(link->comm, error, reason));
+  if (reason[0] && link->transport[NCCL]) {
+    SpMVCudaCommAbort(link->transport[NCCL], reason);
+    SpMVCudaCommDestroy(&link->transport[NCCL]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- halos */
+
+struct _n_SpMVHalo {
+  MPI_Comm     comm;
+  SpMVHaloLink link;
+  int          transport;
+  PetscBool    petsc;
+  SpMVCudaHalo core; /* NULL where no rank has anything to exchange */
+  SpMVHaloList send, receive;
+  PetscMPIInt  tag, requests;
+  MPI_Request *request[2]; /* forward and reverse */
+  char         text[2 * SPMV_HALO_TEXT];
+};
+
+static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse)
+{
+  SpMVHalo halo  = (SpMVHalo)ctx;
+  int      error = MPI_Startall(halo->requests, halo->request[reverse]);
+
+  if (!error) error = MPI_Waitall(halo->requests, halo->request[reverse], MPI_STATUSES_IGNORE);
+  return error;
+}
+
+/* Pieces of pinned memory are sent again and again: requests are made once. Receives come first, so that they are started first */
+static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
+{
+  PetscScalar *sent, *received;
+
+  PetscFunctionBegin;
+  SpMVCudaHaloGetStaged(halo->core, &sent, &received);
+  halo->requests = halo->send.peers + halo->receive.peers;
+  for (int reverse = 0; reverse < 2; reverse++) {
+    const SpMVHaloList *list[2]  = {&halo->receive, &halo->send};
+    PetscScalar        *array[2] = {received, sent};
+    MPI_Request        *request;
+
+    PetscCall(PetscMalloc1(halo->requests, &halo->request[reverse]));
+    request = halo->request[reverse];
+    for (int side = 0; side < 2; side++) {
+      const SpMVHaloList *l = list[side ^ reverse];
+      PetscScalar        *a = array[side ^ reverse];
+
+      for (int k = 0; k < l->peers; k++, request++) {
+        const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]); /* the core has refused larger ones */
+
+        if (side == 0)
+          PetscCallMPI(MPI_Recv_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
+        else
+          PetscCallMPI(MPI_Send_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
+      }
+    }
+  }
+  SpMVCudaHaloSetExchange(halo->core, SpMVHaloExchange_MPI, halo);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective; what cannot be had is undone on all ranks, and they have the reason */
+static PetscErrorCode SpMVHaloTry(SpMVHalo halo, int transport, char reason[SPMV_HALO_TEXT])
+{
+  SpMVHaloLink link  = halo->link;
+  cudaError_t  error = cudaSuccess;
+  PetscMPIInt  rank, size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(halo->comm, &rank));
+  PetscCallMPI(MPI_Comm_size(halo->comm, &size));
+  reason[0] = 0;
+  if (transport == NCCL) {
+    PetscCall(SpMVHaloLinkSetUpNCCL(link));
+    PetscCall(PetscStrncpy(reason, link->reason, SPMV_HALO_TEXT));
+  } else {
+    if (!link->transport[HOST]) error = SpMVCudaCommCreate(size, rank, NULL, &link->transport[HOST], reason);
+    PetscCall(SpMVHaloAgree(halo->comm, error, reason));
+  }
+  if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
+
+  error = SpMVCudaHaloCreate(link->transport[transport], &halo->send, &halo->receive, &halo->core);
+  PetscCall(SpMVHaloAgree(halo->comm, error, reason));
+  if (!reason[0] && transport == NCCL) {
+    error = SpMVCudaHaloConnect(halo->core, reason);
+    PetscCall(SpMVHaloAgree(halo->comm, error, reason));
+    if (reason[0]) { /* NCCL does not work between these ranks: for nobody any more */
+      SpMVCudaCommAbort(link->transport[NCCL], reason);
+      PetscCall(PetscStrncpy(link->reason, reason, SPMV_HALO_TEXT));
+    }
+  }
+  if (reason[0]) {
+    if (halo->core) (void)SpMVCudaHaloDestroy(&halo->core);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  halo->transport = transport;
+  if (transport == HOST) PetscCall(SpMVHaloSetUpRequests(halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
+{
+  char        reason[SPMV_HALO_TEXT] = "", why[SPMV_HALO_TEXT + 32] = "", amount[96];
+  PetscInt64  local, sum;
+  PetscMPIInt rank, peers, host;
+  int         devices;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(halo->comm, &rank));
+  local = halo->send.start[halo->send.peers];
+  peers = PetscMax(halo->send.peers, halo->receive.peers);
+  PetscCallMPI(MPI_Allreduce(&local, &sum, 1, MPIU_INT64, MPI_SUM, halo->comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &peers, 1, MPI_INT, MPI_MAX, halo->comm));
+  PetscCall(PetscSNPrintf(amount, sizeof(amount), "at most %d peer%s, %" PetscInt64_FMT " values sent", peers, peers == 1 ? "" : "s", sum));
+  if (!sum) {
+    PetscCall(PetscStrncpy(halo->text, "nothing to exchange", sizeof(halo->text)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+
+  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+  (void)cudaGetLastError(); /* that there is none is told below */
+  if (devices)
+    PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA)); /* it selects this rank's */
+  else
+    PetscCall(PetscSNPrintf(reason, sizeof(reason), "rank %d has no GPU", rank));
+  PetscCall(SpMVHaloAgree(halo->comm, cudaSuccess, reason));
+  /* Without NCCL, PETSc's own scatter is best where it need not go through the host */
+  host = !reason[0] && (type == SPMV_HALO_HOST || !use_gpu_aware_mpi);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
+
+  if (!reason[0] && type != SPMV_HALO_HOST) {
+    const int *v = &halo->link->version;
+
+    PetscCall(SpMVHaloTry(halo, NCCL, reason));
+    if (!reason[0]) {
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "NCCL %d.%d.%d, %s", *v / 10000, *v / 100 % 100, *v % 100, amount));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  if (reason[0]) {
+    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
+    PetscCall(PetscInfo(NULL, "The halo is not exchanged by NCCL: %s\n", reason));
+    PetscCall(PetscSNPrintf(why, sizeof(why), " (not NCCL: %s)", reason));
+  }
+  if (host) {
+    PetscCall(SpMVHaloTry(halo, HOST, reason));
+    if (!reason[0]) {
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "MPI on host arrays, %s%s", amount, why));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
+    PetscCall(PetscInfo(NULL, "Nor is it through pinned memory: %s\n", reason));
+  }
+  halo->petsc = PETSC_TRUE;
+  PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "PETSc's VecScatter, %s%s", amount, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloType type, SpMVHalo *halo)
+{
+  char     reason[SPMV_HALO_TEXT] = "";
+  SpMVHalo h;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&h));
+  *halo = h;
+  PetscCall(PetscCommDuplicate(comm, &h->comm, &h->tag));
+  PetscCall(SpMVHaloLinkGet(h->comm, &h->link));
+  if (type == SPMV_HALO_PETSC) {
+    h->petsc = PETSC_TRUE;
+    PetscCall(PetscStrncpy(h->text, "PETSc's VecScatter", sizeof(h->text)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(SpMVHaloListsCreate(h->comm, cmap, nghost, garray, &h->send, &h->receive, reason));
+  if (reason[0]) {
+    h->petsc = PETSC_TRUE;
+    PetscCheck(type == SPMV_HALO_AUTO, h->comm, PETSC_ERR_SUP, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
+    PetscCall(PetscSNPrintf(h->text, sizeof(h->text), "PETSc's VecScatter (%s)", reason));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(SpMVHaloSetUp(h, type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
+{
+  SpMVHalo h = *halo;
+
+  PetscFunctionBegin;
+  if (!h) PetscFunctionReturn(PETSC_SUCCESS);
+  *halo = NULL;
+  for (int k = 0; k < 2; k++) {
+    for (PetscMPIInt r = 0; h->request[k] && r < h->requests; r++) PetscCallMPI(MPI_Request_free(&h->request[k][r]));
+    PetscCall(PetscFree(h->request[k]));
+  }
+  if (h->core) PetscCallCUDA(SpMVCudaHaloDestroy(&h->core));
+  PetscCall(SpMVHaloListDestroy(&h->send));
+  PetscCall(SpMVHaloListDestroy(&h->receive));
+  SpMVHaloLinkDereference(h->link);
+  PetscCall(PetscCommDestroy(&h->comm));
+  PetscCall(PetscFree(h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscBool SpMVHaloUsesPetsc(SpMVHalo halo)
+{
+  return halo->petsc;
+}
+
+const char *SpMVHaloDescribe(SpMVHalo halo)
+{
+  return halo->text;
+}
+
+PetscScalar *SpMVHaloGetArray(SpMVHalo halo)
+{
+  return halo->core ? SpMVCudaHaloGetArray(halo->core) : NULL;
+}
+
+  /* A function of the core, and whichever of the two explains its failure */
+  #define SpMVHaloCall(halo, ...)                                                                                    \
+    do {                                                                                                             \
+      const cudaError_t error_ = (halo)->core ? __VA_ARGS__ : cudaSuccess;                                           \
+      if (PetscUnlikely(error_ != cudaSuccess)) {                                                                    \
+        const char *text_ = SpMVCudaCommGetError((halo)->link->transport[(halo)->transport]);                        \
+        SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Halo exchange: %s", text_[0] ? text_ : cudaGetErrorString(error_)); \
+      }                                                                                                              \
+    } while (0)
+
+PetscErrorCode SpMVHaloBegin(SpMVHalo halo, const PetscScalar x[], cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  SpMVHaloCall(halo, SpMVCudaHaloBegin(halo->core, x, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloEnd(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  SpMVHaloCall(halo, SpMVCudaHaloEnd(halo->core, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloReverseBegin(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  SpMVHaloCall(halo, SpMVCudaHaloReverseBegin(halo->core, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloReverseEnd(SpMVHalo halo, PetscScalar y[], cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  SpMVHaloCall(halo, SpMVCudaHaloReverseEnd(halo->core, y, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- MPI and device arrays */
+
+/*
+  When PETSc first uses a device, on however many ranks, it sends a device array to itself, and aborts if that fails and -use_gpu_aware_mpi 0
+  was not given. What it goes by is a variable of its own, which it reads then, when a PetscSF is made, for hypre and for -log_view; so, where MPI
+  says of itself that it takes no device arrays, the variable is set as the option would.
+
+  MPIs that cannot be asked are left to PETSc, and so are devices that share the host's page tables, whose memory any MPI may be able to read.
+*/
+PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
+{
+  int (*openmpi)(void)       = (int (*)(void))dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
+  int (*mpich)(int, int *)   = (int (*)(int, int *))dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support");
+  const char *const option[] = {"-use_gpu_aware_mpi", "-sf_use_gpu_aware_mpi"};
+  int               devices = 0, aware = 1, shared = 0;
+  PetscMPIInt       size;
+
+  PetscFunctionBegin;
+  if (!use_gpu_aware_mpi || PetscDeviceInitialized(PETSC_DEVICE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) {
+    PetscBool set;
+
+    PetscCall(PetscOptionsHasName(NULL, NULL, option[k], &set));
+    if (set) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (openmpi)
+    aware = openmpi();
+  else if (mpich)
+    PetscCallMPI(mpich(0 /* MPIX_GPU_SUPPORT_CUDA */, &aware));
+  if (aware) PetscFunctionReturn(PETSC_SUCCESS);
+  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+  if (!devices || cudaDeviceGetAttribute(&shared, cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0) != cudaSuccess) shared = 1;
+  (void)cudaGetLastError(); /* that there is no device is no error */
+  if (shared) PetscFunctionReturn(PETSC_SUCCESS);
+
+  use_gpu_aware_mpi = PETSC_FALSE;
+  PetscCall(PetscInfo(NULL, "MPI says that it takes no device arrays: as with -use_gpu_aware_mpi 0\n"));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (size > 1)
+    PetscCall(
+        PetscFPrintf(comm, PETSC_STDERR,
+                     "PetscSpMV: this MPI takes no device arrays, so what PETSc itself sends goes through the host (-use_gpu_aware_mpi 0 says so, too, and "
+                     "silences this)\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif

@@ -1,0 +1,440 @@
+/*
+  Tests the halo exchange on the device, on any number of ranks, and times it: `mpiexec -n 2 halo`. PETSc's options, and
+    -transports host,nccl,auto   what to test; by default all that this machine has: NCCL where each rank has a GPU of its own
+    -seconds 1                   for random patterns, on each communicator
+    -n 200                       slabs of n^3 points are timed; 0: none
+  Ghosts, sizes and values are random; ranks without rows or without ghosts come up often. What arrives must be what MPI brings on host
+  arrays, to the bit. Where there is no GPU, the lists alone are tested.
+*/
+#include "../../src/mat/impls/spmv/halo.h"
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+static MPI_Comm    comm;
+static PetscMPIInt rank_, size_;
+static int         passed, failed, skipped;
+
+static uint64_t Hash(uint64_t a, uint64_t b)
+{
+  uint64_t h = a * 0x9e3779b97f4a7c15ull + b * 0xc2b2ae3d27d4eb4full + 0x165667b19e3779f9ull;
+  h ^= h >> 29;
+  h *= 0xbf58476d1ce4e5b9ull;
+  return h ^ h >> 32;
+}
+static uint64_t shared = 1; // a stream of numbers that is the same on all ranks
+static int      Int(int n)
+{
+  return (int)(Hash(shared++, 0) % (uint64_t)n);
+}
+static PetscScalar Value(uint64_t i, uint64_t round)
+{
+  const PetscReal re = (PetscReal)(int64_t)(Hash(i, round) >> 20) * (PetscReal)1e-10;
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(re, (PetscReal)(int64_t)(Hash(i, round + 77) >> 20) * (PetscReal)1e-10);
+#else
+  return re;
+#endif
+}
+
+using Values = std::vector<PetscScalar>;
+
+// A pattern: how many rows each rank has, and this rank's ghosts. `everybody` holds the ghosts of all ranks, for the reference.
+struct Pattern {
+  PetscLayout                        layout = nullptr;
+  PetscInt                           n = 0, begin = 0;
+  std::vector<PetscInt>              ghost;
+  std::vector<std::vector<PetscInt>> everybody;
+
+  PetscErrorCode Create(const std::vector<PetscInt> &rows, std::function<bool(int, PetscInt)> wants)
+  {
+    PetscFunctionBeginUser;
+    n = rows[rank_];
+    PetscCall(PetscLayoutCreate(comm, &layout));
+    PetscCall(PetscLayoutSetLocalSize(layout, n));
+    PetscCall(PetscLayoutSetUp(layout));
+    PetscCall(PetscLayoutGetRange(layout, &begin, NULL));
+    const PetscInt *range;
+    PetscCall(PetscLayoutGetRanges(layout, &range));
+    everybody.resize(size_);
+    for (int r = 0; r < size_; r++) {
+      for (PetscInt i = 0; i < range[size_]; i++) {
+        if ((i < range[r] || i >= range[r + 1]) && wants(r, i)) everybody[r].push_back(i);
+      }
+    }
+    ghost = everybody[rank_];
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscErrorCode Destroy()
+  {
+    return PetscLayoutDestroy(&layout);
+  }
+  Values X(uint64_t round) const
+  {
+    Values x;
+    for (PetscInt i = 0; i < n; i++) x.push_back(Value(begin + i, round));
+    return x;
+  }
+  Values Ghosts(uint64_t round) const
+  {
+    Values v;
+    for (PetscInt g : ghost) v.push_back(Value(g, round));
+    return v;
+  }
+  static PetscScalar Sent(int from, size_t k, uint64_t round)
+  {
+    return Value(1000000007ull * (from + 1) + k, round);
+  }
+  Values Reverse(uint64_t round) const // what this rank sends back
+  {
+    Values v;
+    for (size_t k = 0; k < ghost.size(); k++) v.push_back(Sent(rank_, k, round));
+    return v;
+  }
+  Values Sums(uint64_t round) const // x, and what comes for it, in the order of ranks
+  {
+    Values y = X(round);
+    for (int r = 0; r < size_; r++) {
+      for (size_t k = 0; k < everybody[r].size(); k++) {
+        const PetscInt i = everybody[r][k] - begin;
+        if (i >= 0 && i < n) y[i] = y[i] + Sent(r, k, round);
+      }
+    }
+    return y;
+  }
+};
+
+static void Check(bool good, const char *what, const char *name)
+{
+  int all = good;
+  MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, comm);
+  all ? passed++ : failed++;
+  if (!good) printf("FAILED [%d of %d] %s: %s\n", rank_, size_, name, what);
+}
+
+// The lists, by MPI on host arrays
+static PetscErrorCode TestLists(const Pattern &p, const char *name)
+{
+  SpMVHaloList send, receive;
+  char         reason[SPMV_HALO_TEXT];
+
+  PetscFunctionBeginUser;
+  PetscCall(SpMVHaloListsCreate(comm, p.layout, (PetscInt)p.ghost.size(), p.ghost.data(), &send, &receive, reason));
+  Check(!reason[0], "usable", name);
+  Values                   x = p.X(1), out, in(p.ghost.size()), back(send.start[send.peers]), y = p.X(2), sent = p.Reverse(2);
+  std::vector<MPI_Request> requests;
+  const auto               exchange = [&](const SpMVHaloList &from, Values &a, const SpMVHaloList &to, Values &b) {
+    requests.clear();
+    for (int k = 0; k < to.peers; k++)
+      MPI_Irecv(b.data() + to.start[k], (int)(to.start[k + 1] - to.start[k]), MPIU_SCALAR, to.rank[k], 5, comm,
+                              &*requests.insert(requests.end(), MPI_REQUEST_NULL));
+    for (int k = 0; k < from.peers; k++) MPI_Send(a.data() + from.start[k], (int)(from.start[k + 1] - from.start[k]), MPIU_SCALAR, from.rank[k], 5, comm);
+    MPI_Waitall((int)requests.size(), requests.data(), MPI_STATUSES_IGNORE);
+  };
+  requests.reserve(2 * (size_t)size_);
+  for (PetscInt i = 0; i < send.start[send.peers]; i++) out.push_back(x[send.index[i]]);
+  bool ordered = true;
+  for (int k = 1; k < send.peers; k++) ordered = ordered && send.rank[k] > send.rank[k - 1];
+  exchange(send, out, receive, in);
+  exchange(receive, sent, send, back);
+  for (PetscInt i = 0; i < send.start[send.peers]; i++) y[send.index[i]] = y[send.index[i]] + back[i];
+  Check(ordered, "peers ascend", name);
+  Check(in == p.Ghosts(1), "lists forward", name);
+  Check(y == p.Sums(2), "lists in reverse", name);
+  PetscCall(SpMVHaloListDestroy(&send));
+  PetscCall(SpMVHaloListDestroy(&receive));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+struct Device { // poisoned: what nobody writes shows
+  PetscScalar *p = nullptr;
+  size_t       n;
+  explicit Device(size_t count) : n(count)
+  {
+    if (cudaMalloc((void **)&p, (n + 1) * sizeof(PetscScalar)) || cudaMemset(p, 0xff, (n + 1) * sizeof(PetscScalar))) MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  explicit Device(const Values &v) : Device(v.size())
+  {
+    cudaMemcpy(p, v.data(), n * sizeof(PetscScalar), cudaMemcpyHostToDevice);
+  }
+  Device(const Device &) = delete;
+  Device(Device &&o) : p(o.p), n(o.n)
+  {
+    o.p = nullptr;
+  }
+  ~Device()
+  {
+    cudaFree(p);
+  }
+  Values Get() const
+  {
+    Values v(n);
+    cudaMemcpy(v.data(), p, n * sizeof(PetscScalar), cudaMemcpyDeviceToHost);
+    return v;
+  }
+};
+
+static PetscErrorCode Copy(PetscScalar *to, const PetscScalar *from, size_t n, cudaStream_t stream)
+{
+  PetscFunctionBeginUser;
+  if (n) PetscCallCUDA(cudaMemcpyAsync(to, from, n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Several exchanges of one or two halos are queued before the host looks at any: each must see the x of its own round and must not
+  overwrite what the round before has yet to read.
+*/
+static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHaloType type, bool graph, cudaStream_t stream, const char *name)
+{
+  constexpr int                    rounds = 4;
+  std::vector<SpMVHalo>            halos;
+  std::vector<std::vector<Device>> x, in, back, y;
+  std::vector<Device>              work;
+
+  PetscFunctionBeginUser;
+  for (const Pattern *p : patterns) {
+    SpMVHalo halo;
+    PetscCall(SpMVHaloCreate(comm, p->layout, (PetscInt)p->ghost.size(), p->ghost.data(), type, &halo));
+    halos.push_back(halo);
+    Check(!SpMVHaloUsesPetsc(halo) || type == SPMV_HALO_AUTO, SpMVHaloDescribe(halo), name);
+    if (!SpMVHaloUsesPetsc(halo)) Check((SpMVHaloGetArray(halo) == NULL) == p->ghost.empty(), "an array for ghosts only", name);
+    x.emplace_back(), in.emplace_back(), back.emplace_back(), y.emplace_back();
+    for (int r = 0; r < rounds; r++) {
+      x.back().emplace_back(p->X(r));
+      in.back().emplace_back(p->ghost.size());
+      back.back().emplace_back(p->Reverse(r));
+      y.back().emplace_back(p->X(r));
+    }
+    work.emplace_back((size_t)p->n);
+  }
+  const auto forward = [&](int r) -> PetscErrorCode {
+    for (size_t h = 0; h < halos.size(); h++) {
+      PetscScalar *array = SpMVHaloGetArray(halos[h]);
+      PetscCall(Copy(work[h].p, x[h][r].p, work[h].n, stream));
+      if (array) PetscCallCUDA(cudaMemsetAsync(array, 0xff, in[h][r].n * sizeof(PetscScalar), stream));
+      PetscCall(SpMVHaloBegin(halos[h], work[h].p, stream));
+    }
+    for (size_t h = 0; h < halos.size(); h++) {
+      PetscCall(SpMVHaloEnd(halos[h], stream));
+      PetscCall(Copy(in[h][r].p, SpMVHaloGetArray(halos[h]), in[h][r].n, stream));
+      PetscCallCUDA(cudaMemsetAsync(work[h].p, 0xff, work[h].n * sizeof(PetscScalar), stream)); // the owner of x may now write to it
+    }
+    return PETSC_SUCCESS;
+  };
+  const auto reverse = [&](int r) -> PetscErrorCode {
+    for (size_t h = 0; h < halos.size(); h++) {
+      PetscCall(Copy(SpMVHaloGetArray(halos[h]), back[h][r].p, back[h][r].n, stream));
+      PetscCall(SpMVHaloReverseBegin(halos[h], stream));
+    }
+    for (size_t h = 0; h < halos.size(); h++) PetscCall(SpMVHaloReverseEnd(halos[h], y[h][r].p, stream));
+    return PETSC_SUCCESS;
+  };
+  if (!SpMVHaloUsesPetsc(halos[0])) {
+    for (int r = 0; r < rounds; r++) {
+      cudaGraph_t     g;
+      cudaGraphExec_t e;
+      if (graph) PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+      PetscCall(forward(r));
+      PetscCall(reverse(r));
+      if (graph) {
+        PetscCallCUDA(cudaStreamEndCapture(stream, &g));
+        PetscCallCUDA(cudaGraphInstantiate(&e, g, 0));
+        PetscCallCUDA(cudaGraphLaunch(e, stream));
+        PetscCallCUDA(cudaStreamSynchronize(stream));
+        PetscCallCUDA(cudaGraphExecDestroy(e));
+        PetscCallCUDA(cudaGraphDestroy(g));
+      }
+    }
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    for (size_t h = 0; h < halos.size(); h++) {
+      bool there = true, sums = true;
+      for (int r = 0; r < rounds; r++) {
+        there = there && in[h][r].Get() == patterns[h]->Ghosts(r);
+        sums  = sums && y[h][r].Get() == patterns[h]->Sums(r);
+      }
+      Check(there, "forward", name);
+      Check(sums, "reverse", name);
+    }
+  }
+  for (SpMVHalo &halo : halos) PetscCall(SpMVHaloDestroy(&halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// Slabs of n^3 points, beside a copy that moves as many bytes as the product of a 7-point stencil with values
+static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
+{
+  const PetscInt        plane = n * n, z0 = n * rank_ / size_, z1 = n * (rank_ + 1) / size_, rows = (z1 - z0) * plane;
+  std::vector<PetscInt> ghost;
+  PetscLayout           layout;
+  SpMVHalo              halo = NULL;
+  void                 *from, *to;
+  const size_t          bytes = (size_t)rows * 29;
+
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < plane && z0 > 0; i++) ghost.push_back((z0 - 1) * plane + i);
+  for (PetscInt i = 0; i < plane && z1 < n; i++) ghost.push_back(z1 * plane + i);
+  PetscCall(PetscLayoutCreate(comm, &layout));
+  PetscCall(PetscLayoutSetLocalSize(layout, rows));
+  PetscCall(PetscLayoutSetUp(layout));
+  Device x((size_t)rows);
+  PetscCallCUDA(cudaMalloc(&from, bytes));
+  PetscCallCUDA(cudaMalloc(&to, bytes));
+  PetscCallCUDA(cudaMemset(from, 1, bytes));
+  PetscCall(SpMVHaloCreate(comm, layout, (PetscInt)ghost.size(), ghost.data(), type, &halo));
+  const auto measure = [&](bool exchange, bool product, bool back) -> double {
+    std::vector<double> times;
+    for (int trial = 0; trial < 8; trial++) {
+      MPI_Barrier(comm);
+      double t = MPI_Wtime();
+      for (int i = 0; i < 100; i++) {
+        if (exchange && SpMVHaloBegin(halo, x.p, stream)) MPI_Abort(comm, 1);
+        if (back && SpMVHaloReverseBegin(halo, stream)) MPI_Abort(comm, 1);
+        if (product) (void)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+        if (exchange && SpMVHaloEnd(halo, stream)) MPI_Abort(comm, 1);
+        if (back && SpMVHaloReverseEnd(halo, x.p, stream)) MPI_Abort(comm, 1);
+      }
+      (void)cudaStreamSynchronize(stream);
+      t = (MPI_Wtime() - t) * 1e4;
+      MPI_Allreduce(MPI_IN_PLACE, &t, 1, MPI_DOUBLE, MPI_MAX, comm);
+      if (trial) times.push_back(t);
+    }
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+  };
+  const double product = measure(false, true, false), alone = measure(true, false, false), beside = measure(true, true, false),
+               back = measure(false, true, true);
+  PetscCall(PetscPrintf(comm, "%d^3, %d ranks, us: copy alone %.2f, exchange alone %.2f, both %.2f, with the reverse %.2f  [%s]\n", (int)n, size_, product,
+                        alone, beside, back, SpMVHaloDescribe(halo)));
+  PetscCall(SpMVHaloDestroy(&halo));
+  PetscCallCUDA(cudaFree(from));
+  PetscCallCUDA(cudaFree(to));
+  PetscCall(PetscLayoutDestroy(&layout));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static std::vector<PetscInt> Rows(int kind)
+{
+  std::vector<PetscInt> rows;
+  for (int r = 0; r < size_; r++) rows.push_back(kind == 0 || Int(4) ? 1 + Int(700) : 0);
+  return rows;
+}
+
+static PetscErrorCode TestPattern(int kind, const std::vector<SpMVHaloType> &types, cudaStream_t stream)
+{
+  static const char *const names[] = {"a band", "anything", "runs", "few", "everything", "nothing", "one gives to all", "all give to one"};
+  const int                chance = 1 + Int(100), band = 1 + Int(200);
+  const uint64_t           salt = shared++;
+  const auto               pick = [&](int which) {
+    return [=](int r, PetscInt i) -> bool {
+      switch (which) {
+      case 0: return i % 97 < band;
+      case 1: return (int)(Hash(i, salt + r) % 100) < chance;
+      case 2: return (int)(Hash(i / 67, salt + r) % 100) < 50;
+      case 3: return Hash(i, salt + r) % 211 == 0;
+      case 4: return true;
+      case 5: return false;
+      case 6: return i < 300 && Hash(i, salt) % 3;
+      default: return r == size_ - 1;
+      }
+    };
+  };
+  Pattern a, b;
+
+  PetscFunctionBeginUser;
+  PetscCall(a.Create(Rows(kind), pick(kind)));
+  PetscCall(b.Create(Rows(1), pick(Int(8))));
+  PetscCall(TestLists(a, names[kind]));
+  for (SpMVHaloType type : types) {
+    char name[96];
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s, salt %d", names[kind], SpMVHaloTypes[type], (int)salt));
+    PetscCall(TestExchange({&a}, type, false, stream, name));
+    PetscCall(TestExchange({&a, &b}, type, false, stream, name));
+    if (type == SPMV_HALO_NCCL) PetscCall(TestExchange({&b, &a}, type, true, stream, name));
+  }
+  PetscCall(a.Destroy());
+  PetscCall(b.Destroy());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  int                       devices = 0;
+  PetscInt                  n = 200, count = 4, chosen[4];
+  PetscReal                 seconds = 1;
+  PetscBool                 set;
+  std::vector<SpMVHaloType> types;
+  cudaStream_t              stream = NULL;
+  MPI_Comm                  backward;
+
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(SpMVDeviceCheckMPI(PETSC_COMM_WORLD));
+  comm = PETSC_COMM_WORLD;
+  MPI_Comm_rank(comm, &rank_);
+  MPI_Comm_size(comm, &size_);
+  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+  MPI_Allreduce(MPI_IN_PLACE, &devices, 1, MPI_INT, MPI_MIN, comm);
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-seconds", &seconds, NULL));
+  PetscCall(PetscOptionsGetEnumArray(NULL, NULL, "-transports", SpMVHaloTypes, (PetscEnum *)chosen, &count, &set));
+  if (set) {
+    for (PetscInt k = 0; k < count; k++) types.push_back((SpMVHaloType)((int *)chosen)[k]);
+  } else {
+    types = {SPMV_HALO_HOST, SPMV_HALO_AUTO};
+    if (devices >= size_) types.push_back(SPMV_HALO_NCCL);
+  }
+  if (!devices) {
+    PetscCall(PetscPrintf(comm, "no GPU on every rank: the lists only\n"));
+    types.clear();
+    skipped++;
+  } else {
+    PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
+    PetscCallCUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  }
+
+  // What cannot be had fails on all ranks, with the reason, and no rank waits for another
+  if (size_ > 1 && devices < size_) {
+    Pattern  p;
+    SpMVHalo halo = NULL;
+    PetscCall(p.Create(Rows(0), [](int, PetscInt i) { return i % 7 == 0; }));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    const PetscErrorCode error = SpMVHaloCreate(comm, p.layout, (PetscInt)p.ghost.size(), p.ghost.data(), SPMV_HALO_NCCL, &halo);
+    PetscCall(PetscPopErrorHandler());
+    Check(error == PETSC_ERR_SUP_SYS, "is refused", devices ? "NCCL with a GPU for several ranks" : "NCCL without a GPU");
+    PetscCall(SpMVHaloDestroy(&halo));
+    PetscCall(SpMVHaloCreate(comm, p.layout, (PetscInt)p.ghost.size(), p.ghost.data(), SPMV_HALO_AUTO, &halo));
+    PetscCall(PetscPrintf(comm, "auto: %s\n", SpMVHaloDescribe(halo)));
+    if (!devices) Check(SpMVHaloUsesPetsc(halo), "leaves it to PETSc", "auto without a GPU");
+    PetscCall(SpMVHaloDestroy(&halo));
+    PetscCall(p.Destroy());
+  }
+
+  // Twice: a communicator of its own, with the ranks in the opposite order, which is freed again
+  PetscCallMPI(MPI_Comm_split(PETSC_COMM_WORLD, 0, -rank_, &backward));
+  for (MPI_Comm c : {PETSC_COMM_WORLD, backward}) {
+    comm = c;
+    MPI_Comm_rank(comm, &rank_);
+    MPI_Comm held; // by PETSc's objects elsewhere: with the last of them, the transports go
+    PetscCall(PetscCommDuplicate(comm, &held, NULL));
+    const double until = MPI_Wtime() + (double)seconds;
+    int          more  = 1;
+    for (int k = 0; more; k++) {
+      PetscCall(TestPattern(k % 8, types, stream));
+      more = k < 7 || MPI_Wtime() < until;
+      MPI_Bcast(&more, 1, MPI_INT, 0, comm);
+    }
+    PetscCall(PetscCommDestroy(&held));
+  }
+  PetscCallMPI(MPI_Comm_free(&backward));
+  comm = PETSC_COMM_WORLD;
+  MPI_Comm_rank(comm, &rank_);
+  if (n) {
+    for (SpMVHaloType type : types) {
+      if (type != SPMV_HALO_AUTO) PetscCall(Time(type, n, stream));
+    }
+  }
+  if (stream) PetscCallCUDA(cudaStreamDestroy(stream));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%d passed, %d failed, %d skipped\n", passed, failed, skipped));
+  PetscCall(PetscFinalize());
+  return failed != 0;
+}
