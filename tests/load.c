@@ -36,6 +36,18 @@ int main(int argc, char **argv)
   PetscCall(VecSum(y, &sum));
   PetscCall(MatGetType(A, &type));
   PetscCheck(PetscAbsScalar(sum - (PetscReal)(n + 2)) < 1e-4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the product is wrong: %g", (double)PetscRealPart(sum));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  /* and with vectors that -vec_type chooses, whatever the matrix prefers */
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &x));
+  PetscCall(VecSetSizes(x, PETSC_DECIDE, n));
+  PetscCall(VecSetFromOptions(x));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecSet(x, 1.));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(VecSum(y, &sum));
+  PetscCheck(PetscAbsScalar(sum - (PetscReal)(n + 2)) < 1e-4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the product with other vectors is wrong: %g",
+             (double)PetscRealPart(sum));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "product is right, type: %s\n", type));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));

@@ -945,6 +945,51 @@ static PetscErrorCode Reorder(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  The ordering that the library registers: rows by length, then by first column. A is permuted with it, and its product is the
+  permuted one.
+*/
+static PetscErrorCode Ordering(Test *t, Record *r)
+{
+  Mat             A, B, D;
+  IS              row, col;
+  const PetscInt *p;
+  PetscInt        n, rs, re, last[2] = {-1, -1}, late = 0;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatGetOrdering(A, MATORDERINGEVCHYB, &row, &col));
+  PetscCall(ISGetLocalSize(row, &n));
+  PetscCall(ISGetIndices(row, &p));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatGetDiagonalBlock(t->R, &D)); /* of a parallel matrix MatGetOrdering() orders that */
+  for (PetscInt i = 0; i < n; i++) {
+    PetscInt        len;
+    const PetscInt *cols;
+
+    PetscCall(MatGetRow(D, p[i] - rs, &len, &cols, NULL));
+    if (len < last[0] || (len && len == last[0] && cols[0] < last[1])) late++;
+    last[0] = len;
+    last[1] = len ? cols[0] : -1;
+    PetscCall(MatRestoreRow(D, p[i] - rs, &len, &cols, NULL));
+    PetscCall(RecordAdd(r, "row in order", i, p[i], 0, NULL));
+  }
+  late += n != re - rs;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &late, 1, MPIU_INT, MPI_SUM, t->comm));
+  PetscCheck(!late, t->comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " rows come too late, or some are missing", late);
+  PetscCall(ISRestoreIndices(row, &p));
+  PetscCall(ISSetPermutation(row)); /* a row that came twice would show here in a PETSc for debugging, and below in any */
+  PetscCall(ISSetPermutation(col));
+  PetscCall(MatPermute(A, row, col, &B));
+  PetscCall(RecordMat(t, r, "type of the permuted matrix", B));
+  PetscCall(MatDestroy(&B));
+  PetscCall(ISDestroy(&row));
+  PetscCall(ISDestroy(&col));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What must be refused, as AIJ refuses it */
 static PetscErrorCode Refuse(PetscErrorCode (*f)(Mat, Vec, Vec), Mat A, Vec x, Vec y, Record *r, const char *what)
 {
@@ -1023,6 +1068,7 @@ static const Operation operations[] = {{"diagonal", Diagonal, 0},
                                        {"sor", SOR, SOLVE},
                                        {"zerorows", ZeroRows, SOLVE},
                                        {"reorder", Reorder, SOLVE | SEQ},
+                                       {"ordering", Ordering, SQUARE | FULL | BYROW},
                                        {"refused", Refused, FULL},
                                        {NULL, NULL, 0}};
 

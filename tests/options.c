@@ -31,6 +31,7 @@ static PetscErrorCode Clear(const char *option)
 */
 typedef struct {
   const char *type, *option[5], *value[5][12];
+  PetscBool   device; /* on a device only */
 } Sweep;
 
 static const Sweep sweeps[] = {
@@ -43,7 +44,17 @@ static const Sweep sweeps[] = {
      {"mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread", "mat_evchyb_kernel"},
      {{"0", "1", "3", "16", "100000"}, {"1", "4", "32"}, {"1", "3", "32"}, {"1", "65536"}, {"auto", "slices"}}},
     {"evchyb", {"mat_evchyb_node_size", "mat_evchyb_compress", "mat_evchyb_ell_limit"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"0", "100000"}}},
-    {"evchyb", {"mat_evchyb_kernel", "mat_evchyb_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}}};
+    {"evchyb", {"mat_evchyb_kernel", "mat_evchyb_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
+    {"sellp",
+     {"mat_sellp_kernel", "mat_sellp_slice_height", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
+     {{"paper"}, {"1", "7", "32", "64", "1024"}, {"1", "2", "8", "32"}, {"1", "64"}},
+     PETSC_TRUE},
+    {"sellp", {"mat_sellp_tune", "mat_sellp_kernel", "mat_sellp_node_size"}, {{"1"}, {"auto", "slices"}, {"0", "1"}}, PETSC_TRUE},
+    {"evchyb",
+     {"mat_evchyb_kernel", "mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread"},
+     {{"paper"}, {"0", "3", "128", "100000"}, {"1", "32"}, {"1", "32"}, {"1", "8"}},
+     PETSC_TRUE},
+    {"evchyb", {"mat_evchyb_tune", "mat_evchyb_kernel", "mat_evchyb_node_size"}, {{"1"}, {"auto", "slices"}, {"0", "1"}}, PETSC_TRUE}};
 
 /* The name of the kernel option of whatever type is under test */
 static PetscErrorCode Kernel(const char *value, PetscBool set)
@@ -79,7 +90,7 @@ static PetscErrorCode Values(Test *t, Record *r)
   PetscCall(VecFill(z, 2));
   for (s = sweeps; s < end; s++) {
     PetscCall(PetscStrcmp(s->type, now.under, &same)); /* also on AIJ, whose records must have as many numbers */
-    if (!same) continue;
+    if (!same || (s->device && !now.device)) continue;
     PetscCall(Kernel("slices", PETSC_TRUE));
     PetscCall(PetscArrayzero(index, 5));
     for (PetscInt more = 1; more;) {
@@ -247,6 +258,7 @@ static PetscErrorCode Info(Test *t, Record *r)
     PetscCall(PetscSpMVGetInfo(A, &spmv[k]));
     PetscCheck(spmv[k].nonzeros == (PetscInt64)info.nz_used, PETSC_COMM_SELF, PETSC_ERR_PLIB,
                "PetscSpMVGetInfo() counts %" PetscInt64_FMT " nonzeros, MatGetInfo() %g", spmv[k].nonzeros, info.nz_used);
+    if (spmv[k].kernel && strstr(spmv[k].kernel, "AIJCUSPARSE")) continue; /* sellp has no CSR kernel of its own on a device */
     PetscCheck(spmv[k].stored >= spmv[k].nonzeros, PETSC_COMM_SELF, PETSC_ERR_PLIB,
                "%" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros although the format's kernel was asked for", spmv[k].stored,
                spmv[k].nonzeros);
@@ -320,11 +332,83 @@ static PetscErrorCode Prefix(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const Operation operations[] = {{"values", Values, NOPERM},
-                                       {"bad", Bad, FULL | NOPERM},
-                                       {"names", Names, FULL | NOPERM},
-                                       {"info", Info, FULL | NOPERM},
-                                       {"prefix", Prefix, FULL | NOPERM | BYROW},
+/*
+  Values in single precision: products within that precision of AIJ's, and not better (or the option did nothing), while the
+  matrix itself stays as it is
+*/
+static PetscErrorCode Single(Test *t, Record *r)
+{
+  Mat                A;
+  Vec                x, y, b;
+  const PetscScalar *ya;
+  PetscScalar       *ba;
+  PetscInt           m, start, end, rough = 0, inexact = 0;
+  PetscBool          aij;
+
+  PetscFunctionBegin;
+  if (PetscDefined(USE_REAL_SINGLE)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  PetscCall(Make(t, &A));
+  PetscCall(MatSetOptionsPrefix(A, "opt_"));
+  PetscCall(Set("mat_sellp_single", "1"));
+  PetscCall(Set("mat_evchyb_single", "1"));
+  PetscCall(Kernel("slices", PETSC_TRUE));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(Clear("mat_sellp_single"));
+  PetscCall(Clear("mat_evchyb_single"));
+  PetscCall(Kernel(NULL, PETSC_FALSE));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &b));
+  for (PetscInt k = 0; k < 2; k++) {
+    PetscCall(VecFill(x, k));
+    PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, b));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(VecScale(b, 1.2e-7 / PETSC_MACHINE_EPSILON));
+    PetscCall(RecordVec(r, "A x at row", y, b, 0));
+    PetscCall(MatScale(A, 3.));
+  }
+  if (!aij) {
+    Vec z;
+
+    PetscCall(VecDuplicate(y, &z));
+    PetscCall(MatMult(t->R, x, z));
+    PetscCall(VecAXPY(y, -3., z)); /* of the second product */
+    PetscCall(VecGetLocalSize(y, &m));
+    PetscCall(VecGetArrayRead(y, &ya));
+    PetscCall(VecGetArray(b, &ba));
+    for (PetscInt i = 0; i < m; i++) rough += PetscAbsScalar(ya[i]) > 1e-12 * (1 + PetscAbsScalar(ba[i]));
+    PetscCall(MatGetOwnershipRange(t->R, &start, &end));
+    for (PetscInt i = start; i < end; i++) { /* small integers are the same in both */
+      PetscInt           n;
+      const PetscScalar *v;
+
+      PetscCall(MatGetRow(t->R, i, &n, NULL, &v));
+      for (PetscInt q = 0; q < n; q++) inexact += (PetscReal)(float)PetscRealPart(v[q]) != PetscRealPart(v[q]);
+      PetscCall(MatRestoreRow(t->R, i, &n, NULL, &v));
+    }
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &inexact, 1, MPIU_INT, MPI_SUM, t->comm));
+    PetscCall(VecRestoreArray(b, &ba));
+    PetscCall(VecRestoreArrayRead(y, &ya));
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &rough, 1, MPIU_INT, MPI_SUM, t->comm));
+    PetscCheck(rough || !inexact, t->comm, PETSC_ERR_PLIB, "the products are those of double precision");
+    PetscCall(VecDestroy(&z));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&b));
+  PetscCall(RecordEntries(r, A));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What only these types have, no other type can be a model for */
+#define OURS (NOPERM | NOCUDA)
+static const Operation operations[] = {{"values", Values, OURS},
+                                       {"bad", Bad, FULL | OURS},
+                                       {"names", Names, FULL | OURS},
+                                       {"info", Info, FULL | OURS},
+                                       {"prefix", Prefix, FULL | OURS | BYROW},
+                                       {"single", Single, BYROW | SQUARE | FULL | SOLVE | SEQ | OURS | DEVICE},
                                        {NULL, NULL, 0}};
 
 int main(int argc, char **argv)

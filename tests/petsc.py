@@ -1,26 +1,34 @@
 #!/usr/bin/env python3
 """Runs PETSc's own tests and tutorials, unmodified, with PetscSpMV's types.
 
-    tests/petsc.py [-v] [-first N] [PROGRAM ...]    such as mat/tests/ex5; without names, all of the list below; -first N runs
-                                                    no more than N of a program's tests
+    tests/petsc.py [-v] [-first N] [-build] [PROGRAM ...]   such as mat/tests/ex5; without names, all of the list below; -first N
+                                                            runs no more than N of a program's tests, -build compiles and runs none
 
 The programs are compiled as they are, from the sources of the PETSc in use, and load the library by -dll_append. What to run
 them with is read from the comment that each carries for PETSc's own test harness. Every test runs with AIJ and with each of
-our types; the outputs must agree, but for lines that name types or describe formats, and numbers in their last digits; a test that does not repeat its own
-numbers with AIJ is skipped. Where
-PETSc ships the expected output and AIJ meets it, our types must meet it, too.
+our types; the outputs must agree, but for lines that name types or describe formats, and numbers in their last digits; a test
+that does not repeat its own numbers with AIJ is skipped. Where PETSc ships the expected output and AIJ meets it, our types must
+meet it, too.
 
-Tests that print what PETSc does inside (-info) cannot agree and are left out. Before the comparison, every test runs with a type that does not exist: a program that takes no notice tests nothing, and is skipped.
+On a device (DEVICE is set) our types run with CUDA's vectors, the first of them also without, AIJ on the host as ever. What differs from AIJ is
+skipped, and told, where aijcusparse with the same vectors fails, too, or prints the same.
 
-Reads LIB, TESTS, MPIEXEC, PETSC_DIR, PETSC_ARCH, TYPES from the environment, as tests/run sets them.
+Tests that print what PETSc does inside (-info) cannot agree and are left out. Before the comparison, every test runs with a
+type that does not exist: a program that takes no notice tests nothing, and is skipped.
+
+Reads LIB, TESTS, MPIEXEC, PETSC_DIR, PETSC_ARCH, TYPES from the environment, as tests/run sets them; JOBS tests run at a time
+(default 1), and none begins after LIMIT seconds.
 """
 
+import concurrent.futures
 import itertools
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
+import time
 
 MAT = "-mat_type"
 DM = "-dm_mat_type"
@@ -63,6 +71,10 @@ BUILD = os.path.join(env["TESTS"], "petsc")
 ARGS = sys.argv[1:]
 VERBOSE = "-v" in ARGS
 FIRST = int(ARGS.pop(ARGS.index("-first") + 1)) if "-first" in ARGS else None
+JOBS = int(env.get("JOBS", "1"))
+DEVICE = bool(env.get("DEVICE"))
+DEVICE_VECTORS = {MAT: ["-vec_type", "cuda"], DM: ["-dm_vec_type", "cuda"]}
+END = time.monotonic() + float(env.get("LIMIT", "inf"))
 
 
 def make_variables(*names):
@@ -162,6 +174,9 @@ def normalize(text):
     lines = []
     for line in text.replace("\r", "").split("\n"):
         line = re.sub(r"\b(seq|mpi)?(aij)?(sellp|evchyb)\b", lambda m: (m.group(1) or "") + "aij", line)
+        if DEVICE:
+            line = re.sub(r"\b(seq|mpi)?aijcusparse\b", lambda m: (m.group(1) or "") + "aij", line)
+            line = re.sub(r"\b(seq|mpi)(dense)?cuda\b", lambda m: m.group(1) + (m.group(2) or ""), line)
         if re.search(r"\baij format\b|WARNING! There are options|^Option left|^\s*There (is|are) one unused|Unable to find|^--+$|aij(cusparse)?.*variant", line) or not line.strip():
             continue
         lines.append(" ".join(line.split()))
@@ -192,10 +207,9 @@ def differ(a, b):
 
 
 def run(command, folder, filters=None):
-    try:
-        p = subprocess.run(command, cwd=folder, capture_output=True, timeout=TIMEOUT)
-        code, out, err = p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace")
-    except subprocess.TimeoutExpired:
+    p = subprocess.run(["timeout", "-k", "10", str(TIMEOUT), *command], cwd=folder, capture_output=True, stdin=subprocess.DEVNULL)
+    code, out, err = p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace")
+    if code == 124:
         return 124, "", f"no end after {TIMEOUT} seconds"
     if filters:
         out = subprocess.run(filters, shell=True, input=out, capture_output=True, text=True, cwd=folder).stdout
@@ -219,74 +233,75 @@ def compile_program(name):
     return target, p.stderr[-500:] if p.returncode else None
 
 
-def one(name, option, counts):
-    source = f"{SRC}/{name}.c"
-    if not os.path.isfile(source):
-        counts["skipped"] += 1
-        print(f"  skipped {name}: not in this PETSc", flush=True)
-        return
-    program, error = compile_program(name)
-    if error:
-        counts["failed"] += 1
-        print(f"FAILED petsc {name}: does not compile: {error}", flush=True)
-        return
-    folder, before = os.path.dirname(source), dict(counts)
-    notes = set()
+def test_cases(name, source):
+    """Every run that a program's comment asks for: the test, its ranks as asked for, its arguments."""
     for test in parse(source)[:FIRST]:
         given = re.findall(r"-(?:dm_)?mat_type (?:\{\{)?(\w+)", test.get("args"))
         if test.keys.get("TODO") or "-info" in test.get("args").split() or not satisfied(test.get("requires")) or any("aij" not in g or g.startswith(("baij", "sbaij", "seqbaij", "seqsbaij", "mpibaij", "mpisbaij")) for g in given):
             continue
+        if test.get("filter").startswith("Error:"):
+            continue  # tests of error messages
+        if f"{name} {test.get('suffix').strip()}" in EXCUSED:
+            continue
         sizes = [int(n) for n in re.findall(r"\d+", test.get("nsize", "1"))]
         for size, args in itertools.product(sizes[:COMBINATIONS], combinations(test.get("args"))):
-            suffix = test.get("suffix").strip()
-            label = f"{name} suffix {suffix or '1'}"
-            if f"{name} {suffix}" in EXCUSED:
+            yield test, size, args
+
+
+def one(name, option, program, test, size, args):
+    """Runs one test with AIJ and with our types: what is to be told of it, as pairs of a kind and a text."""
+    if time.monotonic() > END:
+        return [("late", "")]
+    folder, suffix, results = os.path.dirname(f"{SRC}/{name}"), test.get("suffix").strip(), []
+    label = f"{name} suffix {suffix or '1'}"
+    filters = test.get("filter") or None
+    words = args.replace("${wPETSC_DIR}", env["PETSC_DIR"]).replace("${PETSC_DIR}", env["PETSC_DIR"])
+    words = shlex.split(words.replace("${DATAFILESPATH}", env.get("DATAFILESPATH", "")))
+    ranks = min(size, RANKS)
+    command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB]
+    with tempfile.TemporaryDirectory() as scratch:  # some tests write files
+        code, out, err = run([*command, option, "nonesuch"], scratch)
+        if "nonesuch" not in out + err:
+            return [("skipped", f"{label} takes no notice of {option}")]
+        code, out, err = run([*command, option, "aij"], scratch, filters)
+        if code:
+            return [("skipped", f"{label} fails with AIJ")]
+        aij, expected, model, broken = normalize(out), None, None, None
+        path = test.get("output_file").strip() or f"output/{os.path.basename(name)}_{suffix or '1'}.out"
+        if ranks == size and os.path.isfile(f"{folder}/{path}"):
+            with open(f"{folder}/{path}", errors="replace") as f:
+                expected = normalize(f.read())
+            if differ(expected, aij):
+                expected = None  # AIJ itself differs: another machine, another build
+        vectors = DEVICE_VECTORS[option] if DEVICE else []
+        if DEVICE:  # PETSc's own type on the device: what it does otherwise than AIJ, ours may
+            code, out, err = run([*command, option, "aijcusparse", *vectors], scratch, filters)
+            broken, model = (f"exit code {code}: {complaint(out + err)}" if code else None), normalize(out)
+        # on a device once more with the program's own vectors, which AIJCUSPARSE would not take
+        for kind, given in [(k, vectors) for k in TYPES] + ([(TYPES[0], [])] if DEVICE else []):
+            code, out, err = run([*command, option, kind, *given], scratch, filters)
+            mine = normalize(out)
+            why = f"exit code {code}: {complaint(out + err)}" if code else differ(aij, mine) or (expected and differ(expected, mine))
+            if why and DEVICE and (broken or (not code and not differ(model, mine))):
+                results.append(("skipped", f"{label} {kind}: aijcusparse does the same: {broken or why}"))
                 continue
-            words = args.replace("${wPETSC_DIR}", env["PETSC_DIR"]).replace("${PETSC_DIR}", env["PETSC_DIR"])
-            words = shlex.split(words.replace("${DATAFILESPATH}", env.get("DATAFILESPATH", "")))
-            ranks = min(size, RANKS)
-            command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB]
-            code, out, err = run([*command, option, "nonesuch"], folder)
-            if "nonesuch" not in out + err:
-                counts["skipped"] += 1
-                notes.add(f"{label} takes no notice of {option}")
-                continue
-            filters = test.get("filter") or None
-            if filters and filters.startswith("Error:"):
-                continue  # tests of error messages
-            code, out, err = run([*command, option, "aij"], folder, filters)
-            if code:
-                counts["skipped"] += 1
-                notes.add(f"{label} fails with AIJ")
-                continue
-            aij, expected = normalize(out), None
-            path = test.get("output_file").strip() or f"output/{os.path.basename(name)}_{suffix or '1'}.out"
-            if ranks == size and os.path.isfile(f"{folder}/{path}"):
-                with open(f"{folder}/{path}", errors="replace") as f:
-                    expected = normalize(f.read())
-                if differ(expected, aij):
-                    expected = None  # AIJ itself differs: another machine, another build
-            for kind in TYPES:
-                code, out, err = run([*command, option, kind], folder, filters)
-                mine = normalize(out)
-                why = f"exit code {code}: {complaint(out + err)}" if code else differ(aij, mine) or (expected and differ(expected, mine))
-                if why and not code:
-                    # some solvers, such as PCEXOTIC on several ranks, take other steps in every run
-                    again = [run([*command, option, "aij"], folder, filters)[1] for _ in range(3)]
-                    if any(differ(aij, normalize(a)) for a in again):
-                        counts["skipped"] += 1
-                        notes.add(f"{label} does not repeat its own numbers with AIJ")
+            if why and not code:
+                # some solvers, such as PCEXOTIC on several ranks, take other steps in every run
+                again = [normalize(run([*command, option, "aij"], scratch, filters)[1]) for _ in range(3)]
+                if any(differ(aij, a) for a in again):
+                    results.append(("skipped", f"{label} does not repeat its own numbers with AIJ"))
+                    break
+                if DEVICE:
+                    again = [normalize(run([*command, option, "aijcusparse", *vectors], scratch, filters)[1]) for _ in range(2)]
+                    if any(differ(model, a) for a in again):
+                        results.append(("skipped", f"{label} does not repeat its own numbers with aijcusparse"))
                         break
-                counts["failed" if why else "passed"] += 1
-                if why:
-                    print(f"FAILED petsc {label}: {shlex.join([*command, option, kind])}: {why}", flush=True)
-                elif VERBOSE:
-                    print(f"  passed {shlex.join([*command[len(MPIEXEC):], option, kind])}{' (as PETSc expects)' if expected else ''}", flush=True)
-    done = {k: counts[k] - before[k] for k in counts}
-    if not any(done.values()):
-        counts["skipped"] += 1
-        notes.add(f"{name} has no test for this PETSc")
-    print(f"  {name}: {done['passed']} passed, {done['failed']} failed" + "".join(f"\n  skipped {n}" for n in sorted(notes)), flush=True)
+            text = shlex.join([*command, option, kind, *given])
+            if why:
+                results.append(("failed", f"FAILED petsc {label}: {text}: {why}"))
+            else:
+                results.append(("passed", f"  passed {text}{' (as PETSc expects)' if expected else ''}"))
+    return results
 
 
 def read_config():
@@ -302,15 +317,51 @@ SRC = find_sources()
 
 
 def main():
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    counts, late = {"passed": 0, "failed": 0, "skipped": 0}, 0
+    names = [a for a in ARGS if not a.startswith("-")] or list(PROGRAMS)
     if not SRC:
         print("  skipped PETSc's own tests: their sources are not here (PETSC_SRC names their folder)")
         counts["skipped"] += 1
-    else:
-        names = [a for a in ARGS if not a.startswith("-")] or list(PROGRAMS)
+        names = []
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        programs = {}
         for name in names:
-            one(name, PROGRAMS.get(name, MAT), counts)
-    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+            if not os.path.isfile(f"{SRC}/{name}.c"):
+                counts["skipped"] += 1
+                print(f"  skipped {name}: not in this PETSc", flush=True)
+            else:
+                programs[name] = pool.submit(compile_program, name)
+        jobs = {}
+        for name, compiled in programs.items():
+            program, error = compiled.result()
+            if error:
+                counts["failed"] += 1
+                print(f"FAILED petsc {name}: does not compile: {error}", flush=True)
+            elif "-build" not in ARGS:
+                option = PROGRAMS.get(name, MAT)
+                jobs[name] = [pool.submit(one, name, option, program, *case) for case in test_cases(name, f"{SRC}/{name}.c")]
+        for name, running in jobs.items():
+            done, notes = {"passed": 0, "failed": 0, "skipped": 0}, set()
+            for kind, text in (r for job in running for r in job.result()):
+                if kind == "late":
+                    late += 1
+                    continue
+                done[kind] += 1
+                if kind == "skipped":
+                    notes.add(text)
+                elif kind == "failed" or VERBOSE:
+                    print(text, flush=True)
+            if not running:
+                done["skipped"] += 1
+                notes.add(f"{name} has no test for this PETSc")
+            print(f"  {name}: {done['passed']} passed, {done['failed']} failed" + "".join(f"\n  skipped {n}" for n in sorted(notes)), flush=True)
+            for kind in counts:
+                counts[kind] += done[kind]
+    if late:
+        print(f"FAILED petsc: {late} tests were not begun when the time was up")
+        counts["failed"] += 1
+    if "-build" not in ARGS:
+        print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] else 0
 
 

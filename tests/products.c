@@ -441,7 +441,10 @@ static PetscErrorCode Composed(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A product keeps nothing that belongs to a vector: other vectors, a vector with its own array, one of another type */
+/*
+  A product keeps nothing that belongs to a vector: other vectors, a vector with its own array, one of another type. On a
+  device that array is the host's, and AIJCUSPARSE takes no such vector.
+*/
 static PetscErrorCode Vectors(Test *t, Record *r)
 {
   Mat          A;
@@ -499,13 +502,13 @@ static PetscErrorCode ComputeOperator(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const Operation operations[] = {{"mult", Mult, 0},
-                                       {"nonfinite", NonFinite, 0},
-                                       {"multadd", MultAdd, NOPERM, "no"},
-                                       {"transpose", MultAdd, 0, "trans"},
-                                       {"hermitian", MultAdd, 0, "herm"},
-                                       {"vectors", Vectors, 0},
-                                       {"multequal", MultEqual, FULL},
+static const Operation operations[] = {{"mult", Mult, STRICT},
+                                       {"nonfinite", NonFinite, STRICT},
+                                       {"multadd", MultAdd, STRICT | NOPERM, "no"},
+                                       {"transpose", MultAdd, STRICT, "trans"},
+                                       {"hermitian", MultAdd, STRICT, "herm"},
+                                       {"vectors", Vectors, NOCUDA},
+                                       {"multequal", MultEqual, STRICT | FULL},
                                        {"bindtocpu", BindToCPU, 0},
                                        {"blocks", Blocks, 0},
                                        {"dense", Dense, FULL},

@@ -170,22 +170,31 @@ static PetscErrorCode RightHandSide(KSP ksp, Vec b, void *ctx)
   return VecFill(b, 5);
 }
 
-/* A grid's own matrices, on every level of multigrid; the argument begins with the unknowns of a point */
+/* On a device AIJCUSPARSE takes vectors of the device alone; ours take the host's, too, and the operations whose argument says so keep those */
+static PetscErrorCode SetVectors(Test *t, DM dm, PetscBool host)
+{
+  PetscFunctionBegin;
+  if (t->device && !host) PetscCall(DMSetVecType(dm, VECCUDA));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A grid's own matrices, on every level of multigrid; the argument begins with the unknowns of a point, and h for the host's vectors */
 static PetscErrorCode Grid(Test *t, Record *r)
 {
   DM          dm;
   KSP         ksp;
   Mat         A;
   const char *options;
-  PetscBool   has;
+  PetscBool   has, host = (PetscBool)(t->arg[1] == 'h');
 
   PetscFunctionBegin;
-  PetscCall(Available(t->arg + 1, &options, &has));
+  PetscCall(Available(t->arg + 1 + host, &options, &has));
   if (!has) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Options(options, PETSC_TRUE));
   PetscCall(
       DMDACreate2d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 5, 6, PETSC_DECIDE, PETSC_DECIDE, t->arg[0] - '0', 1, NULL, NULL, &dm));
   PetscCall(DMSetMatType(dm, t->type));
+  PetscCall(SetVectors(t, dm, host));
   PetscCall(DMSetUp(dm));
   PetscCall(DMDASetFieldName(dm, 0, "u"));
   for (int k = 0; k < 2; k++) {
@@ -256,11 +265,13 @@ static PetscErrorCode Newton(Test *t, Record *r)
   PetscInt         its, n;
   const PetscReal *norms;
   PetscReal        history[60];
+  const PetscBool  host = (PetscBool)(t->arg[0] == 'h');
 
   PetscFunctionBegin;
-  PetscCall(Options(t->arg, PETSC_TRUE));
+  PetscCall(Options(t->arg + host, PETSC_TRUE));
   PetscCall(DMDACreate2d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 21, 21, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &dm));
   PetscCall(DMSetMatType(dm, t->type));
+  PetscCall(SetVectors(t, dm, host));
   PetscCall(DMSetUp(dm));
   PetscCall(DMDASNESSetFunctionLocal(dm, INSERT_VALUES, (PetscErrorCode(*)(DMDALocalInfo *, void *, void *, void *))Residual, NULL));
   PetscCall(SNESCreate(t->comm, &snes));
@@ -282,12 +293,13 @@ static PetscErrorCode Newton(Test *t, Record *r)
   PetscCall(VecDestroy(&x));
   PetscCall(SNESDestroy(&snes));
   PetscCall(DMDestroy(&dm));
-  PetscCall(Options(t->arg, PETSC_FALSE));
+  PetscCall(Options(t->arg + host, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static const Operation operations[] = {
     {"none", Solve, SOLVE, "-ksp_type gmres -pc_type none"},
+    {"jacobi", Solve, SOLVE, "-ksp_type cg -pc_type jacobi"},
     {"transposed", Solve, SOLVE, "-ksp_type bicg -pc_type jacobi"},
     {"ilu", Solve, SOLVE | SEQ, "-pc_type ilu -pc_factor_levels 1"},
     {"icc", Solve, SPD | SEQ, "-ksp_type cg -pc_type icc"},
@@ -325,6 +337,9 @@ static const Operation operations[] = {
     {"grid-asm", Grid, ONCE, "2-pc_type asm -pc_asm_type basic"},
     {"fieldsplit", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_0_pc_type gamg"},
     {"schur", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
+    {"mg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "1h-pc_type mg -pc_mg_levels 3"},
+    {"gamg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "2h-pc_type gamg"},
+    {"newton-hostvectors", Newton, ONCE | NOCUDA | DEVICE, "h-pc_type bjacobi"},
     {"newton", Newton, ONCE, "-pc_type bjacobi"},
     {"newton-coloring", Newton, ONCE, "-snes_fd_color -pc_type gamg"},
     {"newton-fas", Newton, ONCE, "-snes_fd_color -pc_type mg -pc_mg_levels 2"},

@@ -1,0 +1,701 @@
+/*
+  What a matrix on a device meets and one on the host does not: vectors in either memory, values in device arrays, being bound to
+  the CPU and back, CUSPARSE's factors, graphs. Where there is no device the same operations run on the host, without what needs
+  one.
+*/
+#include "harness.h"
+#include <petscdmda.h>
+
+/* A vector of A's row or column layout, in the host's memory or wherever A's are */
+static PetscErrorCode CreateVec(Mat A, PetscBool rows, PetscBool host, Vec *v)
+{
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  if (!host) {
+    PetscCall(MatCreateVecs(A, rows ? NULL : v, rows ? v : NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
+  PetscCall(VecSetSizes(*v, rows ? m : n, rows ? M : N));
+  PetscCall(VecSetType(*v, VECSTANDARD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Product(Mat A, int op, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  switch (op) {
+  case 0: PetscCall(y ? MatMultAdd(A, x, y, z) : MatMult(A, x, z)); break;
+  case 1: PetscCall(y ? MatMultTransposeAdd(A, x, y, z) : MatMultTranspose(A, x, z)); break;
+  default: PetscCall(y ? MatMultHermitianTransposeAdd(A, x, y, z) : MatMultHermitianTranspose(A, x, z));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All products, each operand in either memory, the result in place or not, twice. AIJCUSPARSE takes no vectors of the host */
+static PetscErrorCode Mixed(Test *t, Record *r)
+{
+  Mat A;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  for (int again = 0; again < 2; again++) {
+    for (int op = 0; op < 3; op++) {
+      for (int where = 0; where < 8; where++) {
+        const PetscBool trans = (PetscBool)(op > 0);
+        Vec             x, y, z, b;
+
+        PetscCall(CreateVec(A, trans, (PetscBool)(where & 1), &x));
+        PetscCall(CreateVec(A, (PetscBool)!trans, (PetscBool)(where >> 1 & 1), &y));
+        PetscCall(CreateVec(A, (PetscBool)!trans, (PetscBool)(where >> 2 & 1), &z));
+        PetscCall(CreateVec(t->R, (PetscBool)!trans, PETSC_TRUE, &b));
+        PetscCall(VecFill(x, 1 + where));
+        PetscCall(VecFill(y, 2 + where));
+        PetscCall(VecSet(z, PETSC_MAX_REAL));
+        PetscCall(ProductBounds(A, x, y, trans, b));
+        PetscCall(Product(A, op, x, y, z));
+        PetscCall(RecordVec(r, "z = y + op(A) x at", z, b, 0));
+        PetscCall(Product(A, op, x, y, y));
+        PetscCall(RecordVec(r, "y += op(A) x at", y, b, 0));
+        PetscCall(ProductBounds(A, x, NULL, trans, b));
+        PetscCall(Product(A, op, x, NULL, z));
+        PetscCall(RecordVec(r, "z = op(A) x at", z, b, 0));
+        PetscCall(VecScale(x, 2.)); /* where it is now */
+        PetscCall(VecScale(b, 2.));
+        PetscCall(Product(A, op, x, NULL, z));
+        PetscCall(RecordVec(r, "z = op(A) 2x at", z, b, 0));
+        PetscCall(VecDestroy(&x));
+        PetscCall(VecDestroy(&y));
+        PetscCall(VecDestroy(&z));
+        PetscCall(VecDestroy(&b));
+      }
+    }
+    PetscCall(MatScale(A, -1.5));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product of every kind with vectors that outlive the changes of A */
+static PetscErrorCode Products(Test *t, Record *r, const char *what, Mat A, Vec x, Vec y)
+{
+  Vec b, c, d;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(x, &c));
+  PetscCall(VecDuplicate(y, &d));
+  PetscCall(VecFill(x, 3));
+  PetscCall(CreateVec(t->R, PETSC_TRUE, PETSC_TRUE, &b));
+  PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, b));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(RecordVec(r, what, y, b, 0));
+  PetscCall(VecFill(d, 4));
+  PetscCall(ProductBounds(A, x, d, PETSC_FALSE, b));
+  PetscCall(MatMultAdd(A, x, d, d));
+  PetscCall(RecordVec(r, what, d, b, 0));
+  PetscCall(VecDestroy(&b));
+  PetscCall(CreateVec(t->R, PETSC_FALSE, PETSC_TRUE, &b));
+  PetscCall(VecFill(y, 5));
+  PetscCall(ProductBounds(A, y, NULL, PETSC_TRUE, b));
+  PetscCall(MatMultTranspose(A, y, c));
+  PetscCall(RecordVec(r, what, c, b, 0));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&c));
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* To the CPU and back in the middle of things, with changes of values and of the pattern on either side */
+static PetscErrorCode Bind(Test *t, Record *r)
+{
+  Mat      A, B;
+  Vec      x, y;
+  PetscInt rs, re, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  for (PetscInt k = 0; k < 7; k++) {
+    PetscCall(Products(t, r, "product at", A, x, y));
+    if (k == 1) PetscCall(MatScale(A, 2.));
+    PetscCall(MatBindToCPU(A, (PetscBool)(k % 2 == 0)));
+    PetscCall(RecordType(t, r, "type when bound or unbound", A));
+    if (k != 3) PetscCall(Products(t, r, "product after binding at", A, x, y));
+    if (k == 2) PetscCall(MatScale(A, -.5));
+    if (k == 3) PetscCall(FillLike(t->R, 33, A));
+    if (k == 4 || k == 5) {
+      for (PetscInt i = rs; i < re; i += 3) PetscCall(MatSetValue(A, i, (i * 5 + k) % N, 7., ADD_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    }
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(Products(t, r, "product of a duplicate at", B, x, y));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(RecordMat(t, r, "type at the end", A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -mat_bind_below: small matrices stay on the CPU */
+static PetscErrorCode BindBelow(Test *t, Record *r)
+{
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    Mat A;
+    Vec x, y;
+
+    PetscCall(MatGetLocalSize(t->R, &m, &n));
+    PetscCall(MatGetSize(t->R, &M, &N));
+    PetscCall(PetscOptionsSetValue(NULL, "-below_mat_bind_below", k ? "0" : "100000"));
+    PetscCall(MatCreate(t->comm, &A));
+    PetscCall(MatSetOptionsPrefix(A, "below_"));
+    PetscCall(MatSetSizes(A, m, n, M, N));
+    PetscCall(MatSetType(A, t->type));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(PreallocateLike(t->R, A));
+    PetscCall(FillLike(t->R, -1, A));
+    PetscCall(RecordMat(t, r, "type", A));
+    PetscCall(MatCreateVecs(t->R, &x, &y)); /* the host's, as its user would have them */
+    if (!k) PetscCall(Products(t, r, "product at", A, x, y));
+    PetscCall(MatScale(A, 2.));
+    PetscCall(RecordMat(t, r, "type when scaled", A));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    PetscCall(MatDestroy(&A));
+    PetscCall(PetscOptionsClearValue(NULL, "-below_mat_bind_below"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* n numbers where the type under test wants them: PETSc frees nothing here, so the caller does */
+static PetscErrorCode ToDevice(Test *t, const PetscScalar *host, PetscInt n, PetscScalar **array)
+{
+  PetscFunctionBegin;
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device) {
+    PetscCallCUDA(cudaMalloc((void **)array, PetscMax(n, 1) * sizeof(PetscScalar)));
+    PetscCallCUDA(cudaMemcpy(*array, host, n * sizeof(PetscScalar), cudaMemcpyHostToDevice));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(PetscMalloc1(n, array));
+  PetscCall(PetscArraycpy(*array, host, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FreeArray(Test *t, PetscScalar **array)
+{
+  PetscFunctionBegin;
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device) {
+    PetscCallCUDA(cudaFree(*array));
+    *array = NULL;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(PetscFree(*array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Assembly by coordinates from an array on the device: R's entries, twice each, every fourth of them (away) for another rank's row */
+static PetscErrorCode COO(Test *t, Record *r)
+{
+  const PetscBool away = (PetscBool)(t->arg[0] == 'a');
+  Mat             A;
+  Vec             x, y;
+  PetscInt        rs, re, M, *ci, *cj, n = 0, k = 0;
+  PetscScalar    *v, *d;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(MatGetOwnershipRange(t->R, &rs, &re));
+  for (PetscInt i = rs; i < re; i++) {
+    PetscInt len;
+
+    PetscCall(MatGetRow(t->R, i, &len, NULL, NULL));
+    n += 2 * len;
+    PetscCall(MatRestoreRow(t->R, i, &len, NULL, NULL));
+  }
+  PetscCall(PetscMalloc3(n, &ci, n, &cj, n, &v));
+  for (PetscInt i = rs; i < re; i++) {
+    PetscInt        len;
+    const PetscInt *cols;
+
+    PetscCall(MatGetRow(t->R, i, &len, &cols, NULL));
+    for (PetscInt l = 0; l < 2 * len; l++) {
+      ci[k]   = away && l % 4 == 3 ? M - 1 - i : i;
+      cj[k++] = cols[l / 2];
+    }
+    PetscCall(MatRestoreRow(t->R, i, &len, &cols, NULL));
+  }
+  PetscCall(MatSetPreallocationCOO(A, n, ci, cj));
+  for (PetscInt step = 0; step < 4; step++) {
+    for (k = 0; k < n; k++) v[k] = Value(k, t->rank, 60 + step);
+    PetscCall(ToDevice(t, v, n, &d));
+    PetscCall(MatSetValuesCOO(A, d, step % 2 ? ADD_VALUES : INSERT_VALUES));
+    PetscCall(MatCreateVecs(A, &x, &y)); /* the product before anything reads the entries on the host */
+    PetscCall(VecFill(x, 3));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(FreeArray(t, &d));
+    PetscCall(RecordVec(r, "A x at row", y, NULL, 1e4));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    if (step > 1) PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
+  }
+  PetscCall(PetscFree3(ci, cj, v));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Fills a block's values through its array on the device, or the host's where there is none */
+static PetscErrorCode WriteBlock(Test *t, Mat A, PetscBool write, PetscInt seed)
+{
+  PetscScalar *a, *v;
+  MatInfo      info;
+  PetscInt     nz;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  nz = (PetscInt)info.nz_used;
+  PetscCall(PetscMalloc1(nz, &v));
+  for (PetscInt k = 0; k < nz; k++) v[k] = Value(k, 1, seed);
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device) {
+    PetscCall((write ? MatSeqAIJCUSPARSEGetArrayWrite : MatSeqAIJCUSPARSEGetArray)(A, &a));
+    if (nz) PetscCallCUDA(cudaMemcpy(a, v, nz * sizeof(PetscScalar), cudaMemcpyHostToDevice));
+    PetscCall((write ? MatSeqAIJCUSPARSERestoreArrayWrite : MatSeqAIJCUSPARSERestoreArray)(A, &a));
+    PetscCall(PetscFree(v));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(MatSeqAIJGetArray(A, &a));
+  PetscCall(PetscArraycpy(a, v, nz));
+  PetscCall(MatSeqAIJRestoreArray(A, &a));
+  PetscCall(PetscFree(v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Values change between products, in an order in which the newest are now on the host and now on the device; the entries are
+  read (which moves them) only at the end
+*/
+static PetscErrorCode Stale(Test *t, Record *r)
+{
+  Mat      A, B, Ad, Ao;
+  Vec      x, y, l, d;
+  PetscInt rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Make(t, &B));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(MatCreateVecs(A, &d, &l));
+  PetscCall(VecFill(l, 8));
+  PetscCall(VecFill(d, 9));
+  PetscCall(VecFill(x, 10));
+  Ad = A;
+  Ao = NULL;
+  if (t->size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+  for (PetscInt k = 0; k < 14; k++) {
+    switch (k) {
+    case 1: PetscCall(MatScale(A, 1.5)); break;
+    case 2: PetscCall(MatDiagonalScale(A, l, d)); break;
+    case 3: PetscCall(MatAXPY(A, 2., B, SAME_NONZERO_PATTERN)); break;
+    case 4: PetscCall(MatZeroEntries(A)); break;
+    case 5: PetscCall(FillLike(t->R, 40, A)); break;
+    case 6: PetscCall(MatScale(A, -1.)); break;
+    case 7: PetscCall(WriteBlock(t, Ad, PETSC_FALSE, 41)); break;
+    case 8:
+      if (Ao) PetscCall(WriteBlock(t, Ao, PETSC_FALSE, 42));
+      break;
+    case 9: PetscCall(WriteBlock(t, Ad, PETSC_TRUE, 43)); break;
+    case 10: PetscCall(MatAXPY(A, -1., B, SUBSET_NONZERO_PATTERN)); break;
+    case 11: PetscCall(MatDiagonalScale(A, NULL, d)); break;
+    case 12: PetscCall(MatCopy(B, A, SAME_NONZERO_PATTERN)); break;
+    case 13: PetscCall(MatConjugate(A)); break;
+    }
+    PetscCall(MatMult(A, x, y));
+    PetscCall(RecordVec(r, "A x at row", y, NULL, 1e4));
+    PetscCall(VecSet(y, 1.));
+    PetscCall(MatMultTransposeAdd(A, y, d, d));
+    PetscCall(RecordVec(r, "d += A^T 1 at column", d, NULL, 1e5));
+    PetscCall(VecFill(d, 9));
+  }
+  PetscCall(RecordMat(t, r, "type at the end", A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&l));
+  PetscCall(VecDestroy(&d));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal(Test *t, Record *r)
+{
+  Mat A;
+  Vec d;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatCreateVecs(A, NULL, &d));
+  for (int k = 0; k < 4; k++) {
+    PetscCall(MatGetDiagonal(A, d));
+    PetscCall(RecordVec(r, "diagonal", d, NULL, 10));
+    if (k == 0) PetscCall(MatScale(A, 3.));
+    if (k == 1) PetscCall(MatDiagonalSet(A, d, ADD_VALUES));
+    if (k == 2) PetscCall(MatShift(A, 1.));
+  }
+  PetscCall(RecordMat(t, r, "type", A));
+  PetscCall(VecDestroy(&d));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products with dense matrices in the device's memory */
+static PetscErrorCode Dense(Test *t, Record *r)
+{
+  Mat      A, D, E, C[2] = {NULL, NULL};
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatCreateDense(t->comm, n, PETSC_DECIDE, N, 5, NULL, &D));
+  PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, 5, NULL, &E));
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device) {
+    PetscCall(MatConvert(D, MATDENSECUDA, MAT_INPLACE_MATRIX, &D));
+    PetscCall(MatConvert(E, MATDENSECUDA, MAT_INPLACE_MATRIX, &E));
+  }
+#endif
+  for (PetscInt k = 0; k < 3; k++) {
+    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+    Mat            of[]  = {D, E};
+
+    for (int l = 0; l < 2; l++) {
+      PetscInt s, e;
+
+      PetscCall(MatGetOwnershipRange(of[l], &s, &e));
+      for (PetscInt i = s; i < e; i++) {
+        for (PetscInt j = 0; j < 5; j++) PetscCall(MatSetValue(of[l], i, j, Value(i, j, 50 + k), INSERT_VALUES));
+      }
+      PetscCall(MatAssemblyBegin(of[l], MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(of[l], MAT_FINAL_ASSEMBLY));
+    }
+    PetscCall(MatMatMult(A, D, reuse, PETSC_DEFAULT, &C[0]));
+    PetscCall(RecordMat(t, r, "type of A D", C[0]));
+    PetscCall(MatTransposeMatMult(A, E, reuse, PETSC_DEFAULT, &C[1]));
+    PetscCall(RecordMat(t, r, "type of A^T E", C[1]));
+    PetscCall(MatScale(A, -2.));
+  }
+  PetscCall(MatDestroy(&C[0]));
+  PetscCall(MatDestroy(&C[1]));
+  PetscCall(MatDestroy(&D));
+  PetscCall(MatDestroy(&E));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* CUSPARSE's factors, and triangular solves with them; with AIJ PETSc's own */
+static PetscErrorCode Factor(Test *t, Record *r)
+{
+  const PetscBool     chol = (PetscBool)(t->arg[0] == 'i' && t->arg[1] == 'c');
+  const MatFactorType ft   = chol ? MAT_FACTOR_ICC : t->arg[0] == 'i' ? MAT_FACTOR_ILU : MAT_FACTOR_LU;
+  Mat                 A, F;
+  Vec                 b, x;
+  IS                  row, col;
+  MatFactorInfo       info;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 1));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(MatGetFactor(A, t->device ? MATSOLVERCUSPARSE : MATSOLVERPETSC, ft, &F));
+#else
+  PetscCall(MatGetFactor(A, MATSOLVERPETSC, ft, &F));
+#endif
+  PetscCall(MatGetOrdering(A, MATORDERINGNATURAL, &row, &col));
+  PetscCall(MatFactorInfoInitialize(&info));
+  info.levels = 0;
+  info.fill   = 3;
+  if (ft == MAT_FACTOR_LU) PetscCall(MatLUFactorSymbolic(F, A, row, col, &info));
+  if (ft == MAT_FACTOR_ILU) PetscCall(MatILUFactorSymbolic(F, A, row, col, &info));
+  if (ft == MAT_FACTOR_ICC) PetscCall(MatICCFactorSymbolic(F, A, row, &info));
+  for (int k = 0; k < 3; k++) {
+    if (chol)
+      PetscCall(MatCholeskyFactorNumeric(F, A, &info));
+    else
+      PetscCall(MatLUFactorNumeric(F, A, &info));
+    PetscCall(MatSolve(F, b, x));
+    PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
+    PetscCall(MatSolveTranspose(F, b, x));
+    PetscCall(RecordVec(r, "solution of the transposed system", x, NULL, 1e6));
+    PetscCall(MatScale(A, 2.));
+  }
+  PetscCall(RecordMat(t, r, "type after the factorizations", A));
+  PetscCall(MatDestroy(&F));
+  PetscCall(ISDestroy(&row));
+  PetscCall(ISDestroy(&col));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Twice the same product, twice the same bits, also when another matrix with the same entries gives it */
+static PetscErrorCode Repeat(Test *t, Record *r)
+{
+  Mat       A, B;
+  Vec       x, y, z;
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Make(t, &B));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecFill(x, 1));
+  PetscCall(MatMult(A, x, y));
+  for (int k = 0; k < 4; k++) {
+    PetscCall(VecSet(z, 1.));
+    PetscCall(MatMult(k < 3 ? A : B, x, z));
+    PetscCall(VecEqual(y, z, &same));
+    PetscCall(RecordInt(r, "the same bits", same));
+  }
+  PetscCall(VecFill(y, 2));
+  PetscCall(VecCopy(y, z));
+  PetscCall(MatMultAdd(A, x, y, y));
+  PetscCall(MatMultAdd(A, x, z, z));
+  PetscCall(VecEqual(y, z, &same));
+  PetscCall(RecordInt(r, "the same bits of a sum", same));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Grids that take the types of their matrices and vectors from the options, as programs do; and setting them a second time */
+static PetscErrorCode Grid(Test *t, Record *r)
+{
+  DM   dm;
+  Mat  A, R;
+  Vec  x, y, b;
+  char option[128];
+
+  PetscFunctionBegin;
+  for (int host = 0; host < 2; host++) {
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-grid_dm_mat_type %s %s", t->type, t->device && !host ? "-grid_dm_vec_type cuda" : ""));
+    PetscCall(PetscOptionsInsertString(NULL, option));
+    PetscCall(DMDACreate3d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 7, 6, 5, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE,
+                           2, 1, NULL, NULL, NULL, &dm));
+    PetscCall(DMSetOptionsPrefix(dm, "grid_"));
+    PetscCall(DMSetFromOptions(dm));
+    PetscCall(DMSetUp(dm));
+    PetscCall(DMCreateMatrix(dm, &A));
+    PetscCall(DMCreateGlobalVector(dm, &x));
+    PetscCall(VecDuplicate(x, &y));
+    PetscCall(MatDuplicate(A, MAT_DO_NOT_COPY_VALUES, &R)); /* for its pattern, which is the grid's */
+    PetscCall(FillLike(R, 12, A));
+    PetscCall(RecordType(t, r, "type of the grid's matrix", A));
+    for (int k = 0; k < 2; k++) {
+      PetscCall(VecFill(x, 3));
+      PetscCall(CreateVec(A, PETSC_TRUE, PETSC_TRUE, &b));
+      PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, b));
+      PetscCall(MatMult(A, x, y));
+      PetscCall(RecordVec(r, "A x at row", y, b, 0));
+      PetscCall(VecDestroy(&b));
+      PetscCall(PetscSNPrintf(option, sizeof(option), "-grid_mat_type %s", t->type));
+      PetscCall(PetscOptionsInsertString(NULL, option));
+      PetscCall(MatSetOptionsPrefix(A, "grid_"));
+      PetscCall(MatSetFromOptions(A)); /* must leave it as it is */
+      PetscCall(RecordType(t, r, "type after MatSetFromOptions", A));
+      PetscCall(MatScale(A, 2.));
+    }
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&R));
+    PetscCall(DMDestroy(&dm));
+    PetscCall(PetscOptionsClearValue(NULL, "-grid_mat_type"));
+    PetscCall(PetscOptionsClearValue(NULL, "-grid_dm_mat_type"));
+    PetscCall(PetscOptionsClearValue(NULL, "-grid_dm_vec_type"));
+    if (t->device) {
+      PetscBool model;
+
+      PetscCall(PetscStrcmp(t->type, now.model, &model));
+      if (model) break; /* takes no vectors of the host */
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A product inside a CUDA graph, replayed with other numbers in x: it may neither wait for the device nor take memory. CUDA's
+  default stream, which PETSc uses if not told -root_device_context_stream_type nonblocking, cannot be captured.
+*/
+static PetscErrorCode Graph(Test *t, Record *r)
+{
+  Mat A;
+  Vec x, y, z, b;
+#if defined(PETSC_HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+  cudaStream_t stream = NULL;
+#endif
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecDuplicate(y, &b));
+  PetscCall(VecFill(x, 1));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(MatMultAdd(A, x, y, z));
+#if defined(PETSC_HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+  if (t->device) PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (stream) {
+    cudaGraph_t     graph = NULL;
+    cudaGraphExec_t exec;
+    PetscErrorCode  ierr;
+    cudaError_t     error;
+
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ierr = MatMult(A, x, y);
+    if (!ierr) ierr = MatMultAdd(A, x, y, z);
+    error = cudaStreamEndCapture(stream, &graph);
+    PetscCall(ierr);
+    PetscCallCUDA(error);
+    PetscCallCUDA(cudaGraphInstantiate(&exec, graph, 0));
+    PetscCall(VecSet(y, PETSC_MAX_REAL));
+    PetscCall(VecSet(z, PETSC_MAX_REAL));
+    PetscCall(VecScale(x, 3.)); /* on the device, where the graph reads it */
+    PetscCallCUDA(cudaGraphLaunch(exec, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    PetscCallCUDA(cudaGraphExecDestroy(exec));
+    PetscCallCUDA(cudaGraphDestroy(graph));
+  } else
+#endif
+  {
+    PetscCall(VecScale(x, 3.));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(MatMultAdd(A, x, y, z));
+  }
+  PetscCall(ProductBounds(t->R, x, NULL, PETSC_FALSE, b));
+  PetscCall(RecordVec(r, "A x at row", y, b, 0));
+  PetscCall(VecScale(b, 2.));
+  PetscCall(VecAXPY(z, -2., y));
+  PetscCall(RecordVec(r, "(y + A x) - 2 y at row", z, b, 0));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The device's free memory after many products, refreshes, new patterns, and matrices made and destroyed is that of before. Each
+  step moves megabytes, so a leak shows as hundreds of them. Free memory is the whole device's: to be run alone
+*/
+static PetscErrorCode Memory(Test *t, Record *r)
+{
+  PetscFunctionBegin;
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device) {
+    const PetscInt n = 200000;
+    PetscInt       rs, re;
+    size_t         before = 0, after, total;
+    Mat            A, B;
+    Vec            x, y;
+
+    for (int step = -3; step < 30; step++) {
+      if (step == 0) {
+        PetscCallCUDA(cudaDeviceSynchronize());
+        PetscCallCUDA(cudaMemGetInfo(&before, &total));
+      }
+      PetscCall(MatCreate(t->comm, &A));
+      PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+      PetscCall(MatSetType(A, t->type));
+      PetscCall(MatSeqAIJSetPreallocation(A, 8, NULL));
+      PetscCall(MatMPIAIJSetPreallocation(A, 8, NULL, 8, NULL));
+      PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+      PetscCall(MatGetOwnershipRange(A, &rs, &re));
+      PetscCall(MatCreateVecs(A, &x, &y));
+      PetscCall(VecSet(x, 1.));
+      for (PetscInt change = 0; change < 2; change++) {
+        for (PetscInt i = rs; i < re; i++) {
+          const PetscInt    cols[] = {i, (i + 1) % n, (i + 77 + change) % n, (i + 5000) % n};
+          const PetscScalar vals[] = {4, -1, .5, .25};
+
+          PetscCall(MatSetValues(A, 1, &i, 4, cols, vals, INSERT_VALUES));
+        }
+        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        for (int k = 0; k < 4; k++) {
+          PetscCall(MatMult(A, x, y));
+          PetscCall(MatMultAdd(A, x, y, y));
+          PetscCall(MatMultTranspose(A, y, x));
+          PetscCall(VecSet(x, 1.));
+          PetscCall(MatScale(A, 1.01));
+        }
+      }
+      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+      PetscCall(MatMult(B, x, y));
+      PetscCall(MatBindToCPU(B, PETSC_TRUE));
+      PetscCall(MatMult(B, x, y));
+      PetscCall(MatDestroy(&B));
+      PetscCall(MatDestroy(&A));
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&y));
+    }
+    PetscCallCUDA(cudaDeviceSynchronize());
+    PetscCallCUDA(cudaMemGetInfo(&after, &total));
+    PetscCall(PetscPrintf(t->comm, "%s: %.1f MB of device memory before, %.1f MB after 30 steps\n", t->type, (double)(total - before) / 1e6,
+                          (double)(total - after) / 1e6));
+    PetscCheck(after + ((size_t)64 << 20) > before, PETSC_COMM_SELF, PETSC_ERR_MEM, "%.1f MB of device memory were not freed",
+               ((double)before - (double)after) / 1e6);
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const Operation operations[] = {{"mixed", Mixed, NOCUDA},
+                                       {"bind", Bind, FULL},
+                                       {"bindbelow", BindBelow, FULL},
+                                       {"coo", COO, FULL, "own"},
+                                       {"coo-away", COO, FULL, "away"},
+                                       {"stale", Stale, FULL},
+                                       {"diagonal", Diagonal, SOLVE},
+                                       {"densecuda", Dense, FULL | DEVICE},
+                                       {"ilu", Factor, SOLVE | SEQ, "ilu"},
+                                       {"icc", Factor, SPD | SEQ, "icc"},
+                                       {"lu", Factor, SOLVE | SEQ, "lu"},
+                                       {"repeat", Repeat, STRICT},
+                                       {"grid", Grid, ONCE},
+                                       {"graph", Graph, SEQ | FULL | STRICT},
+                                       {"memory", Memory, ONCE | DEVICE | ALONE},
+                                       {NULL, NULL, 0}};
+
+int main(int argc, char **argv)
+{
+  return Suite(argc, argv, "device", operations, 0);
+}
