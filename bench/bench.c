@@ -1,25 +1,34 @@
-static char help[] = "Times matrix-vector products by matrix type.\n\
+static char help[] = "Times matrix-vector products by matrix type, on the GPU where PETSc has CUDA and the machine a GPU, else on the host.\n\
   -matrices <list> : generators (stencil7:100, fem27:30:3, ...; a wrong name prints them all), rowlen:file, and files\n\
   -also <list>     : further matrices\n\
   -quick           : a set of small matrices and few repetitions, to see whether everything works\n\
-  -types <aij,aijperm,sell,sellp,evchyb> : matrix types; aij, which the others are compared with, is always among them\n\
+  -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with options of its own, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
+                     cusparse:csr1, :csr2, :coo1, :coo2, :sell (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
+                     the others are compared with it\n\
   -ours <sellp,evchyb> : those of which the better one is reported\n\
-  -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank)\n\
+  -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
   -reps <11>       : repetitions, of which the median counts\n\
-  -target <0.004>  : seconds that AIJ's products of one repetition take together\n\
+  -target <0.004>  : seconds that a type's products of one repetition take together (GPU: 0.02)\n\
   -warm <true>     : products one after the other, in cache if they fit\n\
   -cold <true>     : each product after the caches were filled with something else\n\
-  -evict <MB>      : how much of something else, by default twice the last level, at least 64\n\
-  -csv <file>      : results to read by program (bench/plot.py)\n\n";
+  -evict <MB>      : how much of something else, by default twice the last level, at least 64 (host)\n\
+  -where           : prints where it would run, 'where: host' or 'where: h200 NVIDIA H200', and ends\n\
+  -csv <file>      : results to read by program (bench/table.py, bench/plot.py)\n\n";
 
 /*
    All types run in one process on copies of one matrix, and take turns within each repetition: whatever slows the machine down for a
-   while hits them alike. Each type's product is compared with AIJ's row by row, before and after timing and after the values changed,
+   while hits them alike. Each type's product is compared with host AIJ's row by row, before and after timing and after the values changed,
    and the program fails if one is wrong. bench/run runs it over the default set and draws the result.
 
    Columns: time and rate of a product in cache ("warm") and out of cache ("cold") and their ratio to AIJ, larger is faster; "convert"
    is MatConvert() from AIJ with its copy, "first" what the first product takes beyond a later one, "refresh" what a product takes
    beyond another when all values changed before it, all of these in products of AIJ.
+
+   On a GPU, x and y are CUDA vectors, the types are compared with aijcusparse and with the best of cuSPARSE's products, and a warm product is
+   a batch of them by the host's clock, ended by a synchronisation: what a program sees, with the launches of short ones. A cold one is the device's
+   own time. "MB" is what the format's arrays, x and y hold, each moved once, "share" the part of the bandwidth of a large copy which that makes,
+   "set-up" the first product after the conversion (copy, analysis, layout and values), "host" and "device" a refresh after the values changed
+   through the host's array and by MatScale() on the GPU, "memory" what the matrix holds on the GPU after its products.
 */
 
 #include <petscspmv.h>
@@ -27,22 +36,37 @@ static char help[] = "Times matrix-vector products by matrix type.\n\
 #include "matrices.h"
 #include "mkl.h"
 #include "timing.h"
+#include "device.h"
+#include "cusparse.h"
 
 /* ---------------------------------------------------------------- one way to multiply, with what was measured */
 
 typedef struct {
-  char      name[64], viewed[64], note[96];
-  PetscBool ours;
-  Mat       A; /* NULL: a baseline outside PETSc */
-  MKLMatrix mkl;
-  double    convert, first, refresh, warm, cold, warm_least, cold_least; /* seconds */
-  double   *warm_t, *cold_t;
-  double    error; /* over all checks, 1 is what rounding may do */
+  char         name[128], viewed[64], note[96];
+  PetscBool    ours, variant, library; /* variant: a format of ours under options of its own; library: cuSPARSE */
+  PetscInt     type;                   /* its place in the list of types */
+  Mat          A;                      /* NULL: a baseline outside PETSc */
+  PetscOptions options;
+  MKLMatrix    mkl;
+#if defined(PETSC_HAVE_CUDA)
+  CuSparseMatrix cusparse;
+#endif
+  PetscInt its;                                                                         /* products of one repetition */
+  double   convert, first, refresh, refresh_device, warm, cold, warm_least, cold_least; /* seconds */
+  double  *warm_t, *cold_t;
+  double   error;         /* over all checks, 1 is what rounding may do */
+  double   bytes, memory; /* of the format and the vectors, where known; on the GPU */
 } Contender;
 
 static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
 {
   PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (c->cusparse) {
+    PetscCall(CuSparseMatMult(c->cusparse, x, y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
   if (c->A)
     PetscCall(MatMult(c->A, x, y));
   else
@@ -50,22 +74,71 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ContenderCreate(Mat A, const char *name, const char *ours[], PetscInt nours, Contender *c)
+/* Adds what was allocated on the GPU since the call before; without a GPU nothing */
+static PetscErrorCode CountMemory(double *used, double *available)
 {
-  PetscLogDouble t = 0.0;
-  MatType        type;
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    double now;
+
+    PetscCall(DeviceFreeMemory(&now));
+    if (used) *used += *available - now;
+    *available = now;
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A type with options of its own, "sellp:-mat_sellp_sigma 1" */
+static PetscErrorCode ContenderSetOptions(Contender *c, const char *options)
+{
+  PetscInt unused;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsCreate(&c->options));
+  PetscCall(PetscOptionsInsertString(c->options, options));
+  PetscCall(PetscObjectSetOptions((PetscObject)c->A, c->options));
+  PetscCall(MatSetFromOptions(c->A));
+  PetscCall(PetscOptionsAllUsed(c->options, &unused));
+  PetscCheck(!unused, PetscObjectComm((PetscObject)c->A), PETSC_ERR_ARG_WRONG, "%s: the type knows no such option", c->name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* exists: PETSC_FALSE where this matrix cannot be had so */
+static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, char *ours[], Contender *c, PetscBool *exists)
+{
+  MPI_Comm       comm      = PetscObjectComm((PetscObject)A);
+  PetscLogDouble t         = 0.0;
+  double         available = 0.0;
+  const char    *options   = strchr(name, ':'), *format;
+  char           type[64];
+  MatType        got;
   PetscBool      is;
 
   PetscFunctionBeginUser;
+  *exists = PETSC_TRUE;
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCall(PetscStrncpy(c->name, name, sizeof(c->name)));
+  PetscCall(PetscStrncpy(type, name, options ? PetscMin(sizeof(type), (size_t)(options - name) + 1) : sizeof(type)));
   for (PetscInt k = 0; k < nours; k++) {
     PetscCall(PetscStrcmp(name, ours[k], &is));
     if (is) c->ours = PETSC_TRUE;
   }
-  PetscCall(TimeBegin(PetscObjectComm((PetscObject)A), &t));
+  PetscCall(CountMemory(NULL, &available));
+  PetscCall(TimeBegin(comm, &t));
+  PetscCall(PetscStrcmp(type, "cusparse", &c->library));
   PetscCall(PetscStrcmp(name, "mkl", &is));
-  if (is) {
+  if (c->library) {
+#if defined(PETSC_HAVE_CUDA)
+    PetscCheck(DeviceOn, comm, PETSC_ERR_SUP, "%s needs a GPU", name);
+    PetscCall(CuSparseMatCreate(A, name, &c->cusparse));
+    *exists = (PetscBool)(c->cusparse != NULL);
+    if (*exists) PetscCall(PetscStrncpy(c->viewed, CuSparseProducts[c->cusparse->product].viewed, sizeof(c->viewed)));
+#else
+    SETERRQ(comm, PETSC_ERR_SUP, "%s needs a PETSc with CUDA", name);
+#endif
+  } else if (is) {
     PetscCall(MKLMatCreate(A, &c->mkl));
     PetscCall(PetscStrncpy(c->viewed, "mkl_sparse_mv", sizeof(c->viewed)));
   } else {
@@ -73,12 +146,19 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, const char *ours[
     if (is) {
       PetscCall(PetscObjectReference((PetscObject)A));
       c->A = A;
-    } else
-      PetscCall(MatConvert(A, name, MAT_INITIAL_MATRIX, &c->A));
-    PetscCall(MatGetType(c->A, &type));
-    PetscCall(PetscStrncpy(c->viewed, type, sizeof(c->viewed)));
+    } else {
+      PetscCall(PetscStrcmp(type, "sellcuda", &is)); /* AIJ converts to it through sell only */
+      PetscCall(MatConvert(A, is ? MATSELL : type, MAT_INITIAL_MATRIX, &c->A));
+      if (is) PetscCall(MatConvert(c->A, type, MAT_INPLACE_MATRIX, &c->A));
+      if (options) PetscCall(ContenderSetOptions(c, options + 1));
+    }
+    PetscCall(MatGetType(c->A, &got));
+    PetscCall(PetscStrncpy(c->viewed, got, sizeof(c->viewed)));
+    PetscCall(PetscSpMVGetFormat(c->A, &format));
+    c->variant = (PetscBool)(options && format && !c->ours);
   }
-  PetscCall(TimeEnd(PetscObjectComm((PetscObject)A), t, &c->convert));
+  PetscCall(TimeEnd(comm, t, &c->convert));
+  PetscCall(CountMemory(&c->memory, &available));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -86,7 +166,11 @@ static PetscErrorCode ContenderDestroy(Contender *c)
 {
   PetscFunctionBeginUser;
   PetscCall(MKLMatDestroy(&c->mkl));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(CuSparseMatDestroy(&c->cusparse));
+#endif
   PetscCall(MatDestroy(&c->A));
+  PetscCall(PetscOptionsDestroy(&c->options));
   PetscCall(PetscFree(c->warm_t));
   PetscCall(PetscFree(c->cold_t));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -127,7 +211,7 @@ static PetscErrorCode ChangeValues(Mat A, PetscScalar factor)
 /* ---------------------------------------------------------------- is a product right? */
 
 typedef struct {
-  Vec x, y, ref, bound; /* bound: (row length + 2) epsilon |A| |x|, what two orders of summation may differ by */
+  Vec x, y, ref, bound; /* bound: (row length + 2) epsilon |A| |x|, what two orders of summation may differ by; x and y live where products run */
 } Oracle;
 
 static PetscErrorCode OracleCreate(Mat A, Oracle *o)
@@ -177,10 +261,21 @@ static PetscErrorCode OracleCreate(Mat A, Oracle *o)
   PetscCall(VecShift(len, 2.0));
   PetscCall(VecPointwiseMult(o->bound, o->bound, len));
   PetscCall(VecScale(o->bound, (PetscDefined(USE_COMPLEX) ? 4.0 : 1.0) * PETSC_MACHINE_EPSILON));
+  PetscCall(MatMult(A, o->x, o->ref));
   PetscCall(MatDestroy(&B));
   PetscCall(VecDestroy(&w));
   PetscCall(VecDestroy(&len));
   PetscCall(PetscRandomDestroy(&random));
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    Vec host[2] = {o->x, o->y};
+
+    PetscCall(DeviceVecCopy(host[0], &o->x));
+    PetscCall(DeviceVecCopy(host[1], &o->y));
+    PetscCall(VecDestroy(&host[0]));
+    PetscCall(VecDestroy(&host[1]));
+  }
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -236,6 +331,8 @@ static PetscErrorCode CheckedProduct(Contender *c, Oracle *o, double factor, dou
 
 /* ---------------------------------------------------------------- the measurement */
 
+#define MAX_TYPES 32
+
 typedef struct {
   PetscInt  reps;
   PetscReal target;
@@ -243,57 +340,121 @@ typedef struct {
   Evict     evict;
 } Settings;
 
-/* What our types say of themselves, after a product */
-static PetscErrorCode Describe(Contender *c)
+/* What a matrix holds, after a product */
+static PetscErrorCode Describe(Mat A, Contender *c)
 {
+  MPI_Comm      comm = PetscObjectComm((PetscObject)A);
   PetscSpMVInfo info;
+  const char   *format = NULL;
   double        mine[3], all[3];
+  PetscInt      m, n, M, N;
+  PetscBool     is;
 
   PetscFunctionBeginUser;
-  if (!c->ours) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSpMVGetInfo(c->A, &info));
-  mine[0] = (double)info.nonzeros;
-  mine[1] = (double)info.stored;
-  mine[2] = (double)info.bytes;
-  PetscCallMPI(MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)c->A)));
-  PetscCall(PetscSNPrintf(c->note, sizeof(c->note), "%s, padding %.1f%%, %.1f B/entry", info.kernel ? info.kernel : "-",
-                          all[0] > 0.0 && all[1] > 0.0 ? 100.0 * (all[1] / all[0] - 1.0) : 0.0, all[0] > 0.0 ? all[2] / all[0] : 0.0));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  if (c->A) PetscCall(PetscSpMVGetFormat(c->A, &format));
+  if (format) {
+    PetscCall(PetscSpMVGetInfo(c->A, &info));
+    mine[0] = (double)info.nonzeros;
+    mine[1] = (double)info.stored;
+    mine[2] = (double)info.bytes;
+    PetscCallMPI(MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_SUM, comm));
+    c->bytes = all[2];
+    PetscCall(PetscSNPrintf(c->note, sizeof(c->note), "%s, padding %.1f%%, %.1f B/entry", info.kernel ? info.kernel : "-",
+                            all[0] > 0.0 && all[1] > 0.0 ? 100.0 * (all[1] / all[0] - 1.0) : 0.0, all[0] > 0.0 ? all[2] / all[0] : 0.0));
+  }
+  PetscCall(PetscStrncmp(c->name, "aijcusparse", 11, &is));
+  if (is || (format && c->bytes == 0.0)) { /* CSR, where our types leave the product to it, too */
+    MatInfo csr;
+
+    PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &csr));
+    c->bytes = csr.nz_used * (double)(sizeof(PetscScalar) + sizeof(PetscInt)) + (double)(M + 1) * (double)sizeof(PetscInt);
+  }
+#if defined(PETSC_HAVE_CUDA)
+  if (c->cusparse) c->bytes = c->cusparse->bytes;
+#endif
+  if (c->bytes > 0.0) c->bytes += (double)(M + N) * (double)sizeof(PetscScalar);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(MPI_Comm comm, PetscInt n, Contender c[], Oracle *o, const Settings *s)
+/* One product out of cache */
+static PetscErrorCode ColdProduct(MPI_Comm comm, Contender *c, Oracle *o, const Settings *s, double *seconds)
 {
-  PetscInt       its;
   PetscLogDouble t = 0.0;
-  double         dt, first[64], again[3];
 
   PetscFunctionBeginUser;
-  PetscCall(Multiply(&c[0], o->x, o->ref));
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    double mine;
+
+    PetscCallMPI(MPI_Barrier(comm));
+    PetscCall(DeviceColdBegin());
+    PetscCall(Multiply(c, o->x, o->y));
+    PetscCall(DeviceColdEnd(&mine));
+    PetscCallMPI(MPI_Allreduce(&mine, seconds, 1, MPI_DOUBLE, MPI_MAX, comm));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(EvictCaches((Evict *)&s->evict));
+  PetscCall(TimeBegin(comm, &t));
+  PetscCall(Multiply(c, o->x, o->y));
+  PetscCall(TimeEnd(comm, t, seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a product takes beyond another after all values changed, by powers of 2, which round nothing; device: without the host's array */
+static PetscErrorCode MeasureRefresh(Contender *c, Oracle *o, int rounds, PetscBool device, double *refresh)
+{
+  double again[3], dt, steady = 0.0;
+
+  PetscFunctionBeginUser;
+  for (int q = 0; q < rounds; q++) {
+    PetscCall(device ? MatScale(c->A, 2.0) : ChangeValues(c->A, 2.0));
+    PetscCall(CheckedProduct(c, o, 2.0, &again[q]));
+    PetscCall(CheckedProduct(c, o, 2.0, &dt));
+    steady += dt / (double)rounds;
+    PetscCall(device || DeviceOn ? MatScale(c->A, 0.5) : ChangeValues(c->A, 0.5));
+    PetscCall(CheckedProduct(c, o, 1.0, &dt));
+  }
+  PetscCall(Median(rounds, again, refresh));
+  *refresh = PetscMax(0.0, *refresh - steady);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* grown: bytes that the products allocated on the GPU after the first ones */
+static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const Settings *s, double *grown)
+{
+  MPI_Comm       comm = PetscObjectComm((PetscObject)A);
+  PetscLogDouble t    = 0.0;
+  double         dt, first[MAX_TYPES], available = 0.0;
+  MatInfo        info;
+
+  PetscFunctionBeginUser;
   for (PetscInt k = 0; k < n; k++) {
+    PetscCall(CountMemory(NULL, &available));
     PetscCall(CheckedProduct(&c[k], o, 1.0, &first[k]));
+    PetscCall(CheckedProduct(&c[k], o, 1.0, &dt));
+    PetscCall(CountMemory(&c[k].memory, &available));
     PetscCall(PetscMalloc1(s->reps, &c[k].warm_t));
     PetscCall(PetscMalloc1(s->reps, &c[k].cold_t));
+    c[k].its = (PetscInt)PetscMin(1000.0, PetscMax(1.0, s->target / PetscMax(dt, 1e-9)));
   }
-  PetscCall(CheckedProduct(&c[0], o, 1.0, &dt));
-  its = (PetscInt)PetscMin(1000.0, PetscMax(1.0, s->target / PetscMax(dt, 1e-9)));
 
   for (PetscInt r = 0; r < s->reps; r++) {
     for (PetscInt k = 0; k < n; k++) {
       PetscCall(Multiply(&c[k], o->x, o->y)); /* brings back what the others drove out of the caches */
       PetscCall(TimeBegin(comm, &t));
-      for (PetscInt i = 0; s->warm && i < its; i++) PetscCall(Multiply(&c[k], o->x, o->y));
+      for (PetscInt i = 0; s->warm && i < c[k].its; i++) PetscCall(Multiply(&c[k], o->x, o->y));
       PetscCall(TimeEnd(comm, t, &dt));
-      c[k].warm_t[r] = dt / (double)its;
+      c[k].warm_t[r] = dt / (double)c[k].its;
     }
-    for (PetscInt k = 0; s->cold && k < n; k++) {
-      PetscCall(EvictCaches((Evict *)&s->evict));
-      PetscCall(TimeBegin(comm, &t));
-      PetscCall(Multiply(&c[k], o->x, o->y));
-      PetscCall(TimeEnd(comm, t, &dt));
-      c[k].cold_t[r] = dt;
-    }
+    for (PetscInt k = 0; s->cold && k < n; k++) PetscCall(ColdProduct(comm, &c[k], o, s, &c[k].cold_t[r]));
   }
+  *grown = 0.0;
+  PetscCall(CountMemory(grown, &available));
 
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(Median(s->warm ? s->reps : 0, c[k].warm_t, &c[k].warm));
     PetscCall(Median(s->cold ? s->reps : 0, c[k].cold_t, &c[k].cold));
@@ -301,20 +462,10 @@ static PetscErrorCode Measure(MPI_Comm comm, PetscInt n, Contender c[], Oracle *
     c[k].cold_least = s->cold ? c[k].cold_t[0] : 0.0;
     c[k].first      = PetscMax(0.0, first[k] - (s->warm ? c[k].warm : c[k].cold));
     PetscCall(CheckedProduct(&c[k], o, 1.0, &dt));
-    PetscCall(Describe(&c[k]));
-    if (c[k].A && k) { /* AIJ's arrays are MKL's as well */
-      double steady = 0.0;
-
-      for (int q = 0; q < 3; q++) { /* by powers of 2, which round nothing */
-        PetscCall(ChangeValues(c[k].A, 2.0));
-        PetscCall(CheckedProduct(&c[k], o, 2.0, &again[q]));
-        PetscCall(CheckedProduct(&c[k], o, 2.0, &dt));
-        steady += dt / 3.0;
-        PetscCall(ChangeValues(c[k].A, 0.5));
-        PetscCall(CheckedProduct(&c[k], o, 1.0, &dt));
-      }
-      PetscCall(Median(3, again, &c[k].refresh));
-      c[k].refresh = PetscMax(0.0, c[k].refresh - steady);
+    PetscCall(Describe(A, &c[k]));
+    if (c[k].A && c[k].A != A) { /* A's arrays are MKL's as well */
+      PetscCall(MeasureRefresh(&c[k], o, DeviceOn && info.nz_used > 16e6 ? 1 : 3, PETSC_FALSE, &c[k].refresh));
+      if (DeviceOn) PetscCall(MeasureRefresh(&c[k], o, 3, PETSC_TRUE, &c[k].refresh_device));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -322,21 +473,31 @@ static PetscErrorCode Measure(MPI_Comm comm, PetscInt n, Contender c[], Oracle *
 
 /* ---------------------------------------------------------------- the report */
 
+enum {
+  WARM,
+  COLD,
+  LIBRARY, /* warm, against the best of cuSPARSE */
+  RATIOS
+};
+
 typedef struct { /* logarithms of ratios over the matrices */
-  char     name[64];
+  char     name[128];
   PetscInt n;
-  double   sum[2], least[2];
+  double   sum[RATIOS], least[RATIOS];
 } Mean;
 
-static void MeanAdd(Mean *m, double warm, double cold)
+static void MeanAdd(Mean *m, const double ratio[RATIOS])
 {
-  const double ratio[2] = {warm, cold};
-
-  for (int q = 0; q < 2; q++) {
+  for (int q = 0; q < RATIOS; q++) {
     m->sum[q] += ratio[q] > 0.0 ? log(ratio[q]) : 0.0;
     m->least[q] = m->n ? PetscMin(m->least[q], ratio[q]) : ratio[q];
   }
   m->n++;
+}
+
+static double MeanGet(const Mean *m, int q)
+{
+  return m->least[q] > 0.0 ? exp(m->sum[q] / (double)m->n) : 0.0;
 }
 
 static double Ratio(double of, double to)
@@ -349,8 +510,49 @@ static double GFlops(double nnz, double seconds)
   return seconds > 0.0 ? (PetscDefined(USE_COMPLEX) ? 8e-9 : 2e-9) * nnz / seconds : 0.0;
 }
 
-static PetscErrorCode Report(MPI_Comm comm, const char *name, const char *origin, Mat A, PetscInt n, const Contender c[], FILE *csv)
+/* The types side by side, best: the time of the best of cuSPARSE's products */
+static PetscErrorCode ReportText(MPI_Comm comm, double nnz, PetscInt n, const Contender c[], double best)
 {
+  const double aij   = c[0].warm > 0.0 ? c[0].warm : c[0].cold;
+  int          width = 10;
+
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < n; k++) width = PetscMax(width, (int)strlen(c[k].name));
+  if (DeviceOn)
+    PetscCall(PetscPrintf(comm, "  %-*s | %10s %7s %7s %5s %6s %6s | %10s %6s | %9s %9s %9s %8s | %6s\n", width, "type", "warm [us]", "GF/s", "MB", "share",
+                          "x aij", "x cusp", "cold [us]", "x aij", "setup[ms]", "host[ms]", "dev [us]", "mem [MB]", "error"));
+  else
+    PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10s %7s %6s | %10s %7s %6s | %8s %8s %8s | %6s\n", width, "type", "viewed as", "warm [us]", "GF/s", "x aij",
+                          "cold [us]", "GF/s", "x aij", "convert", "first", "refresh", "error"));
+  for (PetscInt k = 0; k < n; k++) {
+    if (DeviceOn)
+      PetscCall(PetscPrintf(comm, "  %-*s | %10.2f %7.1f %7.1f %4.0f%% %6.2f %6.2f | %10.2f %6.2f | %9.3f %9.3f %9.1f %8.1f | %6.3g", width, c[k].name,
+                            1e6 * c[k].warm, GFlops(nnz, c[k].warm), 1e-6 * c[k].bytes, 100.0 * Ratio(c[k].bytes, c[k].warm) / Device.copy,
+                            Ratio(c[0].warm, c[k].warm), Ratio(best, c[k].warm), 1e6 * c[k].cold, Ratio(c[0].cold, c[k].cold), 1e3 * c[k].first,
+                            1e3 * c[k].refresh, 1e6 * c[k].refresh_device, 1e-6 * c[k].memory, c[k].error));
+    else
+      PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10.1f %7.2f %6.2f | %10.1f %7.2f %6.2f | %8.1f %8.1f %8.1f | %6.3g", width, c[k].name, c[k].viewed,
+                            1e6 * c[k].warm, GFlops(nnz, c[k].warm), Ratio(c[0].warm, c[k].warm), 1e6 * c[k].cold, GFlops(nnz, c[k].cold),
+                            Ratio(c[0].cold, c[k].cold), Ratio(c[k].convert, aij), Ratio(c[k].first, aij), Ratio(c[k].refresh, aij), c[k].error));
+    PetscCall(PetscPrintf(comm, "%s%s%s\n", c[k].error <= 1.0 ? "" : "  WRONG", c[k].note[0] ? "  " : "", c[k].note));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReportHeader(MPI_Comm comm, FILE *csv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFPrintf(comm, csv,
+                         "matrix,origin,rows,columns,entries,ranks,type,viewed,ours,warm_s,warm_least_s,warm_ratio,cold_s,cold_least_s,cold_ratio,convert_s,"
+                         "first_s,refresh_s,error,note"));
+  if (DeviceOn) PetscCall(PetscFPrintf(comm, csv, ",device,copy_bytes_per_s,gflops,bytes,share_of_copy,cusparse_ratio,refresh_device_s,device_memory"));
+  PetscCall(PetscFPrintf(comm, csv, "\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscInt n, const Contender c[], double best, FILE *csv)
+{
+  MPI_Comm    comm = PetscObjectComm((PetscObject)A);
   MatInfo     info;
   PetscInt    M, N;
   PetscMPIInt size;
@@ -361,20 +563,104 @@ static PetscErrorCode Report(MPI_Comm comm, const char *name, const char *origin
   PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
   PetscCall(PetscPrintf(comm, "\n%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %.0f entries, %.1f a row\n", name, origin, M, N, info.nz_used,
                         info.nz_used / (double)PetscMax(1, M)));
-  PetscCall(PetscPrintf(comm, "  %-10s %-15s | %10s %7s %6s | %10s %7s %6s | %8s %8s %8s | %6s\n", "type", "viewed as", "warm [us]", "GF/s", "x aij",
-                        "cold [us]", "GF/s", "x aij", "convert", "first", "refresh", "error"));
+  PetscCall(ReportText(comm, info.nz_used, n, c, best));
   for (PetscInt k = 0; k < n; k++) {
-    const double aij = c[0].warm > 0.0 ? c[0].warm : c[0].cold;
-
-    PetscCall(PetscPrintf(comm, "  %-10s %-15s | %10.1f %7.2f %6.2f | %10.1f %7.2f %6.2f | %8.1f %8.1f %8.1f | %6.3g%s%s%s\n", c[k].name, c[k].viewed,
-                          1e6 * c[k].warm, GFlops(info.nz_used, c[k].warm), Ratio(c[0].warm, c[k].warm), 1e6 * c[k].cold, GFlops(info.nz_used, c[k].cold),
-                          Ratio(c[0].cold, c[k].cold), Ratio(c[k].convert, aij), Ratio(c[k].first, aij), Ratio(c[k].refresh, aij), c[k].error,
-                          c[k].error <= 1.0 ? "" : "  WRONG", c[k].note[0] ? "  " : "", c[k].note));
-    PetscCall(PetscFPrintf(comm, csv, "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.0f,%d,%s,%s,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.3g,\"%s\"\n",
+    PetscCall(PetscFPrintf(comm, csv, "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.0f,%d,%s,%s,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.3g,\"%s\"",
                            name, origin, M, N, info.nz_used, size, c[k].name, c[k].viewed, (int)c[k].ours, c[k].warm, c[k].warm_least,
                            Ratio(c[0].warm, c[k].warm), c[k].cold, c[k].cold_least, Ratio(c[0].cold, c[k].cold), c[k].convert, c[k].first, c[k].refresh,
                            c[k].error, c[k].note));
+    if (DeviceOn)
+      PetscCall(PetscFPrintf(comm, csv, ",%s,%.4g,%.4g,%.0f,%.4g,%.9g,%.9g,%.0f", Device.name, Device.copy, GFlops(info.nz_used, c[k].warm), c[k].bytes,
+                             Ratio(c[k].bytes, c[k].warm) / Device.copy, Ratio(best, c[k].warm), c[k].refresh_device, c[k].memory));
+    PetscCall(PetscFPrintf(comm, csv, "\n"));
   }
+  if (csv) fflush(csv);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What to measure on each matrix, and what all of them gave */
+typedef struct {
+  const char *reference;
+  PetscInt    ntypes, nours, wrong;
+  char       *types[MAX_TYPES], *ours[MAX_TYPES];
+  Mean        mean[MAX_TYPES], better, against; /* one a type; the better of ours; the same against the best of the others */
+  FILE       *csv;
+} Bench;
+
+/* report: or only to have all code loaded and all libraries ready */
+static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, PetscBool report, Bench *b)
+{
+  static Contender c[MAX_TYPES];
+  Mat              A;
+  Oracle           o;
+  const char      *origin;
+  char            *name;
+  double           grown = 0.0, library = 0.0, best[2][RATIOS] = {{0}, {0}}; /* ours or not */
+  PetscInt         n = 0;
+  PetscBool        exists;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatrixCreate(comm, matrix, &A, &origin));
+  PetscCall(OracleCreate(A, &o));
+  for (PetscInt k = 0; k < b->ntypes; k++) {
+    PetscCall(ContenderCreate(A, b->types[k], b->nours, b->ours, &c[n], &exists));
+    c[n].type = k;
+    n += exists;
+  }
+  PetscCall(Measure(A, n, c, &o, s, &grown));
+  for (PetscInt k = 0; k < n; k++) {
+    if (c[k].library && (library == 0.0 || c[k].warm < library)) library = c[k].warm;
+  }
+  if (report) {
+    PetscCall(PetscStrrchr(matrix, '/', &name)); /* what follows the last slash, or all of it */
+    PetscCall(Report(name, origin, A, n, c, library, b->csv));
+    if (grown > 1048576.0) PetscCall(PetscPrintf(comm, "  later products took another %.1f MB on the GPU\n", 1e-6 * grown));
+    for (PetscInt k = 0; k < n; k++) {
+      const double ratio[RATIOS] = {Ratio(c[0].warm, c[k].warm), Ratio(c[0].cold, c[k].cold), Ratio(library, c[k].warm)};
+      Mean        *mean          = &b->mean[c[k].type];
+
+      PetscCall(PetscStrncpy(mean->name, c[k].name, sizeof(mean->name)));
+      MeanAdd(mean, ratio);
+      for (int q = 0; q < RATIOS && !c[k].variant; q++) best[c[k].ours][q] = PetscMax(best[c[k].ours][q], ratio[q]);
+      if (!(c[k].error <= 1.0)) b->wrong++;
+    }
+    if (best[1][WARM] > 0.0 || best[1][COLD] > 0.0) {
+      double against[RATIOS];
+
+      for (int q = 0; q < RATIOS; q++) against[q] = Ratio(best[1][q], best[0][q]);
+      MeanAdd(&b->better, best[1]);
+      MeanAdd(&b->against, against);
+    }
+  }
+  for (PetscInt k = n - 1; k >= 0; k--) PetscCall(ContenderDestroy(&c[k])); /* MKL's before the arrays it uses */
+  PetscCall(OracleDestroy(&o));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReportMean(MPI_Comm comm, const Mean *m, PetscInt nmatrices, PetscBool library)
+{
+  PetscFunctionBeginUser;
+  if (!m->n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscPrintf(comm, "  %-38s | %8.2f %8.2f | %8.2f %8.2f", m->name, MeanGet(m, WARM), m->least[WARM], MeanGet(m, COLD), m->least[COLD]));
+  if (library) PetscCall(PetscPrintf(comm, " | %8.2f %8.2f", MeanGet(m, LIBRARY), m->least[LIBRARY]));
+  if (m->n < nmatrices) PetscCall(PetscPrintf(comm, "  %" PetscInt_FMT " of them", m->n));
+  PetscCall(PetscPrintf(comm, "\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReportMeans(MPI_Comm comm, PetscInt nmatrices, Bench *b)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscPrintf(comm, "\nspeed relative to %s over %" PetscInt_FMT " matrices\n  %-38s | %8s %8s | %8s %8s", b->reference, nmatrices, "", "warm",
+                        "least", "cold", "least"));
+  if (DeviceOn) PetscCall(PetscPrintf(comm, " | %8s %8s", "to cuSP", "least"));
+  PetscCall(PetscPrintf(comm, "\n"));
+  PetscCall(PetscStrncpy(b->better.name, "the better of ours", sizeof(b->better.name)));
+  PetscCall(PetscStrncpy(b->against.name, "the same, against the best other type", sizeof(b->against.name)));
+  for (PetscInt k = DeviceOn ? 0 : 1; k < b->ntypes; k++) PetscCall(ReportMean(comm, &b->mean[k], nmatrices, DeviceOn));
+  PetscCall(ReportMean(comm, &b->better, nmatrices, DeviceOn));
+  PetscCall(ReportMean(comm, &b->against, nmatrices, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -392,39 +678,115 @@ static PetscErrorCode GetList(const char *option, PetscInt ndefault, const char 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The types, the one that others are compared with first, without those that this run cannot have */
+static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
+{
+  static const char *const host[]   = {"aij", "aijperm", "sell", "sellp", "evchyb"};
+  static const char *const device[] = {"aijcusparse",
+                                       "sellp",
+                                       "evchyb",
+                                       "sellp:-mat_sellp_kernel paper",
+                                       "evchyb:-mat_evchyb_kernel paper",
+                                       "evchyb:-mat_evchyb_kernel csr",
+                                       "cusparse:csr1",
+                                       "cusparse:csr2",
+                                       "cusparse:coo1",
+                                       "cusparse:coo2",
+                                       "cusparse:sell"};
+  static const char *const ours[]   = {"sellp", "evchyb"};
+  char                    *list[MAX_TYPES];
+  PetscInt                 n = MAX_TYPES - 2; /* the reference and MKL may join */
+  PetscMPIInt              size;
+  PetscBool                is;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  b->reference = DeviceOn ? "aijcusparse" : MATAIJ;
+  if (DeviceOn)
+    PetscCall(GetList("-types", PETSC_STATIC_ARRAY_LENGTH(device), device, &n, list));
+  else
+    PetscCall(GetList("-types", PETSC_STATIC_ARRAY_LENGTH(host), host, &n, list));
+  b->nours = MAX_TYPES;
+  PetscCall(GetList("-ours", PETSC_STATIC_ARRAY_LENGTH(ours), ours, &b->nours, b->ours));
+  PetscCall(PetscStrallocpy(b->reference, &b->types[b->ntypes++]));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(PetscStrcmp(list[k], b->reference, &is));
+    if (!is && size > 1) {
+      PetscCall(PetscStrncmp(list[k], "cusparse:", 9, &is));
+      if (is) PetscCall(PetscPrintf(comm, "%s is left out: it runs on one rank\n", list[k]));
+    }
+    if (is)
+      PetscCall(PetscFree(list[k]));
+    else
+      b->types[b->ntypes++] = list[k];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSC_HAVE_CUDA)
+/* Do our types live on a GPU? Then that is where to measure */
+static PetscErrorCode UseDevice(MPI_Comm comm, PetscBool *use)
+{
+  Mat       A;
+  PetscBool mine;
+  int       flag;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 1, 1, 1, 1));
+  PetscCall(MatSetType(A, MATSELLP));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &mine));
+  PetscCall(MatDestroy(&A));
+  flag = mine;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &flag, 1, MPI_INT, MPI_MIN, comm));
+  *use = (PetscBool)flag;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 int main(int argc, char **argv)
 {
-  static const char *const deftypes[] = {"aij", "aijperm", "sell", "sellp", "evchyb"};
-  static const char *const defours[]  = {"sellp", "evchyb"};
-  char                    *matrices[64], *types[32], *ours[32], file[PETSC_MAX_PATH_LEN];
-  PetscInt                 nmatrices = 64, ntypes = 30, nours = 32, megabytes = 0, wrong = 0, n;
-  PetscBool                set, quick = PETSC_FALSE;
-  PetscMPIInt              size;
-  Settings                 s;
-  Contender                c[32];
-  Mean                     mean[34]; /* one a type, then the better of ours against aij, and against the best of the others */
-  FILE                    *csv = NULL;
-  MPI_Comm                 comm;
+  char        *matrices[64], file[PETSC_MAX_PATH_LEN];
+  PetscInt     nmatrices = 64, megabytes = 0, n;
+  PetscBool    set, quick                = PETSC_FALSE;
+  PetscMPIInt  size;
+  Settings     s;
+  static Bench b; /* zero */
+  MPI_Comm     comm;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscSpMVInitializePackage());
   comm = PETSC_COMM_WORLD;
   PetscCallMPI(MPI_Comm_size(comm, &size));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(UseDevice(comm, &set));
+  if (set) PetscCall(DeviceOpen());
+#endif
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-where", &set));
+  if (set) {
+    if (DeviceOn)
+      PetscCall(PetscPrintf(comm, "where: %s %s\n", Device.label, Device.name));
+    else
+      PetscCall(PetscPrintf(comm, "where: host\n"));
+    goto done;
+  }
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
   if (quick)
     PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixQuickSet), MatrixQuickSet, &nmatrices, matrices));
+  else if (DeviceOn)
+    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixDeviceSet), MatrixDeviceSet, &nmatrices, matrices));
   else
     PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixSet), MatrixSet, &nmatrices, matrices));
   n = PETSC_STATIC_ARRAY_LENGTH(matrices) - nmatrices;
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-also", matrices + nmatrices, &n, &set));
   if (set) nmatrices += n;
-  PetscCall(GetList("-types", PETSC_STATIC_ARRAY_LENGTH(deftypes), deftypes, &ntypes, types));
-  PetscCall(GetList("-ours", PETSC_STATIC_ARRAY_LENGTH(defours), defours, &nours, ours));
+  PetscCall(GetTypes(comm, &b));
   s.reps   = quick ? 3 : 11;
-  s.target = quick ? 0.001 : 0.004; /* short: a repetition that the system interrupts is lost */
-  s.warm   = PETSC_TRUE;
-  s.cold   = PETSC_TRUE;
+  s.target = DeviceOn ? 0.02 : 0.004; /* short: a repetition that the system interrupts is lost */
+  if (quick) s.target /= 4.0;
+  s.warm = PETSC_TRUE;
+  s.cold = PETSC_TRUE;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &s.reps, NULL));
   PetscCheck(s.reps > 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be positive");
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &s.target, NULL));
@@ -434,80 +796,47 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-evict", &megabytes, NULL));
   PetscCall(EvictCreate(megabytes, &s.evict));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", file, sizeof(file), &set));
-  if (set && size > 1)
-    PetscCall(PetscPrintf(comm, "-mkl is left out: it runs on one rank\n"));
+  if (set && (size > 1 || DeviceOn))
+    PetscCall(PetscPrintf(comm, "-mkl is left out: it runs on %s\n", DeviceOn ? "the host" : "one rank"));
   else if (set) {
     PetscCall(MKLOpen(file));
-    PetscCall(PetscStrallocpy("mkl", &types[ntypes++]));
+    PetscCall(PetscStrallocpy("mkl", &b.types[b.ntypes++]));
   }
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
-  if (set)
-    PetscCall(PetscFOpen(comm, file, "w", &csv));
-  else
-    PetscCall(PetscFOpen(comm, "/dev/null", "w", &csv));
-  PetscCall(PetscFPrintf(comm, csv,
-                         "matrix,origin,rows,columns,entries,ranks,type,viewed,ours,warm_s,warm_least_s,warm_ratio,cold_s,cold_least_s,cold_ratio,convert_s,"
-                         "first_s,refresh_s,error,note\n"));
+  PetscCall(PetscFOpen(comm, set ? file : "/dev/null", "w", &b.csv));
+  PetscCall(ReportHeader(comm, b.csv));
 
-  PetscCall(PetscPrintf(comm, "%d rank%s, %s, %d bit indices, median of %" PetscInt_FMT ", %.0f MB between cold products\n", size, size > 1 ? "s" : "",
-                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s.reps, s.evict.bytes / 1048576.0));
+  PetscCall(PetscPrintf(comm, "%d rank%s, %s, %d bit indices, median of %" PetscInt_FMT ", %.0f MB between cold products", size, size > 1 ? "s" : "",
+                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s.reps,
+                        (DeviceOn ? (double)Device.flush : (double)s.evict.bytes) / 1048576.0));
+  if (DeviceOn) PetscCall(PetscPrintf(comm, ", device copy %.0f GB/s", 1e-9 * Device.copy));
+  PetscCall(PetscPrintf(comm, "\n"));
   if (PetscDefined(USE_DEBUG)) PetscCall(PetscPrintf(comm, "this PETSc was built for debugging, not to be measured: its own types are slow\n"));
-  PetscCall(PetscPrintf(comm, "convert, first and refresh are in products of aij; error is in units of what rounding may do\n"));
-  PetscCall(PetscMemzero(mean, sizeof(mean)));
-  n = 0;
-  for (PetscInt m = 0; m < nmatrices; m++) {
-    Mat         A;
-    Oracle      o;
-    const char *origin;
-    double      best[2][2] = {{0, 0}, {0, 0}}; /* ours or not, warm and cold */
+  if (DeviceOn)
+    PetscCall(PetscPrintf(comm, "x and y on the GPU; ratios to aijcusparse and to the best of cuSPARSE; error is in units of what rounding may do\n"));
+  else
+    PetscCall(PetscPrintf(comm, "convert, first and refresh are in products of aij; error is in units of what rounding may do\n"));
+  if (DeviceOn) { /* so that no first product below loads code or makes a library's handle */
+    Settings once = s;
 
-    PetscCall(MatrixCreate(comm, matrices[m], &A, &origin));
-    PetscCall(OracleCreate(A, &o));
-    n = 0;
-    PetscCall(ContenderCreate(A, MATAIJ, (const char **)ours, nours, &c[n++]));
-    for (PetscInt k = 0; k < ntypes; k++) {
-      PetscCall(PetscStrcmp(types[k], MATAIJ, &set));
-      if (!set) PetscCall(ContenderCreate(A, types[k], (const char **)ours, nours, &c[n++]));
-    }
-    PetscCall(Measure(comm, n, c, &o, &s));
-    {
-      char *name;
-
-      PetscCall(PetscStrrchr(matrices[m], '/', &name)); /* what follows the last slash, or all of it */
-      PetscCall(Report(comm, name, origin, A, n, c, csv));
-    }
-    for (PetscInt k = 0; k < n; k++) {
-      const double ratio[2] = {Ratio(c[0].warm, c[k].warm), Ratio(c[0].cold, c[k].cold)};
-
-      PetscCall(PetscStrncpy(mean[k].name, c[k].name, sizeof(mean[k].name)));
-      MeanAdd(&mean[k], ratio[0], ratio[1]);
-      for (int q = 0; q < 2; q++) best[c[k].ours][q] = PetscMax(best[c[k].ours][q], ratio[q]);
-      if (!(c[k].error <= 1.0)) wrong++;
-    }
-    if (best[1][0] > 0.0 || best[1][1] > 0.0) {
-      MeanAdd(&mean[32], best[1][0], best[1][1]);
-      MeanAdd(&mean[33], Ratio(best[1][0], best[0][0]), Ratio(best[1][1], best[0][1]));
-    }
-    for (PetscInt k = n - 1; k >= 0; k--) PetscCall(ContenderDestroy(&c[k])); /* MKL's before the arrays it uses */
-    PetscCall(OracleDestroy(&o));
-    PetscCall(MatDestroy(&A));
+    once.reps   = 1;
+    once.target = 0.0;
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(MatrixQuickSet); k++) PetscCall(Run(comm, MatrixQuickSet[k], &once, PETSC_FALSE, &b));
   }
+  for (PetscInt m = 0; m < nmatrices; m++) PetscCall(Run(comm, matrices[m], &s, PETSC_TRUE, &b));
+  PetscCall(ReportMeans(comm, nmatrices, &b));
 
-  PetscCall(PetscPrintf(comm, "\nspeed relative to aij over %" PetscInt_FMT " matrices\n  %-38s | %8s %8s | %8s %8s\n", nmatrices, "", "warm", "least", "cold",
-                        "least"));
-  PetscCall(PetscStrncpy(mean[32].name, "the better of ours", sizeof(mean[32].name)));
-  PetscCall(PetscStrncpy(mean[33].name, "the same, against the best other type", sizeof(mean[33].name)));
-  for (PetscInt k = 0; k < 34; k++) {
-    if (mean[k].n && k != 0)
-      PetscCall(PetscPrintf(comm, "  %-38s | %8.2f %8.2f | %8.2f %8.2f\n", mean[k].name, s.warm ? exp(mean[k].sum[0] / (double)mean[k].n) : 0.0,
-                            mean[k].least[0], s.cold ? exp(mean[k].sum[1] / (double)mean[k].n) : 0.0, mean[k].least[1]));
-  }
-  PetscCall(PetscFClose(comm, csv));
+  PetscCall(PetscFClose(comm, b.csv));
   PetscCall(EvictDestroy(&s.evict));
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
-  for (PetscInt k = 0; k < ntypes; k++) PetscCall(PetscFree(types[k]));
-  for (PetscInt k = 0; k < nours; k++) PetscCall(PetscFree(ours[k]));
-  PetscCheck(!wrong, comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " types gave wrong products, marked WRONG above", wrong);
+  for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));
+  for (PetscInt k = 0; k < b.nours; k++) PetscCall(PetscFree(b.ours[k]));
+  PetscCheck(!b.wrong, comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " types gave wrong products, marked WRONG above", b.wrong);
+done:
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(CuSparseClose());
+  PetscCall(DeviceClose());
+#endif
   PetscCall(PetscFinalize());
   return 0;
 }

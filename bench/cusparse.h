@@ -1,0 +1,255 @@
+/*
+   cuSPARSE's products as baselines: CSR, COO and sliced ELL on arrays of their own, with the preprocessing that cuSPARSE offers. What the
+   first product of a matrix type does (copies to the GPU, analysis), the first product does here, too.
+*/
+#pragma once
+
+#include "device.h"
+
+#if defined(PETSC_HAVE_CUDA)
+
+typedef enum { CUSPARSE_CSR, CUSPARSE_COO, CUSPARSE_ELL } CuSparseKind;
+
+static const struct {
+  const char       *name, *viewed;
+  CuSparseKind      kind;
+  cusparseSpMVAlg_t alg;
+} CuSparseProducts[] = {{"cusparse:csr1", "CSR ALG1", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG1},
+                        {"cusparse:csr2", "CSR ALG2", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG2},
+                        {"cusparse:coo1", "COO ALG1", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG1},
+                        {"cusparse:coo2", "COO ALG2", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG2},
+  #if CUDART_VERSION >= 12010
+                        {"cusparse:sell", "sliced ELL", CUSPARSE_ELL, CUSPARSE_SPMV_SELL_ALG1}
+  #endif
+};
+
+  #define CUSPARSE_SLICE 32 /* rows of a slice */
+
+static const cusparseIndexType_t CuSparseIndex = PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
+  #if defined(PETSC_USE_COMPLEX)
+static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_C_32F : CUDA_C_64F;
+  #else
+static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_R_32F : CUDA_R_64F;
+  #endif
+
+static cusparseHandle_t CuSparseHandle = NULL;
+
+typedef struct _n_CuSparseMatrix *CuSparseMatrix;
+struct _n_CuSparseMatrix {
+  int                  product; /* of CuSparseProducts[] */
+  Mat                  A;       /* not ours; until the first product */
+  PetscInt             m, n, nz, stored;
+  double               bytes; /* of the format */
+  void                *row, *col, *value, *buffer;
+  cusparseSpMatDescr_t M;
+  cusparseDnVecDescr_t x, y;
+};
+
+static PetscErrorCode CuSparseClose(void)
+{
+  PetscFunctionBeginUser;
+  if (CuSparseHandle) PetscCallCUSPARSE(cusparseDestroy(CuSparseHandle));
+  CuSparseHandle = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The entries that sliced ELL stores of the first r rows, a multiple of the slice or all of them */
+static PetscInt64 CuSparseStored(PetscInt r, const PetscInt i[])
+{
+  PetscInt64 stored = 0;
+
+  for (PetscInt first = 0; first < r; first += CUSPARSE_SLICE) {
+    PetscInt longest = 0;
+
+    for (PetscInt k = first; k < PetscMin(r, first + CUSPARSE_SLICE); k++) longest = PetscMax(longest, i[k + 1] - i[k]);
+    stored += (PetscInt64)CUSPARSE_SLICE * longest;
+  }
+  return stored;
+}
+
+/* A is a sequential AIJ matrix and must outlive the first product. No matrix comes back where the padding of sliced ELL is out of proportion */
+static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix *B)
+{
+  const PetscInt *i, *j;
+  PetscInt        m;
+  PetscInt64      stored;
+  PetscBool       done;
+  CuSparseMatrix  b;
+
+  PetscFunctionBeginUser;
+  if (!CuSparseHandle) {
+    PetscCallCUSPARSE(cusparseCreate(&CuSparseHandle));
+    PetscCallCUSPARSE(cusparseSetStream(CuSparseHandle, Device.stream));
+  }
+  PetscCall(PetscNew(&b));
+  b->A       = A;
+  b->product = -1;
+  for (int k = 0; k < (int)PETSC_STATIC_ARRAY_LENGTH(CuSparseProducts); k++) {
+    PetscCall(PetscStrcmp(name, CuSparseProducts[k].name, &done));
+    if (done) b->product = k;
+  }
+  PetscCheck(b->product >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "%s is none of cuSPARSE's products here: csr1, csr2, coo1, coo2, sell", name);
+  PetscCall(MatGetSize(A, &b->m, &b->n));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "The matrix does not show its rows");
+  b->nz  = i[b->m];
+  stored = CuSparseProducts[b->product].kind == CUSPARSE_ELL ? CuSparseStored(b->m, i) : b->nz;
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  if (stored > 5 * (PetscInt64)b->nz || stored > PETSC_MAX_INT) {
+    PetscCall(PetscFree(b));
+    b = NULL;
+  } else
+    b->stored = (PetscInt)stored;
+  *B = b;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CuSparseCopy(const void *host, size_t bytes, void **device)
+{
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaMalloc(device, PetscMax(bytes, 1)));
+  PetscCallCUDA(cudaMemcpyAsync(*device, host, bytes, cudaMemcpyHostToDevice, Device.stream)); /* from pageable memory, which may be freed then */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CuSparseSetUpCSR(CuSparseMatrix b, const PetscInt i[], const PetscInt j[], const PetscScalar a[])
+{
+  PetscFunctionBeginUser;
+  PetscCall(CuSparseCopy(i, ((size_t)b->m + 1) * sizeof(*i), &b->row));
+  PetscCall(CuSparseCopy(j, (size_t)b->nz * sizeof(*j), &b->col));
+  PetscCall(CuSparseCopy(a, (size_t)b->nz * sizeof(*a), &b->value));
+  b->bytes = (double)b->nz * (sizeof(*a) + sizeof(*j)) + ((double)b->m + 1.0) * sizeof(*i);
+  PetscCallCUSPARSE(
+      cusparseCreateCsr(&b->M, b->m, b->n, b->nz, b->row, b->col, b->value, CuSparseIndex, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CuSparseSetUpCOO(CuSparseMatrix b, const PetscInt i[], const PetscInt j[], const PetscScalar a[])
+{
+  PetscInt *row;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(b->nz, &row));
+  for (PetscInt r = 0; r < b->m; r++) {
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) row[k] = r;
+  }
+  PetscCall(CuSparseCopy(row, (size_t)b->nz * sizeof(*row), &b->row));
+  PetscCall(PetscFree(row));
+  PetscCall(CuSparseCopy(j, (size_t)b->nz * sizeof(*j), &b->col));
+  PetscCall(CuSparseCopy(a, (size_t)b->nz * sizeof(*a), &b->value));
+  b->bytes = (double)b->nz * (sizeof(*a) + 2 * sizeof(*j));
+  PetscCallCUSPARSE(cusparseCreateCoo(&b->M, b->m, b->n, b->nz, b->row, b->col, b->value, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+  #if CUDART_VERSION >= 12010
+static PetscErrorCode CuSparseSetUpELL(CuSparseMatrix b, const PetscInt i[], const PetscInt j[], const PetscScalar a[])
+{
+  const PetscInt slices = (b->m + CUSPARSE_SLICE - 1) / CUSPARSE_SLICE;
+  PetscInt      *offset, *col;
+  PetscScalar   *value;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc3(slices + 1, &offset, b->stored, &col, b->stored, &value));
+  offset[0] = 0;
+  for (PetscInt s = 0; s < slices; s++) {
+    const PetscInt first = s * CUSPARSE_SLICE, rows = PetscMin(b->m - first, CUSPARSE_SLICE);
+
+    offset[s + 1] = offset[s] + (PetscInt)CuSparseStored(rows, i + first);
+    for (PetscInt at = offset[s]; at < offset[s + 1]; at++) {
+      const PetscInt  lane = (at - offset[s]) % CUSPARSE_SLICE, k = lane < rows ? i[first + lane] + (at - offset[s]) / CUSPARSE_SLICE : 0;
+      const PetscBool entry = (PetscBool)(lane < rows && k < i[first + lane + 1]);
+
+      col[at]   = entry ? j[k] : -1;
+      value[at] = entry ? a[k] : 0.0;
+    }
+  }
+  PetscCall(CuSparseCopy(offset, ((size_t)slices + 1) * sizeof(*offset), &b->row));
+  PetscCall(CuSparseCopy(col, (size_t)b->stored * sizeof(*col), &b->col));
+  PetscCall(CuSparseCopy(value, (size_t)b->stored * sizeof(*value), &b->value));
+  PetscCall(PetscFree3(offset, col, value));
+  b->bytes = (double)b->stored * (sizeof(*a) + sizeof(*j)) + ((double)slices + 1.0) * sizeof(*i);
+  PetscCallCUSPARSE(cusparseCreateSlicedEll(&b->M, b->m, b->n, b->nz, b->stored, CUSPARSE_SLICE, b->row, b->col, b->value, CuSparseIndex, CuSparseIndex,
+                                            CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+  #endif
+
+static const PetscScalar CuSparseOne = 1.0, CuSparseZero = 0.0;
+
+static PetscErrorCode CuSparseSetUp(CuSparseMatrix b, void *x, void *y)
+{
+  const cusparseSpMVAlg_t alg = CuSparseProducts[b->product].alg;
+  const PetscInt         *i, *j;
+  const PetscScalar      *a;
+  PetscInt                m;
+  PetscBool               done;
+  size_t                  bytes;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetRowIJ(b->A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(b->A, &a));
+  switch (CuSparseProducts[b->product].kind) {
+  case CUSPARSE_CSR: PetscCall(CuSparseSetUpCSR(b, i, j, a)); break;
+  case CUSPARSE_COO: PetscCall(CuSparseSetUpCOO(b, i, j, a)); break;
+  case CUSPARSE_ELL:
+  #if CUDART_VERSION >= 12010
+    PetscCall(CuSparseSetUpELL(b, i, j, a));
+  #endif
+    break;
+  }
+  PetscCall(MatSeqAIJRestoreArrayRead(b->A, &a));
+  PetscCall(MatRestoreRowIJ(b->A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  b->A = NULL;
+  PetscCallCUSPARSE(cusparseCreateDnVec(&b->x, b->n, x, CuSparseScalar));
+  PetscCallCUSPARSE(cusparseCreateDnVec(&b->y, b->m, y, CuSparseScalar));
+  PetscCallCUSPARSE(
+      cusparseSpMV_bufferSize(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x, &CuSparseZero, b->y, CuSparseScalar, alg, &bytes));
+  PetscCallCUDA(cudaMalloc(&b->buffer, PetscMax(bytes, 1)));
+  #if CUDART_VERSION >= 12040
+  {
+    const cusparseStatus_t status = cusparseSpMV_preprocess(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x, &CuSparseZero, b->y,
+                                                            CuSparseScalar, alg, b->buffer);
+
+    if (status != CUSPARSE_STATUS_NOT_SUPPORTED) PetscCallCUSPARSE(status); /* a format may have none */
+  }
+  #endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CuSparseMatMult(CuSparseMatrix b, Vec xx, Vec yy)
+{
+  const PetscScalar *x;
+  PetscScalar       *y;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecCUDAGetArrayRead(xx, &x));
+  PetscCall(VecCUDAGetArrayWrite(yy, &y));
+  if (b->A) PetscCall(CuSparseSetUp(b, (void *)x, y));
+  PetscCallCUSPARSE(cusparseDnVecSetValues(b->x, (void *)x));
+  PetscCallCUSPARSE(cusparseDnVecSetValues(b->y, y));
+  PetscCallCUSPARSE(cusparseSpMV(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x, &CuSparseZero, b->y, CuSparseScalar,
+                                 CuSparseProducts[b->product].alg, b->buffer));
+  PetscCall(VecCUDARestoreArrayWrite(yy, &y));
+  PetscCall(VecCUDARestoreArrayRead(xx, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CuSparseMatDestroy(CuSparseMatrix *B)
+{
+  CuSparseMatrix b = *B;
+
+  PetscFunctionBeginUser;
+  if (!b) PetscFunctionReturn(PETSC_SUCCESS);
+  if (b->M) PetscCallCUSPARSE(cusparseDestroySpMat(b->M));
+  if (b->x) PetscCallCUSPARSE(cusparseDestroyDnVec(b->x));
+  if (b->y) PetscCallCUSPARSE(cusparseDestroyDnVec(b->y));
+  PetscCallCUDA(cudaFree(b->row));
+  PetscCallCUDA(cudaFree(b->col));
+  PetscCallCUDA(cudaFree(b->value));
+  PetscCallCUDA(cudaFree(b->buffer));
+  PetscCall(PetscFree(*B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#endif

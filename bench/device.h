@@ -1,0 +1,155 @@
+/*
+   The GPU that the benchmark measures on: its bandwidth, what empties its cache, and the time of one product.
+   Before DeviceOpen() DeviceOn is false, and nothing else here is called.
+*/
+#pragma once
+
+#include <petscvec.h>
+#include <ctype.h>
+#include "timing.h"
+#if defined(PETSC_HAVE_CUDA)
+  #include <petscdevice_cuda.h>
+#endif
+
+static PetscBool DeviceOn = PETSC_FALSE;
+
+static struct {
+  char   name[128], label[128]; /* "NVIDIA H200", and "h200" for file names */
+  double copy;                  /* bytes a second, read and written, of a large copy */
+  size_t cache, flush;          /* bytes of the L2, and of what is written to empty it */
+  void  *buffer;
+#if defined(PETSC_HAVE_CUDA)
+  cudaStream_t stream; /* PETSc's, in which all products run */
+  cudaEvent_t  begin, end;
+#endif
+} Device;
+
+#if defined(PETSC_HAVE_CUDA)
+
+static PetscErrorCode DeviceDrain(void)
+{
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceMeasureCopy(void)
+{
+  const int      copies = 20;
+  size_t         available, total, half;
+  char          *p;
+  PetscLogDouble t = 0.0;
+  double         dt, best = 1e30;
+
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaMemGetInfo(&available, &total));
+  half = PetscMin((size_t)1 << 30, available / 4);
+  PetscCallCUDA(cudaMalloc((void **)&p, 2 * half));
+  PetscCallCUDA(cudaMemset(p, 1, 2 * half));
+  for (int r = 0; r < 10; r++) {
+    PetscCall(TimeBegin(PETSC_COMM_SELF, &t));
+    for (int k = 0; k < copies; k++) PetscCallCUDA(cudaMemcpyAsync(p, p + half, half, cudaMemcpyDeviceToDevice, Device.stream));
+    PetscCall(TimeEnd(PETSC_COMM_SELF, t, &dt));
+    best = PetscMin(best, dt);
+  }
+  Device.copy = 2.0 * copies * (double)half / best;
+  PetscCallCUDA(cudaFree(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The GPU that PETSc gives this process */
+static PetscErrorCode DeviceOpen(void)
+{
+  struct cudaDeviceProp prop;
+  int                   id;
+  size_t                len;
+  const char           *word;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
+  DeviceOn  = PETSC_TRUE;
+  TimeDrain = DeviceDrain;
+  PetscCallCUDA(cudaGetDevice(&id));
+  PetscCallCUDA(cudaGetDeviceProperties(&prop, id));
+  PetscCall(PetscStrncpy(Device.name, prop.name, sizeof(Device.name)));
+  word = strncmp(prop.name, "NVIDIA ", 7) ? prop.name : prop.name + 7;
+  for (len = 0; word[len] && len + 1 < sizeof(Device.label); len++)
+    Device.label[len] = (char)(isalnum((unsigned char)word[len]) ? tolower((unsigned char)word[len]) : '-');
+  if (!len) PetscCall(PetscStrncpy(Device.label, "gpu", sizeof(Device.label)));
+  PetscCall(PetscGetCurrentCUDAStream(&Device.stream));
+  PetscCallCUDA(cudaEventCreate(&Device.begin));
+  PetscCallCUDA(cudaEventCreate(&Device.end));
+  Device.cache = (size_t)prop.l2CacheSize;
+  Device.flush = PetscMax((size_t)256 << 20, 3 * Device.cache); /* long enough for the host to launch a product meanwhile */
+  PetscCallCUDA(cudaMalloc(&Device.buffer, Device.flush));
+  PetscCall(DeviceMeasureCopy());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceClose(void)
+{
+  PetscFunctionBeginUser;
+  if (!DeviceOn) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaFree(Device.buffer));
+  PetscCallCUDA(cudaEventDestroy(Device.begin));
+  PetscCallCUDA(cudaEventDestroy(Device.end));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is free, in bytes */
+static PetscErrorCode DeviceFreeMemory(double *bytes)
+{
+  size_t available, total;
+
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(cudaMemGetInfo(&available, &total));
+  *bytes = (double)available;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The time of what is enqueued between these two, with the L2 full of something else. The write that fills it takes longer than the
+   host needs to launch a product, so the events see the device's time alone.
+*/
+static PetscErrorCode DeviceColdBegin(void)
+{
+  static int value = 0;
+
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaMemsetAsync(Device.buffer, ++value & 0xff, Device.flush, Device.stream));
+  PetscCallCUDA(cudaEventRecord(Device.begin, Device.stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceColdEnd(double *seconds)
+{
+  float ms;
+
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaEventRecord(Device.end, Device.stream));
+  PetscCallCUDA(cudaEventSynchronize(Device.end));
+  PetscCallCUDA(cudaEventElapsedTime(&ms, Device.begin, Device.end));
+  *seconds = 1e-3 * (double)ms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy of a vector of the host that lives on the GPU, values and all */
+static PetscErrorCode DeviceVecCopy(Vec x, Vec *y)
+{
+  const PetscScalar *array;
+  PetscInt           n, N;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetSize(x, &N));
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)x), y));
+  PetscCall(VecSetSizes(*y, n, N));
+  PetscCall(VecSetType(*y, VECCUDA));
+  PetscCall(VecCopy(x, *y));
+  PetscCall(VecCUDAGetArrayRead(*y, &array)); /* moves the values now, not in a product that is timed */
+  PetscCall(VecCUDARestoreArrayRead(*y, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#endif

@@ -1,0 +1,506 @@
+/*
+   Generators of matrices: each writes the columns of one row, with random numbers that depend on the row alone, so that a matrix is
+   the same on any number of ranks or threads, and in every program. Nothing of PETSc but PetscInt, in C or C++, so that programs with and
+   without PETSc measure the same matrices; matrices.h makes them PETSc's.
+
+     Spec s;
+     Row  r = {0};
+     if (SpecRead("fem27:30:3", &s, message, sizeof(message)) == SPEC_FOUND) {
+       for (k = 0; k < s.rows; k++) {
+         RowGenerate(&s, k, &r);                                // r.n columns r.col[], ascending
+         for (e = 0; e < r.n; e++) value = RowValue(&s, k, e, &r); // in this order
+       }
+     }
+     RowFree(&r);
+     SpecFree(&s);
+*/
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPEC_ARGS 5
+
+typedef struct _n_Generator Generator;
+
+typedef struct { /* a matrix */
+  const Generator *generator;
+  double           arg[SPEC_ARGS];
+  PetscInt         rows;
+  PetscInt        *table; /* row lengths from a file, or a permutation */
+} Spec;
+
+typedef struct { /* the row being generated: columns in any order, repeated ones count once */
+  uint64_t  random;
+  PetscInt  n, max;
+  PetscInt *col;
+} Row;
+
+struct _n_Generator {
+  const char *name, *usage;
+  double      arg[SPEC_ARGS]; /* used for what the user does not give */
+  PetscInt (*rows)(const Spec *);
+  void (*pattern)(const Spec *, PetscInt, Row *);
+  double (*value)(const Spec *, PetscInt, PetscInt); /* NULL: random */
+};
+
+/* ---------------------------------------------------------------- random numbers: splitmix64 */
+
+static inline uint64_t RandomNext(uint64_t *state)
+{
+  uint64_t z = *state += 0x9E3779B97F4A7C15ull;
+
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+static inline double RandomReal(uint64_t *state) /* 0 <= . < 1 */
+{
+  return (double)(RandomNext(state) >> 11) * (1.0 / 9007199254740992.0);
+}
+
+static inline PetscInt RandomInt(uint64_t *state, PetscInt n) /* 0 <= . < n */
+{
+  return (PetscInt)(RandomNext(state) % (uint64_t)n);
+}
+
+/* ---------------------------------------------------------------- rows */
+
+static inline void *PatternRealloc(void *p, size_t bytes)
+{
+  p = realloc(p, bytes);
+  if (!p) {
+    fprintf(stderr, "No memory for %zu bytes of a generated matrix\n", bytes);
+    abort();
+  }
+  return p;
+}
+
+static inline void RowAdd(Row *r, PetscInt col)
+{
+  if (r->n == r->max) {
+    r->max = r->max ? 2 * r->max : 1024;
+    r->col = (PetscInt *)PatternRealloc(r->col, (size_t)r->max * sizeof(*r->col));
+  }
+  r->col[r->n++] = col;
+}
+
+/* A column within w of the diagonal */
+static inline void RowAddNear(Row *r, PetscInt k, PetscInt w, PetscInt n)
+{
+  const PetscInt col = k + RandomInt(&r->random, 2 * w + 1) - w;
+
+  RowAdd(r, col < 0 ? 0 : (col < n ? col : n - 1));
+}
+
+static inline void RowAddAny(Row *r, PetscInt n)
+{
+  RowAdd(r, RandomInt(&r->random, n));
+}
+
+static inline int RowCompare(const void *a, const void *b)
+{
+  const PetscInt p = *(const PetscInt *)a, q = *(const PetscInt *)b;
+
+  return (p > q) - (p < q);
+}
+
+/* Sorts the columns and leaves each once */
+static inline void RowSort(Row *r)
+{
+  PetscInt n = 0;
+
+  for (n = 1; n < r->n && r->col[n - 1] < r->col[n]; n++)
+    ;
+  if (n >= r->n) return;
+  if (r->n <= 32) { /* most rows are short */
+    for (PetscInt a = n; a < r->n; a++) {
+      const PetscInt col = r->col[a];
+      PetscInt       b   = a;
+
+      for (; b > 0 && r->col[b - 1] > col; b--) r->col[b] = r->col[b - 1];
+      r->col[b] = col;
+    }
+  } else
+    qsort(r->col, (size_t)r->n, sizeof(*r->col), RowCompare);
+  n = 1;
+  for (PetscInt a = 1; a < r->n; a++) {
+    if (r->col[a] != r->col[n - 1]) r->col[n++] = r->col[a];
+  }
+  r->n = n;
+}
+
+static inline void RowFree(Row *r)
+{
+  free(r->col);
+  r->col = NULL;
+  r->n = r->max = 0;
+}
+
+/* ---------------------------------------------------------------- grids: arg[0] points a side */
+
+static inline PetscInt RowsLine(const Spec *s)
+{
+  return (PetscInt)s->arg[0];
+}
+
+static inline PetscInt RowsSquare(const Spec *s)
+{
+  return (PetscInt)s->arg[0] * (PetscInt)s->arg[0];
+}
+
+static inline PetscInt RowsCube(const Spec *s)
+{
+  return (PetscInt)s->arg[0] * (PetscInt)s->arg[0] * (PetscInt)s->arg[0];
+}
+
+static inline PetscInt RowsFEM(const Spec *s)
+{
+  return RowsCube(s) * (PetscInt)s->arg[1];
+}
+
+/* The neighbours of grid point p within one step in each of dim directions, ascending; star: in one direction at a time */
+static inline PetscInt Neighbours(PetscInt N, PetscInt p, int dim, int star, PetscInt q[27])
+{
+  const PetscInt x = p % N, y = (p / N) % N, z = p / N / N;
+  const int      dy = dim > 1, dz = dim > 2;
+  PetscInt       n = 0;
+
+  for (int c = -dz; c <= dz; c++) {
+    for (int b = -dy; b <= dy; b++) {
+      for (int a = -1; a <= 1; a++) {
+        if (star && abs(a) + abs(b) + abs(c) > 1) continue;
+        if (x + a < 0 || x + a >= N || y + b < 0 || y + b >= N || z + c < 0 || z + c >= N) continue;
+        q[n++] = ((z + c) * N + y + b) * N + x + a;
+      }
+    }
+  }
+  return n;
+}
+
+static inline void Stencil(const Spec *s, PetscInt k, int dim, int star, Row *r)
+{
+  PetscInt       q[27];
+  const PetscInt n = Neighbours((PetscInt)s->arg[0], k, dim, star, q);
+
+  for (PetscInt e = 0; e < n; e++) RowAdd(r, q[e]);
+}
+
+static inline void Tridiagonal(const Spec *s, PetscInt k, Row *r)
+{
+  if (k) RowAdd(r, k - 1);
+  RowAdd(r, k);
+  if (k < s->rows - 1) RowAdd(r, k + 1);
+}
+
+static inline void Stencil5(const Spec *s, PetscInt k, Row *r)
+{
+  Stencil(s, k, 2, 1, r);
+}
+
+static inline void Stencil9(const Spec *s, PetscInt k, Row *r)
+{
+  Stencil(s, k, 2, 0, r);
+}
+
+static inline void Stencil7(const Spec *s, PetscInt k, Row *r)
+{
+  Stencil(s, k, 3, 1, r);
+}
+
+/* The Jacobian of SNES ex14 (and examples/bratu.c) at its initial guess, with the zeros that DMCreateMatrix() stores in boundary rows */
+static inline double BratuValue(const Spec *s, PetscInt k, PetscInt col)
+{
+  const PetscInt N = (PetscInt)s->arg[0], p[3] = {k % N, k / N % N, k / N / N};
+  const double   h = 1.0 / (double)(N - 1), lambda = 6.0;
+  PetscInt       least = N;
+  double         d;
+
+  for (int q = 0; q < 3; q++) {
+    if (p[q] < least) least = p[q];
+    if (N - 1 - p[q] < least) least = N - 1 - p[q];
+  }
+  d = (double)least * h;
+  if (least == 0) return col == k ? 1.0 : 0.0;
+  return col == k ? 6.0 * h - h * h * h * lambda * exp(lambda / (lambda + 1.0) * sqrt(d)) : -h;
+}
+
+/* 27-point finite elements: arg[1] unknowns a node in dense blocks, of whose neighbours a share arg[2] is kept, symmetrically */
+static inline void FEM27(const Spec *s, PetscInt k, Row *r)
+{
+  const PetscInt dof = (PetscInt)s->arg[1], p = k / dof;
+  PetscInt       q[27];
+  const PetscInt n = Neighbours((PetscInt)s->arg[0], p, 3, 0, q);
+
+  for (PetscInt e = 0; e < n; e++) {
+    uint64_t edge = (uint64_t)(p < q[e] ? p : q[e]) << 32 | (uint64_t)(p < q[e] ? q[e] : p);
+
+    if (q[e] != p && RandomReal(&edge) > s->arg[2]) continue;
+    for (PetscInt d = 0; d < dof; d++) RowAdd(r, q[e] * dof + d);
+  }
+}
+
+/* 7 points in a random order of the unknowns: table[k] is the place of point k, table[rows + r] the point in place r */
+static inline void Permuted7(const Spec *s, PetscInt row, Row *r)
+{
+  PetscInt       q[27];
+  const PetscInt n = Neighbours((PetscInt)s->arg[0], s->table[s->rows + row], 3, 1, q);
+
+  for (PetscInt e = 0; e < n; e++) RowAdd(r, s->table[q[e]]);
+}
+
+static inline void SpecPermute(Spec *s)
+{
+  uint64_t random = 3;
+  PetscInt n      = s->rows, *to;
+
+  s->table = to = (PetscInt *)PatternRealloc(NULL, 2 * (size_t)n * sizeof(*to));
+  for (PetscInt k = 0; k < n; k++) to[k] = k;
+  for (PetscInt k = n - 1; k > 0; k--) {
+    const PetscInt other = RandomInt(&random, k + 1), t = to[k];
+
+    to[k]     = to[other];
+    to[other] = t;
+  }
+  for (PetscInt k = 0; k < n; k++) to[n + to[k]] = k;
+}
+
+/* ---------------------------------------------------------------- irregular: arg[0] rows */
+
+/* Row lengths by a power law: scale arg[1], exponent arg[2], at most arg[3]. If arg[4], 7 of 8 entries are near the diagonal, the
+   others are in favour of the first columns, as links are of popular pages */
+static inline void PowerLaw(const Spec *s, PetscInt k, Row *r)
+{
+  const PetscInt n   = s->rows;
+  const double   len = s->arg[1] * 0.45 * pow(1.0 - RandomReal(&r->random), -1.0 / s->arg[2]), most = s->arg[3] < (double)n ? s->arg[3] : (double)n;
+  const PetscInt L = len < most ? (PetscInt)len + 1 : (PetscInt)most;
+
+  for (PetscInt q = 0; q < L; q++) {
+    if (s->arg[4] != 0.0 && RandomInt(&r->random, 8))
+      RowAddNear(r, k, 1000, n);
+    else {
+      const double v = RandomReal(&r->random);
+
+      RowAdd(r, (PetscInt)((double)n * v * v * 0.999999));
+    }
+  }
+}
+
+/* A circuit, as IBM_EDA/dc1 with its 116835 rows: two of them hold a fifth of all entries */
+static inline void Circuit(const Spec *s, PetscInt k, Row *r)
+{
+  const PetscInt n = s->rows;
+  PetscInt       L = 3 + RandomInt(&r->random, 5);
+
+  if (k == 100 || k == 7000 % n) {
+    const PetscInt step = k == 100 ? 1 : 2, len = (PetscInt)((int64_t)n * (k == 100 ? 114190 : 47193) / 116835);
+
+    for (PetscInt c = 0; c < len; c++) RowAdd(r, c * step);
+    return;
+  }
+  if (!RandomInt(&r->random, 2000)) L = 100 + RandomInt(&r->random, 180);
+  RowAdd(r, k);
+  for (PetscInt q = 1; q < L; q++) {
+    if (RandomInt(&r->random, 8))
+      RowAddNear(r, k, 200, n);
+    else
+      RowAddAny(r, n);
+  }
+}
+
+/* Row lengths uniform up to 5 % of the columns, columns uniform */
+static inline void Uniform(const Spec *s, PetscInt k, Row *r)
+{
+  const PetscInt n = s->rows, L = 1 + RandomInt(&r->random, n < 20 ? 1 : n / 20);
+
+  (void)k;
+  for (PetscInt q = 0; q < L; q++) RowAddAny(r, n);
+}
+
+/* A power network, as TSOPF_RS_b2383: in every 200 rows, 110 short ones, then 90 that share a dense band */
+static inline void PowerNetwork(const Spec *s, PetscInt k, Row *r)
+{
+  const PetscInt n = s->rows, first = k / 200 * 200 - 400;
+
+  RowAdd(r, k);
+  if (k % 200 < 110) {
+    for (PetscInt q = 0; q < 2; q++) RowAddAny(r, n);
+  } else {
+    for (PetscInt c = first < 0 ? 0 : first; c < n && c < first + 980; c++) RowAdd(r, c);
+  }
+}
+
+/* Row lengths arg[1] + arg[2] (row modulo arg[3]), columns within arg[4] of the diagonal, or anywhere */
+static inline void Lengths(const Spec *s, PetscInt k, Row *r)
+{
+  const PetscInt L = (PetscInt)s->arg[1] + (PetscInt)s->arg[2] * (k % (s->arg[3] < 1.0 ? 1 : (PetscInt)s->arg[3])), w = (PetscInt)s->arg[4];
+
+  for (PetscInt q = 0; q < L; q++) {
+    if (w)
+      RowAddNear(r, k, w, s->rows);
+    else
+      RowAddAny(r, s->rows);
+  }
+}
+
+static inline void Dense(const Spec *s, PetscInt k, Row *r)
+{
+  (void)k;
+  for (PetscInt c = 0; c < s->rows; c++) RowAdd(r, c);
+}
+
+static inline void Arrow(const Spec *s, PetscInt k, Row *r)
+{
+  if (k == 0)
+    Dense(s, k, r);
+  else {
+    RowAdd(r, 0);
+    RowAdd(r, k);
+  }
+}
+
+/* The row lengths of a real matrix, from a file with one number a line; columns as in Circuit() */
+static inline void RowLengths(const Spec *s, PetscInt k, Row *r)
+{
+  const PetscInt n = s->rows, L = s->table[k];
+
+  if (L > n / 4 || L > 400) {
+    for (PetscInt q = 0; q < L; q++) RowAdd(r, (PetscInt)((double)q * (double)n / (double)L));
+    return;
+  }
+  if (L) RowAdd(r, k);
+  while (r->n < L) { /* draws what was drawn twice again */
+    while (r->n < L) {
+      if (RandomInt(&r->random, 8))
+        RowAddNear(r, k, 200 + L, n);
+      else
+        RowAddAny(r, n);
+    }
+    RowSort(r);
+  }
+}
+
+/* ---------------------------------------------------------------- by name */
+
+static const Generator Generators[]        = {{"stencil7", "N: 7 points on N^3, random values", {40}, RowsCube, Stencil7, NULL},
+                                              {"bratu", "N: the Jacobian of SNES ex14 on N^3", {40}, RowsCube, Stencil7, BratuValue},
+                                              {"fem27", "N:dof:keep: 27 nodes, dof unknowns each", {12, 3, 1.0}, RowsFEM, FEM27, NULL},
+                                              {"stencil5", "N: 5 points on N^2", {1000}, RowsSquare, Stencil5, NULL},
+                                              {"stencil9", "N: 9 points on N^2", {1000}, RowsSquare, Stencil9, NULL},
+                                              {"permuted7", "N: 7 points on N^3 in a random order", {100}, RowsCube, Permuted7, NULL},
+                                              {"tridiag", "n", {1000000}, RowsLine, Tridiagonal, NULL},
+                                              {"powerlaw", "n:scale:exponent:longest:local", {200000, 3.1, 1.6, 4700, 1}, RowsLine, PowerLaw, NULL},
+                                              {"webbase", "n: power law after webbase-1M", {1000005, 3.1, 1.6, 4700, 1}, RowsLine, PowerLaw, NULL},
+                                              {"google", "n: power law after web-Google, columns anywhere", {916428, 5.6, 2.5, 456, 0}, RowsLine, PowerLaw, NULL},
+                                              {"econ", "n: power law after mac_econ_fwd500", {206500, 6.2, 4, 44, 1}, RowsLine, PowerLaw, NULL},
+                                              {"dc1", "n: after the circuit dc1, two rows hold a fifth of the entries", {116835}, RowsLine, Circuit, NULL},
+                                              {"random", "n: up to n/20 entries a row, anywhere", {8000}, RowsLine, Uniform, NULL},
+                                              {"tsopf", "n: after the power network TSOPF_RS_b2383", {38120}, RowsLine, PowerNetwork, NULL},
+                                              {"lengths",
+                                               "n:least:step:count:width: least + step (row modulo count) entries, anywhere or within width",
+                                               {20000, 20, 1, 50, 300},
+                                               RowsLine,
+                                               Lengths,
+                                               NULL},
+                                              {"dense", "n", {3000}, RowsLine, Dense, NULL},
+                                              {"arrow", "n: the diagonal, the first row and the first column", {200000}, RowsLine, Arrow, NULL}};
+static const Generator GeneratorRowLengths = {"rowlen", "file: row lengths from a file, one number a line", {0}, NULL, RowLengths, NULL};
+
+#define GENERATORS (sizeof(Generators) / sizeof(Generators[0]))
+
+static inline void SpecFree(Spec *s)
+{
+  free(s->table);
+  s->table = NULL;
+}
+
+/* What is wrong with the file goes to message */
+static inline int SpecReadLengths(const char *file, Spec *s, char message[], size_t size)
+{
+  FILE     *fp = fopen(file, "r");
+  long long len;
+  PetscInt  max = 0;
+
+  if (!fp) {
+    snprintf(message, size, "Cannot open %s", file);
+    return 0;
+  }
+  s->rows = 0;
+  while (fscanf(fp, "%lld", &len) == 1) {
+    if (s->rows == max) {
+      max      = max ? 2 * max : 1024;
+      s->table = (PetscInt *)PatternRealloc(s->table, (size_t)max * sizeof(*s->table));
+    }
+    s->table[s->rows++] = (PetscInt)len;
+  }
+  fclose(fp);
+  for (PetscInt k = 0; k < s->rows; k++) {
+    if (s->table[k] >= 0 && s->table[k] <= s->rows) continue;
+    snprintf(message, size, "%s: row %lld has length %lld", file, (long long)k, (long long)s->table[k]);
+    return 0;
+  }
+  return 1;
+}
+
+typedef enum {
+  SPEC_FOUND,
+  SPEC_UNKNOWN, /* no generator is called so */
+  SPEC_WRONG    /* message says what */
+} SpecResult;
+
+/* name:number:number... or rowlen:file */
+static inline SpecResult SpecRead(const char *name, Spec *s, char message[], size_t size)
+{
+  const char  *rest = strchr(name, ':');
+  const size_t len  = rest ? (size_t)(rest - name) : strlen(name);
+
+  memset(s, 0, sizeof(*s));
+  message[0] = 0;
+  if (rest && len == strlen(GeneratorRowLengths.name) && !strncmp(name, GeneratorRowLengths.name, len)) {
+    s->generator = &GeneratorRowLengths;
+    if (!SpecReadLengths(rest + 1, s, message, size)) return SPEC_WRONG;
+  }
+  for (size_t k = 0; !s->generator && k < GENERATORS; k++) {
+    const Generator *g = &Generators[k];
+
+    if (len != strlen(g->name) || strncmp(name, g->name, len)) continue;
+    s->generator = g;
+    memcpy(s->arg, g->arg, sizeof(s->arg));
+    for (int a = 0; rest && a < SPEC_ARGS; a++) {
+      char *end;
+
+      s->arg[a] = strtod(rest + 1, &end);
+      if (end == rest + 1 || (*end && *end != ':')) {
+        snprintf(message, size, "Cannot read %s; %s takes %s", name, g->name, g->usage);
+        return SPEC_WRONG;
+      }
+      rest = *end ? end : NULL;
+    }
+    s->rows = (*g->rows)(s);
+    if (g->pattern == Permuted7 && s->rows > 0) SpecPermute(s);
+  }
+  if (!s->generator) return SPEC_UNKNOWN;
+  if (s->rows <= 0) {
+    snprintf(message, size, "%s has no rows", name);
+    return SPEC_WRONG;
+  }
+  return SPEC_FOUND;
+}
+
+static inline void RowGenerate(const Spec *s, PetscInt k, Row *r)
+{
+  r->n      = 0;
+  r->random = 0x1234567ull * (uint64_t)(k + 1);
+  (*s->generator->pattern)(s, k, r);
+  RowSort(r);
+}
+
+/* The value of entry e of the row last generated; random ones are drawn one after the other */
+static inline double RowValue(const Spec *s, PetscInt k, PetscInt e, Row *r)
+{
+  return s->generator->value ? (*s->generator->value)(s, k, r->col[e]) : RandomReal(&r->random) + 0.1;
+}
