@@ -1,5 +1,5 @@
 static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-Krylov, once for each matrix type asked for.\n\
-  -types <aij,sellp,evchyb> : matrix types to run, the first is what the others are compared with\n\
+  -types <aij,sellp,evchyb> : matrix types to run, the first is what the others are compared with; on a GPU <aijcusparse,sellp,evchyb>\n\
   -n <100>                  : grid points in each direction (or -da_grid_x, -da_grid_y, -da_grid_z)\n\
   -par <6>                  : strength lambda of the nonlinearity, 0 < lambda <= 6.81\n\
   and the options of SNES, KSP and PC; the defaults are -ksp_type cg -pc_type none\n\n";
@@ -15,6 +15,11 @@ static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-
      mpiexec -n 2 ./bratu -types aij,aijperm,sell,sellp,evchyb -pc_type jacobi
      mpiexec -n 2 ./bratu -ksp_type gmres -pc_type bjacobi
 
+   Where the matrix lives, there lives the whole solve: with a PETSc that has CUDA and a type that keeps its matrices on the GPU, the
+   vectors are PETSc's CUDA vectors, initial guess, residual and Jacobian are evaluated by kernels (bratu_cuda.cu), and the values of the
+   Jacobian go from device array to matrix (MatSetValuesCOO()): nothing but dot products and the halo reaches the host. The same calls
+   with host arrays are the host's path; what is evaluated at a point is written once, in bratu.h.
+
    Is CG allowed? The matrix is not symmetric: an interior row refers to its boundary neighbours, a boundary row is a row of the
    identity. But boundary values start at zero and their residual is zero, so with no preconditioner (or any that keeps a zero on the
    boundary zero: Jacobi, ILU) every Krylov vector vanishes there, and between such vectors the matrix is symmetric, which
@@ -27,42 +32,8 @@ static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-
 #include <petscdm.h>
 #include <petscdmda.h>
 #include <petscsnes.h>
+#include "bratu.h"
 #include "example.h"
-
-/* ---------------------------------------------------------------- the problem at one grid point, free of PETSc's objects */
-
-typedef struct {
-  PetscReal lambda;
-  PetscInt  M[3];   /* grid points in each direction */
-  PetscReal h[3];   /* grid spacing */
-  PetscReal c[3];   /* coupling to a neighbour in each direction: volume of the cell over h^2 */
-  PetscReal lamvol; /* lambda times the volume of the cell */
-} Bratu;
-
-static PetscBool OnBoundary(const Bratu *p, PetscInt i, PetscInt j, PetscInt k)
-{
-  return (PetscBool)(i == 0 || j == 0 || k == 0 || i == p->M[0] - 1 || j == p->M[1] - 1 || k == p->M[2] - 1);
-}
-
-static PetscReal InitialValue(const Bratu *p, PetscInt i, PetscInt j, PetscInt k)
-{
-  PetscReal d; /* distance to the boundary */
-
-  if (OnBoundary(p, i, j, k)) return 0.0;
-  d = PetscMin(PetscMin(i, p->M[0] - i - 1) * p->h[0], PetscMin(PetscMin(j, p->M[1] - j - 1) * p->h[1], PetscMin(k, p->M[2] - k - 1) * p->h[2]));
-  return p->lambda / (p->lambda + 1.0) * PetscSqrtReal(d);
-}
-
-/* u, and its neighbours west, east, south, north, down, up */
-static PetscScalar Residual(const Bratu *p, PetscScalar u, const PetscScalar nb[6])
-{
-  return p->c[0] * (2.0 * u - nb[0] - nb[1]) + p->c[1] * (2.0 * u - nb[2] - nb[3]) + p->c[2] * (2.0 * u - nb[4] - nb[5]) - p->lamvol * PetscExpScalar(u);
-}
-
-static PetscScalar ResidualDerivative(const Bratu *p, PetscScalar u)
-{
-  return 2.0 * (p->c[0] + p->c[1] + p->c[2]) - p->lamvol * PetscExpScalar(u);
-}
 
 /*
    How far apart two approximate solutions may be. F(u) - F(v) = J (u - v) with J taken at a point between them, so |u - v| <=
@@ -82,94 +53,193 @@ static PetscReal AllowedDifference(const Bratu *p, PetscReal fu, PetscReal fv, P
 
 /* ---------------------------------------------------------------- the problem on the grid */
 
-static PetscErrorCode FormInitialGuess(DM da, const Bratu *p, Vec X)
+typedef struct {
+  Bratu     bratu;
+  BratuBox  box;
+  Vec       values; /* of the Jacobian, BRATU_STENCIL a row; a vector, so that PETSc keeps them where it keeps the matrix */
+  PetscBool coo;    /* the matrix takes them as they are */
+} Problem;
+
+static PetscErrorCode OnDevice(Vec v, PetscBool *device)
 {
-  PetscScalar ***x;
-  PetscInt       i, j, k, xs, ys, zs, xm, ym, zm;
+  PetscBool bound;
 
   PetscFunctionBeginUser;
-  PetscCall(DMDAGetCorners(da, &xs, &ys, &zs, &xm, &ym, &zm));
-  PetscCall(DMDAVecGetArrayWrite(da, X, &x));
-  for (k = zs; k < zs + zm; k++) {
-    for (j = ys; j < ys + ym; j++) {
-      for (i = xs; i < xs + xm; i++) x[k][j][i] = InitialValue(p, i, j, k);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecBoundToCPU(v, &bound));
+  if (bound) *device = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Waits for the GPU, where one works on v, so that what follows is timed by itself: once for each function and each Jacobian */
+static PetscErrorCode Synchronize(Vec v)
+{
+  PetscBool device;
+
+  PetscFunctionBeginUser;
+  PetscCall(OnDevice(v, &device));
+#if defined(PETSC_HAVE_CUDA)
+  if (device) PetscCall(BratuSynchronizeCUDA());
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void EvaluateHost(BratuPart part, const Bratu *p, const BratuBox *b, const PetscScalar *in, PetscScalar *out)
+{
+  PetscInt i, j, k;
+
+  for (k = b->s[2]; k < b->s[2] + b->m[2]; k++) {
+    for (j = b->s[1]; j < b->s[1] + b->m[1]; j++) {
+      for (i = b->s[0]; i < b->s[0] + b->m[0]; i++) BratuEvaluateAt(part, p, b, in, out, i, j, k);
     }
   }
-  PetscCall(DMDAVecRestoreArrayWrite(da, X, &x));
+}
+
+/* One part of the problem at all points of this process, on the GPU if both vectors are there */
+static PetscErrorCode Evaluate(BratuPart part, const Problem *problem, Vec in, Vec out)
+{
+  const PetscScalar *x = NULL;
+  PetscScalar       *f;
+  PetscBool          device, also = PETSC_TRUE;
+
+  PetscFunctionBeginUser;
+  PetscCall(OnDevice(out, &device));
+  if (in) PetscCall(OnDevice(in, &also));
+#if defined(PETSC_HAVE_CUDA)
+  if (device && also) {
+    if (in) PetscCall(VecGetArrayReadAndMemType(in, &x, NULL));
+    PetscCall(VecGetArrayWriteAndMemType(out, &f, NULL));
+    PetscCall(BratuEvaluateCUDA(part, &problem->bratu, &problem->box, x, f));
+    PetscCall(VecRestoreArrayWriteAndMemType(out, &f));
+    if (in) PetscCall(VecRestoreArrayReadAndMemType(in, &x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  if (in) PetscCall(VecGetArrayRead(in, &x));
+  PetscCall(VecGetArrayWrite(out, &f));
+  switch (part) { /* a constant in each call: no decision is left in the loops */
+  case BRATU_GUESS: EvaluateHost(BRATU_GUESS, &problem->bratu, &problem->box, x, f); break;
+  case BRATU_FUNCTION: EvaluateHost(BRATU_FUNCTION, &problem->bratu, &problem->box, x, f); break;
+  case BRATU_JACOBIAN: EvaluateHost(BRATU_JACOBIAN, &problem->bratu, &problem->box, x, f); break;
+  }
+  PetscCall(VecRestoreArrayWrite(out, &f));
+  if (in) PetscCall(VecRestoreArrayRead(in, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode FormFunction(SNES snes, Vec X, Vec F, void *ctx)
 {
-  const Bratu   *p = (const Bratu *)ctx;
-  DM             da;
-  Vec            L;
-  PetscScalar ***x, ***f;
-  PetscInt       i, j, k, xs, ys, zs, xm, ym, zm;
+  DM  da;
+  Vec L;
 
   PetscFunctionBeginUser;
   PetscCall(SNESGetDM(snes, &da));
   PetscCall(DMGetLocalVector(da, &L));
   PetscCall(DMGlobalToLocalBegin(da, X, INSERT_VALUES, L));
   PetscCall(DMGlobalToLocalEnd(da, X, INSERT_VALUES, L));
-  PetscCall(DMDAGetCorners(da, &xs, &ys, &zs, &xm, &ym, &zm));
-  PetscCall(DMDAVecGetArrayRead(da, L, &x));
-  PetscCall(DMDAVecGetArrayWrite(da, F, &f));
-  for (k = zs; k < zs + zm; k++) {
-    for (j = ys; j < ys + ym; j++) {
-      for (i = xs; i < xs + xm; i++) {
-        if (OnBoundary(p, i, j, k))
-          f[k][j][i] = x[k][j][i];
-        else {
-          const PetscScalar nb[6] = {x[k][j][i - 1], x[k][j][i + 1], x[k][j - 1][i], x[k][j + 1][i], x[k - 1][j][i], x[k + 1][j][i]};
+  PetscCall(Evaluate(BRATU_FUNCTION, (const Problem *)ctx, L, F));
+  PetscCall(DMRestoreLocalVector(da, &L));
+  PetscCall(Synchronize(F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-          f[k][j][i] = Residual(p, x[k][j][i], nb);
+/* The columns of a row in the order of its values, as indices of this process' points with ghosts; -1 for a neighbour that does not exist */
+static void Columns(const Problem *problem, PetscInt i, PetscInt j, PetscInt k, PetscInt cols[BRATU_STENCIL])
+{
+  const PetscInt *M = problem->bratu.M, *gm = problem->box.gm, dy = gm[0], dz = gm[0] * gm[1];
+  const PetscInt  self = BratuIndex(problem->box.gs, gm, i, j, k);
+
+  cols[0] = k > 0 ? self - dz : -1;
+  cols[1] = j > 0 ? self - dy : -1;
+  cols[2] = i > 0 ? self - 1 : -1;
+  cols[3] = self;
+  cols[4] = i < M[0] - 1 ? self + 1 : -1;
+  cols[5] = j < M[1] - 1 ? self + dy : -1;
+  cols[6] = k < M[2] - 1 ? self + dz : -1;
+}
+
+/*
+   The matrix, its pattern declared by the rows and columns of the values that FormJacobian() computes. It is made here because
+   DMCreateMatrix() would preallocate it in its own way first. The pattern is the same, so boundary rows hold zeros for the neighbours
+   that exist. A neighbour that does not is written as a second entry on the diagonal, whose value is zero: values that repeat a position
+   are summed. So every row has the same number of values, and rows ascend as MatSetPreallocationCOO() likes them; entries with negative
+   indices would have to be sorted out. Types that PETSc cannot fill this way (sell) get their values row by row.
+*/
+static PetscErrorCode CreateJacobian(DM da, MatType type, Problem *problem, Mat *J)
+{
+  const BratuBox        *b = &problem->box;
+  ISLocalToGlobalMapping mapping;
+  const PetscInt        *global;
+  const PetscInt         points                                  = b->m[0] * b->m[1] * b->m[2];
+  PetscErrorCode (*coo)(Mat, PetscCount, PetscInt[], PetscInt[]) = NULL;
+  PetscInt  *rows, *cols, local[BRATU_STENCIL], i, j, k, q;
+  PetscCount n = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)da), J));
+  PetscCall(MatSetSizes(*J, points, points, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*J, type));
+  PetscCall(PetscObjectQueryFunction((PetscObject)*J, "MatSetPreallocationCOO_C", &coo));
+  problem->coo = coo ? PETSC_TRUE : PETSC_FALSE;
+  if (!coo) {
+    PetscCall(MatDestroy(J));
+    PetscCall(DMCreateMatrix(da, J));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSetFromOptions(*J));
+  PetscCall(DMGetLocalToGlobalMapping(da, &mapping));
+  PetscCall(MatSetLocalToGlobalMapping(*J, mapping, mapping));
+  PetscCall(ISLocalToGlobalMappingGetIndices(mapping, &global));
+  PetscCall(PetscMalloc2(BRATU_STENCIL * (size_t)points, &rows, BRATU_STENCIL * (size_t)points, &cols));
+  for (k = b->s[2]; k < b->s[2] + b->m[2]; k++) {
+    for (j = b->s[1]; j < b->s[1] + b->m[1]; j++) {
+      for (i = b->s[0]; i < b->s[0] + b->m[0]; i++) {
+        Columns(problem, i, j, k, local);
+        for (q = 0; q < BRATU_STENCIL; q++, n++) {
+          rows[n] = global[local[BRATU_SELF]];
+          cols[n] = local[q] < 0 ? rows[n] : global[local[q]];
         }
       }
     }
   }
-  PetscCall(DMDAVecRestoreArrayWrite(da, F, &f));
-  PetscCall(DMDAVecRestoreArrayRead(da, L, &x));
-  PetscCall(DMRestoreLocalVector(da, &L));
+  PetscCall(ISLocalToGlobalMappingRestoreIndices(mapping, &global));
+  PetscCall(MatSetPreallocationCOO(*J, n, rows, cols));
+  PetscCall(PetscFree2(rows, cols));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode FormJacobian(SNES snes, Vec X, Mat J, Mat P, void *ctx)
 {
-  const Bratu   *p = (const Bratu *)ctx;
-  DM             da;
-  PetscScalar ***x;
-  PetscInt       i, j, k, xs, ys, zs, xm, ym, zm;
+  const Problem     *problem = (const Problem *)ctx;
+  const BratuBox    *b       = &problem->box;
+  const PetscScalar *v, *row;
+  PetscInt           cols[BRATU_STENCIL], i, j, k;
 
   PetscFunctionBeginUser;
-  PetscCall(SNESGetDM(snes, &da));
-  PetscCall(DMDAGetCorners(da, &xs, &ys, &zs, &xm, &ym, &zm));
-  PetscCall(DMDAVecGetArrayRead(da, X, &x)); /* the derivative needs the point itself only, no ghosts */
-  for (k = zs; k < zs + zm; k++) {
-    for (j = ys; j < ys + ym; j++) {
-      for (i = xs; i < xs + xm; i++) {
-        MatStencil row = {k, j, i, 0};
-
-        if (OnBoundary(p, i, j, k)) {
-          const PetscScalar one = 1.0;
-
-          PetscCall(MatSetValuesStencil(P, 1, &row, 1, &row, &one, INSERT_VALUES));
-        } else {
-          const MatStencil  col[7] = {{k - 1, j, i, 0}, {k, j - 1, i, 0}, {k, j, i - 1, 0}, {k, j, i, 0}, {k, j, i + 1, 0}, {k, j + 1, i, 0}, {k + 1, j, i, 0}};
-          const PetscScalar v[7]   = {-p->c[2], -p->c[1], -p->c[0], ResidualDerivative(p, x[k][j][i]), -p->c[0], -p->c[1], -p->c[2]};
-
-          PetscCall(MatSetValuesStencil(P, 1, &row, 7, col, v, INSERT_VALUES));
+  PetscCall(Evaluate(BRATU_JACOBIAN, problem, X, problem->values)); /* the derivative needs the point itself only, no ghosts */
+  if (problem->coo) {
+    PetscCall(VecGetArrayReadAndMemType(problem->values, &v, NULL));
+    PetscCall(MatSetValuesCOO(P, v, INSERT_VALUES));
+    PetscCall(VecRestoreArrayReadAndMemType(problem->values, &v));
+  } else {
+    PetscCall(VecGetArrayRead(problem->values, &v));
+    for (row = v, k = b->s[2]; k < b->s[2] + b->m[2]; k++) {
+      for (j = b->s[1]; j < b->s[1] + b->m[1]; j++) {
+        for (i = b->s[0]; i < b->s[0] + b->m[0]; i++, row += BRATU_STENCIL) {
+          Columns(problem, i, j, k, cols);
+          PetscCall(MatSetValuesLocal(P, 1, &cols[BRATU_SELF], BRATU_STENCIL, cols, row, INSERT_VALUES));
         }
       }
     }
+    PetscCall(VecRestoreArrayRead(problem->values, &v));
+    PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
   }
-  PetscCall(DMDAVecRestoreArrayRead(da, X, &x));
-  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
   if (J != P) { /* -snes_mf_operator */
     PetscCall(MatAssemblyBegin(J, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(J, MAT_FINAL_ASSEMBLY));
   }
+  PetscCall(Synchronize(problem->values));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -192,7 +262,7 @@ static PetscErrorCode CheckSymmetry(DM da, const Bratu *p, Mat J)
     PetscCall(DMDAVecGetArray(da, v[q], &a));
     for (k = zs; k < zs + zm; k++) {
       for (j = ys; j < ys + ym; j++) {
-        for (i = xs; i < xs + xm; i++) a[k][j][i] = OnBoundary(p, i, j, k) ? 0.0 : PetscRealPart(a[k][j][i]);
+        for (i = xs; i < xs + xm; i++) a[k][j][i] = BratuOnBoundary(p, i, j, k) ? 0.0 : PetscRealPart(a[k][j][i]);
       }
     }
     PetscCall(DMDAVecRestoreArray(da, v[q], &a));
@@ -216,84 +286,168 @@ static PetscErrorCode CheckSymmetry(DM da, const Bratu *p, Mat J)
 typedef struct {
   char                viewed[64]; /* the type as the matrix names itself */
   PetscInt            newton, krylov, products;
-  PetscReal           fnorm, umax, time;
-  double              nnz, product_time, gflops;
+  PetscReal           fnorm, umax;
+  double              nnz, setup, function, jacobian, ksp, solve, products_time, product, block, gflops; /* seconds */
   SNESConvergedReason reason;
   Vec                 x;
 } Run;
 
-static PetscErrorCode Solve(const char *type, PetscInt index, PetscInt n, Bratu *p, Run *run)
+/* All processes and their GPUs have arrived, and it is time t */
+static PetscErrorCode Clock(Vec v, double *t)
 {
-  DM             da;
-  SNES           snes;
-  KSP            ksp;
-  PC             pc;
-  Mat            J;
-  Vec            r;
-  MatInfo        info;
-  MatType        viewed;
-  PetscBool      iscg;
-  PetscLogStage  stage;
-  PetscLogDouble t0, t1;
-  char           name[96];
-  PetscInt       d;
+  PetscLogDouble now;
+
+  PetscFunctionBeginUser;
+  PetscCall(Synchronize(v));
+  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+  PetscCall(PetscTime(&now));
+  *t = now;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Seconds of one product in a row of products, at least a tenth of a second of them */
+static PetscErrorCode TimeProduct(Mat A, Vec x, Vec y, double *seconds)
+{
+  double   t[2];
+  PetscInt q, n = 5;
+
+  PetscFunctionBeginUser;
+  do {
+    PetscCall(Clock(y, &t[0]));
+    for (q = 0; q < n; q++) PetscCall(MatMult(A, x, y));
+    PetscCall(Clock(y, &t[1]));
+    *seconds = t[1] - t[0];
+    PetscCallMPI(MPI_Bcast(seconds, 1, MPI_DOUBLE, 0, PETSC_COMM_WORLD)); /* all go on, or none */
+    *seconds /= n;
+    n *= 4;
+  } while (*seconds * n < 0.4);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(const char *type, PetscInt index, PetscInt n, PetscReal lambda, Problem *problem, Run *run)
+{
+  Bratu        *p = &problem->bratu;
+  BratuBox     *b = &problem->box;
+  DM            da;
+  SNES          snes;
+  KSP           ksp;
+  PC            pc;
+  Mat           J, block;
+  Vec           r, xb, yb;
+  MatInfo       info;
+  MatType       viewed;
+  VecType       vectype;
+  const char   *format;
+  PetscBool     iscg, set, device, named = PETSC_TRUE;
+  PetscLogStage stage;
+  double        t0, t1, flops;
+  char          name[96];
+  PetscInt      d, count;
 
   PetscFunctionBeginUser;
   PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, n, n, n, PETSC_DECIDE, PETSC_DECIDE,
                          PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
-  PetscCall(DMSetMatType(da, type));
+  PetscCall(DMSetMatType(da, type)); /* for what makes matrices of the DM's, such as multigrid */
   PetscCall(DMDAGetInfo(da, NULL, &p->M[0], &p->M[1], &p->M[2], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
+  PetscCall(DMDAGetCorners(da, &b->s[0], &b->s[1], &b->s[2], &b->m[0], &b->m[1], &b->m[2]));
+  PetscCall(DMDAGetGhostCorners(da, &b->gs[0], &b->gs[1], &b->gs[2], &b->gm[0], &b->gm[1], &b->gm[2]));
+  p->lambda = lambda;
   for (d = 0; d < 3; d++) p->h[d] = 1.0 / (PetscReal)(p->M[d] - 1);
   for (d = 0; d < 3; d++) p->c[d] = p->h[0] * p->h[1] * p->h[2] / PetscSqr(p->h[d]);
   p->lamvol = p->lambda * p->h[0] * p->h[1] * p->h[2];
 
+  PetscCall(PetscTime(&t0));
+  PetscCall(CreateJacobian(da, type, problem, &J));
+  PetscCall(MatGetVecType(J, &vectype)); /* cuda for a type that lives on the GPU */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-dm_vec_type", &set));
+  if (!set) PetscCall(DMSetVecType(da, vectype));
   PetscCall(DMCreateGlobalVector(da, &run->x));
   PetscCall(VecDuplicate(run->x, &r));
-  PetscCall(DMCreateMatrix(da, &J));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &problem->values));
+  PetscCall(VecSetSizes(problem->values, BRATU_STENCIL * b->m[0] * b->m[1] * b->m[2], PETSC_DECIDE));
+  PetscCall(VecSetType(problem->values, vectype));
+  PetscCall(OnDevice(run->x, &device));
   PetscCall(SNESCreate(PETSC_COMM_WORLD, &snes));
   PetscCall(SNESSetDM(snes, da));
-  PetscCall(SNESSetFunction(snes, r, FormFunction, p));
-  PetscCall(SNESSetJacobian(snes, J, J, FormJacobian, p));
+  PetscCall(SNESSetFunction(snes, r, FormFunction, problem));
+  PetscCall(SNESSetJacobian(snes, J, J, FormJacobian, problem));
   PetscCall(SNESGetKSP(snes, &ksp));
   PetscCall(KSPSetType(ksp, KSPCG));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, PCNONE));
   PetscCall(SNESSetFromOptions(snes));
-  PetscCall(FormInitialGuess(da, p, run->x));
+  PetscCall(Evaluate(BRATU_GUESS, problem, NULL, run->x));
+  /* everything once: a format is made by the first product, libraries and kernels are loaded by their first use */
+  PetscCall(FormFunction(snes, run->x, r, problem));
+  PetscCall(FormJacobian(snes, run->x, J, J, problem));
+  PetscCall(MatMult(J, run->x, r));
+  PetscCall(Clock(r, &t1));
+  run->setup = t1 - t0;
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPCG, &iscg));
-  if (iscg) {
-    PetscCall(FormJacobian(snes, run->x, J, J, p));
-    PetscCall(CheckSymmetry(da, p, J));
-  }
+  if (iscg) PetscCall(CheckSymmetry(da, p, J));
 
   PetscCall(PetscSNPrintf(name, sizeof(name), "%" PetscInt_FMT ": %s", index, type)); /* one type may be listed twice */
   PetscCall(PetscLogStageRegister(name, &stage));
   PetscCall(PetscLogStagePush(stage));
-  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
-  PetscCall(PetscTime(&t0));
+  PetscCall(Clock(run->x, &t0));
   PetscCall(SNESSolve(snes, NULL, run->x));
-  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
-  PetscCall(PetscTime(&t1));
+  PetscCall(Clock(run->x, &t1));
   PetscCall(PetscLogStagePop());
+  run->solve = t1 - t0;
 
-  run->time = (PetscReal)(t1 - t0);
   PetscCall(SNESGetConvergedReason(snes, &run->reason));
   PetscCall(SNESGetIterationNumber(snes, &run->newton));
   PetscCall(SNESGetLinearSolveIterations(snes, &run->krylov));
-  PetscCall(FormFunction(snes, run->x, r, p)); /* not what SNES remembers */
+  PetscCall(FormFunction(snes, run->x, r, problem)); /* not what SNES remembers */
   PetscCall(VecNorm(r, NORM_2, &run->fnorm));
   PetscCall(VecMax(run->x, NULL, &run->umax));
   PetscCall(MatGetType(J, &viewed));
-  PetscCall(PetscStrncpy(run->viewed, viewed, sizeof(run->viewed)));
+  PetscCall(PetscSpMVGetFormat(J, &format));
+  if (format) PetscCall(PetscStrendswith(viewed, format, &named)); /* the parent's name may stand for ours */
+  PetscCall(PetscSNPrintf(run->viewed, sizeof(run->viewed), "%s%s%s", viewed, named ? "" : "/", named ? "" : format));
   PetscCall(MatGetInfo(J, MAT_GLOBAL_SUM, &info));
   run->nnz = info.nz_used;
-  PetscCall(ExampleMatMultLog(PETSC_COMM_WORLD, stage, &run->products, &run->product_time, &run->gflops));
+  PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "SNESFunctionEval", &count, &run->function, &flops));
+  PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "SNESJacobianEval", &count, &run->jacobian, &flops));
+  PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "KSPSolve", &count, &run->ksp, &flops));
+  PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "MatMult", &run->products, &run->products_time, &flops));
+  PetscCall(TimeProduct(J, run->x, r, &run->product));
+  PetscCall(MatGetDiagonalBlock(J, &block)); /* the matrix itself on one process; else what needs no halo */
+  PetscCall(MatCreateVecs(block, &xb, &yb));
+  PetscCall(VecSet(xb, 1.0));
+  PetscCall(TimeProduct(block, xb, yb, &run->block));
+  PetscCall(VecDestroy(&xb));
+  PetscCall(VecDestroy(&yb));
+  /* on a GPU the log holds the time to queue them */
+  if (device) run->products_time = run->products * run->product;
+  run->gflops = run->products ? 1e-9 * flops / run->products / run->product : 0.0;
+  PetscCall(VecDestroy(&problem->values));
   PetscCall(VecDestroy(&r));
   PetscCall(MatDestroy(&J));
   PetscCall(SNESDestroy(&snes));
   PetscCall(DMDestroy(&da));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What to run unless -types says so: ours, after the type of PETSc's that lives where they do */
+static PetscErrorCode DefaultTypes(PetscInt *n, char *types[])
+{
+  const char *defaults[] = {"aij", "sellp", "evchyb"};
+  Mat         A;
+  VecType     vectype;
+  PetscBool   device;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetType(A, MATSELLP));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatGetVecType(A, &vectype));
+  PetscCall(PetscStrcmp(vectype, VECCUDA, &device));
+  PetscCall(MatDestroy(&A));
+  if (device) defaults[0] = "aijcusparse";
+  for (*n = 0; *n < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(defaults); (*n)++) PetscCall(PetscStrallocpy(defaults[*n], &types[*n]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -303,7 +457,8 @@ int main(int argc, char **argv)
   PetscInt    ntypes = PETSC_STATIC_ARRAY_LENGTH(types), n = 100, t, failed = 0;
   PetscMPIInt size;
   PetscBool   set;
-  Bratu       problem;
+  PetscReal   lambda = 6.0;
+  Problem     problem;
   Run         first, run;
 
   PetscFunctionBeginUser;
@@ -313,46 +468,45 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscMemzero(&problem, sizeof(problem)));
   PetscCall(PetscMemzero(&first, sizeof(first)));
-  problem.lambda = 6.0;
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-par", &problem.lambda, NULL));
-  PetscCheck(problem.lambda > 0.0 && problem.lambda <= 6.81, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-par %g is not in (0, 6.81]", (double)problem.lambda);
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-par", &lambda, NULL));
+  PetscCheck(lambda > 0.0 && lambda <= 6.81, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-par %g is not in (0, 6.81]", (double)lambda);
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
   PetscCheck(n > 2, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-n %" PetscInt_FMT " leaves no interior point", n);
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_type", &set));
   PetscCheck(!set, PETSC_COMM_WORLD, PETSC_ERR_USER, "-mat_type would make every run the same: use -types");
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-types", types, &ntypes, &set));
-  if (!set) {
-    const char *defaults[] = {"aij", "sellp", "evchyb"};
-
-    ntypes = PETSC_STATIC_ARRAY_LENGTH(defaults);
-    for (t = 0; t < ntypes; t++) PetscCall(PetscStrallocpy(defaults[t], &types[t]));
-  }
+  if (!set) PetscCall(DefaultTypes(&ntypes, types));
 
   for (t = 0; t < ntypes; t++) {
     PetscReal diff = 0.0, allowed;
     PetscBool ok;
 
-    PetscCall(Solve(types[t], t, n, &problem, t ? &run : &first));
+    PetscCall(Solve(types[t], t, n, lambda, &problem, t ? &run : &first));
     if (!t) {
       run = first;
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "Bratu %" PetscInt_FMT " x %" PetscInt_FMT " x %" PetscInt_FMT ", lambda %g, %d rank%s, %.0f stored entries\n",
-                            problem.M[0], problem.M[1], problem.M[2], (double)problem.lambda, size, size > 1 ? "s" : "", first.nnz));
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-14s %-18s %6s %6s %10s %8s %11s %7s %10s  %s\n", "type", "viewed as", "Newton", "Krylov", "|F|", "MatMult",
-                            "MatMult [s]", "GF/s", "solve [s]", "difference (allowed)"));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                            "Bratu %" PetscInt_FMT " x %" PetscInt_FMT " x %" PetscInt_FMT ", lambda %g, %d rank%s, %.0f stored entries, times in seconds\n",
+                            problem.bratu.M[0], problem.bratu.M[1], problem.bratu.M[2], (double)lambda, size, size > 1 ? "s" : "", first.nnz));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-14s %-21s %6s %6s %10s %8s %8s %8s %8s %8s %8s %8s %10s %8s %8s  %s\n", "type", "viewed as", "Newton",
+                            "Krylov", "|F|", "set-up", "solve", "function", "Jacobian", "KSPSolve", "products", "MatMult", "us/product", "us/block", "GF/s",
+                            "difference (allowed)"));
     } else {
       Vec d;
 
-      PetscCall(VecDuplicate(first.x, &d));
+      PetscCall(VecDuplicate(run.x, &d)); /* the first may be on the host, and this on the GPU */
       PetscCall(VecCopy(first.x, d));
       PetscCall(VecAXPY(d, -1.0, run.x));
       PetscCall(VecNorm(d, NORM_INFINITY, &diff));
       PetscCall(VecDestroy(&d));
     }
-    allowed = AllowedDifference(&problem, first.fnorm, run.fnorm, PetscMax(first.umax, run.umax));
+    allowed = AllowedDifference(&problem.bratu, first.fnorm, run.fnorm, PetscMax(first.umax, run.umax));
     ok      = (PetscBool)(run.reason > 0 && diff <= allowed); /* false for a NaN too */
     if (!ok) failed++;
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-14s %-18s %6" PetscInt_FMT " %6" PetscInt_FMT " %10.3e %8" PetscInt_FMT " %11.3f %7.2f %10.3f  ", types[t],
-                          run.viewed, run.newton, run.krylov, (double)run.fnorm, run.products, run.product_time, run.gflops, (double)run.time));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                          "%-14s %-21s %6" PetscInt_FMT " %6" PetscInt_FMT " %10.3e %8.3f %8.3f %8.3f %8.3f %8.3f %8" PetscInt_FMT
+                          " %8.3f %10.1f %8.1f %8.2f  ",
+                          types[t], run.viewed, run.newton, run.krylov, (double)run.fnorm, run.setup, run.solve, run.function, run.jacobian, run.ksp,
+                          run.products, run.products_time, 1e6 * run.product, 1e6 * run.block, run.gflops));
     if (t)
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%.1e (%.1e)%s\n", (double)diff, (double)allowed, ok ? "" : "  FAILED"));
     else
