@@ -587,9 +587,10 @@ static PetscErrorCode Graph(Test *t, Record *r)
     PetscCallCUDA(cudaGraphInstantiate(&exec, graph, 0));
     PetscCall(VecSet(y, PETSC_MAX_REAL));
     PetscCall(VecSet(z, PETSC_MAX_REAL));
-    PetscCall(VecScale(x, 3.)); /* on the device, where the graph reads it */
+    PetscCall(VecScale(x, 3.));             /* on the device, where the graph reads it */
+    PetscCallCUDA(cudaDeviceSynchronize()); /* PETSc's operations on vectors need not run in this stream */
     PetscCallCUDA(cudaGraphLaunch(exec, stream));
-    PetscCallCUDA(cudaStreamSynchronize(stream));
+    PetscCallCUDA(cudaDeviceSynchronize());
     PetscCallCUDA(cudaGraphExecDestroy(exec));
     PetscCallCUDA(cudaGraphDestroy(graph));
   } else

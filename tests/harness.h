@@ -35,21 +35,22 @@
 
 /* What an operation needs of a matrix, and what a matrix has */
 enum {
-  SQUARE = 1,    /* as many rows as columns, and the same layout for both */
-  SOLVE  = 2,    /* diagonally dominant: factorizations and solvers work */
-  SPD    = 4,    /* symmetric, positive definite */
-  BLOCKS = 8,    /* block size above 1, full blocks */
-  FULL   = 16,   /* at least one row and one column */
-  SEQ    = 32,   /* one rank only */
-  PAR    = 64,   /* several ranks only */
-  ONCE   = 128,  /* builds its own matrices: once instead of once for each case */
-  LARGE  = 256,  /* large enough for a solver to take several steps; for programs that ask for it */
-  BYROW  = 512,  /* every rank owns rows */
-  NOPERM = 1024, /* AIJPERM cannot serve as a model here: the operation says why */
-  NOCUDA = 2048, /* nor, on a device, AIJCUSPARSE */
-  STRICT = 4096, /* on a device: right even where AIJCUSPARSE is not */
-  DEVICE = 8192, /* only on a device */
-  ALONE  = 16384 /* only if -ops names it: what it sees, other programs on the device would disturb */
+  SQUARE = 1,     /* as many rows as columns, and the same layout for both */
+  SOLVE  = 2,     /* diagonally dominant: factorizations and solvers work */
+  SPD    = 4,     /* symmetric, positive definite */
+  BLOCKS = 8,     /* block size above 1, full blocks */
+  FULL   = 16,    /* at least one row and one column */
+  SEQ    = 32,    /* one rank only */
+  PAR    = 64,    /* several ranks only */
+  ONCE   = 128,   /* builds its own matrices: once instead of once for each case */
+  LARGE  = 256,   /* large enough for a solver to take several steps; for programs that ask for it */
+  BYROW  = 512,   /* every rank owns rows */
+  NOPERM = 1024,  /* AIJPERM cannot serve as a model here: the operation says why */
+  NOCUDA = 2048,  /* nor, on a device, AIJCUSPARSE */
+  STRICT = 4096,  /* on a device: right even where AIJCUSPARSE is not */
+  DEVICE = 8192,  /* only on a device */
+  ALONE  = 16384, /* only if -ops names it: what it sees, other programs on the device would disturb */
+  ONHOST = 32768  /* not on a device, where AIJCUSPARSE itself crashes or makes garbage: the operation says how */
 };
 
 typedef struct {
@@ -525,6 +526,14 @@ static inline PetscErrorCode RecordType(Test *t, Record *r, const char *what, Ma
   PetscCall(MatAssembled(A, &seq));
   if (!seq) PetscFunctionReturn(PETSC_SUCCESS); /* the blocks may take their type when they are assembled */
   if (kept && mpi) {
+    if (t->device) { /* there PETSc makes them by the name that they share with AIJCUSPARSE's; the next product gives them the format */
+      Vec x, y;
+
+      PetscCall(MatCreateVecs(A, &x, &y));
+      PetscCall(MatMult(A, x, y));
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&y));
+    }
     PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
     PetscCall(IsType(Ad, t->type, &kept));
     if (kept) PetscCall(IsType(Ao, t->type, &kept));
@@ -897,7 +906,7 @@ static inline PetscErrorCode RunCase(const Operation *ops, const Case *c, Mat R,
     int             needs = op->needs & (SQUARE | SOLVE | SPD | BLOCKS | FULL | BYROW), failed = 0, any;
 
     if ((needs & c->has) != needs || (op->needs & SEQ && now.size > 1) || (op->needs & PAR && now.size == 1)) continue;
-    if ((op->needs & ONCE && !(want & ONCE)) || (!model && itself) || (op->needs & DEVICE && !now.device)) continue;
+    if ((op->needs & ONCE && !(want & ONCE)) || (!model && itself) || (op->needs & DEVICE && !now.device) || (op->needs & ONHOST && now.device)) continue;
     PetscCall(Listed(op->name, s->nonly, s->only, &in));
     if ((s->nonly || op->needs & ALONE) && !in) continue;
     PetscCall(Listed(op->name, s->nskip, s->skip, &in));

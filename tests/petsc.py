@@ -50,12 +50,12 @@ EXCUSED = {
     # Newton's inner solves stop by a tolerance on the way of unconverged iterates, and HYPRE coarsens by thresholds: a last bit decides
     "snes/tutorials/ex19 aspin",
     "snes/tutorials/ex19 tut_3",
-    # wants a matrix whose type is seqaij or mpiaij to the letter
-    "mat/tests/ex237 1",
     # four ranks' coarse problem is solved in parallel, in an order that changes from run to run (AIJ and AIJPERM differ as much)
     "ksp/ksp/tutorials/ex45 1",
     # refuses any type but AIJ by its exact name, AIJPERM, too
     "mat/tests/ex237 1",
+    "mat/tests/ex237 basic",
+    "mat/tests/ex237 maij",
     # prints the first seven letters of the matrix type
     "ts/tutorials/ex3 stringview",
 }

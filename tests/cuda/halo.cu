@@ -208,6 +208,7 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
     }
     work.emplace_back((size_t)p->n);
   }
+  PetscCallCUDA(cudaDeviceSynchronize()); // they were poisoned in another stream
   const auto forward = [&](int r) -> PetscErrorCode {
     for (size_t h = 0; h < halos.size(); h++) {
       PetscScalar *array = SpMVHaloGetArray(halos[h]);

@@ -482,12 +482,7 @@ static PetscErrorCode SpMVKeepEnd(SpMVKeep *keep, Mat B)
     PetscCall(MatSpMVGet(B, &spmv));
     PetscCall(PetscObjectTypeCompareAny((PetscObject)B, &same, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   }
-  if (same && !spmv)
-    PetscCall(MatSpMVHook(B, keep->format, keep->params));
-  else if (spmv && B->assembled) { /* an operation in place has replaced the blocks */
-    PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIAIJCUSPARSE, &same));
-    if (same) PetscCall(MatSpMVHookBlocks_MPI(B, spmv));
-  }
+  if (same && !spmv) PetscCall(MatSpMVHook(B, keep->format, keep->params));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -510,26 +505,41 @@ static PetscErrorCode SpMVKeepDestroy(SpMVKeep *keep)
       PetscCall(SpMVKeepDestroy(&keep_));                                                     \
     } while (0)
 
-/* CUSPARSE adds on the device if both matrices have its operation */
+static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
+{
+  SpMVCSR csr;
+
+  PetscFunctionBegin;
+  *has = PETSC_FALSE;
+  PetscCall(MatSpMVGetPattern(A, &csr));
+  for (PetscInt r = 0; r < csr.m && !*has; r++) *has = (PetscBool)(csr.i[r] == csr.i[r + 1]);
+  PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  CUSPARSE adds on the device if both matrices have its operation. A subset it adds by reading row offsets of all rows where it may keep those of
+  the nonempty ones only, beyond their end: the host adds such matrices.
+*/
 static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
 {
   Mat_SpMV *spmv, *x;
+  PetscBool empty[2] = {PETSC_FALSE, PETSC_FALSE};
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatSpMVGet(X, &x));
+  if (str == SUBSET_NONZERO_PATTERN && !A->boundtocpu) {
+    PetscCall(SpMVHasEmptyRows(A, &empty[0]));
+    PetscCall(SpMVHasEmptyRows(X, &empty[1]));
+  }
+  if (empty[0] || empty[1]) PetscCall(MatBindToCPU(A, PETSC_TRUE));
   A->ops->axpy = spmv->parent.axpy;
   if (x) X->ops->axpy = x->parent.axpy;
   PetscCall((*spmv->parent.axpy)(A, a, X, str)); /* with a new pattern it replaces A's data, but not its operations */
   if (x) X->ops->axpy = x->ours.axpy;
   A->ops->axpy = spmv->ours.axpy;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatAXPY_MPISpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
-{
-  PetscFunctionBegin;
-  SpMVKeepFormat(A, 1, &A, axpy, A, a, X, str);
+  if (empty[0] || empty[1]) PetscCall(MatBindToCPU(A, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -641,11 +651,11 @@ static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  #define SpMVEach(X, kind)                                                                                                                             \
-    X(kind, 0)                                                                                                                                          \
-    X(kind, 1)                                                                                                                                          \
-    X(kind, 2) X(kind, 3) X(kind, 4) X(kind, 5) X(kind, 6) X(kind, 7) X(kind, 8) X(kind, 9) X(kind, 10) X(kind, 11) X(kind, 12) X(kind, 13) X(kind, 14) \
-        X(kind, 15)
+  #define SpMVEach(X, kind) \
+    X(kind, 0)              \
+    X(kind, 1)              \
+    X(kind, 2)              \
+    X(kind, 3) X(kind, 4) X(kind, 5) X(kind, 6) X(kind, 7) X(kind, 8) X(kind, 9) X(kind, 10) X(kind, 11) X(kind, 12) X(kind, 13) X(kind, 14) X(kind, 15)
   #define SpMVDefine(kind, k)                                                      \
     static PetscErrorCode SpMVProduct_##kind##_##k(Mat C)                          \
     {                                                                              \
@@ -728,8 +738,8 @@ void MatSpMVSetOps_CUDA(Mat A, PetscBool mpi)
     SpMVSet(bindtocpu, MatBindToCPU_SeqSpMVCUDA);
     SpMVSet(getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
     SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
+    SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
   }
-  SpMVSet(axpy, mpi ? MatAXPY_MPISpMVCUDA : MatAXPY_SeqSpMVCUDA);
   SpMVSet(transpose, MatTranspose_SpMVCUDA);
   SpMVSet(transposesymbolic, MatTransposeSymbolic_SpMVCUDA);
   SpMVSet(permute, MatPermute_SpMVCUDA);

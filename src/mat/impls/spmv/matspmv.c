@@ -115,6 +115,15 @@ static PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscCall(PetscMalloc(spmv->format->paramssize, &params));
   PetscCall(PetscMemcpy(params, spmv->params, spmv->format->paramssize));
   PetscCall((*spmv->format->options)(A, params));
+#if defined(PETSC_HAVE_CUDA)
+  if (spmv->device) { /* how the parallel product exchanges its halo; read when it does so first */
+    SpMVHaloType type = SPMV_HALO_AUTO;
+
+    SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
+    PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)type, (PetscEnum *)&type, NULL));
+    PetscOptionsEnd();
+  }
+#endif
   PetscCall(MatSpMVSetParams(A, spmv, params));
   PetscCall(PetscFree(params));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -388,6 +397,9 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
       PetscCall(MatSpMVGetStats(block[k], &stats));
       PetscCall(SpMVViewStats(spmv, which[k], &stats, PetscObjectComm((PetscObject)A), viewer));
     }
+#if defined(PETSC_HAVE_CUDA)
+    if (spmv->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->halo)));
+#endif
   } else {
     PetscCall(MatSpMVGetStats(A, &stats));
     PetscCall(SpMVViewStats(spmv, "", &stats, PETSC_COMM_SELF, viewer));
