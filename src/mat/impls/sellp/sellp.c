@@ -59,10 +59,16 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 {
   PetscFunctionBegin;
   (void)params; /* what was chosen counts, not what was asked */
-  PetscCall(PetscSNPrintf(text, len,
-                          "%" PetscInt64_FMT " slices of height %" PetscInt_FMT " (%" PetscInt64_FMT " by diagonals), threads per row %" PetscInt_FMT
-                          ", sigma %" PetscInt_FMT ", node size %" PetscInt_FMT ", %" PetscInt64_FMT " long rows apart",
-                          stats->slices, stats->height, stats->diagonal, stats->threads, stats->sigma, stats->node, stats->long_rows));
+  if (stats->height) {
+    PetscCall(PetscSNPrintf(text, len,
+                            "%" PetscInt64_FMT " slices of height %" PetscInt_FMT " (%" PetscInt64_FMT " by diagonals), threads per row %" PetscInt_FMT
+                            ", sigma %" PetscInt_FMT ", node size %" PetscInt_FMT ", %" PetscInt64_FMT " long rows apart",
+                            stats->slices, stats->height, stats->diagonal, stats->threads, stats->sigma, stats->node, stats->long_rows));
+  } else { /* on a device each slice has its own height and threads per row */
+    PetscCall(PetscSNPrintf(text, len,
+                            "%" PetscInt64_FMT " slices (%" PetscInt64_FMT " by diagonals), node size %" PetscInt_FMT ", %" PetscInt64_FMT " long rows apart",
+                            stats->slices, stats->diagonal, stats->node, stats->long_rows));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
