@@ -81,7 +81,7 @@ cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const ho
     for (int a = 0; a < count; a++) {
       if (bytes[a]) SPMV_TRY(cudaMemcpy(device[a], host[a], bytes[a], cudaMemcpyHostToDevice));
     }
-    return cudaSuccess;
+    return cudaStreamSynchronize(nullptr); // cudaMemcpy() may come back when the host's array has been read, which is earlier
   }
   for (int a = 0; a < count; a++) {
     for (size_t at = 0; at < bytes[a]; at += CHUNK)
@@ -90,7 +90,13 @@ cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const ho
   SPMV_TRY(cudaGetDevice(&gpu));
   std::vector<std::thread> others;
   std::vector<cudaError_t> error(threads, cudaSuccess);
-  for (int t = 1; t < threads; t++) others.emplace_back([&, t] { error[t] = Send(gpu, pieces, t, threads, staging[t]); });
+  for (int t = 1; t < threads; t++) {
+    try {
+      others.emplace_back([&, t] { error[t] = Send(gpu, pieces, t, threads, staging[t]); });
+    } catch (...) { // no more threads: its share is ours
+      error[t] = Send(gpu, pieces, t, threads, staging[t]);
+    }
+  }
   error[0] = Send(gpu, pieces, 0, threads, staging[0]);
   for (auto &other : others) other.join();
   for (auto e : error) SPMV_TRY(e);

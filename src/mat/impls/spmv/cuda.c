@@ -389,7 +389,7 @@ static PetscErrorCode MatMultHermitianTransposeAdd_SeqSpMVCUDA(Mat A, Vec xx, Ve
 /* ---------------------------------------------------------------- operations of AIJCUSPARSE that take device vectors only */
 
 /* A device vector that stands in for a host vector, or the vector itself */
-static PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
+PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
 {
   const PetscScalar *a;
   PetscMemType       memtype;
@@ -416,6 +416,29 @@ static PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
+{
+  PetscFunctionBegin;
+  if (*d == v) {
+    *d = NULL;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (copy) {
+    const PetscScalar *a;
+    PetscScalar       *b;
+    PetscInt           n;
+
+    PetscCall(VecGetLocalSize(v, &n));
+    PetscCall(VecGetArrayRead(*d, &a));
+    PetscCall(VecGetArrayWrite(v, &b));
+    PetscCall(PetscArraycpy(b, a, n));
+    PetscCall(VecRestoreArrayWrite(v, &b));
+    PetscCall(VecRestoreArrayRead(*d, &a));
+  }
+  PetscCall(VecDestroy(d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
 {
   Mat_SpMV *spmv;
@@ -425,19 +448,7 @@ static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
   PetscCall((*spmv->parent.getdiagonal)(A, d));
-  if (d != v) {
-    const PetscScalar *a;
-    PetscScalar       *b;
-    PetscInt           n;
-
-    PetscCall(VecGetLocalSize(v, &n));
-    PetscCall(VecGetArrayRead(d, &a));
-    PetscCall(VecGetArrayWrite(v, &b));
-    PetscCall(PetscArraycpy(b, a, n));
-    PetscCall(VecRestoreArrayWrite(v, &b));
-    PetscCall(VecRestoreArrayRead(d, &a));
-    PetscCall(VecDestroy(&d));
-  }
+  PetscCall(SpMVVecRestore(v, PETSC_TRUE, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -451,8 +462,8 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
   PetscCall(SpMVVecOnDevice(left, PETSC_TRUE, &l));
   PetscCall(SpMVVecOnDevice(right, PETSC_TRUE, &r));
   PetscCall((*spmv->parent.diagonalscale)(A, l, r));
-  if (l != left) PetscCall(VecDestroy(&l));
-  if (r != right) PetscCall(VecDestroy(&r));
+  PetscCall(SpMVVecRestore(left, PETSC_FALSE, &l));
+  PetscCall(SpMVVecRestore(right, PETSC_FALSE, &r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -543,10 +554,21 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode SpMVHostIsNewer(Mat A)
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same)); /* MPIAIJ looks at its blocks */
+  if (same && A->offloadmask != PETSC_OFFLOAD_UNALLOCATED) A->offloadmask = PETSC_OFFLOAD_CPU;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatTranspose_SpMVCUDA(Mat A, MatReuse reuse, Mat *B)
 {
   PetscFunctionBegin;
   SpMVKeepFormat(A, 1, B, transpose, A, reuse, B);
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(SpMVHostIsNewer(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -575,6 +597,7 @@ static PetscErrorCode MatCreateSubMatrices_SpMVCUDA(Mat A, PetscInt n, const IS 
 {
   PetscFunctionBegin;
   SpMVKeepFormat(A, n, *B, createsubmatrices, A, n, row, col, reuse, B);
+  for (PetscInt k = 0; k < n && reuse == MAT_REUSE_MATRIX; k++) PetscCall(SpMVHostIsNewer((*B)[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -623,12 +646,12 @@ static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode
   if (kind == SPMV_NUMERIC_HOST) {
     for (int k = 0; k < 3; k++) {
       Mat       block[2] = {factor[k], NULL};
-      PetscBool mpi;
+      PetscBool seq, mpi;
 
       if (!factor[k]) continue;
-      PetscCall(MatSpMVGet(factor[k], &spmv));
-      if (!spmv) continue;
-      PetscCall(PetscStrbeginswith(((PetscObject)factor[k])->type_name, MATMPIAIJ, &mpi));
+      PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATSEQAIJCUSPARSE, &seq)); /* ours or not */
+      PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATMPIAIJCUSPARSE, &mpi));
+      if (!seq && !mpi) continue;
       if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(factor[k], &block[0], &block[1], NULL));
       for (int l = 0; l < 2 && block[l]; l++) {
         const PetscScalar *a;

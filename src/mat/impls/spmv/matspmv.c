@@ -14,6 +14,7 @@ const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "paper", 
 */
 static PetscErrorCode (*MatDestroy_AIJ[2][2])(Mat)         = {{NULL, NULL}, {NULL, NULL}};
 static PetscErrorCode (*MatRetrieveValues_AIJ[2])(Mat)     = {NULL, NULL};
+static PetscErrorCode (*MatStoreValues_AIJ)(Mat)           = NULL; /* sequential */
 static PetscErrorCode (*MatProductSetFromOptions_AIJ)(Mat) = NULL; /* of AIJCUSPARSE and AIJ */
 
 static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
@@ -109,12 +110,15 @@ PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const c
 
 static PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
 {
-  void *params;
+  void          *params;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc(spmv->format->paramssize, &params));
   PetscCall(PetscMemcpy(params, spmv->params, spmv->format->paramssize));
-  PetscCall((*spmv->format->options)(A, params));
+  ierr = (*spmv->format->options)(A, params);
+  if (ierr) PetscCall(PetscFree(params));
+  PetscCall(ierr);
 #if defined(PETSC_HAVE_CUDA)
   if (spmv->device) { /* how the parallel product exchanges its halo; read when it does so first */
     SpMVHaloType type = SPMV_HALO_AUTO;
@@ -194,7 +198,7 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before 3.19, MatRetrieveValues() changes values without a word to the object state */
+/* Before 3.19, MatRetrieveValues() changes values without a word to the object state; in no release does it tell AIJCUSPARSE */
 static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
 {
   PetscBool mpi;
@@ -203,16 +207,32 @@ static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall((*MatRetrieveValues_AIJ[mpi])(A));
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(SpMVHostIsNewer(A));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On a device: MatStoreValues() takes the host's values, whether they are up to date or not */
+static PetscErrorCode MatStoreValues_SpMV(Mat A)
+{
+  const PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall((*MatStoreValues_AIJ)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Asks PETSc once more for the product C, while those of its factors that are ours go by AIJ's name; or asks f, if there is one */
 static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 {
-  Mat       factor[3] = {C->product->A, C->product->B, C->product->C};
-  char     *name[3]   = {NULL, NULL, NULL};
-  Mat_SpMV *spmv;
-  PetscBool mpi;
+  Mat            factor[3] = {C->product->A, C->product->B, C->product->C};
+  char          *name[3]   = {NULL, NULL, NULL};
+  Mat_SpMV      *spmv;
+  PetscBool      mpi;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   for (int k = 0; k < 3; k++) {
@@ -226,13 +246,11 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
     name[k]                             = ((PetscObject)factor[k])->type_name;
     ((PetscObject)factor[k])->type_name = (char *)(mpi ? MATMPIAIJ : MATSEQAIJ);
   }
-  if (f)
-    PetscCall((*f)(C));
-  else
-    PetscCall(MatProductSetFromOptions(C));
-  for (int k = 0; k < 3; k++) {
+  ierr = f ? (*f)(C) : MatProductSetFromOptions(C);
+  for (int k = 0; k < 3; k++) { /* after an error, too */
     if (name[k]) ((PetscObject)factor[k])->type_name = name[k];
   }
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -299,6 +317,9 @@ PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
     if (f)
       PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
                                            ours ? MatProductSetFromOptions_SpMV : MatProductSetFromOptions_AIJ));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &f));
+    if (f && f != MatStoreValues_SpMV) MatStoreValues_AIJ = f;
+    if (f) PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : MatStoreValues_AIJ));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -410,17 +431,19 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 /* A copy of A that is its parent's and nothing else */
 static PetscErrorCode SpMVDuplicatePlain(Mat A, Mat *B)
 {
-  Mat_SpMV *spmv;
-  PetscBool mpi;
-  char     *name;
+  Mat_SpMV      *spmv;
+  PetscBool      mpi;
+  char          *name;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
   name                        = ((PetscObject)A)->type_name;
   ((PetscObject)A)->type_name = (char *)spmv->parenttype;
-  PetscCall((*spmv->parent.duplicate)(A, MAT_COPY_VALUES, B));
-  ((PetscObject)A)->type_name = name;
+  ierr                        = (*spmv->parent.duplicate)(A, MAT_COPY_VALUES, B);
+  ((PetscObject)A)->type_name = name; /* after an error, too */
+  PetscCall(ierr);
   PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* it comes with what we composed with A */
   if (mpi) PetscCall(MatSpMVUnhookBlocks_MPI(*B));
   PetscCall(MatPropagateSymmetryOptions(A, *B)); /* to SBAIJ only what is known to be symmetric converts */
@@ -560,8 +583,9 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
 #define SpMVKeep(op) spmv->parent.op = A->ops->op;
   SpMVHooks(SpMVKeep)
 #undef SpMVKeep
-      spmv->view              = A->ops->view;
-  MatDestroy_AIJ[device][mpi] = A->ops->destroy;
+      spmv->view = A->ops->view;
+  /* PETSc has put an operation of its own before AIJ's in submatrices, which come preallocated */
+  if (!MatDestroy_AIJ[device][mpi] || !A->preallocated) MatDestroy_AIJ[device][mpi] = A->ops->destroy;
   if (mpi)
     MatSpMVSetOps_MPI(A);
   else

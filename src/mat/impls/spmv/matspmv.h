@@ -148,6 +148,7 @@ typedef struct {
 #if defined(PETSC_HAVE_CUDA)
   /* its halo on the device, and what that was made from */
   SpMVHalo         halo;
+  PetscBool        halo_bound; /* none is made: a rank's operands are bound to the host */
   Mat              halo_mat;
   PetscObjectState halo_state;
   PetscObjectId    halo_id;
@@ -187,6 +188,9 @@ PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* new matrice
 PETSC_INTERN void           MatSpMVSetOps_CUDA(Mat, PetscBool mpi);
 PETSC_INTERN PetscErrorCode MatSpMVProductKeepFormat(Mat C, PetscBool host); /* after its SetFromOptions: C gets the format of its factors */
 PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                   /* that PETSc's vectors use */
+PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                            /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
+PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *);     /* what stands in for a vector on the host, or the vector itself */
+PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);      /* its values back, if asked for */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVApplyArrays_SeqCUDA(Mat, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);

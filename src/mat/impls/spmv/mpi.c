@@ -54,8 +54,10 @@ PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
 
 #if defined(PETSC_HAVE_CUDA)
 /*
-  The halo of A, or NULL where MPIAIJ's own product is to run. All ranks come to the same answer: types of vectors and binding are the
-  same on all, and so is whether something happened to the off-diagonal blocks, which MPIAIJ replaces together.
+  The halo of A, or NULL where MPIAIJ's own product is to run. All ranks come to the same answer: types of vectors are the same on all,
+  and so is whether something happened to the off-diagonal blocks, which MPIAIJ replaces together. What is bound to the host is not:
+  -mat_bind_below, -vec_bind_below and -dm_bind_below look at the size on each rank. So the ranks ask each other before they make a
+  halo, again and again while something is bound somewhere; what is bound later, the products below take to the device and back.
 */
 static PetscErrorCode MatSpMVGetHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, SpMVHalo *halo)
 {
@@ -63,31 +65,47 @@ static PetscErrorCode MatSpMVGetHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z,
   Mat             block[2];
   const PetscInt *garray;
   PetscObjectId   id;
+  int             bound = A->boundtocpu;
 
   PetscFunctionBegin;
   *halo = NULL;
-  if (!spmv->device || A->boundtocpu) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!spmv->device) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 3; k++) {
-    PetscBool device, bound;
+    PetscBool is;
 
     if (!v[k]) continue;
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)v[k], &device, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCall(VecBoundToCPU(v[k], &bound));
-    if (!device || bound) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)v[k], &is, VECSEQCUDA, VECMPICUDA, ""));
+    if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(VecBoundToCPU(v[k], &is));
+    if (is) bound = 1;
   }
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
   PetscCall(PetscObjectGetId((PetscObject)block[1], &id));
-  if (spmv->halo_mat != A || spmv->halo_state != A->nonzerostate || spmv->halo_id != id) {
+  if (spmv->halo_bound || spmv->halo_mat != A || spmv->halo_state != A->nonzerostate || spmv->halo_id != id) {
     SpMVHaloType type;
 
+    spmv->halo_mat = NULL; /* should this fail, the next product tries again */
     PetscCall(SpMVHaloDestroy(&spmv->halo));
-    PetscCall(SpMVHaloGetType((PetscObject)A, &type));
-    PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, type, &spmv->halo));
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bound, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+    spmv->halo_bound = (PetscBool)bound;
+    if (!bound) {
+      PetscCall(SpMVHaloGetType((PetscObject)A, &type));
+      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, type, &spmv->halo));
+    }
     spmv->halo_mat   = A;
     spmv->halo_state = A->nonzerostate;
     spmv->halo_id    = id;
   }
-  if (!SpMVHaloUsesPetsc(spmv->halo)) *halo = spmv->halo;
+  if (spmv->halo && !SpMVHaloUsesPetsc(spmv->halo)) *halo = spmv->halo;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the off-diagonal block B and a parallel vector can be multiplied where the halo is: nothing is bound to the host */
+static PetscErrorCode SpMVOnDevice(Mat B, Vec v, PetscBool *device)
+{
+  PetscFunctionBegin;
+  PetscCall(VecBoundToCPU(v, device));
+  *device = (PetscBool)(!*device && !B->boundtocpu);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -95,22 +113,33 @@ static PetscErrorCode MatSpMVGetHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z,
 static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, SpMVHalo halo, Vec xx, Vec yy, Vec zz)
 {
   Mat                block[2];
+  Vec                d;
   const PetscScalar *x;
   PetscScalar       *z;
+  PetscBool          device;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
-  PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
+  PetscCall(SpMVVecOnDevice(xx, PETSC_TRUE, &d));
+  PetscCall(VecGetArrayReadAndMemType(d, &x, NULL));
   PetscCall(SpMVHaloBegin(halo, x, stream));
-  PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
+  PetscCall(VecRestoreArrayReadAndMemType(d, &x));
   PetscCall(MatSpMVApply_Seq(block[0], SPMV_NORMAL, xx, yy, zz));
   PetscCall(SpMVHaloEnd(halo, stream));
+  PetscCall(SpMVVecRestore(xx, PETSC_FALSE, &d));
   if (SpMVHaloGetArray(halo)) {
-    PetscCall(VecGetArrayAndMemType(zz, &z, NULL));
-    PetscCall(MatSpMVApplyArrays_SeqCUDA(block[1], SPMV_NORMAL, SpMVHaloGetArray(halo), z, z));
-    PetscCall(VecRestoreArrayAndMemType(zz, &z));
+    PetscCall(SpMVOnDevice(block[1], zz, &device));
+    if (device) {
+      PetscCall(VecGetArrayAndMemType(zz, &z, NULL));
+      PetscCall(MatSpMVApplyArrays_SeqCUDA(block[1], SPMV_NORMAL, SpMVHaloGetArray(halo), z, z));
+      PetscCall(VecRestoreArrayAndMemType(zz, &z));
+    } else {
+      PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, block[1]->cmap->n, SpMVHaloGetArray(halo), &d));
+      PetscCall(MatSpMVApply_Seq(block[1], SPMV_NORMAL, d, zz, zz));
+      PetscCall(VecDestroy(&d));
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -119,23 +148,36 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, SpMVHalo halo, Vec xx, Vec y
 static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, SpMVHalo halo, Vec xx, Vec yy, Vec zz)
 {
   Mat                block[2];
+  Vec                d;
   const PetscScalar *x;
   PetscScalar       *z;
+  PetscBool          device;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
   if (SpMVHaloGetArray(halo)) {
-    PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
-    PetscCall(MatSpMVApplyArrays_SeqCUDA(block[1], SPMV_TRANSPOSE, x, NULL, SpMVHaloGetArray(halo)));
-    PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
+    PetscCall(SpMVOnDevice(block[1], xx, &device));
+    if (device) {
+      PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
+      PetscCall(MatSpMVApplyArrays_SeqCUDA(block[1], SPMV_TRANSPOSE, x, NULL, SpMVHaloGetArray(halo)));
+      PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
+    } else {
+      PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, block[1]->cmap->n, SpMVHaloGetArray(halo), &d));
+      PetscCall(MatSpMVApply_Seq(block[1], SPMV_TRANSPOSE, xx, NULL, d));
+      PetscCall(VecGetArrayReadAndMemType(d, &x, NULL)); /* copies what was computed on the host */
+      PetscCall(VecRestoreArrayReadAndMemType(d, &x));
+      PetscCall(VecDestroy(&d));
+    }
   }
   PetscCall(SpMVHaloReverseBegin(halo, stream));
   PetscCall(MatSpMVApply_Seq(block[0], SPMV_TRANSPOSE, xx, yy, zz));
-  PetscCall(VecGetArrayAndMemType(zz, &z, NULL));
+  PetscCall(SpMVVecOnDevice(zz, PETSC_TRUE, &d));
+  PetscCall(VecGetArrayAndMemType(d, &z, NULL));
   PetscCall(SpMVHaloReverseEnd(halo, z, stream));
-  PetscCall(VecRestoreArrayAndMemType(zz, &z));
+  PetscCall(VecRestoreArrayAndMemType(d, &z));
+  PetscCall(SpMVVecRestore(zz, PETSC_TRUE, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
   #define SpMVTryDevice(product, xx, yy, zz)                  \
