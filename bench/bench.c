@@ -781,6 +781,7 @@ int main(int argc, char **argv)
   n = PETSC_STATIC_ARRAY_LENGTH(matrices) - nmatrices;
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-also", matrices + nmatrices, &n, &set));
   if (set) nmatrices += n;
+  PetscCall(MatrixListTwins(PETSC_STATIC_ARRAY_LENGTH(matrices), &nmatrices, matrices));
   PetscCall(GetTypes(comm, &b));
   s.reps   = quick ? 3 : 11;
   s.target = DeviceOn ? 0.02 : 0.004; /* short: a repetition that the system interrupts is lost */

@@ -68,19 +68,58 @@ static PetscErrorCode MatrixGenerate(MPI_Comm comm, const Spec *s, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A generator's name with its numbers, rowlen:file, or a file. origin says which */
+/* The file of the matrix that twin:name stands for, if it is in the folder MATRICES */
+static PetscErrorCode MatrixTwinFile(const char *name, char file[], size_t size, PetscBool *match)
+{
+  const char *folder = getenv("MATRICES");
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncmp(name, "twin:", 5, match));
+  if (!*match) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(file, size, "%s/%s.mtx", folder && *folder ? folder : "../shared/matrices", name + 5));
+  PetscCall(PetscTestFile(file, 'r', match));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* twin:all in a list of at most max names becomes all twins */
+static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *list[])
+{
+  PetscBool all;
+
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < *n; k++) {
+    PetscCall(PetscStrcmp(list[k], "twin:all", &all));
+    if (!all) continue;
+    PetscCheck(*n - 1 + TWINS <= max, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More than %" PetscInt_FMT " matrices", max);
+    PetscCall(PetscFree(list[k]));
+    for (PetscInt q = *n - 1; q > k; q--) list[q + TWINS - 1] = list[q];
+    for (PetscInt t = 0; t < TWINS; t++) {
+      char name[64];
+
+      PetscCall(PetscSNPrintf(name, sizeof(name), "twin:%s", Twins[t].name));
+      PetscCall(PetscStrallocpy(name, &list[k + t]));
+    }
+    *n += TWINS - 1;
+    k += TWINS - 1;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A generator's name with its numbers, rowlen:file, twin:name, or a file. origin says which */
 static PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin)
 {
   Spec       s;
-  char       message[PETSC_MAX_PATH_LEN];
+  char       message[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
   PetscBool  match;
   SpecResult result;
 
   PetscFunctionBeginUser;
+  PetscCall(MatrixTwinFile(name, file, sizeof(file), &match));
+  if (match) name = file;
   result = SpecRead(name, &s, message, sizeof(message));
   PetscCheck(result != SPEC_WRONG, comm, PETSC_ERR_ARG_WRONG, "%s", message);
   if (result == SPEC_FOUND) {
-    *origin = s.generator == &GeneratorRowLengths ? "columns generated" : "generated";
+    *origin = s.generator == &GeneratorTwin ? "twin" : (s.generator == &GeneratorRowLengths ? "columns generated" : "generated");
     PetscCall(MatrixGenerate(comm, &s, A));
     SpecFree(&s);
   } else {
@@ -88,6 +127,7 @@ static PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, cons
     if (!match) {
       for (size_t k = 0; k < GENERATORS; k++) PetscCall(PetscPrintf(comm, "  %s:%s\n", Generators[k].name, Generators[k].usage));
       PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorRowLengths.name, GeneratorRowLengths.usage));
+      PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorTwin.name, GeneratorTwin.usage));
     }
     PetscCheck(match, comm, PETSC_ERR_ARG_WRONG, "%s is neither a file nor one of these", name);
     PetscCall(MatCreate(comm, A));

@@ -384,6 +384,10 @@ static inline void RowLengths(const Spec *s, PetscInt k, Row *r)
   }
 }
 
+static inline void RowGenerate(const Spec *s, PetscInt k, Row *r);
+
+#include "twins.h"
+
 /* ---------------------------------------------------------------- by name */
 
 static const Generator Generators[]        = {{"stencil7", "N: 7 points on N^3, random values", {40}, RowsCube, Stencil7, NULL},
@@ -409,6 +413,7 @@ static const Generator Generators[]        = {{"stencil7", "N: 7 points on N^3, 
                                               {"dense", "n", {3000}, RowsLine, Dense, NULL},
                                               {"arrow", "n: the diagonal, the first row and the first column", {200000}, RowsLine, Arrow, NULL}};
 static const Generator GeneratorRowLengths = {"rowlen", "file: row lengths from a file, one number a line", {0}, NULL, RowLengths, NULL};
+static const Generator GeneratorTwin = {"twin", "name: with the published statistics of that matrix of the two papers (twins.h)", {0}, NULL, TwinRow, NULL};
 
 #define GENERATORS (sizeof(Generators) / sizeof(Generators[0]))
 
@@ -452,7 +457,7 @@ typedef enum {
   SPEC_WRONG    /* message says what */
 } SpecResult;
 
-/* name:number:number... or rowlen:file */
+/* name:number:number..., rowlen:file or twin:name */
 static inline SpecResult SpecRead(const char *name, Spec *s, char message[], size_t size)
 {
   const char  *rest = strchr(name, ':');
@@ -463,6 +468,16 @@ static inline SpecResult SpecRead(const char *name, Spec *s, char message[], siz
   if (rest && len == strlen(GeneratorRowLengths.name) && !strncmp(name, GeneratorRowLengths.name, len)) {
     s->generator = &GeneratorRowLengths;
     if (!SpecReadLengths(rest + 1, s, message, size)) return SPEC_WRONG;
+  }
+  if (rest && len == strlen(GeneratorTwin.name) && !strncmp(name, GeneratorTwin.name, len)) {
+    const int t = TwinFind(rest + 1);
+
+    if (t < 0) {
+      snprintf(message, size, "There is no twin of %s; bench/twins -list prints all", rest + 1);
+      return SPEC_WRONG;
+    }
+    s->generator = &GeneratorTwin;
+    TwinSpec(t, s);
   }
   for (size_t k = 0; !s->generator && k < GENERATORS; k++) {
     const Generator *g = &Generators[k];
