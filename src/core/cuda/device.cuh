@@ -556,7 +556,7 @@ template <class V> void Show(SpMVVisitor entry, void *ctx, int64_t row, int64_t 
 {
   const Scalar own = Convert<Scalar>(value);
   PetscScalar  a;
-  memcpy(&a, &own, sizeof(a));
+  memcpy((void *)&a, &own, sizeof(a));
   entry(ctx, (PetscInt)row, (PetscInt)col, a);
 }
 
