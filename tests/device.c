@@ -386,18 +386,9 @@ static PetscErrorCode Dense(Test *t, Record *r)
 #endif
   for (PetscInt k = 0; k < 3; k++) {
     const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
-    Mat            of[]  = {D, E};
 
-    for (int l = 0; l < 2; l++) {
-      PetscInt s, e;
-
-      PetscCall(MatGetOwnershipRange(of[l], &s, &e));
-      for (PetscInt i = s; i < e; i++) {
-        for (PetscInt j = 0; j < 5; j++) PetscCall(MatSetValue(of[l], i, j, Value(i, j, 50 + k), INSERT_VALUES));
-      }
-      PetscCall(MatAssemblyBegin(of[l], MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(of[l], MAT_FINAL_ASSEMBLY));
-    }
+    PetscCall(FillDense(D, 5, 50 + k));
+    PetscCall(FillDense(E, 5, 50 + k));
     PetscCall(MatMatMult(A, D, reuse, PETSC_DEFAULT, &C[0]));
     PetscCall(RecordMat(t, r, "type of A D", C[0]));
     PetscCall(MatTransposeMatMult(A, E, reuse, PETSC_DEFAULT, &C[1]));

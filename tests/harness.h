@@ -704,6 +704,21 @@ static inline PetscErrorCode RecordMat(Test *t, Record *r, const char *what, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Entries of a dense operand, which MatSetValues() takes one by one */
+static inline PetscErrorCode FillDense(Mat D, PetscInt columns, PetscInt seed)
+{
+  PetscInt s, e;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(D, &s, &e));
+  for (PetscInt i = s; i < e; i++) {
+    for (PetscInt j = 0; j < columns; j++) PetscCall(MatSetValue(D, i, j, Value(i, j, seed), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(D, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(D, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A product, so that what A stores for products exists before an operation changes A */
 static inline PetscErrorCode Touch(Mat A)
 {

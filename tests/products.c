@@ -211,18 +211,9 @@ static PetscErrorCode Dense(Test *t, Record *r)
   PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, 5, NULL, &E));
   for (PetscInt k = 0; k < 2; k++) {
     const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
-    Mat            of[]  = {D, E};
 
-    for (int l = 0; l < 2; l++) {
-      PetscInt s, e;
-
-      PetscCall(MatGetOwnershipRange(of[l], &s, &e));
-      for (PetscInt i = s; i < e; i++) {
-        for (PetscInt j = 0; j < 5; j++) PetscCall(MatSetValue(of[l], i, j, Value(i, j, 50 + k), INSERT_VALUES));
-      }
-      PetscCall(MatAssemblyBegin(of[l], MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(of[l], MAT_FINAL_ASSEMBLY));
-    }
+    PetscCall(FillDense(D, 5, 50 + k));
+    PetscCall(FillDense(E, 5, 50 + k));
     PetscCall(MatMatMult(A, D, reuse, PETSC_DEFAULT, &C[0]));
     PetscCall(RecordMat(t, r, "type of A D", C[0]));
     PetscCall(MatTransposeMatMult(A, E, reuse, PETSC_DEFAULT, &C[1]));
@@ -246,11 +237,7 @@ static PetscErrorCode DenseFirst(Test *t, Record *r)
   PetscCall(Make(t, &A));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatCreateSeqDense(t->comm, 4, m, NULL, &E));
-  for (PetscInt i = 0; i < 4; i++) {
-    for (PetscInt j = 0; j < m; j++) PetscCall(MatSetValue(E, i, j, Value(i, j, 50), INSERT_VALUES));
-  }
-  PetscCall(MatAssemblyBegin(E, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(E, MAT_FINAL_ASSEMBLY));
+  PetscCall(FillDense(E, m, 50));
   for (int k = 0; k < 2; k++) {
     PetscCall(MatMatMult(E, A, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     PetscCall(RecordMat(t, r, "type of E A", C));

@@ -251,29 +251,6 @@ static PetscErrorCode SpMVOperandRestore(SpMVOperand *o, cudaStream_t stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJCUSPARSE's own product, for device vectors */
-static PetscErrorCode MatSpMVApplyParent_CUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
-{
-  PetscFunctionBegin;
-  if (op == SPMV_NORMAL) {
-    if (yy)
-      PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
-    else
-      PetscCall((*spmv->parent.mult)(A, xx, zz));
-  } else if (op == SPMV_TRANSPOSE) {
-    if (yy)
-      PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
-    else
-      PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
-  } else {
-    if (yy)
-      PetscCall((*spmv->parent.multhermitiantransposeadd)(A, xx, yy, zz));
-    else
-      PetscCall((*spmv->parent.multhermitiantranspose)(A, xx, zz));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   zz = yy + op(A) xx, where yy may be zz, and NULL for zero. On the device as soon as one of the vectors is there: between host vectors
   alone, the host's format is faster than sending them to and fro.
@@ -316,34 +293,13 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
     PetscCallCUDA(SpMVCudaMult(spmv->cuda[k].block, (PetscBool)(op == SPMV_HERMITIAN), SpMVArray(1), y, SpMVArray(0), stream));
     PetscCall(PetscLogGpuTimeEnd());
     PetscCall(PetscLogGpuFlops(2.0 * spmv->cuda[k].source.nz - (yy || k ? 0 : PetscMin(spmv->cuda[k].source.m, spmv->cuda[k].source.nz))));
-  } else if (!device)
-    PetscCall(MatSpMVApplyHost(A, spmv, op, o[1].array, yy ? (yy == zz ? o[0].array : o[2].array) : NULL, o[0].array));
-  for (int v = count - 1; v >= 0; v--) PetscCall(SpMVOperandRestore(&o[v], stream));
-  #undef SpMVArray
-  if (device && spmv->cuda[k].plain) {
-    if (!host)
-      PetscCall(MatSpMVApplyParent_CUDA(A, spmv, op, xx, yy, zz));
-    else { /* AIJCUSPARSE takes no host vectors: all arrays on the host */
-      const PetscScalar *x, *y = NULL;
-      PetscScalar       *z;
-
-      PetscCall(VecGetArrayRead(xx, &x));
-      if (yy == zz)
-        PetscCall(VecGetArray(zz, &z));
-      else {
-        if (yy) PetscCall(VecGetArrayRead(yy, &y));
-        PetscCall(VecGetArrayWrite(zz, &z));
-      }
-      PetscCall(MatSpMVApplyHost(A, spmv, op, x, yy == zz ? z : y, z));
-      if (yy == zz)
-        PetscCall(VecRestoreArray(zz, &z));
-      else {
-        PetscCall(VecRestoreArrayWrite(zz, &z));
-        if (yy) PetscCall(VecRestoreArrayRead(yy, &y));
-      }
-      PetscCall(VecRestoreArrayRead(xx, &x));
-    }
   }
+  #undef SpMVArray
+  for (int v = count - 1; v >= 0; v--) PetscCall(SpMVOperandRestore(&o[v], stream));
+  if (!device || (spmv->cuda[k].plain && host))
+    PetscCall(MatSpMVApplyHostVecs(A, spmv, op, xx, yy, zz));
+  else if (spmv->cuda[k].plain)
+    PetscCall(MatSpMVApplyParent(A, spmv, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -369,7 +325,7 @@ PetscErrorCode MatSpMVApplyArrays_SeqCUDA(Mat A, SpMVOp op, const PetscScalar x[
 
     PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, n, x, &xx));
     PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, m, y, &yy));
-    PetscCall(MatSpMVApplyParent_CUDA(A, spmv, op, xx, z ? yy : NULL, yy));
+    PetscCall(MatSpMVApplyParent(A, spmv, op, xx, z ? yy : NULL, yy));
     PetscCall(VecDestroy(&xx));
     PetscCall(VecDestroy(&yy));
   }

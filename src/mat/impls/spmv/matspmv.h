@@ -174,6 +174,8 @@ PETSC_INTERN void           SpMVSourceSet(SpMVSource *, Mat, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVGetPattern(Mat, SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVRestorePattern(Mat, SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVApplyHost(Mat, Mat_SpMV *, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
+PETSC_INTERN PetscErrorCode MatSpMVApplyHostVecs(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatSpMVApplyParent(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
 /* seq.c and mpi.c: the hooked operations of either kind */
 PETSC_INTERN void           MatSpMVSetOps_Seq(Mat);

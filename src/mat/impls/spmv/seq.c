@@ -191,36 +191,36 @@ PetscErrorCode MatSpMVApplyHost(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscSca
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  zz = yy + op(A) xx, where yy may be zz, and NULL for zero.
-
-  AIJ's own transposed products are never used: they call VecSet() and VecCopy(), which are collective, on the parallel vectors that
-  MPIAIJ passes, and one rank may use its format and another not.
-*/
-PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
+/* The parent's own product; AIJCUSPARSE's takes device vectors only */
+PetscErrorCode MatSpMVApplyParent(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  Mat_SpMV          *spmv;
+  PetscFunctionBegin;
+  if (op == SPMV_NORMAL) {
+    if (yy)
+      PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
+    else
+      PetscCall((*spmv->parent.mult)(A, xx, zz));
+  } else if (op == SPMV_TRANSPOSE) {
+    if (yy)
+      PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
+    else
+      PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
+  } else {
+    if (yy)
+      PetscCall((*spmv->parent.multhermitiantransposeadd)(A, xx, yy, zz));
+    else
+      PetscCall((*spmv->parent.multhermitiantranspose)(A, xx, zz));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* zz = yy + op(A) xx with the host's format, wherever the vectors are; yy may be zz, and NULL for zero */
+PetscErrorCode MatSpMVApplyHostVecs(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+{
   const PetscScalar *x, *y = NULL;
   PetscScalar       *z;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-#if defined(PETSC_HAVE_CUDA)
-  if (spmv->device && !A->boundtocpu) {
-    PetscCall(MatSpMVApply_SeqCUDA(A, spmv, op, xx, yy, zz));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  if (op == SPMV_NORMAL) {
-    PetscCall(MatSpMVUpdate(A, spmv));
-    if (spmv->plain) {
-      if (yy)
-        PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
-      else
-        PetscCall((*spmv->parent.mult)(A, xx, zz));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
   PetscCall(VecGetArrayRead(xx, &x));
   if (yy == zz) {
     PetscCall(VecGetArray(zz, &z));
@@ -237,6 +237,32 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
     if (yy) PetscCall(VecRestoreArrayRead(yy, &y));
   }
   PetscCall(VecRestoreArrayRead(xx, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  zz = yy + op(A) xx, where yy may be zz, and NULL for zero.
+
+  AIJ's own transposed products are never used: they call VecSet() and VecCopy(), which are collective, on the parallel vectors that
+  MPIAIJ passes, and one rank may use its format and another not.
+*/
+PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+#if defined(PETSC_HAVE_CUDA)
+  if (spmv->device && !A->boundtocpu) {
+    PetscCall(MatSpMVApply_SeqCUDA(A, spmv, op, xx, yy, zz));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  if (op == SPMV_NORMAL) PetscCall(MatSpMVUpdate(A, spmv));
+  if (op == SPMV_NORMAL && spmv->plain)
+    PetscCall(MatSpMVApplyParent(A, spmv, op, xx, yy, zz));
+  else
+    PetscCall(MatSpMVApplyHostVecs(A, spmv, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
