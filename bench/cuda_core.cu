@@ -579,7 +579,7 @@ int main(int argc, char **argv)
             snprintf(name, sizeof(name), "%s %d, %d a thread", by ? "by column" : "sigma", sigma, per);
             run(name, [&](SpMVCudaBlock *block) {
               return spmv::SetUp(&csr, false, 0, block,
-                                 [&](const SpMVCudaCSR &B, _n_SpMVCudaBlock **b) { return spmv::SlicesCreate(B, bs, false, v, r, NAMES, 0, b); });
+                                 [&](const SpMVCudaCSR &B, _n_SpMVCudaBlock **b) { return spmv::SlicesCreate(B, bs, false, v, r, NAMES, nullptr, 0, b); });
             });
           }
         }

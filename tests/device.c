@@ -178,6 +178,53 @@ static PetscErrorCode BindBelow(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Sizes differ, so that -mat_bind_below binds the matrix on the first rank only; then the same of a vector, and of neither */
+static PetscErrorCode BindSome(Test *t, Record *r)
+{
+  const PetscInt m = t->rank ? 40 : 4;
+  PetscInt       rs, re, N;
+  Mat            A;
+  Vec            x, y;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-some_mat_bind_below", "10"));
+  PetscCall(MatCreate(t->comm, &A));
+  PetscCall(MatSetOptionsPrefix(A, "some_"));
+  PetscCall(MatSetSizes(A, m, m, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(A, t->type));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(PetscOptionsClearValue(NULL, "-some_mat_bind_below"));
+  PetscCall(MatMPIAIJSetPreallocation(A, 4, NULL, 4, NULL));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatGetSize(A, &N, NULL));
+  for (PetscInt i = rs; i < re; i++) {
+    for (PetscInt k = -1; k < 3; k++) PetscCall(MatSetValue(A, i, (i + k * 3 + N) % N, 1. + .1 * (i % 7) + k, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  for (int k = 0; k < 6; k++) {
+    if (k == 2) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+    if (t->rank == 0) {
+      PetscCall(VecBindToCPU(x, (PetscBool)(k == 1 || k == 3)));
+      PetscCall(VecBindToCPU(y, (PetscBool)(k == 1 || k == 4)));
+    }
+    PetscCall(VecFill(x, 20 + k));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(RecordVec(r, "A x at row", y, NULL, 100));
+    PetscCall(MatMultAdd(A, x, y, y));
+    PetscCall(RecordVec(r, "y += A x at row", y, NULL, 100));
+    PetscCall(MatMultTranspose(A, y, x));
+    PetscCall(RecordVec(r, "A^T y at column", x, NULL, 1000));
+    PetscCall(MatScale(A, 1.5));
+  }
+  PetscCall(RecordMat(t, r, "type at the end", A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* n numbers where the type under test wants them: PETSc frees nothing here, so the caller does */
 static PetscErrorCode ToDevice(Test *t, const PetscScalar *host, PetscInt n, PetscScalar **array)
 {
@@ -645,6 +692,7 @@ static PetscErrorCode Memory(Test *t, Record *r)
       PetscCall(MatCreateVecs(A, &x, &y));
       PetscCall(VecSet(x, 1.));
       for (PetscInt change = 0; change < 2; change++) {
+        if (change) PetscCall(MatResetPreallocation(A)); /* assembly has given away the room for another pattern */
         for (PetscInt i = rs; i < re; i++) {
           const PetscInt    cols[] = {i, (i + 1) % n, (i + 77 + change) % n, (i + 5000) % n};
           const PetscScalar vals[] = {4, -1, .5, .25};
@@ -684,6 +732,7 @@ static PetscErrorCode Memory(Test *t, Record *r)
 static const Operation operations[] = {{"mixed", Mixed, NOCUDA},
                                        {"bind", Bind, FULL},
                                        {"bindbelow", BindBelow, FULL},
+                                       {"bindsome", BindSome, ONCE | PAR | NOCUDA},
                                        {"coo", COO, FULL, "own"},
                                        {"coo-away", COO, FULL, "away"},
                                        {"stale", Stale, FULL},

@@ -258,8 +258,21 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
 
   csr.a = NULL; // set-up needs none
   CHECK(L.setup(&csr, L.transpose, stream, &block));
-  csr.a = P(a.p);
   SpMVCudaGetStats(block, &stats);
+  std::vector<bool> apart(rows, false); // rows to be multiplied apart
+  if (!L.transpose && !L.conjugate && rows) {
+    std::vector<int> list;
+    const int        begin = Int(rows), end = begin + Int(rows - begin + 1), density = 1 + Int(200);
+    for (int r = 0; r < rows; r++) {
+      if ((r < begin || r >= end) && Int(density)) continue;
+      list.push_back(r);
+      apart[r] = true;
+    }
+    const cudaError_t error = SpMVCudaSetApart(block, &csr, (int)list.size(), list.data(), rows, stream);
+    if (error != cudaErrorNotSupported) CHECK(error);
+    SpMVCudaGetStats(block, &stats);
+  }
+  csr.a             = P(a.p);
   const bool single = L.single && sizeof(Single) < sizeof(Number);
   auto       expect = [&](bool right, const char *what) { Expect(right, A, L.name, stats.kernel, what); };
   for (int refresh = 0; refresh < 2; refresh++) {
@@ -294,6 +307,29 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
     CHECK(SpMVCudaMult(block, L.conjugate, P(x.p), P(z.p), (PetscScalar *)z.p, stream));
     CHECK(cudaStreamSynchronize(stream));
     expect(Close(z.Get(), ref, size), "z = z + A x");
+
+    for (int kind = 0; kind < 3 && SpMVCudaHasApart(block); kind++) { // without z, with it, onto it
+      Device<Number> &to = kind == 2 ? z : y;
+      z.Set(hz);
+      y.Poison();
+      const std::vector<Number> before = to.Get();
+      const PetscScalar        *add    = kind ? P(z.p) : NULL;
+      Reference(A, false, false, hx, kind ? hz.data() : NULL, ref, size);
+      CHECK(SpMVCudaMultRows(block, SPMVCUDA_ROWS_OTHERS, P(x.p), add, (PetscScalar *)to.p, stream));
+      CHECK(cudaStreamSynchronize(stream));
+      hy             = to.Get();
+      bool untouched = true;
+      for (int r = 0; r < rows; r++) { // with the rows asked for, others of their slices
+        const bool same = !memcmp((void *)&hy[r], (void *)&before[r], sizeof(Number));
+        untouched       = untouched && (same || !apart[r]);
+        if (same) hy[r] = (Number)ref[r];
+      }
+      expect(untouched, "rows apart are left alone");
+      expect(Close(hy, ref, size), "the other rows");
+      CHECK(SpMVCudaMultRows(block, SPMVCUDA_ROWS_APART, P(x.p), add, (PetscScalar *)to.p, stream));
+      CHECK(cudaStreamSynchronize(stream));
+      expect(Close(to.Get(), ref, size), "all rows");
+    }
   }
 
   { // what is stored is A

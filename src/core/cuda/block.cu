@@ -12,12 +12,24 @@ cudaError_t SpMVCudaFill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream
     use   = {block->m, block->n, block->nnz, block->it, nullptr, 4, nullptr};
     use.a = csr->a;
   }
-  return block->Fill(use, stream);
+  SPMV_TRY(block->Fill(use, stream));
+  return block->apart ? SpMVCudaFill(block->apart.get(), csr, stream) : cudaSuccess;
 }
 
 cudaError_t SpMVCudaMult(SpMVCudaBlock block, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
 {
   return block->Mult((bool)conjugate, (const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
+}
+
+PetscBool SpMVCudaHasApart(SpMVCudaBlock block)
+{
+  return block->apart ? PETSC_TRUE : PETSC_FALSE;
+}
+
+cudaError_t SpMVCudaMultRows(SpMVCudaBlock block, SpMVCudaRows rows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
+{
+  if (rows == SPMVCUDA_ROWS_OTHERS) return block->MultOthers((const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
+  return SpMVCudaMult(rows == SPMVCUDA_ROWS_APART ? block->apart.get() : block, PETSC_FALSE, x, z, y, stream);
 }
 
 cudaError_t SpMVCudaMultScaled(SpMVCudaBlock block, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t stream)
@@ -47,6 +59,11 @@ void SpMVCudaGetStats(SpMVCudaBlock block, SpMVStats *stats)
   stats->nonzeros = block->nnz;
   stats->kernel   = block->names[block->single + 2 * block->measured];
   stats->bytes += block->it.Bytes() + block->from.Bytes();
+  if (block->apart) {
+    SpMVStats apart;
+    SpMVCudaGetStats(block->apart.get(), &apart);
+    stats->bytes += apart.bytes;
+  }
 }
 
 cudaError_t SpMVCudaVisit(SpMVCudaBlock block, SpMVVisitor entry, void *ctx)
@@ -99,7 +116,7 @@ struct Layouts {
 
   cudaError_t Slices(const SliceRules &r, _n_SpMVCudaBlock **block) const
   {
-    return SlicesCreate(csr, bs, c.single, survey, r, bs > 1 ? c.nodes : c.entries, stream, block);
+    return SlicesCreate(csr, bs, c.single, survey, r, bs > 1 ? c.nodes : c.entries, nullptr, stream, block);
   }
 };
 
@@ -228,6 +245,8 @@ cudaError_t Measure(Layouts l, int node, _n_SpMVCudaBlock **block)
   return contest.End(block);
 }
 
+constexpr SpMVNames ROWS_APART = SPMV_NAMES("CUDA slices of the rows apart");
+
 } // namespace
 
 cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream, _n_SpMVCudaBlock **block)
@@ -243,3 +262,57 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
 }
 
 } // namespace spmv
+
+cudaError_t SpMVCudaSetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int count, const int row[], PetscInt64 most, cudaStream_t stream)
+{
+  const int bs = block->UnitSize();
+  if (!bs || csr->nnz >= INT_MAX) return cudaErrorNotSupported;
+
+  const int             units = block->m / bs;
+  std::vector<unsigned> mark;
+  std::vector<int>      unit, rows;
+  spmv::Array<unsigned> want, all;
+  try {
+    mark.resize(((size_t)units + spmv::WARP - 1) / spmv::WARP);
+    for (int k = 0; k < count; k++) mark[row[k] / bs / spmv::WARP] |= 1u << row[k] / bs % spmv::WARP;
+    SPMV_TRY(want.Alloc(mark.size()));
+    SPMV_TRY(all.Alloc(mark.size()));
+    SPMV_TRY(all.Zero(stream));
+    SPMV_TRY(cudaMemcpyAsync(want, mark.data(), want.Bytes(), cudaMemcpyHostToDevice, stream));
+    SPMV_TRY(block->SetApart(want, all, stream));
+    SPMV_TRY(spmv::Fetch(mark.data(), (unsigned *)all, mark.size(), stream));
+    for (int u = 0; u < units; u++) {
+      if (!(mark[u / spmv::WARP] >> u % spmv::WARP & 1)) continue;
+      unit.push_back(u);
+      for (int e = 0; e < bs; e++) rows.push_back(u * bs + e);
+    }
+  } catch (const std::bad_alloc &) {
+    return cudaErrorMemoryAllocation;
+  }
+  if ((PetscInt64)rows.size() > most) return cudaErrorNotSupported;
+
+  spmv::Array<int>  of, list, it, jt, from;
+  spmv::Survey      survey;
+  spmv::SliceRules  rules;
+  _n_SpMVCudaBlock *b = nullptr;
+  SPMV_TRY(of.Alloc(unit.size()));
+  SPMV_TRY(list.Alloc(rows.size()));
+  SPMV_TRY(cudaMemcpyAsync(of, unit.data(), of.Bytes(), cudaMemcpyHostToDevice, stream));
+  SPMV_TRY(cudaMemcpyAsync(list, rows.data(), list.Bytes(), cudaMemcpyHostToDevice, stream));
+  SPMV_TRY(spmv::SelectRows(*csr, list, (int)rows.size(), stream, it, jt, from));
+
+  const SpMVCudaCSR apart = {(PetscInt64)rows.size(), csr->n, (PetscInt64)(from.Bytes() / sizeof(int)), it, jt, 4, nullptr};
+  SPMV_TRY(spmv::TakeSurvey(apart, bs, stream, &survey));
+  rules.sigma             = 1;
+  rules.per_thread        = 8; // few rows: what counts is how soon the last of them ends
+  const cudaError_t error = spmv::SlicesCreate(apart, bs, block->single, survey, rules, spmv::ROWS_APART, &of, stream, &b);
+  block->apart.reset(b);
+  if (error != cudaSuccess) {
+    block->apart.reset();
+    return error;
+  }
+  b->Of(apart);
+  b->it.Swap(it);
+  b->from.Swap(from);
+  return cudaSuccess;
+}

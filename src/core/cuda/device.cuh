@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <vector>
@@ -442,6 +443,8 @@ struct _n_SpMVCudaBlock {
   spmv::Array<int>   it;                 // transposed blocks: their row offsets,
   spmv::Array<int>   from;               // and where their values are found in A
 
+  std::unique_ptr<_n_SpMVCudaBlock> apart; // the rows that may be multiplied apart from the others, once more
+
   virtual ~_n_SpMVCudaBlock() = default;
   void Of(const SpMVCudaCSR &csr)
   {
@@ -452,6 +455,19 @@ struct _n_SpMVCudaBlock {
   virtual cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) = 0; // a of A where `from` is set, i always of this block
   virtual cudaError_t Mult(bool conjugate, const spmv::Scalar *x, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t) = 0;
   virtual cudaError_t Scaled(spmv::Scalar, const spmv::Scalar *, spmv::Scalar, spmv::Scalar *, cudaStream_t)
+  {
+    return cudaErrorNotSupported;
+  }
+  virtual int UnitSize() const // rows of a unit, where the next two work; 0 = they do not
+  {
+    return 0;
+  }
+  // MultOthers() is to leave alone the units in `want`, bit u % 32 of word u / 32, and may leave alone more: `all`, zeros before
+  virtual cudaError_t SetApart(const unsigned *, unsigned *, cudaStream_t)
+  {
+    return cudaErrorNotSupported;
+  }
+  virtual cudaError_t MultOthers(const spmv::Scalar *, const spmv::Scalar *, spmv::Scalar *, cudaStream_t)
   {
     return cudaErrorNotSupported;
   }
@@ -479,7 +495,11 @@ struct SliceRules {
 
 // Values are zeros until the first refresh
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &, int bs, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaBlock **); // *block NULL: too much padding
-cudaError_t SlicesCreate(const SpMVCudaCSR &, int bs, bool single, const Survey &, SliceRules, const SpMVNames &, cudaStream_t, _n_SpMVCudaBlock **);
+// With `unit`, which it takes: those are the units of y that the block's are, and each of them is written
+cudaError_t SlicesCreate(const SpMVCudaCSR &, int bs, bool single, const Survey &, SliceRules, const SpMVNames &, Array<int> *unit, cudaStream_t,
+                         _n_SpMVCudaBlock **);
+// The pattern of some rows of a block, and where their entries stand in it
+cudaError_t SelectRows(const SpMVCudaCSR &, const Array<int> &row, int count, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &from);
 
 // The choice both formats share: node blocks where there are, diagonals where they take fewer bytes than slices, else slices
 struct Choice {

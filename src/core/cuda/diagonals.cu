@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
 {
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   const int     s = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  const int     unit = s * WARP + lane;
+  int           unit = s * WARP + lane;
   AwaitOthers();
   if (unit >= g.units) return;
   const int2     head  = __ldg(g.head + s);
@@ -62,7 +62,10 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
 #pragma unroll
       for (int e = 0; e < BS * BS; e++) v[b][e] = STEPS || BATCH == 1 || k0 + b < steps ? Traits<V>::stream(p + e * WARP) : Traits<V>::zero();
     }
-    if (head.x < 0) break; // never, but for all that the compiler knows: it would drop Issue() where no lane can have left
+    if (head.x < 0) { // apart from what is multiplied now. Not the end yet: the compiler drops Issue() where no lane can have left
+      unit |= INT_MIN;
+      break;
+    }
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) t[b] = STEPS || BATCH == 1 || k0 + b < steps ? __ldg(step + k0 + b) : make_int2(0, 0);
@@ -89,6 +92,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
       }
     }
   }
+  if (unit < 0) return;
 #pragma unroll
   for (int e = 0; e < BS; e++) y[(int64_t)unit * BS + e] = z ? Num::add(z[(int64_t)unit * BS + e], d[e]) : d[e];
 }
@@ -197,6 +201,21 @@ __global__ void shorten(int count, const int64_t *from, unsigned *to)
   if (t < count) to[t] = (unsigned)from[t];
 }
 
+// The heads of what is left when some slices are taken out: those are negative
+__global__ void mark_apart(int slices, int units, const unsigned *want, unsigned *all, int2 *head)
+{
+  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (s >= slices || !want[s]) return;
+  all[s] = units - s * WARP >= WARP ? ALL : (1u << (units - s * WARP)) - 1;
+  head[s].x |= INT_MIN;
+}
+
+__global__ void copy_marks(int slices, const int2 *from, int2 *to)
+{
+  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (s < slices) to[s].y = from[s].y;
+}
+
 // ------------------------------------------------------------------------------------------------ values
 
 constexpr int FILL_BATCH = 4, FILL_BLOCK = 64;
@@ -282,7 +301,7 @@ struct Diagonals : _n_SpMVCudaBlock {
   Kernel          kernel[2]; // without and with a look at marks
   int64_t         steps = 0; // stored
   Array<unsigned> first, equal, equals;
-  Array<int2>     head, step;
+  Array<int2>     head, step, others; // others: head, but for slices whose rows are multiplied apart
   Array<char>     value;
   unsigned       *host = nullptr, generation = 0;
 
@@ -331,11 +350,33 @@ struct Diagonals : _n_SpMVCudaBlock {
         return cudaPeekAtLastError();
       });
     }));
+    if (others) SPMV_LAUNCH(g.slices, 256, stream, copy_marks, g.slices, head, others);
     SPMV_LAUNCH(1, 1, stream, announce, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, host);
     return cudaSuccess;
   }
 
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  {
+    return Launch(g, conjugate, x, z, y, stream);
+  }
+  cudaError_t MultOthers(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  {
+    Args args = g;
+    args.head = others;
+    return Launch(args, false, x, z, y, stream);
+  }
+  int UnitSize() const override
+  {
+    return bs;
+  }
+  cudaError_t SetApart(const unsigned *want, unsigned *all, cudaStream_t stream) override
+  {
+    SPMV_TRY(others.Alloc(g.slices));
+    SPMV_TRY(cudaMemcpyAsync(others, head, head.Bytes(), cudaMemcpyDeviceToDevice, stream));
+    SPMV_LAUNCH(g.slices, 256, stream, mark_apart, g.slices, g.units, want, all, others);
+    return cudaSuccess;
+  }
+  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream)
   {
     if (waiting) { // marks are looked at unless the refresh is known to have found too few; both give the same bits
       const unsigned said = *(volatile unsigned *)host;
@@ -343,7 +384,7 @@ struct Diagonals : _n_SpMVCudaBlock {
       marked              = waiting || (said & 1);
     }
     if (!g.slices) return cudaSuccess;
-    return kernel[marked].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, g, conjugate, x, z, y, stream);
+    return kernel[marked].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream);
   }
 
   void Stats(SpMVStats *s) const override
@@ -351,7 +392,7 @@ struct Diagonals : _n_SpMVCudaBlock {
     s->stored   = steps * WARP * bs * bs;
     s->slices   = g.slices;
     s->diagonal = g.slices;
-    s->bytes    = head.Bytes() + first.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes();
+    s->bytes    = head.Bytes() + others.Bytes() + first.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes();
     s->node     = bs;
   }
 

@@ -33,6 +33,20 @@ enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 };
 constexpr int NCCL_REAL = sizeof(PetscReal) == 8 ? 8 : 7; // ncclFloat64, ncclFloat32
 constexpr int REALS     = sizeof(Scalar) / sizeof(PetscReal);
 
+// Of ncclConfig_t what there was in 2.17, which later versions know by its size
+struct NcclConfig {
+  size_t      size;
+  unsigned    magic, version;
+  int         blocking, cga, min_ctas, max_ctas;
+  const char *net;
+};
+
+/*
+  NCCL's kernels take thread blocks of the device from the product beside them, by default so many that a halo of half a megabyte costs 3 % of a
+  product, and a buffer of megabytes for each. Four move as much as a halo has in the time that it has.
+*/
+constexpr int HALO_BLOCKS = 4;
+
 #define NCCL_FUNCTIONS(X)                                                \
   X(GetVersion, int, (int *))                                            \
   X(GetUniqueId, int, (SpMVNCCLId *))                                    \
@@ -49,9 +63,10 @@ constexpr int REALS     = sizeof(Scalar) / sizeof(PetscReal);
 struct Nccl {
 #define NCCL_MEMBER(name, result, arguments) result(*name) arguments = nullptr;
   NCCL_FUNCTIONS(NCCL_MEMBER)
-  const char *(*GetLastError)(NcclComm) = nullptr; // only in newer ones
-  int  version                          = 0;
-  char reason[SPMV_HALO_TEXT]           = "";
+  const char *(*GetLastError)(NcclComm)                                   = nullptr; // only in newer ones, like the next
+  int (*InitConfig)(NcclComm *, int, SpMVNCCLId, int, const NcclConfig *) = nullptr;
+  int  version                                                            = 0;
+  char reason[SPMV_HALO_TEXT]                                             = "";
 
   Nccl()
   {
@@ -74,6 +89,12 @@ struct Nccl {
       Say(reason, "ncclGetVersion: %s", GetErrorString(error));
     else
       version = found;
+    if (version >= 21700) *(void **)&InitConfig = dlsym(library, "ncclCommInitRankConfig");
+  }
+  int Init(NcclComm *comm, int size, const SpMVNCCLId &id, int rank) const
+  {
+    const NcclConfig config = {sizeof(config), 0xcafebeefu, 21700, 1, INT_MIN, INT_MIN, HALO_BLOCKS, nullptr};
+    return InitConfig ? InitConfig(comm, size, id, rank, &config) : CommInitRank(comm, size, id, rank);
   }
   // What failed, with whatever NCCL has to say of it
   void Explain(char text[SPMV_HALO_TEXT], const char *what, int error) const
@@ -220,11 +241,22 @@ struct _n_SpMVCudaHalo {
     if (x) SPMV_LAUNCH(packed, 256, comm->stream, Pack, packed, run, index, x, buffer);
     return comm->host ? Stage(reverse) : Exchange(reverse, x);
   }
-  cudaError_t End(bool reverse, cudaStream_t stream)
+  // What came is there, for whatever follows on the halo's stream
+  cudaError_t Receive(bool reverse)
+  {
+    return comm->host && !Idle() ? Unstage(reverse) : cudaSuccess;
+  }
+  // `stream` waits for the halo's
+  cudaError_t Join(cudaStream_t stream)
   {
     if (Idle()) return cudaSuccess;
-    if (comm->host) SPMV_TRY(Unstage(reverse));
+    SPMV_TRY(cudaEventRecord(done, comm->stream));
     return cudaStreamWaitEvent(stream, done, 0);
+  }
+  cudaError_t End(bool reverse, cudaStream_t stream)
+  {
+    SPMV_TRY(Receive(reverse));
+    return Join(stream);
   }
 
   // NCCL
@@ -253,7 +285,7 @@ struct _n_SpMVCudaHalo {
     // Errors of the network come up later; cheap, but not for nothing
     if (comm->exchanges++ % 128 == 0 && (nccl.CommGetAsyncError(comm->nccl, &error) || (error && error != NCCL_IN_PROGRESS)))
       return comm->Failed("an earlier exchange", error);
-    return cudaEventRecord(done, comm->stream);
+    return cudaSuccess;
   }
 
   // The host's transport: out of the device as soon as x is there, and, at the end, through the caller's function and back
@@ -273,9 +305,8 @@ struct _n_SpMVCudaHalo {
       Say(comm->error, "MPI error %d while exchanging the halo", error);
       return cudaErrorUnknown;
     }
-    if (n)
-      SPMV_TRY(cudaMemcpyAsync(reverse ? buffer : halo, reverse ? host_sent.p : host_received.p, n * sizeof(Scalar), cudaMemcpyHostToDevice, comm->stream));
-    return cudaEventRecord(done, comm->stream);
+    if (!n) return cudaSuccess;
+    return cudaMemcpyAsync(reverse ? buffer : halo, reverse ? host_sent.p : host_received.p, n * sizeof(Scalar), cudaMemcpyHostToDevice, comm->stream);
   }
 
   cudaError_t Create(const SpMVHaloList *s, const SpMVHaloList *r);
@@ -394,7 +425,7 @@ PETSC_INTERN cudaError_t SpMVCudaCommCreate(int size, int rank, const SpMVNCCLId
     const SpMVNCCLId copy   = *id;
     const auto       init   = [=] {
       Made m{};
-      m.error = cudaSetDevice(device) ? 1 /* ncclUnhandledCudaError */ : TheNccl().CommInitRank(&m.nccl, size, copy, rank);
+      m.error = cudaSetDevice(device) ? 1 /* ncclUnhandledCudaError */ : TheNccl().Init(&m.nccl, size, copy, rank);
       return m;
     };
     if (!Bounded<Made>(init, &made)) {
@@ -517,6 +548,17 @@ PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo halo, const PetscScalar 
 PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo halo, cudaStream_t stream)
 {
   return halo->End(false, stream);
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloReceive(SpMVCudaHalo halo, cudaStream_t *stream)
+{
+  *stream = halo->comm->stream;
+  return halo->Receive(false);
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloJoin(SpMVCudaHalo halo, cudaStream_t stream)
+{
+  return halo->Join(stream);
 }
 
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo halo, cudaStream_t stream)

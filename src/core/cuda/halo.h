@@ -8,6 +8,11 @@
     SpMVCudaHaloBegin(halo, x, stream);   ...the diagonal block's product on stream...   SpMVCudaHaloEnd(halo, stream);
     ...the off-diagonal block's product on stream, from SpMVCudaHaloGetArray(halo)...
 
+  or, so that the off-diagonal block's product is beside the diagonal block's, too, and nothing starts when both have ended:
+
+    SpMVCudaHaloBegin(halo, x, stream);   ...the rows without ghosts on stream...   SpMVCudaHaloReceive(halo, &own);
+    ...the rows with ghosts on own...     SpMVCudaHaloJoin(halo, stream);
+
   Two transports carry the messages. NCCL moves them from device to device: an exchange then allocates nothing, never waits for the host
   and may be captured in a CUDA graph. The host's takes them through pinned memory, where the caller's own function exchanges them; it
   waits in End for what the device has to send.
@@ -62,8 +67,10 @@ PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *);
 PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo, PetscScalar **sent, PetscScalar **received);
 PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse), void *ctx);
 
-PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo); /* the halo, filled by End, sent by ReverseBegin; NULL if empty */
+PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo); /* the halo, filled by End or Receive, sent by ReverseBegin; NULL if empty */
 PETSC_INTERN cudaError_t  SpMVCudaHaloBegin(SpMVCudaHalo, const PetscScalar *x, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t  SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t); /* Receive and Join */
+PETSC_INTERN cudaError_t  SpMVCudaHaloReceive(SpMVCudaHalo, cudaStream_t *own);
+PETSC_INTERN cudaError_t  SpMVCudaHaloJoin(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t); /* y += what came, in the order of peers */

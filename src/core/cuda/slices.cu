@@ -33,7 +33,7 @@ struct __align__(32) Slice
   int      part;  // of a part: where its partial sum goes
   int      group; // of a part: which long unit
 };
-// shape: bits 0-2 log2 T, 3-4 log2 units a lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE)
+// shape: bits 0-2 log2 T, 3-4 log2 units a lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE), 23 apart
 __host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
 {
   return (unsigned)(lt | lu << 3 | part << 7 | units << 8);
@@ -63,6 +63,8 @@ __host__ __device__ inline int Tail(unsigned s)
   return s >> 17 & 63;
 }
 
+constexpr unsigned APART = 1u << 23; // its rows are multiplied apart from the others, where that is asked for
+
 struct Args {
   int          slices;
   const Slice *slice;
@@ -72,6 +74,8 @@ struct Args {
   const char  *index;
   Scalar      *partial;
   unsigned    *arrived;
+  const int   *unit;   // which of y's each unit is, NULL: the same
+  bool         others; // leave alone what is apart
 };
 
 // ------------------------------------------------------------------------------------------------ product
@@ -169,7 +173,7 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (unit[u] < 0) continue;
-    const int64_t r = (int64_t)unit[u] * BS;
+    const int64_t r = (int64_t)(g.unit ? __ldg(g.unit + unit[u]) : unit[u]) * BS;
 #pragma unroll
     for (int e = 0; e < BS; e++) y[r + e] = z ? Num::add(z[r + e], d[u * BS + e]) : d[u * BS + e];
   }
@@ -183,6 +187,7 @@ template <class V, int BS> __global__ void __launch_bounds__(BLOCK, 2) slices(Ar
   const int4  a = __ldg((const int4 *)(g.slice + s)), b = __ldg((const int4 *)(g.slice + s) + 1);
   const Slice c    = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
   const int   mode = ModeOf(c.shape), lu = LogU(c.shape);
+  if (g.others && (c.shape & APART)) return;
   if (BS == 1 && lu) {
     if (mode == WIDE) {
       if (lu == 1)
@@ -448,6 +453,21 @@ template <class V, class I> __global__ void fill_nodes(View<I> v, Args g, int ch
   });
 }
 
+// A slice with a unit that is to be apart is so as a whole
+__global__ void mark_apart(Args g, const unsigned *want, unsigned *all, Slice *slice)
+{
+  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (s >= g.slices) return;
+  const Slice c     = slice[s];
+  const int   units = Units(c.shape);
+  auto        unit  = [&](int r) { return IsPart(c.shape) || !g.order ? c.first + r : g.order[c.first + r]; };
+  bool        apart = false;
+  for (int r = lane; r < units; r += WARP) apart = apart || want[unit(r) / WARP] >> unit(r) % WARP & 1;
+  if (!__any_sync(ALL, apart)) return;
+  for (int r = lane; r < units; r += WARP) atomicOr(all + unit(r) / WARP, 1u << unit(r) % WARP);
+  if (lane == 0) slice[s].shape |= APART;
+}
+
 struct Slices : _n_SpMVCudaBlock {
   int             bs = 1, chunk = 0, groups = 0;
   bool            compact = false; // empty units are in no slice
@@ -455,7 +475,7 @@ struct Slices : _n_SpMVCudaBlock {
   Args            g       = {};
   Kernel          kernel;
   Array<Slice>    slice;
-  Array<int>      order;
+  Array<int>      order, unit;
   Array<int2>     group;
   Array<Scalar>   partial;
   Array<char>     value, index;
@@ -495,8 +515,27 @@ struct Slices : _n_SpMVCudaBlock {
         SPMV_TRY(cudaMemcpyAsync(y, z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
       z = y;
     }
+    return Launch(g, conjugate, x, z, y, stream);
+  }
+  cudaError_t MultOthers(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  {
+    Args args   = g;
+    args.others = true;
+    return Launch(args, false, x, z, y, stream);
+  }
+  int UnitSize() const override
+  {
+    return compact ? 0 : bs;
+  }
+  cudaError_t SetApart(const unsigned *want, unsigned *all, cudaStream_t stream) override
+  {
+    SPMV_LAUNCH((int64_t)g.slices * WARP, 256, stream, mark_apart, g, want, all, slice);
+    return cudaSuccess;
+  }
+  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) const
+  {
     if (!g.slices) return cudaSuccess;
-    return kernel.Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, g, conjugate, x, z, y, stream);
+    return kernel.Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream);
   }
 
   void Stats(SpMVStats *s) const override
@@ -504,7 +543,7 @@ struct Slices : _n_SpMVCudaBlock {
     s->stored    = steps * WARP * bs * bs;
     s->slices    = g.slices;
     s->long_rows = (PetscInt64)groups * bs;
-    s->bytes     = slice.Bytes() + order.Bytes() + group.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes();
+    s->bytes     = slice.Bytes() + order.Bytes() + unit.Bytes() + group.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes();
     s->node      = bs;
   }
 
@@ -553,8 +592,8 @@ struct Slices : _n_SpMVCudaBlock {
 
 } // namespace
 
-cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules r, const SpMVNames &names, cudaStream_t stream,
-                         _n_SpMVCudaBlock **block)
+cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules r, const SpMVNames &names, Array<int> *unit,
+                         cudaStream_t stream, _n_SpMVCudaBlock **block)
 {
   const int     units   = (int)(csr.m / bs);
   const int64_t entries = csr.nnz / ((int64_t)bs * bs);
@@ -564,7 +603,8 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Surv
   b->bs      = bs;
   b->single  = single;
   b->names   = names;
-  b->compact = survey.empty > units / 2;
+  b->compact = !unit && survey.empty > units / 2;
+  if (unit) b->unit.Swap(*unit);
 
   // A few long units should not end last; where most are long, parts are an expense
   if (!r.chunk) r.chunk = survey.bulk * 4 > (unsigned long long)entries ? 1024 : 256;
@@ -644,7 +684,7 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Surv
   SPMV_TRY(b->value.Alloc((size_t)b->steps * WARP * bs * bs * StoredSize(single)));
   SPMV_TRY(b->value.Zero(stream));
   SPMV_TRY(WithStored(single, [&](auto type) { return b->Pick(type); }));
-  b->g = {b->g.slices, b->slice, b->order, b->group, (char *)b->value, b->index, b->partial, b->arrived};
+  b->g = {b->g.slices, b->slice, b->order, b->group, (char *)b->value, b->index, b->partial, b->arrived, b->unit, false};
   return cudaStreamSynchronize(stream);
 }
 

@@ -45,6 +45,18 @@ PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaBlock, const SpMVCudaCSR *, cudaSt
 /* y = A x (z NULL), or y = z + A x, where z may be y. With conjugate, conj(A) instead of A: of a transposed block, A^H */
 PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaBlock, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
+/*
+  Lets some rows, listed on the host in ascending order, be multiplied apart from the others, perhaps at the same time, in another stream: those
+  of a parallel matrix that also have entries in the off-diagonal block wait for the halo, and the others do not. Whole slices are taken apart, and
+  their rows are stored a second time. Called between set-up and the first refresh; cudaErrorNotSupported where these would be more than `most`
+  rows, or the kernel has to write all rows.
+*/
+typedef enum { SPMVCUDA_ROWS_ALL, SPMVCUDA_ROWS_OTHERS, SPMVCUDA_ROWS_APART } SpMVCudaRows;
+PETSC_INTERN cudaError_t SpMVCudaSetApart(SpMVCudaBlock, const SpMVCudaCSR *, int count, const int row[], PetscInt64 most, cudaStream_t);
+PETSC_INTERN PetscBool   SpMVCudaHasApart(SpMVCudaBlock);
+/* As SpMVCudaMult(), of these rows: the others' y is not touched */
+PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaBlock, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
+
 /* y = alpha A x + beta y, which the papers' kernels take; cudaErrorNotSupported from the others. y is not read where beta is 0 */
 PETSC_INTERN cudaError_t SpMVCudaMultScaled(SpMVCudaBlock, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t);
 /* Leave y of the papers' sorted kernels in the sorted order ("without reordering") */

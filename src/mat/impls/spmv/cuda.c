@@ -153,6 +153,10 @@ static PetscErrorCode MatSpMVUpdate_CUDA(Mat A, Mat_SpMV *spmv, int k, cudaStrea
     PetscCall(SpMVDeviceCSRGet(A, spmv, &host, pattern, &device));
     if (pattern) {
       error = (*spmv->format->setupcuda)(&device.csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].block);
+      if (error == cudaSuccess && k == 0 && spmv->napart) {
+        error = SpMVCudaSetApart(spmv->cuda[0].block, &device.csr, spmv->napart, spmv->apart, spmv->most_apart, stream);
+        if (error == cudaErrorNotSupported) error = cudaSuccess; /* all rows are multiplied together, then */
+      }
       PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
     }
     if (error == cudaSuccess) {
@@ -303,32 +307,72 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = z + op(A) x between arrays on the device, z NULL or y */
-PetscErrorCode MatSpMVApplyArrays_SeqCUDA(Mat A, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
+/* ---------------------------------------------------------------- for parallel products */
+
+/*
+  The rows of the diagonal block A to multiply apart from the others: those in which the off-diagonal block B has entries, unless they are
+  more than `share` of all, or A is so small that there is no time in its product for an exchange and two more kernels. If they have changed,
+  A's block is made anew.
+*/
+PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat A, Mat B, PetscReal share, PetscBool always)
 {
-  const int    k = op != SPMV_NORMAL;
+  const PetscInt least = 8000000; /* nonzeros: 20 us of an H200 */
+  Mat_SpMV      *spmv;
+  PetscObjectId  id;
+  SpMVCSR        csr;
+  PetscInt       count = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(PetscObjectGetId((PetscObject)B, &id));
+  if (spmv->apart_id == id && spmv->apart_state == B->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGetPattern(A, &csr));
+  always = (PetscBool)(always || csr.i[csr.m] >= least);
+  PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscCall(MatSpMVGetPattern(B, &csr));
+  for (PetscInt r = 0; r < csr.m; r++) count += csr.i[r + 1] > csr.i[r];
+  if (!always || (PetscReal)count > share * (PetscReal)csr.m || csr.m >= INT_MAX) count = 0;
+  if (count || spmv->napart) {
+    if (spmv->cuda[0].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[0].block));
+    spmv->cuda[0].source.mat = NULL;
+  }
+  PetscCall(PetscFree(spmv->apart));
+  spmv->napart = 0;
+  PetscCall(PetscMalloc1(count, &spmv->apart));
+  for (PetscInt r = 0; r < csr.m && count; r++) {
+    if (csr.i[r + 1] > csr.i[r]) spmv->apart[spmv->napart++] = (int)r;
+  }
+  PetscCall(MatSpMVRestorePattern(B, &csr));
+  spmv->most_apart  = (PetscInt64)(share * (PetscReal)csr.m);
+  spmv->apart_id    = id;
+  spmv->apart_state = B->nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, PetscBool *plain, PetscBool *apart)
+{
   Mat_SpMV    *spmv;
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVGetStream(&stream));
-  PetscCall(MatSpMVUpdate_CUDA(A, spmv, k, stream));
-  if (!spmv->cuda[k].plain) {
-    PetscCall(PetscLogGpuTimeBegin());
-    PetscCallCUDA(SpMVCudaMult(spmv->cuda[k].block, (PetscBool)(op == SPMV_HERMITIAN), x, z, y, stream));
-    PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(2.0 * spmv->cuda[k].source.nz));
-  } else { /* AIJCUSPARSE wants vectors */
-    const PetscInt m = k ? A->cmap->n : A->rmap->n, n = k ? A->rmap->n : A->cmap->n;
-    Vec            xx, yy;
+  PetscCall(MatSpMVUpdate_CUDA(A, spmv, 0, stream));
+  *plain = spmv->cuda[0].plain;
+  *apart = (PetscBool)(!*plain && SpMVCudaHasApart(spmv->cuda[0].block));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, n, x, &xx));
-    PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, m, y, &yy));
-    PetscCall(MatSpMVApplyParent(A, spmv, op, xx, z ? yy : NULL, yy));
-    PetscCall(VecDestroy(&xx));
-    PetscCall(VecDestroy(&yy));
-  }
+PetscErrorCode MatSpMVApplyRows_SeqCUDA(Mat A, SpMVCudaRows rows, const PetscScalar x[], const PetscScalar z[], PetscScalar y[], cudaStream_t stream)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(SpMVCudaMultRows(spmv->cuda[0].block, rows, x, z, y, stream));
+  PetscCall(PetscLogGpuTimeEnd());
+  if (rows != SPMVCUDA_ROWS_APART) PetscCall(PetscLogGpuFlops(2.0 * spmv->cuda[0].source.nz)); /* all of A's are counted with the others' */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -392,6 +436,24 @@ PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
     PetscCall(VecRestoreArrayRead(*d, &a));
   }
   PetscCall(VecDestroy(d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVVecCopyLocal(Vec from, Vec to)
+{
+  const PetscScalar *a;
+  PetscScalar       *b;
+  PetscInt           n;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(VecGetLocalSize(from, &n));
+  PetscCall(VecCUDAGetArrayRead(from, &a));
+  PetscCall(VecCUDAGetArrayWrite(to, &b));
+  if (n) PetscCallCUDA(cudaMemcpyAsync(b, a, n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
+  PetscCall(VecCUDARestoreArrayWrite(to, &b));
+  PetscCall(VecCUDARestoreArrayRead(from, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -597,8 +659,10 @@ static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode
   Mat       factor[3] = {C->product->A, C->product->B, C->product->C};
   Mat_SpMV *spmv;
   SpMVKeep  keep;
+  PetscBool plain, maij;
 
   PetscFunctionBegin;
+  PetscCall(SpMVProductGet(C, &spmv));
   if (kind == SPMV_NUMERIC_HOST) {
     for (int k = 0; k < 3; k++) {
       Mat       block[2] = {factor[k], NULL};
@@ -617,8 +681,16 @@ static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode
       }
     }
     PetscCall((*f)(C));
+    PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
+    if (maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* makes plain AIJ, whatever A is, and later writes to its arrays */
+      PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &plain));
+      if (plain) {
+        PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
+        PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
+      } else
+        PetscCall(SpMVHostIsNewer(C));
+    }
   } else {
-    PetscCall(SpMVProductGet(C, &spmv));
     if (spmv) PetscCall(SpMVKeepBegin(spmv, &keep));
     PetscCall((*f)(C));
     if (spmv) {

@@ -23,11 +23,15 @@ typedef PetscInt SpMVRankCount;
 typedef PetscMPIInt SpMVRankCount;
   #endif
 
-PetscErrorCode SpMVHaloGetType(PetscObject obj, SpMVHaloType *type)
+PetscErrorCode SpMVHaloGetOptions(PetscObject obj, SpMVHaloType *type, PetscReal *rows, PetscBool *asked)
 {
   PetscFunctionBegin;
   *type = SPMV_HALO_AUTO;
+  *rows = SPMV_HALO_ROWS;
   PetscCall(PetscOptionsGetEnum(obj->options, obj->prefix, "-mat_spmv_halo", SpMVHaloTypes, (PetscEnum *)type, NULL));
+  PetscCall(PetscOptionsGetReal(obj->options, obj->prefix, "-mat_spmv_halo_rows", rows, asked));
+  PetscCheck(*rows >= 0 && *rows <= 1, PetscObjectComm(obj), PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1",
+             obj->prefix ? obj->prefix : "", (double)*rows); /* NaN is neither */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -289,6 +293,7 @@ struct _n_SpMVHalo {
   SpMVHaloList send, receive;
   PetscMPIInt  tag, requests;
   MPI_Request *request[2]; /* forward and reverse */
+  Vec          vec;        /* over the array on the device */
   char         text[2 * SPMV_HALO_TEXT];
 };
 
@@ -468,6 +473,7 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
     for (PetscMPIInt r = 0; h->request[k] && r < h->requests; r++) PetscCallMPI(MPI_Request_free(&h->request[k][r]));
     PetscCall(PetscFree(h->request[k]));
   }
+  PetscCall(VecDestroy(&h->vec));
   if (h->core) PetscCallCUDA(SpMVCudaHaloDestroy(&h->core));
   PetscCall(SpMVHaloListDestroy(&h->send));
   PetscCall(SpMVHaloListDestroy(&h->receive));
@@ -485,6 +491,18 @@ PetscBool SpMVHaloUsesPetsc(SpMVHalo halo)
 const char *SpMVHaloDescribe(SpMVHalo halo)
 {
   return halo->text;
+}
+
+PetscErrorCode SpMVHaloGetVec(SpMVHalo halo, Vec *v)
+{
+  PetscScalar *array;
+
+  PetscFunctionBegin;
+  if (!halo->vec) PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, halo->receive.start[halo->receive.peers], SpMVHaloGetArray(halo), &halo->vec));
+  PetscCall(VecCUDAGetArrayWrite(halo->vec, &array)); /* whatever it was on the host, the exchange has brought other values */
+  PetscCall(VecCUDARestoreArrayWrite(halo->vec, &array));
+  *v = halo->vec;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscScalar *SpMVHaloGetArray(SpMVHalo halo)
@@ -513,6 +531,20 @@ PetscErrorCode SpMVHaloEnd(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;
   SpMVHaloCall(halo, SpMVCudaHaloEnd(halo->core, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloReceive(SpMVHalo halo, cudaStream_t *own)
+{
+  PetscFunctionBegin;
+  SpMVHaloCall(halo, SpMVCudaHaloReceive(halo->core, own));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloJoin(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  SpMVHaloCall(halo, SpMVCudaHaloJoin(halo->core, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

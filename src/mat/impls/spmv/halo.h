@@ -6,6 +6,12 @@
     SpMVHaloBegin(halo, x, stream);           the diagonal block's product on stream
     SpMVHaloEnd(halo, stream);                the off-diagonal block's, on SpMVHaloGetArray(halo)
 
+  or, where the rows that read ghosts can be multiplied apart from the others,
+
+    SpMVHaloBegin(halo, x, stream);           the others on stream
+    SpMVHaloReceive(halo, &own);              these rows on a stream of the halo's own
+    SpMVHaloJoin(halo, stream);
+
   and for the transposed product
 
     the off-diagonal block's on stream, into SpMVHaloGetArray(halo)
@@ -33,8 +39,9 @@ PETSC_INTERN const char *const SpMVHaloTypes[];
 
 typedef struct _n_SpMVHalo *SpMVHalo;
 
-/* -mat_spmv_halo, with the object's prefix */
-PETSC_INTERN PetscErrorCode SpMVHaloGetType(PetscObject, SpMVHaloType *);
+/* -mat_spmv_halo and -mat_spmv_halo_rows, with the object's prefix; whether the latter was given */
+  #define SPMV_HALO_ROWS 0.1 /* such rows are stored twice */
+PETSC_INTERN PetscErrorCode SpMVHaloGetOptions(PetscObject, SpMVHaloType *, PetscReal *rows, PetscBool *asked);
 
 /* Collective, also where a rank has no ghosts or no rows. Ghosts are global columns that others own, ascending: garray of an MPIAIJ matrix */
 PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloType, SpMVHalo *);
@@ -42,9 +49,12 @@ PETSC_INTERN PetscErrorCode SpMVHaloDestroy(SpMVHalo *);
 PETSC_INTERN PetscBool      SpMVHaloUsesPetsc(SpMVHalo);
 PETSC_INTERN const char    *SpMVHaloDescribe(SpMVHalo); /* the same words on all ranks */
 
-PETSC_INTERN PetscScalar   *SpMVHaloGetArray(SpMVHalo); /* nghost values on the device; NULL where there are none */
+PETSC_INTERN PetscScalar   *SpMVHaloGetArray(SpMVHalo);      /* nghost values on the device; NULL where there are none */
+PETSC_INTERN PetscErrorCode SpMVHaloGetVec(SpMVHalo, Vec *); /* the same as a vector, not to be destroyed */
 PETSC_INTERN PetscErrorCode SpMVHaloBegin(SpMVHalo, const PetscScalar x[], cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloEnd(SpMVHalo, cudaStream_t);
+PETSC_INTERN PetscErrorCode SpMVHaloReceive(SpMVHalo, cudaStream_t *own);
+PETSC_INTERN PetscErrorCode SpMVHaloJoin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseBegin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseEnd(SpMVHalo, PetscScalar y[], cudaStream_t);
 

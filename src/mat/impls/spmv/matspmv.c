@@ -25,6 +25,7 @@ static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
   for (int k = 0; k < 2; k++) {
     if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
   }
+  PetscCall(PetscFree(spmv->apart));
   PetscCall(SpMVHaloDestroy(&spmv->halo));
 #endif
   PetscCall(PetscFree(spmv->params));
@@ -122,9 +123,11 @@ static PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
 #if defined(PETSC_HAVE_CUDA)
   if (spmv->device) { /* how the parallel product exchanges its halo; read when it does so first */
     SpMVHaloType type = SPMV_HALO_AUTO;
+    PetscReal    rows = SPMV_HALO_ROWS;
 
     SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
     PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)type, (PetscEnum *)&type, NULL));
+    PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, that are multiplied apart", spmv->format->name, rows, &rows, NULL));
     PetscOptionsEnd();
   }
 #endif

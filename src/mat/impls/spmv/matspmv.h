@@ -141,6 +141,11 @@ typedef struct {
     PetscBool     plain;
     SpMVSource    source;
   } cuda[2];
+  /* of a diagonal block on the device: the rows that are multiplied apart from the others, and the off-diagonal block that they are from */
+  int             *apart, napart;
+  PetscInt64       most_apart;
+  PetscObjectId    apart_id;
+  PetscObjectState apart_state;
 #endif
 
   /* an MPI matrix: its blocks as they were hooked */
@@ -152,6 +157,8 @@ typedef struct {
   Mat              halo_mat;
   PetscObjectState halo_state;
   PetscObjectId    halo_id;
+  PetscReal        halo_rows;  /* the share of rows, at most, that are multiplied apart, */
+  PetscBool        halo_asked; /* however small the block */
 #endif
 } Mat_SpMV;
 
@@ -193,7 +200,14 @@ PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                   /* 
 PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                            /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
 PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *);     /* what stands in for a vector on the host, or the vector itself */
 PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);      /* its values back, if asked for */
+PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                      /* between device vectors, of which no other rank need know */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatSpMVApplyArrays_SeqCUDA(Mat, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
+PETSC_INTERN PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat, Mat offdiag, PetscReal share, PetscBool always);
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool *plain, PetscBool *apart); /* whether AIJCUSPARSE multiplies; whether rows are apart */
+/* Of a matrix that is ready and not plain: y = z + A x between arrays on the device, z NULL or y */
+PETSC_INTERN PetscErrorCode MatSpMVApplyRows_SeqCUDA(Mat, SpMVCudaRows, const PetscScalar x[], const PetscScalar z[], PetscScalar y[], cudaStream_t);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);
+
+/* factor.c: triangular solves between host vectors */
+PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);
 #endif

@@ -54,12 +54,12 @@ PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
 
 #if defined(PETSC_HAVE_CUDA)
 /*
-  The halo of A, or NULL where MPIAIJ's own product is to run. All ranks come to the same answer: types of vectors are the same on all,
+  Brings the halo of A up to date; *ours is false where MPIAIJ's own product is to run. All ranks come to the same answer: types of vectors are the same on all,
   and so is whether something happened to the off-diagonal blocks, which MPIAIJ replaces together. What is bound to the host is not:
   -mat_bind_below, -vec_bind_below and -dm_bind_below look at the size on each rank. So the ranks ask each other before they make a
   halo, again and again while something is bound somewhere; what is bound later, the products below take to the device and back.
 */
-static PetscErrorCode MatSpMVGetHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, SpMVHalo *halo)
+static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
 {
   const Vec       v[3] = {x, y, z};
   Mat             block[2];
@@ -68,7 +68,7 @@ static PetscErrorCode MatSpMVGetHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z,
   int             bound = A->boundtocpu;
 
   PetscFunctionBegin;
-  *halo = NULL;
+  *ours = PETSC_FALSE;
   if (!spmv->device) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 3; k++) {
     PetscBool is;
@@ -89,39 +89,84 @@ static PetscErrorCode MatSpMVGetHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z,
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bound, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
     spmv->halo_bound = (PetscBool)bound;
     if (!bound) {
-      PetscCall(SpMVHaloGetType((PetscObject)A, &type));
+      PetscCall(SpMVHaloGetOptions((PetscObject)A, &type, &spmv->halo_rows, &spmv->halo_asked));
       PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, type, &spmv->halo));
     }
     spmv->halo_mat   = A;
     spmv->halo_state = A->nonzerostate;
     spmv->halo_id    = id;
   }
-  if (spmv->halo && !SpMVHaloUsesPetsc(spmv->halo)) *halo = spmv->halo;
+  *ours = (PetscBool)(spmv->halo && !SpMVHaloUsesPetsc(spmv->halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the off-diagonal block B and a parallel vector can be multiplied where the halo is: nothing is bound to the host */
-static PetscErrorCode SpMVOnDevice(Mat B, Vec v, PetscBool *device)
+/* Whether the rows that read ghosts can be multiplied apart from the others: the blocks can do it, and nothing is bound to the host */
+static PetscErrorCode MatSpMVGetApart(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, PetscBool *apart)
 {
+  const Vec v[3] = {xx, yy, zz};
+  PetscBool bound, plain[2], ignored;
+
   PetscFunctionBegin;
-  PetscCall(VecBoundToCPU(v, device));
-  *device = (PetscBool)(!*device && !B->boundtocpu);
+  *apart = PETSC_FALSE;
+  if (block[0]->boundtocpu || block[1]->boundtocpu || !SpMVHaloGetArray(spmv->halo)) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 3; k++) {
+    if (!v[k]) continue;
+    PetscCall(VecBoundToCPU(v[k], &bound));
+    if (bound) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSpMVSetApart_SeqCUDA(block[0], block[1], spmv->halo_rows, spmv->halo_asked));
+  /* Before the halo's stream goes on from the product's: neither block is refreshed on the product's after that */
+  PetscCall(MatSpMVGetReady_SeqCUDA(block[0], &plain[0], apart));
+  if (*apart) {
+    PetscCall(MatSpMVGetReady_SeqCUDA(block[1], &plain[1], &ignored));
+    if (plain[1]) *apart = PETSC_FALSE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + A xx: the diagonal block's product while the halo comes, then the off-diagonal block's */
-static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, SpMVHalo halo, Vec xx, Vec yy, Vec zz)
+/*
+  zz = yy + A xx: the diagonal block's product while the halo comes, then the off-diagonal block's. Where few rows read ghosts, both products of these
+  rows are in the halo's stream, beside that of the other rows, so that nothing has to start when both are done.
+*/
+static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
+  const SpMVHalo     halo = spmv->halo;
   Mat                block[2];
   Vec                d;
-  const PetscScalar *x;
+  const PetscScalar *x, *y = NULL, *ghost = SpMVHaloGetArray(halo);
   PetscScalar       *z;
-  PetscBool          device;
-  cudaStream_t       stream;
+  PetscBool          apart;
+  cudaStream_t       stream, own;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
+  PetscCall(MatSpMVGetApart(spmv, block, xx, yy, zz, &apart));
+  if (apart) {
+    PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
+    if (yy && yy != zz) {
+      PetscCall(VecGetArrayReadAndMemType(yy, &y, NULL));
+      PetscCall(VecGetArrayWriteAndMemType(zz, &z, NULL));
+    } else if (yy) {
+      PetscCall(VecGetArrayAndMemType(zz, &z, NULL));
+      y = z;
+    } else
+      PetscCall(VecGetArrayWriteAndMemType(zz, &z, NULL));
+    PetscCall(SpMVHaloBegin(halo, x, stream));
+    PetscCall(MatSpMVApplyRows_SeqCUDA(block[0], SPMVCUDA_ROWS_OTHERS, x, y, z, stream));
+    PetscCall(SpMVHaloReceive(halo, &own));
+    PetscCall(MatSpMVApplyRows_SeqCUDA(block[0], SPMVCUDA_ROWS_APART, x, y, z, own));
+    PetscCall(MatSpMVApplyRows_SeqCUDA(block[1], SPMVCUDA_ROWS_ALL, ghost, z, z, own));
+    PetscCall(SpMVHaloJoin(halo, stream));
+    if (yy == zz)
+      PetscCall(VecRestoreArrayAndMemType(zz, &z));
+    else {
+      PetscCall(VecRestoreArrayWriteAndMemType(zz, &z));
+      if (yy) PetscCall(VecRestoreArrayReadAndMemType(yy, &y));
+    }
+    PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(SpMVVecOnDevice(xx, PETSC_TRUE, &d));
   PetscCall(VecGetArrayReadAndMemType(d, &x, NULL));
   PetscCall(SpMVHaloBegin(halo, x, stream));
@@ -129,47 +174,31 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, SpMVHalo halo, Vec xx, Vec y
   PetscCall(MatSpMVApply_Seq(block[0], SPMV_NORMAL, xx, yy, zz));
   PetscCall(SpMVHaloEnd(halo, stream));
   PetscCall(SpMVVecRestore(xx, PETSC_FALSE, &d));
-  if (SpMVHaloGetArray(halo)) {
-    PetscCall(SpMVOnDevice(block[1], zz, &device));
-    if (device) {
-      PetscCall(VecGetArrayAndMemType(zz, &z, NULL));
-      PetscCall(MatSpMVApplyArrays_SeqCUDA(block[1], SPMV_NORMAL, SpMVHaloGetArray(halo), z, z));
-      PetscCall(VecRestoreArrayAndMemType(zz, &z));
-    } else {
-      PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, block[1]->cmap->n, SpMVHaloGetArray(halo), &d));
-      PetscCall(MatSpMVApply_Seq(block[1], SPMV_NORMAL, d, zz, zz));
-      PetscCall(VecDestroy(&d));
-    }
+  if (ghost) {
+    PetscCall(SpMVHaloGetVec(halo, &d));
+    PetscCall(MatSpMVApply_Seq(block[1], SPMV_NORMAL, d, zz, zz));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* zz = yy + A^T xx: what belongs to other ranks first, so that it travels during the diagonal block's product */
-static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, SpMVHalo halo, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
+  const SpMVHalo     halo = spmv->halo;
   Mat                block[2];
   Vec                d;
-  const PetscScalar *x;
+  const PetscScalar *g;
   PetscScalar       *z;
-  PetscBool          device;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
   if (SpMVHaloGetArray(halo)) {
-    PetscCall(SpMVOnDevice(block[1], xx, &device));
-    if (device) {
-      PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
-      PetscCall(MatSpMVApplyArrays_SeqCUDA(block[1], SPMV_TRANSPOSE, x, NULL, SpMVHaloGetArray(halo)));
-      PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
-    } else {
-      PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, block[1]->cmap->n, SpMVHaloGetArray(halo), &d));
-      PetscCall(MatSpMVApply_Seq(block[1], SPMV_TRANSPOSE, xx, NULL, d));
-      PetscCall(VecGetArrayReadAndMemType(d, &x, NULL)); /* copies what was computed on the host */
-      PetscCall(VecRestoreArrayReadAndMemType(d, &x));
-      PetscCall(VecDestroy(&d));
-    }
+    PetscCall(SpMVHaloGetVec(halo, &d));
+    PetscCall(MatSpMVApply_Seq(block[1], SPMV_TRANSPOSE, xx, NULL, d));
+    PetscCall(VecGetArrayReadAndMemType(d, &g, NULL)); /* copies what was computed on the host */
+    PetscCall(VecRestoreArrayReadAndMemType(d, &g));
   }
   PetscCall(SpMVHaloReverseBegin(halo, stream));
   PetscCall(MatSpMVApply_Seq(block[0], SPMV_TRANSPOSE, xx, yy, zz));
@@ -180,14 +209,14 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, SpMVHalo halo, Vec 
   PetscCall(SpMVVecRestore(zz, PETSC_TRUE, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-  #define SpMVTryDevice(product, xx, yy, zz)                  \
-    do {                                                      \
-      SpMVHalo halo_;                                         \
-      PetscCall(MatSpMVGetHalo(A, spmv, xx, yy, zz, &halo_)); \
-      if (halo_) {                                            \
-        PetscCall(product(A, halo_, xx, yy, zz));             \
-        PetscFunctionReturn(PETSC_SUCCESS);                   \
-      }                                                       \
+  #define SpMVTryDevice(product, xx, yy, zz)                     \
+    do {                                                         \
+      PetscBool ours_;                                           \
+      PetscCall(MatSpMVUpdateHalo(A, spmv, xx, yy, zz, &ours_)); \
+      if (ours_) {                                               \
+        PetscCall(product(A, spmv, xx, yy, zz));                 \
+        PetscFunctionReturn(PETSC_SUCCESS);                      \
+      }                                                          \
     } while (0)
 #else
   #define SpMVTryDevice(product, xx, yy, zz) (void)0

@@ -191,10 +191,20 @@ PetscErrorCode MatSpMVApplyHost(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscSca
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The parent's own product; AIJCUSPARSE's takes device vectors only */
+/*
+  The parent's own product. AIJCUSPARSE's takes device vectors only. It adds what zz was to a transposed product when yy is another vector, and
+  passes real numbers' Hermitian one on to a cuSPARSE that refuses it (PETSc 3.26).
+*/
 PetscErrorCode MatSpMVApplyParent(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   PetscFunctionBegin;
+  if (op == SPMV_HERMITIAN && !PetscDefined(USE_COMPLEX)) op = SPMV_TRANSPOSE;
+#if defined(PETSC_HAVE_CUDA)
+  if (op != SPMV_NORMAL && yy && yy != zz) {
+    PetscCall(SpMVVecCopyLocal(yy, zz));
+    yy = zz;
+  }
+#endif
   if (op == SPMV_NORMAL) {
     if (yy)
       PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
