@@ -8,7 +8,7 @@
 # already holds a finished build. PETSC_VERSION picks the release (default
 # 3.26.1), CUDA_ARCH the GPU architecture (default: the machine's GPU, else 90).
 # The unpacked sources stay in PREFIX/share/petsc-src: they carry PETSc's own
-# tests and tutorials, which tests/petsc.sh runs.
+# tests and tutorials, which tests/petsc.py runs.
 set -euo pipefail
 
 usage() { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
