@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(basename $(VERSION))
 
-.PHONY: all lib kernels examples tests programs bench bratu check check-all format check-format install uninstall clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper bratu check check-all format check-format install uninstall clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -22,6 +22,7 @@ help:
 	@echo "make check      the tests in about 3 minutes; make check-all: all of them"
 	@echo "make check SANITIZE=address   the same under a sanitizer"
 	@echo "make bench      the benchmarks (ARGS='options of bench/run')"
+	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/paper')"
 	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
 	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall"
@@ -143,6 +144,9 @@ CORE     := $(patsubst tests/core/%.c,$(B)/tests/core-%,$(wildcard tests/core/*.
 CUDA     := $(if $(HAVE_CUDA),$(patsubst tests/cuda/%.cu,$(B)/tests/cuda-%,$(wildcard tests/cuda/*.cu)))
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
+# The papers' baselines, and the program that measures them: also with what the library hides
+FORMATS  := $(B)/bench/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/formats/device.cu.o)
+PAPER    := $(B)/bench/paper
 
 # LeakSanitizer can name (and lsan.supp excuse) a leak only while the library that made it is loaded, and MPI unloads its
 # own: under a sanitizer, dlclose() does nothing
@@ -153,6 +157,9 @@ $(KEEP): makefile
 endif
 
 $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(KEEP)
+	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
+$(B)/tests/core-formats: $(FORMATS)
+$(PAPER): $(B)/bench/formats/paper.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
@@ -166,7 +173,7 @@ kernels: $(CU:%=$(B)/%.o)
 examples: $(EXAMPLES)
 tests: $(CORE) $(CUDA) $(TESTS)
 # everything, without running it; tools/gpu-pack reads the folder
-programs: all examples tests $(BENCH)
+programs: all examples tests $(BENCH) $(PAPER)
 	@echo $(B)
 
 # One place that knows how MPI programs are started here
@@ -186,6 +193,9 @@ check check-all: all tests
 
 bench: all $(BENCH)
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/run $(ARGS)
+
+paper: all $(PAPER) $(B)/examples/bratu
+	@$(CLEAN_ENV) BENCH=$(HERE)/$(B)/bench bench/paper $(ARGS)
 
 # Leaks of MPI and of what PETSc loads are not ours
 ifneq ($(SANITIZE),)

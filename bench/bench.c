@@ -3,7 +3,7 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU wh
   -also <list>     : further matrices\n\
   -quick           : a set of small matrices and few repetitions, to see whether everything works\n\
   -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with options of its own, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
-                     cusparse:csr1, :csr2, :coo1, :coo2, :sell (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
+                     cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
                      the others are compared with it\n\
   -ours <sellp,evchyb> : those of which the better one is reported\n\
   -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
@@ -38,6 +38,15 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU wh
 #include "timing.h"
 #include "device.h"
 #include "cusparse.h"
+
+/* What is measured if nothing is asked for: on the host, on a GPU, and a set that takes seconds */
+static const char *const MatrixSet[] = {
+    "stencil7:40",   "stencil7:100",    "stencil7:160", "bratu:100", "fem27:12:3", "fem27:30:3", "fem27:30:3:0.6", "fem27:40:1:0.9", "stencil5:1000",
+    "stencil9:1000", "tridiag:1000000", "webbase",      "google",    "econ",       "dc1",        "random:8000",    "tsopf"};
+static const char *const MatrixDeviceSet[] = {
+    "stencil7:200", "bratu:200", "fem27:68:3", "fem27:68:3:0.6", "webbase", "google", "random:20000", "tsopf", "rowlen:tests/matrices/dc1.rowlen",
+    "stencil7:32"};
+static const char *const MatrixQuickSet[] = {"stencil7:20", "bratu:16", "fem27:6:3", "stencil9:60", "webbase:5000", "dc1:5000", "random:600", "tsopf:4000"};
 
 /* ---------------------------------------------------------------- one way to multiply, with what was measured */
 

@@ -1,25 +1,28 @@
 /*
-   cuSPARSE's products as baselines: CSR, COO and sliced ELL on arrays of their own, with the preprocessing that cuSPARSE offers. What the
+   cuSPARSE's products as baselines: CSR, COO, sliced ELL and BSR on arrays of their own, with the preprocessing that cuSPARSE offers. What the
    first product of a matrix type does (copies to the GPU, analysis), the first product does here, too.
 */
 #pragma once
 
+#include <petscmat.h>
 #include "device.h"
 
 #if defined(PETSC_HAVE_CUDA)
 
-typedef enum { CUSPARSE_CSR, CUSPARSE_COO, CUSPARSE_ELL } CuSparseKind;
+typedef enum { CUSPARSE_CSR, CUSPARSE_COO, CUSPARSE_ELL, CUSPARSE_BSR } CuSparseKind;
 
 static const struct {
   const char       *name, *viewed;
   CuSparseKind      kind;
   cusparseSpMVAlg_t alg;
-} CuSparseProducts[] = {{"cusparse:csr1", "CSR ALG1", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG1},
-                        {"cusparse:csr2", "CSR ALG2", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG2},
-                        {"cusparse:coo1", "COO ALG1", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG1},
-                        {"cusparse:coo2", "COO ALG2", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG2},
+} CuSparseProducts[] = {
+    {"cusparse:csr1", "CSR ALG1", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG1},    {"cusparse:csr2", "CSR ALG2", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG2},
+    {"cusparse:coo1", "COO ALG1", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG1},    {"cusparse:coo2", "COO ALG2", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG2},
   #if CUDART_VERSION >= 12010
-                        {"cusparse:sell", "sliced ELL", CUSPARSE_ELL, CUSPARSE_SPMV_SELL_ALG1}
+    {"cusparse:sell", "sliced ELL", CUSPARSE_ELL, CUSPARSE_SPMV_SELL_ALG1},
+  #endif
+  #if CUDART_VERSION >= 13000
+    {"cusparse:bsr", "BSR ALG1", CUSPARSE_BSR, CUSPARSE_SPMV_BSR_ALG1}
   #endif
 };
 
@@ -37,6 +40,7 @@ static cusparseHandle_t CuSparseHandle = NULL;
 typedef struct _n_CuSparseMatrix *CuSparseMatrix;
 struct _n_CuSparseMatrix {
   int                  product; /* of CuSparseProducts[] */
+  PetscInt             block;   /* BSR: rows and columns of a block */
   Mat                  A;       /* not ours; until the first product */
   PetscInt             m, n, nz, stored;
   double               bytes; /* of the format */
@@ -67,13 +71,51 @@ static PetscInt64 CuSparseStored(PetscInt r, const PetscInt i[])
   return stored;
 }
 
-/* A is a sequential AIJ matrix and must outlive the first product. No matrix comes back where the padding of sliced ELL is out of proportion */
+/* The entries that BSR stores with blocks of s x s, of all block rows, or of each step-th */
+static PetscErrorCode CuSparseBlocks(PetscInt m, PetscInt n, const PetscInt i[], const PetscInt j[], PetscInt s, PetscInt step, PetscInt64 *stored,
+                                     PetscInt64 *entries)
+{
+  PetscInt *seen;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscCalloc1(n / s + 1, &seen));
+  *stored = *entries = 0;
+  for (PetscInt u = 0; u < m / s; u += step) {
+    for (PetscInt k = i[u * s]; k < i[(u + 1) * s]; k++) {
+      if (seen[j[k] / s] == u + 1) continue;
+      seen[j[k] / s] = u + 1;
+      *stored += s * s;
+    }
+    *entries += i[(u + 1) * s] - i[u * s];
+  }
+  PetscCall(PetscFree(seen));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The largest blocks, 8 x 8 at most, that store at most 1.3 times A's entries; 1: none */
+static PetscErrorCode CuSparseBlockSize(PetscInt m, PetscInt n, const PetscInt i[], const PetscInt j[], PetscInt *block, PetscInt64 *stored)
+{
+  PetscInt64 entries = 0;
+
+  PetscFunctionBeginUser;
+  for (*block = 8; *block > 1; --*block) {
+    if (m % *block || n % *block) continue;
+    for (PetscInt step = m / *block / 1000 + 1;; step = 1) { /* a sample, then all */
+      PetscCall(CuSparseBlocks(m, n, i, j, *block, step, stored, &entries));
+      if (10 * *stored > 13 * entries) break;
+      if (step == 1) PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A is a sequential AIJ matrix and must outlive the first product. No matrix comes back where the padding of sliced ELL or of BSR is out of proportion */
 static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix *B)
 {
   const PetscInt *i, *j;
   PetscInt        m;
   PetscInt64      stored;
-  PetscBool       done;
+  PetscBool       done, fits;
   CuSparseMatrix  b;
 
   PetscFunctionBeginUser;
@@ -88,14 +130,19 @@ static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix 
     PetscCall(PetscStrcmp(name, CuSparseProducts[k].name, &done));
     if (done) b->product = k;
   }
-  PetscCheck(b->product >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "%s is none of cuSPARSE's products here: csr1, csr2, coo1, coo2, sell", name);
+  PetscCheck(b->product >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "%s is none of cuSPARSE's products here: csr1, csr2, coo1, coo2, sell, bsr", name);
   PetscCall(MatGetSize(A, &b->m, &b->n));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "The matrix does not show its rows");
   b->nz  = i[b->m];
   stored = CuSparseProducts[b->product].kind == CUSPARSE_ELL ? CuSparseStored(b->m, i) : b->nz;
+  fits   = PETSC_TRUE;
+  if (CuSparseProducts[b->product].kind == CUSPARSE_BSR) {
+    PetscCall(CuSparseBlockSize(b->m, b->n, i, j, &b->block, &stored));
+    fits = (PetscBool)(b->block > 1);
+  }
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  if (stored > 5 * (PetscInt64)b->nz || stored > PETSC_MAX_INT) {
+  if (!fits || stored > 5 * (PetscInt64)b->nz || stored > PETSC_MAX_INT) {
     PetscCall(PetscFree(b));
     b = NULL;
   } else
@@ -175,6 +222,42 @@ static PetscErrorCode CuSparseSetUpELL(CuSparseMatrix b, const PetscInt i[], con
 }
   #endif
 
+  #if CUDART_VERSION >= 13000
+static PetscErrorCode CuSparseSetUpBSR(CuSparseMatrix b, const PetscInt i[], const PetscInt j[], const PetscScalar a[])
+{
+  const PetscInt s = b->block, units = b->m / s;
+  PetscInt      *row, *col, *place, blocks = 0;
+  PetscScalar   *value;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc4(units + 1, &row, b->stored / (s * s), &col, b->n / s, &place, b->stored, &value));
+  PetscCall(PetscArrayzero(value, b->stored));
+  for (PetscInt c = 0; c < b->n / s; c++) place[c] = -1;
+  row[0] = 0;
+  for (PetscInt u = 0; u < units; u++) {
+    for (PetscInt k = i[u * s]; k < i[(u + 1) * s]; k++) {
+      if (place[j[k] / s] >= row[u]) continue;
+      place[j[k] / s] = row[u];
+      col[blocks++]   = j[k] / s;
+    }
+    PetscCall(PetscSortInt(blocks - row[u], col + row[u]));
+    for (PetscInt q = row[u]; q < blocks; q++) place[col[q]] = q;
+    for (PetscInt r = 0; r < s; r++) {
+      for (PetscInt k = i[u * s + r]; k < i[u * s + r + 1]; k++) value[((size_t)place[j[k] / s] * s + r) * s + j[k] % s] += a[k];
+    }
+    row[u + 1] = blocks;
+  }
+  PetscCall(CuSparseCopy(row, ((size_t)units + 1) * sizeof(*row), &b->row));
+  PetscCall(CuSparseCopy(col, (size_t)blocks * sizeof(*col), &b->col));
+  PetscCall(CuSparseCopy(value, (size_t)b->stored * sizeof(*value), &b->value));
+  PetscCall(PetscFree4(row, col, place, value));
+  b->bytes = (double)b->stored * sizeof(*a) + ((double)blocks + (double)units + 1.0) * sizeof(*i);
+  PetscCallCUSPARSE(cusparseCreateBsr(&b->M, units, b->n / s, blocks, s, s, b->row, b->col, b->value, CuSparseIndex, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO,
+                                      CuSparseScalar, CUSPARSE_ORDER_ROW));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+  #endif
+
 static const PetscScalar CuSparseOne = 1.0, CuSparseZero = 0.0;
 
 static PetscErrorCode CuSparseSetUp(CuSparseMatrix b, void *x, void *y)
@@ -195,6 +278,11 @@ static PetscErrorCode CuSparseSetUp(CuSparseMatrix b, void *x, void *y)
   case CUSPARSE_ELL:
   #if CUDART_VERSION >= 12010
     PetscCall(CuSparseSetUpELL(b, i, j, a));
+  #endif
+    break;
+  case CUSPARSE_BSR:
+  #if CUDART_VERSION >= 13000
+    PetscCall(CuSparseSetUpBSR(b, i, j, a));
   #endif
     break;
   }

@@ -4,72 +4,157 @@
 #pragma once
 
 #include <petscmat.h>
+#include <pthread.h>
 #include "../examples/mmload.h"
 #include "patterns.h"
 
-/* What bench.c runs if nothing is asked for: on the host, on a GPU, and a set that takes seconds */
-static const char *const MatrixSet[] = {
-    "stencil7:40",   "stencil7:100",    "stencil7:160", "bratu:100", "fem27:12:3", "fem27:30:3", "fem27:30:3:0.6", "fem27:40:1:0.9", "stencil5:1000",
-    "stencil9:1000", "tridiag:1000000", "webbase",      "google",    "econ",       "dc1",        "random:8000",    "tsopf"};
-static const char *const MatrixDeviceSet[] = {
-    "stencil7:200", "bratu:200", "fem27:68:3", "fem27:68:3:0.6", "webbase", "google", "random:20000", "tsopf", "rowlen:tests/matrices/dc1.rowlen",
-    "stencil7:32"};
-static const char *const MatrixQuickSet[] = {"stencil7:20", "bratu:16", "fem27:6:3", "stencil9:60", "webbase:5000", "dc1:5000", "random:600", "tsopf:4000"};
+/* Rows of a generated matrix in CSR form, from malloc(): threads write them, and PETSc's own allocation is for one thread. i is NULL where a PetscInt
+   does not count their entries */
+typedef struct {
+  PetscInt     m, *i, *j;
+  PetscScalar *a;
+} Rows;
 
-static PetscErrorCode MatrixReserve(PetscCount n, PetscCount *max, PetscInt **j, PetscScalar **v)
+typedef struct { /* consecutive rows, by one thread */
+  PetscInt     first, end;
+  size_t       n, max;
+  PetscInt    *j;
+  PetscScalar *a;
+} RowsPart;
+
+typedef struct {
+  const Spec *spec;
+  PetscInt    first;
+  Rows       *rows;
+  RowsPart   *part;
+  int         parts, next;
+  PetscBool   copy; /* from the parts to the matrix */
+} RowsJob;
+
+static void RowsGeneratePart(const RowsJob *job, RowsPart *p)
 {
-  PetscFunctionBeginUser;
-  if (n > *max) {
-    *max = PetscMax(n, *max + *max / 2);
-    PetscCall(PetscRealloc((size_t)*max * sizeof(**j), j));
-    PetscCall(PetscRealloc((size_t)*max * sizeof(**v), v));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  const Spec *s = job->spec;
+  Row         r = {0, 0, 0, NULL};
 
-static PetscErrorCode MatrixGenerate(MPI_Comm comm, const Spec *s, Mat *A)
-{
-  Row          r = {0, 0, 0, NULL};
-  PetscInt     m = PETSC_DECIDE, N = s->rows, first, *i, *j = NULL;
-  PetscCount   max = 0;
-  PetscScalar *v   = NULL;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscSplitOwnership(comm, &m, &N));
-  PetscCallMPI(MPI_Scan(&m, &first, 1, MPIU_INT, MPI_SUM, comm));
-  first -= m;
-  PetscCall(PetscMalloc1(m + 1, &i));
-  i[0] = 0;
-  PetscCall(MatrixReserve(8 * (PetscCount)m + 1, &max, &j, &v));
-  for (PetscInt k = 0; k < m; k++) {
-    RowGenerate(s, first + k, &r);
-    PetscCheck((PetscCount)i[k] + r.n <= (PetscCount)PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More entries than a PetscInt counts");
-    i[k + 1] = i[k] + r.n;
-    PetscCall(MatrixReserve(i[k + 1], &max, &j, &v));
-    PetscCall(PetscArraycpy(j + i[k], r.col, r.n));
+  for (PetscInt k = p->first; k < p->end; k++) {
+    RowGenerate(s, job->first + k, &r);
+    job->rows->i[k + 1] = r.n;
+    if (p->n + (size_t)r.n > p->max) {
+      p->max = PetscMax(p->n + (size_t)r.n, p->max + p->max / 2 + 1024);
+      p->j   = (PetscInt *)PatternRealloc(p->j, p->max * sizeof(*p->j));
+      p->a   = (PetscScalar *)PatternRealloc(p->a, p->max * sizeof(*p->a));
+    }
+    if (r.n) memcpy(p->j + p->n, r.col, (size_t)r.n * sizeof(*r.col));
     for (PetscInt e = 0; e < r.n; e++) {
-      PetscScalar *value = v + i[k] + e;
+      PetscScalar *value = p->a + p->n++;
 
-      *value = RowValue(s, first + k, e, &r);
+      *value = RowValue(s, job->first + k, e, &r);
 #if defined(PETSC_USE_COMPLEX)
       if (!s->generator->value) *value += PETSC_i * (RandomReal(&r.random) - 0.5);
 #endif
     }
   }
   RowFree(&r);
+}
+
+static void *RowsWork(void *ctx)
+{
+  RowsJob *job = (RowsJob *)ctx;
+
+  for (int k; (k = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->parts;) {
+    RowsPart *p = &job->part[k];
+
+    if (job->copy) {
+      if (p->n) {
+        memcpy(job->rows->j + job->rows->i[p->first], p->j, p->n * sizeof(*p->j));
+        memcpy(job->rows->a + job->rows->i[p->first], p->a, p->n * sizeof(*p->a));
+      }
+      free(p->j);
+      free(p->a);
+    } else
+      RowsGeneratePart(job, p);
+  }
+  return NULL;
+}
+
+/* work(job) on so many threads */
+static void RowsThreads(int threads, void *(*work)(void *), void *job)
+{
+  pthread_t id[64];
+  int       started = 0;
+
+  while (started < PetscMin(threads, 64) - 1 && !pthread_create(&id[started], NULL, work, job)) started++;
+  (void)(*work)(job);
+  for (int k = 0; k < started; k++) (void)pthread_join(id[k], NULL);
+}
+
+/* m rows from first on; the same on any number of threads. It calls nothing of PETSc, so it may itself run in a thread */
+static void RowsCreate(const Spec *s, PetscInt first, PetscInt m, int threads, Rows *R)
+{
+  RowsJob  job = {s, first, R, NULL, threads > 1 ? 16 * threads : 1, 0, PETSC_FALSE};
+  uint64_t nz  = 0;
+
+  R->m     = m;
+  R->i     = (PetscInt *)PatternRealloc(NULL, ((size_t)m + 1) * sizeof(*R->i));
+  R->i[0]  = 0;
+  job.part = (RowsPart *)PatternRealloc(NULL, (size_t)job.parts * sizeof(*job.part));
+  memset(job.part, 0, (size_t)job.parts * sizeof(*job.part));
+  for (int k = 0; k < job.parts; k++) {
+    job.part[k].first = (PetscInt)((int64_t)m * k / job.parts);
+    job.part[k].end   = (PetscInt)((int64_t)m * (k + 1) / job.parts);
+  }
+  RowsThreads(threads, RowsWork, &job);
+  for (int k = 0; k < job.parts; k++) nz += job.part[k].n;
+  if (nz > (uint64_t)PETSC_MAX_INT) {
+    for (int k = 0; k < job.parts; k++) {
+      free(job.part[k].j);
+      free(job.part[k].a);
+    }
+    free(R->i);
+    memset(R, 0, sizeof(*R));
+  } else if (job.parts == 1) { /* no copy */
+    R->j = (PetscInt *)PatternRealloc(job.part[0].j, ((size_t)nz + 1) * sizeof(*R->j));
+    R->a = (PetscScalar *)PatternRealloc(job.part[0].a, ((size_t)nz + 1) * sizeof(*R->a));
+  } else {
+    R->j     = (PetscInt *)PatternRealloc(NULL, ((size_t)nz + 1) * sizeof(*R->j));
+    R->a     = (PetscScalar *)PatternRealloc(NULL, ((size_t)nz + 1) * sizeof(*R->a));
+    job.copy = PETSC_TRUE;
+    job.next = 0;
+  }
+  for (PetscInt k = 0; R->i && k < m; k++) R->i[k + 1] += R->i[k];
+  if (job.copy) RowsThreads(threads, RowsWork, &job);
+  free(job.part);
+}
+
+static void RowsFree(Rows *R)
+{
+  free(R->i);
+  free(R->j);
+  free(R->a);
+  memset(R, 0, sizeof(*R));
+}
+
+static inline PetscErrorCode MatrixGenerate(MPI_Comm comm, const Spec *s, Mat *A)
+{
+  PetscInt m = PETSC_DECIDE, N = s->rows, first;
+  Rows     R;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSplitOwnership(comm, &m, &N));
+  PetscCallMPI(MPI_Scan(&m, &first, 1, MPIU_INT, MPI_SUM, comm));
+  RowsCreate(s, first - m, m, 1, &R);
+  PetscCheck(R.i, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More entries than a PetscInt counts");
   PetscCall(MatCreate(comm, A));
   PetscCall(MatSetSizes(*A, m, m, N, N));
   PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSeqAIJSetPreallocationCSR(*A, i, j, v)); /* the one that does not apply does nothing */
-  PetscCall(MatMPIAIJSetPreallocationCSR(*A, i, j, v));
-  PetscCall(PetscFree(i));
-  PetscCall(PetscFree(j));
-  PetscCall(PetscFree(v));
+  PetscCall(MatSeqAIJSetPreallocationCSR(*A, R.i, R.j, R.a)); /* the one that does not apply does nothing */
+  PetscCall(MatMPIAIJSetPreallocationCSR(*A, R.i, R.j, R.a));
+  RowsFree(&R);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The file of the matrix that twin:name stands for, if it is in the folder MATRICES */
-static PetscErrorCode MatrixTwinFile(const char *name, char file[], size_t size, PetscBool *match)
+static inline PetscErrorCode MatrixTwinFile(const char *name, char file[], size_t size, PetscBool *match)
 {
   const char *folder = getenv("MATRICES");
 
@@ -106,7 +191,7 @@ static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *li
 }
 
 /* A generator's name with its numbers, rowlen:file, twin:name, or a file. origin says which */
-static PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin)
+static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin)
 {
   Spec       s;
   char       message[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];

@@ -1,0 +1,885 @@
+static char help[] =
+    "Times y = A x in every format, of the papers and of this library, on the GPU where PETSc has CUDA and the machine a GPU, else on the host.\n\
+  -matrices <list> : as bench's: generators, rowlen:file, twin:name, twin:all, files\n\
+  -formats <list>  : baselines (coo, csr-vector, ell, ...), sellp, evchyb, sellp-paper[:b:t], evchyb-paper, evchyb-sorted (y stays in the sorted order),\n\
+                     evchyb-hold-x, -hold-a, -hold-both, csr-adaptive, cusparse:csr1 (csr2, coo1, coo2, sell, bsr), mkl, petsc:<type>; default: all\n\
+  -host            : measure the host, even where there is a GPU\n\
+  -reps <7>        : repetitions, of which the median counts\n\
+  -target <0.0005> : seconds that the products of one repetition take together\n\
+  -max_entries <n> : matrices with more are left out\n\
+  -threads <n>     : that generate matrices (default: as many as there are cores)\n\
+  -mkl <libmkl_rt.so.3> : where MKL's library is\n\
+  -partition       : also a row 'partition' with what EVC-HYB's partition is (Table 3 of its paper)\n\
+  -profile         : one product each, between cudaProfilerStart() and cudaProfilerStop(), for ncu --profile-from-start off\n\
+  -csv <file>      : results, matrix by matrix; with -append after what is there\n\
+  -list            : prints the formats and the papers they are from, and ends\n\n";
+
+/*
+   Each product is compared with the rows' own sums, computed on the host, the error scaled by |A||x|; the program fails if one is wrong. On a GPU
+   products are timed in a CUDA graph of as many as make `target`, by events; on the host by its clock. All formats that fit in memory together take
+   turns, repetition by repetition. "convert" is from CSR, on the device where the product runs there (a
+   baseline's structure is worked out on the host, its columns and values are moved on the device; cuSPARSE's is from CSR on the host, with the copies), to the first
+   product's being possible.
+*/
+
+#include "../matrices.h"
+#include "../mkl.h"
+#include "../timing.h"
+#include "../device.h"
+#include "../cusparse.h"
+#include "formats.h"
+#include "../../src/mat/impls/sellp/sellp.h"
+#include "../../src/mat/impls/evchyb/evchyb.h"
+#include <petscspmv.h>
+#include <unistd.h>
+#if defined(PETSC_HAVE_CUDA)
+  #include <cuda_profiler_api.h>
+#endif
+
+#define MAX_LIST 128
+#define MAX_REPS 64
+
+/* ---------------------------------------------------------------- a matrix, with x and what the product must be */
+
+typedef struct {
+  char         name[64];
+  const char  *origin;
+  Spec         spec;
+  PetscBool    generated; /* else the arrays are those of file */
+  int          threads;
+  PetscInt     m, n;
+  Rows         R;
+  Mat          file, A; /* A: PETSc's view of the arrays */
+  PetscScalar *x, *ref;
+  PetscReal   *bound; /* what the error in a row may be */
+  Vec          vx, vy;
+#if defined(PETSC_HAVE_CUDA)
+  void       *on[3];
+  SpMVCudaCSR csr;
+#endif
+} Problem;
+
+typedef struct {
+  Problem *P;
+  int      next;
+} ProblemJob;
+
+/* x and the reference, in chunks of rows */
+static void *ProblemWork(void *ctx)
+{
+  ProblemJob *job   = (ProblemJob *)ctx;
+  Problem    *P     = job->P;
+  const int   parts = 256;
+
+  for (int k; (k = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < parts;) {
+    for (PetscInt r = (PetscInt)((int64_t)P->m * k / parts); r < (PetscInt)((int64_t)P->m * (k + 1) / parts); r++) {
+      PetscScalar sum  = 0.0;
+      PetscReal   size = 0.0;
+
+      for (PetscInt e = P->R.i[r]; e < P->R.i[r + 1]; e++) {
+        const PetscScalar term = P->R.a[e] * P->x[P->R.j[e]];
+
+        sum += term;
+        size += PetscAbsScalar(term);
+      }
+      P->ref[r]   = sum;
+      P->bound[r] = (PetscDefined(USE_COMPLEX) ? 8 : 4) * PETSC_MACHINE_EPSILON * (PetscReal)(P->R.i[r + 1] - P->R.i[r] + 1) * size;
+    }
+  }
+  return NULL;
+}
+
+/* What threads may do: nothing of PETSc */
+static void *ProblemPrepare(void *ctx)
+{
+  Problem   *P   = (Problem *)ctx;
+  ProblemJob job = {P, 0};
+
+  if (P->generated) RowsCreate(&P->spec, 0, P->m, P->threads, &P->R);
+  if (!P->R.i) return NULL;
+  P->x     = (PetscScalar *)PatternRealloc(NULL, ((size_t)P->n + 1) * sizeof(*P->x));
+  P->ref   = (PetscScalar *)PatternRealloc(NULL, ((size_t)P->m + 1) * sizeof(*P->ref));
+  P->bound = (PetscReal *)PatternRealloc(NULL, ((size_t)P->m + 1) * sizeof(*P->bound));
+  for (PetscInt c = 0; c < P->n; c++) {
+    uint64_t random = (uint64_t)c;
+
+    P->x[c] = RandomReal(&random) - 0.5;
+#if defined(PETSC_USE_COMPLEX)
+    P->x[c] += PETSC_i * (RandomReal(&random) - 0.5);
+#endif
+  }
+  RowsThreads(P->threads, ProblemWork, &job);
+  return NULL;
+}
+
+/* entries: 0 where they are not known before the matrix is generated */
+static PetscErrorCode ProblemBegin(const char *name, int threads, Problem *P, double *entries)
+{
+  char       message[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN], *slash;
+  PetscBool  match;
+  SpecResult result = SPEC_UNKNOWN;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMemzero(P, sizeof(*P)));
+  P->threads = threads;
+  *entries   = 0.0;
+  PetscCall(MatrixTwinFile(name, file, sizeof(file), &match));
+  if (match)
+    name = file;
+  else
+    result = SpecRead(name, &P->spec, message, sizeof(message));
+  PetscCheck(result != SPEC_WRONG, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s", message);
+  PetscCall(PetscStrrchr(name, '/', &slash));
+  PetscCall(PetscStrncpy(P->name, slash, sizeof(P->name)));
+  P->generated = (PetscBool)(result == SPEC_FOUND);
+  if (P->generated) {
+    P->origin = P->spec.generator == &GeneratorTwin ? "twin" : (P->spec.generator == &GeneratorRowLengths ? "columns generated" : "generated");
+    P->m = P->n = P->spec.rows;
+    if (P->spec.generator == &GeneratorTwin) *entries = (double)Twins[(int)P->spec.arg[0]].entries;
+  } else {
+    PetscInt  m;
+    PetscBool done;
+
+    PetscCall(MatrixCreate(PETSC_COMM_SELF, name, &P->file, &P->origin));
+    PetscCall(MatGetSize(P->file, &P->m, &P->n));
+    PetscCall(MatGetRowIJ(P->file, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&P->R.i, (const PetscInt **)&P->R.j, &done));
+    PetscCall(MatSeqAIJGetArray(P->file, &P->R.a));
+    *entries = (double)P->R.i[P->m];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After ProblemPrepare() */
+static PetscErrorCode ProblemEnd(Problem *P)
+{
+  PetscFunctionBeginUser;
+  PetscCheck(P->R.i, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%s: more entries than a PetscInt counts", P->name);
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, P->m, P->n, P->R.i, P->R.j, P->R.a, &P->A));
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    const void *const host[3]  = {P->R.i, P->R.j, P->R.a};
+    const size_t      bytes[3] = {((size_t)P->m + 1) * sizeof(PetscInt), (size_t)P->R.i[P->m] * sizeof(PetscInt), (size_t)P->R.i[P->m] * sizeof(PetscScalar)};
+    Vec               v;
+
+    for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&P->on[k], bytes[k] + 16));
+    PetscCallCUDA(SpMVCudaUpload(3, P->on, host, bytes));
+    P->csr.m           = P->m;
+    P->csr.n           = P->n;
+    P->csr.nnz         = P->R.i[P->m];
+    P->csr.i           = P->on[0];
+    P->csr.j           = P->on[1];
+    P->csr.a           = (const PetscScalar *)P->on[2];
+    P->csr.index_bytes = (int)sizeof(PetscInt);
+    PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, P->n, P->x, &v));
+    PetscCall(DeviceVecCopy(v, &P->vx));
+    PetscCall(VecDestroy(&v));
+    PetscCall(VecCreateSeqCUDA(PETSC_COMM_SELF, P->m, &P->vy));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, P->n, P->x, &P->vx));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, P->m, &P->vy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemDestroy(Problem *P)
+{
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  for (int k = 0; k < 3 && DeviceOn; k++) PetscCallCUDA(cudaFree(P->on[k]));
+#endif
+  PetscCall(VecDestroy(&P->vx));
+  PetscCall(VecDestroy(&P->vy));
+  PetscCall(MatDestroy(&P->A));
+  if (P->generated) {
+    RowsFree(&P->R);
+    SpecFree(&P->spec);
+  }
+  PetscCall(MatDestroy(&P->file));
+  free(P->x);
+  free(P->ref);
+  free(P->bound);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- a format of it */
+
+typedef enum { OF_BASELINE, OF_CORE, OF_CUSPARSE, OF_MKL, OF_PETSC } SubjectKind;
+
+/* The library's own, by their names here */
+static const struct {
+  const char *name, *what;
+  PetscBool   evchyb, host, device;
+  SpMVKernel  kernel;
+#if defined(PETSC_HAVE_CUDA)
+  SpMVCudaKernel cuda;
+#endif
+  int sorted, held; /* y stays in the sorted order; 1 + what is held */
+} CoreFormats[] = {
+#if defined(PETSC_HAVE_CUDA)
+  #define CORE(kernel) SPMV_KERNEL_##kernel, SPMVCUDA_KERNEL_##kernel
+  #define CORE_CSR     SPMV_KERNEL_AUTO, SPMVCUDA_KERNEL_ADAPTIVE
+#else
+  #define CORE(kernel) SPMV_KERNEL_##kernel
+  #define CORE_CSR     SPMV_KERNEL_AUTO
+#endif
+    {"sellp", "this library's default for SELL-P", PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, CORE(AUTO), 0, 0},
+    {"evchyb", "this library's default for EVC-HYB", PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, CORE(AUTO), 0, 0},
+    {"sellp-paper", "Anzt, Tomov, Dongarra 2014: SELL-P as printed, b = t = 8", PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, CORE(PAPER), 0, 0},
+    {"evchyb-paper", "Guo, Gropp, Olson 2015: EVC-HYB as printed", PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, CORE(PAPER), 0, 0},
+    {"evchyb-sorted", "the same without reordering y", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 0},
+    {"csr-adaptive", "Guo, Gropp 2013: CSR with adaptive threads a row", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE_CSR, 0, 0},
+    {"evchyb-hold-x", "EVC-HYB without reordering, x held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 1},
+    {"evchyb-hold-a", "EVC-HYB without reordering, A held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 2},
+    {"evchyb-hold-both", "EVC-HYB without reordering, both held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 3}};
+
+typedef struct {
+  char        name[64];
+  SubjectKind kind;
+  int         which; /* in its table */
+  Problem    *P;
+  Stored      S; /* on the device, or on the host */
+  SpMVBlock   block;
+  MKLMatrix   mkl;
+  Mat         A;
+#if defined(PETSC_HAVE_CUDA)
+  SpMVCudaBlock  cuda;
+  CuSparseMatrix cusparse;
+#endif
+  char     kernel[80];
+  PetscInt count, turns; /* products of one repetition, and repetitions; 0: not to be measured */
+#if defined(PETSC_HAVE_CUDA)
+  cudaGraphExec_t graph;
+#endif
+  double t[MAX_REPS];
+  double convert, bytes, stored, time, least, error; /* time 0: not to be had, kernel says why; error -1: not checked */
+} Subject;
+
+/* PETSC_FALSE: there is no such format, or not where we are */
+static PetscErrorCode SubjectFind(const char *name, Subject *s, PetscBool *found)
+{
+  size_t len;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMemzero(s, sizeof(*s)));
+  PetscCall(PetscStrncpy(s->name, name, sizeof(s->name)));
+  *found = PETSC_TRUE;
+  for (int k = 0; k < BaselineCount; k++) {
+    PetscCall(PetscStrcmp(name, Baselines[k].name, found));
+    if (!*found) continue;
+    s->kind  = OF_BASELINE;
+    s->which = k;
+#if defined(PETSC_HAVE_CUDA)
+    if (DeviceOn) *found = (PetscBool)(Baselines[k].cuda != NULL);
+#endif
+    if (!DeviceOn) *found = (PetscBool)(Baselines[k].mult != NULL);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(CoreFormats); k++) {
+    PetscCall(PetscStrlen(CoreFormats[k].name, &len));
+    if (strncmp(name, CoreFormats[k].name, len) || (name[len] && name[len] != ':')) continue;
+    s->kind  = OF_CORE;
+    s->which = (int)k;
+    *found   = DeviceOn ? CoreFormats[k].device : CoreFormats[k].host;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#if defined(PETSC_HAVE_CUDA)
+  for (size_t k = 0; DeviceOn && k < PETSC_STATIC_ARRAY_LENGTH(CuSparseProducts); k++) {
+    PetscCall(PetscStrcmp(name, CuSparseProducts[k].name, found));
+    if (!*found) continue;
+    s->kind = OF_CUSPARSE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(PetscStrcmp(name, "mkl", found));
+  if (*found) {
+    s->kind = OF_MKL;
+    *found  = (PetscBool)(MKL.handle && !DeviceOn);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscStrncmp(name, "cusparse:", 9, found));
+  if (*found) { /* but not here */
+    *found = PETSC_FALSE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscStrncmp(name, "petsc:", 6, found));
+  PetscCheck(*found, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "-formats: there is no %s; -list prints what there is", name);
+  s->kind = OF_PETSC;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SubjectCreateCore(Subject *s)
+{
+  const SpMVCSR csr   = {s->P->m, s->P->n, s->P->R.i, s->P->R.j, s->P->R.a};
+  const char   *colon = strchr(s->name, ':');
+  int           b = 8, t = 8;
+  SELLPParams   p;
+  EVCHYBParams  q;
+  SpMVStats     stats;
+
+  PetscFunctionBeginUser;
+  SELLPParamsDefault(&p);
+  EVCHYBParamsDefault(&q);
+  if (colon) PetscCheck(sscanf(colon, ":%d:%d", &b, &t) == 2, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: not b and t, as in sellp-paper:8:4", s->name);
+  p.kernel = q.kernel = CoreFormats[s->which].kernel;
+  if (p.kernel == SPMV_KERNEL_PAPER) { /* the paper's own, where the default is a choice */
+    p.b     = b;
+    p.t     = t;
+    p.sigma = 1;
+  }
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    if (CoreFormats[s->which].held)
+      PetscCallCUDA(EVCHYBHeldSetUp((Held)(CoreFormats[s->which].held - 1), &s->P->csr, &q, Device.stream, &s->cuda));
+    else if (CoreFormats[s->which].evchyb)
+      PetscCallCUDA(SpMVCudaEVCHYBSetUp(&s->P->csr, &q, CoreFormats[s->which].cuda, PETSC_FALSE, Device.stream, &s->cuda));
+    else
+      PetscCallCUDA(SpMVCudaSELLPSetUp(&s->P->csr, &p, CoreFormats[s->which].cuda, PETSC_FALSE, Device.stream, &s->cuda));
+    PetscCallCUDA(SpMVCudaFill(s->cuda, &s->P->csr, Device.stream));
+    if (CoreFormats[s->which].sorted) PetscCallCUDA(SpMVCudaSetReorder(s->cuda, PETSC_FALSE));
+    SpMVCudaGetStats(s->cuda, &stats);
+  } else
+#endif
+  {
+    PetscCall(CoreFormats[s->which].evchyb ? EVCHYBSetUp(&csr, &q, &s->block) : SELLPSetUp(&csr, &p, &s->block));
+    if (!SpMVBlockUsesParent(s->block)) PetscCall(SpMVBlockFill(s->block, &csr));
+    SpMVBlockGetStats(s->block, &stats);
+  }
+  s->bytes  = (double)stats.bytes;
+  s->stored = (double)stats.stored;
+  PetscCall(PetscStrncpy(s->kernel, stats.kernel ? stats.kernel : "", sizeof(s->kernel)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a format may take, in bytes */
+static PetscErrorCode Room(double *bytes)
+{
+  PetscFunctionBeginUser;
+  *bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 3.0;
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    PetscCall(DeviceFreeMemory(bytes));
+    *bytes *= 0.9;
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* exists: PETSC_FALSE where this matrix cannot be had so; s->kernel says why */
+static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
+{
+  const SpMVCSR csr = {P->m, P->n, P->R.i, P->R.j, P->R.a};
+  double        room;
+
+  PetscFunctionBeginUser;
+  s->P    = P;
+  *exists = PETSC_TRUE;
+  switch (s->kind) {
+  case OF_BASELINE:
+    PetscCall(StoredCreate(&Baselines[s->which], &csr, &s->S));
+    PetscCall(Room(&room));
+    *exists = (PetscBool)(s->S.stored >= 0 && StoredBytes(&s->S) < room);
+    if (!*exists) {
+      PetscCall(StoredDestroy(&s->S));
+      break;
+    }
+    s->bytes  = StoredBytes(&s->S);
+    s->stored = (double)s->S.stored;
+#if defined(PETSC_HAVE_CUDA)
+    if (DeviceOn) {
+      Stored            host   = s->S;
+      const cudaError_t status = StoredUpload(&host, &P->csr, &s->S, Device.stream);
+
+      PetscCall(StoredDestroy(&host));
+      PetscCallCUDA(status);
+      break;
+    }
+#endif
+    PetscCall(StoredFill(&s->S, &csr));
+    break;
+  case OF_CORE: PetscCall(SubjectCreateCore(s)); break;
+  case OF_CUSPARSE:
+#if defined(PETSC_HAVE_CUDA)
+    PetscCall(CuSparseMatCreate(P->A, s->name, &s->cusparse));
+    *exists = (PetscBool)(s->cusparse != NULL);
+    if (!*exists) break;
+    {
+      PetscErrorCode ierr;
+
+      PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+      ierr = CuSparseMatMult(s->cusparse, P->vx, P->vy); /* copies and analyses */
+      PetscCall(PetscPopErrorHandler());
+      if (ierr) {
+        (void)cudaGetLastError();
+        PetscCall(PetscStrncpy(s->kernel, "cuSPARSE refuses it", sizeof(s->kernel)));
+        *exists = PETSC_FALSE;
+        break;
+      }
+    }
+    s->bytes  = s->cusparse->bytes;
+    s->stored = (double)s->cusparse->stored;
+#endif
+    break;
+  case OF_MKL:
+    PetscCall(MKLMatCreate(P->A, &s->mkl));
+    s->stored = (double)P->R.i[P->m];
+    break;
+  case OF_PETSC:
+    PetscCall(MatConvert(P->A, s->name + 6, MAT_INITIAL_MATRIX, &s->A));
+    PetscCall(MatMult(s->A, P->vx, P->vy));
+    s->stored = (double)P->R.i[P->m];
+    break;
+  }
+  if (!*exists && !s->kernel[0]) PetscCall(PetscStrncpy(s->kernel, "too much padding", sizeof(s->kernel)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SubjectMult(Subject *s)
+{
+  Problem           *P = s->P;
+  const PetscScalar *x;
+  PetscScalar       *y;
+
+  PetscFunctionBeginUser;
+  if (s->kind == OF_PETSC || (s->block && SpMVBlockUsesParent(s->block))) {
+    PetscCall(MatMult(s->A ? s->A : P->A, P->vx, P->vy));
+  } else if (s->kind == OF_MKL) {
+    PetscCall(MKLMatMult(s->mkl, P->vx, P->vy));
+#if defined(PETSC_HAVE_CUDA)
+  } else if (s->cusparse) {
+    PetscCall(CuSparseMatMult(s->cusparse, P->vx, P->vy));
+  } else if (DeviceOn) {
+    PetscCall(VecCUDAGetArrayRead(P->vx, &x));
+    PetscCall(VecCUDAGetArrayWrite(P->vy, &y));
+    if (s->cuda)
+      PetscCallCUDA(SpMVCudaMult(s->cuda, PETSC_FALSE, x, NULL, y, Device.stream));
+    else
+      PetscCallCUDA((*Baselines[s->which].cuda)(&s->S, x, y, Device.stream));
+    PetscCall(VecCUDARestoreArrayWrite(P->vy, &y));
+    PetscCall(VecCUDARestoreArrayRead(P->vx, &x));
+#endif
+  } else {
+    PetscCall(VecGetArrayRead(P->vx, &x));
+    PetscCall(VecGetArrayWrite(P->vy, &y));
+    if (s->block)
+      SpMVBlockMult(s->block, x, y);
+    else
+      (*Baselines[s->which].mult)(&s->S, x, y);
+    PetscCall(VecRestoreArrayWrite(P->vy, &y));
+    PetscCall(VecRestoreArrayRead(P->vx, &x));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SubjectDestroy(Subject *s)
+{
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    PetscCallCUDA(cudaDeviceSynchronize());
+    if (s->graph) PetscCallCUDA(cudaGraphExecDestroy(s->graph));
+    PetscCallCUDA(SpMVCudaDestroy(&s->cuda));
+    PetscCall(CuSparseMatDestroy(&s->cusparse));
+    if (s->kind == OF_BASELINE) PetscCallCUDA(StoredRelease(&s->S));
+  }
+#endif
+  if (!DeviceOn && s->kind == OF_BASELINE) PetscCall(StoredDestroy(&s->S));
+  if (s->block) PetscCall(SpMVBlockDestroy(&s->block));
+  PetscCall(MKLMatDestroy(&s->mkl));
+  PetscCall(MatDestroy(&s->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- measuring */
+
+/* A product into NaNs against the reference, in units of what is allowed; 1e99 for a NaN */
+static PetscErrorCode SubjectCheck(Subject *s)
+{
+  Problem           *P = s->P;
+  const PetscScalar *y;
+
+  PetscFunctionBeginUser;
+  s->error = -1.0;
+  PetscCall(VecSet(P->vy, (PetscScalar)NAN));
+  if (TimeDrain) PetscCall((*TimeDrain)());
+  PetscCall(SubjectMult(s));
+  if (TimeDrain) PetscCall((*TimeDrain)());
+  if (s->kind == OF_CORE && CoreFormats[s->which].sorted) PetscFunctionReturn(PETSC_SUCCESS); /* another vector; tests/core/formats.c checks it */
+  s->error = 0.0;
+  PetscCall(VecGetArrayRead(P->vy, &y));
+  for (PetscInt r = 0; r < P->m; r++) {
+    const PetscReal diff = PetscAbsScalar(y[r] - P->ref[r]);
+
+    if (!(diff <= 0.0)) s->error = PetscMax(s->error, P->bound[r] > 0.0 && diff < PETSC_MAX_REAL ? (double)(diff / P->bound[r]) : 1e99);
+  }
+  PetscCall(VecRestoreArrayRead(P->vy, &y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSC_HAVE_CUDA)
+static PetscErrorCode EventTime(PetscErrorCode (*once)(void *), void *ctx, double *seconds)
+{
+  float ms;
+
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaEventRecord(Device.begin, Device.stream));
+  PetscCall((*once)(ctx));
+  PetscCallCUDA(cudaEventRecord(Device.end, Device.stream));
+  PetscCallCUDA(cudaEventSynchronize(Device.end));
+  PetscCallCUDA(cudaEventElapsedTime(&ms, Device.begin, Device.end));
+  *seconds = 1e-3 * (double)ms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OnceDirect(void *ctx)
+{
+  return SubjectMult((Subject *)ctx);
+}
+
+static PetscErrorCode OnceGraph(void *ctx)
+{
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaGraphLaunch(((Subject *)ctx)->graph, Device.stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+typedef struct {
+  PetscInt  reps, wrong;
+  PetscReal target;
+  PetscBool profile, partition, quiet;
+  FILE     *csv;
+} Settings;
+
+/* One repetition: the time of a product. The first one, which brings back what other formats drove out of the caches, does not count */
+static PetscErrorCode SubjectTurn(Subject *s, double *seconds)
+{
+  PetscLogDouble begin = 0.0;
+  double         dt    = 0.0;
+
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (s->graph) {
+    PetscCall(OnceGraph(s));
+    PetscCall(EventTime(OnceGraph, s, &dt));
+    *seconds = dt / (double)s->count;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(SubjectMult(s));
+  PetscCall(TimeBegin(PETSC_COMM_SELF, &begin));
+  for (PetscInt k = 0; k < s->count; k++) PetscCall(SubjectMult(s));
+  PetscCall(TimeEnd(PETSC_COMM_SELF, begin, &dt));
+  *seconds = dt / (double)s->count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How many products make a repetition, and how many repetitions there are; few of a format that takes hundreds of times as long as others */
+static void SubjectPlan(Subject *s, double one, const Settings *settings)
+{
+  s->count = (PetscInt)PetscMin(DeviceOn ? 40.0 : 1000.0, PetscMax(1.0, settings->target / PetscMax(one, 1e-9)));
+  s->turns = DeviceOn && one > 0.02 ? PetscMin(2, settings->reps) : settings->reps;
+}
+
+#if defined(PETSC_HAVE_CUDA)
+/* A graph of as many products as make a repetition; none where a library's product cannot be captured */
+static PetscErrorCode SubjectCapture(Subject *s)
+{
+  PetscErrorCode ierr  = PETSC_SUCCESS;
+  cudaGraph_t    graph = NULL;
+  cudaError_t    status;
+
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaStreamBeginCapture(Device.stream, cudaStreamCaptureModeRelaxed));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  for (PetscInt k = 0; k < s->count && !ierr; k++) ierr = SubjectMult(s);
+  PetscCall(PetscPopErrorHandler());
+  status = cudaStreamEndCapture(Device.stream, &graph);
+  if (!ierr && status == cudaSuccess)
+    PetscCallCUDA(cudaGraphInstantiate(&s->graph, graph, 0));
+  else
+    (void)cudaGetLastError();
+  if (graph) PetscCallCUDA(cudaGraphDestroy(graph));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* Converts, checks, and makes ready to be timed; with -profile, the product that is looked at */
+static PetscErrorCode SubjectBegin(Problem *P, Subject *s, Settings *settings)
+{
+  PetscLogDouble begin = 0.0;
+  double         one   = 0.0;
+  PetscBool      exists;
+
+  PetscFunctionBeginUser;
+  PetscCall(TimeBegin(PETSC_COMM_SELF, &begin));
+  PetscCall(SubjectCreate(P, s, &exists));
+  PetscCall(TimeEnd(PETSC_COMM_SELF, begin, &s->convert));
+  if (!exists) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SubjectCheck(s));
+#if defined(PETSC_HAVE_CUDA)
+  if (settings->profile) {
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "profile %s %s\n", P->name, s->name));
+    PetscCallCUDA(cudaProfilerStart());
+    PetscCall(SubjectMult(s));
+    PetscCallCUDA(cudaDeviceSynchronize());
+    PetscCallCUDA(cudaProfilerStop());
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (DeviceOn && s->kind != OF_PETSC) { /* PETSc's own products are in its stream, and timed by the clock */
+    PetscCall(EventTime(OnceDirect, s, &one));
+    SubjectPlan(s, one, settings);
+    PetscCall(SubjectCapture(s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  s->count = 1;
+  PetscCall(SubjectTurn(s, &one));
+  SubjectPlan(s, one, settings);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Formats take turns, so that what slows the machine down for a while hits them alike; then they go */
+static PetscErrorCode SubjectsRun(PetscInt n, Subject *subject, const Settings *settings)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt r = 0; r < settings->reps; r++) {
+    for (PetscInt k = 0; k < n; k++) {
+      if (r < subject[k].turns) PetscCall(SubjectTurn(&subject[k], &subject[k].t[r]));
+    }
+  }
+  for (PetscInt k = 0; k < n; k++) {
+    if (subject[k].turns) {
+      PetscCall(Median(subject[k].turns, subject[k].t, &subject[k].time));
+      subject[k].least = subject[k].t[0];
+    }
+    PetscCall(SubjectDestroy(&subject[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SubjectPrint(const Subject *s)
+{
+  const double nz = (double)s->P->R.i[s->P->m];
+
+  PetscFunctionBeginUser;
+  if (s->time == 0.0)
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-20s %s\n", s->name, s->kernel));
+  else
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-20s %10.2f us %7.1f GF/s  padding %5.1f %%  convert %9.2f ms  error %.2g%s  %s\n", s->name, 1e6 * s->time,
+                          (PetscDefined(USE_COMPLEX) ? 8e-9 : 2e-9) * nz / s->time, 100.0 * (s->stored / PetscMax(1.0, nz) - 1.0), 1e3 * s->convert, s->error,
+                          s->error > 1.0 ? "  WRONG" : "", s->kernel));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReportLine(const Problem *P, const Subject *s, FILE *csv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv, "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%s,%.4g,%s,%.9g,%.9g,%.0f,%.0f,%.9g,%.3g,\"%s\"\n",
+                         P->name, P->origin, P->m, P->n, P->R.i[P->m], DeviceOn ? Device.name : "host", Device.copy, s->name, s->time, s->least, s->bytes,
+                         s->stored, s->convert, s->error, s->kernel));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Table 3 of the EVC-HYB paper; "kernel" holds the numbers */
+static PetscErrorCode ReportPartition(const Problem *P, FILE *csv)
+{
+  EVCHYBParams    p;
+  EVCHYBPartition part;
+  Subject         s;
+  PetscInt       *length;
+
+  PetscFunctionBeginUser;
+  EVCHYBParamsDefault(&p);
+  PetscCall(PetscMalloc1(P->m, &length));
+  for (PetscInt r = 0; r < P->m; r++) length[r] = P->R.i[r + 1] - P->R.i[r];
+  PetscCall(EVCHYBPartitionCreate(P->m, P->n, length, NULL, &p, &part));
+  PetscCall(PetscMemzero(&s, sizeof(s)));
+  PetscCall(PetscStrncpy(s.name, "partition", sizeof(s.name)));
+  PetscCall(PetscSNPrintf(s.kernel, sizeof(s.kernel), "isplit %" PetscInt_FMT " ell %" PetscInt64_FMT " csr %" PetscInt64_FMT, part.isplit, part.ell_entries,
+                          part.csr_entries));
+  PetscCall(ReportLine(P, &s, csv));
+  PetscCall(EVCHYBPartitionDestroy(&part));
+  PetscCall(PetscFree(length));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[], Settings *settings)
+{
+  static Subject subject[MAX_LIST];
+  PetscInt       n = 0, ran = 0;
+  double         held = 0.0, room;
+  PetscBool      found;
+
+  PetscFunctionBeginUser;
+  if (!settings->quiet)
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " entries\n", P->name, P->origin, P->m, P->n,
+                          P->R.i[P->m]));
+  PetscCall(Room(&room));
+  for (PetscInt f = 0; f < nformats; f++) {
+    PetscCall(SubjectFind(formats[f], &subject[n], &found));
+    if (!found) continue;
+    PetscCall(SubjectBegin(P, &subject[n], settings));
+    held += PetscMax(subject[n].bytes, (double)P->R.i[P->m] * (double)(sizeof(PetscScalar) + sizeof(PetscInt)));
+    n++;
+    if (held > 0.6 * room || settings->profile) { /* the next ones need memory */
+      PetscCall(SubjectsRun(n - ran, subject + ran, settings));
+      ran  = n;
+      held = 0.0;
+    }
+  }
+  PetscCall(SubjectsRun(n - ran, subject + ran, settings));
+  for (PetscInt k = 0; k < n; k++) {
+    if (!settings->profile && !settings->quiet) PetscCall(SubjectPrint(&subject[k]));
+    if (settings->csv) PetscCall(ReportLine(P, &subject[k], settings->csv)); /* all at once: a matrix in the file is there as a whole */
+    if (subject[k].error > 1.0) settings->wrong++;
+  }
+  if (settings->partition && settings->csv) PetscCall(ReportPartition(P, settings->csv));
+  if (settings->csv) (void)fflush(settings->csv);
+  (void)fflush(stdout);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Has all code loaded and all libraries ready before anything is timed */
+static PetscErrorCode WarmUp(PetscInt nformats, char *formats[])
+{
+  Settings once = {1, 0, 0.0, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, NULL};
+  Problem  P;
+  double   entries;
+
+  PetscFunctionBeginUser;
+  PetscCall(ProblemBegin("lengths:3000:5:1:60:300", 1, &P, &entries));
+  (void)ProblemPrepare(&P);
+  PetscCall(ProblemEnd(&P));
+  PetscCall(ProblemRun(&P, nformats, formats, &once));
+  PetscCall(ProblemDestroy(&P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the program */
+
+static PetscErrorCode DefaultFormats(PetscInt *n, char *list[])
+{
+  PetscFunctionBeginUser;
+  *n = 0;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(CoreFormats); k++) PetscCall(PetscStrallocpy(CoreFormats[k].name, &list[(*n)++]));
+  for (int k = 0; k < BaselineCount; k++) PetscCall(PetscStrallocpy(Baselines[k].name, &list[(*n)++]));
+#if defined(PETSC_HAVE_CUDA)
+  for (size_t k = 0; DeviceOn && k < PETSC_STATIC_ARRAY_LENGTH(CuSparseProducts); k++) PetscCall(PetscStrallocpy(CuSparseProducts[k].name, &list[(*n)++]));
+#endif
+  if (DeviceOn)
+    PetscCall(PetscStrallocpy("petsc:aijcusparse", &list[(*n)++]));
+  else {
+    PetscCall(PetscStrallocpy("mkl", &list[(*n)++]));
+    PetscCall(PetscStrallocpy("petsc:aij", &list[(*n)++]));
+    PetscCall(PetscStrallocpy("petsc:aijperm", &list[(*n)++]));
+    PetscCall(PetscStrallocpy("petsc:sell", &list[(*n)++]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode List(void)
+{
+  PetscFunctionBeginUser;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(CoreFormats); k++)
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%s\n", CoreFormats[k].name, CoreFormats[k].what));
+  for (int k = 0; k < BaselineCount; k++) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%s\n", Baselines[k].name, Baselines[k].paper));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static Problem slots[2];
+  static char   *matrices[MAX_LIST], *formats[MAX_LIST];
+  char           file[PETSC_MAX_PATH_LEN];
+  PetscInt       nmatrices = MAX_LIST, nformats = MAX_LIST, threads = (PetscInt)sysconf(_SC_NPROCESSORS_ONLN);
+  PetscReal      max_entries = 2147483000.0;
+  PetscBool      set, host = PETSC_FALSE, append = PETSC_FALSE;
+  Problem       *now = NULL, *next = NULL;
+  pthread_t      thread  = 0;
+  Settings       s       = {7, 0, 5e-4, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, NULL};
+  double         entries = 0.0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscSpMVInitializePackage());
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-list", &set));
+  if (set) {
+    PetscCall(List());
+    PetscCall(PetscFinalize());
+    return 0;
+  }
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-host", &host, NULL));
+#if defined(PETSC_HAVE_CUDA)
+  {
+    int devices = 0;
+
+    if (!host && cudaGetDeviceCount(&devices) == cudaSuccess && devices) {
+      PetscCall(DeviceOpen());
+      PetscCallCUDA(cudaStreamCreateWithFlags(&Device.stream, cudaStreamNonBlocking)); /* PETSc's default one cannot be captured */
+    }
+  }
+#endif
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", file, sizeof(file), &set));
+  if (set && !DeviceOn) PetscCall(MKLOpen(file));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-matrices", matrices, &nmatrices, &set));
+  PetscCheck(set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-matrices: which?");
+  PetscCall(MatrixListTwins(MAX_LIST, &nmatrices, matrices));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-formats", formats, &nformats, &set));
+  if (!set) PetscCall(DefaultFormats(&nformats, formats));
+  if (!DeviceOn) s.target = 4e-3;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &s.reps, NULL));
+  PetscCheck(s.reps > 0 && s.reps <= MAX_REPS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be 1 to %d", MAX_REPS);
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &s.target, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-max_entries", &max_entries, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-threads", &threads, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-profile", &s.profile, NULL));
+  PetscCheck(DeviceOn || !s.profile, PETSC_COMM_SELF, PETSC_ERR_SUP, "-profile needs a GPU");
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-partition", &s.partition, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-append", &append, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
+  if (set) {
+    PetscCall(PetscFOpen(PETSC_COMM_SELF, file, append ? "a" : "w", &s.csv));
+    if (!append)
+      PetscCall(
+          PetscFPrintf(PETSC_COMM_SELF, s.csv, "matrix,origin,rows,columns,entries,device,copy,format,seconds,least,bytes,stored,convert,error,kernel\n"));
+  }
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, median of %" PetscInt_FMT, DeviceOn ? Device.name : "host",
+                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s.reps));
+  if (DeviceOn) PetscCall(PetscPrintf(PETSC_COMM_SELF, ", device copy %.0f GB/s", 1e-9 * Device.copy));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
+
+  if (!s.profile) PetscCall(WarmUp(nformats, formats));
+  for (PetscInt k = 0; k <= nmatrices; k++) { /* where a GPU is measured, the next matrix is generated meanwhile; on the host that would be in the way */
+    if (k < nmatrices) {
+      next = &slots[k % 2];
+      PetscCall(ProblemBegin(matrices[k], (int)threads, next, &entries));
+      if (entries > max_entries) {
+        PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s is left out: %.0f entries\n", matrices[k], entries));
+        PetscCall(ProblemDestroy(next));
+        next = NULL;
+      } else if (DeviceOn)
+        PetscCheck(!pthread_create(&thread, NULL, ProblemPrepare, next), PETSC_COMM_SELF, PETSC_ERR_SYS, "No thread");
+    }
+    if (now) {
+      PetscCall(ProblemEnd(now));
+      PetscCall(ProblemRun(now, nformats, formats, &s));
+      PetscCall(ProblemDestroy(now));
+    }
+    if (next && DeviceOn) (void)pthread_join(thread, NULL);
+    if (next && !DeviceOn) (void)ProblemPrepare(next);
+    now  = next;
+    next = NULL;
+  }
+  if (s.csv) PetscCall(PetscFClose(PETSC_COMM_SELF, s.csv));
+  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
+  for (PetscInt k = 0; k < nformats; k++) PetscCall(PetscFree(formats[k]));
+  PetscCheck(!s.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products are wrong, marked WRONG above", s.wrong);
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(CuSparseClose());
+  if (DeviceOn) PetscCallCUDA(cudaStreamDestroy(Device.stream));
+  PetscCall(DeviceClose());
+#endif
+  PetscCall(PetscFinalize());
+  return 0;
+}

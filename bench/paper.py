@@ -1,0 +1,863 @@
+"""The papers' experiments, measured (bench/formats/paper.c, ncu, examples/bratu) and reported; bench/paper starts it.
+
+Measurements are CSV files, <device>-<measurement>.csv in one folder; several experiments may draw on one measurement, and the report on those of
+several devices. A measurement that was interrupted goes on with the matrices that its file lacks.
+"""
+
+import argparse
+import csv
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# ------------------------------------------------------------------------------------------------ what the papers say
+
+# Table III of the SELL-P paper, seconds on a K40c (MKL: two Xeon E5-2670)
+TABLE_III_COLUMNS = ["MKL-CSR", "CSR", "ELLPACK", "SELL-P", "CUSPARSE-CSR", "CUSPARSE-HYB"]
+TABLE_III = {
+    "audikw_1": [4.55e-02, 8.94e-02, 3.56e-02, 7.02e-03, 7.08e-03, 8.79e-03],
+    "bone010": [2.45e-02, 5.10e-02, 5.50e-03, 4.28e-03, 6.15e-03, 3.80e-03],
+    "boneS10": [1.32e-02, 4.16e-02, 5.45e-03, 3.93e-03, 5.21e-03, 3.43e-03],
+    "bmw3_2": [4.70e-03, 1.19e-02, 6.62e-03, 9.93e-04, 1.50e-03, 9.86e-04],
+    "bmwcra_1": [4.60e-03, 1.19e-02, 4.63e-03, 9.01e-04, 9.53e-04, 8.79e-04],
+    "cage10": [4.72e-05, 7.45e-05, 3.72e-05, 3.35e-05, 3.45e-05, 6.44e-05],
+    "cant": [1.48e-03, 4.61e-03, 4.56e-04, 3.44e-04, 5.51e-04, 3.94e-04],
+    "crankseg_2": [5.25e-03, 1.60e-02, 2.23e-02, 1.12e-03, 1.23e-03, 1.48e-03],
+    "Cube_Coup_dt0": [4.87e-02, 1.39e-01, 1.22e-02, 9.77e-03, 1.68e-02, 9.18e-03],
+    "dielFilterV2real": [2.06e-02, 4.45e-02, 1.05e-02, 6.14e-03, 6.46e-03, 5.99e-03],
+    "F1": [1.31e-02, 3.08e-02, 1.63e-02, 2.73e-03, 2.77e-03, 3.18e-03],
+    "Fault_639": [1.08e-02, 2.92e-02, 1.51e-02, 2.53e-03, 3.48e-03, 2.12e-03],
+    "Hook_1498": [2.41e-02, 5.71e-02, 1.25e-02, 6.60e-03, 7.52e-03, 6.46e-03],
+    "inline_1": [1.41e-02, 4.15e-02, 3.01e-02, 3.49e-03, 3.55e-03, 3.85e-03],
+    "ldoor": [1.78e-02, 4.43e-02, 6.75e-03, 4.11e-03, 5.71e-03, 4.39e-03],
+    "m_t1": [3.67e-03, 1.03e-02, 2.10e-03, 8.27e-04, 8.64e-04, 1.02e-03],
+    "ML_Geer": [4.23e-02, 1.29e-01, 9.62e-03, 8.60e-03, 9.62e-03, 8.19e-03],
+    "pwtk": [4.47e-03, 1.30e-02, 3.37e-03, 9.31e-04, 1.53e-03, 8.94e-04],
+    "shipsec1": [1.15e-03, 2.49e-03, 8.74e-04, 4.74e-04, 4.52e-04, 4.48e-04],
+    "Trefethen_20000": [1.15e-04, 5.12e-04, 5.29e-05, 6.47e-05, 8.12e-05, 6.71e-05],
+}
+# Table 3 of the EVC-HYB paper: Isplit, entries stored in ELL and in vCSR, zeros added in percent, the best of cuSPARSE
+TABLE_3 = {
+    "pdb1HYS": (19936, 1922112, 2720768, 6.86, "CSR"),
+    "pwtk": (217888, 11633280, 3456, 0.02, "HYB"),
+    "TSOPF_RS_b2383": (21728, 98976, 16220544, 0.92, "HYB"),
+    "rma10": (46752, 2365664, 13088, 0.20, "CSR"),
+    "audikw_1": (844096, 58302912, 21392800, 2.63, "CSR"),
+    "cage14": (1505728, 27128544, 3648, 0.01, "HYB"),
+    "shipsec1": (140864, 7813824, 1280, 0.02, "HYB"),
+    "webbase-1M": (999232, 2768192, 353120, 0.51, "HYB"),
+    "raefsky3": (21184, 1488384, 1536, 0.08, "HYB"),
+    "cop20k_A": (121184, 2624960, 768, 0.05, "HYB"),
+    "msdoor": (415840, 20239808, 2208, 0.01, "HYB"),
+    "ldoor": (952192, 46522368, 1056, 0.00, "HYB"),
+    "scircuit": (170944, 954272, 7744, 0.32, "HYB"),
+    "torso1": (113376, 1020384, 7501152, 0.06, "CSR"),
+    "Stanford": (281728, 2283392, 35040, 0.26, "HYB"),
+    "pre2": (658240, 5476288, 494176, 0.19, "HYB"),
+    "mac_econ_fwd500": (206496, 1273952, 256, 0.06, "HYB"),
+    "dc1": (116768, 595776, 172160, 0.20, "HYB"),
+    "indochina-2004": (7345728, 126110176, 69171328, 0.60, "CSR"),
+    "web-Google": (916352, 5093728, 15808, 0.09, "HYB"),
+    "Stanford_Berkeley": (678400, 3638208, 4028832, 1.10, "HYB"),
+    "RM07R": (311776, 24249408, 13792384, 1.54, "CSR"),
+}
+# Table II of the SELL-P paper, audikw_1 on a K40c
+TABLE_II = [
+    ("time", "7.02 ms"), ("blocks", "343 x 344"), ("threads a block", "8 x 8"), ("registers a thread", "40"), ("DRAM read", "212.59 GB/s"),
+    ("DRAM write", "1.34 GB/s"), ("shared memory, load", "25.78 GB/s"), ("shared memory, store", "17.19 GB/s"), ("L2 read", "24.36 GB/s"), ("L2 hits", "30.34 %"),
+    ("shared memory efficiency", "100 %"), ("warp execution efficiency", "100 %"), ("issued instructions a cycle", "1.30"),
+    ("executed instructions a cycle", "0.75"), ("occupancy", "0.47"), ("multiprocessors active", "99.8 %"),
+]  # fmt: skip
+MATRICES = list(TABLE_III) + [m for m in TABLE_3 if m not in TABLE_III]
+
+# ------------------------------------------------------------------------------------------------ measurements
+
+BT = [(b, t) for b in (4, 8, 16, 32, 64) for t in (1, 2, 4, 8, 16, 32) if 32 <= b * t <= 1024]
+SWEEP = ["twin:" + m for m in ("cant", "pwtk", "F1", "ldoor", "cage14", "scircuit", "webbase-1M", "crankseg_2")]
+# about eight million entries each on a GPU, a million on the host, but for those that are real: by length of the rows, by place of the columns, by skew
+PROFILES = {
+    "device": ["tests/matrices/lns_131.mtx", "tests/matrices/cage8.mtx", "twin:cant", "tridiag:2700000", "stencil5:1260", "fem27:68:1", "lengths:4000000:2:0:1:2000",
+               "lengths:1000000:8:0:1:2000", "lengths:250000:32:0:1:2000", "lengths:62500:128:0:1:2000", "lengths:16000:512:0:1:4000", "lengths:1000000:8:0:1:0",
+               "lengths:250000:32:0:1:0", "lengths:250000:2:1:61:2000", "powerlaw:2000000:3.1:1.6:4700:1", "powerlaw:1500000:5.6:2.5:456:0", "random:18000",
+               "twin:dc1", "arrow:200000", "tsopf:20000"],
+    "host": ["tests/matrices/lns_131.mtx", "tests/matrices/cage8.mtx", "twin:cant", "tridiag:340000", "stencil5:450", "fem27:34:1", "lengths:500000:2:0:1:2000",
+             "lengths:125000:8:0:1:2000", "lengths:31250:32:0:1:2000", "lengths:7800:128:0:1:2000", "lengths:4000:512:0:1:1500", "lengths:125000:8:0:1:0",
+             "lengths:31250:32:0:1:0", "lengths:31250:2:1:61:2000", "powerlaw:250000:3.1:1.6:4700:1", "powerlaw:190000:5.6:2.5:456:0", "random:6400", "twin:dc1",
+             "arrow:200000", "tsopf:2600"],
+}  # fmt: skip
+RANDOM = {"device": [5000, 10000, 20000, 35000, 50000, 65000], "host": [2500, 5000, 10000]}
+
+METRICS = ["gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum", "lts__t_sector_hit_rate.pct", "l1tex__t_bytes.sum",
+           "l1tex__t_sector_hit_rate.pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "launch__grid_size", "launch__block_size",
+           "launch__registers_per_thread"]  # fmt: skip
+MORE_METRICS = ["smsp__thread_inst_executed_per_inst_executed.ratio", "sm__inst_executed.avg.per_cycle_elapsed", "sm__inst_issued.avg.per_cycle_active",
+                "sm__cycles_active.avg", "sm__cycles_elapsed.max", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+                "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct"]  # fmt: skip
+KERNELS = {"evchyb-sorted": ["SpMV_EVCHYB_adaptive"], "sellp-paper": ["sellp_paper"], "hyb": ["ell", "coo_segmented"]}
+
+
+def key(name):
+    """twin:cage10, cage10.mtx and tests/matrices/cage10.mtx are one matrix"""
+    return re.sub(r"\.mtx$", "", re.sub(r"^twin:", "", name if ":" in name else os.path.basename(name)))
+
+
+class Bar:
+    """tqdm where there is one, else the same in short"""
+
+    def __init__(self, total, what):
+        self.total, self.n, self.out, self.what, self.begin = total, 0, 0, what, time.time()  # out: matrices left out
+        try:
+            import tqdm
+
+            self.bar = tqdm.tqdm(total=total, desc=what)
+        except ImportError:
+            self.bar = None
+        self.show("")
+
+    def show(self, note):
+        if self.bar is not None:
+            self.bar.set_postfix_str(note)
+        elif sys.stderr.isatty():
+            filled = 30 * self.n // max(1, self.total)
+            print(f"\r{self.what:12} [{'#' * filled}{'.' * (30 - filled)}] {self.n}/{self.total} {time.time() - self.begin:4.0f} s {note:32.32}", end="", file=sys.stderr, flush=True)
+
+    def step(self, note):
+        self.n += 1
+        if self.bar is not None:
+            self.bar.update(1)
+        self.show(note)
+
+    def close(self):
+        if self.bar is not None:
+            self.bar.close()
+        elif sys.stderr.isatty():
+            print(file=sys.stderr)
+
+
+class Measuring:
+    def __init__(self, args):
+        self.args, self.out = args, args.out
+        self.program = os.path.join(args.programs, "paper")
+        self.bratu = os.environ.get("BRATU") or os.path.join(os.path.dirname(os.path.abspath(args.programs)), "examples", "bratu")
+        self.deadline = time.time() + args.limit
+        gpu = "" if args.host else subprocess.run("nvidia-smi --query-gpu=name --format=csv,noheader", shell=True, capture_output=True, text=True).stdout
+        self.device = re.sub(r"\W+", "-", gpu.splitlines()[0].replace("NVIDIA ", "").strip().lower()) if gpu.strip() else "host"
+        self.kind = "host" if self.device == "host" else "device"
+        os.makedirs(self.out, exist_ok=True)
+        if not os.access(self.program, os.X_OK):
+            sys.exit(f"bench/paper: {self.program} is missing; start me with make paper, or name the folder by -programs")
+
+    def path(self, measurement, ext="csv"):
+        return os.path.join(self.out, f"{self.device}-{measurement}.{ext}")
+
+    def left(self):
+        return self.deadline - time.time()
+
+    def missing(self, measurement, why):
+        """What cannot be measured here, for the report"""
+        print(f"{measurement}: left out, {why}")
+        with open(self.path(measurement, "txt"), "w") as f:
+            f.write(why + "\n")
+
+    def start(self, command, bar, log):
+        """Runs the program; a line that names a matrix is a step. Returns the exit status, -1: the time was up"""
+        if self.left() < 2:
+            return -1
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, start_new_session=True)
+        late = threading.Timer(min(self.left(), 1e6), os.killpg, (p.pid, signal.SIGKILL))  # ncu's program with it
+        late.start()
+        with open(log, "a") as f:
+            f.write(" ".join(command) + "\n")
+            for line in p.stdout:
+                f.write(line)
+                m = re.match(r"(\S+) \(.*\), \d+ x \d+, |(\S+) is left out", line)
+                if m:
+                    bar.out += bool(m[2])
+                    bar.step(m[1] or m[2])
+                if "WRONG" in line or "PETSC ERROR" in line:
+                    print("\n" + line.rstrip())
+        p.wait()
+        late.cancel()
+        return -1 if p.returncode == -9 and self.left() <= 0 else p.returncode
+
+    def run(self, name, matrices, options):
+        """A CSV of bench/formats/paper.c; what it holds already is not measured again"""
+        target, begin = self.path(name), time.time()
+        have = {key(r["matrix"]) for r in read(target)} if os.path.exists(target) and not self.args.again else set()
+        todo = [m for m in matrices if key(m) not in have]
+        if not todo:
+            print(f"{name}: {target} is complete")
+            return
+        command = [self.program, "-matrices", ",".join(todo), "-csv", target, "-reps", str(self.args.reps)] + options
+        command += ["-append"] if have else []
+        command += ["-host"] if self.args.host else []
+        command += ["-max_entries", str(self.args.max_entries)] if self.args.max_entries else []
+        command += ["-mkl", os.environ["MKL_RT"]] if self.kind == "host" and os.environ.get("MKL_RT") else []
+        bar = Bar(len(todo), name)
+        status = self.start(command, bar, self.path(name, "log"))
+        bar.close()
+        print(f"{name}: {bar.n - bar.out} of {len(todo)} matrices in {time.time() - begin:.0f} s" + {0: "", -1: ", then the time was up"}.get(status, f", exit status {status}"))
+        self.failed = getattr(self, "failed", False) or status > 0
+
+    def matrices(self):
+        # long ones last: if the time is up, they are missing
+        order = sorted(("twin:" + m for m in MATRICES), key=lambda m: m == "twin:indochina-2004")
+        self.run("matrices", order, ["-partition"])
+
+    def sweep(self):
+        self.run("sweep", SWEEP, ["-formats", ",".join(["sellp"] + [f"sellp-paper:{b}:{t}" for b, t in BT])])
+
+    def random(self):
+        formats = "evchyb-sorted,evchyb-paper,evchyb,sellp,csr-adaptive,hyb,csr-scalar,csr-vector,mkl,petsc:aij,cusparse:csr1,cusparse:coo1"
+        self.run("random", [f"random:{n}" for n in RANDOM[self.kind]], ["-formats", formats])
+
+    def profiles(self):
+        formats = "coo,coo-segmented,coo-balanced,csr-scalar,csr-vector,ell,hyb,sell-32,sell-32-1024,sell-32-all,sell-8-64,csr5,csr5-8-16,sellp,evchyb,cusparse:csr1,mkl"
+        self.run("profiles", PROFILES[self.kind], ["-formats", formats])
+
+    def bratu_(self):
+        target = self.path("bratu")
+        if os.path.exists(target) and not self.args.again:
+            print(f"bratu: {target} is complete")
+            return
+        if not os.access(self.bratu, os.X_OK) or self.left() < 10:
+            print(f"bratu: left out, {'no time' if self.left() < 10 else self.bratu + ' is missing'}")
+            return
+        n = 200 if self.kind == "device" else 60
+        env = dict(os.environ, CUDA_VISIBLE_DEVICES="") if self.args.host else None
+        p = subprocess.run([self.bratu, "-n", str(n)], capture_output=True, text=True, timeout=min(3600, max(10, self.left())), env=env)
+        lines = [l.split() for l in p.stdout.splitlines()]
+        rows = [w for w in lines if len(w) >= 13 and w[0] in ("aij", "aijcusparse", "sellp", "evchyb")]
+        if p.returncode or not rows:
+            print(f"bratu: exit status {p.returncode}\n" + p.stdout[-600:] + p.stderr[-600:])
+            return
+        with open(target, "w") as f:
+            f.write("matrix,format,n,newton,krylov,fnorm,setup,solve,function,jacobian,ksp,products,products_s,product_us\n")
+            for w in rows:
+                f.write(f"bratu:{n},{w[0]},{n},{','.join(w[2:13])}\n")
+        print(f"bratu: n = {n}")
+
+    def profile(self):
+        """ncu's counters for single products"""
+        ncu = self.args.ncu or shutil.which("ncu") or next((p for p in ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/2025.3.1/ncu") if os.access(p, os.X_OK)), None)
+        target = self.path("profile")
+        if os.path.exists(target) and not self.args.again:
+            print(f"profile: {target} is complete")
+            return
+        if self.kind == "host" or not ncu:
+            self.missing("profile", "no GPU" if self.kind == "host" else "no ncu on this machine")
+            return
+        small = [m for m in TABLE_3 if m not in ("indochina-2004", "audikw_1", "Stanford_Berkeley")]
+        groups = [(["audikw_1", "Stanford_Berkeley"], "evchyb-sorted,sellp-paper,hyb"), (small, "evchyb-sorted")]
+        found = []
+        for names, formats in groups:
+            for metrics in (METRICS + MORE_METRICS, METRICS):
+                log, begin = os.path.join(self.out, "ncu.csv"), time.time()
+                command = [ncu, "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "none", "--print-units", "base", "--csv", "--page", "raw",
+                           "--metrics", ",".join(metrics), "--log-file", log, self.program, "-profile", "-formats", formats, "-matrices",
+                           ",".join("twin:" + m for m in names)]  # fmt: skip
+                bar = Bar(len(names), "profile")
+                status = self.start(command, bar, self.path("profile", "log"))
+                bar.close()
+                rows = self.profiled(log, self.path("profile", "log"))
+                print(f"profile: {len(rows)} kernels of {bar.n} matrices in {time.time() - begin:.0f} s, exit status {status}")
+                with open(self.path("profile", "log")) as f:
+                    said = f.read()
+                if rows or status == -1 or not re.search("[Ff]ind metric|invalid metric", said):
+                    break
+            if not rows:
+                why = re.findall(r"==ERROR== (.*)", said)
+                self.missing("profile", "ncu gives no counters here" + (f": {why[-1]}" if why else ""))
+                return
+            found += rows
+        columns = ["matrix", "format", "kernel"] + METRICS + MORE_METRICS
+        with open(target, "w", newline="") as f:
+            w = csv.DictWriter(f, columns, restval="", extrasaction="ignore")
+            w.writeheader()
+            w.writerows(found)
+
+    @staticmethod
+    def profiled(log, said):
+        """ncu's rows with the matrix and the format, which the program says in the same order"""
+        if not os.path.exists(log):
+            return []
+        with open(log, newline="") as f:
+            lines = [l for l in f if not l.startswith("==")]
+        begin = next((k for k, l in enumerate(lines) if l.startswith('"ID"')), None)
+        if begin is None:
+            return []
+        rows = [r for r in csv.DictReader(lines[begin:]) if r["ID"].strip()]  # the row of units has no ID
+        with open(said) as f:
+            text = f.read()
+        text = text[text.rindex("--profile-from-start") :]
+        found = []
+        for matrix, form in re.findall(r"^profile (\S+) (\S+)$", text, re.M):
+            for name in KERNELS[form]:
+                if rows and re.search(rf"\b{name}\b", rows[0]["Kernel Name"]):
+                    row = {k: v.replace(",", "") for k, v in rows.pop(0).items() if v}
+                    found.append(dict(row, matrix=matrix, format=form, kernel=name))
+        return found
+
+
+# ------------------------------------------------------------------------------------------------ the report
+
+def read(path):
+    with open(path, newline="") as f:
+        return list(csv.DictReader(f))
+
+
+class Table:
+    """The rows of a measurement by matrix and format"""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.matrices = list(dict.fromkeys(key(r["matrix"]) for r in rows))
+        self.at = {(key(r["matrix"]), r["format"]): r for r in rows}
+        self.formats = list(dict.fromkeys(r["format"] for r in rows))
+
+    def number(self, matrix, form, column):
+        try:
+            return float(self.at[matrix, form][column])
+        except (KeyError, ValueError, TypeError):
+            return 0.0
+
+    def seconds(self, matrix, form):
+        """The median; on the host, which others may use, the least"""
+        return self.number(matrix, form, "least" if self.at.get((matrix, form), {}).get("device") == "host" else "seconds")
+
+    def entries(self, matrix):
+        return next((float(r["entries"]) for r in self.rows if key(r["matrix"]) == matrix), 0.0)
+
+    def gflops(self, matrix, form):
+        s = self.seconds(matrix, form)
+        return 2e-9 * self.entries(matrix) / s if s else 0.0
+
+    def best(self, matrix, forms):
+        """(seconds, format) of the fastest"""
+        return min(((self.seconds(matrix, f), f) for f in forms if self.seconds(matrix, f) > 0), default=(0.0, ""))
+
+    def label(self, matrix):
+        r = next(r for r in self.rows if key(r["matrix"]) == matrix)
+        return matrix + ("" if r["origin"] == "file" else " (twin)" if r["origin"] == "twin" else " *")
+
+
+def mean(values):
+    values = [v for v in values if v > 0]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
+
+
+def us(seconds):
+    return "-" if seconds <= 0 else f"{1e6 * seconds:.{1 if seconds < 1e-4 else 0}f}"
+
+
+def signed(value, digits=0):
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+class Report:
+    def __init__(self, folder, target):
+        self.folder, self.target, self.lines = folder, target, []
+        self.charts = os.path.splitext(target)[0]
+        self.data = {}
+        for name in sorted(os.listdir(folder) if os.path.isdir(folder) else []):
+            m = re.match(r"(.+)-(matrices|sweep|random|profiles|profile|bratu)\.csv$", name)
+            if m:
+                rows = read(os.path.join(folder, name))
+                if rows:
+                    self.data.setdefault(m[1], {})[m[2]] = Table(rows)
+        try:
+            import matplotlib
+
+            matplotlib.use("svg")
+            matplotlib.rcParams["svg.hashsalt"] = "paper"  # the same chart, the same file
+            import matplotlib.pyplot
+
+            self.plt = matplotlib.pyplot
+        except ImportError:
+            self.plt = None
+            print("bench/paper: no matplotlib, no charts", file=sys.stderr)
+
+    # ---- writing
+
+    def say(self, *lines):
+        self.lines += lines
+
+    def head(self, title, paper):
+        self.say("", f"## {title}", "", f"*The paper.* {paper}", "", f"Repeat with `bench/paper {self.now}`.", "")
+
+    def table(self, columns, rows):
+        self.say("", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns), *("| " + " | ".join(map(str, r)) + " |" for r in rows), "")
+
+    def devices(self, measurement, gpu=False):
+        """Those with it, GPUs first; gpu: GPUs only"""
+        found = [(d, t[measurement]) for d, t in self.data.items() if measurement in t and not (gpu and d == "host")]
+        if not found:
+            why = [f"{d}: {open(f).read().strip()}" for d in self.data if os.path.exists(f := os.path.join(self.folder, f"{d}-{measurement}.txt"))]
+            self.say("Not measured" + (" (" + "; ".join(why) + ")" if why else " yet, it needs a GPU" if gpu else " yet") + ".", "")
+        return sorted(found, key=lambda d: d[0] == "host")
+
+    def where(self, table):
+        name = table.rows[0].get("device", "host")
+        return "the host" if name == "host" else f"one {name}"
+
+    def chart(self, name, caption, names, series, ylabel, log=False, kind="bar", xlabel=""):
+        """series: label -> values, 0 where there is none"""
+        if self.plt is None or not names:
+            return
+        os.makedirs(self.charts, exist_ok=True)
+        fig, ax = self.plt.subplots(figsize=(min(16, max(6, 2.5 + 0.11 * len(names) * max(2, len(series)))) if kind == "bar" else 7, 3.6))
+        for k, (label, values) in enumerate(series.items()):
+            if kind == "bar":
+                width = 0.8 / len(series)
+                ax.bar([x + (k - (len(series) - 1) / 2) * width for x in range(len(names))], values, width, label=label)
+            elif kind == "stack":
+                ax.bar(range(len(names)), values, 0.7, bottom=[sum(v[x] for v in list(series.values())[:k]) for x in range(len(names))], label=label)
+            else:
+                points = [(x, y) for x, y in zip(names, values) if y > 0]
+                if points:
+                    ax.plot(*zip(*points), "o" if kind == "points" else "o-", label=label)
+        if kind in ("bar", "stack"):
+            ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize="small")
+        if log:
+            ax.set_yscale("log")
+        elif kind != "stack":
+            ax.set_ylim(bottom=min([0, *(v for values in series.values() for v in values)]))
+        ax.set_ylabel(ylabel)
+        ax.set_xlabel(xlabel)
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+        fig.tight_layout()
+        fig.savefig(os.path.join(self.charts, name + ".svg"), metadata={"Date": None})
+        self.plt.close(fig)
+        self.say("", f"![{caption}]({os.path.basename(self.charts)}/{name}.svg)", "")
+
+    # ---- the SELL-P paper
+
+    COLUMNS = {"device": [("CSR", "csr-scalar"), ("ELLPACK", "ell"), ("SELL-P", "sellp-paper"), ("cuSPARSE CSR", "cusparse:csr1"), ("HYB", "hyb"), ("our sellp", "sellp")],
+               "host": [("MKL CSR", "mkl"), ("CSR", "csr-scalar"), ("ELLPACK", "ell"), ("SELL-P", "sellp-paper"), ("HYB", "hyb"), ("our sellp", "sellp")]}  # fmt: skip
+
+    def sellp_table3(self):
+        self.head("SELL-P paper, Table III: run times of the kernels",
+                  "On a K40c, SELL-P with b = t = 8 beats plain CSR by almost an order of magnitude and ELLPACK by 1.1 to 9 (but on Trefethen_20000), and holds its own "
+                  "against cuSPARSE: on 40 % of the matrices it is faster than both CSR and HYB. HYB wins where all rows are alike (bone010). MKL is on 16 cores of two Xeons.")  # fmt: skip
+        host = self.data.get("host", {}).get("matrices")
+        for device, t in self.devices("matrices"):
+            names = [m for m in TABLE_III if m in t.matrices]
+            columns = list(self.COLUMNS["host" if device == "host" else "device"])
+            if not names:
+                continue
+            head = [c for c, _ in columns] + (["MKL CSR, one core of another machine"] if device != "host" and host and "mkl" in host.formats else [])
+            rows = []
+            for m in names:
+                row = [t.label(m)] + [us(t.seconds(m, f)) for _, f in columns]
+                if len(head) > len(columns):
+                    row.append(us(host.seconds(m, "mkl")) if host and m in host.matrices else "-")
+                rows.append(row)
+            self.say(f"On {self.where(t)}, microseconds (-: not stored, the padding is more than 20 times the entries, or not here):")
+            self.table(["matrix"] + head, rows)
+
+            def over(a, b):
+                return [t.seconds(m, a) / t.seconds(m, b) for m in names if t.seconds(m, a) and t.seconds(m, b)]
+
+            csr, ell = over("csr-scalar", "sellp-paper"), over("ell", "sellp-paper")
+            lib = [min(x for x in (t.seconds(m, "cusparse:csr1" if device != "host" else "mkl"), t.seconds(m, "hyb")) if x) / t.seconds(m, "sellp-paper")
+                   for m in names if t.seconds(m, "hyb") and t.seconds(m, "sellp-paper")]  # fmt: skip
+            ours = over("sellp-paper", "sellp")
+            published = {m: v for m, v in TABLE_III.items() if m in names}
+            self.say(f"*Here.* SELL-P as printed is {mean(csr):.1f} times as fast as plain CSR in the geometric mean ({min(csr, default=0):.1f} to {max(csr, default=0):.1f}; the paper's figures: "
+                     f"{mean([v[1] / v[3] for v in published.values()]):.1f}), {mean(ell):.2f} times as ELLPACK ({min(ell, default=0):.2f} to {max(ell, default=0):.2f}; the paper's: "
+                     f"{mean([v[2] / v[3] for v in published.values()]):.2f}), and faster than both {'cuSPARSE CSR' if device != 'host' else 'MKL'} and HYB on {sum(x > 1 for x in lib)} of {len(lib)} matrices. "
+                     f"This library's own sellp takes {mean([1 / x for x in ours]) * 100:.0f} % of the time of SELL-P as printed.")  # fmt: skip
+            if device != "host":
+                self.say("*Why they differ.* cuSPARSE has dropped its HYB; the HYB here is Bell and Garland's (ELL, then COO with atomics). Today's cuSPARSE CSR balances its load by entries and is preprocessed, "
+                         "caches are larger by a factor of 40 than the K40's, which forgives plain CSR its scattered reads, and a thread block of 64 threads no longer fills a multiprocessor: "
+                         "the kernel here takes several slices a block.", "")  # fmt: skip
+            else:
+                self.say("*Why they differ.* One core here, under the load of other programs. MKL on one thread does not gain from cores that the paper's had; SELL-P on the host is this library's "
+                         "with the paper's b, t and order, in SIMD.", "")  # fmt: skip
+
+    def sellp_figure5(self):
+        self.head("SELL-P paper, Figure 5: the same in GF/s", "SELL-P and cuSPARSE are close together at 15 to 26 GF/s, ELLPACK is between 1 and 25, CSR stays near 2.")
+        for device, t in self.devices("matrices"):
+            names = [m for m in TABLE_III if m in t.matrices]
+            columns = self.COLUMNS["host" if device == "host" else "device"]
+            self.chart(f"{device}-sellp-figure5", f"Performance on {self.where(t)}", names, {c: [t.gflops(m, f) for m in names] for c, f in columns}, "GF/s")
+            rates = {c: mean([t.gflops(m, f) for m in names]) for c, f in columns}
+            self.say(f"*Here*, on {self.where(t)}, geometric means: " + ", ".join(f"{c} {r:.{0 if r > 20 else 1}f}" for c, r in rates.items()) + " GF/s. "
+                     + ("*Why they differ.* A K40c reads 288 GB/s at best, " + f"this GPU copies {float(t.rows[0]['copy']) * 1e-9:.0f}; rates grow with it, and matrices below its L2's size go beyond." if device != "host" else ""), "")  # fmt: skip
+
+    def sellp_table2(self):
+        self.head("SELL-P paper, Table II: profile of the kernel on audikw_1", "The kernel reads DRAM at 213 of 288 GB/s: it is bound by memory. Shared memory and warps are used to 100 %.")
+        for device, t in self.devices("profile", gpu=True):
+            r = t.at.get(("audikw_1", "sellp-paper"))
+            if not r:
+                self.say("The SELL-P kernel was not profiled.", "")
+                continue
+
+            def get(name):
+                try:
+                    return float(r[name])
+                except (KeyError, ValueError, TypeError):
+                    return None
+
+            ns = get("gpu__time_duration.sum")
+
+            def rate(name, size=1):
+                v = get(name)
+                return "-" if v is None or not ns else f"{v * size / ns:.2f} GB/s"
+
+            def percent(name, scale=1.0):
+                v = get(name)
+                return "-" if v is None else f"{v * scale:.1f} %"
+
+            active, elapsed = get("sm__cycles_active.avg"), get("sm__cycles_elapsed.max")
+            here = [f"{ns * 1e-6:.3f} ms", signed(get("launch__grid_size")), signed(get("launch__block_size")), signed(get("launch__registers_per_thread")),
+                    rate("dram__bytes_read.sum"), rate("dram__bytes_write.sum"), rate("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", 128),
+                    rate("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", 128), rate("lts__t_bytes.sum"), percent("lts__t_sector_hit_rate.pct"),
+                    percent("smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct"), percent("smsp__thread_inst_executed_per_inst_executed.ratio", 100 / 32),
+                    signed(get("sm__inst_issued.avg.per_cycle_active"), 2), signed(get("sm__inst_executed.avg.per_cycle_elapsed"), 2),
+                    signed((get("sm__warps_active.avg.pct_of_peak_sustained_active") or 0) / 100, 2), "-" if not active or not elapsed else f"{100 * active / elapsed:.1f} %"]  # fmt: skip
+            self.table(["audikw_1", "the paper (K40c)", f"{device} (twin)"], [(name, value, h) for (name, value), h in zip(TABLE_II, here)])
+            share = (get("dram__bytes_read.sum") or 0) / ns if ns else 0
+            copy = self.data[device].get("matrices")
+            self.say(f"*Here.* DRAM is read at {share:.0f} GB/s" + (f", {100 * share / (float(copy.rows[0]['copy']) * 1e-9):.0f} % of what a copy reads and writes" if copy else "") + ". *Why they differ.* L2 throughput counts "
+                     "all traffic through the L2 here, reads of the matrix included; on the K40 the profiler counted reads by the texture path apart. Blocks hold several slices here.", "")  # fmt: skip
+
+    def sellp_sweep(self):
+        self.head("SELL-P paper: b and t", "The paper fixes b = t = 8 and says that choosing them for a matrix \"would improve the performance even further\".")
+        for device, t in self.devices("sweep"):
+            rows, gains = [], []
+            forms = [f for f in t.formats if f.startswith("sellp-paper:")]
+            for m in t.matrices:
+                best, form = t.best(m, forms)
+                base = t.seconds(m, "sellp-paper:8:8")
+                if not best or not base:
+                    continue
+                gains.append(base / best)
+                _, b, threads = form.split(":")
+                rows.append((t.label(m), us(base), us(best), b, threads, f"{base / best:.2f}", us(t.seconds(m, "sellp"))))
+            self.say(f"On {self.where(t)}, microseconds:")
+            self.table(["matrix", "b = t = 8", "best", "b", "t", "gain", "our sellp"], rows)
+            ts = sorted({int(f.split(":")[2]) for f in forms})
+            series = {}
+            for b in sorted({int(f.split(":")[1]) for f in forms}):
+                series[f"b = {b}"] = [mean([t.seconds(m, "sellp-paper:8:8") / t.seconds(m, f"sellp-paper:{b}:{k}") for m in t.matrices if t.seconds(m, f"sellp-paper:{b}:{k}") and t.seconds(m, "sellp-paper:8:8")]) for k in ts]  # fmt: skip
+            self.chart(f"{device}-sellp-sweep", f"Speed over b = t = 8 on {self.where(t)}", ts, series, "speed over b = t = 8, geometric mean", kind="line", xlabel="t")
+            self.say(f"*Here.* The best b and t gain {mean(gains):.2f} in the geometric mean, {max(gains, default=0):.2f} at most"
+                     + ("; the host's SELL-P is in SIMD and has no threads a row: t is only what widths are padded to." if device == "host" else "."), "")  # fmt: skip
+
+    # ---- the EVC-HYB paper
+
+    def evchyb_table3(self):
+        self.head("EVC-HYB paper, Table 3: the partition", "Twelve of 22 matrices are over 99 % in ELL, one over 99 % in vector CSR; zeros added are 0 to 6.86 % of the entries, mostly below 1 %.")
+        found = self.devices("matrices")
+        for _, t in found[:1]:  # a property of the matrix
+            rows, exact = [], 0
+            for m, (isplit, ell, vcsr, added, best) in TABLE_3.items():
+                words = t.at.get((m, "partition"), {}).get("kernel", "").split()
+                if len(words) != 6:
+                    continue
+                i, e, c = int(words[1]), int(words[3]), int(words[5])
+                nz = t.entries(m)
+                exact += abs(100 * ((e + c) / nz - 1) - added) < 0.1
+                lib = t.best(m, ["cusparse:csr1", "cusparse:csr2", "hyb"])[1] if t.seconds(m, "cusparse:csr1") else ""
+                rows.append((t.label(m), f"{isplit}, {i}", f"{ell}, {e}", f"{100 * ell / (ell + vcsr):.2f}, {100 * e / (e + c):.2f}", f"{vcsr}, {c}", f"{added:.2f}, {100 * ((e + c) / nz - 1):.2f}",
+                             f"{best}, {'HYB' if lib == 'hyb' else 'CSR' if lib else '-'}"))  # fmt: skip
+            self.say("Each cell: the paper's, then ours.")
+            self.table(["matrix", "Isplit", "in ELL", "% in ELL", "in vector CSR", "% added", "better of CSR and HYB"], rows)
+            self.say(f"*Here.* The zeros added agree to 0.1 % of the entries on {exact} of {len(rows)} matrices. *Why they differ.* A twin has the quartiles, the mean, the deviation and the skew of the row lengths, "
+                     "not each length: what falls on the two sides of 128, and what is left over at boundaries of 32 rows, may differ. Stanford's longest row, 38606, is longer than all of the paper's vector CSR: the paper must have had the transpose. The paper's best of cuSPARSE was on a K20X, with cuSPARSE's own HYB.", "")  # fmt: skip
+
+    def evchyb_figure3(self):
+        self.head("EVC-HYB paper, Figures 3 to 5: speed over CSR and HYB, and what reordering costs",
+                  "Without reordering y, EVC-HYB is 1.10 to 1.64 times as fast as the better of cuSPARSE's CSR and HYB on ten matrices, alike (0.9 to 1.1) on most others. Reordering costs 3.5 to 34 %: "
+                  "over 18 % where rows have fewer than 12 entries. The best rate is 24.7 GF/s.")  # fmt: skip
+        for device, t in self.devices("matrices", gpu=True):
+            names = [m for m in TABLE_3 if m in t.matrices and t.seconds(m, "evchyb-paper")]
+            base = {m: t.best(m, ["cusparse:csr1", "hyb"])[0] for m in names}
+            without = [base[m] / t.seconds(m, "evchyb-sorted") for m in names]
+            with_ = [base[m] / t.seconds(m, "evchyb-paper") for m in names]
+            loss = [100 * (1 - t.seconds(m, "evchyb-sorted") / t.seconds(m, "evchyb-paper")) for m in names]
+            per = [t.entries(m) / float(t.at[m, "evchyb-paper"]["rows"]) for m in names]
+            ours = [base[m] / t.seconds(m, "evchyb") for m in names]
+            self.chart(f"{device}-evchyb-figure3", "Figure 3: speed over the better of cuSPARSE CSR and HYB", names, {"without reordering": without, "with reordering": with_, "our evchyb": ours}, "speed")
+            self.chart(f"{device}-evchyb-figure4", "Figure 4: loss by reordering", per, {"loss": loss}, "loss by reordering, %", kind="points", xlabel="entries a row")
+            self.chart(f"{device}-evchyb-figure5", "Figure 5: rates", names, {c: [t.gflops(m, f) for m in names] for c, f in (("EVC-HYB, sorted", "evchyb-sorted"), ("EVC-HYB", "evchyb-paper"), ("cuSPARSE CSR", "cusparse:csr1"), ("HYB", "hyb"), ("our evchyb", "evchyb"))}, "GF/s")  # fmt: skip
+            short = [x for x, p in zip(loss, per) if p < 12]
+            self.table(["matrix", "CSR us", "HYB us", "EVC-HYB, sorted us", "EVC-HYB us", "loss %", "speed, sorted", "speed", "our evchyb us"],
+                       [(t.label(m), us(t.seconds(m, "cusparse:csr1")), us(t.seconds(m, "hyb")), us(t.seconds(m, "evchyb-sorted")), us(t.seconds(m, "evchyb-paper")), f"{l:.1f}", f"{a:.2f}", f"{b:.2f}", us(t.seconds(m, "evchyb")))
+                        for m, l, a, b in zip(names, loss, without, with_)])  # fmt: skip
+            self.say(f"*Here*, on {self.where(t)}: without reordering EVC-HYB as printed is faster than both by 1.1 on {sum(x >= 1.1 for x in without)} of {len(names)} matrices, alike on {sum(0.9 < x < 1.1 for x in without)}, slower on {sum(x <= 0.9 for x in without)}. "
+                     f"Reordering costs {min(loss, default=0):.1f} to {max(loss, default=0):.1f} %, on rows of fewer than 12 entries {mean(short):.0f} % on average. This library's evchyb, always in the natural order, is {mean(ours):.2f} times as fast as the better of both. "
+                     "*Why they differ.* cuSPARSE's CSR was then a warp or a part of it for each row and is balanced by entries now; a whole sort by length spreads neighbouring rows, whose x no longer is shared: what was a matter of 48 KB of read-only cache is one of a 50 MB L2.", "")  # fmt: skip
+
+    def counters(self, device, t):
+        """matrix -> numbers, of EVC-HYB without reordering"""
+        found = {}
+        for m in TABLE_3:
+            r = t.at.get((m, "evchyb-sorted"))
+            if r and float(r["gpu__time_duration.sum"] or 0):
+                ns = float(r["gpu__time_duration.sum"])
+                found[m] = {"dram": float(r["dram__bytes_read.sum"]) / ns, "l2": float(r["lts__t_bytes.sum"]) / ns, "l1": float(r["l1tex__t_bytes.sum"]) / ns,
+                            "hit1": float(r["l1tex__t_sector_hit_rate.pct"]), "hit2": float(r["lts__t_sector_hit_rate.pct"]),
+                            "volume": float(r["dram__bytes_read.sum"]) + float(r["dram__bytes_write.sum"]), "l2volume": float(r["lts__t_bytes.sum"])}  # fmt: skip
+        return found
+
+    def evchyb_figure6(self):
+        self.head("EVC-HYB paper, Figures 6 to 9: throughput and hit rates",
+                  "DRAM is read at 119 to 207 GB/s of 183 copied; texture hits for x go from 2 % (web-Google) to 95 %, and the average latency of x explains the rates: 116 cycles for TSOPF, 444 for web-Google. "
+                  "On Stanford_Berkeley every level moves more than with HYB's two kernels.")  # fmt: skip
+        for device, t in self.devices("profile", gpu=True):
+            c = self.counters(device, t)
+            names = list(c)
+            self.chart(f"{device}-evchyb-figure6", "Figure 6: throughput", names, {"DRAM read": [c[m]["dram"] for m in names], "L2": [c[m]["l2"] for m in names], "L1": [c[m]["l1"] for m in names]}, "GB/s")
+            self.chart(f"{device}-evchyb-figure7", "Figure 7: hit rates", names, {"L1": [c[m]["hit1"] for m in names], "L2": [c[m]["hit2"] for m in names]}, "%")
+            # the latencies of a Hopper GPU, in cycles, rounded from published micro-benchmarks: L1 33, L2 270, DRAM 600
+            cycles = {m: 33 * c[m]["hit1"] / 100 + (1 - c[m]["hit1"] / 100) * (270 * c[m]["hit2"] / 100 + 600 * (1 - c[m]["hit2"] / 100)) for m in names}
+            full = self.data[device].get("matrices")
+            if full:
+                points = {m: full.gflops(m, "evchyb-sorted") for m in names}
+                self.chart(f"{device}-evchyb-figure8", "Figure 8: rate and average latency", [cycles[m] for m in names], {"matrices": [points[m] for m in names]}, "GF/s", kind="points", xlabel="cycles a load, all loads")
+            self.table(["matrix", "DRAM read GB/s", "L2 GB/s", "L1 GB/s", "L1 hits %", "L2 hits %", "cycles a load"], [(m, *(f"{c[m][k]:.0f}" for k in ("dram", "l2", "l1")), *(f"{c[m][k]:.1f}" for k in ("hit1", "hit2")), f"{cycles[m]:.0f}") for m in names])
+            parts = [(f, r) for (m, f), r in t.at.items() if m == "Stanford_Berkeley"]
+            kernels = [r for r in t.rows if key(r["matrix"]) == "Stanford_Berkeley"]
+            if parts:
+                self.say("Figure 9, Stanford_Berkeley by kernel:")
+                self.table(["kernel", "us", "DRAM read GB/s", "L2 GB/s", "L1 GB/s"], [(r["kernel"], f"{float(r['gpu__time_duration.sum']) * 1e-3:.1f}", *(f"{float(r[k]) / float(r['gpu__time_duration.sum']):.0f}" for k in ("dram__bytes_read.sum", "lts__t_bytes.sum", "l1tex__t_bytes.sum"))) for r in kernels])
+            if names:
+                low, high = min(names, key=lambda m: c[m]["hit1"]), max(names, key=lambda m: c[m]["hit1"])
+                self.say(f"*Here.* DRAM is read at {min(c[m]['dram'] for m in names):.0f} to {max(c[m]['dram'] for m in names):.0f} GB/s; hits in L1 go from {c[low]['hit1']:.0f} % ({low}) to {c[high]['hit1']:.0f} % ({high}), in L2 from {min(c[m]['hit2'] for m in names):.0f} to {max(c[m]['hit2'] for m in names):.0f} %. "
+                         "*Why they differ.* L1 and texture cache are one today, so that hits of x and of the matrix are not told apart; a matrix of less than 50 MB stays in the L2 between products, and DRAM then idles. The latencies taken for the average are 33 cycles in L1, 270 in L2 and 600 beyond.", "")  # fmt: skip
+
+    def evchyb_figure10(self):
+        self.head("EVC-HYB paper, Figures 10 and 11: code balance, alpha, roofline",
+                  "B = (12 / beta + 8 alpha + 16 / Nnzr) / (2 + 3 / Nnzr) bytes a flop, alpha from the measured volume: 0.37 to 1.66 (4.93 for web-Google), B 7.45 to 11.52 (21.4). Measured rates are near b / B, with b the copy's bandwidth.")  # fmt: skip
+        for device, t in self.devices("profile", gpu=True):
+            c, full, rows = self.counters(device, t), self.data[device].get("matrices"), []
+            if not full:
+                self.say("The rates were not measured.", "")
+                continue
+            b = float(full.rows[0]["copy"]) * 1e-9
+            for m in c:
+                nz, stored = full.entries(m), full.number(m, "evchyb-sorted", "stored")
+                rate = full.gflops(m, "evchyb-sorted")
+                if not stored or not rate:
+                    continue
+                n = float(full.at[m, "evchyb-sorted"]["rows"])
+                beta, per = nz / stored, nz / n
+                alpha = {k: 0.25 * (c[m][v] / (2 * nz) - 6 / beta - 8 / per) for k, v in (("DRAM", "volume"), ("L2", "l2volume"))}
+                balance = {k: (12 / beta + 8 * a + 16 / per) / (2 + 3 / per) for k, a in alpha.items()}
+                flops = rate * (2 + 3 / per) / 2
+                rows.append((m, alpha["DRAM"], alpha["L2"], balance["DRAM"], balance["L2"], flops, b / balance["DRAM"] if balance["DRAM"] > 0 else 0))
+            names = [r[0] for r in rows]
+            self.table(["matrix", "alpha by DRAM", "alpha by L2", "B by DRAM", "B by L2", "GF/s", "b / B by DRAM"], [(r[0], *(f"{x:.2f}" for x in r[1:5]), f"{r[5]:.0f}", f"{r[6]:.0f}") for r in rows])
+            self.chart(f"{device}-evchyb-figure10", "Figure 10: alpha and code balance by what the L2 moved", names, {"alpha": [r[2] for r in rows], "B, bytes a flop": [r[4] for r in rows]}, "")
+            self.chart(f"{device}-evchyb-figure11", "Figure 11: measured and modelled", names, {"measured": [r[5] for r in rows], "b / B": [r[6] for r in rows]}, "GF/s")
+            if rows:
+                big = [r for r in rows if full.number(r[0], "evchyb-sorted", "bytes") > 2e8]
+                self.say(f"*Here.* b is {b:.0f} GB/s. On the matrices of more than 200 MB, the rate is {min((r[5] / r[6] for r in big if r[6]), default=0):.2f} to {max((r[5] / r[6] for r in big if r[6]), default=0):.2f} of b / B. "
+                         "*Why they differ.* The model takes the matrix from DRAM each time: below the L2's size alpha by DRAM is negative, which says no more than that; alpha by L2 counts what the paper's meant, sectors of 32 bytes for single entries of x.", "")  # fmt: skip
+
+    def evchyb_figure12(self):
+        self.head("EVC-HYB paper, Figures 12 to 14: the time of A, of x, of y",
+                  "With x held constant one measures T_A + T_Y, with A held T_X + T_Y, with both T_Y. Their sum is 0.9 to 1.21 of the product's time; A takes 14 to 49 %, x 34 to 80 %, y 7 to 35 %; x is most of web-Google (80 %) and Stanford (60 %).")  # fmt: skip
+        for device, t in self.devices("matrices", gpu=True):
+            rows = []
+            for m in TABLE_3:
+                whole, x, a, both = (t.seconds(m, f) for f in ("evchyb-sorted", "evchyb-hold-x", "evchyb-hold-a", "evchyb-hold-both"))
+                if whole and x and a and both:
+                    ta, tx, ty = max(0, x - both), max(0, a - both), both
+                    rows.append((m, (ta + tx + ty) / whole, ta / (ta + tx + ty), tx / (ta + tx + ty), ty / (ta + tx + ty), t.gflops(m, "evchyb-sorted"), t.gflops(m, "evchyb-hold-x"), t.gflops(m, "evchyb-hold-a")))
+            names = [r[0] for r in rows]
+            self.table(["matrix", "T_A + T_X + T_Y over the whole", "T_A %", "T_X %", "T_Y %", "GF/s", "x constant", "A constant"], [(r[0], f"{r[1]:.2f}", *(f"{100 * v:.0f}" for v in r[2:5]), *(f"{v:.0f}" for v in r[5:])) for r in rows])
+            self.chart(f"{device}-evchyb-figure12", "Figure 12: sum of the parts over the whole", names, {"sum over whole": [r[1] for r in rows]}, "ratio")
+            self.chart(f"{device}-evchyb-figure13", "Figure 13: the parts", names, {"A": [r[2] for r in rows], "x": [r[3] for r in rows], "y": [r[4] for r in rows]}, "share", kind="stack")
+            self.chart(f"{device}-evchyb-figure14", "Figure 14: rates", names, {"complete": [r[5] for r in rows], "x constant": [r[6] for r in rows], "A constant": [r[7] for r in rows]}, "GF/s")
+            if rows:
+                most = max(rows, key=lambda r: r[3])
+                self.say(f"*Here*, on {self.where(t)}: the parts add up to {min(r[1] for r in rows):.2f} to {max(r[1] for r in rows):.2f} of the whole; A takes {100 * min(r[2] for r in rows):.0f} to {100 * max(r[2] for r in rows):.0f} %, x {100 * min(r[3] for r in rows):.0f} to {100 * max(r[3] for r in rows):.0f} % (most on {most[0]}), y {100 * min(r[4] for r in rows):.0f} to {100 * max(r[4] for r in rows):.0f} %. "
+                         "*Why they differ.* T_Y holds what a launch, the search for the row block and the loop itself take, which is more beside faster memory; the indices count as x's, as in the paper.", "")  # fmt: skip
+
+    def evchyb_figure15(self):
+        self.head("EVC-HYB paper, Figure 15: random matrices of growing size", "Rows of 1 to 5 % of the columns: beyond 15 million entries CSR and EVC-HYB stay at 20 and 19 GF/s, HYB at 13.")
+        for device, t in self.devices("random"):
+            forms = [("EVC-HYB, sorted", "evchyb-sorted"), ("EVC-HYB", "evchyb-paper"), ("cuSPARSE CSR", "cusparse:csr1"), ("MKL CSR", "mkl"), ("AIJ", "petsc:aij"), ("HYB", "hyb"), ("our evchyb", "evchyb"), ("our sellp", "sellp")]
+            forms = [(c, f) for c, f in forms if any(t.seconds(m, f) for m in t.matrices)]
+            names = [f"{float(next(r['rows'] for r in t.rows if key(r['matrix']) == m)):.0f}" for m in t.matrices]
+            self.table(["rows", "entries"] + [c for c, _ in forms], [(n, f"{t.entries(m):.0f}", *(f"{t.gflops(m, f):.1f}" for _, f in forms)) for n, m in zip(names, t.matrices)])
+            self.chart(f"{device}-evchyb-figure15", f"Figure 15 on {self.where(t)}", [float(n) for n in names], {c: [t.gflops(m, f) for m in t.matrices] for c, f in forms}, "GF/s", kind="line", xlabel="rows")
+            last = t.matrices[-1]
+            self.say(f"*Here*, on {self.where(t)}, GF/s: at {t.entries(last) * 1e-6:.0f} million entries " + ", ".join(f"{c} {t.gflops(last, f):.{0 if t.gflops(last, f) > 20 else 1}f}" for c, f in forms)
+                     + ". *Why they differ.* HYB stores what is beyond its width in COO, which a uniform distribution of lengths makes a third of all; on a GPU that part is added with atomics here." + (" The generator's rows have 1 entry to 5 % of the columns, half of them on average, as the paper's text has it." if device != "host" else ""), "")  # fmt: skip
+
+    def evchyb_figure16(self):
+        self.head("EVC-HYB paper, Figure 16: Bratu through PETSc", "SNES example 14 on 200^3 points, four GPUs: the product goes from 23.1 (aijcusp) to 37.4 GF/s, the whole solve from 8.3 to 8.4.")
+        for device, t in self.devices("bratu"):
+            n = int(t.rows[0]["n"])
+            nz = 7 * n**3 - 6 * n**2
+            rows = []
+            for r in t.rows:
+                rows.append((r["format"], f"{float(r['solve']):.3f}", f"{float(r['ksp']):.3f}", f"{float(r['product_us']):.1f}", f"{2e-3 * nz / float(r['product_us']):.0f}", r["newton"], r["krylov"]))
+            self.table([f"{n}^3 points, {device}", "SNESSolve s", "KSPSolve s", "product us", "product GF/s", "Newton", "Krylov"], rows)
+            base, ours = t.rows[0], min(t.rows[1:], key=lambda r: float(r["solve"]))
+            self.say(f"*Here.* {ours['format']} takes {float(base['product_us']) / float(ours['product_us']):.2f} times less time for a product than {base['format']} and {float(base['solve']) / float(ours['solve']):.2f} times less for the whole solve. "
+                     "*Why they differ.* In the paper assembly and vectors limit the solve; `examples/bratu` evaluates function and Jacobian where the matrix lives. Two GPUs are in h200-2gpus.md.", "")  # fmt: skip
+
+    # ---- the comparison of formats
+
+    FIVE = [("COO", ["coo", "coo-segmented", "coo-balanced"]), ("CSR", ["csr-scalar", "csr-vector"]), ("ELL", ["ell"]), ("SELL-C-sigma", ["sell-32", "sell-32-1024", "sell-32-all", "sell-8-64"]), ("CSR5", ["csr5", "csr5-8-16"])]
+
+    def formats(self):
+        self.head("Comparison of formats: COO, CSR, ELL, SELL-C-sigma, CSR5 over density profiles",
+                  "On an A100 SELL-C-sigma was ahead of CSR and ELL wherever rows are regular and lost on irregular ones, on an L40S CSR5 won on all five (small) matrices; scalar COO, against expectation, was the fastest of the COO and CSR "
+                  "kernels on the cantilever matrix, and the load-balanced COO kernel did not give right results. Conversion is said to be amortised after some products, without figures. cuSPARSE was slower than all, for want of size.")  # fmt: skip
+        for device, t in self.devices("profiles"):
+            rows, even = [], []
+            wins = dict.fromkeys([f for f, _ in self.FIVE], 0)
+            for m in t.matrices:
+                cells, got = [], {}
+                for name, kinds in self.FIVE:
+                    s, form = t.best(m, kinds)
+                    if s:
+                        got[name] = (s, form)
+                    cells.append(f"{us(s)} ({form})" if s else "-")
+                winner = min(got, key=lambda f: got[f][0])
+                wins[winner] += 1
+                lib = t.best(m, ["cusparse:csr1", "mkl"])[0]
+                rows.append((t.label(m), f"{t.entries(m):.0f}", *cells, us(lib), us(t.best(m, ["sellp", "evchyb"])[0])))
+                base = got["CSR"][0]
+                line = [t.label(m)]
+                for name, _ in self.FIVE:
+                    if name == "CSR" or name not in got:
+                        line.append("-" if name not in got else "0")
+                        continue
+                    s, form = got[name]
+                    convert = t.number(m, form, "convert")
+                    line.append(f"{1e3 * convert:.2f} ms, " + (f"{convert / (base - s):.0f}" if s < base else "never"))
+                even.append(line)
+            lib = "cuSPARSE CSR" if device != "host" else "MKL CSR"
+            self.say(f"On {self.where(t)}, microseconds, the fastest kernel of each format (* generated):")
+            self.table(["matrix", "entries"] + [f for f, _ in self.FIVE] + [lib, "our better one"], rows)
+            self.say("Conversion from CSR, and after how many products it has paid for itself against the better CSR kernel:")
+            self.table(["matrix"] + [f for f, _ in self.FIVE], even)
+            self.chart(f"{device}-formats", f"Rates on {self.where(t)}", [t.label(m) for m in t.matrices], {f: [t.gflops(m, t.best(m, k)[1]) if t.best(m, k)[0] else 0 for m in t.matrices] for f, k in self.FIVE}, "GF/s")
+            coo = [t.seconds(m, "coo") / t.seconds(m, "coo-balanced") for m in t.matrices if t.seconds(m, "coo-balanced") and t.seconds(m, "coo")]
+            self.say(f"*Here*, on {self.where(t)}: of the five formats " + ", ".join(f"{f} is fastest on {n}" for f, n in sorted(wins.items(), key=lambda x: -x[1]) if n) + f" of {len(rows)} profiles. "
+                     + (f"Load-balanced COO, which works here, is {mean(coo):.2f} times as fast as scalar COO in the geometric mean; on cant {t.seconds('cant', 'coo') / max(1e-12, t.seconds('cant', 'coo-balanced')):.2f} times. " if coo else "")
+                     + "*Why they differ.* The paper's sigma is C, so that its sorting, within a slice, changes no padding: its SELL-C-sigma is our sell-32. Its matrices take less time than a launch; the ones here fill the machine. "
+                     + ("CSR5's tiles of 8 x 16 are plain loops here, not intrinsics." if device == "host" else ""), "")  # fmt: skip
+
+    # ---- this library
+
+    OTHER = ("evchyb-hold-x", "evchyb-hold-a", "evchyb-hold-both", "evchyb-sorted", "partition", "sellp", "evchyb")
+
+    def ours(self):
+        self.head("The 38 matrices: our default kernels against every other format", "None has all formats in one run. The aim here: the better of sellp and evchyb, as they choose by themselves, is the fastest of all or within 5 %.")
+        for device, t in self.devices("matrices"):
+            names = [m for m in MATRICES if m in t.matrices and t.seconds(m, "sellp")]
+            rows, missed, ratios, single = [], [], [], {"sellp": 0, "evchyb": 0}
+            for m in names:
+                own, form = t.best(m, ["sellp", "evchyb"])
+                other, name = t.best(m, [f for f in t.formats if f not in self.OTHER])
+                ratio = other / own
+                ratios.append(ratio)
+                for f in single:
+                    single[f] += other / t.seconds(m, f) >= 1 / 1.05
+                if ratio < 1 / 1.05:
+                    missed.append(f"{m} ({name}, by {100 * (1 / ratio - 1):.0f} %)")
+                rows.append((t.label(m), f"{t.entries(m):.0f}", us(t.seconds(m, "sellp")), us(t.seconds(m, "evchyb")), us(other), name, f"{ratio:.2f}", "fastest" if ratio >= 1 else "within 5 %" if ratio >= 1 / 1.05 else "**slower**"))
+            self.say(f"On {self.where(t)}, microseconds, warm:")
+            self.table(["matrix", "entries", "sellp", "evchyb", "best other", "which", "its time over ours", ""], rows)
+            self.chart(f"{device}-ours", "Time of the best other format over ours", names, {"best other over ours": ratios}, "ratio")
+            lost = [m for m in MATRICES if m not in names]
+            self.say(f"*Here.* The better of sellp and evchyb is the fastest, or within 5 % of it, on {len(names) - len(missed)} of {len(names)} matrices (sellp alone on {single['sellp']}, evchyb alone on {single['evchyb']}); the best other format takes {mean(ratios):.2f} times its time in the geometric mean, {min(ratios, default=0):.2f} at least. "
+                     + ("Exceptions: " + ", ".join(missed) + "." if missed else "There is no exception.") + (f" Not measured here: {', '.join(lost)}." if lost else ""), "")  # fmt: skip
+
+    def write(self, experiments):
+        self.say("# The papers, reproduced", "",
+                 "The experiments of the papers on SELL-P (Anzt, Tomov, Dongarra 2014), EVC-HYB (Guo, Gropp, Olson 2015) and on COO, CSR, ELL, SELL-C-sigma and CSR5 (FrogByte 2025), run again: every figure and table with what the paper found, "
+                 "what comes out here, and why they differ. `make paper` measures all of it on the machine at hand and writes this page; the figures are in `paper/`, as CSV.", "",
+                 "The formats are those of `bench/formats` (`bench/paper -list`), each tested like our own (`tests/core/formats.c`), this library's defaults and the papers' kernels in it, cuSPARSE, MKL and PETSc's types. "
+                 "A matrix marked (twin) is generated from the published statistics of the real one (docs/results/twins.md): results show how a format does on such row lengths and places, not that matrix. "
+                 "One marked * is generated. Times are of warm products, in turns: on a GPU medians, in a CUDA graph; on the host, one core, the least, as others may use the machine. Double precision, 32-bit indices.", "")  # fmt: skip
+        for device in sorted(self.data, key=lambda d: d == "host"):
+            t = next(iter(self.data[device].values()))
+            name = t.rows[0].get("device", device)
+            note = os.path.join(self.folder, f"{device}.txt")
+            self.say(f"- {device}: {name}" + (", " + open(note).read().strip() if os.path.exists(note) else ""))
+        for self.now in experiments:
+            EXPERIMENTS[self.now][1](self)
+        with open(self.target, "w") as f:
+            f.write(re.sub(r"\n{3,}", "\n\n", "\n".join(self.lines)).rstrip() + "\n")
+        print(f"wrote {os.path.relpath(self.target, ROOT)}")
+
+
+M = Measuring
+EXPERIMENTS = {
+    "ours": ([M.matrices], Report.ours),
+    "sellp-table3": ([M.matrices], Report.sellp_table3),
+    "sellp-figure5": ([M.matrices], Report.sellp_figure5),
+    "sellp-table2": ([M.profile], Report.sellp_table2),
+    "sellp-sweep": ([M.sweep], Report.sellp_sweep),
+    "evchyb-table3": ([M.matrices], Report.evchyb_table3),
+    "evchyb-figure3": ([M.matrices], Report.evchyb_figure3),
+    "evchyb-figure6": ([M.matrices, M.profile], Report.evchyb_figure6),
+    "evchyb-figure10": ([M.matrices, M.profile], Report.evchyb_figure10),
+    "evchyb-figure12": ([M.matrices], Report.evchyb_figure12),
+    "evchyb-figure15": ([M.random], Report.evchyb_figure15),
+    "evchyb-figure16": ([M.bratu_], Report.evchyb_figure16),
+    "formats": ([M.profiles], Report.formats),
+}
+ORDER = [M.matrices, M.random, M.profiles, M.sweep, M.bratu_, M.profile]  # by worth, should the time be up
+
+
+def main():
+    p = argparse.ArgumentParser(prog="bench/paper", description="Measures the papers' experiments and writes a report.", epilog="Experiments: " + ", ".join(EXPERIMENTS))
+    p.add_argument("experiments", nargs="*", metavar="experiment", help="default: all")
+    p.add_argument("-measure", action="store_true", help="measure only")
+    p.add_argument("-report", action="store_true", help="report only, from the CSV files that are there")
+    p.add_argument("-list", action="store_true", help="print the formats and the papers they are from")
+    p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(ROOT, "build/results/paper"), help="where the CSV files are; those in docs/results/paper are kept")
+    p.add_argument("-to", default=os.path.join(ROOT, "build/results/paper.md"), help="the report; its charts go to a folder beside it")
+    p.add_argument("-programs", default=os.environ.get("BENCH", ""), help="the folder of the benchmarks' programs")
+    p.add_argument("-host", action="store_true", help="measure the host, even if there is a GPU")
+    p.add_argument("-again", action="store_true", help="measure again what is there already")
+    p.add_argument("-reps", type=int, default=7, help="repetitions, of which the median counts")
+    p.add_argument("-limit", type=float, default=1e9, help="seconds for all measurements; what is missing then can be measured by another run")
+    p.add_argument("-max-entries", type=float, default=0, help="leave out larger matrices")
+    p.add_argument("-matrices", help="a folder of Matrix Market files, which are used instead of twins")
+    p.add_argument("-note", help="a remark on the machine for the report")
+    p.add_argument("-ncu", help="Nsight Compute")
+    args = p.parse_args()
+    unknown = [e for e in args.experiments if e not in EXPERIMENTS]
+    if unknown:
+        p.error(f"no experiment is called {', '.join(unknown)}; there are {', '.join(EXPERIMENTS)}")
+    if args.matrices:
+        os.environ["MATRICES"] = os.path.abspath(args.matrices)
+    if args.list:
+        sys.exit(subprocess.run([os.path.join(args.programs, "paper"), "-list"]).returncode)
+    wanted = [e for e in EXPERIMENTS if e in args.experiments or not args.experiments]
+    failed = False
+    if not args.report:
+        m = Measuring(args)
+        for step in ORDER:
+            if any(step in EXPERIMENTS[e][0] for e in wanted):
+                step(m)
+        if args.note:
+            with open(os.path.join(args.out, f"{m.device}.txt"), "w") as f:
+                f.write(args.note + "\n")
+        failed = getattr(m, "failed", False)
+    if not args.measure:
+        Report(args.out, os.path.abspath(args.to)).write(wanted if args.report or args.experiments else list(EXPERIMENTS))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
