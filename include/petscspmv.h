@@ -27,6 +27,9 @@
 #define MATSEQAIJEVCHYB "seqaijevchyb"
 #define MATMPIAIJEVCHYB "mpiaijevchyb"
 
+/* The block-diagonal matrix of many small problems; one name for any number of processes */
+#define MATBATCH "batch"
+
 /* For MatGetOrdering(): rows by length, then by first column */
 #define MATORDERINGEVCHYB "evchyb"
 
@@ -55,3 +58,43 @@ PETSC_EXTERN PetscErrorCode PetscSpMVInitializePackage(void);
 PETSC_EXTERN PetscErrorCode PetscSpMVFinalizePackage(void);
 PETSC_EXTERN PetscErrorCode PetscSpMVGetFormat(Mat, const char *[]);
 PETSC_EXTERN PetscErrorCode PetscSpMVGetInfo(Mat, PetscSpMVInfo *);
+
+/*E
+   MatBatchSharing - what the problems of a `MATBATCH` matrix have in common, and so is given and stored once
+
+   Values:
++  `MATBATCH_SHARE_NONE`    - nothing: each problem has its own size, pattern and values
+.  `MATBATCH_SHARE_PATTERN` - size and pattern
+-  `MATBATCH_SHARE_VALUES`  - size, pattern and values
+
+   Level: intermediate
+
+.seealso: `MATBATCH`, `MatCreateBatch()`
+E*/
+typedef enum { MATBATCH_SHARE_NONE, MATBATCH_SHARE_PATTERN, MATBATCH_SHARE_VALUES } MatBatchSharing;
+
+#define MATBATCH_ALL -1 /* for MatBatchSetValues(): all problems */
+
+/*S
+   MatBatchInfo - what the calling process holds of a `MATBATCH` matrix
+
+   Level: intermediate
+
+.seealso: `MatBatchGetInfo()`
+S*/
+typedef struct {
+  PetscInt        problems;
+  PetscInt        smallest, largest; /* rows of a problem; 0 if there is none */
+  PetscInt64      nonzeros;          /* entries of all problems */
+  MatBatchSharing sharing;
+  PetscInt64      stored; /* values stored by the kernel's layout, padding included */
+  PetscInt64      bytes;  /* of that layout, which a product reads */
+  const char     *kernel; /* what multiplies, a static string */
+} MatBatchInfo;
+
+PETSC_EXTERN PetscErrorCode MatCreateBatch(MPI_Comm, PetscInt, const PetscInt[], const PetscInt[], const PetscInt[], PetscScalar[], MatBatchSharing,
+                                           PetscCopyMode, Mat *);
+PETSC_EXTERN PetscErrorCode MatCreateBatchFromMats(MPI_Comm, PetscInt, const Mat[], Mat *);
+PETSC_EXTERN PetscErrorCode MatBatchSetValues(Mat, PetscInt, const PetscScalar[]);
+PETSC_EXTERN PetscErrorCode MatBatchGetProblem(Mat, PetscInt, PetscInt *, const PetscInt *[], const PetscInt *[], const PetscScalar *[]);
+PETSC_EXTERN PetscErrorCode MatBatchGetInfo(Mat, MatBatchInfo *);

@@ -2,6 +2,7 @@
   The package: its formats, its registration with PETSc, and the function by which PETSc loads it.
 */
 #include "../mat/impls/spmv/matspmv.h"
+#include "../mat/impls/batch/matbatch.h"
 
 /* A further format is one more line here */
 const SpMVFormat *const SpMVFormats[] = {&SpMVFormatSELLP, &SpMVFormatEVCHYB, NULL};
@@ -30,7 +31,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 }
 
 /*@C
-   PetscSpMVInitializePackage - makes `MATSELLP` and `MATEVCHYB` known to PETSc
+   PetscSpMVInitializePackage - makes `MATSELLP`, `MATEVCHYB` and `MATBATCH` known to PETSc
 
    Not Collective
 
@@ -40,7 +41,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
    Call it once after `PetscInitialize()` in a program that links the library. A program that loads the library with `-dll_append`
    needs no call: PETSc makes it.
 
-.seealso: `MATSELLP`, `MATEVCHYB`
+.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {
@@ -86,6 +87,10 @@ PetscErrorCode PetscSpMVInitializePackage(void)
       PetscCall(MatRegisterRootName(alias, mpi, mpi));
     }
   }
+#if defined(PETSC_HAVE_CUDA)
+  if (device) PetscCall(SpMVRegisterFactors());
+#endif
+  PetscCall(MatBatchRegister());
   PetscCall(MatOrderingRegister(MATORDERINGEVCHYB, MatGetOrdering_EVCHYB));
   PetscCall(PetscRegisterFinalize(PetscSpMVFinalizePackage));
   PetscFunctionReturn(PETSC_SUCCESS);

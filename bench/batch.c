@@ -1,0 +1,878 @@
+static char help[] =
+    "Times products with batches of small matrices (type batch) by the experiments of the batched-SpMV paper, on the GPU where PETSc has CUDA and the\n\
+machine a GPU, else on the host.\n\
+  -figures <3,4,5,6,7> : 3 homogeneous batches of growing size, 4 balanced and unbalanced rows of growing length, 5 the test set, 6 and 7 batches of\n\
+                         different matrices: those of figure 3, and the whole set\n\
+  -problems <10000>    : problems of a batch in figures 5 to 7 (host: 100)\n\
+  -few <1000>          : problems where all kernels are compared, in figures 4 and 5 (host: 100)\n\
+  -sizes <1,10,100,1000> : of figure 3\n\
+  -set <names>         : only these matrices of the set\n\
+  -types <list>        : of loop, graph, aij, sellp, evchyb, batch, shared, and batch:<kernel>\n\
+  -reps <7>            : repetitions, of which the median counts\n\
+  -target <0.01>       : seconds that the products of a repetition take together\n\
+  -quick               : few problems and repetitions, to see whether everything works\n\
+  -csv <file>          : results to read by program (bench/batch.py)\n\
+Matrices come from tests/matrices or the folder MATRICES; where a file is missing, a twin of its size is generated, and labelled so.\n\n";
+
+/*
+   Contenders: `loop`, a library call for each problem (on the GPU cuSPARSE's CSR, on the host MatMult() with AIJ), and `graph`, that loop in a CUDA
+   graph; the block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb; the type batch by its own choice, with each kernel, and with the pattern shared.
+   Every contender's product is checked row by row against a plain loop, by |A||x|, and the program fails if one is wrong.
+
+   The vectors are those of PETSc, on the GPU where there is one. `bytes` is what the contender's arrays, x and y hold, each moved once; `share` what of a
+   large copy's bandwidth that makes.
+*/
+
+#include <petscspmv.h>
+#include "../examples/mmload.h"
+#include "device.h"
+#include "patterns.h"
+#if defined(PETSC_HAVE_CUDA)
+  #include <cusparse.h>
+#endif
+
+/* ---------------------------------------------------------------- problems */
+
+typedef struct {
+  char         name[64];
+  const char  *origin;
+  PetscInt     n, *i, *j;
+  PetscScalar *a;
+} Problem;
+
+/* The paper's set, with what a twin is made of where there is no file: rows, entries, and how they lie */
+typedef enum { BAND, GRAPH, SKEWED } Kind;
+static const struct {
+  const char *name;
+  PetscInt    rows, entries;
+  Kind        kind;
+} TestSet[] = {{"pivtol", 102, 306, BAND},    {"tomography", 500, 28726, GRAPH}, {"west0989", 989, 3518, SKEWED}, {"G45", 1000, 19980, GRAPH},
+               {"GD02_a", 23, 87, GRAPH},     {"Si2", 769, 17801, BAND},         {"ck656", 656, 3884, BAND},      {"ex25", 848, 24369, BAND},
+               {"jgl011", 11, 76, GRAPH},     {"lock_700", 700, 22175, BAND},    {"fs_541_1", 541, 4285, SKEWED}, {"mbeacxc", 496, 49920, SKEWED},
+               {"dwt_918", 918, 7384, BAND},  {"mcfe", 765, 24382, SKEWED},      {"dwt_607", 607, 5131, BAND},    {"rbsa480", 480, 17088, SKEWED},
+               {"gr_30_30", 900, 7744, BAND}, {"bcsstk34", 588, 21418, BAND},    {"cage8", 1015, 11003, BAND},    {"ex27", 974, 37652, BAND},
+               {"can_838", 838, 10010, BAND}, {"bcsstm34", 588, 24270, BAND},    {"USAir97", 332, 4252, SKEWED},  {"bp_1600", 822, 4841, SKEWED},
+               {"rotor2", 791, 10685, BAND},  {"msc00726", 726, 34518, BAND},    {"nos3", 960, 15844, BAND},      {"G2", 800, 38352, GRAPH},
+               {"dwt_992", 992, 16744, BAND}, {"ex2", 441, 26839, BAND},         {"tols90", 90, 1746, SKEWED},    {"bcsstk02", 66, 4356, BAND}};
+
+#define SET ((PetscInt)PETSC_STATIC_ARRAY_LENGTH(TestSet))
+
+static PetscScalar BenchValue(uint64_t *random)
+{
+  PetscScalar v = (PetscReal)(RandomReal(random) - 0.5);
+
+#if defined(PETSC_USE_COMPLEX)
+  v += PETSC_i * (PetscReal)(RandomReal(random) - 0.5);
+#endif
+  return v;
+}
+
+/* Rows of the lengths given; columns near the diagonal, or anywhere */
+static PetscErrorCode ProblemGenerate(PetscInt n, const PetscInt len[], PetscBool band, Problem *P)
+{
+  uint64_t  random = 12345 + (uint64_t)n;
+  PetscInt *mark, nz = 0;
+
+  PetscFunctionBeginUser;
+  P->n = n;
+  for (PetscInt r = 0; r < n; r++) nz += len[r];
+  PetscCall(PetscMalloc3(n + 1, &P->i, nz, &P->j, nz, &P->a));
+  PetscCall(PetscCalloc1(n, &mark));
+  P->i[0] = 0;
+  for (PetscInt r = 0, at = 0; r < n; r++) {
+    const PetscInt width = band ? PetscMin(n, 2 * len[r] + 8) : n, first = PetscMin(n - width, PetscMax(0, r - width / 2));
+
+    for (PetscInt k = 0, start; k < len[r];) { /* runs of three, as nodes of finite elements have */
+      start = first + RandomInt(&random, width);
+      for (PetscInt c = start; c < PetscMin(first + width, start + (band ? 3 : 1)) && k < len[r]; c++) {
+        if (mark[c] != r + 1) k++;
+        mark[c] = r + 1;
+      }
+    }
+    for (PetscInt c = 0; c < n; c++) {
+      if (mark[c] == r + 1) P->j[at++] = c;
+    }
+    P->i[r + 1] = at;
+  }
+  for (PetscInt k = 0; k < nz; k++) P->a[k] = BenchValue(&random);
+  PetscCall(PetscFree(mark));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* So many entries in rows of nearly one length, or of lengths that fall as 1 / rank */
+static PetscErrorCode ProblemTwin(PetscInt n, PetscInt entries, Kind kind, Problem *P)
+{
+  PetscInt *len, sum = 0;
+  double    weight = 0.0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(n, &len));
+  for (PetscInt r = 0; r < n; r++) weight += kind == SKEWED ? 1.0 / (r + 8.0) : 1.0;
+  for (PetscInt r = 0; r < n; r++) {
+    const PetscInt at = kind == SKEWED ? (PetscInt)((int64_t)r * 7919 % n) : r; /* the long rows anywhere; 7919 is prime */
+
+    len[r] = PetscMin(n, PetscMax(1, (PetscInt)((double)entries * (kind == SKEWED ? 1.0 / (at + 8.0) : 1.0) / weight)));
+    sum += len[r];
+  }
+  for (PetscInt r = 0; sum != entries; r = (r + 1) % n) {
+    const PetscInt by = sum < entries ? 1 : -1;
+
+    if (len[r] + by < 1 || len[r] + by > n) continue;
+    len[r] += by;
+    sum += by;
+  }
+  PetscCall(ProblemGenerate(n, len, (PetscBool)(kind == BAND), P));
+  PetscCall(PetscFree(len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemFromSet(PetscInt k, Problem *P)
+{
+  const char *folders[] = {"tests/matrices", getenv("MATRICES"), "../shared/matrices"};
+  char        file[PETSC_MAX_PATH_LEN];
+  PetscBool   there = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(P->name, TestSet[k].name, sizeof(P->name)));
+  for (int f = 0; f < 3 && !there; f++) {
+    if (!folders[f]) continue;
+    PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx", folders[f], P->name));
+    PetscCall(PetscTestFile(file, 'r', &there));
+  }
+  P->origin = there ? "file" : "twin";
+  if (there) {
+    Mat                A;
+    PetscInt           m;
+    const PetscInt    *i, *j;
+    const PetscScalar *a;
+    PetscBool          done;
+
+    PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+    PetscCall(MatSetType(A, MATSEQAIJ));
+    PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, A));
+    PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+    PetscCall(MatSeqAIJGetArrayRead(A, &a));
+    P->n = m;
+    PetscCall(PetscMalloc3(m + 1, &P->i, i[m], &P->j, i[m], &P->a));
+    PetscCall(PetscArraycpy(P->i, i, m + 1));
+    PetscCall(PetscArraycpy(P->j, j, i[m]));
+    PetscCall(PetscArraycpy(P->a, a, i[m]));
+    PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+    PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+    PetscCall(MatDestroy(&A));
+  } else
+    PetscCall(ProblemTwin(TestSet[k].rows, TestSet[k].entries, TestSet[k].kind, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemDestroy(Problem *P)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree3(P->i, P->j, P->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- a batch */
+
+typedef struct {
+  PetscInt        count, rows, most; /* problems, rows in all, longest row of all */
+  const Problem **of;                /* what each problem is a copy of */
+  PetscInt       *sizes, *i, *j, *global;
+  PetscScalar    *a;
+  PetscReal      *ref_bound;
+  PetscScalar    *x, *ref;
+  PetscInt64      ell; /* entries that ELL would store */
+} Batch;
+
+static PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Batch *B)
+{
+  PetscInt64 nz     = 0;
+  uint64_t   random = 99;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMemzero(B, sizeof(*B)));
+  B->count = count;
+  B->of    = of;
+  for (PetscInt p = 0; p < count; p++) {
+    PetscInt longest = 0;
+
+    B->rows += of[p]->n;
+    nz += of[p]->i[of[p]->n];
+    for (PetscInt r = 0; r < of[p]->n; r++) longest = PetscMax(longest, of[p]->i[r + 1] - of[p]->i[r]);
+    B->ell += (PetscInt64)longest * of[p]->n;
+    B->most = PetscMax(B->most, longest);
+  }
+  PetscCheck(nz <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt64_FMT " nonzeros: more than a PetscInt counts, use fewer -problems",
+             nz);
+  PetscCall(PetscMalloc4(count, &B->sizes, B->rows + 1, &B->i, (size_t)nz, &B->j, (size_t)nz, &B->global));
+  PetscCall(PetscMalloc4((size_t)nz, &B->a, B->rows, &B->x, B->rows, &B->ref, B->rows, &B->ref_bound));
+  B->i[0] = 0;
+  for (PetscInt r = 0; r < B->rows; r++) B->x[r] = BenchValue(&random);
+  for (PetscInt p = 0, row = 0, at = 0; p < count; p++) {
+    const Problem *P = of[p];
+
+    B->sizes[p] = P->n;
+    PetscCall(PetscArraycpy(B->j + at, P->j, P->i[P->n]));
+    PetscCall(PetscArraycpy(B->a + at, P->a, P->i[P->n]));
+    for (PetscInt k = 0; k < P->i[P->n]; k++) B->global[at + k] = row + P->j[k];
+    for (PetscInt r = 0; r < P->n; r++) { /* the plain loop, and what rounding may do to it */
+      PetscScalar sum = 0.0;
+      PetscReal   abs = 0.0;
+
+      for (PetscInt k = P->i[r]; k < P->i[r + 1]; k++) {
+        sum += P->a[k] * B->x[row + P->j[k]];
+        abs += PetscAbsScalar(P->a[k]) * PetscAbsScalar(B->x[row + P->j[k]]);
+      }
+      B->ref[row + r]       = sum;
+      B->ref_bound[row + r] = (P->i[r + 1] - P->i[r] + 2) * abs * PETSC_MACHINE_EPSILON * (PetscDefined(USE_COMPLEX) ? 4 : 1);
+      B->i[row + r + 1]     = at + P->i[r + 1];
+    }
+    at += P->i[P->n];
+    row += P->n;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BatchDestroy(Batch *B)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree4(B->sizes, B->i, B->j, B->global));
+  PetscCall(PetscFree4(B->a, B->x, B->ref, B->ref_bound));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- a library call for each problem */
+
+#if defined(PETSC_HAVE_CUDA)
+  #define PetscCallSparse(call)                                                                                                        \
+    do {                                                                                                                               \
+      cusparseStatus_t status_ = (call);                                                                                               \
+      PetscCheck(status_ == CUSPARSE_STATUS_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_LIB, "cuSPARSE: %s", cusparseGetErrorString(status_)); \
+    } while (0)
+
+static const cusparseIndexType_t LoopIndex = PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
+  #if defined(PETSC_USE_COMPLEX)
+static const cudaDataType LoopScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_C_32F : CUDA_C_64F;
+  #else
+static const cudaDataType LoopScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_R_32F : CUDA_R_64F;
+  #endif
+#endif
+
+typedef struct {
+  PetscInt count;
+  Mat     *mats; /* host */
+  Vec      x, y;
+#if defined(PETSC_HAVE_CUDA)
+  cusparseHandle_t      handle;
+  cudaStream_t          stream; /* that can be captured */
+  cudaGraphExec_t       graph;
+  cusparseSpMatDescr_t *A;
+  cusparseDnVecDescr_t *dx, *dy;
+  char                 *memory; /* of all arrays, each at a multiple of 256 bytes */
+  PetscScalar         **py;
+  void                 *buffer;
+#endif
+} Loop;
+
+#if defined(PETSC_HAVE_CUDA)
+static size_t LoopPut(Loop *L, size_t at, const void *host, size_t bytes)
+{
+  if (L->memory && host) (void)cudaMemcpy(L->memory + at, host, bytes, cudaMemcpyHostToDevice);
+  return at + (bytes + 255) / 256 * 256;
+}
+
+static PetscErrorCode LoopCall(Loop *L, PetscInt p)
+{
+  const PetscScalar one = 1.0, zero = 0.0;
+
+  PetscFunctionBeginUser;
+  PetscCallSparse(
+      cusparseSpMV(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], LoopScalar, CUSPARSE_SPMV_CSR_ALG1, L->buffer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LoopCreate_CUDA(const Batch *B, PetscBool graph, Loop *L)
+{
+  const PetscScalar one = 1.0, zero = 0.0;
+  size_t            at = 0, most = 1;
+
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaStreamCreateWithFlags(&L->stream, cudaStreamNonBlocking));
+  PetscCallSparse(cusparseCreate(&L->handle));
+  PetscCallSparse(cusparseSetStream(L->handle, L->stream));
+  PetscCall(PetscMalloc4(B->count, &L->A, B->count, &L->dx, B->count, &L->dy, B->count, &L->py));
+  for (int pass = 0; pass < 2; pass++) { /* count, then copy */
+    if (pass) PetscCallCUDA(cudaMalloc((void **)&L->memory, at));
+    at = 0;
+    for (PetscInt p = 0, row = 0; p < B->count; row += B->of[p++]->n) {
+      const Problem *P = B->of[p];
+      const size_t   n = (size_t)P->n, nz = (size_t)P->i[n];
+      char          *here[5];
+
+      here[0] = L->memory + at;
+      at      = LoopPut(L, at, P->i, (n + 1) * sizeof(*P->i));
+      here[1] = L->memory + at;
+      at      = LoopPut(L, at, P->j, nz * sizeof(*P->j));
+      here[2] = L->memory + at;
+      at      = LoopPut(L, at, P->a, nz * sizeof(*P->a));
+      here[3] = L->memory + at;
+      at      = LoopPut(L, at, B->x + row, n * sizeof(*B->x));
+      here[4] = L->memory + at;
+      at      = LoopPut(L, at, NULL, n * sizeof(*B->x));
+      if (!pass) continue;
+      L->py[p] = (PetscScalar *)here[4];
+      PetscCallSparse(cusparseCreateCsr(&L->A[p], P->n, P->n, P->i[n], here[0], here[1], here[2], LoopIndex, LoopIndex, CUSPARSE_INDEX_BASE_ZERO, LoopScalar));
+      PetscCallSparse(cusparseCreateDnVec(&L->dx[p], P->n, here[3], LoopScalar));
+      PetscCallSparse(cusparseCreateDnVec(&L->dy[p], P->n, here[4], LoopScalar));
+      if (!p || B->of[p] != B->of[p - 1]) {
+        size_t bytes;
+
+        PetscCallSparse(cusparseSpMV_bufferSize(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], LoopScalar,
+                                                CUSPARSE_SPMV_CSR_ALG1, &bytes));
+        most = PetscMax(most, bytes);
+      }
+    }
+  }
+  PetscCallCUDA(cudaMalloc(&L->buffer, most));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  if (graph) {
+    cudaGraph_t g;
+
+    PetscCall(LoopCall(L, 0)); /* loads what it needs */
+    PetscCallCUDA(cudaStreamSynchronize(L->stream));
+    PetscCallCUDA(cudaStreamBeginCapture(L->stream, cudaStreamCaptureModeThreadLocal));
+    for (PetscInt p = 0; p < B->count; p++) PetscCall(LoopCall(L, p));
+    PetscCallCUDA(cudaStreamEndCapture(L->stream, &g));
+    PetscCallCUDA(cudaGraphInstantiate(&L->graph, g, 0));
+    PetscCallCUDA(cudaGraphDestroy(g));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+static PetscErrorCode LoopCreate(const Batch *B, PetscBool graph, Loop **loop)
+{
+  Loop *L;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscNew(&L));
+  L->count = B->count;
+  *loop    = L;
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    PetscCall(LoopCreate_CUDA(B, graph, L));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCheck(!graph, PETSC_COMM_SELF, PETSC_ERR_SUP, "graph needs a GPU");
+  PetscCall(PetscMalloc1(B->count, &L->mats));
+  for (PetscInt p = 0, at = 0; p < B->count; p++) {
+    const Problem *P = B->of[p];
+
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, P->n, P->n, P->i, B->j + at, B->a + at, &L->mats[p]));
+    at += P->i[P->n];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LoopMult(Loop *L, const Batch *B, const PetscScalar x[], PetscScalar y[])
+{
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    if (L->graph)
+      PetscCallCUDA(cudaGraphLaunch(L->graph, L->stream));
+    else {
+      for (PetscInt p = 0; p < L->count; p++) PetscCall(LoopCall(L, p));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  for (PetscInt p = 0, row = 0; p < L->count; row += B->sizes[p++]) { /* vectors of each size, made once for those that follow each other */
+    if (!p || B->sizes[p] != B->sizes[p - 1]) {
+      PetscCall(VecDestroy(&L->x));
+      PetscCall(VecDestroy(&L->y));
+      PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, B->sizes[p], NULL, &L->x));
+      PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, B->sizes[p], NULL, &L->y));
+    }
+    PetscCall(VecPlaceArray(L->x, x + row));
+    PetscCall(VecPlaceArray(L->y, y + row));
+    PetscCall(MatMult(L->mats[p], L->x, L->y));
+    PetscCall(VecResetArray(L->x));
+    PetscCall(VecResetArray(L->y));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LoopDestroy(Loop **loop)
+{
+  Loop *L = *loop;
+
+  PetscFunctionBeginUser;
+  if (!L) PetscFunctionReturn(PETSC_SUCCESS);
+#if defined(PETSC_HAVE_CUDA)
+  if (L->A) {
+    PetscCallCUDA(cudaDeviceSynchronize());
+    for (PetscInt p = 0; p < L->count; p++) {
+      PetscCallSparse(cusparseDestroySpMat(L->A[p]));
+      PetscCallSparse(cusparseDestroyDnVec(L->dx[p]));
+      PetscCallSparse(cusparseDestroyDnVec(L->dy[p]));
+    }
+    if (L->graph) PetscCallCUDA(cudaGraphExecDestroy(L->graph));
+    PetscCall(PetscFree4(L->A, L->dx, L->dy, L->py));
+    PetscCallCUDA(cudaFree(L->memory));
+    PetscCallCUDA(cudaFree(L->buffer));
+    PetscCallSparse(cusparseDestroy(L->handle));
+    PetscCallCUDA(cudaStreamDestroy(L->stream));
+  }
+#endif
+  for (PetscInt p = 0; L->mats && p < L->count; p++) PetscCall(MatDestroy(&L->mats[p]));
+  PetscCall(PetscFree(L->mats));
+  PetscCall(VecDestroy(&L->x));
+  PetscCall(VecDestroy(&L->y));
+  PetscCall(PetscFree(*loop));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- one contender's measurement */
+
+typedef struct {
+  PetscInt  reps, wrong;
+  PetscReal target;
+  FILE     *csv;
+  PetscInt  ntypes;
+  char     *types[32];
+  Evict     evict;
+  double    ratio, least, loops, share; /* of the test set: sum of logarithms over aij, the least, the least over the loop, the least share of the copy */
+  PetscInt  cases, shares;
+} Bench;
+
+typedef struct {
+  char   viewed[128];
+  double warm, cold, bytes, error;
+} Result;
+
+static PetscErrorCode Multiply(Mat A, Loop *L, const Batch *B, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  if (A)
+    PetscCall(MatMult(A, x, y));
+  else {
+    const PetscScalar *xx = NULL;
+    PetscScalar       *yy = NULL;
+
+    if (!DeviceOn) {
+      PetscCall(VecGetArrayRead(x, &xx));
+      PetscCall(VecGetArrayWrite(y, &yy));
+    }
+    PetscCall(LoopMult(L, B, xx, yy));
+    if (!DeviceOn) {
+      PetscCall(VecRestoreArrayWrite(y, &yy));
+      PetscCall(VecRestoreArrayRead(x, &xx));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In units of what rounding may do, 1e99 for a NaN */
+static PetscErrorCode Verify(const Batch *B, Loop *L, Vec y, double *error)
+{
+  const PetscScalar *v;
+
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn && L) { /* its results are in arrays of their own */
+    PetscScalar *to;
+
+    PetscCallCUDA(cudaDeviceSynchronize());
+    PetscCall(VecGetArrayWrite(y, &to));
+    for (PetscInt p = 0, row = 0; p < B->count; row += B->sizes[p++])
+      PetscCallCUDA(cudaMemcpy(to + row, L->py[p], (size_t)B->sizes[p] * sizeof(*to), cudaMemcpyDeviceToHost));
+    PetscCall(VecRestoreArrayWrite(y, &to));
+  }
+#endif
+  PetscCall(VecGetArrayRead(y, &v));
+  for (PetscInt r = 0; r < B->rows; r++) {
+    const double off = PetscAbsScalar(v[r] - B->ref[r]);
+
+    if (!(off <= 1e300))
+      *error = 1e99;
+    else if (off > 0.0)
+      *error = PetscMax(*error, B->ref_bound[r] > 0.0 ? off / B->ref_bound[r] : 1e99);
+  }
+  PetscCall(VecRestoreArrayRead(y, &v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Measure(const Bench *b, Mat A, Loop *L, const Batch *B, Result *r)
+{
+  Vec            x, y;
+  PetscLogDouble t = 0.0;
+  double        *times, dt;
+  PetscInt       its;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, B->rows, B->x, &x));
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    Vec host = x;
+
+    PetscCall(DeviceVecCopy(host, &x));
+    PetscCall(VecDestroy(&host));
+  }
+#endif
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecSet(y, (PetscScalar)NAN));
+  PetscCall(PetscMalloc1(b->reps, &times));
+  r->error = 0.0;
+  PetscCall(Multiply(A, L, B, x, y)); /* sets up */
+  PetscCall(Verify(B, L, y, &r->error));
+  PetscCall(TimeBegin(PETSC_COMM_SELF, &t));
+  PetscCall(Multiply(A, L, B, x, y));
+  PetscCall(TimeEnd(PETSC_COMM_SELF, t, &dt));
+  its = (PetscInt)PetscMin(1000.0, PetscMax(1.0, b->target / PetscMax(dt, 1e-7)));
+  for (PetscInt k = 0; k < b->reps; k++) {
+    PetscCall(TimeBegin(PETSC_COMM_SELF, &t));
+    for (PetscInt q = 0; q < its; q++) PetscCall(Multiply(A, L, B, x, y));
+    PetscCall(TimeEnd(PETSC_COMM_SELF, t, &times[k]));
+    times[k] /= (double)its;
+  }
+  PetscCall(Median(b->reps, times, &r->warm));
+  r->cold = 0.0;
+  for (PetscInt k = 0; k < PetscMin(3, b->reps) && A; k++) {
+#if defined(PETSC_HAVE_CUDA)
+    if (DeviceOn) {
+      PetscCall(DeviceColdBegin());
+      PetscCall(Multiply(A, L, B, x, y));
+      PetscCall(DeviceColdEnd(&times[k]));
+      continue;
+    }
+#endif
+    PetscCall(EvictCaches((Evict *)&b->evict));
+    PetscCall(TimeBegin(PETSC_COMM_SELF, &t));
+    PetscCall(Multiply(A, L, B, x, y));
+    PetscCall(TimeEnd(PETSC_COMM_SELF, t, &times[k]));
+  }
+  if (A) PetscCall(Median(PetscMin(3, b->reps), times, &r->cold));
+  PetscCall(Verify(B, L, y, &r->error));
+  PetscCall(PetscFree(times));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetKernel(Mat A, const char *kernel)
+{
+  PetscOptions options;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsCreate(&options));
+  PetscCall(PetscOptionsSetValue(options, "-mat_batch_kernel", kernel));
+  PetscCall(PetscObjectSetOptions((PetscObject)A, options));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(PetscObjectSetOptions((PetscObject)A, NULL));
+  PetscCall(PetscOptionsDestroy(&options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* exists: false where this batch cannot be had so */
+static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, Result *r, PetscBool *exists)
+{
+  const double nz = (double)B->i[B->rows], vectors = 2.0 * (double)B->rows * sizeof(PetscScalar);
+  const double csr    = nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (double)B->rows * sizeof(PetscInt);
+  const char  *kernel = NULL;
+  Mat          A      = NULL;
+  Loop        *L      = NULL;
+
+  PetscFunctionBeginUser;
+  *exists = PETSC_TRUE;
+  PetscCall(PetscMemzero(r, sizeof(*r)));
+  if (!strcmp(type, "loop") || !strcmp(type, "graph")) {
+    *exists = (PetscBool)(DeviceOn || !strcmp(type, "loop"));
+    if (!*exists) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(LoopCreate(B, (PetscBool)(type[0] == 'g'), &L));
+    PetscCall(PetscStrncpy(r->viewed, DeviceOn ? "cuSPARSE CSR" : "MatMult", sizeof(r->viewed)));
+    r->bytes = csr + vectors;
+  } else if (!strncmp(type, "batch", 5)) {
+    kernel = type[5] == ':' ? type + 6 : "auto";
+    if (!strcmp(kernel, "ell") && B->ell > 8 * (PetscInt64)B->i[B->rows]) { /* padding out of proportion */
+      *exists = PETSC_FALSE;
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->i, B->j, B->a, MATBATCH_SHARE_NONE, PETSC_USE_POINTER, &A));
+  } else if (!strcmp(type, "shared")) {
+    for (PetscInt p = 1; p < B->count; p++) *exists = (PetscBool)(*exists && B->of[p] == B->of[0]);
+    if (!*exists) PetscFunctionReturn(PETSC_SUCCESS);
+    kernel = "auto";
+    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->of[0]->i, B->of[0]->j, B->a, MATBATCH_SHARE_PATTERN, PETSC_USE_POINTER, &A));
+  } else {
+    const char *mattype = strcmp(type, "aij") ? type : (DeviceOn ? "aijcusparse" : "aij");
+
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, B->rows, B->rows, B->i, B->global, B->a, &A));
+    PetscCall(MatConvert(A, mattype, MAT_INPLACE_MATRIX, &A));
+    r->bytes = csr + vectors;
+    PetscCall(PetscStrncpy(r->viewed, mattype, sizeof(r->viewed)));
+  }
+  if (kernel) PetscCall(SetKernel(A, kernel));
+  PetscCall(Measure(b, A, L, B, r));
+  if (kernel) {
+    MatBatchInfo info;
+
+    PetscCall(MatBatchGetInfo(A, &info));
+    r->bytes = (double)info.bytes + vectors;
+    PetscCall(PetscStrncpy(r->viewed, info.kernel, sizeof(r->viewed)));
+  } else if (A) {
+    PetscSpMVInfo info;
+    const char   *format;
+
+    PetscCall(PetscSpMVGetFormat(A, &format));
+    if (format) {
+      PetscCall(PetscSpMVGetInfo(A, &info));
+      r->bytes = (double)info.bytes + vectors;
+      PetscCall(PetscStrncpy(r->viewed, info.kernel ? info.kernel : "-", sizeof(r->viewed)));
+    }
+  }
+  PetscCall(LoopDestroy(&L));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All contenders but those left out on one batch; what is compared with comes first in the list */
+static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char *origin, PetscInt count, const Problem **of, const char *without)
+{
+  Batch  B;
+  double loop = 0.0, aij = 0.0;
+
+  PetscFunctionBeginUser;
+  PetscCall(BatchCreate(count, of, &B));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF,
+                        "\nfigure %d, %s (%s): %" PetscInt_FMT " problems, %" PetscInt_FMT " rows, %" PetscInt_FMT " nonzeros, longest row %" PetscInt_FMT "\n",
+                        figure, name, origin, count, B.rows, B.i[B.rows], B.most));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12s %12s %9s %9s %7s %8s %8s %8s\n", "", "us", "us, cold", "Gflop/s", "GB/s", "share", "to loop", "to aij",
+                        "error"));
+  for (PetscInt k = 0; k < b->ntypes; k++) {
+    const char *type = b->types[k];
+    Result      r;
+    PetscBool   exists;
+    double      gflops, rate;
+    char        word[64];
+
+    PetscCall(PetscSNPrintf(word, sizeof(word), " %s ", type));
+    if (without && (strstr(without, word) || (!strncmp(type, "batch:", 6) && strstr(without, " batch: ")))) continue;
+    PetscCall(RunType(b, &B, type, &r, &exists));
+    if (!exists) continue;
+    if (!strcmp(type, "loop")) loop = r.warm;
+    if (!strcmp(type, "aij")) aij = r.warm;
+    gflops = 2e-9 * (double)B.i[B.rows] / r.warm;
+    rate   = r.bytes / r.warm;
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12.2f %12.2f %9.2f %9.1f %6.1f%% %8.2f %8.2f %8.3g%s  %s\n", type, 1e6 * r.warm, 1e6 * r.cold, gflops,
+                          1e-9 * rate, Device.copy > 0.0 ? 100.0 * rate / Device.copy : 0.0, loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0,
+                          r.error, r.error <= 1.0 ? "" : " WRONG", r.viewed));
+    PetscCall(PetscFPrintf(
+        PETSC_COMM_SELF, b->csv, "%d,%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%s,\"%s\",%.9g,%.9g,%.6g,%.0f,%.6g,%.4g,%.6g,%.6g,%.3g,%s\n",
+        figure, name, origin, count, B.rows, B.i[B.rows], type, r.viewed, r.warm, r.cold, gflops, r.bytes, rate, Device.copy > 0.0 ? rate / Device.copy : 0.0,
+        loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0, r.error, DeviceOn ? Device.name : "host"));
+    if (b->csv) fflush(b->csv);
+    if (!(r.error <= 1.0)) b->wrong++;
+    if (figure == 5 && !strcmp(type, "batch") && aij > 0.0 && !(without && strstr(without, " aij "))) {
+      b->ratio += log(aij / r.warm);
+      b->least = b->cases ? PetscMin(b->least, aij / r.warm) : aij / r.warm;
+      if (loop > 0.0) b->loops = b->cases ? PetscMin(b->loops, loop / r.warm) : loop / r.warm;
+      b->cases++;
+      if (DeviceOn && r.bytes > 2.0 * (double)Device.cache) b->share = b->shares++ ? PetscMin(b->share, rate / Device.copy) : rate / Device.copy;
+    }
+  }
+  PetscCall(BatchDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the experiments */
+
+static PetscErrorCode RunSame(Bench *b, int figure, const Problem *P, const char *name, PetscInt count, const char *without)
+{
+  const Problem **of;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(count, &of));
+  for (PetscInt p = 0; p < count; p++) of[p] = P;
+  PetscCall(RunCase(b, figure, name, P->origin, count, of, without));
+  PetscCall(PetscFree(of));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMixed(Bench *b, int figure, PetscInt n, const Problem *P[], const char *name, PetscInt count)
+{
+  const Problem **of;
+  uint64_t        random = 7;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(count, &of));
+  for (PetscInt p = 0; p < count; p++) of[p] = P[RandomInt(&random, n)];
+  PetscCall(RunCase(b, figure, name, "files and twins", count, of, NULL));
+  PetscCall(PetscFree(of));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static int ByDensity(const void *x, const void *y)
+{
+  const Problem *p = *(const Problem *const *)x, *q = *(const Problem *const *)y;
+  const double   d = (double)p->i[p->n] / p->n - (double)q->i[q->n] / q->n;
+
+  return d < 0.0 ? -1 : d > 0.0;
+}
+
+static PetscErrorCode Figure4(Bench *b, PetscInt few)
+{
+  const PetscInt n = 1024;
+
+  PetscFunctionBeginUser;
+  for (int balanced = 1; balanced >= 0; balanced--) {
+    for (PetscInt mean = 1; mean <= 64; mean *= 2) {
+      Problem  P;
+      PetscInt len[1024];
+
+      for (PetscInt r = 0; r < n; r++) len[r] = mean;
+      for (PetscInt r = 0; r < n && !balanced; r++) len[r] = r < mean ? n : 0; /* all in a few full rows */
+      PetscCall(ProblemGenerate(n, len, PETSC_FALSE, &P));
+      P.origin = "generated";
+      PetscCall(PetscSNPrintf(P.name, sizeof(P.name), "%s %" PetscInt_FMT, balanced ? "balanced" : "unbalanced", mean));
+      PetscCall(RunSame(b, 4, &P, P.name, few, NULL));
+      PetscCall(ProblemDestroy(&P));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const char *const types[] = {"loop",
+                                      "graph",
+                                      "aij",
+                                      "sellp",
+                                      "evchyb",
+                                      "batch",
+                                      "shared",
+                                      "batch:slices",
+                                      "batch:sellp",
+                                      "batch:coo",
+                                      "batch:csr-scalar",
+                                      "batch:csr-vector",
+                                      "batch:csr-smart",
+                                      "batch:csr-i",
+                                      "batch:ell"};
+  static Problem           set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
+  const Problem           *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
+  static Bench             b;
+  char                     file[PETSC_MAX_PATH_LEN], *only[64];
+  PetscInt  nonly = 64, figures[8] = {3, 4, 5, 6, 7}, nfigures = 8, sizes[16] = {1, 10, 100, 1000}, nsizes = 16, problems, few, nall = 0, nlarge = 0;
+  PetscBool quick = PETSC_FALSE, is;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscSpMVInitializePackage());
+#if defined(PETSC_HAVE_CUDA)
+  {
+    int devices = 0;
+
+    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices) PetscCall(DeviceOpen());
+    (void)cudaGetLastError();
+  }
+#endif
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
+  problems = DeviceOn ? 10000 : 100;
+  few      = DeviceOn ? 1000 : 100;
+  b.reps   = quick ? 3 : 7;
+  b.target = quick ? 0.001 : 0.01;
+  if (quick) problems = few = 20;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-problems", &problems, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-few", &few, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &b.reps, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &b.target, NULL));
+  PetscCheck(problems > 0 && few > 0 && b.reps > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-problems, -few and -reps must be positive");
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-figures", figures, &nfigures, &is));
+  if (!is) nfigures = 5;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-sizes", sizes, &nsizes, &is));
+  if (!is) nsizes = quick ? 2 : (DeviceOn ? 4 : 3);
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-set", only, &nonly, &is));
+  if (!is) nonly = 0;
+  b.ntypes = PETSC_STATIC_ARRAY_LENGTH(b.types);
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-types", b.types, &b.ntypes, &is));
+  if (!is) {
+    b.ntypes = PETSC_STATIC_ARRAY_LENGTH(types);
+    for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscStrallocpy(types[k], &b.types[k]));
+  }
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &is));
+  PetscCall(PetscFOpen(PETSC_COMM_SELF, is ? file : "/dev/null", "w", &b.csv));
+  PetscCall(PetscFPrintf(
+      PETSC_COMM_SELF, b.csv,
+      "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_s,share_of_copy,over_loop,over_aij,error,device\n"));
+  PetscCall(EvictCreate(0, &b.evict));
+  for (PetscInt k = 0; k < SET; k++) {
+    is = (PetscBool)!nonly;
+    for (PetscInt q = 0; q < nonly; q++) is = (PetscBool)(is || !strcmp(only[q], TestSet[k].name));
+    if (!is) continue;
+    PetscCall(ProblemFromSet(k, &set[k]));
+    all[nall++] = &set[k];
+    if (set[k].n >= 800) large[nlarge++] = &set[k];
+  }
+  PetscCheck(nall, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-set names none of the set");
+  qsort(all, (size_t)nall, sizeof(*all), ByDensity);
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, medians of %" PetscInt_FMT, DeviceOn ? Device.name : "host",
+                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), b.reps));
+  if (DeviceOn) PetscCall(PetscPrintf(PETSC_COMM_SELF, ", device copy %.0f GB/s", 1e-9 * Device.copy));
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    double bytes;
+
+    PetscCall(DeviceFreeMemory(&bytes));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, ", %.0f GB free", 1e-9 * bytes));
+  }
+#endif
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "; to loop, to aij: speed over theirs; error in units of what rounding may do\n"));
+  for (PetscInt f = 0; f < nfigures; f++) {
+    switch (figures[f]) {
+    case 3:
+      for (PetscInt k = 0; k < nlarge; k++) {
+        for (PetscInt s = 0; s < nsizes; s++) PetscCall(RunSame(&b, 3, large[k], large[k]->name, sizes[s], NULL));
+      }
+      break;
+    case 4: PetscCall(Figure4(&b, few)); break;
+    case 5:
+      for (PetscInt k = 0; k < nall; k++) {
+        /* the largest first with what counts, then fewer with every kernel: a set-up of each takes its time */
+        PetscCall(RunSame(&b, 5, all[k], all[k]->name, problems, problems > few ? " batch: sellp evchyb " : NULL));
+        if (problems > few) PetscCall(RunSame(&b, 5, all[k], all[k]->name, few, " loop graph aij shared "));
+      }
+      if (b.cases) {
+        PetscCall(PetscPrintf(PETSC_COMM_SELF,
+                              "\nfigure 5, batch of %" PetscInt_FMT
+                              " problems over the block-diagonal aij: geometric mean %.2f, least %.2f; least over the loop %.1f",
+                              problems, exp(b.ratio / (double)b.cases), b.least, b.loops));
+        if (b.shares)
+          PetscCall(PetscPrintf(PETSC_COMM_SELF, "; least share of the copy's bandwidth, of %" PetscInt_FMT " batches larger than twice the L2, %.1f%%",
+                                b.shares, 100.0 * b.share));
+        PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
+      }
+      break;
+    case 6:
+    case 7:
+      for (PetscInt n = 10; n <= problems; n *= 10) {
+        if (figures[f] == 6 && nlarge) PetscCall(RunMixed(&b, 6, nlarge, large, "800 to 1015 rows", n));
+        if (figures[f] == 7) PetscCall(RunMixed(&b, 7, nall, all, "the whole set", n));
+      }
+      break;
+    default: SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-figures has %" PetscInt_FMT ": 3 to 7", figures[f]);
+    }
+  }
+  PetscCall(PetscFClose(PETSC_COMM_SELF, b.csv));
+  for (PetscInt k = 0; k < SET; k++) PetscCall(ProblemDestroy(&set[k]));
+  for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));
+  for (PetscInt k = 0; k < nonly; k++) PetscCall(PetscFree(only[k]));
+  PetscCall(EvictDestroy(&b.evict));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(DeviceClose());
+#endif
+  PetscCheck(!b.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products were wrong, marked WRONG above", b.wrong);
+  PetscCall(PetscFinalize());
+  return 0;
+}

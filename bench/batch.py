@@ -1,0 +1,125 @@
+"""Draws and tabulates what bench/batch measured, figure by figure of the paper: batch.py results.csv chart.svg [title] >table.md"""
+
+import csv
+import math
+import sys
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+
+LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp", "evchyb": "block-diagonal evchyb",
+          "batch": "batch", "shared": "batch, pattern shared"}
+ORDER = ["loop", "graph", "aij", "sellp", "evchyb", "batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell",
+         "batch:slices", "batch:sellp", "batch", "shared"]
+
+
+def label(t):
+    return LABELS.get(t, t.removeprefix("batch:"))
+
+
+def style(t):
+    k = ORDER.index(t) if t in ORDER else len(ORDER)
+    return {"color": "black" if t == "batch" else plt.get_cmap("tab20")(k % 20), "linewidth": 2 if t == "batch" else 1, "marker": "o", "markersize": 3,
+            "linestyle": "--" if t in ("loop", "graph", "aij", "sellp", "evchyb") else "-"}
+
+
+def read(source):
+    rows = list(csv.DictReader(open(source)))
+    for r in rows:
+        for k in ("figure", "problems", "rows", "nonzeros"):
+            r[k] = int(r[k])
+        for k in ("seconds", "cold_s", "gflops", "bytes", "bytes_per_s", "share_of_copy", "over_loop", "over_aij", "error"):
+            r[k] = float(r[k])
+    return rows
+
+
+def types(rows):
+    there = {r["type"] for r in rows}
+    return [t for t in ORDER if t in there] + sorted(there - set(ORDER))
+
+
+def lines(ax, rows, x, y="gflops", log=True):
+    for t in types(rows):
+        points = sorted((x(r), r[y]) for r in rows if r["type"] == t)
+        ax.plot(*zip(*points), label=label(t), **style(t))
+    if log:
+        ax.set_xscale("log")
+    ax.grid(alpha=0.3)
+
+
+def chart(rows, target, title):
+    cases3 = sorted({r["case"] for r in rows if r["figure"] == 3})
+    height = math.ceil(len(cases3) / 4)
+    panels = [(f, name) for f, name in ((4, "balanced"), (4, "unbalanced"), (6, "gflops"), (6, "bytes_per_s"), (7, "gflops"), (7, "bytes_per_s")) if any(r["figure"] == f for r in rows)]
+    largest = max((r["problems"] for r in rows if r["figure"] == 5), default=0)
+    n5 = 1 + any(r["figure"] == 5 and r["problems"] < largest for r in rows) if largest else 0
+    total = height + math.ceil(len(panels) / 2) + n5
+    fig = plt.figure(figsize=(18, 3.6 * total))
+    grid = fig.add_gridspec(total, 4)
+    for k, case in enumerate(cases3):
+        ax = fig.add_subplot(grid[k // 4, k % 4])
+        lines(ax, [r for r in rows if r["case"] == case and r["figure"] in (3, 5)], lambda r: r["problems"])
+        ax.set_title(f"Fig. 3: {case}", fontsize="small")
+        ax.set_xlabel("problems")
+        ax.set_ylabel("Gflop/s")
+        if k == 3:
+            ax.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
+    for k, (figure, name) in enumerate(panels):
+        ax = fig.add_subplot(grid[height + k // 2, k % 2 * 2 : k % 2 * 2 + 2])
+        if figure == 4:
+            lines(ax, [r for r in rows if r["figure"] == 4 and r["case"].startswith(name)], lambda r: r["nonzeros"] / r["rows"])
+            ax.set_xlabel(f"entries a row, {name}")
+            ax.set_ylabel("Gflop/s")
+        else:
+            lines(ax, [r for r in rows if r["figure"] == figure], lambda r: r["problems"], name)
+            ax.set_xlabel("problems")
+            ax.set_ylabel("Gflop/s" if name == "gflops" else "bytes/s")
+        ax.set_title(f"Fig. {figure}", fontsize="small")
+    for k, count in enumerate(sorted({r["problems"] for r in rows if r["figure"] == 5}, reverse=True)[:n5]):
+        some = [r for r in rows if r["figure"] == 5 and r["problems"] == count]
+        names = list(dict.fromkeys(r["case"] for r in some))
+        ax = fig.add_subplot(grid[total - n5 + k, :])
+        lines(ax, some, lambda r: names.index(r["case"]), log=False)
+        ax.set_xticks(range(len(names)), [n + ("*" if any(r["case"] == n and r["origin"] != "file" for r in some) else "") for n in names], rotation=60, ha="right", fontsize="x-small")
+        ax.set_ylabel("Gflop/s")
+        ax.set_title(f"Fig. 5: {count} problems each, by entries a row (* a twin)", fontsize="small")
+        ax.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
+    fig.suptitle(title)
+    fig.tight_layout()
+    fig.savefig(target)
+
+
+def table(rows):
+    for figure in sorted({r["figure"] for r in rows}):
+        print(f"\n## Figure {figure}\n\nMicroseconds; in brackets the speed over the loop of calls and over the block-diagonal aij, and the share of a copy's bandwidth.\n")
+        some = [r for r in rows if r["figure"] == figure]
+        for count in sorted({r["problems"] for r in some}):
+            these = [r for r in some if r["problems"] == count]
+            columns = types(these)
+            print(f"\n{count} problems\n\n| | origin | nonzeros | " + " | ".join(label(t) for t in columns) + " | kernel chosen |")
+            print("|" + "---|" * (len(columns) + 4))
+            for case in dict.fromkeys(r["case"] for r in these):
+                by = {r["type"]: r for r in these if r["case"] == case}
+                first = next(iter(by.values()))
+                cells = []
+                for t in columns:
+                    r = by.get(t)
+                    text = f"{1e6 * r['seconds']:.4g}" if r else ""
+                    if r and t in ("batch", "shared"):
+                        text += f" ({r['over_loop']:.3g}, {r['over_aij']:.3g}, {100 * r['share_of_copy']:.0f} %)"
+                    cells.append(text)
+                print(f"| {case} | {first['origin']} | {first['nonzeros']} | " + " | ".join(cells) + f" | {by['batch']['viewed'] if 'batch' in by else ''} |")
+    five = [r for r in rows if r["figure"] == 5 and r["type"] == "batch" and r["over_aij"] > 0]
+    if five:
+        ratio = [r["over_aij"] for r in five]
+        print(f"\nFigure 5, batch over the block-diagonal aij: geometric mean {math.exp(sum(map(math.log, ratio)) / len(ratio)):.2f}, least {min(ratio):.2f}; "
+              f"over the loop: least {min(r['over_loop'] for r in five):.1f}.")
+
+
+if __name__ == "__main__":
+    data = read(sys.argv[1])
+    chart(data, sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else data[0]["device"])
+    print(f"# Batched products\n\n{data[0]['device']}; bench/batch. Errors, in units of what rounding may do: at most {max(r['error'] for r in data):.2g}.")
+    table(data)

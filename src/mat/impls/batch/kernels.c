@@ -1,0 +1,603 @@
+/*
+  Layouts and products of a batch on the host; the slices are the device's as well.
+*/
+#include "batch.h"
+#include "../sellp/sellp.h"
+#include <limits.h>
+#include <stdint.h>
+
+PetscErrorCode BatchTranspose(const BatchPattern *B, PetscInt **it, PetscInt **jt, PetscInt **from)
+{
+  const PetscInt rows = BatchPatternRows(B), entries = BatchPatternEntries(B);
+  PetscInt      *next;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1((size_t)rows + 1, it));
+  PetscCall(PetscMalloc1((size_t)entries, jt));
+  PetscCall(PetscMalloc1((size_t)entries, from));
+  PetscCall(PetscMalloc1((size_t)rows, &next));
+  for (PetscInt p = 0; p < BatchPatterns(B); p++) {
+    const PetscInt first = B->first[p], n = B->first[p + 1] - first;
+
+    for (PetscInt k = B->i[first]; k < B->i[first + n]; k++) (*it)[first + B->j[k] + 1]++;
+  }
+  for (PetscInt r = 0; r < rows; r++) {
+    (*it)[r + 1] += (*it)[r];
+    next[r] = (*it)[r];
+  }
+  for (PetscInt p = 0; p < BatchPatterns(B); p++) {
+    const PetscInt first = B->first[p], n = B->first[p + 1] - first;
+
+    for (PetscInt r = 0; r < n; r++) {
+      for (PetscInt k = B->i[first + r]; k < B->i[first + r + 1]; k++) {
+        const PetscInt at = next[first + B->j[k]]++;
+
+        (*jt)[at]   = r;
+        (*from)[at] = k;
+      }
+    }
+  }
+  PetscCall(PetscFree(next));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- slices */
+
+typedef struct {
+  const PetscInt *i, *first; /* of a group */
+  PetscInt        problems;
+  int             rows, per; /* entries a lane takes before a second one helps */
+} Group;
+
+static int Descending(const void *a, const void *b)
+{
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+  return x < y ? -1 : x > y;
+}
+
+/* Forms the slices for indices of so many bytes. Without arrays, only counts; fits is false where a row is too long */
+static PetscBool SlicesForm(const Group *g, int width, PetscInt *slices, PetscInt64 *steps, BatchSlice *slice, int *row, int *base)
+{
+  const int reach = width == 1 ? 255 : (width == 2 ? 65535 : INT_MAX), window = width == 1 ? 256 : 1024;
+  uint64_t  key[1024];
+  PetscInt  pb = 0;
+
+  *slices = 0;
+  *steps  = 0;
+  for (int r0 = 0, end; r0 < g->rows; r0 = end) {
+    int       b;
+    PetscBool sorted = PETSC_TRUE;
+
+    while (g->first[pb + 1] <= r0) pb++;
+    b   = (int)g->first[pb];
+    end = r0;
+    for (PetscInt e = pb; e < g->problems && g->first[e + 1] - b <= reach && end - r0 < window; e++)
+      end = (int)PetscMin(g->first[e + 1], (PetscInt)r0 + window);
+    if (end < g->rows && end - r0 > BATCH_WARP) end = r0 + (end - r0) / BATCH_WARP * BATCH_WARP; /* whole slices */
+    for (int r = r0; r < end; r++) {
+      key[r - r0] = (uint64_t)(INT_MAX - (g->i[r + 1] - g->i[r])) << 32 | (uint32_t)r;
+      sorted      = (PetscBool)(sorted && (r == r0 || key[r - r0 - 1] < key[r - r0]));
+    }
+    if (!sorted) qsort(key, (size_t)(end - r0), sizeof(*key), Descending);
+#define Length(k) (INT_MAX - (int)(key[(k)-r0] >> 32))
+    for (int k = r0, rows; k < end; k += rows) {
+      const int longest = Length(k);
+      int       lu = 3, lt = 0, n;
+
+      while (lu && ((longest << lu) > 8 || BATCH_WARP << (lu - 1) >= end - k)) lu--; /* as many rows a lane as eight vectors hold */
+      while (!lu && lt < 5 && longest > (PetscInt64)g->per << lt) lt++;
+      rows = PetscMin(end - k, lu ? BATCH_WARP << lu : BATCH_WARP >> lt);
+      n    = (longest + (1 << lt) - 1) >> lt;
+      if (n > BATCH_MAX_STEPS) return PETSC_FALSE;
+      if (slice) {
+        slice[*slices].step  = (unsigned)*steps;
+        slice[*slices].place = k;
+        slice[*slices].base  = b;
+        slice[*slices].shape = (unsigned)lt | (unsigned)lu << 3 | (unsigned)rows << 5 | (unsigned)n << 14;
+        for (int q = k; q < k + rows; q++) {
+          row[q]  = (int)(uint32_t)key[q - r0];
+          base[q] = b;
+        }
+      }
+      (*slices)++;
+      *steps += (PetscInt64)n << lu;
+    }
+#undef Length
+  }
+  return (PetscBool)(*steps < UINT_MAX);
+}
+
+static void IndexSet(void *index, int width, PetscInt64 at, int value) /* negative: nobody */
+{
+  if (width == 1)
+    ((uint8_t *)index)[at] = value < 0 ? 0xff : (uint8_t)value;
+  else if (width == 2)
+    ((uint16_t *)index)[at] = value < 0 ? 0xffff : (uint16_t)value;
+  else
+    ((int *)index)[at] = value;
+}
+
+static int IndexGet(const void *index, int width, PetscInt64 at)
+{
+  if (width == 1) return ((const uint8_t *)index)[at] == 0xff ? -1 : ((const uint8_t *)index)[at];
+  if (width == 2) return ((const uint16_t *)index)[at] == 0xffff ? -1 : ((const uint16_t *)index)[at];
+  return ((const int *)index)[at];
+}
+
+static PetscInt64 SlicesBytes(const BatchPattern *B, PetscInt64 rows, PetscInt groups, PetscInt64 slices, PetscInt64 steps, int width)
+{
+  return slices * (PetscInt64)sizeof(BatchSlice) + rows * width +
+         steps * BATCH_WARP * (width + (PetscInt64)sizeof(PetscScalar) * (B->sharing == BATCH_SHARE_PATTERN ? groups : 1));
+}
+
+PetscInt64 BatchSlicesBytes(const BatchPattern *B, const BatchSlices *S)
+{
+  return SlicesBytes(B, S->rows, S->groups, S->slices, S->steps, S->width);
+}
+
+PetscErrorCode BatchSlicesCreate(const BatchPattern *B, PetscInt64 warps, BatchSlices *S, PetscBool *fits)
+{
+  PetscInt  *first = NULL, most = 0, slices[3];
+  PetscInt64 steps[3], bytes[3];
+  int       *row, *base, best = -1;
+  const int  widths[3] = {1, 2, 4};
+  Group      g;
+  double     mean;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(S, sizeof(*S)));
+  S->problems = B->problems;
+  S->groups   = 1;
+  S->i        = B->i;
+  g.first     = B->first;
+  if (B->sharing) {
+    const PetscInt n = B->first[1], entries = B->i[n];
+
+    S->problems = PetscMax(1, PetscMin(B->problems, 256 / PetscMax(n, 1)));
+    S->groups   = (B->problems + S->problems - 1) / S->problems;
+    PetscCall(PetscMalloc1((size_t)(S->problems * n) + 1, &S->owned));
+    S->i        = S->owned;
+    S->owned[0] = 0;
+    for (PetscInt q = 0; q < S->problems; q++) {
+      for (PetscInt r = 0; r < n; r++) S->owned[q * n + r + 1] = q * entries + B->i[r + 1];
+    }
+  }
+  S->rows    = (int)B->first[S->problems];
+  S->entries = S->i[S->rows];
+  for (PetscInt p = 0; p < S->problems; p++) most = PetscMax(most, B->first[p + 1] - B->first[p]);
+  mean       = (double)S->entries / PetscMax(1, S->rows);
+  g.i        = S->i;
+  g.problems = S->problems;
+  g.rows     = S->rows;
+  g.per      = mean < 16.0 ? 16 : 32;
+  while (g.per > 2 && (double)S->rows * (double)S->groups * (1.0 + mean / g.per) < (double)BATCH_WARP * (double)warps) g.per /= 2;
+  *fits = PETSC_TRUE;
+  for (int w = 0; w < 3; w++) {
+    if ((w == 0 && most > 255) || (w == 1 && most > 65535) || (w == 2 && best >= 0)) continue;
+    if (!SlicesForm(&g, widths[w], &slices[w], &steps[w], NULL, NULL, NULL)) {
+      *fits = PETSC_FALSE;
+      continue;
+    }
+    bytes[w] = SlicesBytes(B, S->rows, S->groups, slices[w], steps[w], widths[w]);
+    if (best < 0 || bytes[w] < bytes[best]) best = w;
+  }
+  if (best < 0 || !*fits) {
+    *fits = PETSC_FALSE;
+    PetscCall(BatchSlicesDestroy(S));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  S->width = widths[best];
+  PetscCall(PetscMalloc1((size_t)slices[best], &S->slice));
+  PetscCall(PetscMalloc2((size_t)S->rows, &row, (size_t)S->rows, &base));
+  PetscCall(PetscMalloc((size_t)S->rows * S->width, &S->order));
+  PetscCall(PetscMalloc((size_t)steps[best] * BATCH_WARP * S->width, &S->index));
+  (void)SlicesForm(&g, S->width, &S->slices, &S->steps, S->slice, row, base);
+  for (int k = 0; k < S->rows; k++) IndexSet(S->order, S->width, k, row[k] - base[k]);
+  PetscCall(PetscMalloc1((size_t)S->rows, &first)); /* of each row's problem */
+  for (PetscInt p = 0; p < S->problems; p++) {
+    for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++) first[r] = B->first[p];
+  }
+  for (PetscInt s = 0; s < S->slices; s++) {
+    const BatchSlice *c  = S->slice + s;
+    const int         lt = BatchLogT(c->shape), U = 1 << BatchLogU(c->shape), alone = BATCH_WARP >> lt, n = BatchSliceSteps(c->shape);
+    PetscInt64        at = (PetscInt64)c->step * BATCH_WARP;
+
+    for (int k = 0; k < n; k++) {
+      for (int u = 0; u < U; u++) {
+        for (int lane = 0; lane < BATCH_WARP; lane++, at++) {
+          const int q   = U > 1 ? u * BATCH_WARP + lane : lane % alone;
+          int       col = -1;
+
+          if (q < BatchSliceRows(c->shape)) {
+            const int      r = row[c->place + q];
+            const PetscInt e = S->i[r] + ((PetscInt)k << lt) + (U > 1 ? 0 : lane / alone);
+
+            if (e < S->i[r + 1]) col = (int)((B->sharing ? B->j[e % B->i[B->first[1]]] : B->j[e]) + first[r] - c->base);
+          }
+          IndexSet(S->index, S->width, at, col);
+        }
+      }
+    }
+  }
+  PetscCall(PetscFree(first));
+  PetscCall(PetscFree2(row, base));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BatchSlicesDestroy(BatchSlices *S)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(S->slice));
+  PetscCall(PetscFree(S->order));
+  PetscCall(PetscFree(S->index));
+  PetscCall(PetscFree(S->owned));
+  PetscCall(PetscMemzero(S, sizeof(*S)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* f(slot, which value of the group, or -1) for every place of a value */
+#define SlicesForSlots(S, slot, value, body)                                                                                                   \
+  for (PetscInt s_ = 0; s_ < (S)->slices; s_++) {                                                                                              \
+    const BatchSlice *c_  = (S)->slice + s_;                                                                                                   \
+    const int         lt_ = BatchLogT(c_->shape), U_ = 1 << BatchLogU(c_->shape), alone_ = BATCH_WARP >> lt_, n_ = BatchSliceSteps(c_->shape); \
+    PetscInt64        slot = (PetscInt64)c_->step * BATCH_WARP;                                                                                \
+    for (int k_ = 0; k_ < n_; k_++)                                                                                                            \
+      for (int u_ = 0; u_ < U_; u_++)                                                                                                          \
+        for (int l_ = 0; l_ < BATCH_WARP; l_++, slot++) {                                                                                      \
+          const int  q_    = U_ > 1 ? u_ * BATCH_WARP + l_ : l_ % alone_;                                                                      \
+          PetscInt64 value = -1;                                                                                                               \
+          if (q_ < BatchSliceRows(c_->shape)) {                                                                                                \
+            const int r_ = c_->base + IndexGet((S)->order, (S)->width, c_->place + q_);                                                        \
+            value        = (S)->i[r_] + ((PetscInt64)k_ << lt_) + (U_ > 1 ? 0 : l_ / alone_);                                                  \
+            if (value >= (S)->i[r_ + 1]) value = -1;                                                                                           \
+          }                                                                                                                                    \
+          body                                                                                                                                 \
+        }                                                                                                                                      \
+  }
+
+static void SlicesFill(const BatchPattern *B, const BatchSlices *S, const PetscScalar *a, PetscScalar *value)
+{
+  const PetscInt64 all = BatchValues(B), one = B->sharing ? BatchPatternEntries(B) : S->entries;
+
+  for (PetscInt g = 0; g < (B->sharing == BATCH_SHARE_VALUES ? 1 : S->groups); g++) {
+    PetscScalar *to = value + (size_t)g * (size_t)S->steps * BATCH_WARP;
+
+    SlicesForSlots(S, slot, from, {
+      PetscInt64 at = from;
+
+      if (at >= 0) at = B->sharing == BATCH_SHARE_VALUES ? at % one : at + g * S->entries;
+      to[slot] = at >= 0 && at < all ? a[at] : 0.0; /* the last group may have fewer problems */
+    })
+  }
+}
+
+/* As the device does it, lane by lane */
+static void SlicesMult(const BatchPattern *B, const BatchSlices *S, const PetscScalar *value, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+{
+  const PetscInt rows = BatchRows(B);
+
+  for (PetscInt g = 0; g < S->groups; g++) {
+    const PetscScalar *v = value + (B->sharing == BATCH_SHARE_PATTERN ? (size_t)g * (size_t)S->steps * BATCH_WARP : 0);
+
+    for (PetscInt s = 0; s < S->slices; s++) {
+      const BatchSlice  *c  = S->slice + s;
+      const int          lt = BatchLogT(c->shape), U = 1 << BatchLogU(c->shape), alone = BATCH_WARP >> lt, n = BatchSliceSteps(c->shape);
+      const PetscInt     here = g * S->rows + c->base;
+      const PetscScalar *xs   = x + here;
+      PetscInt64         at   = (PetscInt64)c->step * BATCH_WARP;
+      PetscScalar        d[8 * BATCH_WARP];
+
+      for (int l = 0; l < U * BATCH_WARP; l++) d[l] = 0.0;
+      for (int k = 0; k < n; k++) {
+        for (int l = 0; l < U * BATCH_WARP; l++, at++) {
+          const int col = IndexGet(S->index, S->width, at);
+
+          if (col >= 0 && here + col < rows) d[l] += v[at] * xs[col];
+        }
+      }
+      for (int q = 0; q < BatchSliceRows(c->shape); q++) {
+        const PetscInt r   = here + IndexGet(S->order, S->width, c->place + q);
+        PetscScalar    sum = d[q];
+
+        if (r >= rows) continue;
+        for (int t = 1; t < 1 << lt; t++) sum += d[q + t * alone];
+        y[r] = z ? z[r] + sum : sum;
+      }
+    }
+  }
+}
+
+/* ---------------------------------------------------------------- the host's products */
+
+#define BATCH_PARTS 4 /* of a problem, CSR-I */
+
+struct _n_BatchHost {
+  BatchKernel  kernel; /* what runs */
+  const char  *name;
+  SpMVBlock    block; /* SELLP: of all the batch, or of the one problem whose values are shared */
+  SpMVCSR      csr;
+  BatchSlices  slices;
+  int         *row;   /* COO: of each entry; CSR-I: of each part's first */
+  int         *width; /* ELL: of each problem */
+  PetscInt64  *start; /* ELL: its first entry */
+  int         *col;
+  PetscScalar *value;
+  PetscInt64   stored, bytes;
+};
+
+static const char *const BatchHostNames[] = {"", "slices", "block-diagonal", "COO", "CSR-scalar", "CSR-vector", "CSR-smart", "CSR-I", "ELL"};
+
+/* The batch as one matrix in CSR: columns that count from the first row, and no copy of anything else */
+static PetscErrorCode BatchHostCreateBlock(const BatchPattern *B, BatchHost h)
+{
+  const PetscInt rows = BatchPatternRows(B);
+  PetscInt      *j;
+  SELLPParams    params;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)BatchPatternEntries(B), &j));
+  for (PetscInt p = 0; p < BatchPatterns(B); p++) {
+    for (PetscInt k = B->i[B->first[p]]; k < B->i[B->first[p + 1]]; k++) j[k] = B->j[k] + B->first[p];
+  }
+  h->csr.m = h->csr.n = rows;
+  h->csr.i            = B->i;
+  h->csr.j            = j;
+  SELLPParamsDefault(&params);
+  PetscCall(SELLPSetUp(&h->csr, &params, &h->block));
+  if (SpMVBlockUsesParent(h->block)) {
+    PetscCall(SpMVBlockDestroy(&h->block));
+    h->kernel = BATCH_CSR_SMART;
+  }
+  PetscCall(PetscFree(j));
+  h->csr.j = NULL; /* a refresh does without */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BatchHostCreate(const BatchPattern *B, BatchKernel kernel, BatchHost *host)
+{
+  const PetscInt patterns = BatchPatterns(B);
+  BatchHost      h;
+  PetscBool      fits;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&h));
+  h->kernel = kernel;
+  if (kernel == BATCH_AUTO || (kernel == BATCH_SELLP && B->sharing == BATCH_SHARE_PATTERN))
+    h->kernel = B->sharing == BATCH_SHARE_PATTERN || !BatchPatternEntries(B) ? BATCH_CSR_SMART : BATCH_SELLP;
+  h->stored = BatchValues(B);
+  h->bytes  = (BatchPatternEntries(B) + BatchPatternRows(B) + 1) * (PetscInt64)sizeof(PetscInt) + h->stored * (PetscInt64)sizeof(PetscScalar);
+  switch (h->kernel) {
+  case BATCH_SELLP: PetscCall(BatchHostCreateBlock(B, h)); break;
+  case BATCH_SLICES:
+    PetscCall(BatchSlicesCreate(B, 1, &h->slices, &fits));
+    PetscCheck(fits, PETSC_COMM_SELF, PETSC_ERR_SUP, "Option -mat_batch_kernel slices: a row is too long for it, use auto");
+    h->stored = h->slices.steps * BATCH_WARP * (B->sharing == BATCH_SHARE_PATTERN ? h->slices.groups : 1);
+    h->bytes  = BatchSlicesBytes(B, &h->slices);
+    PetscCall(PetscMalloc1((size_t)h->stored, &h->value));
+    break;
+  case BATCH_COO:
+    PetscCall(PetscMalloc1((size_t)BatchPatternEntries(B), &h->row));
+    for (PetscInt p = 0; p < patterns; p++) {
+      for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++) {
+        for (PetscInt k = B->i[r]; k < B->i[r + 1]; k++) h->row[k] = (int)(r - B->first[p]);
+      }
+    }
+    h->bytes += (PetscInt64)BatchPatternEntries(B) * (PetscInt64)sizeof(int);
+    break;
+  case BATCH_CSR_I:
+    PetscCall(PetscMalloc1((size_t)patterns * BATCH_PARTS, &h->row));
+    for (PetscInt p = 0; p < patterns; p++) {
+      const PetscInt *i = B->i + B->first[p], n = B->first[p + 1] - B->first[p];
+      PetscInt        r = 0;
+
+      for (int t = 0; t < BATCH_PARTS; t++) {
+        const PetscInt at = i[0] + (PetscInt)((PetscInt64)(i[n] - i[0]) * t / BATCH_PARTS);
+
+        while (r < n && i[r + 1] <= at) r++;
+        h->row[p * BATCH_PARTS + t] = (int)r;
+      }
+    }
+    h->bytes += (PetscInt64)patterns * BATCH_PARTS * (PetscInt64)sizeof(int);
+    break;
+  case BATCH_ELL:
+    PetscCall(PetscMalloc2((size_t)patterns, &h->width, (size_t)patterns + 1, &h->start));
+    h->start[0] = 0;
+    for (PetscInt p = 0; p < patterns; p++) {
+      h->width[p] = 0;
+      for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++) h->width[p] = PetscMax(h->width[p], (int)(B->i[r + 1] - B->i[r]));
+      h->start[p + 1] = h->start[p] + (PetscInt64)h->width[p] * (B->first[p + 1] - B->first[p]);
+    }
+    PetscCall(PetscMalloc1((size_t)h->start[patterns], &h->col));
+    for (PetscInt p = 0; p < patterns; p++) {
+      const PetscInt *i = B->i + B->first[p], n = B->first[p + 1] - B->first[p];
+
+      for (int k = 0; k < h->width[p]; k++) {
+        for (PetscInt r = 0; r < n; r++) h->col[h->start[p] + (PetscInt64)k * n + r] = i[r] + k < i[r + 1] ? (int)B->j[i[r] + k] : -1;
+      }
+    }
+    h->stored = h->start[patterns] * (B->sharing == BATCH_SHARE_PATTERN ? B->problems : 1);
+    h->bytes =
+        h->start[patterns] * (PetscInt64)sizeof(int) + h->stored * (PetscInt64)sizeof(PetscScalar) + patterns * (PetscInt64)(sizeof(int) + sizeof(*h->start));
+    PetscCall(PetscMalloc1((size_t)h->stored, &h->value));
+    break;
+  default: break;
+  }
+  h->name = BatchHostNames[h->kernel];
+  *host   = h;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BatchHostFill(BatchHost h, const BatchPattern *B, const PetscScalar *a, PetscInt first, PetscInt last)
+{
+  PetscFunctionBegin;
+  if (h->kernel == BATCH_SELLP) {
+    SpMVStats stats;
+
+    h->csr.a = a;
+    PetscCall(SpMVBlockFill(h->block, &h->csr));
+    SpMVBlockGetStats(h->block, &stats);
+    h->name   = stats.kernel;
+    h->stored = stats.stored;
+    h->bytes  = stats.bytes;
+  } else if (h->kernel == BATCH_SLICES)
+    SlicesFill(B, &h->slices, a, h->value);
+  else if (h->kernel == BATCH_ELL) {
+    if (B->sharing == BATCH_SHARE_VALUES) {
+      first = 0;
+      last  = 1;
+    }
+    for (PetscInt p = first; p < last; p++) {
+      const PetscInt     q = B->sharing ? 0 : p, *i = BatchOffsets(B, p), n = B->first[q + 1] - B->first[q];
+      const PetscScalar *from = a + BatchValuesAt(B, p);
+      PetscScalar       *to   = h->value + h->start[q] + (B->sharing == BATCH_SHARE_PATTERN ? (PetscInt64)p * h->start[1] : 0);
+
+      for (int k = 0; k < h->width[q]; k++) {
+        for (PetscInt r = 0; r < n; r++) to[(PetscInt64)k * n + r] = i[r] + k < i[r + 1] ? from[i[r] + k] : 0.0;
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows with V partial sums each */
+static inline void RowsMult(int V, PetscInt n, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z,
+                            PetscScalar *y)
+{
+  for (PetscInt r = 0; r < n; r++) {
+    PetscScalar d[8] = {0.0}, sum = z ? z[r] : 0.0;
+    PetscInt    k = i[r];
+
+    for (; k + V <= i[r + 1]; k += V) {
+      for (int v = 0; v < V; v++) d[v] += a[k + v] * x[j[k + v]];
+    }
+    for (; k < i[r + 1]; k++) d[0] += a[k] * x[j[k]];
+    for (int v = 1; v < V; v++) d[0] += d[v];
+    y[r] = sum + d[0];
+  }
+}
+
+static void ProblemMult(BatchHost h, PetscInt q, PetscInt n, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *value,
+                        const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+{
+  const PetscInt entries = i[n] - i[0];
+  int            V       = 1;
+
+  switch (h->kernel) {
+  case BATCH_CSR_VECTOR: RowsMult(8, n, i, j, a, x, z, y); break;
+  case BATCH_CSR_SMART:
+    while (V < 8 && V * (PetscInt64)n < entries) V *= 2; /* at least the mean length, as the paper's */
+    if (V == 1)
+      RowsMult(1, n, i, j, a, x, z, y);
+    else if (V == 2)
+      RowsMult(2, n, i, j, a, x, z, y);
+    else if (V == 4)
+      RowsMult(4, n, i, j, a, x, z, y);
+    else
+      RowsMult(8, n, i, j, a, x, z, y);
+    break;
+  case BATCH_COO:
+  case BATCH_CSR_I:
+  case BATCH_ELL:
+    for (PetscInt r = 0; r < n; r++) y[r] = z ? z[r] : 0.0;
+    if (h->kernel == BATCH_COO) {
+      for (PetscInt k = i[0]; k < i[n];) {
+        const int   r   = h->row[k];
+        PetscScalar sum = 0.0;
+
+        for (; k < i[n] && h->row[k] == r; k++) sum += a[k] * x[j[k]];
+        y[r] += sum;
+      }
+    } else if (h->kernel == BATCH_CSR_I) {
+      for (int t = 0; t < BATCH_PARTS; t++) {
+        PetscInt       k = i[0] + (PetscInt)((PetscInt64)entries * t / BATCH_PARTS), r = h->row[q * BATCH_PARTS + t];
+        const PetscInt end = i[0] + (PetscInt)((PetscInt64)entries * (t + 1) / BATCH_PARTS);
+
+        for (; k < end; r++) {
+          PetscScalar sum = 0.0;
+
+          for (; k < end && k < i[r + 1]; k++) sum += a[k] * x[j[k]];
+          y[r] += sum;
+        }
+      }
+    } else {
+      for (int k = 0; k < h->width[q]; k++) {
+        const int         *col = h->col + h->start[q] + (PetscInt64)k * n;
+        const PetscScalar *v   = value + (PetscInt64)k * n;
+
+        for (PetscInt r = 0; r < n; r++) {
+          if (col[r] >= 0) y[r] += v[r] * x[col[r]]; /* padding reads no x */
+        }
+      }
+    }
+    break;
+  default: RowsMult(1, n, i, j, a, x, z, y);
+  }
+}
+
+void BatchHostMult(BatchHost h, const BatchPattern *B, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+{
+  if (h->kernel == BATCH_SLICES) {
+    SlicesMult(B, &h->slices, h->value, x, z, y);
+    return;
+  }
+  if (h->kernel == BATCH_SELLP) {
+    const PetscInt rows = BatchPatternRows(B);
+
+    for (PetscInt r = 0; rows && r < BatchRows(B); r += rows) {
+      if (z)
+        SpMVBlockMultAdd(h->block, x + r, z + r, y + r);
+      else
+        SpMVBlockMult(h->block, x + r, y + r);
+    }
+    return;
+  }
+  for (PetscInt p = 0; p < B->problems; p++) {
+    const PetscInt     q = B->sharing ? 0 : p, f = B->first[p], n = B->first[p + 1] - f;
+    const PetscScalar *value = NULL;
+
+    if (h->kernel == BATCH_ELL) value = h->value + h->start[q] + (B->sharing == BATCH_SHARE_PATTERN ? (PetscInt64)p * h->start[1] : 0);
+    ProblemMult(h, q, n, BatchOffsets(B, p), B->j, a ? a + BatchValuesAt(B, p) : NULL, value, x + f, z ? z + f : NULL, y + f);
+  }
+}
+
+/* One loop for all kernels: scattering in the order of the rows needs no second copy, and gives the same bits every time */
+void BatchMultTranspose(const BatchPattern *B, PetscBool conjugate, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+{
+  for (PetscInt r = 0; r < BatchRows(B) && y != z; r++) y[r] = z ? z[r] : 0.0;
+  for (PetscInt p = 0; p < B->problems; p++) {
+    const PetscInt    *i = BatchOffsets(B, p), f = B->first[p], n = B->first[p + 1] - f;
+    const PetscScalar *v = a + BatchValuesAt(B, p);
+
+    for (PetscInt r = 0; r < n; r++) {
+      for (PetscInt k = i[r]; k < i[r + 1]; k++) y[f + B->j[k]] += (conjugate ? PetscConj(v[k]) : v[k]) * x[f + r];
+    }
+  }
+}
+
+void BatchHostStats(BatchHost h, const BatchPattern *B, BatchStats *stats)
+{
+  (void)B;
+  stats->stored = h->stored;
+  stats->bytes  = h->bytes;
+  stats->slices = h->slices.slices;
+  stats->index =
+      h->kernel == BATCH_SLICES ? h->slices.width : (h->kernel == BATCH_SELLP ? 0 : (h->kernel == BATCH_ELL ? (int)sizeof(int) : (int)sizeof(PetscInt)));
+  stats->kernel = h->name;
+}
+
+PetscErrorCode BatchHostDestroy(BatchHost *host)
+{
+  BatchHost h = *host;
+
+  PetscFunctionBegin;
+  if (!h) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVBlockDestroy(&h->block));
+  PetscCall(BatchSlicesDestroy(&h->slices));
+  PetscCall(PetscFree(h->row));
+  PetscCall(PetscFree2(h->width, h->start));
+  PetscCall(PetscFree(h->col));
+  PetscCall(PetscFree(h->value));
+  PetscCall(PetscFree(*host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,1148 @@
+/*
+  The matrix type batch against AIJ: every kernel on every case, on one or several ranks, on the host and, where PETSc uses one, on the device.
+
+  Options: -kernels a,b, -cases a,b, -expect host|device, -quick (a case of each kind, for sanitizers). What fails is told with its case, kernel and row.
+*/
+#include <petscksp.h>
+#include <petscspmv.h>
+#if defined(PETSC_HAVE_CUDA)
+  #include <petscdevice_cuda.h>
+#endif
+#include <math.h>
+#include <string.h>
+
+#if !defined(PETSC_SUCCESS)
+  #define PETSC_SUCCESS ((PetscErrorCode)0)
+#endif
+
+static const char *const kernels[] = {"auto", "slices", "sellp", "coo", "csr-scalar", "csr-vector", "csr-smart", "csr-i", "ell"};
+
+static PetscInt    checks = 0, failures = 0;
+static PetscBool   device   = PETSC_FALSE;
+static const char *now_case = "", *now_kernel = "";
+
+static PetscErrorCode Fail(const char *what)
+{
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (failures++ < 40) PetscCall(PetscPrintf(PETSC_COMM_SELF, "FAILED: [%d] %s, kernel %s: %s\n", rank, now_case, now_kernel, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define Check(condition, what)               \
+  do {                                       \
+    checks++;                                \
+    if (!(condition)) PetscCall(Fail(what)); \
+  } while (0)
+
+static uint64_t seed = 88172645463325252u;
+
+static PetscInt Draw(PetscInt n)
+{
+  seed ^= seed << 13;
+  seed ^= seed >> 7;
+  seed ^= seed << 17;
+  return n > 0 ? (PetscInt)(seed % (uint64_t)n) : 0;
+}
+
+static PetscScalar Number(void)
+{
+  const PetscReal re = (PetscReal)(Draw(2000) - 1000) / 512, im = (PetscReal)(Draw(2000) - 1000) / 512;
+
+  (void)im;
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(re, im);
+#else
+  return re;
+#endif
+}
+
+/* ---------------------------------------------------------------- cases */
+
+typedef struct {
+  PetscInt        problems, rows, *sizes, *i, *j; /* i and j of one problem where they are shared */
+  PetscScalar    *a;
+  MatBatchSharing sharing;
+  PetscInt64      values;
+} Arrays;
+
+/* How long is row r of a problem of n rows, by kind */
+static PetscInt Length(const char *kind, PetscInt p, PetscInt r, PetscInt n)
+{
+  if (!strcmp(kind, "dense")) return n;
+  if (!strcmp(kind, "band")) return PetscMin(n, 5);
+  if (!strcmp(kind, "holes")) return r % 3 == 1 ? 0 : PetscMin(n, 1 + Draw(9));
+  if (!strcmp(kind, "skewed")) return r < n / 16 ? n : PetscMin(n, 1 + r % 2); /* nonzeros accumulate in a few rows */
+  if (!strcmp(kind, "nothing")) return 0;
+  if (!strcmp(kind, "mixed")) return p % 4 == 0 ? n : PetscMin(n, Draw(1 + p % 37));
+  return PetscMin(n, 1 + Draw(12));
+}
+
+static PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least, PetscInt most, MatBatchSharing sharing, Arrays *A)
+{
+  const PetscInt patterns = sharing && problems ? 1 : problems;
+  PetscInt       at = 0, room = 1, row = 0, *mark;
+
+  PetscFunctionBeginUser;
+  A->problems = problems;
+  A->sharing  = problems ? sharing : MATBATCH_SHARE_NONE;
+  A->rows     = 0;
+  A->j        = NULL;
+  PetscCall(PetscMalloc1(problems, &A->sizes));
+  for (PetscInt p = 0; p < problems; p++) {
+    A->sizes[p] = sharing && p ? A->sizes[0] : least + Draw(most - least + 1);
+    A->rows += A->sizes[p];
+  }
+  for (PetscInt p = 0, all = 0; p < patterns; p++) {
+    all += A->sizes[p];
+    if (p == patterns - 1) PetscCall(PetscMalloc1(all + 1, &A->i));
+  }
+  if (!patterns) PetscCall(PetscMalloc1(1, &A->i));
+  PetscCall(PetscCalloc1(most + 1, &mark));
+  A->i[0] = 0;
+  for (PetscInt p = 0, stamp = 0; p < patterns; p++) {
+    const PetscInt n = A->sizes[p];
+
+    for (PetscInt r = 0; r < n; r++, row++) {
+      const PetscInt len = Length(kind, p, r, n);
+
+      stamp++;
+      if (strcmp(kind, "nothing") && (r % 5 || strcmp(kind, "holes")) && len) mark[r] = stamp;
+      for (PetscInt k = 0; k < len; k++) mark[len == n ? k : (!strcmp(kind, "band") ? PetscMin(n - 1, PetscMax(0, r - 2 + k)) : Draw(n))] = stamp;
+      if (at + n > room || !A->j) {
+        while (at + n > room) room *= 2;
+        PetscCall(PetscRealloc(room * sizeof(*A->j), &A->j));
+      }
+      for (PetscInt c = strcmp(kind, "band") ? 0 : PetscMax(0, r - 2); c < (strcmp(kind, "band") ? n : PetscMin(n, r + 3)); c++) {
+        if (mark[c] == stamp) A->j[at++] = c;
+      }
+      A->i[row + 1] = at;
+    }
+    PetscCall(PetscArrayzero(mark, most + 1));
+    stamp = 0;
+  }
+  PetscCall(PetscFree(mark));
+  A->values = (PetscInt64)at * (A->sharing == MATBATCH_SHARE_PATTERN ? problems : 1);
+  PetscCall(PetscMalloc1(A->values, &A->a));
+  for (PetscInt64 k = 0; k < A->values; k++) A->a[k] = Number();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ArraysDestroy(Arrays *A)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree(A->sizes));
+  PetscCall(PetscFree(A->i));
+  PetscCall(PetscFree(A->j));
+  PetscCall(PetscFree(A->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AIJ, with the absolute values and unit ones beside it for the bound: all by the arrays alone */
+static PetscErrorCode MakeAIJ(MPI_Comm comm, const Arrays *A, Mat *B, Mat *bound)
+{
+  PetscInt    *i, *j, shift, row = 0, at = 0, first = 0;
+  PetscInt64   nz = A->sharing ? (PetscInt64)A->problems * A->i[A->sizes[0]] : (PetscInt64)A->i[A->rows];
+  PetscScalar *v;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Scan(&A->rows, &shift, 1, MPIU_INT, MPI_SUM, comm));
+  shift -= A->rows;
+  PetscCall(PetscMalloc3(A->rows + 1, &i, (PetscInt)nz + 1, &j, (PetscInt)nz + 1, &v));
+  i[0] = 0;
+  for (PetscInt p = 0; p < A->problems; p++) {
+    const PetscInt    *o = A->i + (A->sharing ? 0 : first), n = A->sizes[p];
+    const PetscScalar *a = A->a + (A->sharing == MATBATCH_SHARE_PATTERN ? (PetscInt64)p * A->i[n] : 0);
+
+    for (PetscInt r = 0; r < n; r++) {
+      for (PetscInt k = o[r]; k < o[r + 1]; k++, at++) {
+        j[at] = shift + first + A->j[k];
+        v[at] = a[k];
+      }
+      i[++row] = at;
+    }
+    first += n;
+  }
+  for (int k = 0; k < (bound ? 2 : 1); k++) {
+    Mat *M = k ? bound : B;
+
+    PetscCall(MatCreate(comm, M));
+    PetscCall(MatSetSizes(*M, A->rows, A->rows, PETSC_DETERMINE, PETSC_DETERMINE));
+    PetscCall(MatSetType(*M, MATAIJ));
+    for (PetscInt e = 0; k && e < at; e++) v[e] = PetscAbsScalar(v[e]);
+    PetscCall(MatSeqAIJSetPreallocationCSR(*M, i, j, v));
+    PetscCall(MatMPIAIJSetPreallocationCSR(*M, i, j, v));
+  }
+  PetscCall(PetscFree3(i, j, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- products */
+
+static PetscErrorCode VecFill(Vec x)
+{
+  PetscScalar *a;
+  PetscInt     n;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayWrite(x, &a));
+  for (PetscInt k = 0; k < n; k++) a[k] = Number();
+  PetscCall(VecRestoreArrayWrite(x, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y against ref, by the row's bound |z| + |A||x| */
+static PetscErrorCode Compare(Vec y, Vec ref, Vec bound, const char *what)
+{
+  const PetscScalar *a, *b, *c;
+  PetscInt           n;
+  char               text[256];
+  PetscReal          worst = 0.0;
+  PetscInt           where = -1;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(y, &n));
+  PetscCall(VecGetArrayRead(y, &a));
+  PetscCall(VecGetArrayRead(ref, &b));
+  PetscCall(VecGetArrayRead(bound, &c));
+  for (PetscInt k = 0; k < n; k++) {
+    const PetscReal off = PetscAbsScalar(a[k] - b[k]), may = PetscRealPart(c[k]) * 400 * PETSC_MACHINE_EPSILON; /* longest rows: 300 entries and more */
+
+    if (!(off <= may) && (where < 0 || off - may > worst)) {
+      worst = off - may;
+      where = k;
+    }
+  }
+  if (where >= 0)
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s, local row %" PetscInt_FMT " of %" PetscInt_FMT ": %g%+gi, AIJ %g%+gi, bound %g", what, where, n,
+                            (double)PetscRealPart(a[where]), (double)PetscImaginaryPart(a[where]), (double)PetscRealPart(b[where]),
+                            (double)PetscImaginaryPart(b[where]), (double)PetscRealPart(c[where])));
+  PetscCall(VecRestoreArrayRead(bound, &c));
+  PetscCall(VecRestoreArrayRead(ref, &b));
+  PetscCall(VecRestoreArrayRead(y, &a));
+  Check(where < 0, text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef enum { MULT, TRANSPOSE, HERMITIAN } Op;
+
+static PetscErrorCode Apply(Mat A, Op op, Vec x, Vec z, Vec y)
+{
+  PetscFunctionBeginUser;
+  if (op == MULT)
+    PetscCall(z ? MatMultAdd(A, x, z, y) : MatMult(A, x, y));
+  else if (op == TRANSPOSE)
+    PetscCall(z ? MatMultTransposeAdd(A, x, z, y) : MatMultTranspose(A, x, y));
+  else
+    PetscCall(z ? MatMultHermitianTransposeAdd(A, x, z, y) : MatMultHermitianTranspose(A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Same(Vec a, Vec b, const char *what) /* to the bit */
+{
+  const PetscScalar *x, *y;
+  PetscInt           n;
+  PetscBool          same;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(a, &n));
+  PetscCall(VecGetArrayRead(a, &x));
+  PetscCall(VecGetArrayRead(b, &y));
+  PetscCall(PetscMemcmp(x, y, n * sizeof(*x), &same));
+  PetscCall(VecRestoreArrayRead(b, &y));
+  PetscCall(VecRestoreArrayRead(a, &x));
+  Check(same, what);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All products of A against those of B, |A| in `bound`; vectors of the type given */
+static PetscErrorCode Products(Mat A, Mat B, Mat bound, VecType type, const char *when)
+{
+  static const char *const names[] = {"mult", "transpose", "Hermitian transpose"};
+  Vec                      x, z, y, y2, ref, b, w, h[3];
+  PetscInt                 n, N;
+  char                     what[128];
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetSize(A, &N, NULL));
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), &x));
+  PetscCall(VecSetSizes(x, n, N));
+  PetscCall(VecSetType(x, type));
+  PetscCall(VecDuplicate(x, &z));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecDuplicate(x, &y2));
+  PetscCall(VecFill(x));
+  PetscCall(VecFill(z));
+  PetscCall(MatCreateVecs(B, &ref, &b)); /* on the host */
+  for (int k = 0; k < 3; k++) PetscCall(VecDuplicate(ref, &h[k]));
+  PetscCall(VecDuplicate(ref, &w));
+  PetscCall(VecCopy(x, h[0]));
+  PetscCall(VecCopy(z, h[1]));
+  PetscCall(VecCopy(x, w));
+  PetscCall(VecAbs(w));
+  for (Op op = MULT; op <= HERMITIAN; op++) {
+    if (op == MULT)
+      PetscCall(MatMult(bound, w, b));
+    else
+      PetscCall(MatMultTranspose(bound, w, b));
+    for (int add = 0; add < 3; add++) { /* y = A x, y = z + A x, y += A x */
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s, %s vectors, %s", names[op], add == 0 ? "" : (add == 1 ? " add" : " add in place"), type, when));
+      PetscCall(Apply(B, op, h[0], add ? h[1] : NULL, ref));
+      if (add == 1) { /* the bound of z, too */
+        PetscCall(VecCopy(h[1], h[2]));
+        PetscCall(VecAbs(h[2]));
+        PetscCall(VecAXPY(b, 1.0, h[2]));
+      }
+      for (int again = 0; again < 2; again++) {
+        Vec to = again ? y2 : y;
+
+        if (add == 2)
+          PetscCall(VecCopy(z, to));
+        else
+          PetscCall(VecSet(to, (PetscScalar)NAN));
+        PetscCall(Apply(A, op, x, add == 2 ? to : (add ? z : NULL), to));
+      }
+      PetscCall(Compare(y, ref, b, what));
+      PetscCall(PetscStrlcat(what, ", twice the same", sizeof(what)));
+      PetscCall(Same(y, y2, what));
+    }
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&y2));
+  PetscCall(VecDestroy(&ref));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&w));
+  for (int k = 0; k < 3; k++) PetscCall(VecDestroy(&h[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AllProducts(Mat A, const Arrays *a, const char *when)
+{
+  Mat B, bound;
+
+  PetscFunctionBeginUser;
+  PetscCall(MakeAIJ(PetscObjectComm((PetscObject)A), a, &B, &bound));
+  PetscCall(Products(A, B, bound, VECSTANDARD, when));
+#if defined(PETSC_HAVE_CUDA)
+  if (device) PetscCall(Products(A, B, bound, VECCUDA, when));
+#endif
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&bound));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Infinite x must stay in the rows that have their columns: one column's, and those of every second problem */
+static PetscErrorCode Infinite(Mat A, const Arrays *a)
+{
+  Vec                x, y;
+  const PetscScalar *v;
+  PetscScalar       *w;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  for (int pass = 0; pass < 3; pass++) { /* a column, even problems, odd problems */
+    PetscInt wrong = 0, first = 0, row = 0;
+
+    PetscCall(VecSet(x, 1.0));
+    PetscCall(VecGetArray(x, &w));
+    if (!pass && a->rows) w[a->rows / 2] = (PetscScalar)INFINITY;
+    for (PetscInt p = 0; pass && p < a->problems; p++) {
+      for (PetscInt r = 0; r < a->sizes[p]; r++, row++) w[row] = p % 2 == pass - 1 ? (PetscScalar)INFINITY : 1.0;
+    }
+    PetscCall(VecRestoreArray(x, &w));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(VecGetArrayRead(x, (const PetscScalar **)&w));
+    PetscCall(VecGetArrayRead(y, &v));
+    row = 0;
+    for (PetscInt p = 0; p < a->problems; p++) {
+      const PetscInt *o = a->i + (a->sharing ? 0 : first);
+
+      for (PetscInt r = 0; r < a->sizes[p]; r++, row++) {
+        PetscBool has = PETSC_FALSE;
+
+        for (PetscInt k = o[r]; k < o[r + 1]; k++) has = (PetscBool)(has || PetscIsInfOrNanScalar(w[first + a->j[k]]));
+        if (!has && PetscIsInfOrNanScalar(v[row])) wrong++;
+      }
+      first += a->sizes[p];
+    }
+    PetscCall(VecRestoreArrayRead(y, &v));
+    PetscCall(VecRestoreArrayRead(x, (const PetscScalar **)&w));
+    Check(!wrong, "infinite x reached rows that do not have their columns");
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetKernel(Mat A, const char *kernel)
+{
+  PetscOptions options;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsCreate(&options));
+  PetscCall(PetscOptionsSetValue(options, "-mat_batch_kernel", kernel));
+  PetscCall(PetscObjectSetOptions((PetscObject)A, options));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(PetscObjectSetOptions((PetscObject)A, NULL));
+  PetscCall(PetscOptionsDestroy(&options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values for some problems, or all, in the arrays and in the matrix */
+static PetscErrorCode ChangeValues(Mat A, Arrays *a, PetscInt problem)
+{
+  PetscInt first = 0;
+
+  PetscFunctionBeginUser;
+  if (problem < 0) {
+    for (PetscInt64 k = 0; k < a->values; k++) a->a[k] = Number();
+    PetscCall(MatBatchSetValues(A, MATBATCH_ALL, a->a));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (a->sharing == MATBATCH_SHARE_VALUES) { /* ends the sharing */
+    const PetscInt nz = a->i[a->sizes[0]];
+    PetscScalar   *v;
+
+    PetscCall(PetscMalloc1((PetscInt64)nz * a->problems, &v));
+    for (PetscInt p = 0; p < a->problems; p++) PetscCall(PetscArraycpy(v + (PetscInt64)p * nz, a->a, nz));
+    PetscCall(PetscFree(a->a));
+    a->a       = v;
+    a->values  = (PetscInt64)nz * a->problems;
+    a->sharing = MATBATCH_SHARE_PATTERN;
+  }
+  for (PetscInt p = 0; p < problem; p++) first += a->sizes[p];
+  {
+    const PetscInt *o = a->i + (a->sharing ? 0 : first), nz = o[a->sizes[problem]] - o[0];
+    PetscScalar    *v = a->a + (a->sharing ? (PetscInt64)problem * nz : 0) + o[0];
+
+    for (PetscInt k = 0; k < nz; k++) v[k] = Number();
+    PetscCall(MatBatchSetValues(A, problem, v));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  const char     *name, *kind;
+  PetscInt        problems, least, most;
+  MatBatchSharing sharing;
+  PetscBool       quick;
+} Case;
+
+static const Case cases[] = {
+    {"homogeneous", "random", 40, 30, 30, MATBATCH_SHARE_NONE, PETSC_TRUE},
+    {"heterogeneous", "mixed", 60, 0, 90, MATBATCH_SHARE_NONE, PETSC_TRUE},
+    {"tiny", "random", 400, 0, 3, MATBATCH_SHARE_NONE, PETSC_TRUE},
+    {"1-x-1", "dense", 70, 1, 1, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"rows-without-entries", "holes", 30, 5, 60, MATBATCH_SHARE_NONE, PETSC_TRUE},
+    {"nothing", "nothing", 9, 0, 20, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"empty-problems", "random", 12, 0, 0, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"no-problem", "random", 0, 0, 0, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"bands", "band", 50, 33, 65, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"dense", "dense", 12, 20, 66, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"dense-300-rows", "dense", 2, 300, 300, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"a-few-full-rows", "skewed", 12, 200, 500, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"larger-than-shared-memory", "band", 2, 31000, 31000, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"larger-than-16-bit-indices", "band", 1, 70000, 70000, MATBATCH_SHARE_NONE, PETSC_FALSE},
+    {"pattern-shared", "random", 33, 30, 30, MATBATCH_SHARE_PATTERN, PETSC_TRUE},
+    {"pattern-shared-tiny", "random", 301, 3, 3, MATBATCH_SHARE_PATTERN, PETSC_TRUE},
+    {"pattern-shared-large", "skewed", 5, 700, 700, MATBATCH_SHARE_PATTERN, PETSC_FALSE},
+    {"values-shared", "holes", 21, 29, 29, MATBATCH_SHARE_VALUES, PETSC_TRUE},
+    {"values-shared-tiny", "dense", 500, 2, 2, MATBATCH_SHARE_VALUES, PETSC_FALSE},
+    {"values-shared-large", "random", 3, 900, 900, MATBATCH_SHARE_VALUES, PETSC_FALSE},
+};
+
+static PetscErrorCode RunKernels(const Case *c, PetscInt nkernels, char *list[])
+{
+  PetscMPIInt rank, size;
+  PetscInt    problems;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  problems = rank == 1 ? 0 : c->problems / (rank + 1); /* the second of several ranks has none */
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(kernels); k++) {
+    const PetscCopyMode mode = (PetscCopyMode)(k % 3); /* copied, owned, used in place */
+    Arrays              a;
+    Mat                 A, B;
+    PetscBool           in = (PetscBool)!nkernels;
+
+    for (PetscInt l = 0; l < nkernels && !in; l++) PetscCall(PetscStrcmp(list[l], kernels[k], &in));
+    if (!nkernels && size > 1) in = (PetscBool)(k < 2 || k == 3); /* kernels do not know of other ranks: some will do */
+    if (!in) continue;
+    now_kernel = kernels[k];
+    seed       = 88172645463325252u + 77 * (uint64_t)k + (uint64_t)rank;
+    PetscCall(ArraysCreate(c->kind, problems, c->least, c->most, c->sharing, &a));
+    if (mode == PETSC_OWN_POINTER) {
+      PetscInt    *i, *j;
+      PetscScalar *v;
+      PetscInt     rows = a.sharing ? a.sizes[0] : a.rows;
+
+      PetscCall(PetscMalloc1(rows + 1, &i));
+      PetscCall(PetscMalloc1(a.i[rows], &j));
+      PetscCall(PetscMalloc1(a.values, &v));
+      PetscCall(PetscArraycpy(i, a.i, rows + 1));
+      PetscCall(PetscArraycpy(j, a.j, a.i[rows]));
+      PetscCall(PetscArraycpy(v, a.a, a.values));
+      PetscCall(MatCreateBatch(PETSC_COMM_WORLD, problems, a.sizes, i, j, v, c->sharing, mode, &A));
+    } else
+      PetscCall(MatCreateBatch(PETSC_COMM_WORLD, problems, a.sizes, a.i, a.j, a.a, c->sharing, mode, &A));
+    PetscCall(SetKernel(A, kernels[k]));
+    PetscCall(AllProducts(A, &a, "first"));
+    PetscCall(Infinite(A, &a));
+    if (c->most > 5000)
+      ;                                   /* the first products tell what is different here */
+    else if (mode == PETSC_USE_POINTER) { /* the owner writes */
+      for (PetscInt64 e = 0; e < a.values; e++) a.a[e] = Number();
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(AllProducts(A, &a, "after its owner wrote"));
+      PetscCall(MatScale(A, 0.5)); /* into the owner's array */
+      PetscCall(AllProducts(A, &a, "after MatScale()"));
+    } else {
+      PetscCall(ChangeValues(A, &a, -1));
+      PetscCall(AllProducts(A, &a, "after all values changed"));
+      if (problems) PetscCall(ChangeValues(A, &a, problems / 2));
+      PetscCall(AllProducts(A, &a, "after a problem changed"));
+      if (problems) PetscCall(ChangeValues(A, &a, problems - 1));
+      if (problems) PetscCall(ChangeValues(A, &a, problems / 3));
+      PetscCall(AllProducts(A, &a, "after two more changed"));
+    }
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(MatDestroy(&A));
+    if (c->most <= 5000) PetscCall(AllProducts(B, &a, "of the duplicate"));
+    PetscCall(MatDestroy(&B));
+    PetscCall(ArraysDestroy(&a));
+  }
+  now_kernel = "auto";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- everything but products */
+
+static PetscErrorCode SameMatrix(Mat A, Mat B, const char *what)
+{
+  Mat       C, D;
+  PetscReal norm, off;
+  PetscInt  n, N;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetSize(B, &N, NULL));
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &D));
+  PetscCall(MatDuplicate(D, MAT_COPY_VALUES, &C)); /* without the block sizes, which MatAXPY() would forget to free */
+  PetscCall(MatDestroy(&D));
+  PetscCall(MatConvert(B, MATAIJ, MAT_INITIAL_MATRIX, &D));
+  PetscCall(MatNorm(C, NORM_FROBENIUS, &norm));
+  PetscCall(MatAXPY(C, -1.0, D, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(MatNorm(C, NORM_FROBENIUS, &off));
+  Check(n == N && off <= 10 * PETSC_MACHINE_EPSILON * norm, what);
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SameVec(Vec v, Vec w, const char *what)
+{
+  PetscReal norm, off;
+  Vec       d;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(w, &d));
+  PetscCall(VecCopy(v, d));
+  PetscCall(VecNorm(w, NORM_INFINITY, &norm));
+  PetscCall(VecAXPY(d, -1.0, w));
+  PetscCall(VecNorm(d, NORM_INFINITY, &off));
+  Check(off <= 100 * PETSC_MACHINE_EPSILON * norm, what);
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Operations(const Case *c)
+{
+  MPI_Comm        comm = PETSC_COMM_WORLD;
+  PetscMPIInt     rank, size;
+  Arrays          a;
+  Mat             A, B, C, D, bound;
+  Vec             x, y, l, r, hl, hr;
+  PetscReal       p, q;
+  PetscBool       is;
+  MatInfo         ia, ib;
+  MatBatchInfo    info;
+  PetscInt        rs, re, nb, sum = 0;
+  const PetscInt *bs;
+  const NormType  norms[] = {NORM_1, NORM_FROBENIUS, NORM_INFINITY};
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  seed += (uint64_t)rank;
+  PetscCall(ArraysCreate(c->kind, rank == 1 ? 0 : c->problems, c->least, c->most, c->sharing, &a));
+  PetscCall(MakeAIJ(comm, &a, &B, &bound));
+  PetscCall(MatCreateBatch(comm, a.problems, a.sizes, a.i, a.j, a.a, c->sharing, PETSC_COPY_VALUES, &A));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATBATCH, &is));
+  Check(is, "type");
+  PetscCall(SameMatrix(A, B, "conversion to AIJ"));
+  /* from AIJ: blocks found, and blocks given */
+  PetscCall(MatConvert(B, MATBATCH, MAT_INITIAL_MATRIX, &C));
+  PetscCall(SameMatrix(C, B, "conversion from AIJ"));
+  PetscCall(AllProducts(C, &a, "converted from AIJ"));
+  PetscCall(MatScale(B, 2.0));
+  PetscCall(MatConvert(B, MATBATCH, MAT_REUSE_MATRIX, &C));
+  PetscCall(SameMatrix(C, B, "conversion from AIJ again"));
+  PetscCall(MatScale(B, 0.5));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatGetVariableBlockSizes(A, &nb, &bs));
+  for (PetscInt k = 0; k < nb; k++) sum += bs[k];
+  Check(sum == a.rows, "variable block sizes");
+  if (nb || !a.rows) {
+    PetscCall(MatSetVariableBlockSizes(B, nb, (PetscInt *)bs));
+    PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &C));
+    PetscCall(MatSetVariableBlockSizes(C, nb, (PetscInt *)bs));
+    PetscCall(MatConvert(C, MATBATCH, MAT_INPLACE_MATRIX, &C));
+    PetscCall(SameMatrix(C, B, "conversion in place"));
+    PetscCall(MatBatchGetInfo(C, &info));
+    Check(!nb || info.problems == nb, "the problems are the blocks given");
+    PetscCall(MatConvert(C, MATAIJ, MAT_INPLACE_MATRIX, &C));
+    PetscCall(SameMatrix(C, B, "conversion back in place"));
+    PetscCall(MatDestroy(&C));
+  }
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatConvert(A, k ? MATSELLP : MATDENSE, MAT_INITIAL_MATRIX, &C));
+    PetscCall(SameMatrix(C, B, k ? "conversion to sellp" : "conversion to dense"));
+    PetscCall(MatDestroy(&C));
+  }
+  /* numbers */
+  for (int k = 0; k < 3; k++) {
+    PetscCall(MatNorm(A, norms[k], &p));
+    PetscCall(MatNorm(B, norms[k], &q));
+    Check(PetscAbsReal(p - q) <= 100 * PETSC_MACHINE_EPSILON * q, "norm");
+  }
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &ia));
+  PetscCall(MatGetInfo(B, MAT_GLOBAL_SUM, &ib));
+  Check(ia.nz_used == ib.nz_used, "nonzeros of MatGetInfo()");
+  PetscCall(MatBatchGetInfo(A, &info));
+  Check(info.problems == a.problems && info.kernel && info.kernel[0], "MatBatchGetInfo()");
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(MatCreateVecs(B, &hr, &hl));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &is, VECSEQCUDA, VECMPICUDA, ""));
+  Check(is == device, "vectors of the device");
+#endif
+  PetscCall(MatGetDiagonal(A, x));
+  PetscCall(MatGetDiagonal(B, hr));
+  PetscCall(SameVec(x, hr, "diagonal"));
+  PetscCall(VecDuplicate(x, &l));
+  PetscCall(VecDuplicate(x, &r));
+  PetscCall(VecFill(l));
+  PetscCall(VecFill(r));
+  PetscCall(VecCopy(l, hl));
+  PetscCall(VecCopy(r, hr));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  for (PetscInt row = rs; row < re; row += 1 + (re - rs) / 7) {
+    PetscInt           n[2];
+    const PetscInt    *cols[2];
+    const PetscScalar *vals[2];
+    PetscBool          same = PETSC_TRUE;
+
+    PetscCall(MatGetRow(A, row, &n[0], &cols[0], &vals[0]));
+    PetscCall(MatGetRow(B, row, &n[1], &cols[1], &vals[1]));
+    for (PetscInt k = 0; k < n[0] && k < n[1]; k++) same = (PetscBool)(same && cols[0][k] == cols[1][k] && vals[0][k] == vals[1][k]);
+    Check(n[0] == n[1] && same, "MatGetRow()");
+    for (PetscInt k = 0; k < n[0]; k++) {
+      PetscScalar v;
+
+      PetscCall(MatGetValues(A, 1, &row, 1, cols[0] + k, &v));
+      Check(v == vals[0][k], "MatGetValues()");
+    }
+    PetscCall(MatRestoreRow(B, row, &n[1], &cols[1], &vals[1]));
+    PetscCall(MatRestoreRow(A, row, &n[0], &cols[0], &vals[0]));
+  }
+  /* values */
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
+  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &D));
+  PetscCall(MatEqual(A, C, &is));
+  Check(is, "MatEqual()");
+  PetscCall(MatDiagonalScale(C, l, r));
+  PetscCall(MatDiagonalScale(D, hl, hr));
+  PetscCall(SameMatrix(C, D, "MatDiagonalScale()"));
+  PetscCall(MatAXPY(C, 3.0, A, SAME_NONZERO_PATTERN));
+  PetscCall(MatAXPY(D, 3.0, B, SAME_NONZERO_PATTERN));
+  PetscCall(SameMatrix(C, D, "MatAXPY()"));
+  PetscCall(MatCopy(A, C, SAME_NONZERO_PATTERN));
+  PetscCall(SameMatrix(C, B, "MatCopy()"));
+  PetscCall(MatConjugate(C));
+  PetscCall(MatCopy(B, D, SAME_NONZERO_PATTERN));
+  PetscCall(MatConjugate(D));
+  PetscCall(SameMatrix(C, D, "MatConjugate()"));
+  if (!strcmp(c->kind, "dense") || !strcmp(c->kind, "band")) { /* all diagonal entries are there */
+    PetscCall(MatCopy(A, C, SAME_NONZERO_PATTERN));
+    PetscCall(MatCopy(B, D, SAME_NONZERO_PATTERN));
+    PetscCall(MatShift(C, 0.5));
+    PetscCall(MatShift(D, 0.5));
+    PetscCall(SameMatrix(C, D, "MatShift()"));
+    PetscCall(MatDiagonalSet(C, l, ADD_VALUES));
+    PetscCall(MatDiagonalSet(D, hl, ADD_VALUES));
+    PetscCall(SameMatrix(C, D, "MatDiagonalSet(), adding"));
+    PetscCall(MatDiagonalSet(C, r, INSERT_VALUES));
+    PetscCall(MatDiagonalSet(D, hr, INSERT_VALUES));
+    PetscCall(SameMatrix(C, D, "MatDiagonalSet()"));
+  }
+  PetscCall(MatZeroEntries(C));
+  PetscCall(MatNorm(C, NORM_1, &p));
+  Check(p == 0.0, "MatZeroEntries()");
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&D));
+  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &C));
+  PetscCall(MatTranspose(B, MAT_INITIAL_MATRIX, &D));
+  PetscCall(SameMatrix(C, D, "MatTranspose()"));
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(MatTranspose(A, MAT_REUSE_MATRIX, &C));
+  PetscCall(MatScale(D, 2.0));
+  PetscCall(SameMatrix(C, D, "MatTranspose() again"));
+  PetscCall(MatScale(A, 0.5));
+  PetscCall(MatScale(C, 0.5));
+  PetscCall(MatTranspose(C, MAT_INPLACE_MATRIX, &C));
+  PetscCall(SameMatrix(C, B, "MatTranspose() in place"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&D));
+  { /* submatrices of the first rows */
+    IS       rows;
+    PetscInt n = (re - rs) / 2;
+
+    PetscCall(ISCreateStride(comm, n, rs, 1, &rows));
+    PetscCall(MatCreateSubMatrix(A, rows, rows, MAT_INITIAL_MATRIX, &C));
+    PetscCall(MatCreateSubMatrix(B, rows, rows, MAT_INITIAL_MATRIX, &D));
+    PetscCall(SameMatrix(C, D, "MatCreateSubMatrix()"));
+    PetscCall(MatDestroy(&C));
+    PetscCall(MatDestroy(&D));
+    PetscCall(ISDestroy(&rows));
+  }
+  { /* through a file */
+    PetscViewer viewer;
+    char        file[] = "batch-test.XXXXXX", name[PETSC_MAX_PATH_LEN], tmp[PETSC_MAX_PATH_LEN];
+
+    PetscCall(PetscGetTmp(comm, tmp, sizeof(tmp)));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s/%s-%d", tmp, file, (int)size));
+    PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_WRITE, &viewer));
+    PetscCall(MatView(A, viewer));
+    PetscCall(PetscViewerDestroy(&viewer));
+    PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, &viewer));
+    PetscCall(MatCreate(comm, &C));
+    PetscCall(MatSetSizes(C, re - rs, re - rs, PETSC_DETERMINE, PETSC_DETERMINE));
+    PetscCall(MatSetType(C, MATBATCH));
+    PetscCall(MatLoad(C, viewer));
+    PetscCall(PetscViewerDestroy(&viewer));
+    PetscCall(SameMatrix(C, B, "MatView() and MatLoad()"));
+    PetscCall(PetscObjectTypeCompare((PetscObject)C, MATBATCH, &is));
+    Check(is, "type after MatLoad()");
+    PetscCall(MatDestroy(&C));
+    if (!rank) (void)remove(name);
+    (void)strcat(name, ".info");
+    if (!rank) (void)remove(name);
+  }
+  PetscCall(MatScale(A, 3.0));
+  PetscCall(MatScale(B, 3.0));
+  PetscCall(SameMatrix(A, B, "MatScale()"));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&l));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&hl));
+  PetscCall(VecDestroy(&hr));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&bound));
+  PetscCall(ArraysDestroy(&a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Diagonally dominant problems, solved with each preconditioner; the solution is that of AIJ's system */
+static PetscErrorCode Solvers(MatBatchSharing sharing)
+{
+  static const struct {
+    const char *options;
+    PetscBool   seq;
+    PetscInt    its; /* at most; exact ones take 1 */
+  } runs[] = {
+      {"-pc_type vpbjacobi", PETSC_FALSE, 2},
+      {"-pc_type pbjacobi", PETSC_FALSE, 200},
+      {"-pc_type bjacobi -sub_pc_type lu", PETSC_FALSE, 2},
+      {"-pc_type bjacobi -sub_pc_type ilu", PETSC_FALSE, 200},
+      {"-pc_type bjacobi -pc_bjacobi_local_blocks 3 -sub_pc_type lu", PETSC_FALSE, 200},
+      {"-pc_type asm -sub_pc_type lu -pc_asm_overlap 1", PETSC_FALSE, 2},
+      {"-pc_type jacobi", PETSC_FALSE, 200},
+      {"-pc_type sor", PETSC_FALSE, 200},
+      {"-pc_type lu", PETSC_TRUE, 2},
+      {"-pc_type lu -pc_factor_mat_ordering_type natural", PETSC_TRUE, 2},
+      {"-pc_type ilu", PETSC_TRUE, 200},
+      {"-pc_type cholesky", PETSC_TRUE, 2},
+      {"-pc_type icc", PETSC_TRUE, 200},
+      {"-ksp_type bicg -pc_type jacobi", PETSC_FALSE, 400},
+      {"-ksp_type cgne -pc_type jacobi", PETSC_FALSE, 400},
+      {"-ksp_type richardson -pc_type none -ksp_richardson_scale 0.1", PETSC_FALSE, 500},
+      {"", PETSC_FALSE, 400},
+  };
+  MPI_Comm       comm = PETSC_COMM_WORLD;
+  PetscMPIInt    rank, size;
+  const PetscInt n = 12;
+  PetscInt       problems, *i, *j, *sizes, at = 0, row = 0;
+  PetscScalar   *a;
+  Mat            A;
+  Vec            x, b, u;
+
+  PetscFunctionBeginUser;
+  now_case = sharing == MATBATCH_SHARE_NONE ? "solvers" : "solvers, shared";
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  problems = 20 + 3 * rank;
+  PetscCall(PetscMalloc1(problems, &sizes));
+  PetscCall(PetscMalloc1(problems * (n + 3) + 1, &i));
+  PetscCall(PetscMalloc1(problems * (n + 3) * 3, &j));
+  PetscCall(PetscMalloc1(problems * (n + 3) * 3, &a));
+  i[0] = 0;
+  for (PetscInt p = 0; p < problems; p++) {
+    sizes[p] = sharing ? n : 1 + p % n; /* symmetric positive definite tridiagonal */
+    for (PetscInt r = 0; r < sizes[p] && (!sharing || !p); r++) {
+      for (PetscInt c = PetscMax(0, r - 1); c <= PetscMin(sizes[p] - 1, r + 1); c++) {
+        j[at]   = c;
+        a[at++] = c == r ? 4.0 + 0.1 * (PetscReal)(p % 5) : -1.0;
+      }
+      i[++row] = at;
+    }
+    if (sharing == MATBATCH_SHARE_PATTERN && p) PetscCall(PetscArraycpy(a + p * i[n], a, i[n]));
+  }
+  PetscCall(MatCreateBatch(comm, problems, sizes, i, j, a, sharing, PETSC_COPY_VALUES, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(x, &u));
+  PetscCall(VecFill(u));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(runs); k++) {
+    KSP                ksp;
+    PetscOptions       options;
+    PetscReal          norm, off;
+    PetscInt           its;
+    KSPConvergedReason reason;
+    char               text[256];
+
+    if (runs[k].seq && size > 1) continue;
+    PetscCall(PetscOptionsCreate(&options));
+    PetscCall(PetscOptionsInsertString(options, runs[k].options));
+    PetscCall(PetscOptionsInsertString(NULL, runs[k].options)); /* for solvers within solvers */
+    PetscCall(KSPCreate(comm, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetTolerances(ksp, 1e3 * PETSC_MACHINE_EPSILON, PETSC_DEFAULT, PETSC_DEFAULT, 1000));
+    PetscCall(KSPSetFromOptions(ksp));
+    for (int again = 0; again < 2; again++) { /* the second time with other values */
+      PetscCall(MatMult(A, u, b));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(KSPGetIterationNumber(ksp, &its));
+      PetscCall(VecAXPY(x, -1.0, u));
+      PetscCall(VecNorm(x, NORM_INFINITY, &off));
+      PetscCall(VecNorm(u, NORM_INFINITY, &norm));
+      PetscCall(
+          PetscSNPrintf(text, sizeof(text), "%s: reason %d, %" PetscInt_FMT " iterations, error %g", runs[k].options, (int)reason, its, (double)(off / norm)));
+      Check(reason > 0 && its <= runs[k].its && off <= 1e5 * PETSC_MACHINE_EPSILON * norm, text);
+      PetscCall(MatScale(A, again ? 0.5 : 2.0));
+      if (!strncmp(runs[k].options, "-ksp_type richardson", 20)) { /* its scale suits these values only */
+        PetscCall(MatScale(A, 0.5));
+        break;
+      }
+    }
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(PetscOptionsDestroy(&options));
+    {
+      char copy[256], *word, *rest = copy;
+
+      PetscCall(PetscStrncpy(copy, runs[k].options, sizeof(copy)));
+      while ((word = strtok(rest, " "))) {
+        rest = NULL;
+        if (word[0] == '-') PetscCall(PetscOptionsClearValue(NULL, word));
+      }
+    }
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&u));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree(sizes));
+  PetscCall(PetscFree(i));
+  PetscCall(PetscFree(j));
+  PetscCall(PetscFree(a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FromMats(void)
+{
+  Mat          mats[6], A, B;
+  MatBatchInfo info;
+
+  PetscFunctionBeginUser;
+  now_case = "MatCreateBatchFromMats()";
+  for (int twice = 0; twice < 2; twice++) { /* sizes that differ, then one pattern */
+    for (PetscInt p = 0; p < 6; p++) {
+      const PetscInt n = twice ? 7 : p;
+
+      PetscCall(MatCreate(PETSC_COMM_SELF, &mats[p]));
+      PetscCall(MatSetSizes(mats[p], n, n, n, n));
+      PetscCall(MatSetType(mats[p], p == 3 ? MATDENSE : MATAIJ));
+      PetscCall(MatSetUp(mats[p]));
+      for (PetscInt r = 0; r < n; r++) {
+        for (PetscInt c = 0; c < n; c++) {
+          if (p == 3 && twice ? PETSC_TRUE : (r + c) % 2 == 0 || twice) PetscCall(MatSetValue(mats[p], r, c, 5.0 + Number(), INSERT_VALUES));
+        }
+      }
+      PetscCall(MatAssemblyBegin(mats[p], MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(mats[p], MAT_FINAL_ASSEMBLY));
+    }
+    PetscCall(MatCreateBatchFromMats(PETSC_COMM_WORLD, 6, mats, &A));
+    PetscCall(MatBatchGetInfo(A, &info));
+    Check(info.problems == 6 && info.smallest == (twice ? 7 : 0) && info.largest == (twice ? 7 : 5), "sizes");
+    Check(info.sharing == (twice ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_NONE), "a common pattern is stored once");
+    for (PetscInt p = 0; p < 6; p++) {
+      PetscInt           n;
+      const PetscInt    *i, *j;
+      const PetscScalar *a;
+      PetscBool          same = PETSC_TRUE;
+
+      PetscCall(MatBatchGetProblem(A, p, &n, &i, &j, &a));
+      for (PetscInt r = 0; r < n; r++) {
+        for (PetscInt k = i[r]; k < i[r + 1]; k++) {
+          PetscScalar v;
+
+          PetscCall(MatGetValues(mats[p], 1, &r, 1, j + k, &v));
+          same = (PetscBool)(same && v == a[k]);
+        }
+      }
+      Check(same && n == (twice ? 7 : p), "MatBatchGetProblem()");
+    }
+    PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+    PetscCall(SameMatrix(A, B, "as AIJ"));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&B));
+    for (PetscInt p = 0; p < 6; p++) PetscCall(MatDestroy(&mats[p]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- what is refused */
+
+static char said[2048];
+
+static PetscErrorCode Listen(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *message, void *ctx)
+{
+  if (p == PETSC_ERROR_INITIAL && message) (void)PetscStrncpy(said, message, sizeof(said));
+  return n;
+}
+
+#define Refused(call, code, words)                                                              \
+  do {                                                                                          \
+    PetscErrorCode ierr_;                                                                       \
+    said[0] = 0;                                                                                \
+    PetscCall(PetscPushErrorHandler(Listen, NULL));                                             \
+    ierr_ = (call);                                                                             \
+    PetscCall(PetscPopErrorHandler());                                                          \
+    Check(ierr_ == (code) && strstr(said, words), "was to be refused, with the words: " words); \
+  } while (0)
+
+static PetscErrorCode BadInput(void)
+{
+  const PetscInt sizes[2] = {2, 3}, negative[2] = {2, -3}, i[6] = {0, 1, 3, 4, 5, 6}, decreasing[6] = {0, 1, 3, 2, 5, 6}, one[6] = {1, 1, 3, 4, 5, 6};
+  const PetscInt j[6] = {0, 0, 1, 0, 1, 2}, outside[6] = {0, 0, 1, 0, 1, 3}, below[6] = {0, 0, 1, 0, -1, 2}, unsorted[6] = {0, 1, 0, 0, 1, 2};
+  const PetscInt huge[2] = {2000000000, 2000000000};
+  PetscScalar    a[6]    = {1, 2, 3, 4, 5, 6};
+  Mat            A, B;
+  PetscMPIInt    size;
+
+  PetscFunctionBeginUser;
+  now_case = "bad input";
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+#define Make(n, s, i, j) MatCreateBatch(PETSC_COMM_SELF, n, s, i, j, a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &A)
+  Refused(Make(-1, sizes, i, j), PETSC_ERR_ARG_OUTOFRANGE, "Number of problems -1 is negative");
+  Refused(Make(2, negative, i, j), PETSC_ERR_ARG_OUTOFRANGE, "Problem 1: its size -3 is negative");
+  Refused(Make(2, sizes, decreasing, j), PETSC_ERR_ARG_OUTOFRANGE, "Problem 1, row 0: row offsets decrease");
+  Refused(Make(2, sizes, one, j), PETSC_ERR_ARG_OUTOFRANGE, "Row offsets must begin with 0, not 1");
+  Refused(Make(2, sizes, i, outside), PETSC_ERR_ARG_OUTOFRANGE, "Problem 1, row 2: column 3");
+  Refused(Make(2, sizes, i, below), PETSC_ERR_ARG_OUTOFRANGE, "Problem 1, row 1: column -1");
+  Refused(Make(2, sizes, i, unsorted), PETSC_ERR_ARG_WRONG, "columns must ascend");
+  Refused(Make(2, huge, i, j), PETSC_ERR_ARG_OUTOFRANGE, "4000000000 rows");
+  Refused(MatCreateBatch(PETSC_COMM_SELF, 2, sizes, i, j, a, (MatBatchSharing)7, PETSC_COPY_VALUES, &A), PETSC_ERR_ARG_OUTOFRANGE, "7 is no MatBatchSharing");
+  PetscCall(Make(2, sizes, i, j));
+  Refused(MatBatchSetValues(A, 2, a), PETSC_ERR_ARG_OUTOFRANGE, "Problem 2: this process has problems 0 to 1");
+  Refused(MatBatchGetProblem(A, -1, NULL, NULL, NULL, NULL), PETSC_ERR_ARG_OUTOFRANGE, "Problem -1");
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  Refused(MatBatchSetValues(B, 0, a), PETSC_ERR_ARG_WRONG, "not batch");
+  {
+    const PetscInt wrong[2] = {1, 4};
+    Mat            C;
+
+    PetscCall(MatSetVariableBlockSizes(B, 2, (PetscInt *)wrong));
+    Refused(MatConvert(B, MATBATCH, MAT_INITIAL_MATRIX, &C), PETSC_ERR_ARG_WRONG, "outside of the diagonal blocks");
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  {
+    Mat mats[1];
+
+    PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 2, 3, 1, NULL, &mats[0]));
+    PetscCall(MatAssemblyBegin(mats[0], MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(mats[0], MAT_FINAL_ASSEMBLY));
+    Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, mats, &A), PETSC_ERR_ARG_SIZ, "problems must be square");
+    PetscCall(MatDestroy(&mats[0]));
+  }
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 3, 3, 3, 3));
+  PetscCall(MatSetType(A, MATBATCH));
+  Refused(MatSetUp(A), PETSC_ERR_ARG_WRONGSTATE, "is made by MatCreateBatch()");
+  PetscCall(MatDestroy(&A));
+  if (size > 1) { /* a matrix whose rows reach over the ranks */
+    PetscInt s, e;
+
+    PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 2, 2, PETSC_DETERMINE, PETSC_DETERMINE, 3, NULL, 3, NULL, &A));
+    PetscCall(MatGetOwnershipRange(A, &s, &e));
+    for (PetscInt r = s; r < e; r++) {
+      PetscCall(MatSetValue(A, r, r, 1.0, INSERT_VALUES));
+      PetscCall(MatSetValue(A, r, (r + 2) % (2 * size), 1.0, INSERT_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    Refused(MatConvert(A, MATBATCH, MAT_INITIAL_MATRIX, &B), PETSC_ERR_ARG_WRONG, "another process owns");
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSC_HAVE_CUDA)
+/* Bound to the host and back, a host vector among those of the device, and a product captured in a graph */
+static PetscErrorCode Device(void)
+{
+  Arrays       a;
+  Mat          A, B, bound;
+  Vec          x, y, hx, hy, b;
+  cudaStream_t stream;
+
+  PetscFunctionBeginUser;
+  now_case = "device";
+  PetscCall(ArraysCreate("mixed", 50, 0, 90, MATBATCH_SHARE_NONE, &a));
+  PetscCall(MatCreateBatch(PETSC_COMM_SELF, a.problems, a.sizes, a.i, a.j, a.a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &A));
+  PetscCall(MakeAIJ(PETSC_COMM_SELF, &a, &B, &bound));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(MatCreateVecs(B, &hx, &hy));
+  PetscCall(VecDuplicate(hy, &b));
+  PetscCall(VecFill(hx));
+  PetscCall(VecCopy(hx, x));
+  PetscCall(VecCopy(hx, b));
+  PetscCall(VecAbs(b));
+  {
+    Vec w;
+
+    PetscCall(VecDuplicate(b, &w));
+    PetscCall(VecCopy(b, w));
+    PetscCall(MatMult(bound, w, b));
+    PetscCall(VecDestroy(&w));
+  }
+  PetscCall(MatMult(A, hx, y));
+  PetscCall(MatMult(B, hx, hy));
+  PetscCall(Compare(y, hy, b, "x on the host, y on the device"));
+  PetscCall(VecSet(y, 0.0));
+  PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(Compare(y, hy, b, "bound to the host"));
+  PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscCall(VecSet(y, 0.0));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(Compare(y, hy, b, "and back"));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (stream) { /* the default stream cannot be captured */
+    cudaGraph_t     graph;
+    cudaGraphExec_t exec;
+
+    PetscCall(VecSet(y, 0.0));
+    PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    PetscCall(MatMult(A, x, y));
+    PetscCallCUDA(cudaStreamEndCapture(stream, &graph));
+    PetscCallCUDA(cudaGraphInstantiate(&exec, graph, 0));
+    PetscCallCUDA(cudaGraphLaunch(exec, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    PetscCall(Compare(y, hy, b, "in a graph"));
+    PetscCallCUDA(cudaGraphExecDestroy(exec));
+    PetscCallCUDA(cudaGraphDestroy(graph));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&hx));
+  PetscCall(VecDestroy(&hy));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&bound));
+  PetscCall(ArraysDestroy(&a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+int main(int argc, char **argv)
+{
+  char        expect[16] = "", *list[16], *only[32];
+  PetscInt    nlist = 16, nonly = 32;
+  PetscBool   set, quick        = PETSC_FALSE, is;
+  PetscMPIInt size, rank;
+  Mat         A;
+  Vec         x;
+
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscSpMVInitializePackage());
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-kernels", list, &nlist, &set));
+  if (!set) nlist = 0;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-cases", only, &nonly, &set));
+  if (!set) nonly = 0;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
+  { /* where do its vectors live? */
+    const PetscInt i[2] = {0, 1}, j[1] = {0}, n[1] = {1};
+    PetscScalar    a[1] = {1.0};
+
+    PetscCall(MatCreateBatch(PETSC_COMM_SELF, 1, n, i, j, a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &A));
+    PetscCall(MatCreateVecs(A, &x, NULL));
+#if defined(PETSC_HAVE_CUDA)
+    PetscCall(PetscObjectTypeCompare((PetscObject)x, VECSEQCUDA, &device));
+#endif
+    PetscCall(VecDestroy(&x));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(PetscStrcmp(expect, device ? "device" : "host", &is));
+  PetscCheck(is || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but batches compute on the %s here", expect, device ? "device" : "host");
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    PetscBool in = (PetscBool)!nonly;
+
+    for (PetscInt l = 0; l < nonly && !in; l++) PetscCall(PetscStrcmp(only[l], cases[k].name, &in));
+    if (!in || (quick && !cases[k].quick)) continue;
+    now_case = cases[k].name;
+    PetscCall(RunKernels(&cases[k], nlist, list));
+    if (cases[k].most <= 500 && !quick) PetscCall(Operations(&cases[k]));
+  }
+  if (!nonly && !quick) {
+    PetscCall(Solvers(MATBATCH_SHARE_NONE));
+    PetscCall(Solvers(MATBATCH_SHARE_PATTERN));
+    PetscCall(Solvers(MATBATCH_SHARE_VALUES));
+    PetscCall(FromMats());
+    PetscCall(BadInput());
+#if defined(PETSC_HAVE_CUDA)
+    if (device) PetscCall(Device());
+#endif
+  }
+  for (PetscInt l = 0; l < nlist; l++) PetscCall(PetscFree(list[l]));
+  for (PetscInt l = 0; l < nonly; l++) PetscCall(PetscFree(only[l]));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "batch on the %s, %d ranks: %" PetscInt_FMT " checks, %" PetscInt_FMT " failed\n", device ? "device" : "host", size,
+                        checks, failures));
+  PetscCall(PetscFinalize());
+  return failures ? 1 : 0;
+}
