@@ -483,10 +483,17 @@ static PetscErrorCode Factor(Test *t, Record *r)
       PetscCall(MatCholeskyFactorNumeric(F, A, &info));
     else
       PetscCall(MatLUFactorNumeric(F, A, &info));
-    PetscCall(MatSolve(F, b, x));
-    PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
-    PetscCall(MatSolveTranspose(F, b, x));
-    PetscCall(RecordVec(r, "solution of the transposed system", x, NULL, 1e6));
+    for (int bound = 0; bound < 8; bound++) { /* to the host: either vector, the factor */
+      PetscCall(VecBindToCPU(b, (PetscBool)(bound & 1)));
+      PetscCall(VecBindToCPU(x, (PetscBool)(bound >> 1 & 1)));
+      PetscCall(MatBindToCPU(F, (PetscBool)(bound >> 2 & 1)));
+      PetscCall(VecFill(b, 1 + bound)); /* other numbers each time: what was lost would be the last solution */
+      PetscCall(MatSolve(F, b, x));
+      PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
+      PetscCall(MatSolveTranspose(F, b, x));
+      PetscCall(RecordVec(r, "solution of the transposed system", x, NULL, 1e6));
+    }
+    PetscCall(MatBindToCPU(F, PETSC_FALSE));
     PetscCall(MatScale(A, 2.));
   }
   PetscCall(RecordMat(t, r, "type after the factorizations", A));
@@ -739,9 +746,9 @@ static const Operation operations[] = {{"mixed", Mixed, NOCUDA},
                                        {"stale", Stale, FULL},
                                        {"diagonal", Diagonal, SOLVE},
                                        {"densecuda", Dense, FULL | DEVICE},
-                                       {"ilu", Factor, SOLVE | SEQ, "ilu"},
-                                       {"icc", Factor, SPD | SEQ, "icc"},
-                                       {"lu", Factor, SOLVE | SEQ, "lu"},
+                                       {"ilu", Factor, SOLVE | SEQ | NOCUDA, "ilu"},
+                                       {"icc", Factor, SPD | SEQ | NOCUDA, "icc"},
+                                       {"lu", Factor, SOLVE | SEQ | NOCUDA, "lu"},
                                        {"repeat", Repeat, STRICT},
                                        {"grid", Grid, ONCE},
                                        {"graph", Graph, SEQ | FULL | STRICT},

@@ -580,6 +580,10 @@ int main(int argc, char **argv)
   matrices.push_back(Build("one row", 1, 5000, [](int, Row &row) {
     for (int c = 0; c < 5000; c += 1 + Int(2)) row.push_back(c);
   }));
+  // whole slices without entries, between diagonals whose slices differ in length
+  matrices.push_back(Build("three diagonals, some rows empty", 1000, 1000, [](int r, Row &row) {
+    for (int c = r - 1; c <= r + 1 && r / 96 % 4 != 1; c++) row.push_back(c);
+  }));
   matrices.push_back(Build("identity of 1000 and a bit", 1003, 1003, [](int r, Row &row) { row.push_back(r); }));
   if (!quick) {
     matrices.push_back(Grid("7 points, larger", 40, 7, 1, 100));

@@ -8,7 +8,7 @@ using spmv::Scalar;
 cudaError_t SpMVCudaFill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
   SpMVCudaCSR use = *csr;
-  if (block->from) { // the offsets of A^T are the block's own, the values are looked up in A
+  if (block->from) { // the offsets, of A^T or of some rows, are the block's own, the values are looked up in A
     use   = {block->m, block->n, block->nnz, block->it, nullptr, 4, nullptr};
     use.a = csr->a;
   }
@@ -26,10 +26,15 @@ PetscBool SpMVCudaHasApart(SpMVCudaBlock block)
   return block->apart ? PETSC_TRUE : PETSC_FALSE;
 }
 
+PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaBlock block)
+{
+  return block->SkipsEmpty() ? PETSC_TRUE : PETSC_FALSE;
+}
+
 cudaError_t SpMVCudaMultRows(SpMVCudaBlock block, SpMVCudaRows rows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
 {
   if (rows == SPMVCUDA_ROWS_OTHERS) return block->MultOthers((const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
-  return SpMVCudaMult(rows == SPMVCUDA_ROWS_APART ? block->apart.get() : block, PETSC_FALSE, x, z, y, stream);
+  return SpMVCudaMult(block->apart.get(), PETSC_FALSE, x, z, y, stream);
 }
 
 cudaError_t SpMVCudaMultScaled(SpMVCudaBlock block, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t stream)

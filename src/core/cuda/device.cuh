@@ -440,7 +440,7 @@ struct _n_SpMVCudaBlock {
   const char *const *names    = nullptr; // SpMVNames of the kernel
   bool               single   = false;   // values are stored as spmv::Single
   bool               measured = false;   // it was the fastest of several
-  spmv::Array<int>   it;                 // transposed blocks: their row offsets,
+  spmv::Array<int>   it;                 // transposed blocks, and those of rows apart: their row offsets,
   spmv::Array<int>   from;               // and where their values are found in A
 
   std::unique_ptr<_n_SpMVCudaBlock> apart; // the rows that may be multiplied apart from the others, once more
@@ -457,6 +457,10 @@ struct _n_SpMVCudaBlock {
   virtual cudaError_t Scaled(spmv::Scalar, const spmv::Scalar *, spmv::Scalar, spmv::Scalar *, cudaStream_t)
   {
     return cudaErrorNotSupported;
+  }
+  virtual bool SkipsEmpty() const // onto y, z = y, rows without entries are neither read nor written
+  {
+    return false;
   }
   virtual int UnitSize() const // rows of a unit, where the next two work; 0 = they do not
   {

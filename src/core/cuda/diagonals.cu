@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
       }
     }
   }
-  if (unit < 0) return;
+  if (unit < 0 || (!UNIFORM && head.x < 0)) return; // a slice without steps has not come by there
 #pragma unroll
   for (int e = 0; e < BS; e++) y[(int64_t)unit * BS + e] = z ? Num::add(z[(int64_t)unit * BS + e], d[e]) : d[e];
 }

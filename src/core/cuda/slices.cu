@@ -523,6 +523,10 @@ struct Slices : _n_SpMVCudaBlock {
     args.others = true;
     return Launch(args, false, x, z, y, stream);
   }
+  bool SkipsEmpty() const override
+  {
+    return compact;
+  }
   int UnitSize() const override
   {
     return compact ? 0 : bs;

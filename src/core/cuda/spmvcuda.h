@@ -5,7 +5,8 @@
   else ever does. A product allocates nothing, waits for nothing, is one kernel (a memset or copy before it where most rows are empty,
   a permutation after the papers' sorted kernels), gives the same bits every time, and may be captured in a CUDA graph.
 
-  A block holds partial sums of long rows while it multiplies: two products with one block must not run at the same time.
+  A block holds partial sums of long rows while it multiplies: two products with one block must not run at the same time,
+  but for those of rows apart and of the others.
 */
 #pragma once
 
@@ -51,9 +52,11 @@ PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaBlock, PetscBool conjugate, const 
   their rows are stored a second time. Called between set-up and the first refresh; cudaErrorNotSupported where these would be more than `most`
   rows, or the kernel has to write all rows.
 */
-typedef enum { SPMVCUDA_ROWS_ALL, SPMVCUDA_ROWS_OTHERS, SPMVCUDA_ROWS_APART } SpMVCudaRows;
+typedef enum { SPMVCUDA_ROWS_OTHERS, SPMVCUDA_ROWS_APART } SpMVCudaRows;
 PETSC_INTERN cudaError_t SpMVCudaSetApart(SpMVCudaBlock, const SpMVCudaCSR *, int count, const int row[], PetscInt64 most, cudaStream_t);
 PETSC_INTERN PetscBool   SpMVCudaHasApart(SpMVCudaBlock);
+/* Whether y = y + A x leaves the rows without entries alone: else it reads and writes them, too */
+PETSC_INTERN PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaBlock);
 /* As SpMVCudaMult(), of these rows: the others' y is not touched */
 PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaBlock, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 

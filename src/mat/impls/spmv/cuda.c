@@ -155,7 +155,8 @@ static PetscErrorCode MatSpMVUpdate_CUDA(Mat A, Mat_SpMV *spmv, int k, cudaStrea
       error = (*spmv->format->setupcuda)(&device.csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].block);
       if (error == cudaSuccess && k == 0 && spmv->napart) {
         error = SpMVCudaSetApart(spmv->cuda[0].block, &device.csr, spmv->napart, spmv->apart, spmv->most_apart, stream);
-        if (error == cudaErrorNotSupported) error = cudaSuccess; /* all rows are multiplied together, then */
+        if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
+        if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) error = cudaSuccess; /* all rows are multiplied together, then */
       }
       PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
     }
@@ -349,30 +350,16 @@ PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat A, Mat B, PetscReal share, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, PetscBool *plain, PetscBool *apart)
+/* A's own data, its block on the device up to date; NULL where AIJCUSPARSE multiplies */
+PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, Mat_SpMV **spmv)
 {
-  Mat_SpMV    *spmv;
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatSpMVGet(A, spmv));
   PetscCall(SpMVGetStream(&stream));
-  PetscCall(MatSpMVUpdate_CUDA(A, spmv, 0, stream));
-  *plain = spmv->cuda[0].plain;
-  *apart = (PetscBool)(!*plain && SpMVCudaHasApart(spmv->cuda[0].block));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatSpMVApplyRows_SeqCUDA(Mat A, SpMVCudaRows rows, const PetscScalar x[], const PetscScalar z[], PetscScalar y[], cudaStream_t stream)
-{
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(SpMVCudaMultRows(spmv->cuda[0].block, rows, x, z, y, stream));
-  PetscCall(PetscLogGpuTimeEnd());
-  if (rows != SPMVCUDA_ROWS_APART) PetscCall(PetscLogGpuFlops(2.0 * spmv->cuda[0].source.nz)); /* all of A's are counted with the others' */
+  PetscCall(MatSpMVUpdate_CUDA(A, *spmv, 0, stream));
+  if ((*spmv)->cuda[0].plain) *spmv = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

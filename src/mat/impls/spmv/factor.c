@@ -36,15 +36,11 @@ static PetscErrorCode SpMVFactorSolve(Mat F, PetscErrorCode (*solve)(Mat, Vec, V
   Vec bb, xx;
 
   PetscFunctionBegin;
-  if (F->boundtocpu)
-    PetscCall((*solve)(F, b, x));
-  else {
-    PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb));
-    PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
-    PetscCall((*solve)(F, bb, xx));
-    PetscCall(SpMVVecRestore(x, PETSC_TRUE, &xx));
-    PetscCall(SpMVVecRestore(b, PETSC_FALSE, &bb));
-  }
+  PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb)); /* also where the factor has been bound to the host since: that changes no solve of AIJCUSPARSE's */
+  PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
+  PetscCall((*solve)(F, bb, xx));
+  PetscCall(SpMVVecRestore(x, PETSC_TRUE, &xx));
+  PetscCall(SpMVVecRestore(b, PETSC_FALSE, &bb));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -120,11 +116,7 @@ SpMVFactorNumeric(MatLUFactorNumeric, lufactornumeric) SpMVFactorNumeric(MatChol
   PetscCall(PetscNew(&behind));
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
   PetscCall(PetscContainerSetPointer(container, behind));
-  #if PETSC_VERSION_LT(3, 23, 0)
-  PetscCall(PetscContainerSetUserDestroy(container, PetscContainerUserDestroyDefault));
-  #else
   PetscCall(PetscContainerSetCtxDestroy(container, PetscCtxDestroyDefault));
-  #endif
   PetscCall(PetscObjectCompose((PetscObject)*F, SpMVFactorKey, (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
   SpMVTake(*F, behind, lufactorsymbolic, MatLUFactorSymbolic_SpMVFactor);

@@ -34,7 +34,6 @@ static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
 }
 
 #if PETSC_VERSION_LT(3, 23, 0)
-  #define PetscContainerSetCtxDestroy PetscContainerSetUserDestroy
 static PetscErrorCode SpMVDestroyCtx(void *ctx)
 {
   return SpMVDestroy((Mat_SpMV *)ctx);

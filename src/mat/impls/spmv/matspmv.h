@@ -20,6 +20,8 @@
 /* What changed between the PETSc releases we build with */
 #if PETSC_VERSION_LT(3, 23, 0)
 typedef PetscOptionItems *SpMVOptionItems;
+  #define PetscContainerSetCtxDestroy PetscContainerSetUserDestroy
+  #define PetscCtxDestroyDefault      PetscContainerUserDestroyDefault
 #else
 typedef PetscOptionItems SpMVOptionItems;
 #endif
@@ -203,9 +205,7 @@ PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);      /* 
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                      /* between device vectors, of which no other rank need know */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat, Mat offdiag, PetscReal share, PetscBool always);
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool *plain, PetscBool *apart); /* whether AIJCUSPARSE multiplies; whether rows are apart */
-/* Of a matrix that is ready and not plain: y = z + A x between arrays on the device, z NULL or y */
-PETSC_INTERN PetscErrorCode MatSpMVApplyRows_SeqCUDA(Mat, SpMVCudaRows, const PetscScalar x[], const PetscScalar z[], PetscScalar y[], cudaStream_t);
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, Mat_SpMV **); /* up to date on the device; NULL where AIJCUSPARSE multiplies */
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);
 
 /* factor.c: triangular solves between host vectors */

@@ -100,11 +100,14 @@ static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the rows that read ghosts can be multiplied apart from the others: the blocks can do it, and nothing is bound to the host */
-static PetscErrorCode MatSpMVGetApart(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, PetscBool *apart)
+/*
+  Whether the rows that read ghosts can be multiplied apart from the others: the blocks can do it, and nothing is bound to the host. The
+  off-diagonal block's product must not touch the others' y, which the other stream writes at the same time.
+*/
+static PetscErrorCode MatSpMVGetApart(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], PetscBool *apart)
 {
   const Vec v[3] = {xx, yy, zz};
-  PetscBool bound, plain[2], ignored;
+  PetscBool bound;
 
   PetscFunctionBegin;
   *apart = PETSC_FALSE;
@@ -116,11 +119,10 @@ static PetscErrorCode MatSpMVGetApart(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec 
   }
   PetscCall(MatSpMVSetApart_SeqCUDA(block[0], block[1], spmv->halo_rows, spmv->halo_asked));
   /* Before the halo's stream goes on from the product's: neither block is refreshed on the product's after that */
-  PetscCall(MatSpMVGetReady_SeqCUDA(block[0], &plain[0], apart));
-  if (*apart) {
-    PetscCall(MatSpMVGetReady_SeqCUDA(block[1], &plain[1], &ignored));
-    if (plain[1]) *apart = PETSC_FALSE;
-  }
+  PetscCall(MatSpMVGetReady_SeqCUDA(block[0], &own[0]));
+  if (!own[0] || !SpMVCudaHasApart(own[0]->cuda[0].block)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGetReady_SeqCUDA(block[1], &own[1]));
+  *apart = (PetscBool)(own[1] && SpMVCudaSkipsEmptyRows(own[1]->cuda[0].block));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,13 +137,14 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
   Vec                d;
   const PetscScalar *x, *y = NULL, *ghost = SpMVHaloGetArray(halo);
   PetscScalar       *z;
+  Mat_SpMV          *own[2];
   PetscBool          apart;
-  cudaStream_t       stream, own;
+  cudaStream_t       stream, halos;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
-  PetscCall(MatSpMVGetApart(spmv, block, xx, yy, zz, &apart));
+  PetscCall(MatSpMVGetApart(spmv, block, xx, yy, zz, own, &apart));
   if (apart) {
     PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
     if (yy && yy != zz) {
@@ -152,12 +155,16 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
       y = z;
     } else
       PetscCall(VecGetArrayWriteAndMemType(zz, &z, NULL));
+    PetscCall(PetscLogGpuTimeBegin());
     PetscCall(SpMVHaloBegin(halo, x, stream));
-    PetscCall(MatSpMVApplyRows_SeqCUDA(block[0], SPMVCUDA_ROWS_OTHERS, x, y, z, stream));
-    PetscCall(SpMVHaloReceive(halo, &own));
-    PetscCall(MatSpMVApplyRows_SeqCUDA(block[0], SPMVCUDA_ROWS_APART, x, y, z, own));
-    PetscCall(MatSpMVApplyRows_SeqCUDA(block[1], SPMVCUDA_ROWS_ALL, ghost, z, z, own));
+    PetscCallCUDA(SpMVCudaMultRows(own[0]->cuda[0].block, SPMVCUDA_ROWS_OTHERS, x, y, z, stream));
+    PetscCall(SpMVHaloReceive(halo, &halos));
+    PetscCallCUDA(SpMVCudaMultRows(own[0]->cuda[0].block, SPMVCUDA_ROWS_APART, x, y, z, halos));
+    PetscCallCUDA(SpMVCudaMult(own[1]->cuda[0].block, PETSC_FALSE, ghost, z, z, halos));
     PetscCall(SpMVHaloJoin(halo, stream));
+    PetscCall(PetscLogGpuTimeEnd());
+    PetscCall(PetscLogGpuFlops(2.0 * own[0]->cuda[0].source.nz + 2.0 * own[1]->cuda[0].source.nz -
+                               (yy ? 0 : PetscMin(own[0]->cuda[0].source.m, own[0]->cuda[0].source.nz))));
     if (yy == zz)
       PetscCall(VecRestoreArrayAndMemType(zz, &z));
     else {
