@@ -11,6 +11,7 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU wh
   -target <0.004>  : seconds that a type's products of one repetition take together (GPU: 0.02)\n\
   -warm <true>     : products one after the other, in cache if they fit\n\
   -cold <true>     : each product after the caches were filled with something else\n\
+  -refresh <true>  : products after the values changed\n\
   -evict <MB>      : how much of something else, by default twice the last level, at least 64 (host)\n\
   -where           : prints where it would run, 'where: host' or 'where: h200 NVIDIA H200', and ends\n\
   -csv <file>      : results to read by program (bench/table.py, bench/plot.py)\n\n";
@@ -345,7 +346,7 @@ static PetscErrorCode CheckedProduct(Contender *c, Oracle *o, double factor, dou
 typedef struct {
   PetscInt  reps;
   PetscReal target;
-  PetscBool warm, cold;
+  PetscBool warm, cold, refresh;
   Evict     evict;
 } Settings;
 
@@ -472,7 +473,7 @@ static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const
     c[k].first      = PetscMax(0.0, first[k] - (s->warm ? c[k].warm : c[k].cold));
     PetscCall(CheckedProduct(&c[k], o, 1.0, &dt));
     PetscCall(Describe(A, &c[k]));
-    if (c[k].A && c[k].A != A) { /* A's arrays are MKL's as well */
+    if (s->refresh && c[k].A && c[k].A != A) { /* A's arrays are MKL's as well */
       PetscCall(MeasureRefresh(&c[k], o, DeviceOn && info.nz_used > 16e6 ? 1 : 3, PETSC_FALSE, &c[k].refresh));
       if (DeviceOn) PetscCall(MeasureRefresh(&c[k], o, 3, PETSC_TRUE, &c[k].refresh_device));
     }
@@ -795,13 +796,15 @@ int main(int argc, char **argv)
   s.reps   = quick ? 3 : 11;
   s.target = DeviceOn ? 0.02 : 0.004; /* short: a repetition that the system interrupts is lost */
   if (quick) s.target /= 4.0;
-  s.warm = PETSC_TRUE;
-  s.cold = PETSC_TRUE;
+  s.warm    = PETSC_TRUE;
+  s.cold    = PETSC_TRUE;
+  s.refresh = PETSC_TRUE;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &s.reps, NULL));
   PetscCheck(s.reps > 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be positive");
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &s.target, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-warm", &s.warm, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-cold", &s.cold, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-refresh", &s.refresh, NULL));
   PetscCheck(s.warm || s.cold, comm, PETSC_ERR_USER, "Neither -warm nor -cold: nothing to measure");
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-evict", &megabytes, NULL));
   PetscCall(EvictCreate(megabytes, &s.evict));

@@ -5,6 +5,7 @@
 
 #include <petscmat.h>
 #include <pthread.h>
+#include <unistd.h>
 #include "../examples/mmload.h"
 #include "patterns.h"
 
@@ -136,13 +137,19 @@ static void RowsFree(Rows *R)
 
 static inline PetscErrorCode MatrixGenerate(MPI_Comm comm, const Spec *s, Mat *A)
 {
-  PetscInt m = PETSC_DECIDE, N = s->rows, first;
-  Rows     R;
+  MPI_Comm    machine;
+  PetscMPIInt ranks;
+  PetscInt    m = PETSC_DECIDE, N = s->rows, first;
+  Rows        R;
 
   PetscFunctionBeginUser;
   PetscCall(PetscSplitOwnership(comm, &m, &N));
   PetscCallMPI(MPI_Scan(&m, &first, 1, MPIU_INT, MPI_SUM, comm));
-  RowsCreate(s, first - m, m, 1, &R);
+  /* the ranks of a machine share its cores */
+  PetscCallMPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
+  PetscCallMPI(MPI_Comm_size(machine, &ranks));
+  PetscCallMPI(MPI_Comm_free(&machine));
+  RowsCreate(s, first - m, m, (int)PetscMax(1, sysconf(_SC_NPROCESSORS_ONLN) / ranks), &R);
   PetscCheck(R.i, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More entries than a PetscInt counts");
   PetscCall(MatCreate(comm, A));
   PetscCall(MatSetSizes(*A, m, m, N, N));
