@@ -5,7 +5,10 @@ several devices. A measurement that was interrupted goes on with the matrices th
 """
 
 import argparse
+import contextlib
 import csv
+import glob
+import io
 import math
 import os
 import re
@@ -101,7 +104,13 @@ METRICS = ["gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.
 MORE_METRICS = ["smsp__thread_inst_executed_per_inst_executed.ratio", "sm__inst_executed.avg.per_cycle_elapsed", "sm__inst_issued.avg.per_cycle_active",
                 "sm__cycles_active.avg", "sm__cycles_elapsed.max", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
                 "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct"]  # fmt: skip
+RENAMED = {"dram__bytes_read.sum": "dram__bytes_op_read.sum", "dram__bytes_write.sum": "dram__bytes_op_write.sum"}  # on GPUs after Hopper
 KERNELS = {"evchyb-sorted": ["SpMV_EVCHYB_adaptive"], "sellp-paper": ["sellp_paper"], "hyb": ["ell", "coo_segmented"]}
+
+
+def on_host(device):
+    """Of the name that a device's files begin with"""
+    return device.split("-")[0] == "host"
 
 
 def key(name):
@@ -146,14 +155,18 @@ class Measuring:
     def __init__(self, args):
         self.args, self.out = args, args.out
         self.program = os.path.join(args.programs, "paper")
-        self.bratu = os.environ.get("BRATU") or os.path.join(os.path.dirname(os.path.abspath(args.programs)), "examples", "bratu")
-        self.deadline = time.time() + args.limit
-        gpu = "" if args.host else subprocess.run("nvidia-smi --query-gpu=name --format=csv,noheader", shell=True, capture_output=True, text=True).stdout
-        self.device = re.sub(r"\W+", "-", gpu.splitlines()[0].replace("NVIDIA ", "").strip().lower()) if gpu.strip() else "host"
-        self.kind = "host" if self.device == "host" else "device"
-        os.makedirs(self.out, exist_ok=True)
+        self.bratu = os.environ.get("BRATU") or os.path.join(os.path.dirname(args.programs), "examples", "bratu")
+        self.deadline, self.failed = time.time() + args.limit, False
         if not os.access(self.program, os.X_OK):
             sys.exit(f"bench/paper: {self.program} is missing; start me with make paper, or name the folder by -programs")
+        # the program knows: a PETSc without CUDA measures the host, whatever the machine has
+        p = subprocess.run([self.program, "-where"] + (["-host"] if args.host else []), stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        where = re.search(r"^where: (\S+)", p.stdout, re.M)
+        if p.returncode or not where:
+            sys.exit(f"bench/paper: {self.program} does not run: exit status {p.returncode}")
+        self.device = where[1]
+        self.kind = "host" if on_host(self.device) else "device"
+        os.makedirs(self.out, exist_ok=True)
 
     def path(self, measurement, ext="csv"):
         return os.path.join(self.out, f"{self.device}-{measurement}.{ext}")
@@ -171,27 +184,67 @@ class Measuring:
         """Runs the program; a line that names a matrix is a step. Returns the exit status, -1: the time was up"""
         if self.left() < 2:
             return -1
-        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, start_new_session=True)
-        late = threading.Timer(min(self.left(), 1e6), os.killpg, (p.pid, signal.SIGKILL))  # ncu's program with it
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=ROOT, start_new_session=True)
+
+        def end():  # ncu's program with it
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(p.pid, signal.SIGKILL)
+
+        late = threading.Timer(min(self.left(), 1e6), end)
+        late.daemon = True
         late.start()
-        with open(log, "a") as f:
-            f.write(" ".join(command) + "\n")
-            for line in p.stdout:
-                f.write(line)
-                m = re.match(r"(\S+) \(.*\), \d+ x \d+, |(\S+) is left out", line)
-                if m:
-                    bar.out += bool(m[2])
-                    bar.step(m[1] or m[2])
-                if "WRONG" in line or "PETSC ERROR" in line:
-                    print("\n" + line.rstrip())
-        p.wait()
-        late.cancel()
+        try:
+            with open(log, "a") as f:
+                f.write(" ".join(command) + "\n")
+                for line in p.stdout:
+                    f.write(line)
+                    m = re.match(r"(\S+) \(.*\), \d+ x \d+, |(\S+) is left out", line)
+                    if m:
+                        bar.out += bool(m[2])
+                        bar.step(m[1] or m[2])
+                    if "WRONG" in line or "PETSC ERROR" in line:
+                        print("\n" + line.rstrip())
+            p.wait()
+        except BaseException:  # an interrupt, which does not reach a program in a session of its own
+            end()
+            p.wait()
+            raise
+        finally:
+            late.cancel()
         return -1 if p.returncode == -9 and self.left() <= 0 else p.returncode
+
+    @staticmethod
+    def replace(target, columns, rows):
+        """A CSV that is there as a whole or not at all"""
+        with open(target + ".new", "w", newline="") as f:
+            w = csv.DictWriter(f, columns, restval="", extrasaction="ignore", lineterminator="\n")
+            w.writeheader()
+            w.writerows(rows)
+        os.replace(target + ".new", target)
+
+    def kept(self, target):
+        """The matrices in a file. What is to be measured again is taken out: where the last line was cut off, its matrix; a twin, where there is a file now"""
+        if not os.path.exists(target) or self.args.again:
+            return set()
+        with open(target, newline="") as f:
+            text = f.read()
+        reader = csv.DictReader(io.StringIO(text))
+        rows = list(reader)
+        if not rows or "matrix" not in rows[0] or "kernel" not in rows[0]:
+            return set()
+        folder = os.path.join(ROOT, os.environ.get("MATRICES") or "../shared/matrices")
+        drop = {key(r["matrix"]) for r in rows if r["origin"] == "twin" and os.path.exists(os.path.join(folder, key(r["matrix"]) + ".mtx"))}
+        if not text.endswith("\n"):
+            drop |= {key(r["matrix"]) for r in rows[-2:]}
+        left = [r for r in rows if key(r["matrix"]) not in drop and complete(r)]
+        if len(left) < len(rows):
+            self.replace(target, reader.fieldnames, left)
+        return {key(r["matrix"]) for r in left}
 
     def run(self, name, matrices, options):
         """A CSV of bench/formats/paper.c; what it holds already is not measured again"""
         target, begin = self.path(name), time.time()
-        have = {key(r["matrix"]) for r in read(target)} if os.path.exists(target) and not self.args.again else set()
+        have = self.kept(target)
         todo = [m for m in matrices if key(m) not in have]
         if not todo:
             print(f"{name}: {target} is complete")
@@ -199,13 +252,16 @@ class Measuring:
         command = [self.program, "-matrices", ",".join(todo), "-csv", target, "-reps", str(self.args.reps)] + options
         command += ["-append"] if have else []
         command += ["-host"] if self.args.host else []
-        command += ["-max_entries", str(self.args.max_entries)] if self.args.max_entries else []
+        command += self.limits()
         command += ["-mkl", os.environ["MKL_RT"]] if self.kind == "host" and os.environ.get("MKL_RT") else []
         bar = Bar(len(todo), name)
         status = self.start(command, bar, self.path(name, "log"))
         bar.close()
         print(f"{name}: {bar.n - bar.out} of {len(todo)} matrices in {time.time() - begin:.0f} s" + {0: "", -1: ", then the time was up"}.get(status, f", exit status {status}"))
-        self.failed = getattr(self, "failed", False) or status > 0
+        self.failed = self.failed or status not in (0, -1)
+
+    def limits(self):
+        return ["-max_entries", str(self.args.max_entries)] if self.args.max_entries else []
 
     def matrices(self):
         # long ones last: if the time is up, they are missing
@@ -233,112 +289,151 @@ class Measuring:
             return
         n = 200 if self.kind == "device" else 60
         env = dict(os.environ, CUDA_VISIBLE_DEVICES="") if self.args.host else None
-        p = subprocess.run([self.bratu, "-n", str(n)], capture_output=True, text=True, timeout=min(3600, max(10, self.left())), env=env)
-        lines = [l.split() for l in p.stdout.splitlines()]
-        rows = [w for w in lines if len(w) >= 13 and w[0] in ("aij", "aijcusparse", "sellp", "evchyb")]
+        try:
+            p = subprocess.run([self.bratu, "-n", str(n)], capture_output=True, text=True, timeout=min(3600, self.left()), env=env)
+        except subprocess.TimeoutExpired:
+            print("bratu: the time was up")
+            return
+        rows = [w for w in map(str.split, p.stdout.splitlines()) if len(w) >= 13 and w[0] in ("aij", "aijcusparse", "sellp", "evchyb")]
         if p.returncode or not rows:
             print(f"bratu: exit status {p.returncode}\n" + p.stdout[-600:] + p.stderr[-600:])
+            self.failed = True
             return
-        with open(target, "w") as f:
-            f.write("matrix,format,n,newton,krylov,fnorm,setup,solve,function,jacobian,ksp,products,products_s,product_us\n")
-            for w in rows:
-                f.write(f"bratu:{n},{w[0]},{n},{','.join(w[2:13])}\n")
+        columns = "matrix,format,n,newton,krylov,fnorm,setup,solve,function,jacobian,ksp,products,products_s,product_us".split(",")
+        self.replace(target, columns, [dict(zip(columns, [f"bratu:{n}", w[0], n] + w[2:13])) for w in rows])
         print(f"bratu: n = {n}")
 
     def profile(self):
         """ncu's counters for single products"""
-        ncu = self.args.ncu or shutil.which("ncu") or next((p for p in ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/2025.3.1/ncu") if os.access(p, os.X_OK)), None)
-        target = self.path("profile")
-        if os.path.exists(target) and not self.args.again:
+        installed = sorted(glob.glob("/opt/nvidia/nsight-compute/*/ncu"))
+        ncu = self.args.ncu or shutil.which("ncu") or next((p for p in ["/usr/local/cuda/bin/ncu"] + installed[::-1] if os.access(p, os.X_OK)), None)
+        target, why = self.path("profile"), self.path("profile", "txt")
+        names = [m for m in TABLE_3 if m != "indochina-2004"]
+        found = [r for r in read(target) if r["matrix"]] if os.path.exists(target) and not self.args.again else []
+        have = {key(r["matrix"]) for r in found}
+        todo = [m for m in names if m not in have]
+        if not todo:
             print(f"profile: {target} is complete")
             return
         if self.kind == "host" or not ncu:
             self.missing("profile", "no GPU" if self.kind == "host" else "no ncu on this machine")
             return
-        small = [m for m in TABLE_3 if m not in ("indochina-2004", "audikw_1", "Stanford_Berkeley")]
-        groups = [(["audikw_1", "Stanford_Berkeley"], "evchyb-sorted,sellp-paper,hyb"), (small, "evchyb-sorted")]
-        found = []
-        for names, formats in groups:
-            for metrics in (METRICS + MORE_METRICS, METRICS):
-                log, begin = os.path.join(self.out, "ncu.csv"), time.time()
-                command = [ncu, "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "none", "--print-units", "base", "--csv", "--page", "raw",
-                           "--metrics", ",".join(metrics), "--log-file", log, self.program, "-profile", "-formats", formats, "-matrices",
-                           ",".join("twin:" + m for m in names)]  # fmt: skip
-                bar = Bar(len(names), "profile")
-                status = self.start(command, bar, self.path("profile", "log"))
-                bar.close()
-                rows = self.profiled(log, self.path("profile", "log"))
-                print(f"profile: {len(rows)} kernels of {bar.n} matrices in {time.time() - begin:.0f} s, exit status {status}")
-                with open(self.path("profile", "log")) as f:
-                    said = f.read()
-                if rows or status == -1 or not re.search("[Ff]ind metric|invalid metric", said):
+        # ncu writes when its program has ended: several runs, so that not all is lost if the time is up
+        whole = [m for m in todo if m in ("audikw_1", "Stanford_Berkeley")]
+        rest = [m for m in todo if m not in whole]
+        groups = [(whole, "evchyb-sorted,sellp-paper,hyb")] + [(rest[k : k + 7], "evchyb-sorted") for k in range(0, len(rest), 7)]
+        metrics = {m: m for m in METRICS + MORE_METRICS}  # by the name here: ncu's
+        for matrices, formats in groups:
+            if not matrices:
+                continue
+            for attempt in range(5):
+                rows, said, status = self.ncu(ncu, metrics, matrices, formats)
+                unknown = [m for m, name in metrics.items() if re.search(rf"ind metric\b.*\b{name.split('.')[0]}\b", said)]
+                if rows or status == -1 or not re.search("ind metric|nvalid metric", said):
                     break
+                if attempt < 3:
+                    metrics = {m: RENAMED.get(m, "") if m in unknown and name == m else "" if m in unknown else name for m, name in metrics.items()}
+                else:
+                    metrics = {m: name for m, name in metrics.items() if m not in MORE_METRICS}
+                metrics = {m: name for m, name in metrics.items() if name}
             if not rows:
-                why = re.findall(r"==ERROR== (.*)", said)
-                self.missing("profile", "ncu gives no counters here" + (f": {why[-1]}" if why else ""))
+                if status == -1:
+                    print("profile: the time was up")
+                elif not found:
+                    error = re.findall(r"==ERROR== (.*)", said)
+                    self.missing("profile", "ncu gives no counters here" + (f": {error[-1]}" if error else ""))
                 return
             found += rows
-        columns = ["matrix", "format", "kernel"] + METRICS + MORE_METRICS
-        with open(target, "w", newline="") as f:
-            w = csv.DictWriter(f, columns, restval="", extrasaction="ignore")
-            w.writeheader()
-            w.writerows(found)
+            self.replace(target, ["matrix", "format", "kernel"] + METRICS + MORE_METRICS, found)
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(why)
 
-    @staticmethod
-    def profiled(log, said):
-        """ncu's rows with the matrix and the format, which the program says in the same order"""
-        if not os.path.exists(log):
-            return []
-        with open(log, newline="") as f:
-            lines = [l for l in f if not l.startswith("==")]
-        begin = next((k for k, l in enumerate(lines) if l.startswith('"ID"')), None)
-        if begin is None:
-            return []
-        rows = [r for r in csv.DictReader(lines[begin:]) if r["ID"].strip()]  # the row of units has no ID
-        with open(said) as f:
-            text = f.read()
-        text = text[text.rindex("--profile-from-start") :]
-        found = []
-        for matrix, form in re.findall(r"^profile (\S+) (\S+)$", text, re.M):
-            for name in KERNELS[form]:
-                if rows and re.search(rf"\b{name}\b", rows[0]["Kernel Name"]):
-                    row = {k: v.replace(",", "") for k, v in rows.pop(0).items() if v}
-                    found.append(dict(row, matrix=matrix, format=form, kernel=name))
-        return found
+    def ncu(self, ncu, metrics, matrices, formats):
+        """Counters of one kernel each, what ncu and the program said, and the exit status"""
+        log, out, begin = os.path.join(self.out, "ncu.csv"), self.path("profile", "log"), time.time()
+        for path in (log, out):  # of a run before
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
+        command = [ncu, "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "none", "--print-units", "base", "--csv", "--page", "raw",
+                   "--metrics", ",".join(metrics.values()), "--log-file", log, self.program, "-profile", "-formats", formats, "-matrices",
+                   ",".join("twin:" + m for m in matrices)] + self.limits()  # fmt: skip
+        bar = Bar(len(matrices), "profile")
+        status = self.start(command, bar, out)
+        bar.close()
+        said = ["", ""]
+        for k, path in enumerate((log, out)):
+            if os.path.exists(path):
+                with open(path, newline="", errors="replace") as f:
+                    said[k] = f.read()
+        rows = profiled(*said, metrics)
+        print(f"profile: {len(rows)} kernels of {bar.n - bar.out} matrices in {time.time() - begin:.0f} s, exit status {status}")
+        return rows, said[0] + said[1], status
+
+
+def profiled(counters, said, metrics):
+    """ncu's rows with the matrix and the format, which the program says in the same order"""
+    lines = [line for line in counters.splitlines(keepends=True) if not line.startswith("==")]
+    begin = next((k for k, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if begin is None:
+        return []
+    known = [name for names in KERNELS.values() for name in names]
+    rows = []
+    for r in csv.DictReader(lines[begin:]):
+        name = next((k for k in known if re.search(rf"\b{k}\b", r.get("Kernel Name") or "")), None)
+        if name and (r["ID"] or "").strip():  # the row of units has no ID
+            rows.append((name, {m: (r.get(ncu) or "").replace(",", "") for m, ncu in metrics.items()}))
+    found = []
+    for matrix, form in re.findall(r"^profile (\S+) (\S+)$", said, re.M):
+        for name in KERNELS[form]:
+            if rows and rows[0][0] == name:
+                found.append(dict(rows.pop(0)[1], matrix=matrix, format=form, kernel=name))
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ the report
 
+def complete(row):
+    """Not a line that was cut off"""
+    return None not in row and None not in row.values()
+
+
 def read(path):
     with open(path, newline="") as f:
-        return list(csv.DictReader(f))
+        return [r for r in csv.DictReader(f) if complete(r)]
 
 
 class Table:
-    """The rows of a measurement by matrix and format"""
+    """The rows of a measurement by matrix and format; products that were wrong have no time"""
 
-    def __init__(self, rows):
+    def __init__(self, device, rows):
         self.rows = rows
+        self.flops = 8 if "complex" in device.split("-") else 2
+        self.wrong = [f"{r['format']} on {key(r['matrix'])}" for r in rows if self.value(r, "error") > 1]
         self.matrices = list(dict.fromkeys(key(r["matrix"]) for r in rows))
         self.at = {(key(r["matrix"]), r["format"]): r for r in rows}
         self.formats = list(dict.fromkeys(r["format"] for r in rows))
 
-    def number(self, matrix, form, column):
+    @staticmethod
+    def value(row, column):
         try:
-            return float(self.at[matrix, form][column])
+            return float(row[column])
         except (KeyError, ValueError, TypeError):
             return 0.0
 
+    def number(self, matrix, form, column):
+        return self.value(self.at.get((matrix, form)), column)
+
     def seconds(self, matrix, form):
         """The median; on the host, which others may use, the least"""
-        return self.number(matrix, form, "least" if self.at.get((matrix, form), {}).get("device") == "host" else "seconds")
+        r = self.at.get((matrix, form), {})
+        return 0.0 if self.value(r, "error") > 1 else self.value(r, "least" if r.get("device") == "host" else "seconds")
 
     def entries(self, matrix):
         return next((float(r["entries"]) for r in self.rows if key(r["matrix"]) == matrix), 0.0)
 
     def gflops(self, matrix, form):
         s = self.seconds(matrix, form)
-        return 2e-9 * self.entries(matrix) / s if s else 0.0
+        return 1e-9 * self.flops * self.entries(matrix) / s if s else 0.0
 
     def best(self, matrix, forms):
         """(seconds, format) of the fastest"""
@@ -372,7 +467,7 @@ class Report:
             if m:
                 rows = read(os.path.join(folder, name))
                 if rows:
-                    self.data.setdefault(m[1], {})[m[2]] = Table(rows)
+                    self.data.setdefault(m[1], {})[m[2]] = Table(m[1], rows)
         try:
             import matplotlib
 
@@ -398,11 +493,15 @@ class Report:
 
     def devices(self, measurement, gpu=False):
         """Those with it, GPUs first; gpu: GPUs only"""
-        found = [(d, t[measurement]) for d, t in self.data.items() if measurement in t and not (gpu and d == "host")]
+        found = [(d, t[measurement]) for d, t in self.data.items() if measurement in t and not (gpu and on_host(d))]
         if not found:
-            why = [f"{d}: {open(f).read().strip()}" for d in self.data if os.path.exists(f := os.path.join(self.folder, f"{d}-{measurement}.txt"))]
+            why = []
+            for d in self.data:
+                if os.path.exists(said := os.path.join(self.folder, f"{d}-{measurement}.txt")):
+                    with open(said) as f:
+                        why.append(f"{d}: {f.read().strip()}")
             self.say("Not measured" + (" (" + "; ".join(why) + ")" if why else " yet, it needs a GPU" if gpu else " yet") + ".", "")
-        return sorted(found, key=lambda d: d[0] == "host")
+        return sorted(found, key=lambda d: on_host(d[0]))
 
     def where(self, table):
         name = table.rows[0].get("device", "host")
@@ -445,15 +544,16 @@ class Report:
 
     def sellp_table3(self):
         self.head("SELL-P paper, Table III: run times of the kernels",
-                  "On a K40c, SELL-P with b = t = 8 beats plain CSR by almost an order of magnitude and ELLPACK by 1.1 to 9 (but on Trefethen_20000), and holds its own "
-                  "against cuSPARSE: on 40 % of the matrices it is faster than both CSR and HYB. HYB wins where all rows are alike (bone010). MKL is on 16 cores of two Xeons.")  # fmt: skip
+                  "On a K40c, SELL-P with b = t = 8 beats plain CSR by an order of magnitude in the mean and ELLPACK by 1.1 to 20 (but on Trefethen_20000), and holds its own "
+                  "against cuSPARSE: on 9 of 20 matrices it is faster than both CSR and HYB. HYB wins where all rows are alike (bone010). MKL is on 16 cores of two Xeons.")  # fmt: skip
         host = self.data.get("host", {}).get("matrices")
         for device, t in self.devices("matrices"):
             names = [m for m in TABLE_III if m in t.matrices]
-            columns = list(self.COLUMNS["host" if device == "host" else "device"])
+            columns = list(self.COLUMNS["host" if on_host(device) else "device"])
             if not names:
+                self.say(f"None of the matrices was measured on {self.where(t)}.", "")
                 continue
-            head = [c for c, _ in columns] + (["MKL CSR, one core of another machine"] if device != "host" and host and "mkl" in host.formats else [])
+            head = [c for c, _ in columns] + (["MKL CSR, one core of another machine"] if not on_host(device) and host and "mkl" in host.formats else [])
             rows = []
             for m in names:
                 row = [t.label(m)] + [us(t.seconds(m, f)) for _, f in columns]
@@ -467,37 +567,42 @@ class Report:
                 return [t.seconds(m, a) / t.seconds(m, b) for m in names if t.seconds(m, a) and t.seconds(m, b)]
 
             csr, ell = over("csr-scalar", "sellp-paper"), over("ell", "sellp-paper")
-            lib = [min(x for x in (t.seconds(m, "cusparse:csr1" if device != "host" else "mkl"), t.seconds(m, "hyb")) if x) / t.seconds(m, "sellp-paper")
-                   for m in names if t.seconds(m, "hyb") and t.seconds(m, "sellp-paper")]  # fmt: skip
+            lib = [min(x for x in (t.seconds(m, "cusparse:csr1" if not on_host(device) else "mkl"), t.seconds(m, "hyb")) if x) / t.seconds(m, "sellp-paper")
+                   for m in names if t.seconds(m, "hyb") and t.seconds(m, "sellp-paper") and t.seconds(m, "cusparse:csr1" if not on_host(device) else "mkl")]  # fmt: skip
             ours = over("sellp-paper", "sellp")
             published = {m: v for m, v in TABLE_III.items() if m in names}
-            self.say(f"*Here.* SELL-P as printed is {mean(csr):.1f} times as fast as plain CSR in the geometric mean ({min(csr, default=0):.1f} to {max(csr, default=0):.1f}; the paper's figures: "
-                     f"{mean([v[1] / v[3] for v in published.values()]):.1f}), {mean(ell):.2f} times as ELLPACK ({min(ell, default=0):.2f} to {max(ell, default=0):.2f}; the paper's: "
-                     f"{mean([v[2] / v[3] for v in published.values()]):.2f}), and faster than both {'cuSPARSE CSR' if device != 'host' else 'MKL'} and HYB on {sum(x > 1 for x in lib)} of {len(lib)} matrices. "
-                     f"This library's own sellp takes {mean([1 / x for x in ours]) * 100:.0f} % of the time of SELL-P as printed.")  # fmt: skip
-            if device != "host":
+            said = [f"{mean(x):.{d}f} times as fast as {what} in the geometric mean ({min(x):.{d}f} to {max(x):.{d}f}; the paper's figures: {mean([v[k] / v[3] for v in published.values()]):.{d}f})"
+                    for x, d, what, k in ((csr, 1, "plain CSR", 1), (ell, 2, "ELLPACK", 2)) if x]  # fmt: skip
+            if lib:
+                said.append(f"faster than both {'MKL' if on_host(device) else 'cuSPARSE CSR'} and HYB on {sum(x > 1 for x in lib)} of {len(lib)} matrices")
+            self.say("*Here.* " + (f"SELL-P as printed is {', '.join(said)}. " if said else "")
+                     + (f"This library's own sellp takes {mean([1 / x for x in ours]) * 100:.0f} % of the time of SELL-P as printed." if ours else ""))  # fmt: skip
+            if not on_host(device):
                 self.say("*Why they differ.* cuSPARSE has dropped its HYB; the HYB here is Bell and Garland's (ELL, then COO with atomics). Today's cuSPARSE CSR balances its load by entries and is preprocessed, "
-                         "caches are larger by a factor of 40 than the K40's, which forgives plain CSR its scattered reads, and a thread block of 64 threads no longer fills a multiprocessor: "
+                         "the L2 is many times as large as the K40's 1.5 MB, which forgives plain CSR its scattered reads, and a thread block of 64 threads no longer fills a multiprocessor: "
                          "the kernel here takes several slices a block.", "")  # fmt: skip
             else:
-                self.say("*Why they differ.* One core here, under the load of other programs. MKL on one thread does not gain from cores that the paper's had; SELL-P on the host is this library's "
+                self.say("*Why they differ.* One core here. MKL on one thread does not gain from cores that the paper's had; SELL-P on the host is this library's "
                          "with the paper's b, t and order, in SIMD.", "")  # fmt: skip
 
     def sellp_figure5(self):
         self.head("SELL-P paper, Figure 5: the same in GF/s", "SELL-P and cuSPARSE are close together at 15 to 26 GF/s, ELLPACK is between 1 and 25, CSR stays near 2.")
         for device, t in self.devices("matrices"):
             names = [m for m in TABLE_III if m in t.matrices]
-            columns = self.COLUMNS["host" if device == "host" else "device"]
+            columns = self.COLUMNS["host" if on_host(device) else "device"]
+            if not names:
+                self.say(f"None of the matrices was measured on {self.where(t)}.", "")
+                continue
             self.chart(f"{device}-sellp-figure5", f"Performance on {self.where(t)}", names, {c: [t.gflops(m, f) for m in names] for c, f in columns}, "GF/s")
             rates = {c: mean([t.gflops(m, f) for m in names]) for c, f in columns}
             self.say(f"*Here*, on {self.where(t)}, geometric means: " + ", ".join(f"{c} {r:.{0 if r > 20 else 1}f}" for c, r in rates.items()) + " GF/s. "
-                     + ("*Why they differ.* A K40c reads 288 GB/s at best, " + f"this GPU copies {float(t.rows[0]['copy']) * 1e-9:.0f}; rates grow with it, and matrices below its L2's size go beyond." if device != "host" else ""), "")  # fmt: skip
+                     + ("*Why they differ.* A K40c reads 288 GB/s at best, " + f"this GPU copies {float(t.rows[0]['copy']) * 1e-9:.0f}; rates grow with it, and matrices below its L2's size go beyond." if not on_host(device) else ""), "")  # fmt: skip
 
     def sellp_table2(self):
         self.head("SELL-P paper, Table II: profile of the kernel on audikw_1", "The kernel reads DRAM at 213 of 288 GB/s: it is bound by memory. Shared memory and warps are used to 100 %.")
         for device, t in self.devices("profile", gpu=True):
             r = t.at.get(("audikw_1", "sellp-paper"))
-            if not r:
+            if not r or not t.value(r, "gpu__time_duration.sum"):
                 self.say("The SELL-P kernel was not profiled.", "")
                 continue
 
@@ -551,12 +656,12 @@ class Report:
                 series[f"b = {b}"] = [mean([t.seconds(m, "sellp-paper:8:8") / t.seconds(m, f"sellp-paper:{b}:{k}") for m in t.matrices if t.seconds(m, f"sellp-paper:{b}:{k}") and t.seconds(m, "sellp-paper:8:8")]) for k in ts]  # fmt: skip
             self.chart(f"{device}-sellp-sweep", f"Speed over b = t = 8 on {self.where(t)}", ts, series, "speed over b = t = 8, geometric mean", kind="line", xlabel="t")
             self.say(f"*Here.* The best b and t gain {mean(gains):.2f} in the geometric mean, {max(gains, default=0):.2f} at most"
-                     + ("; the host's SELL-P is in SIMD and has no threads a row: t is only what widths are padded to." if device == "host" else "."), "")  # fmt: skip
+                     + ("; the host's SELL-P is in SIMD and has no threads a row: t is only what widths are padded to." if on_host(device) else "."), "")  # fmt: skip
 
     # ---- the EVC-HYB paper
 
     def evchyb_table3(self):
-        self.head("EVC-HYB paper, Table 3: the partition", "Twelve of 22 matrices are over 99 % in ELL, one over 99 % in vector CSR; zeros added are 0 to 6.86 % of the entries, mostly below 1 %.")
+        self.head("EVC-HYB paper, Table 3: the partition", "Eleven of 22 matrices are over 99 % in ELL, one over 99 % in vector CSR; zeros added are 0 to 6.86 % of the entries, mostly below 1 %.")
         found = self.devices("matrices")
         for _, t in found[:1]:  # a property of the matrix
             rows, exact = [], 0
@@ -580,7 +685,10 @@ class Report:
                   "Without reordering y, EVC-HYB is 1.10 to 1.64 times as fast as the better of cuSPARSE's CSR and HYB on ten matrices, alike (0.9 to 1.1) on most others. Reordering costs 3.5 to 34 %: "
                   "over 18 % where rows have fewer than 12 entries. The best rate is 24.7 GF/s.")  # fmt: skip
         for device, t in self.devices("matrices", gpu=True):
-            names = [m for m in TABLE_3 if m in t.matrices and t.seconds(m, "evchyb-paper")]
+            names = [m for m in TABLE_3 if all(t.seconds(m, f) for f in ("evchyb-paper", "evchyb-sorted", "evchyb")) and t.best(m, ["cusparse:csr1", "hyb"])[0]]
+            if not names:
+                self.say(f"None of the matrices was measured on {self.where(t)}.", "")
+                continue
             base = {m: t.best(m, ["cusparse:csr1", "hyb"])[0] for m in names}
             without = [base[m] / t.seconds(m, "evchyb-sorted") for m in names]
             with_ = [base[m] / t.seconds(m, "evchyb-paper") for m in names]
@@ -596,17 +704,17 @@ class Report:
                         for m, l, a, b in zip(names, loss, without, with_)])  # fmt: skip
             self.say(f"*Here*, on {self.where(t)}: without reordering EVC-HYB as printed is faster than both by 1.1 on {sum(x >= 1.1 for x in without)} of {len(names)} matrices, alike on {sum(0.9 < x < 1.1 for x in without)}, slower on {sum(x <= 0.9 for x in without)}. "
                      f"Reordering costs {min(loss, default=0):.1f} to {max(loss, default=0):.1f} %, on rows of fewer than 12 entries {mean(short):.0f} % on average. This library's evchyb, always in the natural order, is {mean(ours):.2f} times as fast as the better of both. "
-                     "*Why they differ.* cuSPARSE's CSR was then a warp or a part of it for each row and is balanced by entries now; a whole sort by length spreads neighbouring rows, whose x no longer is shared: what was a matter of 48 KB of read-only cache is one of a 50 MB L2.", "")  # fmt: skip
+                     "*Why they differ.* cuSPARSE's CSR was then a warp or a part of it for each row and is balanced by entries now; a whole sort by length spreads neighbouring rows, whose x no longer is shared: what was a matter of 48 KB of read-only cache is one of the L2.", "")  # fmt: skip
 
     def counters(self, device, t):
         """matrix -> numbers, of EVC-HYB without reordering"""
         found = {}
         for m in TABLE_3:
             r = t.at.get((m, "evchyb-sorted"))
-            if r and float(r["gpu__time_duration.sum"] or 0):
+            if r and all(t.value(r, k) for k in ("gpu__time_duration.sum", "lts__t_bytes.sum", "l1tex__t_bytes.sum")) and r["dram__bytes_read.sum"] and r["dram__bytes_write.sum"]:
                 ns = float(r["gpu__time_duration.sum"])
                 found[m] = {"dram": float(r["dram__bytes_read.sum"]) / ns, "l2": float(r["lts__t_bytes.sum"]) / ns, "l1": float(r["l1tex__t_bytes.sum"]) / ns,
-                            "hit1": float(r["l1tex__t_sector_hit_rate.pct"]), "hit2": float(r["lts__t_sector_hit_rate.pct"]),
+                            "hit1": t.value(r, "l1tex__t_sector_hit_rate.pct"), "hit2": t.value(r, "lts__t_sector_hit_rate.pct"),
                             "volume": float(r["dram__bytes_read.sum"]) + float(r["dram__bytes_write.sum"]), "l2volume": float(r["lts__t_bytes.sum"])}  # fmt: skip
         return found
 
@@ -626,15 +734,14 @@ class Report:
                 points = {m: full.gflops(m, "evchyb-sorted") for m in names}
                 self.chart(f"{device}-evchyb-figure8", "Figure 8: rate and average latency", [cycles[m] for m in names], {"matrices": [points[m] for m in names]}, "GF/s", kind="points", xlabel="cycles a load, all loads")
             self.table(["matrix", "DRAM read GB/s", "L2 GB/s", "L1 GB/s", "L1 hits %", "L2 hits %", "cycles a load"], [(m, *(f"{c[m][k]:.0f}" for k in ("dram", "l2", "l1")), *(f"{c[m][k]:.1f}" for k in ("hit1", "hit2")), f"{cycles[m]:.0f}") for m in names])
-            parts = [(f, r) for (m, f), r in t.at.items() if m == "Stanford_Berkeley"]
-            kernels = [r for r in t.rows if key(r["matrix"]) == "Stanford_Berkeley"]
-            if parts:
+            kernels = [r for r in t.rows if key(r["matrix"]) == "Stanford_Berkeley" and t.value(r, "gpu__time_duration.sum")]
+            if kernels:
                 self.say("Figure 9, Stanford_Berkeley by kernel:")
-                self.table(["kernel", "us", "DRAM read GB/s", "L2 GB/s", "L1 GB/s"], [(r["kernel"], f"{float(r['gpu__time_duration.sum']) * 1e-3:.1f}", *(f"{float(r[k]) / float(r['gpu__time_duration.sum']):.0f}" for k in ("dram__bytes_read.sum", "lts__t_bytes.sum", "l1tex__t_bytes.sum"))) for r in kernels])
+                self.table(["kernel", "us", "DRAM read GB/s", "L2 GB/s", "L1 GB/s"], [(r["kernel"], f"{float(r['gpu__time_duration.sum']) * 1e-3:.1f}", *(f"{t.value(r, k) / float(r['gpu__time_duration.sum']):.0f}" for k in ("dram__bytes_read.sum", "lts__t_bytes.sum", "l1tex__t_bytes.sum"))) for r in kernels])
             if names:
                 low, high = min(names, key=lambda m: c[m]["hit1"]), max(names, key=lambda m: c[m]["hit1"])
                 self.say(f"*Here.* DRAM is read at {min(c[m]['dram'] for m in names):.0f} to {max(c[m]['dram'] for m in names):.0f} GB/s; hits in L1 go from {c[low]['hit1']:.0f} % ({low}) to {c[high]['hit1']:.0f} % ({high}), in L2 from {min(c[m]['hit2'] for m in names):.0f} to {max(c[m]['hit2'] for m in names):.0f} %. "
-                         "*Why they differ.* L1 and texture cache are one today, so that hits of x and of the matrix are not told apart; a matrix of less than 50 MB stays in the L2 between products, and DRAM then idles. The latencies taken for the average are 33 cycles in L1, 270 in L2 and 600 beyond.", "")  # fmt: skip
+                         "*Why they differ.* L1 and texture cache are one today, so that hits of x and of the matrix are not told apart; a matrix smaller than the L2 stays there between products, and DRAM then idles. The latencies taken for the average, of a Hopper GPU, are 33 cycles in L1, 270 in L2 and 600 beyond.", "")  # fmt: skip
 
     def evchyb_figure10(self):
         self.head("EVC-HYB paper, Figures 10 and 11: code balance, alpha, roofline",
@@ -662,8 +769,9 @@ class Report:
             self.chart(f"{device}-evchyb-figure11", "Figure 11: measured and modelled", names, {"measured": [r[5] for r in rows], "b / B": [r[6] for r in rows]}, "GF/s")
             if rows:
                 big = [r for r in rows if full.number(r[0], "evchyb-sorted", "bytes") > 2e8]
-                self.say(f"*Here.* b is {b:.0f} GB/s. On the matrices of more than 200 MB, the rate is {min((r[5] / r[6] for r in big if r[6]), default=0):.2f} to {max((r[5] / r[6] for r in big if r[6]), default=0):.2f} of b / B. "
-                         "*Why they differ.* The model takes the matrix from DRAM each time: below the L2's size alpha by DRAM is negative, which says no more than that; alpha by L2 counts what the paper's meant, sectors of 32 bytes for single entries of x.", "")  # fmt: skip
+                parts = [r[5] / r[6] for r in big if r[6]]
+                self.say(f"*Here.* b is {b:.0f} GB/s. " + (f"On the matrices of more than 200 MB, the rate is {min(parts):.2f} to {max(parts):.2f} of b / B. " if parts else "")
+                         + "*Why they differ.* The model takes the matrix from DRAM each time: below the L2's size alpha by DRAM is negative, which says no more than that; alpha by L2 counts what the paper's meant, sectors of 32 bytes for single entries of x.", "")  # fmt: skip
 
     def evchyb_figure12(self):
         self.head("EVC-HYB paper, Figures 12 to 14: the time of A, of x, of y",
@@ -688,14 +796,17 @@ class Report:
     def evchyb_figure15(self):
         self.head("EVC-HYB paper, Figure 15: random matrices of growing size", "Rows of 1 to 5 % of the columns: beyond 15 million entries CSR and EVC-HYB stay at 20 and 19 GF/s, HYB at 13.")
         for device, t in self.devices("random"):
+            t.matrices.sort(key=t.entries)  # whatever was measured first
             forms = [("EVC-HYB, sorted", "evchyb-sorted"), ("EVC-HYB", "evchyb-paper"), ("cuSPARSE CSR", "cusparse:csr1"), ("MKL CSR", "mkl"), ("AIJ", "petsc:aij"), ("HYB", "hyb"), ("our evchyb", "evchyb"), ("our sellp", "sellp")]
             forms = [(c, f) for c, f in forms if any(t.seconds(m, f) for m in t.matrices)]
             names = [f"{float(next(r['rows'] for r in t.rows if key(r['matrix']) == m)):.0f}" for m in t.matrices]
             self.table(["rows", "entries"] + [c for c, _ in forms], [(n, f"{t.entries(m):.0f}", *(f"{t.gflops(m, f):.1f}" for _, f in forms)) for n, m in zip(names, t.matrices)])
             self.chart(f"{device}-evchyb-figure15", f"Figure 15 on {self.where(t)}", [float(n) for n in names], {c: [t.gflops(m, f) for m in t.matrices] for c, f in forms}, "GF/s", kind="line", xlabel="rows")
             last = t.matrices[-1]
+            share = max(1 / 3, min(1, 4096 / float(names[-1]))) ** 2  # lengths are uniform: of the rows beyond the width, squared
             self.say(f"*Here*, on {self.where(t)}, GF/s: at {t.entries(last) * 1e-6:.0f} million entries " + ", ".join(f"{c} {t.gflops(last, f):.{0 if t.gflops(last, f) > 20 else 1}f}" for c, f in forms)
-                     + ". *Why they differ.* HYB stores what is beyond its width in COO, which a uniform distribution of lengths makes a third of all; on a GPU that part is added with atomics here." + (" The generator's rows have 1 entry to 5 % of the columns, half of them on average, as the paper's text has it." if device != "host" else ""), "")  # fmt: skip
+                     + ". *Why they differ.* HYB stores what is beyond its width in COO, "
+                     f"which holds about {100 * share:.0f} % of the entries of the largest matrix, whose row lengths are distributed uniformly; on a GPU that part is added with atomics here. The generator's rows have 1 entry to 5 % of the columns, 2.5 % on average.", "")  # fmt: skip
 
     def evchyb_figure16(self):
         self.head("EVC-HYB paper, Figure 16: Bratu through PETSc", "SNES example 14 on 200^3 points, four GPUs: the product goes from 23.1 (aijcusp) to 37.4 GF/s, the whole solve from 8.3 to 8.4.")
@@ -704,11 +815,15 @@ class Report:
             nz = 7 * n**3 - 6 * n**2
             rows = []
             for r in t.rows:
-                rows.append((r["format"], f"{float(r['solve']):.3f}", f"{float(r['ksp']):.3f}", f"{float(r['product_us']):.1f}", f"{2e-3 * nz / float(r['product_us']):.0f}", r["newton"], r["krylov"]))
+                rows.append((r["format"], f"{float(r['solve']):.3f}", f"{float(r['ksp']):.3f}", f"{float(r['product_us']):.1f}", f"{1e-3 * t.flops * nz / float(r['product_us']):.0f}", r["newton"], r["krylov"]))
             self.table([f"{n}^3 points, {device}", "SNESSolve s", "KSPSolve s", "product us", "product GF/s", "Newton", "Krylov"], rows)
-            base, ours = t.rows[0], min(t.rows[1:], key=lambda r: float(r["solve"]))
+            own = [r for r in t.rows if r["format"] in ("sellp", "evchyb")]
+            base = next((r for r in t.rows if r not in own), None)
+            if not own or not base:
+                continue
+            ours = min(own, key=lambda r: float(r["solve"]))
             self.say(f"*Here.* {ours['format']} takes {float(base['product_us']) / float(ours['product_us']):.2f} times less time for a product than {base['format']} and {float(base['solve']) / float(ours['solve']):.2f} times less for the whole solve. "
-                     "*Why they differ.* In the paper assembly and vectors limit the solve; `examples/bratu` evaluates function and Jacobian where the matrix lives. Two GPUs are in h200-2gpus.md.", "")  # fmt: skip
+                     "*Why they differ.* In the paper assembly and vectors limit the solve; `examples/bratu` evaluates function and Jacobian where the matrix lives. Two GPUs are in docs/results/h200-2gpus.md.", "")  # fmt: skip
 
     # ---- the comparison of formats
 
@@ -728,8 +843,9 @@ class Report:
                     if s:
                         got[name] = (s, form)
                     cells.append(f"{us(s)} ({form})" if s else "-")
-                winner = min(got, key=lambda f: got[f][0])
-                wins[winner] += 1
+                if "CSR" not in got:
+                    continue
+                wins[min(got, key=lambda f: got[f][0])] += 1
                 lib = t.best(m, ["cusparse:csr1", "mkl"])[0]
                 rows.append((t.label(m), f"{t.entries(m):.0f}", *cells, us(lib), us(t.best(m, ["sellp", "evchyb"])[0])))
                 base = got["CSR"][0]
@@ -742,17 +858,17 @@ class Report:
                     convert = t.number(m, form, "convert")
                     line.append(f"{1e3 * convert:.2f} ms, " + (f"{convert / (base - s):.0f}" if s < base else "never"))
                 even.append(line)
-            lib = "cuSPARSE CSR" if device != "host" else "MKL CSR"
+            lib = "cuSPARSE CSR" if not on_host(device) else "MKL CSR"
             self.say(f"On {self.where(t)}, microseconds, the fastest kernel of each format (* generated):")
             self.table(["matrix", "entries"] + [f for f, _ in self.FIVE] + [lib, "our better one"], rows)
             self.say("Conversion from CSR, and after how many products it has paid for itself against the better CSR kernel:")
             self.table(["matrix"] + [f for f, _ in self.FIVE], even)
-            self.chart(f"{device}-formats", f"Rates on {self.where(t)}", [t.label(m) for m in t.matrices], {f: [t.gflops(m, t.best(m, k)[1]) if t.best(m, k)[0] else 0 for m in t.matrices] for f, k in self.FIVE}, "GF/s")
+            self.chart(f"{device}-formats", f"Rates on {self.where(t)}", [t.label(m) for m in t.matrices], {f: [t.gflops(m, t.best(m, k)[1]) for m in t.matrices] for f, k in self.FIVE}, "GF/s")
             coo = [t.seconds(m, "coo") / t.seconds(m, "coo-balanced") for m in t.matrices if t.seconds(m, "coo-balanced") and t.seconds(m, "coo")]
             self.say(f"*Here*, on {self.where(t)}: of the five formats " + ", ".join(f"{f} is fastest on {n}" for f, n in sorted(wins.items(), key=lambda x: -x[1]) if n) + f" of {len(rows)} profiles. "
-                     + (f"Load-balanced COO, which works here, is {mean(coo):.2f} times as fast as scalar COO in the geometric mean; on cant {t.seconds('cant', 'coo') / max(1e-12, t.seconds('cant', 'coo-balanced')):.2f} times. " if coo else "")
-                     + "*Why they differ.* The paper's sigma is C, so that its sorting, within a slice, changes no padding: its SELL-C-sigma is our sell-32. Its matrices take less time than a launch; the ones here fill the machine. "
-                     + ("CSR5's tiles of 8 x 16 are plain loops here, not intrinsics." if device == "host" else ""), "")  # fmt: skip
+                     + (f"Load-balanced COO, which works here, is {mean(coo):.2f} times as fast as scalar COO in the geometric mean" + (f", on cant {t.seconds('cant', 'coo') / t.seconds('cant', 'coo-balanced'):.2f} times" if t.seconds("cant", "coo") and t.seconds("cant", "coo-balanced") else "") + ". " if coo else "")
+                     + "*Why they differ.* The paper's sigma is C, so that its sorting, within a slice, changes no padding: its SELL-C-sigma is our sell-32. Its matrices take less time than a launch; most of those here fill the machine. "
+                     + ("CSR5's tiles of 8 x 16 are plain loops here, not intrinsics." if on_host(device) else ""), "")  # fmt: skip
 
     # ---- this library
 
@@ -761,11 +877,12 @@ class Report:
     def ours(self):
         self.head("The 38 matrices: our default kernels against every other format", "None has all formats in one run. The aim here: the better of sellp and evchyb, as they choose by themselves, is the fastest of all or within 5 %.")
         for device, t in self.devices("matrices"):
-            names = [m for m in MATRICES if m in t.matrices and t.seconds(m, "sellp")]
+            others = [f for f in t.formats if f not in self.OTHER]
+            names = [m for m in MATRICES if t.seconds(m, "sellp") and t.seconds(m, "evchyb") and t.best(m, others)[0]]
             rows, missed, ratios, single = [], [], [], {"sellp": 0, "evchyb": 0}
             for m in names:
                 own, form = t.best(m, ["sellp", "evchyb"])
-                other, name = t.best(m, [f for f in t.formats if f not in self.OTHER])
+                other, name = t.best(m, others)
                 ratio = other / own
                 ratios.append(ratio)
                 for f in single:
@@ -773,6 +890,9 @@ class Report:
                 if ratio < 1 / 1.05:
                     missed.append(f"{m} ({name}, by {100 * (1 / ratio - 1):.0f} %)")
                 rows.append((t.label(m), f"{t.entries(m):.0f}", us(t.seconds(m, "sellp")), us(t.seconds(m, "evchyb")), us(other), name, f"{ratio:.2f}", "fastest" if ratio >= 1 else "within 5 %" if ratio >= 1 / 1.05 else "**slower**"))
+            if not names:
+                self.say(f"None of the matrices was measured on {self.where(t)}.", "")
+                continue
             self.say(f"On {self.where(t)}, microseconds, warm:")
             self.table(["matrix", "entries", "sellp", "evchyb", "best other", "which", "its time over ours", ""], rows)
             self.chart(f"{device}-ours", "Time of the best other format over ours", names, {"best other over ours": ratios}, "ratio")
@@ -786,16 +906,20 @@ class Report:
                  "what comes out here, and why they differ. `make paper` measures all of it on the machine at hand and writes this page; the figures are in `paper/`, as CSV.", "",
                  "The formats are those of `bench/formats` (`bench/paper -list`), each tested like our own (`tests/core/formats.c`), this library's defaults and the papers' kernels in it, cuSPARSE, MKL and PETSc's types. "
                  "A matrix marked (twin) is generated from the published statistics of the real one (docs/results/twins.md): results show how a format does on such row lengths and places, not that matrix. "
-                 "One marked * is generated. Times are of warm products, in turns: on a GPU medians, in a CUDA graph; on the host, one core, the least, as others may use the machine. Double precision, 32-bit indices.", "")  # fmt: skip
-        for device in sorted(self.data, key=lambda d: d == "host"):
-            t = next(iter(self.data[device].values()))
-            name = t.rows[0].get("device", device)
-            note = os.path.join(self.folder, f"{device}.txt")
-            self.say(f"- {device}: {name}" + (", " + open(note).read().strip() if os.path.exists(note) else ""))
+                 "One marked * is generated. Times are of warm products, in turns: on a GPU medians, in a CUDA graph; on the host, one core, the least, as others may use the machine. Double precision and 32-bit indices, where a device is not said to have others.", "")  # fmt: skip
+        for device in sorted(self.data, key=on_host):
+            name = next((t.rows[0]["device"] for t in self.data[device].values() if "device" in t.rows[0]), device)
+            note, wrong = os.path.join(self.folder, f"{device}.txt"), [w for t in self.data[device].values() for w in t.wrong]
+            said = [name] + [what for word, what in (("complex", "complex numbers"), ("single", "single precision"), ("64bit", "64-bit indices")) if word in device.split("-")]
+            if os.path.exists(note):
+                with open(note) as f:
+                    said.append(f.read().strip())
+            self.say(f"- {device}: {', '.join(said)}" + (f". **Wrong results**, left out below: {', '.join(wrong)}" if wrong else ""))
         for self.now in experiments:
             EXPERIMENTS[self.now][1](self)
+        os.makedirs(os.path.dirname(self.target), exist_ok=True)
         with open(self.target, "w") as f:
-            f.write(re.sub(r"\n{3,}", "\n\n", "\n".join(self.lines)).rstrip() + "\n")
+            f.write(re.sub(r"\n{3,}", "\n\n", re.sub(r" +\n", "\n", "\n".join(self.lines) + "\n")).rstrip() + "\n")
         print(f"wrote {os.path.relpath(self.target, ROOT)}")
 
 
@@ -826,7 +950,7 @@ def main():
     p.add_argument("-list", action="store_true", help="print the formats and the papers they are from")
     p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(ROOT, "build/results/paper"), help="where the CSV files are; those in docs/results/paper are kept")
     p.add_argument("-to", default=os.path.join(ROOT, "build/results/paper.md"), help="the report; its charts go to a folder beside it")
-    p.add_argument("-programs", default=os.environ.get("BENCH", ""), help="the folder of the benchmarks' programs")
+    p.add_argument("-programs", default=os.environ.get("BENCH"), help="the folder of the benchmarks' programs, build/<tag>/bench (default: the one built last)")
     p.add_argument("-host", action="store_true", help="measure the host, even if there is a GPU")
     p.add_argument("-again", action="store_true", help="measure again what is there already")
     p.add_argument("-reps", type=int, default=7, help="repetitions, of which the median counts")
@@ -840,8 +964,13 @@ def main():
     if unknown:
         p.error(f"no experiment is called {', '.join(unknown)}; there are {', '.join(EXPERIMENTS)}")
     if args.matrices:
+        if not os.path.isdir(args.matrices):
+            p.error(f"-matrices: there is no folder {args.matrices}")
         os.environ["MATRICES"] = os.path.abspath(args.matrices)
-    if args.list:
+    built = sorted(glob.glob(os.path.join(ROOT, "build/*/bench/paper")), key=os.path.getmtime)
+    args.programs = os.path.abspath(args.programs or (os.path.dirname(built[-1]) if built else os.path.join(ROOT, "build")))
+    args.out = os.path.abspath(args.out)
+    if args.list and os.access(os.path.join(args.programs, "paper"), os.X_OK):
         sys.exit(subprocess.run([os.path.join(args.programs, "paper"), "-list"]).returncode)
     wanted = [e for e in EXPERIMENTS if e in args.experiments or not args.experiments]
     failed = False
@@ -853,11 +982,15 @@ def main():
         if args.note:
             with open(os.path.join(args.out, f"{m.device}.txt"), "w") as f:
                 f.write(args.note + "\n")
-        failed = getattr(m, "failed", False)
+        failed = m.failed
     if not args.measure:
         Report(args.out, os.path.abspath(args.to)).write(wanted if args.report or args.experiments else list(EXPERIMENTS))
     sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
-    main()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nbench/paper: interrupted; the same command goes on with what is missing")

@@ -7,12 +7,13 @@ static char help[] =
   -reps <7>        : repetitions, of which the median counts\n\
   -target <0.0005> : seconds that the products of one repetition take together\n\
   -max_entries <n> : matrices with more are left out\n\
-  -threads <n>     : that generate matrices (default: as many as there are cores)\n\
-  -mkl <libmkl_rt.so.3> : where MKL's library is\n\
+  -threads <n>     : that generate matrices (default: as many as there are cores; one less beside a GPU)\n\
+  -mkl <libmkl_rt.so.3> : where MKL's library is, for double precision\n\
   -partition       : also a row 'partition' with what EVC-HYB's partition is (Table 3 of its paper)\n\
   -profile         : one product each, between cudaProfilerStart() and cudaProfilerStop(), for ncu --profile-from-start off\n\
   -csv <file>      : results, matrix by matrix; with -append after what is there\n\
-  -list            : prints the formats and the papers they are from, and ends\n\n";
+  -list            : prints the formats and the papers they are from, and ends\n\
+  -where           : prints what would be measured, 'where: h200' or 'where: host-complex', and ends\n\n";
 
 /*
    Each product is compared with the rows' own sums, computed on the host, the error scaled by |A||x|; the program fails if one is wrong. On a GPU
@@ -320,8 +321,15 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
   PetscFunctionBeginUser;
   SELLPParamsDefault(&p);
   EVCHYBParamsDefault(&q);
-  if (colon) PetscCheck(sscanf(colon, ":%d:%d", &b, &t) == 2, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: not b and t, as in sellp-paper:8:4", s->name);
   p.kernel = q.kernel = CoreFormats[s->which].kernel;
+  if (colon) {
+    char more;
+
+    PetscCheck(p.kernel == SPMV_KERNEL_PAPER && !CoreFormats[s->which].evchyb && sscanf(colon, ":%d:%d%c", &b, &t, &more) == 2, PETSC_COMM_SELF,
+               PETSC_ERR_ARG_WRONG, "-formats: %s: only sellp-paper takes b and t, as in sellp-paper:8:4", s->name);
+    PetscCheck(b >= 1 && b <= 1024 && t >= 1 && t <= 32 && !(t & (t - 1)), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "-formats: %s: b must be 1 to 1024, and t 1, 2, 4, 8, 16 or 32", s->name);
+  }
   if (p.kernel == SPMV_KERNEL_PAPER) { /* the paper's own, where the default is a choice */
     p.b     = b;
     p.t     = t;
@@ -504,7 +512,7 @@ static PetscErrorCode SubjectCheck(Subject *s)
   if (TimeDrain) PetscCall((*TimeDrain)());
   PetscCall(SubjectMult(s));
   if (TimeDrain) PetscCall((*TimeDrain)());
-  if (s->kind == OF_CORE && CoreFormats[s->which].sorted) PetscFunctionReturn(PETSC_SUCCESS); /* another vector; tests/core/formats.c checks it */
+  if (s->kind == OF_CORE && CoreFormats[s->which].sorted) PetscFunctionReturn(PETSC_SUCCESS); /* another vector; tests/cuda/core.cu checks it */
   s->error = 0.0;
   PetscCall(VecGetArrayRead(P->vy, &y));
   for (PetscInt r = 0; r < P->m; r++) {
@@ -667,7 +675,7 @@ static PetscErrorCode SubjectPrint(const Subject *s)
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-20s %s\n", s->name, s->kernel));
   else
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-20s %10.2f us %7.1f GF/s  padding %5.1f %%  convert %9.2f ms  error %.2g%s  %s\n", s->name, 1e6 * s->time,
-                          (PetscDefined(USE_COMPLEX) ? 8e-9 : 2e-9) * nz / s->time, 100.0 * (s->stored / PetscMax(1.0, nz) - 1.0), 1e3 * s->convert, s->error,
+                          (PetscDefined(USE_COMPLEX) ? 8e-9 : 2e-9) * nz / s->time, 100.0 * (s->stored - nz) / PetscMax(1.0, nz), 1e3 * s->convert, s->error,
                           s->error > 1.0 ? "  WRONG" : "", s->kernel));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -817,11 +825,19 @@ int main(int argc, char **argv)
     if (!host && cudaGetDeviceCount(&devices) == cudaSuccess && devices) {
       PetscCall(DeviceOpen());
       PetscCallCUDA(cudaStreamCreateWithFlags(&Device.stream, cudaStreamNonBlocking)); /* PETSc's default one cannot be captured */
+      threads = PetscMax(1, threads - 1);                                              /* products are launched meanwhile */
     }
   }
 #endif
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-where", &set));
+  if (set) {
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "where: %s%s%s%s\n", DeviceOn ? Device.label : "host", PetscDefined(USE_COMPLEX) ? "-complex" : "",
+                          sizeof(PetscReal) == sizeof(double) ? "" : "-single", PetscDefined(USE_64BIT_INDICES) ? "-64bit" : ""));
+    nmatrices = nformats = 0;
+    goto done;
+  }
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", file, sizeof(file), &set));
-  if (set && !DeviceOn) PetscCall(MKLOpen(file));
+  if (set && !DeviceOn && sizeof(PetscReal) == sizeof(double)) PetscCall(MKLOpen(file));
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-matrices", matrices, &nmatrices, &set));
   PetscCheck(set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-matrices: which?");
   PetscCall(MatrixListTwins(MAX_LIST, &nmatrices, matrices));
@@ -840,6 +856,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   if (set) {
     PetscCall(PetscFOpen(PETSC_COMM_SELF, file, append ? "a" : "w", &s.csv));
+    (void)setvbuf(s.csv, NULL, _IOFBF, 1 << 20); /* one write a matrix */
     if (!append)
       PetscCall(
           PetscFPrintf(PETSC_COMM_SELF, s.csv, "matrix,origin,rows,columns,entries,device,copy,format,seconds,least,bytes,stored,convert,error,kernel\n"));
@@ -875,6 +892,7 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
   for (PetscInt k = 0; k < nformats; k++) PetscCall(PetscFree(formats[k]));
   PetscCheck(!s.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products are wrong, marked WRONG above", s.wrong);
+done:
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(CuSparseClose());
   if (DeviceOn) PetscCallCUDA(cudaStreamDestroy(Device.stream));
