@@ -244,12 +244,6 @@ static PetscErrorCode BatchDestroy(Batch *B)
 /* ---------------------------------------------------------------- a library call for each problem */
 
 #if defined(PETSC_HAVE_CUDA)
-  #define PetscCallSparse(call)                                                                                                        \
-    do {                                                                                                                               \
-      cusparseStatus_t status_ = (call);                                                                                               \
-      PetscCheck(status_ == CUSPARSE_STATUS_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_LIB, "cuSPARSE: %s", cusparseGetErrorString(status_)); \
-    } while (0)
-
 static const cusparseIndexType_t LoopIndex = PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
   #if defined(PETSC_USE_COMPLEX)
 static const cudaDataType LoopScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_C_32F : CUDA_C_64F;
@@ -286,7 +280,7 @@ static PetscErrorCode LoopCall(Loop *L, PetscInt p)
   const PetscScalar one = 1.0, zero = 0.0;
 
   PetscFunctionBeginUser;
-  PetscCallSparse(
+  PetscCallCUSPARSE(
       cusparseSpMV(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], LoopScalar, CUSPARSE_SPMV_CSR_ALG1, L->buffer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -298,8 +292,8 @@ static PetscErrorCode LoopCreate_CUDA(const Batch *B, PetscBool graph, Loop *L)
 
   PetscFunctionBeginUser;
   PetscCallCUDA(cudaStreamCreateWithFlags(&L->stream, cudaStreamNonBlocking));
-  PetscCallSparse(cusparseCreate(&L->handle));
-  PetscCallSparse(cusparseSetStream(L->handle, L->stream));
+  PetscCallCUSPARSE(cusparseCreate(&L->handle));
+  PetscCallCUSPARSE(cusparseSetStream(L->handle, L->stream));
   PetscCall(PetscMalloc4(B->count, &L->A, B->count, &L->dx, B->count, &L->dy, B->count, &L->py));
   for (int pass = 0; pass < 2; pass++) { /* count, then copy */
     if (pass) PetscCallCUDA(cudaMalloc((void **)&L->memory, at));
@@ -321,14 +315,15 @@ static PetscErrorCode LoopCreate_CUDA(const Batch *B, PetscBool graph, Loop *L)
       at      = LoopPut(L, at, NULL, n * sizeof(*B->x));
       if (!pass) continue;
       L->py[p] = (PetscScalar *)here[4];
-      PetscCallSparse(cusparseCreateCsr(&L->A[p], P->n, P->n, P->i[n], here[0], here[1], here[2], LoopIndex, LoopIndex, CUSPARSE_INDEX_BASE_ZERO, LoopScalar));
-      PetscCallSparse(cusparseCreateDnVec(&L->dx[p], P->n, here[3], LoopScalar));
-      PetscCallSparse(cusparseCreateDnVec(&L->dy[p], P->n, here[4], LoopScalar));
+      PetscCallCUSPARSE(
+          cusparseCreateCsr(&L->A[p], P->n, P->n, P->i[n], here[0], here[1], here[2], LoopIndex, LoopIndex, CUSPARSE_INDEX_BASE_ZERO, LoopScalar));
+      PetscCallCUSPARSE(cusparseCreateDnVec(&L->dx[p], P->n, here[3], LoopScalar));
+      PetscCallCUSPARSE(cusparseCreateDnVec(&L->dy[p], P->n, here[4], LoopScalar));
       if (!p || B->of[p] != B->of[p - 1]) {
         size_t bytes;
 
-        PetscCallSparse(cusparseSpMV_bufferSize(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], LoopScalar,
-                                                CUSPARSE_SPMV_CSR_ALG1, &bytes));
+        PetscCallCUSPARSE(cusparseSpMV_bufferSize(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], LoopScalar,
+                                                  CUSPARSE_SPMV_CSR_ALG1, &bytes));
         most = PetscMax(most, bytes);
       }
     }
@@ -414,15 +409,15 @@ static PetscErrorCode LoopDestroy(Loop **loop)
   if (L->A) {
     PetscCallCUDA(cudaDeviceSynchronize());
     for (PetscInt p = 0; p < L->count; p++) {
-      PetscCallSparse(cusparseDestroySpMat(L->A[p]));
-      PetscCallSparse(cusparseDestroyDnVec(L->dx[p]));
-      PetscCallSparse(cusparseDestroyDnVec(L->dy[p]));
+      PetscCallCUSPARSE(cusparseDestroySpMat(L->A[p]));
+      PetscCallCUSPARSE(cusparseDestroyDnVec(L->dx[p]));
+      PetscCallCUSPARSE(cusparseDestroyDnVec(L->dy[p]));
     }
     if (L->graph) PetscCallCUDA(cudaGraphExecDestroy(L->graph));
     PetscCall(PetscFree4(L->A, L->dx, L->dy, L->py));
     PetscCallCUDA(cudaFree(L->memory));
     PetscCallCUDA(cudaFree(L->buffer));
-    PetscCallSparse(cusparseDestroy(L->handle));
+    PetscCallCUSPARSE(cusparseDestroy(L->handle));
     PetscCallCUDA(cudaStreamDestroy(L->stream));
   }
 #endif
@@ -561,20 +556,6 @@ static PetscErrorCode Measure(const Bench *b, Mat A, Loop *L, const Batch *B, Re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetKernel(Mat A, const char *kernel)
-{
-  PetscOptions options;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsCreate(&options));
-  PetscCall(PetscOptionsSetValue(options, "-mat_batch_kernel", kernel));
-  PetscCall(PetscObjectSetOptions((PetscObject)A, options));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(PetscObjectSetOptions((PetscObject)A, NULL));
-  PetscCall(PetscOptionsDestroy(&options));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* exists: false where this batch cannot be had so */
 static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, Result *r, PetscBool *exists)
 {
@@ -613,7 +594,10 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
     r->bytes = csr + vectors;
     PetscCall(PetscStrncpy(r->viewed, mattype, sizeof(r->viewed)));
   }
-  if (kernel) PetscCall(SetKernel(A, kernel));
+  if (kernel) {
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_batch_kernel", kernel));
+    PetscCall(MatSetFromOptions(A));
+  }
   PetscCall(Measure(b, A, L, B, r));
   if (kernel) {
     MatBatchInfo info;

@@ -174,7 +174,7 @@ int main(int argc, char **argv)
         for (PetscInt p = 0, to = 0; p < mine; p++) to += Values(start + p, 2, a + to);
         PetscCall(MatBatchSetValues(A, MATBATCH_ALL, a));
         PetscCall(KSPMonitorCancel(ksp));
-      } else if (c.csv)
+      } else if (set) /* the file is open on the first process only */
         PetscCall(KSPMonitorSet(ksp, Monitor, &c, NULL));
       PetscCall(PetscTime(&t[again]));
       t[again] = -t[again];
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
     PetscCall(MatBatchSetValues(A, MATBATCH_ALL, a));
     PetscCall(KSPDestroy(&ksp));
   }
-  if (c.csv) PetscCall(PetscFClose(PETSC_COMM_WORLD, c.csv));
+  if (set) PetscCall(PetscFClose(PETSC_COMM_WORLD, c.csv));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&r));

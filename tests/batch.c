@@ -383,10 +383,14 @@ static PetscErrorCode Infinite(Mat A, const Arrays *a)
 static PetscErrorCode SetKernel(Mat A, const char *kernel)
 {
   PetscOptions options;
+  const char  *prefix;
+  char         option[64];
 
   PetscFunctionBeginUser;
+  PetscCall(MatGetOptionsPrefix(A, &prefix));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-%smat_batch_kernel", prefix ? prefix : ""));
   PetscCall(PetscOptionsCreate(&options));
-  PetscCall(PetscOptionsSetValue(options, "-mat_batch_kernel", kernel));
+  PetscCall(PetscOptionsSetValue(options, option, kernel));
   PetscCall(PetscObjectSetOptions((PetscObject)A, options));
   PetscCall(MatSetFromOptions(A));
   PetscCall(PetscObjectSetOptions((PetscObject)A, NULL));
@@ -490,8 +494,10 @@ static PetscErrorCode RunKernels(const Case *c, PetscInt nkernels, char *list[])
       PetscCall(PetscArraycpy(j, a.j, a.i[rows]));
       PetscCall(PetscArraycpy(v, a.a, a.values));
       PetscCall(MatCreateBatch(PETSC_COMM_WORLD, problems, a.sizes, i, j, v, c->sharing, mode, &A));
-    } else
+    } else if (problems)
       PetscCall(MatCreateBatch(PETSC_COMM_WORLD, problems, a.sizes, a.i, a.j, a.a, c->sharing, mode, &A));
+    else /* there need not be arrays */
+      PetscCall(MatCreateBatch(PETSC_COMM_WORLD, 0, NULL, NULL, NULL, NULL, c->sharing, mode, &A));
     PetscCall(SetKernel(A, kernels[k]));
     PetscCall(AllProducts(A, &a, "first"));
     PetscCall(Infinite(A, &a));
@@ -563,6 +569,21 @@ static PetscErrorCode SameVec(Vec v, Vec w, const char *what)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What a matrix was told before it was filled must be left */
+static PetscErrorCode IsKernel(Mat A, const char *kernel, const char *prefix, const char *name)
+{
+  MatBatchInfo info;
+  const char  *p, *n;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatBatchGetInfo(A, &info));
+  PetscCall(MatGetOptionsPrefix(A, &p));
+  PetscCall(PetscObjectGetName((PetscObject)A, &n));
+  Check(!strcmp(info.kernel, kernel), "kernel that was asked for");
+  Check(p && !strcmp(p, prefix) && !strcmp(n, name), "prefix and name");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Operations(const Case *c)
 {
   MPI_Comm        comm = PETSC_COMM_WORLD;
@@ -597,6 +618,23 @@ static PetscErrorCode Operations(const Case *c)
   PetscCall(SameMatrix(C, B, "conversion from AIJ again"));
   PetscCall(MatScale(B, 0.5));
   PetscCall(MatDestroy(&C));
+  /* B's blocks may be other ones than A's; where they are not, and have one pattern, this stores it once, A may not */
+  if (!strcmp(c->name, "1-x-1") || c->sharing) {
+    PetscCall(MatDuplicate(A, MAT_DO_NOT_COPY_VALUES, &C));
+    PetscCall(MatGetVariableBlockSizes(A, &nb, &bs));
+    PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &D));
+    PetscCall(MatSetVariableBlockSizes(D, nb, (PetscInt *)bs));
+    PetscCall(MatConvert(D, MATBATCH, MAT_REUSE_MATRIX, &C));
+    PetscCall(SameMatrix(C, B, "conversion from AIJ to what shares more or less"));
+    PetscCall(MatConvert(D, MATBATCH, MAT_INPLACE_MATRIX, &D));
+    PetscCall(MatEqual(C, D, &is));
+    Check(is, "MatEqual() of matrices that share more or less");
+    PetscCall(MatAXPY(C, -1.0, D, SAME_NONZERO_PATTERN));
+    PetscCall(MatNorm(C, NORM_1, &p));
+    Check(p == 0.0, "MatAXPY() of matrices that share more or less");
+    PetscCall(MatDestroy(&C));
+    PetscCall(MatDestroy(&D));
+  }
   PetscCall(MatGetVariableBlockSizes(A, &nb, &bs));
   for (PetscInt k = 0; k < nb; k++) sum += bs[k];
   Check(sum == a.rows, "variable block sizes");
@@ -734,13 +772,26 @@ static PetscErrorCode Operations(const Case *c)
     PetscCall(PetscViewerDestroy(&viewer));
     PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, &viewer));
     PetscCall(MatCreate(comm, &C));
-    PetscCall(MatSetSizes(C, re - rs, re - rs, PETSC_DETERMINE, PETSC_DETERMINE));
+    if (size > 1) PetscCall(MatSetSizes(C, re - rs, re - rs, PETSC_DETERMINE, PETSC_DETERMINE)); /* whole problems on each */
+    PetscCall(MatSetOptionsPrefix(C, "loaded_"));
+    PetscCall(PetscObjectSetName((PetscObject)C, "loaded"));
     PetscCall(MatSetType(C, MATBATCH));
+    PetscCall(SetKernel(C, "ell"));
     PetscCall(MatLoad(C, viewer));
     PetscCall(PetscViewerDestroy(&viewer));
     PetscCall(SameMatrix(C, B, "MatView() and MatLoad()"));
     PetscCall(PetscObjectTypeCompare((PetscObject)C, MATBATCH, &is));
     Check(is, "type after MatLoad()");
+    PetscCall(IsKernel(C, "ELL", "loaded_", "loaded"));
+    PetscCall(MatDestroy(&C));
+    /* in place: by the option of the matrix that there was */
+    PetscCall(PetscOptionsSetValue(NULL, "-converted_mat_batch_kernel", "coo"));
+    PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &C));
+    PetscCall(MatSetOptionsPrefix(C, "converted_"));
+    PetscCall(PetscObjectSetName((PetscObject)C, "converted"));
+    PetscCall(MatConvert(C, MATBATCH, MAT_INPLACE_MATRIX, &C));
+    PetscCall(IsKernel(C, "COO", "converted_", "converted"));
+    PetscCall(PetscOptionsClearValue(NULL, "-converted_mat_batch_kernel"));
     PetscCall(MatDestroy(&C));
     if (!rank) (void)remove(name);
     (void)strcat(name, ".info");
@@ -866,6 +917,35 @@ static PetscErrorCode Solvers(MatBatchSharing sharing)
       }
     }
   }
+  { /* one process changes a problem, and all set up a preconditioner again */
+    KSP       ksp;
+    PC        pc;
+    PetscReal norm, off;
+
+    PetscCall(KSPCreate(comm, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetTolerances(ksp, 1e3 * PETSC_MACHINE_EPSILON, PETSC_DEFAULT, PETSC_DEFAULT, 2));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCASM));
+    PetscCall(PetscOptionsSetValue(NULL, "-sub_pc_type", "lu"));
+    PetscCall(KSPSetFromOptions(ksp));
+    for (int again = 0; again < 2; again++) {
+      if (again) {
+        for (PetscInt k = 0; k < 3 * n; k++) a[k] *= 7.0;
+        if (rank == size - 1) PetscCall(MatBatchSetValues(A, 0, a));
+        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      }
+      PetscCall(MatMult(A, u, b));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(VecAXPY(x, -1.0, u));
+      PetscCall(VecNorm(x, NORM_INFINITY, &off));
+      PetscCall(VecNorm(u, NORM_INFINITY, &norm));
+      Check(off <= 1e5 * PETSC_MACHINE_EPSILON * norm, "ASM after one process changed a problem");
+    }
+    PetscCall(PetscOptionsClearValue(NULL, "-sub_pc_type"));
+    PetscCall(KSPDestroy(&ksp));
+  }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&u));
@@ -924,6 +1004,15 @@ static PetscErrorCode FromMats(void)
     PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
     PetscCall(SameMatrix(A, B, "as AIJ"));
     PetscCall(MatDestroy(&A));
+    if (twice) {
+      PetscInt bs;
+
+      PetscCall(MatSetBlockSize(B, 7));
+      PetscCall(MatConvert(B, MATBATCH, MAT_INITIAL_MATRIX, &A));
+      PetscCall(MatGetBlockSize(A, &bs));
+      Check(bs == 7, "block size");
+      PetscCall(MatDestroy(&A));
+    }
     PetscCall(MatDestroy(&B));
     for (PetscInt p = 0; p < 6; p++) PetscCall(MatDestroy(&mats[p]));
   }
@@ -1018,6 +1107,35 @@ static PetscErrorCode BadInput(void)
 }
 
 #if defined(PETSC_HAVE_CUDA)
+/* Of two batches that both need more shared memory than a kernel has unasked, the second less: the first must still run */
+static PetscErrorCode SharedMemory(void)
+{
+  PetscFunctionBeginUser;
+  now_case = "shared memory of two batches";
+  for (size_t k = 3; k < PETSC_STATIC_ARRAY_LENGTH(kernels); k++) {
+    Arrays a[2];
+    Mat    A[2];
+
+    now_kernel = kernels[k];
+    for (int m = 0; m < 2; m++) {
+      const PetscInt n = (m ? 52 : 104) * 1024 / (PetscInt)sizeof(PetscScalar); /* x takes 104 KB, then 52 */
+
+      PetscCall(ArraysCreate("band", 2, n, n, MATBATCH_SHARE_NONE, &a[m]));
+      PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, a[m].sizes, a[m].i, a[m].j, a[m].a, MATBATCH_SHARE_NONE, PETSC_USE_POINTER, &A[m]));
+      PetscCall(SetKernel(A[m], kernels[k]));
+      PetscCall(AllProducts(A[m], &a[m], m ? "the second" : "the first"));
+    }
+    PetscCall(AllProducts(A[0], &a[0], "the first after the second"));
+    for (int m = 0; m < 2; m++) {
+      PetscCall(MatDestroy(&A[m]));
+      PetscCall(ArraysDestroy(&a[m]));
+    }
+  }
+  now_kernel = "auto";
+  now_case   = "device";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Bound to the host and back, a host vector among those of the device, and a product captured in a graph */
 static PetscErrorCode Device(void)
 {
@@ -1057,6 +1175,7 @@ static PetscErrorCode Device(void)
   PetscCall(VecSet(y, 0.0));
   PetscCall(MatMult(A, x, y));
   PetscCall(Compare(y, hy, b, "and back"));
+  PetscCall(SharedMemory());
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (stream) { /* the default stream cannot be captured */
     cudaGraph_t     graph;

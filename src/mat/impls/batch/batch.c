@@ -54,6 +54,15 @@ static PetscErrorCode MatBatchGet(Mat A, Mat_Batch **b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* For programs that do not call MatSetFromOptions() on what they convert */
+static PetscErrorCode MatBatchGetKernel(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetEnum(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_batch_kernel", BatchKernelTypes,
+                                (PetscEnum *)&((Mat_Batch *)A->data)->kernel, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---------------------------------------------------------------- what is stale */
 
 static void RangeAdd(Range *r, PetscInt first, PetscInt last)
@@ -141,7 +150,6 @@ static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *firs
 {
   Mat_Batch *b = (Mat_Batch *)A->data;
   PetscInt  *sizes, nsizes = 0;
-  PetscBool  equal = PETSC_TRUE;
 
   PetscFunctionBegin;
   b->first       = first;
@@ -163,7 +171,6 @@ static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *firs
 
     if (n) sizes[nsizes++] = n;
   }
-  for (PetscInt p = 1; p < nsizes; p++) equal = (PetscBool)(equal && sizes[p] == sizes[0]);
   PetscCall(MatSetVariableBlockSizes(A, nsizes, sizes));
   PetscCall(PetscFree(sizes));
   PetscCall(MatBatchForget(b));
@@ -171,14 +178,20 @@ static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *firs
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An empty matrix of the given local rows, its layouts set up */
-static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscInt64 rows, Mat *A)
+static PetscErrorCode MatBatchCheckRows(PetscInt64 rows)
 {
   PetscFunctionBegin;
   PetscCheck(rows <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "%" PetscInt64_FMT " rows of all problems on this process: at most %d fit into a " MATBATCH " matrix, use more processes", rows, SPMV_MAX_SIZE);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An empty matrix of the given local rows, its layouts set up */
+static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscInt rows, Mat *A)
+{
+  PetscFunctionBegin;
   PetscCall(MatCreate(comm, A));
-  PetscCall(MatSetSizes(*A, (PetscInt)rows, (PetscInt)rows, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetSizes(*A, rows, rows, PETSC_DETERMINE, PETSC_DETERMINE));
   PetscCall(MatSetType(*A, MATBATCH));
   PetscCall(PetscLayoutSetUp((*A)->rmap));
   PetscCall(PetscLayoutSetUp((*A)->cmap));
@@ -211,7 +224,7 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
 
    Input Parameters:
 +  comm       - the communicator; each process gives its own problems, and owns their rows
-.  nproblems  - number of problems on this process; may be 0
+.  nproblems  - number of problems on this process; may be 0, and the arrays `NULL` then
 .  sizes      - rows (and columns) of each; 0 is allowed. Where the pattern is shared only `sizes[0]` is read
 .  rowoffsets - where each row begins in `columns` and `values`, from 0 on, through all problems, so that there is one more than rows; of one problem where the pattern is shared
 .  columns    - columns, which count from 0 in each problem and ascend in each row
@@ -235,34 +248,44 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
 PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt sizes[], const PetscInt rowoffsets[], const PetscInt columns[],
                               PetscScalar values[], MatBatchSharing sharing, PetscCopyMode mode, Mat *A)
 {
-  PetscInt    *first, *i = (PetscInt *)rowoffsets, *j = (PetscInt *)columns, patterns, entries;
-  PetscScalar *a    = values;
-  PetscInt64   rows = 0;
+  const PetscInt none = 0;
+  PetscInt      *first, *i = (PetscInt *)rowoffsets, *j = (PetscInt *)columns, patterns, entries;
+  PetscScalar   *a    = values;
+  PetscInt64     rows = 0;
 
   PetscFunctionBegin;
   PetscCheck(nproblems >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "Number of problems %" PetscInt_FMT " is negative", nproblems);
   PetscCheck(sharing >= MATBATCH_SHARE_NONE && sharing <= MATBATCH_SHARE_VALUES, comm, PETSC_ERR_ARG_OUTOFRANGE, "%d is no MatBatchSharing", (int)sharing);
-  if (nproblems) PetscAssertPointer(sizes, 3);
-  if (nproblems || !sharing) PetscAssertPointer(rowoffsets, 4);
   PetscAssertPointer(A, 9);
-  if (!nproblems) sharing = MATBATCH_SHARE_NONE;
+  if (nproblems) {
+    PetscAssertPointer(sizes, 3);
+    PetscAssertPointer(rowoffsets, 4);
+  } else { /* there need not be arrays */
+    if (mode == PETSC_OWN_POINTER) {
+      PetscCall(PetscFree(i));
+      PetscCall(PetscFree(j));
+      PetscCall(PetscFree(a));
+    }
+    sharing    = MATBATCH_SHARE_NONE;
+    mode       = PETSC_COPY_VALUES;
+    rowoffsets = i = (PetscInt *)&none;
+  }
+  PetscCheck(i[0] == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row offsets must begin with 0, not %" PetscInt_FMT, i[0]);
+  patterns = sharing ? 1 : nproblems;
   for (PetscInt p = 0; p < nproblems; p++) {
     const PetscInt n = sizes[sharing ? 0 : p];
 
     PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Problem %" PetscInt_FMT ": its size %" PetscInt_FMT " is negative", p, n);
     rows += n;
   }
-  PetscCheck(i[0] == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row offsets must begin with 0, not %" PetscInt_FMT, i[0]);
-  PetscCall(MatBatchCreate(comm, rows, A));
+  PetscCall(MatBatchCheckRows(rows));
   PetscCall(PetscMalloc1(nproblems + 1, &first));
   first[0] = 0;
   for (PetscInt p = 0; p < nproblems; p++) first[p + 1] = first[p] + sizes[sharing ? 0 : p];
-  patterns = sharing ? 1 : nproblems;
   for (PetscInt p = 0; p < patterns; p++) {
     const PetscErrorCode ierr = BatchCheckProblem(p, first[p + 1] - first[p], i + first[p], j);
 
     if (ierr) PetscCall(PetscFree(first));
-    if (ierr) PetscCall(MatDestroy(A));
     PetscCall(ierr);
   }
   entries = i[first[patterns]];
@@ -276,6 +299,7 @@ PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt 
     PetscCall(PetscArraycpy(j, columns, (size_t)entries));
     PetscCall(PetscArraycpy(a, values, count));
   }
+  PetscCall(MatBatchCreate(comm, (PetscInt)rows, A));
   PetscCall(MatBatchSetArrays(*A, nproblems, first, i, j, a, sharing, (PetscBool)(mode != PETSC_USE_POINTER)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -311,8 +335,7 @@ typedef struct {
 static PetscErrorCode RowsCreate(PetscInt64 m, Rows *R)
 {
   PetscFunctionBegin;
-  PetscCheck(m <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt64_FMT " rows on this process: at most %d, use more processes", m,
-             SPMV_MAX_SIZE);
+  PetscCall(MatBatchCheckRows(m));
   PetscCall(PetscMemzero(R, sizeof(*R)));
   R->rows = (PetscInt)m;
   PetscCall(PetscMalloc1((size_t)m + 1, &R->i));
@@ -459,9 +482,12 @@ PetscErrorCode MatCreateBatchFromMats(MPI_Comm comm, PetscInt n, const Mat mats[
 
    Level: beginner
 
-   Note:
+   Notes:
    Needs no new set-up: the next product moves the new values in, and only those where problems were changed one by one. Where values are shared,
    values for one problem end the sharing.
+
+   A preconditioner is set up again where the values have changed. Where only some processes change problems one by one, and that set-up is collective (`PCASM`, say),
+   all processes must call `MatAssemblyBegin()` and `MatAssemblyEnd()` afterwards, so that all take part.
 
 .seealso: `MATBATCH`, `MatCreateBatch()`, `MatBatchGetProblem()`
 @*/
@@ -695,29 +721,31 @@ static PetscErrorCode MatBatchApply(Mat A, SpMVOp op, Vec xx, Vec zz, Vec yy)
   {                                                                 \
     return MatBatchApply(A, op, x, z, y);                           \
   }
+/* Up to the end of the function after these macros, which clang-format takes for a part of them */
 /* clang-format off */
 BatchProduct(MatMult, SPMV_NORMAL)
 BatchProduct(MatMultTranspose, SPMV_TRANSPOSE)
 BatchProduct(MatMultHermitianTranspose, SPMV_HERMITIAN)
-/* clang-format on */
 
 /* ---------------------------------------------------------------- rows and values */
 
 /* `body` for each entry: r and c its local row and column, v where its value is (shared ones come once for each problem) */
-#define BatchForEntries(b, r, c, v, body)                                                                 \
-  for (PetscInt p_ = 0; p_ < (b)->p.problems; p_++) {                                                     \
-    const PetscInt    *i_ = BatchOffsets(&(b)->p, p_), f_ = (b)->first[p_], n_ = (b)->first[p_ + 1] - f_; \
-    PetscScalar *const a_ = (b)->a + BatchValuesAt(&(b)->p, p_);                                          \
-    for (PetscInt q_ = 0; q_ < n_; q_++)                                                                  \
-      for (PetscInt k_ = i_[q_]; k_ < i_[q_ + 1]; k_++) {                                                 \
-        const PetscInt     r = f_ + q_, c = f_ + (b)->j[k_];                                              \
-        PetscScalar *const v = a_ + k_;                                                                   \
-        body                                                                                              \
-      }                                                                                                   \
-  }
+#define BatchForEntries(b, r, c, v, body)                                                                   \
+  do {                                                                                                      \
+    for (PetscInt p_ = 0; p_ < (b)->p.problems; p_++) {                                                     \
+      const PetscInt    *i_ = BatchOffsets(&(b)->p, p_), f_ = (b)->first[p_], n_ = (b)->first[p_ + 1] - f_; \
+      PetscScalar *const a_ = (b)->a + BatchValuesAt(&(b)->p, p_);                                          \
+      for (PetscInt q_ = 0; q_ < n_; q_++)                                                                  \
+        for (PetscInt k_ = i_[q_]; k_ < i_[q_ + 1]; k_++) {                                                 \
+          const PetscInt     r = f_ + q_, c = f_ + (b)->j[k_];                                              \
+          PetscScalar *const v = a_ + k_;                                                                   \
+          body                                                                                              \
+        }                                                                                                   \
+    }                                                                                                       \
+  } while (0)
 
-    /* The problem that a local row belongs to */
-    static PetscInt BatchProblemOf(const Mat_Batch *b, PetscInt row)
+/* The problem that a local row belongs to */
+static PetscInt BatchProblemOf(const Mat_Batch *b, PetscInt row)
 {
   PetscInt lo = 0, hi = b->p.problems;
 
@@ -731,6 +759,7 @@ BatchProduct(MatMultHermitianTranspose, SPMV_HERMITIAN)
   }
   return lo;
 }
+/* clang-format on */
 
 static PetscErrorCode MatGetRow_Batch(Mat A, PetscInt row, PetscInt *n, PetscInt *cols[], PetscScalar *vals[])
 {
@@ -873,7 +902,8 @@ static PetscErrorCode MatDiagonalScale_Batch(Mat A, Vec ll, Vec rr)
   BatchForEntries(b, row, col, v, {
     if (l) *v *= l[row];
     if (r) *v *= r[col];
-  }) if (ll) PetscCall(VecRestoreArrayRead(ll, &l));
+  });
+  if (ll) PetscCall(VecRestoreArrayRead(ll, &l));
   if (rr) PetscCall(VecRestoreArrayRead(rr, &r));
   PetscCall(MatBatchChanged(A, 0, b->p.problems));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -932,44 +962,54 @@ static PetscErrorCode MatNorm_Batch(Mat A, NormType type, PetscReal *norm)
       sum += PetscRealPart(PetscConj(*v) * *v);
     else
       all[type == NORM_1 ? col : row] += PetscAbsScalar(*v);
-  }) for (PetscInt r = 0; r < A->rmap->n; r++) sum = PetscMax(sum, all[r]);
+  });
+  for (PetscInt r = 0; r < A->rmap->n; r++) sum = PetscMax(sum, all[r]);
   PetscCallMPI(MPI_Allreduce(&sum, norm, 1, MPIU_REAL, type == NORM_FROBENIUS ? MPIU_SUM : MPIU_MAX, PetscObjectComm((PetscObject)A)));
   if (type == NORM_FROBENIUS) *norm = PetscSqrtReal(*norm);
   PetscCall(PetscFree(all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same problems with the same pattern, on this process; sharing may differ */
+/* The same problems with the same pattern, on this process, whether it is stored once or for each */
 static PetscErrorCode MatBatchSamePattern(Mat A, Mat B, PetscBool *same)
 {
   Mat_Batch *a = (Mat_Batch *)A->data, *b = NULL;
 
   PetscFunctionBegin;
   PetscCall(MatBatchGet(B, &b));
-  *same = (PetscBool)(a->p.problems == b->p.problems && !a->p.sharing == !b->p.sharing);
+  *same = (PetscBool)(a->p.problems == b->p.problems);
   if (*same) PetscCall(PetscArraycmp(a->first, b->first, a->p.problems + 1, same));
-  if (*same) PetscCall(PetscArraycmp(a->i, b->i, (size_t)BatchPatternRows(&a->p) + 1, same));
-  if (*same) PetscCall(PetscArraycmp(a->j, b->j, (size_t)BatchPatternEntries(&a->p), same));
+  for (PetscInt p = 0; p < PetscMax(BatchPatterns(&a->p), BatchPatterns(&b->p)) && *same; p++) {
+    const PetscInt *i = BatchOffsets(&a->p, p), *k = BatchOffsets(&b->p, p), n = a->first[p + 1] - a->first[p];
+
+    for (PetscInt r = 0; r < n && *same; r++) *same = (PetscBool)(i[r + 1] - i[r] == k[r + 1] - k[r]);
+    if (*same) PetscCall(PetscArraycmp(a->j + i[0], b->j + k[0], (size_t)(i[n] - i[0]), same));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* B is to have A's sharing of values, or less */
-static PetscErrorCode MatBatchAlike(Mat A, Mat B)
+/* A's values are to go to B, which is to share no more of them. Values lie alike where each problem has its own, whatever is shared of the pattern */
+static PetscErrorCode MatBatchAlike(Mat A, Mat B, PetscInt *copies)
 {
-  Mat_Batch *a = (Mat_Batch *)A->data;
+  Mat_Batch *a = (Mat_Batch *)A->data, *b;
   PetscBool  same;
 
   PetscFunctionBegin;
   PetscCall(MatBatchSamePattern(A, B, &same));
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "The problems of the two matrices must have the same pattern");
   if (a->p.sharing != BATCH_SHARE_VALUES) PetscCall(MatBatchUnshare(B));
+  b       = (Mat_Batch *)B->data;
+  *copies = a->p.sharing == BATCH_SHARE_VALUES && b->p.sharing != BATCH_SHARE_VALUES ? b->p.problems : 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatHeaderReplace() forgets the block sizes that the matrix had */
+/* MatHeaderReplace() forgets the name and the prefix of the matrix, and to free the block sizes that it had */
 static PetscErrorCode MatBatchReplace(Mat A, Mat *B)
 {
   PetscFunctionBegin;
+  if (((PetscObject)A)->name) PetscCall(PetscObjectSetName((PetscObject)*B, ((PetscObject)A)->name));
+  PetscCall(PetscObjectSetOptions((PetscObject)*B, ((PetscObject)A)->options));
+  PetscCall(PetscObjectSetOptionsPrefix((PetscObject)*B, ((PetscObject)A)->prefix));
   PetscCall(PetscFree(A->bsizes));
   A->nblocks = 0;
   PetscCall(MatHeaderReplace(A, B));
@@ -980,7 +1020,8 @@ static PetscErrorCode MatBatchWhole(Mat, Mat *);
 
 static PetscErrorCode MatCopy_Batch(Mat A, Mat B, MatStructure str)
 {
-  Mat_Batch *a = (Mat_Batch *)A->data, *b = NULL;
+  Mat_Batch *a = (Mat_Batch *)A->data, *b;
+  PetscInt   copies;
   PetscBool  is;
 
   PetscFunctionBegin;
@@ -993,13 +1034,9 @@ static PetscErrorCode MatCopy_Batch(Mat A, Mat B, MatStructure str)
     PetscCall(MatDestroy(&W));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatBatchAlike(A, B));
+  PetscCall(MatBatchAlike(A, B, &copies));
   b = (Mat_Batch *)B->data;
-  if (a->p.sharing == b->p.sharing)
-    PetscCall(PetscArraycpy(b->a, a->a, (size_t)BatchValues(&a->p)));
-  else { /* A's are shared */
-    for (PetscInt p = 0; p < b->p.problems; p++) PetscCall(PetscArraycpy(b->a + BatchValuesAt(&b->p, p), a->a, (size_t)BatchPatternEntries(&a->p)));
-  }
+  for (PetscInt p = 0; p < copies; p++) PetscCall(PetscArraycpy(b->a + p * BatchValues(&a->p), a->a, (size_t)BatchValues(&a->p)));
   PetscCall(MatBatchChanged(B, 0, b->p.problems));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1007,22 +1044,17 @@ static PetscErrorCode MatCopy_Batch(Mat A, Mat B, MatStructure str)
 static PetscErrorCode MatAXPY_Batch(Mat Y, PetscScalar alpha, Mat X, MatStructure str)
 {
   Mat_Batch *x, *y = (Mat_Batch *)Y->data;
+  PetscInt   copies;
   PetscBool  is;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)X, MATBATCH, &is));
   PetscCheck(is, PetscObjectComm((PetscObject)Y), PETSC_ERR_SUP, "A matrix of type %s cannot be added to one of type " MATBATCH ": convert both to aij",
              ((PetscObject)X)->type_name);
-  PetscCall(MatBatchAlike(X, Y));
+  PetscCall(MatBatchAlike(X, Y, &copies));
   x = (Mat_Batch *)X->data;
-  if (x->p.sharing == y->p.sharing) {
-    for (PetscInt64 k = 0; k < BatchValues(&y->p); k++) y->a[k] += alpha * x->a[k];
-  } else {
-    const PetscInt entries = BatchPatternEntries(&x->p);
-
-    for (PetscInt p = 0; p < y->p.problems; p++) {
-      for (PetscInt k = 0; k < entries; k++) y->a[(PetscInt64)p * entries + k] += alpha * x->a[k];
-    }
+  for (PetscInt p = 0; p < copies; p++) {
+    for (PetscInt64 k = 0, values = BatchValues(&x->p); k < values; k++) y->a[p * values + k] += alpha * x->a[k];
   }
   PetscCall(MatBatchChanged(Y, 0, y->p.problems));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1125,9 +1157,9 @@ static PetscErrorCode MatEqual_Batch(Mat A, Mat B, PetscBool *equal)
   PetscFunctionBegin;
   PetscCall(MatBatchSamePattern(A, B, equal));
   for (PetscInt p = 0; p < a->p.problems && *equal; p++) {
-    const PetscInt *i = BatchOffsets(&a->p, p), n = a->first[p + 1] - a->first[p];
+    const PetscInt *i = BatchOffsets(&a->p, p), *k = BatchOffsets(&b->p, p), n = a->first[p + 1] - a->first[p];
 
-    PetscCall(PetscArraycmp(a->a + BatchValuesAt(&a->p, p) + i[0], b->a + BatchValuesAt(&b->p, p) + i[0], (size_t)(i[n] - i[0]), equal));
+    PetscCall(PetscArraycmp(a->a + BatchValuesAt(&a->p, p) + i[0], b->a + BatchValuesAt(&b->p, p) + k[0], (size_t)(i[n] - i[0]), equal));
   }
   mine = *equal;
   PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
@@ -1209,7 +1241,8 @@ static PetscErrorCode MatBatchGetAIJ(Mat A, Mat *aij)
       (void)row;
       (void)col;
       v[at++] = *from;
-    }) PetscCall(MatSeqAIJRestoreArray(b->aij, &v));
+    });
+    PetscCall(MatSeqAIJRestoreArray(b->aij, &v));
     PetscCall(MatAssemblyBegin(b->aij, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(b->aij, MAT_FINAL_ASSEMBLY));
   }
@@ -1540,13 +1573,16 @@ static PetscErrorCode MatConvertFrom_Batch(Mat A, MatType type, MatReuse reuse, 
     }
   }
   PetscCall(MatBatchCreateOwn(PetscObjectComm((PetscObject)A), problems, first, R.i, R.j, R.a, &C));
+  PetscCall(MatSetBlockSizesFromMats(C, A, A));
   if (reuse == MAT_INITIAL_MATRIX)
     *M = C;
   else if (reuse == MAT_REUSE_MATRIX) {
     PetscCall(MatCopy(C, *M, SAME_NONZERO_PATTERN));
     PetscCall(MatDestroy(&C));
-  } else
+  } else {
     PetscCall(MatBatchReplace(A, &C));
+    PetscCall(MatBatchGetKernel(A));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1560,6 +1596,10 @@ static PetscErrorCode MatLoad_Batch(Mat A, PetscViewer viewer)
   PetscCall(MatSetType(B, MATAIJ));
   PetscCall(MatLoad(B, viewer));
   PetscCall(MatConvert(B, MATBATCH, MAT_INPLACE_MATRIX, &B));
+  ((Mat_Batch *)B->data)->kernel = ((Mat_Batch *)A->data)->kernel;
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(MatBindToCPU(B, A->boundtocpu));
+#endif
   PetscCall(MatBatchReplace(A, &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1698,14 +1738,10 @@ static PetscErrorCode MatSetUp_Batch(Mat A)
   return MatBatchGet(A, &b); /* says how such a matrix is made */
 }
 
+/* The owner of arrays used in place has changed them: MatAssemblyEnd() increases the state */
 static PetscErrorCode MatAssemblyEnd_Batch(Mat A, MatAssemblyType type)
 {
-  Mat_Batch *b = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchGet(A, &b));
-  PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* the owner of arrays used in place has changed them */
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatSetUp_Batch(A);
 }
 
 #if defined(PETSC_HAVE_CUDA)
@@ -1821,11 +1857,10 @@ static PetscErrorCode MatCreate_Batch(Mat A)
   #if PETSC_VERSION_GE(3, 26, 0)
   if (b->device) A->ops->getvblockdiagonal = MatGetVBlockDiagonal_Batch;
   #endif
-  PetscCall(MatBindToCPU_Batch(A, A->boundtocpu));
+  PetscCall(MatBindToCPU_Batch(A, (PetscBool)!b->device)); /* MatCreate() has said that it is bound */
 #endif
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, MATBATCH));
-  /* for programs that do not call MatSetFromOptions() on what they convert */
-  PetscCall(PetscOptionsGetEnum(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_batch_kernel", BatchKernelTypes, (PetscEnum *)&b->kernel, NULL));
+  PetscCall(MatBatchGetKernel(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

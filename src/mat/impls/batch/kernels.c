@@ -73,7 +73,7 @@ static PetscBool SlicesForm(const Group *g, int width, PetscInt *slices, PetscIn
     b   = (int)g->first[pb];
     end = r0;
     for (PetscInt e = pb; e < g->problems && g->first[e + 1] - b <= reach && end - r0 < window; e++)
-      end = (int)PetscMin(g->first[e + 1], (PetscInt)r0 + window);
+      end = (int)PetscMin((PetscInt64)g->first[e + 1], (PetscInt64)r0 + window);
     if (end < g->rows && end - r0 > BATCH_WARP) end = r0 + (end - r0) / BATCH_WARP * BATCH_WARP; /* whole slices */
     for (int r = r0; r < end; r++) {
       key[r - r0] = (uint64_t)(INT_MAX - (g->i[r + 1] - g->i[r])) << 32 | (uint32_t)r;
@@ -85,7 +85,7 @@ static PetscBool SlicesForm(const Group *g, int width, PetscInt *slices, PetscIn
       const int longest = Length(k);
       int       lu = 3, lt = 0, n;
 
-      while (lu && ((longest << lu) > 8 || BATCH_WARP << (lu - 1) >= end - k)) lu--; /* as many rows a lane as eight vectors hold */
+      while (lu && (longest > 8 >> lu || BATCH_WARP << (lu - 1) >= end - k)) lu--; /* as many rows a lane as eight vectors hold */
       while (!lu && lt < 5 && longest > (PetscInt64)g->per << lt) lt++;
       rows = PetscMin(end - k, lu ? BATCH_WARP << lu : BATCH_WARP >> lt);
       n    = (longest + (1 << lt) - 1) >> lt;
@@ -135,6 +135,29 @@ PetscInt64 BatchSlicesBytes(const BatchPattern *B, const BatchSlices *S)
 {
   return SlicesBytes(B, S->rows, S->groups, S->slices, S->steps, S->width);
 }
+
+/* For every place of a value, in order: its slice, its row and which value of the group stands there, or -1 */
+#define SlicesForSlots(S, c, slot, row, value, body)                                                                                          \
+  do {                                                                                                                                        \
+    for (PetscInt s_ = 0; s_ < (S)->slices; s_++) {                                                                                           \
+      const BatchSlice *c   = (S)->slice + s_;                                                                                                \
+      const int         lt_ = BatchLogT(c->shape), U_ = 1 << BatchLogU(c->shape), alone_ = BATCH_WARP >> lt_, n_ = BatchSliceSteps(c->shape); \
+      PetscInt64        slot = (PetscInt64)c->step * BATCH_WARP;                                                                              \
+      for (int k_ = 0; k_ < n_; k_++)                                                                                                         \
+        for (int u_ = 0; u_ < U_; u_++)                                                                                                       \
+          for (int l_ = 0; l_ < BATCH_WARP; l_++, slot++) {                                                                                   \
+            const int  q_    = U_ > 1 ? u_ * BATCH_WARP + l_ : l_ % alone_;                                                                   \
+            int        row   = -1;                                                                                                            \
+            PetscInt64 value = -1;                                                                                                            \
+            if (q_ < BatchSliceRows(c->shape)) {                                                                                              \
+              row   = c->base + IndexGet((S)->order, (S)->width, c->place + q_);                                                              \
+              value = (S)->i[row] + ((PetscInt64)k_ << lt_) + (U_ > 1 ? 0 : l_ / alone_);                                                     \
+              if (value >= (S)->i[row + 1]) value = -1;                                                                                       \
+            }                                                                                                                                 \
+            body                                                                                                                              \
+          }                                                                                                                                   \
+    }                                                                                                                                         \
+  } while (0)
 
 PetscErrorCode BatchSlicesCreate(const BatchPattern *B, PetscInt64 warps, BatchSlices *S, PetscBool *fits)
 {
@@ -198,28 +221,11 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, PetscInt64 warps, BatchS
   for (PetscInt p = 0; p < S->problems; p++) {
     for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++) first[r] = B->first[p];
   }
-  for (PetscInt s = 0; s < S->slices; s++) {
-    const BatchSlice *c  = S->slice + s;
-    const int         lt = BatchLogT(c->shape), U = 1 << BatchLogU(c->shape), alone = BATCH_WARP >> lt, n = BatchSliceSteps(c->shape);
-    PetscInt64        at = (PetscInt64)c->step * BATCH_WARP;
+  SlicesForSlots(S, c, slot, r, e, {
+    const PetscInt64 k = B->sharing && e >= 0 ? e % BatchPatternEntries(B) : e;
 
-    for (int k = 0; k < n; k++) {
-      for (int u = 0; u < U; u++) {
-        for (int lane = 0; lane < BATCH_WARP; lane++, at++) {
-          const int q   = U > 1 ? u * BATCH_WARP + lane : lane % alone;
-          int       col = -1;
-
-          if (q < BatchSliceRows(c->shape)) {
-            const int      r = row[c->place + q];
-            const PetscInt e = S->i[r] + ((PetscInt)k << lt) + (U > 1 ? 0 : lane / alone);
-
-            if (e < S->i[r + 1]) col = (int)((B->sharing ? B->j[e % B->i[B->first[1]]] : B->j[e]) + first[r] - c->base);
-          }
-          IndexSet(S->index, S->width, at, col);
-        }
-      }
-    }
-  }
+    IndexSet(S->index, S->width, slot, k < 0 ? -1 : (int)(B->j[k] + first[r] - c->base));
+  });
   PetscCall(PetscFree(first));
   PetscCall(PetscFree2(row, base));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -236,26 +242,6 @@ PetscErrorCode BatchSlicesDestroy(BatchSlices *S)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* f(slot, which value of the group, or -1) for every place of a value */
-#define SlicesForSlots(S, slot, value, body)                                                                                                   \
-  for (PetscInt s_ = 0; s_ < (S)->slices; s_++) {                                                                                              \
-    const BatchSlice *c_  = (S)->slice + s_;                                                                                                   \
-    const int         lt_ = BatchLogT(c_->shape), U_ = 1 << BatchLogU(c_->shape), alone_ = BATCH_WARP >> lt_, n_ = BatchSliceSteps(c_->shape); \
-    PetscInt64        slot = (PetscInt64)c_->step * BATCH_WARP;                                                                                \
-    for (int k_ = 0; k_ < n_; k_++)                                                                                                            \
-      for (int u_ = 0; u_ < U_; u_++)                                                                                                          \
-        for (int l_ = 0; l_ < BATCH_WARP; l_++, slot++) {                                                                                      \
-          const int  q_    = U_ > 1 ? u_ * BATCH_WARP + l_ : l_ % alone_;                                                                      \
-          PetscInt64 value = -1;                                                                                                               \
-          if (q_ < BatchSliceRows(c_->shape)) {                                                                                                \
-            const int r_ = c_->base + IndexGet((S)->order, (S)->width, c_->place + q_);                                                        \
-            value        = (S)->i[r_] + ((PetscInt64)k_ << lt_) + (U_ > 1 ? 0 : l_ / alone_);                                                  \
-            if (value >= (S)->i[r_ + 1]) value = -1;                                                                                           \
-          }                                                                                                                                    \
-          body                                                                                                                                 \
-        }                                                                                                                                      \
-  }
-
 static void SlicesFill(const BatchPattern *B, const BatchSlices *S, const PetscScalar *a, PetscScalar *value)
 {
   const PetscInt64 all = BatchValues(B), one = B->sharing ? BatchPatternEntries(B) : S->entries;
@@ -263,12 +249,13 @@ static void SlicesFill(const BatchPattern *B, const BatchSlices *S, const PetscS
   for (PetscInt g = 0; g < (B->sharing == BATCH_SHARE_VALUES ? 1 : S->groups); g++) {
     PetscScalar *to = value + (size_t)g * (size_t)S->steps * BATCH_WARP;
 
-    SlicesForSlots(S, slot, from, {
+    SlicesForSlots(S, c, slot, r, from, {
       PetscInt64 at = from;
 
+      (void)r;
       if (at >= 0) at = B->sharing == BATCH_SHARE_VALUES ? at % one : at + g * S->entries;
       to[slot] = at >= 0 && at < all ? a[at] : 0.0; /* the last group may have fewer problems */
-    })
+    });
   }
 }
 
@@ -395,7 +382,7 @@ PetscErrorCode BatchHostCreate(const BatchPattern *B, BatchKernel kernel, BatchH
         const PetscInt at = i[0] + (PetscInt)((PetscInt64)(i[n] - i[0]) * t / BATCH_PARTS);
 
         while (r < n && i[r + 1] <= at) r++;
-        h->row[p * BATCH_PARTS + t] = (int)r;
+        h->row[(size_t)p * BATCH_PARTS + t] = (int)r;
       }
     }
     h->bytes += (PetscInt64)patterns * BATCH_PARTS * (PetscInt64)sizeof(int);
@@ -510,7 +497,7 @@ static void ProblemMult(BatchHost h, PetscInt q, PetscInt n, const PetscInt *i, 
       }
     } else if (h->kernel == BATCH_CSR_I) {
       for (int t = 0; t < BATCH_PARTS; t++) {
-        PetscInt       k = i[0] + (PetscInt)((PetscInt64)entries * t / BATCH_PARTS), r = h->row[q * BATCH_PARTS + t];
+        PetscInt       k = i[0] + (PetscInt)((PetscInt64)entries * t / BATCH_PARTS), r = h->row[(size_t)q * BATCH_PARTS + t];
         const PetscInt end = i[0] + (PetscInt)((PetscInt64)entries * (t + 1) / BATCH_PARTS);
 
         for (; k < end; r++) {

@@ -155,7 +155,7 @@ template <bool LISTED> __global__ void nonzeros(PaperArgs g, bool conjugate, con
   if (lane < 2) carry[2 * warp + lane] = Num::zero();
   const Scalar *xs = StageX(p, x, shared);
   __syncthreads();
-  int next = LISTED ? 0 : g.row[p.q * warps + warp], head = -1, tail = -1;
+  int next = LISTED ? 0 : g.row[(int64_t)p.q * warps + warp], head = -1, tail = -1;
   if (begin < end) {
     if (LISTED) {
       head = g.row[begin];
@@ -252,6 +252,7 @@ struct Paper : _n_BatchCuda {
   {
     const PetscInt patterns = BatchPatterns(B), entries = BatchPatternEntries(B), *bi = B->i;
     int            device, limit, most                                                = 0;
+    if (entries > PETSC_MAX_INT - 1024) return cudaErrorNotSupported; // the kernels count a little past the end
     kind     = which;
     problems = (int)B->problems;
     copies   = sharing == BATCH_SHARE_PATTERN ? problems : 1;
@@ -278,7 +279,8 @@ struct Paper : _n_BatchCuda {
     case BATCH_ELL: kernel = ell, name = "ELL"; break;
     default: kernel = csr<0>, name = "CSR-smart";
     }
-    if (memory > 48 * 1024) SPMV_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)memory));
+    // the limit, not what this batch needs: it is the kernel's, and another batch may need more
+    if (memory > 48 * 1024) SPMV_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
     SPMV_TRY(UploadAs(first, B->first, (size_t)B->problems + 1));
     SPMV_TRY(Upload(i, bi, (size_t)BatchPatternRows(B) + 1));
     if (kind == BATCH_ELL)
@@ -302,7 +304,7 @@ struct Paper : _n_BatchCuda {
         PetscInt        r     = 0;
         for (int w = 0; w < warps; w++) {
           while (r + 1 < n && b[r + 1] <= b[0] + PetscMin(total, w * share)) r++;
-          list[p * warps + w] = (int)r;
+          list[(size_t)p * warps + w] = (int)r;
         }
       }
       SPMV_TRY(Upload(row, list.data(), list.size()));
@@ -788,10 +790,10 @@ cudaError_t BatchCudaFill(BatchCuda b, const BatchPattern *A, const PetscScalar 
   void        *to    = (Scalar *)b->source + begin;
   const void  *from  = a + begin;
   const size_t bytes = (size_t)(end - begin) * sizeof(Scalar);
-  if (bytes) SPMV_TRY(SpMVCudaUpload(1, &to, &from, &bytes));
-  SPMV_TRY(b->Fill(stream));
-  if (!b->keep && !b->partial) b->source.Free(); // waits
-  return cudaSuccess;
+  cudaError_t  error = bytes ? SpMVCudaUpload(1, &to, &from, &bytes) : cudaSuccess;
+  if (error == cudaSuccess) error = b->Fill(stream);
+  if (error != cudaSuccess || (!b->keep && !b->partial)) b->source.Free(); // waits; after an error, all values go up the next time
+  return error;
 }
 
 cudaError_t BatchCudaMult(BatchCuda b, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
