@@ -242,6 +242,7 @@ void SpMVCostUnits(const SpMVCSR *A, const SpMVUnits *U, double *single, double 
     *single += D >= 0 ? SpMVCostDiagonals(D, 1) : SpMVCostSlice((int)((entries + SPMV_LANES - 1) / SPMV_LANES), 1, 1);
   }
   for (int u = 0; u < U->count; u++) *grouped += SpMVCostSlice((int)(A->i[U->row[u] + 1] - A->i[U->row[u]]), U->rows[u], 1) / SPMV_LANES;
+  *grouped += 0.25 * (double)A->m; /* units of several sizes are not neighbours: y is written row by row, not eight rows at once */
 }
 
 PetscErrorCode SpMVPlanDestroy(SpMVPlan *P)
