@@ -27,9 +27,6 @@ Matrices come from tests/matrices or the folder MATRICES; where a file is missin
 #include "../examples/mmload.h"
 #include "device.h"
 #include "patterns.h"
-#if defined(PETSC_HAVE_CUDA)
-  #include <cusparse.h>
-#endif
 
 /* ---------------------------------------------------------------- problems */
 
@@ -243,15 +240,6 @@ static PetscErrorCode BatchDestroy(Batch *B)
 
 /* ---------------------------------------------------------------- a library call for each problem */
 
-#if defined(PETSC_HAVE_CUDA)
-static const cusparseIndexType_t LoopIndex = PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
-  #if defined(PETSC_USE_COMPLEX)
-static const cudaDataType LoopScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_C_32F : CUDA_C_64F;
-  #else
-static const cudaDataType LoopScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_R_32F : CUDA_R_64F;
-  #endif
-#endif
-
 typedef struct {
   PetscInt count;
   Mat     *mats; /* host */
@@ -281,7 +269,7 @@ static PetscErrorCode LoopCall(Loop *L, PetscInt p)
 
   PetscFunctionBeginUser;
   PetscCallCUSPARSE(
-      cusparseSpMV(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], LoopScalar, CUSPARSE_SPMV_CSR_ALG1, L->buffer));
+      cusparseSpMV(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], CuSparseScalar, CUSPARSE_SPMV_CSR_ALG1, L->buffer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -316,13 +304,13 @@ static PetscErrorCode LoopCreate_CUDA(const Batch *B, PetscBool graph, Loop *L)
       if (!pass) continue;
       L->py[p] = (PetscScalar *)here[4];
       PetscCallCUSPARSE(
-          cusparseCreateCsr(&L->A[p], P->n, P->n, P->i[n], here[0], here[1], here[2], LoopIndex, LoopIndex, CUSPARSE_INDEX_BASE_ZERO, LoopScalar));
-      PetscCallCUSPARSE(cusparseCreateDnVec(&L->dx[p], P->n, here[3], LoopScalar));
-      PetscCallCUSPARSE(cusparseCreateDnVec(&L->dy[p], P->n, here[4], LoopScalar));
+          cusparseCreateCsr(&L->A[p], P->n, P->n, P->i[n], here[0], here[1], here[2], CuSparseIndex, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
+      PetscCallCUSPARSE(cusparseCreateDnVec(&L->dx[p], P->n, here[3], CuSparseScalar));
+      PetscCallCUSPARSE(cusparseCreateDnVec(&L->dy[p], P->n, here[4], CuSparseScalar));
       if (!p || B->of[p] != B->of[p - 1]) {
         size_t bytes;
 
-        PetscCallCUSPARSE(cusparseSpMV_bufferSize(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], LoopScalar,
+        PetscCallCUSPARSE(cusparseSpMV_bufferSize(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], CuSparseScalar,
                                                   CUSPARSE_SPMV_CSR_ALG1, &bytes));
         most = PetscMax(most, bytes);
       }

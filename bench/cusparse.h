@@ -28,13 +28,6 @@ static const struct {
 
   #define CUSPARSE_SLICE 32 /* rows of a slice */
 
-static const cusparseIndexType_t CuSparseIndex = PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
-  #if defined(PETSC_USE_COMPLEX)
-static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_C_32F : CUDA_C_64F;
-  #else
-static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_R_32F : CUDA_R_64F;
-  #endif
-
 static cusparseHandle_t CuSparseHandle = NULL;
 
 typedef struct _n_CuSparseMatrix *CuSparseMatrix;

@@ -9,6 +9,15 @@
 #include "timing.h"
 #if defined(PETSC_HAVE_CUDA)
   #include <petscdevice_cuda.h>
+  #include <cusparse.h>
+
+/* What cuSPARSE calls PETSc's numbers */
+static const cusparseIndexType_t CuSparseIndex = PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
+  #if defined(PETSC_USE_COMPLEX)
+static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_C_32F : CUDA_C_64F;
+  #else
+static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_R_32F : CUDA_R_64F;
+  #endif
 #endif
 
 static PetscBool DeviceOn = PETSC_FALSE;

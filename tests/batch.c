@@ -5,6 +5,7 @@
 */
 #include <petscksp.h>
 #include <petscspmv.h>
+#include "random.h"
 #if defined(PETSC_HAVE_CUDA)
   #include <petscdevice_cuda.h>
 #endif
@@ -37,28 +38,6 @@ static PetscErrorCode Fail(const char *what)
     if (!(condition)) PetscCall(Fail(what)); \
   } while (0)
 
-static uint64_t seed = 88172645463325252u;
-
-static PetscInt Draw(PetscInt n)
-{
-  seed ^= seed << 13;
-  seed ^= seed >> 7;
-  seed ^= seed << 17;
-  return n > 0 ? (PetscInt)(seed % (uint64_t)n) : 0;
-}
-
-static PetscScalar Number(void)
-{
-  const PetscReal re = (PetscReal)(Draw(2000) - 1000) / 512, im = (PetscReal)(Draw(2000) - 1000) / 512;
-
-  (void)im;
-#if defined(PETSC_USE_COMPLEX)
-  return PetscCMPLX(re, im);
-#else
-  return re;
-#endif
-}
-
 /* ---------------------------------------------------------------- cases */
 
 typedef struct {
@@ -73,11 +52,11 @@ static PetscInt Length(const char *kind, PetscInt p, PetscInt r, PetscInt n)
 {
   if (!strcmp(kind, "dense")) return n;
   if (!strcmp(kind, "band")) return PetscMin(n, 5);
-  if (!strcmp(kind, "holes")) return r % 3 == 1 ? 0 : PetscMin(n, 1 + Draw(9));
+  if (!strcmp(kind, "holes")) return r % 3 == 1 ? 0 : PetscMin(n, 1 + draw(9));
   if (!strcmp(kind, "skewed")) return r < n / 16 ? n : PetscMin(n, 1 + r % 2); /* nonzeros accumulate in a few rows */
   if (!strcmp(kind, "nothing")) return 0;
-  if (!strcmp(kind, "mixed")) return p % 4 == 0 ? n : PetscMin(n, Draw(1 + p % 37));
-  return PetscMin(n, 1 + Draw(12));
+  if (!strcmp(kind, "mixed")) return p % 4 == 0 ? n : PetscMin(n, draw(1 + p % 37));
+  return PetscMin(n, 1 + draw(12));
 }
 
 static PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least, PetscInt most, MatBatchSharing sharing, Arrays *A)
@@ -92,7 +71,7 @@ static PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt
   A->j        = NULL;
   PetscCall(PetscMalloc1(problems, &A->sizes));
   for (PetscInt p = 0; p < problems; p++) {
-    A->sizes[p] = sharing && p ? A->sizes[0] : least + Draw(most - least + 1);
+    A->sizes[p] = sharing && p ? A->sizes[0] : least + draw(most - least + 1);
     A->rows += A->sizes[p];
   }
   for (PetscInt p = 0, all = 0; p < patterns; p++) {
@@ -110,7 +89,7 @@ static PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt
 
       stamp++;
       if (strcmp(kind, "nothing") && (r % 5 || strcmp(kind, "holes")) && len) mark[r] = stamp;
-      for (PetscInt k = 0; k < len; k++) mark[len == n ? k : (!strcmp(kind, "band") ? PetscMin(n - 1, PetscMax(0, r - 2 + k)) : Draw(n))] = stamp;
+      for (PetscInt k = 0; k < len; k++) mark[len == n ? k : (!strcmp(kind, "band") ? PetscMin(n - 1, PetscMax(0, r - 2 + k)) : draw(n))] = stamp;
       if (at + n > room || !A->j) {
         while (at + n > room) room *= 2;
         PetscCall(PetscRealloc(room * sizeof(*A->j), &A->j));
@@ -126,7 +105,7 @@ static PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt
   PetscCall(PetscFree(mark));
   A->values = (PetscInt64)at * (A->sharing == MATBATCH_SHARE_PATTERN ? problems : 1);
   PetscCall(PetscMalloc1(A->values, &A->a));
-  for (PetscInt64 k = 0; k < A->values; k++) A->a[k] = Number();
+  for (PetscInt64 k = 0; k < A->values; k++) A->a[k] = number();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -189,7 +168,7 @@ static PetscErrorCode VecFill(Vec x)
   PetscFunctionBeginUser;
   PetscCall(VecGetLocalSize(x, &n));
   PetscCall(VecGetArrayWrite(x, &a));
-  for (PetscInt k = 0; k < n; k++) a[k] = Number();
+  for (PetscInt k = 0; k < n; k++) a[k] = number();
   PetscCall(VecRestoreArrayWrite(x, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -405,7 +384,7 @@ static PetscErrorCode ChangeValues(Mat A, Arrays *a, PetscInt problem)
 
   PetscFunctionBeginUser;
   if (problem < 0) {
-    for (PetscInt64 k = 0; k < a->values; k++) a->a[k] = Number();
+    for (PetscInt64 k = 0; k < a->values; k++) a->a[k] = number();
     PetscCall(MatBatchSetValues(A, MATBATCH_ALL, a->a));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -425,7 +404,7 @@ static PetscErrorCode ChangeValues(Mat A, Arrays *a, PetscInt problem)
     const PetscInt *o = a->i + (a->sharing ? 0 : first), nz = o[a->sizes[problem]] - o[0];
     PetscScalar    *v = a->a + (a->sharing ? (PetscInt64)problem * nz : 0) + o[0];
 
-    for (PetscInt k = 0; k < nz; k++) v[k] = Number();
+    for (PetscInt k = 0; k < nz; k++) v[k] = number();
     PetscCall(MatBatchSetValues(A, problem, v));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -504,7 +483,7 @@ static PetscErrorCode RunKernels(const Case *c, PetscInt nkernels, char *list[])
     if (c->most > 5000)
       ;                                   /* the first products tell what is different here */
     else if (mode == PETSC_USE_POINTER) { /* the owner writes */
-      for (PetscInt64 e = 0; e < a.values; e++) a.a[e] = Number();
+      for (PetscInt64 e = 0; e < a.values; e++) a.a[e] = number();
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
       PetscCall(AllProducts(A, &a, "after its owner wrote"));
@@ -974,7 +953,7 @@ static PetscErrorCode FromMats(void)
       PetscCall(MatSetUp(mats[p]));
       for (PetscInt r = 0; r < n; r++) {
         for (PetscInt c = 0; c < n; c++) {
-          if (p == 3 && twice ? PETSC_TRUE : (r + c) % 2 == 0 || twice) PetscCall(MatSetValue(mats[p], r, c, 5.0 + Number(), INSERT_VALUES));
+          if (p == 3 && twice ? PETSC_TRUE : (r + c) % 2 == 0 || twice) PetscCall(MatSetValue(mats[p], r, c, 5.0 + number(), INSERT_VALUES));
         }
       }
       PetscCall(MatAssemblyBegin(mats[p], MAT_FINAL_ASSEMBLY));

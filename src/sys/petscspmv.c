@@ -2,7 +2,6 @@
   The package: its formats, its registration with PETSc, and the function by which PETSc loads it.
 */
 #include "../mat/impls/spmv/matspmv.h"
-#include "../mat/impls/batch/matbatch.h"
 
 /* A further format is one more line here */
 const SpMVFormat *const SpMVFormats[] = {&SpMVFormatSELLP, &SpMVFormatEVCHYB, NULL};

@@ -3,8 +3,8 @@
 
 #include "../../src/mat/impls/sellp/sellp.h"
 #include "../../src/mat/impls/evchyb/evchyb.h"
+#include "../random.h"
 #include <math.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,28 +14,6 @@ typedef struct {
   PetscInt    *i, *j;
   PetscScalar *a;
 } Matrix;
-
-static uint64_t seed = 88172645463325252u;
-
-static inline PetscInt draw(PetscInt n)
-{
-  seed ^= seed << 13;
-  seed ^= seed >> 7;
-  seed ^= seed << 17;
-  return (PetscInt)(seed % (uint64_t)n);
-}
-
-static inline PetscScalar number(void)
-{
-  const PetscReal re = (PetscReal)(draw(2000) - 1000) / 512, im = (PetscReal)(draw(2000) - 1000) / 512;
-
-  (void)im;
-#if defined(PETSC_USE_COMPLEX)
-  return PetscCMPLX(re, im);
-#else
-  return re;
-#endif
-}
 
 /* A matrix from a predicate */
 typedef PetscBool (*Pattern)(PetscInt row, PetscInt col, PetscInt p);

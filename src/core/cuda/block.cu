@@ -280,10 +280,9 @@ cudaError_t SpMVCudaSetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int co
   try {
     mark.resize(((size_t)units + spmv::WARP - 1) / spmv::WARP);
     for (int k = 0; k < count; k++) mark[row[k] / bs / spmv::WARP] |= 1u << row[k] / bs % spmv::WARP;
-    SPMV_TRY(want.Alloc(mark.size()));
+    SPMV_TRY(spmv::Upload(want, mark, stream));
     SPMV_TRY(all.Alloc(mark.size()));
     SPMV_TRY(all.Zero(stream));
-    SPMV_TRY(cudaMemcpyAsync(want, mark.data(), want.Bytes(), cudaMemcpyHostToDevice, stream));
     SPMV_TRY(block->SetApart(want, all, stream));
     SPMV_TRY(spmv::Fetch(mark.data(), (unsigned *)all, mark.size(), stream));
     for (int u = 0; u < units; u++) {
@@ -300,10 +299,8 @@ cudaError_t SpMVCudaSetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int co
   spmv::Survey      survey;
   spmv::SliceRules  rules;
   _n_SpMVCudaBlock *b = nullptr;
-  SPMV_TRY(of.Alloc(unit.size()));
-  SPMV_TRY(list.Alloc(rows.size()));
-  SPMV_TRY(cudaMemcpyAsync(of, unit.data(), of.Bytes(), cudaMemcpyHostToDevice, stream));
-  SPMV_TRY(cudaMemcpyAsync(list, rows.data(), list.Bytes(), cudaMemcpyHostToDevice, stream));
+  SPMV_TRY(spmv::Upload(of, unit, stream));
+  SPMV_TRY(spmv::Upload(list, rows, stream));
   SPMV_TRY(spmv::SelectRows(*csr, list, (int)rows.size(), stream, it, jt, from));
 
   const SpMVCudaCSR apart = {(PetscInt64)rows.size(), csr->n, (PetscInt64)(from.Bytes() / sizeof(int)), it, jt, 4, nullptr};

@@ -285,6 +285,13 @@ private:
   size_t size = 0;
 };
 
+// A list made on the host, in an array of its own: set-up only
+template <class T> cudaError_t Upload(Array<T> &device, const std::vector<T> &host, cudaStream_t stream)
+{
+  SPMV_TRY(device.Alloc(host.size()));
+  return host.empty() ? cudaSuccess : cudaMemcpyAsync(device, host.data(), device.Bytes(), cudaMemcpyHostToDevice, stream);
+}
+
 // Reads a few numbers that the host needs to go on: set-up only
 template <class T> cudaError_t Fetch(T *host, const T *device, size_t count, cudaStream_t stream)
 {

@@ -155,12 +155,6 @@ __global__ void __launch_bounds__(256)
   y[r] = sum;
 }
 
-template <class T> cudaError_t Upload(Array<T> &device, const std::vector<T> &host)
-{
-  SPMV_TRY(device.Alloc(host.size()));
-  return host.empty() ? cudaSuccess : cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice);
-}
-
 struct Pinned {
   Scalar *p = nullptr;
   ~Pinned()
@@ -370,11 +364,11 @@ cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r
   SPMV_TRY(halo.Alloc(received));
   SPMV_TRY(cudaMemset(buffer, 0, buffer.Bytes())); // what Connect() sends
   SPMV_TRY(cudaMemset(halo, 0, halo.Bytes()));
-  SPMV_TRY(Upload(run, runs));
-  SPMV_TRY(Upload(index, from));
-  SPMV_TRY(Upload(row, rowv));
-  SPMV_TRY(Upload(start, startv));
-  SPMV_TRY(Upload(place, placev));
+  SPMV_TRY(Upload(run, runs, nullptr));
+  SPMV_TRY(Upload(index, from, nullptr));
+  SPMV_TRY(Upload(row, rowv, nullptr));
+  SPMV_TRY(Upload(start, startv, nullptr));
+  SPMV_TRY(Upload(place, placev, nullptr));
   if (comm->host) {
     SPMV_TRY(cudaHostAlloc((void **)&host_sent.p, (sent + 1) * sizeof(Scalar), cudaHostAllocDefault));
     SPMV_TRY(cudaHostAlloc((void **)&host_received.p, (received + 1) * sizeof(Scalar), cudaHostAllocDefault));

@@ -8,7 +8,6 @@
 */
 #include "../spmv/matspmv.h"
 #include "batch.h"
-#include "matbatch.h"
 
 typedef struct {
   PetscInt first, last;
@@ -1016,6 +1015,20 @@ static PetscErrorCode MatBatchReplace(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What has been made of A, B, becomes *M as `reuse` says */
+static PetscErrorCode MatBatchGive(Mat A, Mat B, MatReuse reuse, Mat *M)
+{
+  PetscFunctionBegin;
+  if (reuse == MAT_INITIAL_MATRIX)
+    *M = B;
+  else if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(B, *M, SAME_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&B));
+  } else
+    PetscCall(MatBatchReplace(A, &B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatBatchWhole(Mat, Mat *);
 
 static PetscErrorCode MatCopy_Batch(Mat A, Mat B, MatStructure str)
@@ -1116,13 +1129,7 @@ static PetscErrorCode MatTranspose_Batch(Mat A, MatReuse reuse, Mat *B)
   }
   PetscCall(PetscFree(from));
   PetscCall(MatBatchLike(A, i, j, v, &C));
-  if (reuse == MAT_INITIAL_MATRIX)
-    *B = C;
-  else if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(C, *B, SAME_NONZERO_PATTERN));
-    PetscCall(MatDestroy(&C));
-  } else
-    PetscCall(MatBatchReplace(A, &C));
+  PetscCall(MatBatchGive(A, C, reuse, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1492,13 +1499,7 @@ static PetscErrorCode MatConvert_Batch(Mat A, MatType type, MatReuse reuse, Mat 
   if (!aij) PetscCall(PetscStrcmp(type, ((PetscObject)B)->type_name, &aij));
   if (!aij) PetscCall(MatConvert(B, type, MAT_INPLACE_MATRIX, &B));
   PetscCall(MatSetVariableBlockSizes(B, A->nblocks, A->bsizes)); /* for the way back */
-  if (reuse == MAT_INITIAL_MATRIX)
-    *M = B;
-  else if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(B, *M, SAME_NONZERO_PATTERN));
-    PetscCall(MatDestroy(&B));
-  } else
-    PetscCall(MatBatchReplace(A, &B));
+  PetscCall(MatBatchGive(A, B, reuse, M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1574,15 +1575,8 @@ static PetscErrorCode MatConvertFrom_Batch(Mat A, MatType type, MatReuse reuse, 
   }
   PetscCall(MatBatchCreateOwn(PetscObjectComm((PetscObject)A), problems, first, R.i, R.j, R.a, &C));
   PetscCall(MatSetBlockSizesFromMats(C, A, A));
-  if (reuse == MAT_INITIAL_MATRIX)
-    *M = C;
-  else if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(C, *M, SAME_NONZERO_PATTERN));
-    PetscCall(MatDestroy(&C));
-  } else {
-    PetscCall(MatBatchReplace(A, &C));
-    PetscCall(MatBatchGetKernel(A));
-  }
+  PetscCall(MatBatchGive(A, C, reuse, M));
+  if (reuse == MAT_INPLACE_MATRIX) PetscCall(MatBatchGetKernel(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -31,14 +31,16 @@ static PetscErrorCode SpMVFactorGet(Mat F, struct _MatOps **behind)
       (F)->ops->op = f;                        \
     }
 
-static PetscErrorCode SpMVFactorSolve(Mat F, PetscErrorCode (*solve)(Mat, Vec, Vec), Vec b, Vec x)
+static PetscErrorCode SpMVFactorSolve(Mat F, PetscBool transpose, Vec b, Vec x)
 {
-  Vec bb, xx;
+  struct _MatOps *behind;
+  Vec             bb, xx;
 
   PetscFunctionBegin;
+  PetscCall(SpMVFactorGet(F, &behind));
   PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb)); /* also where the factor has been bound to the host since: that changes no solve of AIJCUSPARSE's */
   PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
-  PetscCall((*solve)(F, bb, xx));
+  PetscCall((*(transpose ? behind->solvetranspose : behind->solve))(F, bb, xx));
   PetscCall(SpMVVecRestore(x, PETSC_TRUE, &xx));
   PetscCall(SpMVVecRestore(b, PETSC_FALSE, &bb));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -46,28 +48,12 @@ static PetscErrorCode SpMVFactorSolve(Mat F, PetscErrorCode (*solve)(Mat, Vec, V
 
 static PetscErrorCode MatSolve_SpMVFactor(Mat F, Vec b, Vec x)
 {
-  struct _MatOps *behind;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &behind));
-  PetscCall(SpMVFactorSolve(F, behind->solve, b, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SpMVFactorSolve(F, PETSC_FALSE, b, x);
 }
 
 static PetscErrorCode MatSolveTranspose_SpMVFactor(Mat F, Vec b, Vec x)
 {
-  struct _MatOps *behind;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &behind));
-  PetscCall(SpMVFactorSolve(F, behind->solvetranspose, b, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static void SpMVFactorTakeSolves(Mat F, struct _MatOps *behind)
-{
-  SpMVTake(F, behind, solve, MatSolve_SpMVFactor);
-  SpMVTake(F, behind, solvetranspose, MatSolveTranspose_SpMVFactor);
+  return SpMVFactorSolve(F, PETSC_TRUE, b, x);
 }
 
   /* A factorisation's numeric phase, which sets the solves, and its symbolic one, which sets the numeric one */
@@ -80,7 +66,8 @@ static void SpMVFactorTakeSolves(Mat F, struct _MatOps *behind)
       PetscCall(SpMVFactorGet(F, &behind));                                        \
       PetscCall((*behind->op)(F, A, info));                                        \
       SpMVTake(F, behind, op, Op##_SpMVFactor);                                    \
-      SpMVFactorTakeSolves(F, behind);                                             \
+      SpMVTake(F, behind, solve, MatSolve_SpMVFactor);                             \
+      SpMVTake(F, behind, solvetranspose, MatSolveTranspose_SpMVFactor);           \
       PetscFunctionReturn(PETSC_SUCCESS);                                          \
     }
   #define SpMVFactorSymbolic(Op, op, numeric, Numeric, parameters, ...) \

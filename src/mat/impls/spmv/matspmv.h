@@ -57,6 +57,7 @@ PETSC_INTERN const SpMVFormat        SpMVFormatSELLP, SpMVFormatEVCHYB;
 PETSC_INTERN PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
 
 PETSC_INTERN PetscErrorCode MatGetOrdering_EVCHYB(Mat, MatOrderingType, IS *, IS *);
+PETSC_INTERN PetscErrorCode MatBatchRegister(void);
 
 PETSC_INTERN PetscErrorCode MatCreate_SeqSpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatCreate_MPISpMV(Mat, const SpMVFormat *);
