@@ -5,6 +5,7 @@
 */
 #include <petscksp.h>
 #include <petscspmv.h>
+#include <unistd.h>
 #include "random.h"
 #if defined(PETSC_HAVE_CUDA)
   #include <petscdevice_cuda.h>
@@ -223,17 +224,22 @@ static PetscErrorCode Apply(Mat A, Op op, Vec x, Vec z, Vec y)
 static PetscErrorCode Same(Vec a, Vec b, const char *what) /* to the bit */
 {
   const PetscScalar *x, *y;
-  PetscInt           n;
-  PetscBool          same;
+  PetscInt           n, k = 0;
+  PetscBool          same = PETSC_TRUE;
+  char               text[256];
 
   PetscFunctionBeginUser;
   PetscCall(VecGetLocalSize(a, &n));
   PetscCall(VecGetArrayRead(a, &x));
   PetscCall(VecGetArrayRead(b, &y));
-  PetscCall(PetscMemcmp(x, y, n * sizeof(*x), &same));
+  for (; k < n && same; k++) PetscCall(PetscMemcmp(x + k, y + k, sizeof(*x), &same));
+  PetscCall(PetscStrncpy(text, what, sizeof(text)));
+  if (!same)
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s: local row %" PetscInt_FMT " of %" PetscInt_FMT ": %g and %g", what, k - 1, n,
+                            (double)PetscRealPart(x[k - 1]), (double)PetscRealPart(y[k - 1])));
   PetscCall(VecRestoreArrayRead(b, &y));
   PetscCall(VecRestoreArrayRead(a, &x));
-  Check(same, what);
+  Check(same, text);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -742,10 +748,12 @@ static PetscErrorCode Operations(const Case *c)
   }
   { /* through a file */
     PetscViewer viewer;
-    char        file[] = "batch-test.XXXXXX", name[PETSC_MAX_PATH_LEN], tmp[PETSC_MAX_PATH_LEN];
+    int         process = (int)getpid(); /* the first's, for all: others may run this test at the same time */
+    char        name[PETSC_MAX_PATH_LEN], tmp[PETSC_MAX_PATH_LEN];
 
+    PetscCallMPI(MPI_Bcast(&process, 1, MPI_INT, 0, comm));
     PetscCall(PetscGetTmp(comm, tmp, sizeof(tmp)));
-    PetscCall(PetscSNPrintf(name, sizeof(name), "%s/%s-%d", tmp, file, (int)size));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s/batch-test-%d", tmp, process));
     PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_WRITE, &viewer));
     PetscCall(MatView(A, viewer));
     PetscCall(PetscViewerDestroy(&viewer));

@@ -73,7 +73,7 @@ VERBOSE = "-v" in ARGS
 FIRST = int(ARGS.pop(ARGS.index("-first") + 1)) if "-first" in ARGS else None
 JOBS = int(env.get("JOBS", "1"))
 DEVICE = bool(env.get("DEVICE"))
-DEVICE_VECTORS = {MAT: ["-vec_type", "cuda"], DM: ["-dm_vec_type", "cuda"]}
+DEVICE_VECTORS = ["-vec_type", "cuda", "-dm_vec_type", "cuda"]  # the one that the program reads
 END = time.monotonic() + float(env.get("LIMIT", "inf"))
 
 
@@ -258,7 +258,7 @@ def one(name, option, program, test, size, args):
     words = args.replace("${wPETSC_DIR}", env["PETSC_DIR"]).replace("${PETSC_DIR}", env["PETSC_DIR"])
     words = shlex.split(words.replace("${DATAFILESPATH}", env.get("DATAFILESPATH", "")))
     ranks = min(size, RANKS)
-    command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB]
+    command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB, "-options_left", "no"]
     with tempfile.TemporaryDirectory() as scratch:  # some tests write files
         code, out, err = run([*command, option, "nonesuch"], scratch)
         if "nonesuch" not in out + err:
@@ -273,7 +273,7 @@ def one(name, option, program, test, size, args):
                 expected = normalize(f.read())
             if differ(expected, aij):
                 expected = None  # AIJ itself differs: another machine, another build
-        vectors = DEVICE_VECTORS[option] if DEVICE else []
+        vectors = DEVICE_VECTORS if DEVICE else []
         if DEVICE:  # PETSc's own type on the device: what it does otherwise than AIJ, ours may
             code, out, err = run([*command, option, "aijcusparse", *vectors], scratch, filters)
             broken, model = (f"exit code {code}: {complaint(out + err)}" if code else None), normalize(out)

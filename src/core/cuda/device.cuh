@@ -330,7 +330,8 @@ public:
   }
 
   template <class Args>
-  cudaError_t Launch(unsigned grid, unsigned block, const Args &g, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) const
+  cudaError_t Launch(unsigned grid, unsigned block, const Args &g, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream,
+                     size_t shared = 0) const
   {
     void *args[] = {(void *)&g, &conjugate, &x, &z, &y};
 #if CUDART_VERSION >= 12030
@@ -341,13 +342,14 @@ public:
       attribute.val.programmaticStreamSerializationAllowed = 1;
       config.gridDim                                       = grid;
       config.blockDim                                      = block;
+      config.dynamicSmemBytes                              = shared;
       config.stream                                        = stream;
       config.attrs                                         = &attribute;
       config.numAttrs                                      = 1;
       return cudaLaunchKernelExC(&config, code, args);
     }
 #endif
-    return cudaLaunchKernel(code, dim3(grid), dim3(block), args, 0, stream);
+    return cudaLaunchKernel(code, dim3(grid), dim3(block), args, shared, stream);
   }
 
 private:

@@ -76,10 +76,13 @@ typedef struct {
 } BatchStats;
 
 /*
-  Slices. A group of problems is laid out once: all of the batch, or as many problems of a shared pattern as make 256 rows. Consecutive rows,
+  Slices. A group of problems is laid out once: all of the batch, or as many problems of a shared pattern as a thread block takes. Consecutive rows,
   a window, are sorted by length; a slice is 64, 128 or 256 short rows of it, 2, 4 or 8 a lane, or 32 / T rows with T = 1, 2, ..., 32 lanes each.
-  Step k of a slice is 32 values and 32 indices side by side. Rows and columns count from the slice's base; the largest number marks lanes
-  without an entry.
+  Step k of a slice is 32 values and 32 indices side by side. Rows and columns count from the slice's base, the first row of the window's first problem; the
+  largest number marks lanes without an entry.
+
+  A thread block takes one or more windows: it reads the x of their problems into shared memory, multiplies their slices, and writes their rows of y in
+  the order of the matrix. Without that, rows of three to ten entries are bound by the L2 cache, which gives 32 bytes for each 8 of x, and y comes in any order.
 */
 typedef struct {
   unsigned step;  /* its first */
@@ -88,12 +91,20 @@ typedef struct {
   unsigned shape; /* bits 0-2 log2 T, 3-4 log2 rows a lane, 5-13 rows, 14-31 steps of a row */
 } BatchSlice;
 
-#define BATCH_WARP         32
-#define BATCH_MAX_STEPS    ((1 << 18) - 1)
-#define BatchLogT(s)       ((int)((s)&7u))
-#define BatchLogU(s)       ((int)((s) >> 3 & 3u))
-#define BatchSliceRows(s)  ((int)((s) >> 5 & 511u))
-#define BatchSliceSteps(s) ((int)((s) >> 14))
+typedef struct {
+  unsigned slice;      /* its first */
+  int      row;        /* its first */
+  int      x, columns; /* the x that it reads; no columns: more than shared memory is for */
+} BatchBlock;
+
+#define BATCH_WARP          32
+#define BATCH_MAX_STEPS     ((1 << 18) - 1)
+#define BATCH_BLOCK_ROWS    1024                                                    /* whose y a block holds */
+#define BATCH_BLOCK_COLUMNS ((int)(40960 / sizeof(PetscScalar)) - BATCH_BLOCK_ROWS) /* whose x; with both, five blocks fit into an H200's multiprocessor */
+#define BatchLogT(s)        ((int)((s)&7u))
+#define BatchLogU(s)        ((int)((s) >> 3 & 3u))
+#define BatchSliceRows(s)   ((int)((s) >> 5 & 511u))
+#define BatchSliceSteps(s)  ((int)((s) >> 14))
 
 typedef struct {
   int             width; /* bytes of an index */
@@ -102,14 +113,17 @@ typedef struct {
   PetscInt64      entries; /* of a group */
   const PetscInt *i;       /* row offsets of a group; owned where problems of a shared pattern are grouped */
   PetscInt       *owned;
-  PetscInt        slices;
+  PetscInt        slices, blocks;
   PetscInt64      steps;
   BatchSlice     *slice;
+  BatchBlock     *block; /* blocks + 1 */
   void           *order, *index;
 } BatchSlices;
 
-PETSC_INTERN PetscErrorCode BatchSlicesCreate(const BatchPattern *, PetscInt64 warps, BatchSlices *, PetscBool *fits); /* warps: that keep the device busy */
+PETSC_INTERN PetscErrorCode BatchSlicesCreate(const BatchPattern *, int processors, BatchSlices *,
+                                              PetscBool *fits); /* processors to keep busy: a small batch is cut finer for many */
 PETSC_INTERN PetscErrorCode BatchSlicesDestroy(BatchSlices *);
+PETSC_INTERN PetscErrorCode BatchRowsFirst(const BatchPattern *, const BatchSlices *, int **first); /* of each row of a group: its problem's first row */
 PETSC_INTERN PetscInt64     BatchSlicesBytes(const BatchPattern *, const BatchSlices *);
 
 /* The host's products. `a` holds the values in the order of the pattern; what a layout needs of them Fill() moves in */

@@ -43,71 +43,6 @@ PetscErrorCode BatchTranspose(const BatchPattern *B, PetscInt **it, PetscInt **j
 
 /* ---------------------------------------------------------------- slices */
 
-typedef struct {
-  const PetscInt *i, *first; /* of a group */
-  PetscInt        problems;
-  int             rows, per; /* entries a lane takes before a second one helps */
-} Group;
-
-static int Descending(const void *a, const void *b)
-{
-  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-  return x < y ? -1 : x > y;
-}
-
-/* Forms the slices for indices of so many bytes. Without arrays, only counts; fits is false where a row is too long */
-static PetscBool SlicesForm(const Group *g, int width, PetscInt *slices, PetscInt64 *steps, BatchSlice *slice, int *row, int *base)
-{
-  const int reach = width == 1 ? 255 : (width == 2 ? 65535 : INT_MAX), window = width == 1 ? 256 : 1024;
-  uint64_t  key[1024];
-  PetscInt  pb = 0;
-
-  *slices = 0;
-  *steps  = 0;
-  for (int r0 = 0, end; r0 < g->rows; r0 = end) {
-    int       b;
-    PetscBool sorted = PETSC_TRUE;
-
-    while (g->first[pb + 1] <= r0) pb++;
-    b   = (int)g->first[pb];
-    end = r0;
-    for (PetscInt e = pb; e < g->problems && g->first[e + 1] - b <= reach && end - r0 < window; e++)
-      end = (int)PetscMin((PetscInt64)g->first[e + 1], (PetscInt64)r0 + window);
-    if (end < g->rows && end - r0 > BATCH_WARP) end = r0 + (end - r0) / BATCH_WARP * BATCH_WARP; /* whole slices */
-    for (int r = r0; r < end; r++) {
-      key[r - r0] = (uint64_t)(INT_MAX - (g->i[r + 1] - g->i[r])) << 32 | (uint32_t)r;
-      sorted      = (PetscBool)(sorted && (r == r0 || key[r - r0 - 1] < key[r - r0]));
-    }
-    if (!sorted) qsort(key, (size_t)(end - r0), sizeof(*key), Descending);
-#define Length(k) (INT_MAX - (int)(key[(k)-r0] >> 32))
-    for (int k = r0, rows; k < end; k += rows) {
-      const int longest = Length(k);
-      int       lu = 3, lt = 0, n;
-
-      while (lu && (longest > 8 >> lu || BATCH_WARP << (lu - 1) >= end - k)) lu--; /* as many rows a lane as eight vectors hold */
-      while (!lu && lt < 5 && longest > (PetscInt64)g->per << lt) lt++;
-      rows = PetscMin(end - k, lu ? BATCH_WARP << lu : BATCH_WARP >> lt);
-      n    = (longest + (1 << lt) - 1) >> lt;
-      if (n > BATCH_MAX_STEPS) return PETSC_FALSE;
-      if (slice) {
-        slice[*slices].step  = (unsigned)*steps;
-        slice[*slices].place = k;
-        slice[*slices].base  = b;
-        slice[*slices].shape = (unsigned)lt | (unsigned)lu << 3 | (unsigned)rows << 5 | (unsigned)n << 14;
-        for (int q = k; q < k + rows; q++) {
-          row[q]  = (int)(uint32_t)key[q - r0];
-          base[q] = b;
-        }
-      }
-      (*slices)++;
-      *steps += (PetscInt64)n << lu;
-    }
-#undef Length
-  }
-  return (PetscBool)(*steps < UINT_MAX);
-}
-
 static void IndexSet(void *index, int width, PetscInt64 at, int value) /* negative: nobody */
 {
   if (width == 1)
@@ -125,15 +60,106 @@ static int IndexGet(const void *index, int width, PetscInt64 at)
   return ((const int *)index)[at];
 }
 
-static PetscInt64 SlicesBytes(const BatchPattern *B, PetscInt64 rows, PetscInt groups, PetscInt64 slices, PetscInt64 steps, int width)
+typedef struct {
+  const PetscInt *i, *first; /* of a group */
+  PetscInt        problems;
+  int             rows, per; /* entries a lane takes before a second one helps */
+  int             most;      /* rows of a thread block */
+} Group;
+
+#define RowLength(i, r) ((i)[(r) + 1] - (i)[r])
+
+/* Rows r0 to end in descending order of their lengths, equal ones as they come */
+static void SortByLength(const PetscInt *i, int r0, int end, int row[])
 {
-  return slices * (PetscInt64)sizeof(BatchSlice) + rows * width +
-         steps * BATCH_WARP * (width + (PetscInt64)sizeof(PetscScalar) * (B->sharing == BATCH_SHARE_PATTERN ? groups : 1));
+  enum { LENGTHS = 1024 };
+  int start[LENGTHS + 1] = {0};
+
+#define Bucket(r) (LENGTHS - 1 - (int)PetscMin(RowLength(i, r), LENGTHS - 1))
+  for (int r = r0; r < end; r++) start[Bucket(r) + 1]++;
+  for (int k = 0; k < LENGTHS; k++) start[k + 1] += start[k];
+  for (int r = r0; r < end; r++) row[start[Bucket(r)]++] = r;
+#undef Bucket
+  for (int k = 1; k < start[0]; k++) { /* the longest share a bucket */
+    const int r = row[k];
+    int       to;
+
+    for (to = k; to && RowLength(i, row[to - 1]) < RowLength(i, r); to--) row[to] = row[to - 1];
+    row[to] = r;
+  }
+}
+
+/*
+  Forms the slices for indices of so many bytes, and the thread blocks' shares of them. Without arrays, only counts; false where a row is too long.
+
+  A window is several whole problems, or a part of one that has more rows than a block takes; a block takes as many windows as its rows and columns allow.
+*/
+static PetscBool SlicesForm(const Group *g, int width, BatchSlices *S)
+{
+  const int  reach = width == 1 ? 255 : (width == 2 ? 65535 : INT_MAX);
+  int        row[BATCH_BLOCK_ROWS];
+  PetscInt   pb    = 0;
+  BatchBlock block = {0, 0, 0, 0};
+
+  S->slices = S->blocks = 0;
+  S->steps              = 0;
+  for (int r0 = 0, end; r0 < g->rows; r0 = end) {
+    int b, past; /* the window's columns are b to past */
+
+    while (g->first[pb + 1] <= r0) pb++;
+    b    = (int)g->first[pb];
+    past = end = (int)g->first[pb + 1];
+    if (end - b > g->most) {
+      const int parts = (end - b + g->most - 1) / g->most, part = ((end - b + parts - 1) / parts + BATCH_WARP - 1) / BATCH_WARP * BATCH_WARP;
+
+      end = PetscMin(end, r0 + part);
+    } else {
+      for (PetscInt e = pb + 1; e < g->problems && g->first[e + 1] - b <= PetscMin(reach, g->most); e++) past = end = (int)g->first[e + 1];
+    }
+    if (!r0 || end - block.row > g->most || past - block.x > BATCH_BLOCK_COLUMNS) {
+      block.slice = (unsigned)S->slices;
+      block.row   = r0;
+      block.x     = b;
+      S->blocks++;
+    }
+    block.columns = past - block.x <= BATCH_BLOCK_COLUMNS ? past - block.x : 0;
+    if (S->block) S->block[S->blocks - 1] = block;
+    SortByLength(g->i, r0, end, row);
+    for (int k = r0, rows; k < end; k += rows) {
+      const PetscInt longest = RowLength(g->i, row[k - r0]);
+      int            lu = 2, lt = 0;
+      PetscInt       n;
+
+      while (lu && (longest > 8 >> lu || BATCH_WARP << (lu - 1) >= end - k)) lu--;                             /* as many rows a lane as eight vectors hold */
+      while (!lu && lt < 5 && (longest > (PetscInt64)g->per << lt || BATCH_WARP >> (lt + 1) >= end - k)) lt++; /* the last few rows share the lanes */
+      rows = PetscMin(end - k, lu ? BATCH_WARP << lu : BATCH_WARP >> lt);
+      n    = (longest + (1 << lt) - 1) >> lt;
+      if (n > BATCH_MAX_STEPS) return PETSC_FALSE;
+      if (S->slice) {
+        BatchSlice *c = S->slice + S->slices;
+
+        c->step  = (unsigned)S->steps;
+        c->place = k;
+        c->base  = b;
+        c->shape = (unsigned)lt | (unsigned)lu << 3 | (unsigned)rows << 5 | (unsigned)n << 14;
+        for (int q = k; q < k + rows; q++) IndexSet(S->order, width, q, row[q - r0] - b);
+      }
+      S->slices++;
+      S->steps += (PetscInt64)n << lu;
+    }
+  }
+  if (S->block) {
+    block.slice         = (unsigned)S->slices;
+    block.row           = g->rows;
+    S->block[S->blocks] = block;
+  }
+  return (PetscBool)(S->steps < UINT_MAX);
 }
 
 PetscInt64 BatchSlicesBytes(const BatchPattern *B, const BatchSlices *S)
 {
-  return SlicesBytes(B, S->rows, S->groups, S->slices, S->steps, S->width);
+  return S->slices * (PetscInt64)sizeof(BatchSlice) + S->blocks * (PetscInt64)sizeof(BatchBlock) + (PetscInt64)S->rows * S->width +
+         S->steps * BATCH_WARP * (S->width + (PetscInt64)sizeof(PetscScalar) * (B->sharing == BATCH_SHARE_PATTERN ? S->groups : 1));
 }
 
 /* For every place of a value, in order: its slice, its row and which value of the group stands there, or -1 */
@@ -159,12 +185,10 @@ PetscInt64 BatchSlicesBytes(const BatchPattern *B, const BatchSlices *S)
     }                                                                                                                                         \
   } while (0)
 
-PetscErrorCode BatchSlicesCreate(const BatchPattern *B, PetscInt64 warps, BatchSlices *S, PetscBool *fits)
+PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSlices *S, PetscBool *fits)
 {
-  PetscInt  *first = NULL, most = 0, slices[3];
-  PetscInt64 steps[3], bytes[3];
-  int       *row, *base, best = -1;
-  const int  widths[3] = {1, 2, 4};
+  PetscInt   most     = 0;
+  PetscInt64 bytes[2] = {-1, -1};
   Group      g;
   double     mean;
 
@@ -174,10 +198,12 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, PetscInt64 warps, BatchS
   S->groups   = 1;
   S->i        = B->i;
   g.first     = B->first;
+  g.most      = BATCH_BLOCK_ROWS;
+  while (g.most > 128 && (PetscInt64)BatchRows(B) < 8 * (PetscInt64)g.most * processors) g.most /= 2;
   if (B->sharing) {
     const PetscInt n = B->first[1], entries = B->i[n];
 
-    S->problems = PetscMax(1, PetscMin(B->problems, 256 / PetscMax(n, 1)));
+    S->problems = PetscMax(1, PetscMin(B->problems, g.most / PetscMax(n, 1)));
     S->groups   = (B->problems + S->problems - 1) / S->problems;
     PetscCall(PetscMalloc1((size_t)(S->problems * n) + 1, &S->owned));
     S->i        = S->owned;
@@ -194,40 +220,50 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, PetscInt64 warps, BatchS
   g.problems = S->problems;
   g.rows     = S->rows;
   g.per      = mean < 16.0 ? 16 : 32;
-  while (g.per > 2 && (double)S->rows * (double)S->groups * (1.0 + mean / g.per) < (double)BATCH_WARP * (double)warps) g.per /= 2;
+  while (g.per > 2 && (double)S->rows * (double)S->groups * (1.0 + mean / g.per) < 16.0 * BATCH_WARP * processors) g.per /= 2;
+  /* The fewest bytes: indices of one byte where they reach, unless the windows that they take, which are smaller, waste more than that */
   *fits = PETSC_TRUE;
-  for (int w = 0; w < 3; w++) {
-    if ((w == 0 && most > 255) || (w == 1 && most > 65535) || (w == 2 && best >= 0)) continue;
-    if (!SlicesForm(&g, widths[w], &slices[w], &steps[w], NULL, NULL, NULL)) {
-      *fits = PETSC_FALSE;
-      continue;
-    }
-    bytes[w] = SlicesBytes(B, S->rows, S->groups, slices[w], steps[w], widths[w]);
-    if (best < 0 || bytes[w] < bytes[best]) best = w;
+  for (int w = most > 255; w < 2 && *fits; w++) {
+    S->width = w ? (most > 65535 ? 4 : 2) : 1;
+    *fits    = SlicesForm(&g, S->width, S);
+    bytes[w] = BatchSlicesBytes(B, S);
   }
-  if (best < 0 || !*fits) {
-    *fits = PETSC_FALSE;
+  if (!*fits) {
     PetscCall(BatchSlicesDestroy(S));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  S->width = widths[best];
-  PetscCall(PetscMalloc1((size_t)slices[best], &S->slice));
-  PetscCall(PetscMalloc2((size_t)S->rows, &row, (size_t)S->rows, &base));
-  PetscCall(PetscMalloc((size_t)S->rows * S->width, &S->order));
-  PetscCall(PetscMalloc((size_t)steps[best] * BATCH_WARP * S->width, &S->index));
-  (void)SlicesForm(&g, S->width, &S->slices, &S->steps, S->slice, row, base);
-  for (int k = 0; k < S->rows; k++) IndexSet(S->order, S->width, k, row[k] - base[k]);
-  PetscCall(PetscMalloc1((size_t)S->rows, &first)); /* of each row's problem */
-  for (PetscInt p = 0; p < S->problems; p++) {
-    for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++) first[r] = B->first[p];
+  if (bytes[0] >= 0 && bytes[0] <= bytes[1]) {
+    S->width = 1;
+    (void)SlicesForm(&g, S->width, S);
   }
-  SlicesForSlots(S, c, slot, r, e, {
-    const PetscInt64 k = B->sharing && e >= 0 ? e % BatchPatternEntries(B) : e;
+  PetscCall(PetscMalloc1((size_t)S->slices, &S->slice));
+  PetscCall(PetscMalloc1((size_t)S->blocks + 1, &S->block));
+  PetscCall(PetscMalloc((size_t)S->rows * S->width, &S->order));
+  (void)SlicesForm(&g, S->width, S);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    IndexSet(S->index, S->width, slot, k < 0 ? -1 : (int)(B->j[k] + first[r] - c->base));
-  });
+PetscErrorCode BatchRowsFirst(const BatchPattern *B, const BatchSlices *S, int **first)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)S->rows, first));
+  for (PetscInt p = 0; p < S->problems; p++) {
+    for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++) (*first)[r] = (int)B->first[p];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The columns of every place, which only the host's product asks for: the device finds its own */
+static PetscErrorCode SlicesIndex(const BatchPattern *B, BatchSlices *S)
+{
+  const PetscInt entries = BatchPatternEntries(B);
+  int           *first;
+
+  PetscFunctionBegin;
+  PetscCall(BatchRowsFirst(B, S, &first));
+  PetscCall(PetscMalloc((size_t)S->steps * BATCH_WARP * S->width, &S->index));
+  SlicesForSlots(S, c, slot, r, e, { IndexSet(S->index, S->width, slot, e < 0 ? -1 : (int)(B->j[e % entries] + first[r] - c->base)); });
   PetscCall(PetscFree(first));
-  PetscCall(PetscFree2(row, base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -235,6 +271,7 @@ PetscErrorCode BatchSlicesDestroy(BatchSlices *S)
 {
   PetscFunctionBegin;
   PetscCall(PetscFree(S->slice));
+  PetscCall(PetscFree(S->block));
   PetscCall(PetscFree(S->order));
   PetscCall(PetscFree(S->index));
   PetscCall(PetscFree(S->owned));
@@ -357,8 +394,9 @@ PetscErrorCode BatchHostCreate(const BatchPattern *B, BatchKernel kernel, BatchH
   switch (h->kernel) {
   case BATCH_SELLP: PetscCall(BatchHostCreateBlock(B, h)); break;
   case BATCH_SLICES:
-    PetscCall(BatchSlicesCreate(B, 1, &h->slices, &fits));
+    PetscCall(BatchSlicesCreate(B, 0, &h->slices, &fits));
     PetscCheck(fits, PETSC_COMM_SELF, PETSC_ERR_SUP, "Option -mat_batch_kernel slices: a row is too long for it, use auto");
+    PetscCall(SlicesIndex(B, &h->slices));
     h->stored = h->slices.steps * BATCH_WARP * (B->sharing == BATCH_SHARE_PATTERN ? h->slices.groups : 1);
     h->bytes  = BatchSlicesBytes(B, &h->slices);
     PetscCall(PetscMalloc1((size_t)h->stored, &h->value));

@@ -384,8 +384,9 @@ struct Paper : _n_BatchCuda {
 // ------------------------------------------------------------------------------------------------ slices
 
 struct SliceArgs {
-  unsigned          slices, total; // of a group, of all
+  unsigned          slices, blocks, groups; // slices and blocks of a group
   const BatchSlice *slice;
+  const BatchBlock *block;
   const void       *order, *index;
   const Scalar     *value;
   int64_t           stride;      // values of a group; 0: they are shared
@@ -397,29 +398,39 @@ template <class I> __device__ __forceinline__ bool Nobody(I index)
   return index == (I) ~(I)0;
 }
 
-// SHARING: what other groups read, too, stays in the caches
-template <class I, int SHARING, int U>
-__device__ __forceinline__ void product(const SliceArgs &g, const BatchSlice &c, int lane, int64_t value, int here, bool conjugate,
-                                        const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+constexpr int BATCH = 8; // steps whose loads are issued before the first is used
+
+// The first BATCH steps of a slice of so many places, into the L2 cache
+template <class T> __device__ __forceinline__ void Prefetch(const T *from, int places, int lane)
 {
-  constexpr int BATCH = 8; // steps whose loads are issued before the first is used
+  constexpr int EACH = 128 / (int)sizeof(T); // in a line
+#pragma unroll
+  for (int k = 0; k < BATCH * WARP; k += WARP * EACH) {
+    const int at = k + lane * EACH;
+    if (at < BATCH * WARP && at < places) asm volatile("prefetch.global.L2 [%0];" ::"l"(from + at));
+  }
+}
+
+// A slice's rows of y into shared memory, from x(column); both count from its base. SHARING: what other groups read, too, stays in the caches
+template <class I, int SHARING, int U, class X>
+__device__ __forceinline__ void product(const SliceArgs &g, const BatchSlice &c, int lane, int64_t value, bool conjugate, const X &x, int ys)
+{
   const int     steps = BatchSliceSteps(c.shape) * U, lt = U == 1 ? BatchLogT(c.shape) : 0, alone = WARP >> lt;
   const Scalar *v     = g.value + value + (int64_t)c.step * WARP + lane;
   const I      *index = (const I *)g.index + (int64_t)c.step * WARP + lane;
-  const Scalar *xs    = x + here;
   Scalar        d[U];
   int           row[U];
 
 #pragma unroll
   for (int u = 0; u < U; u++) {
     const int q = U > 1 ? u * WARP + lane : lane % alone;
-    row[u]      = q < BatchSliceRows(c.shape) ? here + (int)__ldg((const I *)g.order + c.place + q) : g.rows;
+    row[u]      = q < BatchSliceRows(c.shape) ? (int)__ldg((const I *)g.order + c.place + q) : -1;
     d[u]        = Num::zero();
   }
   // FULL: no step is past the end, so that nothing stands between the loads
   auto batch = [&](int k0, auto full) {
     constexpr bool FULL = decltype(full)::value;
-    Scalar         a[BATCH], b[BATCH];
+    Scalar         a[BATCH];
     I              col[BATCH];
 #pragma unroll
     for (int k = 0; k < BATCH; k++) {
@@ -429,12 +440,13 @@ __device__ __forceinline__ void product(const SliceArgs &g, const BatchSlice &c,
     }
     Issue();
 #pragma unroll
-    for (int k = 0; k < BATCH; k++) b[k] = !Nobody(col[k]) && row[k % U] < g.rows ? Num::keep(xs + (int)col[k]) : Num::zero();
-    Issue();
-#pragma unroll
-    for (int k = 0; k < BATCH; k++) d[k % U] = Num::fma(conjugate ? Num::conj(a[k]) : a[k], b[k], d[k % U]); // padding is 0 times 0
+    for (int k = 0; k < BATCH; k++) { // padding is 0 times 0
+      const Scalar b = Nobody(col[k]) ? Num::zero() : x((int)col[k]);
+      d[k % U]       = Num::fma(conjugate ? Num::conj(a[k]) : a[k], b, d[k % U]);
+    }
   };
   int k0 = 0;
+#pragma unroll 1
   for (; k0 + BATCH <= steps; k0 += BATCH) batch(k0, std::true_type{});
   if (k0 < steps) batch(k0, std::false_type{});
   if (U == 1) {
@@ -442,26 +454,85 @@ __device__ __forceinline__ void product(const SliceArgs &g, const BatchSlice &c,
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
-    if (row[u] < g.rows && (U > 1 || lane < alone)) y[row[u]] = z ? Num::add(z[row[u]], d[u]) : d[u];
+    if (row[u] >= 0 && (U > 1 || lane < alone)) ((Scalar *)spmv_shared)[ys + row[u]] = d[u];
   }
 }
 
+/*
+  A block's windows. x goes into shared memory on its way through registers: between its loads and its stores the first slice of each warp is called for, so that
+  both latencies are one. (To call for all of the block's slices costs the L2 cache more than it gains.)
+*/
 template <class I, int SHARING>
-__global__ void __launch_bounds__(BLOCK, 2) slices(SliceArgs g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  const unsigned s = (unsigned)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  constexpr int  WARPS = BLOCK / WARP, EACH = BATCH_BLOCK_ROWS / BLOCK;
+  const unsigned group = SHARING ? blockIdx.x / g.blocks : 0, b = blockIdx.x - group * g.blocks, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  const int4     own = __ldg((const int4 *)g.block + b), next = __ldg((const int4 *)g.block + b + 1); // BatchBlock: slice, row, x, columns
+  const int      first = (int)group * g.group, rows = next.y - own.y, columns = own.w;
+  const int64_t  value = group * g.stride;
+  const unsigned begin = own.x + warp, end = next.x;
+  Scalar *const ys = (Scalar *)spmv_shared, *const xs = ys + rows;
+  Scalar staged[EACH];
+  int4   w = {};
+
+  auto load = [&](int k) { return k < columns && first + own.z + k < g.rows ? Num::keep(x + first + own.z + k) : Num::zero(); };
+  if (begin < end) w = __ldg((const int4 *)g.slice + begin);
   AwaitOthers();
-  if (s >= g.total) return;
-  const unsigned   group = SHARING ? s / g.slices : 0;
-  const int4       w     = __ldg((const int4 *)g.slice + (s - group * g.slices));
-  const BatchSlice c     = {(unsigned)w.x, w.y, w.z, (unsigned)w.w};
-  const int        here  = (int)group * g.group + c.base;
-  const int64_t    value = group * g.stride;
-  switch (BatchLogU(c.shape)) {
-  case 0: product<I, SHARING, 1>(g, c, (int)lane, value, here, conjugate, x, z, y); break;
-  case 1: product<I, SHARING, 2>(g, c, (int)lane, value, here, conjugate, x, z, y); break;
-  case 2: product<I, SHARING, 4>(g, c, (int)lane, value, here, conjugate, x, z, y); break;
-  default: product<I, SHARING, 8>(g, c, (int)lane, value, here, conjugate, x, z, y);
+#pragma unroll
+  for (int k = 0; k < EACH; k++) staged[k] = load(k * BLOCK + threadIdx.x);
+  if (begin < end) {
+    const int places = (BatchSliceSteps(w.w) << BatchLogU(w.w)) * WARP;
+    Prefetch(g.value + value + (int64_t)w.x * WARP, places, (int)lane);
+    Prefetch((const I *)g.index + (int64_t)w.x * WARP, places, (int)lane);
+  }
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    const int at = k * BLOCK + threadIdx.x;
+    if (at < columns) xs[at] = staged[k];
+  }
+  for (int k = EACH * BLOCK + threadIdx.x; k < columns; k += BLOCK) xs[k] = load(k);
+  __syncthreads();
+#pragma unroll 1
+  for (unsigned s = begin; s < end; s += WARPS) {
+    const BatchSlice c = {(unsigned)w.x, w.y, w.z, (unsigned)w.w};
+
+    if (s + WARPS < end) w = __ldg((const int4 *)g.slice + s + WARPS); // while this one's work goes on
+    auto multiply = [&](const auto &at) {
+      switch (BatchLogU(c.shape)) {
+      case 0: product<I, SHARING, 1>(g, c, (int)lane, value, conjugate, at, c.base - own.y); break;
+      case 1: product<I, SHARING, 2>(g, c, (int)lane, value, conjugate, at, c.base - own.y); break;
+      default: product<I, SHARING, 4>(g, c, (int)lane, value, conjugate, at, c.base - own.y);
+      }
+    };
+    if (columns) {
+      const int from = rows + c.base - own.z;
+      multiply([&](int col) { return ((const Scalar *)spmv_shared)[from + col]; });
+    } else {
+      const Scalar *from = x + first + c.base;
+      multiply([&](int col) { return Num::keep(from + col); });
+    }
+  }
+  __syncthreads();
+  for (int k = threadIdx.x; k < rows; k += BLOCK) {
+    const int r = first + own.y + k;
+    if (r < g.rows) Store(z, y, r, ys[k]); // the last group may have fewer problems
+  }
+}
+
+// f(place, row of a group, entry of a group or -1) for every place of a value of the warp's slice
+template <class I, class F> __device__ __forceinline__ void ForPlaces(const SliceArgs &g, const BatchSlice &c, const PetscInt *i, const F &f)
+{
+  const int lane = threadIdx.x % WARP, lt = BatchLogT(c.shape), U = 1 << BatchLogU(c.shape), alone = WARP >> lt, n = BatchSliceSteps(c.shape);
+  for (int u = 0; u < U; u++) {
+    const int q = U > 1 ? u * WARP + lane : lane % alone;
+    int64_t   e = 0, end = 0;
+    int       r = 0;
+    if (q < BatchSliceRows(c.shape)) {
+      r   = c.base + (int)((const I *)g.order)[c.place + q];
+      e   = i[r] + (U > 1 ? 0 : lane / alone);
+      end = i[r + 1];
+    }
+    for (int k = 0; k < n; k++, e += 1 << lt) f(((int64_t)c.step + k * U + u) * WARP + lane, r, e < end ? e : -1);
   }
 }
 
@@ -470,73 +541,94 @@ template <class I>
 __global__ void fill_slices(SliceArgs g, const PetscInt *i, int64_t entries, int64_t one, int64_t values, int sharing, const int *from, const Scalar *a,
                             Scalar *to)
 {
-  const unsigned s = (unsigned)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= g.total) return;
-  const unsigned   group = s / g.slices;
+  const int64_t s = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP;
+  if (s >= (int64_t)g.groups * g.slices) return;
+  const int64_t    group = s / g.slices;
   const BatchSlice c     = g.slice[s - group * g.slices];
-  const int        lt = BatchLogT(c.shape), U = 1 << BatchLogU(c.shape), alone = WARP >> lt, n = BatchSliceSteps(c.shape);
-  Scalar          *v = to + group * g.stride + (int64_t)c.step * WARP + lane;
-  for (int u = 0; u < U; u++) {
-    const int q = U > 1 ? u * WARP + (int)lane : (int)lane % alone;
-    int64_t   e = 0, end = 0;
-    if (q < BatchSliceRows(c.shape)) {
-      const int r = c.base + (int)((const I *)g.order)[c.place + q];
-      e           = i[r] + (U > 1 ? 0 : (int)lane / alone);
-      end         = i[r + 1];
+  ForPlaces<I>(g, c, i, [&](int64_t place, int, int64_t e) {
+    Scalar value = Num::zero();
+    if (e >= 0) {
+      const int64_t at = ValueOf(sharing == BATCH_SHARE_VALUES ? e % one : e + group * entries, one, from);
+      if (at < values) value = a[at]; // the last group may have fewer problems
     }
-    for (int k = 0; k < n; k++, e += 1 << lt) {
-      Scalar value = Num::zero();
-      if (e < end) {
-        const int64_t at = ValueOf(sharing == BATCH_SHARE_VALUES ? e % one : e + group * entries, one, from);
-        if (at < values) value = a[at]; // the last group may have fewer problems
-      }
-      v[(int64_t)(k * U + u) * WARP] = value;
-    }
-  }
+    to[group * g.stride + place] = value;
+  });
+}
+
+// j: columns of the pattern's entries, of which there are `one`; first: of each row of a group, its problem's first
+template <class I> __global__ void index_slices(SliceArgs g, const PetscInt *i, const int *j, int64_t one, const int *first, I *to)
+{
+  const int64_t s = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP;
+  if (s >= g.slices) return;
+  const BatchSlice c = g.slice[s];
+  ForPlaces<I>(g, c, i, [&](int64_t place, int r, int64_t e) { to[place] = e < 0 ? (I) ~(I)0 : (I)(first[r] - c.base + j[e % one]); });
 }
 
 struct Slices : _n_BatchCuda {
   SliceArgs         g       = {};
   int               width   = 0;
   int64_t           entries = 0, bytes = 0, stored = 0;
+  size_t            shared = 0; // of a block
   Kernel            kernel;
   Array<BatchSlice> slice;
+  Array<BatchBlock> block;
   Array<char>       order, index;
   Array<PetscInt>   i;
   Array<Scalar>     value;
 
-  template <class I> cudaError_t Pick()
+  template <class I> cudaError_t CreateAs(const BatchPattern *B, const BatchSlices *S)
   {
     const void *all[] = {(const void *)slices<I, BATCH_SHARE_NONE>, (const void *)slices<I, BATCH_SHARE_PATTERN>, (const void *)slices<I, BATCH_SHARE_VALUES>};
-    return kernel.Choose(all[sharing]);
+    int        *rows;
+    Array<int>  j, first;
+    SPMV_TRY(kernel.Choose(all[sharing]));
+    if (BatchRowsFirst(B, S, &rows)) return cudaErrorMemoryAllocation;
+    cudaError_t error = Upload(first, (const int *)rows, (size_t)S->rows);
+    if (PetscFree(rows)) error = cudaErrorUnknown;
+    SPMV_TRY(error);
+    SPMV_TRY(UploadAs(j, B->j, (size_t)one));
+    SPMV_LAUNCH((int64_t)g.slices * WARP, BLOCK, nullptr, index_slices<I>, g, i, j, one, first, (I *)(char *)index);
+    return cudaSuccess;
   }
 
   cudaError_t Create(const BatchPattern *B, const BatchSlices *S)
   {
-    const int64_t            groups = S->groups, copies = sharing == BATCH_SHARE_PATTERN ? groups : 1;
+    const int64_t            copies  = sharing == BATCH_SHARE_PATTERN ? S->groups : 1;
     static const char *const names[] = {"slices, 8-bit indices", "slices, 16-bit indices", "slices, 32-bit indices"};
-    if (S->slices * groups >= (int64_t)UINT_MAX) return cudaErrorNotSupported;
+    if ((int64_t)S->blocks * S->groups >= INT_MAX) return cudaErrorNotSupported;
     width   = S->width;
     name    = names[width == 1 ? 0 : width == 2 ? 1 : 2];
     entries = S->entries;
     bytes   = BatchSlicesBytes(B, S);
     stored  = S->steps * WARP * copies;
+    for (PetscInt b = 0; b < S->blocks; b++) shared = std::max(shared, (size_t)(S->block[b + 1].row - S->block[b].row + S->block[b].columns) * sizeof(Scalar));
     SPMV_TRY(Upload(slice, S->slice, (size_t)S->slices));
+    SPMV_TRY(Upload(block, S->block, (size_t)S->blocks + 1));
     SPMV_TRY(Upload(order, (const char *)S->order, (size_t)S->rows * width));
-    SPMV_TRY(Upload(index, (const char *)S->index, (size_t)S->steps * WARP * width));
     SPMV_TRY(Upload(i, S->i, (size_t)S->rows + 1));
+    SPMV_TRY(index.Alloc((size_t)S->steps * WARP * width));
     SPMV_TRY(value.Alloc((size_t)stored));
     SPMV_TRY(value.Zero(nullptr));
-    g = {(unsigned)S->slices, (unsigned)(S->slices * groups), slice, (char *)order, (char *)index, value, copies > 1 ? S->steps * WARP : 0, S->rows, rows};
-    SPMV_TRY(width == 1 ? Pick<unsigned char>() : width == 2 ? Pick<unsigned short>() : Pick<int>());
+    g = {(unsigned)S->slices,
+         (unsigned)S->blocks,
+         (unsigned)S->groups,
+         slice,
+         block,
+         (char *)order,
+         (char *)index,
+         value,
+         copies > 1 ? S->steps * WARP : 0,
+         S->rows,
+         rows};
+    SPMV_TRY(width == 1 ? CreateAs<unsigned char>(B, S) : width == 2 ? CreateAs<unsigned short>(B, S) : CreateAs<int>(B, S));
     return cudaDeviceSynchronize();
   }
 
   template <class I> cudaError_t FillAs(cudaStream_t stream)
   {
     SliceArgs use = g;
-    if (sharing == BATCH_SHARE_VALUES) use.total = g.slices; // once for all
-    SPMV_LAUNCH((int64_t)use.total * WARP, BLOCK, stream, fill_slices<I>, use, i, entries, one, values, (int)sharing, from, source, value);
+    if (sharing == BATCH_SHARE_VALUES) use.groups = 1; // once for all
+    SPMV_LAUNCH((int64_t)use.groups * use.slices * WARP, BLOCK, stream, fill_slices<I>, use, i, entries, one, values, (int)sharing, from, source, value);
     return cudaSuccess;
   }
 
@@ -547,8 +639,8 @@ struct Slices : _n_BatchCuda {
 
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
-    if (!g.total) return cudaSuccess;
-    return kernel.Launch(Blocks((int64_t)g.total * WARP, BLOCK), BLOCK, g, conjugate, x, z, y, stream);
+    if (!g.slices) return cudaSuccess;
+    return kernel.Launch(g.blocks * g.groups, BLOCK, g, conjugate, x, z, y, stream, shared);
   }
 
   void Stats(BatchStats *s) const override
@@ -629,6 +721,8 @@ struct Core : _n_BatchCuda {
 
 // ------------------------------------------------------------------------------------------------ the choice
 
+constexpr double SLICES_MAY_TAKE = 1.1; // of the bytes of the core's layout
+
 // The pattern to lay out: the matrix', or that of its transpose, made when it is needed
 class Side {
 public:
@@ -693,7 +787,7 @@ cudaError_t CreatePaper(Side &side, BatchKernel kernel, _n_BatchCuda **b)
   return error == cudaSuccess ? p->Create(B, kernel) : error;
 }
 
-// Instead of *b, which may be none, if they take fewer bytes
+// Instead of *b, which may be none, unless they take a good deal more bytes
 cudaError_t CreateSlices(Side &side, _n_BatchCuda **b)
 {
   const BatchPattern *B;
@@ -705,11 +799,11 @@ cudaError_t CreateSlices(Side &side, _n_BatchCuda **b)
   SPMV_TRY(side.Get(&B));
   SPMV_TRY(cudaGetDevice(&device));
   SPMV_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  if (BatchSlicesCreate(B, 16 * (PetscInt64)processors, &S, &fits)) return cudaErrorMemoryAllocation;
+  if (BatchSlicesCreate(B, processors, &S, &fits)) return cudaErrorMemoryAllocation;
   if (*b) (*b)->Stats(&stats);
   if (!fits)
     error = *b ? cudaSuccess : cudaErrorNotSupported;
-  else if (!*b || BatchSlicesBytes(B, &S) < stats.bytes) {
+  else if (!*b || BatchSlicesBytes(B, &S) < SLICES_MAY_TAKE * stats.bytes) {
     Slices *s = nullptr;
     delete *b;
     error = side.New(&s, true);
@@ -721,8 +815,9 @@ cudaError_t CreateSlices(Side &side, _n_BatchCuda **b)
 }
 
 /*
-  A shared pattern is stored once, which of these only slices can. Else the core's layouts, which leave out the columns of stencils, dense blocks and
-  runs; where no problem has more than 255 rows, against slices with 8-bit indices: whichever takes fewer bytes.
+  A shared pattern is stored once, which of these only slices can. Else slices, too, since they read each x and write each y once and in order, unless
+  the core's layouts take a good deal fewer bytes: they leave out the columns of stencils, dense blocks and runs. Problems whose x does not fit into
+  shared memory are the core's.
 */
 cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
 {
@@ -734,8 +829,12 @@ cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
     if (error == cudaErrorNotSupported) { // there are others
       delete *b;
       *b = nullptr;
-    } else if (error != cudaSuccess || most > 255 || !BatchPatternEntries(A))
-      return error;
+    } else {
+      BatchStats stats = {};
+      if (error != cudaSuccess || !BatchPatternEntries(A) || most > BATCH_BLOCK_COLUMNS) return error;
+      (*b)->Stats(&stats);
+      if (BatchPatternEntries(A) * (double)(sizeof(Scalar) + (most > 255 ? 2 : 1)) > SLICES_MAY_TAKE * (double)stats.bytes) return error;
+    }
   }
   return CreateSlices(side, b);
 }
