@@ -336,6 +336,7 @@ static const Operation operations[] = {
     {"grid-gamg", Grid, ONCE, "2-pc_type gamg"},
     {"grid-asm", Grid, ONCE, "2-pc_type asm -pc_asm_type basic"},
     {"fieldsplit", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_0_pc_type gamg"},
+    /* where AIJCUSPARSE loses its solves: PETSc gives the solvers of the fields host vectors, as DMDACreateCompatibleDMDA() forgets the type asked for */
     {"schur", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
     {"mg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "1h-pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi"},
     {"gamg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "2h-pc_type gamg -mg_levels_pc_type jacobi"},

@@ -8,41 +8,98 @@
 #include "matspmv.h"
 
 #if defined(PETSC_HAVE_CUDA)
+  #include <petsc/private/vecimpl.h>
 
 static const char          SpMVFactorKey[]                                   = "PetscSpMVFactor";
+static const char *const   SpMVFactorKeys[]                                  = {"PetscSpMVFactorRows", "PetscSpMVFactorColumns", "PetscSpMVFactorTransposed"};
 static const MatFactorType SpMVFactorType[]                                  = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ICC};
 static PetscErrorCode (*MatGetFactor_AIJCUSPARSE)(Mat, MatFactorType, Mat *) = NULL;
 
-/* The operations of a factor that lie behind ours */
-static PetscErrorCode SpMVFactorGet(Mat F, struct _MatOps **behind)
+/* What lies behind a factor of ours. Its objects are composed with the factor, by SpMVFactorKeys[] */
+typedef struct {
+  struct _MatOps ops; /* AIJCUSPARSE's */
+  MatFactorType  type;
+  PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *); /* of LU and ILU: the symbolic phase, and what it was given */
+  IS            row, col;
+  MatFactorInfo info;
+  PetscBool     transposed; /* transposed systems have been solved, */
+  Mat           fresh;      /* and those since the last numeric phase are solved with this factor */
+} SpMVFactor;
+
+static PetscErrorCode SpMVFactorGet(Mat F, SpMVFactor **f)
 {
   PetscContainer container;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)F, SpMVFactorKey, (PetscObject *)&container));
   PetscCheck(container, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A factor that is none of ours");
-  PetscCall(PetscContainerGetPointer(container, (void **)behind));
+  PetscCall(PetscContainerGetPointer(container, (void **)f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  #define SpMVTake(F, behind, op, f)           \
-    if ((F)->ops->op && (F)->ops->op != (f)) { \
-      (behind)->op = (F)->ops->op;             \
-      (F)->ops->op = f;                        \
+  #define SpMVTake(F, f, op, function)                \
+    if ((F)->ops->op && (F)->ops->op != (function)) { \
+      (f)->ops.op  = (F)->ops->op;                    \
+      (F)->ops->op = function;                        \
     }
+
+static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor *f, PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *), IS row, IS col,
+                                     const MatFactorInfo *info)
+{
+  const PetscObject object[] = {(PetscObject)row, (PetscObject)col, NULL};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) PetscCall(PetscObjectCompose((PetscObject)F, SpMVFactorKeys[k], object[k]));
+  f->symbolic   = symbolic;
+  f->row        = row;
+  f->col        = col;
+  f->info       = *info;
+  f->transposed = PETSC_FALSE;
+  f->fresh      = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  AIJCUSPARSE has cuSPARSE analyse the transposed factors, values and all, before its first transposed solve, and not again after the next numeric phase: it
+  would solve with the old values (PETSc 3.26). Once transposed systems have been solved, each numeric phase makes a new factor for them. Cholesky and ICC
+  solve them as they do others.
+*/
+static PetscErrorCode SpMVFactorRenewTransposed(Mat F, SpMVFactor *f, Mat A, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  if (!f->transposed || !f->symbolic) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectCompose((PetscObject)F, SpMVFactorKeys[2], NULL));
+  PetscCall((*MatGetFactor_AIJCUSPARSE)(A, f->type, &f->fresh));
+  PetscCall(PetscObjectCompose((PetscObject)F, SpMVFactorKeys[2], (PetscObject)f->fresh));
+  PetscCall(PetscObjectDereference((PetscObject)f->fresh)); /* F holds it */
+  PetscCall((*f->symbolic)(f->fresh, A, f->row, f->col, &f->info));
+  PetscCall((*f->fresh->ops->lufactornumeric)(f->fresh, A, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode SpMVFactorSolve(Mat F, PetscBool transpose, Vec b, Vec x)
 {
-  struct _MatOps *behind;
-  Vec             bb, xx;
+  SpMVFactor *f;
+  Vec         bb, xx;
+  PetscBool   host;
 
   PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &behind));
+  PetscCall(SpMVFactorGet(F, &f));
   PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb)); /* also where the factor has been bound to the host since: that changes no solve of AIJCUSPARSE's */
   PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
-  PetscCall((*(transpose ? behind->solvetranspose : behind->solve))(F, bb, xx));
+  host = (PetscBool)(xx != x);
+  if (transpose) f->transposed = PETSC_TRUE;
+  if (transpose && f->fresh)
+    PetscCall((*f->fresh->ops->solvetranspose)(f->fresh, bb, xx));
+  else
+    PetscCall((*(transpose ? f->ops.solvetranspose : f->ops.solve))(F, bb, xx));
   PetscCall(SpMVVecRestore(x, PETSC_TRUE, &xx));
   PetscCall(SpMVVecRestore(b, PETSC_FALSE, &bb));
+  /*
+    VecMDot() of a device vector with x copies x to the device, and takes the copy for up to date ever after, as nobody else tells (PETSc 3.26). Bases of
+    GMRES may be such a mixture: KSPCreateVecs() makes the first vectors by the DM, those of a field of a DMDA on the host, and later ones like the solution.
+  */
+  if (host) x->offloadmask = PETSC_OFFLOAD_CPU;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -60,56 +117,60 @@ static PetscErrorCode MatSolveTranspose_SpMVFactor(Mat F, Vec b, Vec x)
   #define SpMVFactorNumeric(Op, op)                                                \
     static PetscErrorCode Op##_SpMVFactor(Mat F, Mat A, const MatFactorInfo *info) \
     {                                                                              \
-      struct _MatOps *behind;                                                      \
+      SpMVFactor *f;                                                               \
                                                                                    \
       PetscFunctionBegin;                                                          \
-      PetscCall(SpMVFactorGet(F, &behind));                                        \
-      PetscCall((*behind->op)(F, A, info));                                        \
-      SpMVTake(F, behind, op, Op##_SpMVFactor);                                    \
-      SpMVTake(F, behind, solve, MatSolve_SpMVFactor);                             \
-      SpMVTake(F, behind, solvetranspose, MatSolveTranspose_SpMVFactor);           \
+      PetscCall(SpMVFactorGet(F, &f));                                             \
+      PetscCall((*f->ops.op)(F, A, info));                                         \
+      SpMVTake(F, f, op, Op##_SpMVFactor);                                         \
+      SpMVTake(F, f, solve, MatSolve_SpMVFactor);                                  \
+      SpMVTake(F, f, solvetranspose, MatSolveTranspose_SpMVFactor);                \
+      PetscCall(SpMVFactorRenewTransposed(F, f, A, info));                         \
       PetscFunctionReturn(PETSC_SUCCESS);                                          \
     }
-  #define SpMVFactorSymbolic(Op, op, numeric, Numeric, parameters, ...) \
-    static PetscErrorCode Op##_SpMVFactor parameters                    \
-    {                                                                   \
-      struct _MatOps *behind;                                           \
-                                                                        \
-      PetscFunctionBegin;                                               \
-      PetscCall(SpMVFactorGet(F, &behind));                             \
-      PetscCall((*behind->op)(__VA_ARGS__));                            \
-      SpMVTake(F, behind, numeric, Numeric##_SpMVFactor);               \
-      PetscFunctionReturn(PETSC_SUCCESS);                               \
+  #define SpMVFactorSymbolic(Op, op, numeric, Numeric, parameters, keep, ...) \
+    static PetscErrorCode Op##_SpMVFactor parameters                          \
+    {                                                                         \
+      SpMVFactor *f;                                                          \
+                                                                              \
+      PetscFunctionBegin;                                                     \
+      PetscCall(SpMVFactorGet(F, &f));                                        \
+      PetscCall((*f->ops.op)(__VA_ARGS__));                                   \
+      SpMVTake(F, f, numeric, Numeric##_SpMVFactor);                          \
+      PetscCall(keep);                                                        \
+      PetscFunctionReturn(PETSC_SUCCESS);                                     \
     }
 SpMVFactorNumeric(MatLUFactorNumeric, lufactornumeric) SpMVFactorNumeric(MatCholeskyFactorNumeric, choleskyfactornumeric)
-    SpMVFactorSymbolic(MatLUFactorSymbolic, lufactorsymbolic, lufactornumeric, MatLUFactorNumeric, (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info), F, A,
-                       r, c, info) SpMVFactorSymbolic(MatILUFactorSymbolic, ilufactorsymbolic, lufactornumeric, MatLUFactorNumeric,
-                                                      (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info), F, A, r, c, info)
-        SpMVFactorSymbolic(MatCholeskyFactorSymbolic, choleskyfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
-                           (Mat F, Mat A, IS p, const MatFactorInfo *info), F, A, p, info)
-            SpMVFactorSymbolic(MatICCFactorSymbolic, iccfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
-                               (Mat F, Mat A, IS p, const MatFactorInfo *info), F, A, p, info)
+    SpMVFactorSymbolic(MatLUFactorSymbolic, lufactorsymbolic, lufactornumeric, MatLUFactorNumeric, (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info),
+                       SpMVFactorKeep(F, f, f->ops.lufactorsymbolic, r, c, info), F, A, r, c, info)
+        SpMVFactorSymbolic(MatILUFactorSymbolic, ilufactorsymbolic, lufactornumeric, MatLUFactorNumeric, (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info),
+                           SpMVFactorKeep(F, f, f->ops.ilufactorsymbolic, r, c, info), F, A, r, c, info)
+            SpMVFactorSymbolic(MatCholeskyFactorSymbolic, choleskyfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
+                               (Mat F, Mat A, IS p, const MatFactorInfo *info), PETSC_SUCCESS, F, A, p, info)
+                SpMVFactorSymbolic(MatICCFactorSymbolic, iccfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
+                                   (Mat F, Mat A, IS p, const MatFactorInfo *info), PETSC_SUCCESS, F, A, p, info)
 
-                static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
+                    static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
 {
-  Mat_SpMV       *spmv;
-  PetscContainer  container;
-  struct _MatOps *behind;
+  Mat_SpMV      *spmv;
+  PetscContainer container;
+  SpMVFactor    *f;
 
   PetscFunctionBegin;
   PetscCall((*MatGetFactor_AIJCUSPARSE)(A, type, F));
   PetscCall(MatSpMVGet(A, &spmv));
   if (!spmv || A->boundtocpu || !*F) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscNew(&behind));
+  PetscCall(PetscNew(&f));
+  f->type = type;
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-  PetscCall(PetscContainerSetPointer(container, behind));
+  PetscCall(PetscContainerSetPointer(container, f));
   PetscCall(PetscContainerSetCtxDestroy(container, PetscCtxDestroyDefault));
   PetscCall(PetscObjectCompose((PetscObject)*F, SpMVFactorKey, (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
-  SpMVTake(*F, behind, lufactorsymbolic, MatLUFactorSymbolic_SpMVFactor);
-  SpMVTake(*F, behind, ilufactorsymbolic, MatILUFactorSymbolic_SpMVFactor);
-  SpMVTake(*F, behind, choleskyfactorsymbolic, MatCholeskyFactorSymbolic_SpMVFactor);
-  SpMVTake(*F, behind, iccfactorsymbolic, MatICCFactorSymbolic_SpMVFactor);
+  SpMVTake(*F, f, lufactorsymbolic, MatLUFactorSymbolic_SpMVFactor);
+  SpMVTake(*F, f, ilufactorsymbolic, MatILUFactorSymbolic_SpMVFactor);
+  SpMVTake(*F, f, choleskyfactorsymbolic, MatCholeskyFactorSymbolic_SpMVFactor);
+  SpMVTake(*F, f, iccfactorsymbolic, MatICCFactorSymbolic_SpMVFactor);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
