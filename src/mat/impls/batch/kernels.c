@@ -65,9 +65,11 @@ typedef struct {
   PetscInt        problems;
   int             rows, per; /* entries a lane takes before a second one helps */
   int             most;      /* rows of a thread block */
+  PetscInt64      entries;   /* and its entries */
 } Group;
 
-#define RowLength(i, r) ((i)[(r) + 1] - (i)[r])
+#define RowLength(i, r)     ((i)[(r) + 1] - (i)[r])
+#define Entries(first, end) ((PetscInt64)(g->i[end] - g->i[first]))
 
 /* Rows r0 to end in descending order of their lengths, equal ones as they come */
 static void SortByLength(const PetscInt *i, int r0, int end, int row[])
@@ -92,7 +94,8 @@ static void SortByLength(const PetscInt *i, int r0, int end, int row[])
 /*
   Forms the slices for indices of so many bytes, and the thread blocks' shares of them. Without arrays, only counts; false where a row is too long.
 
-  A window is several whole problems, or a part of one that has more rows than a block takes; a block takes as many windows as its rows and columns allow.
+  A window is several whole problems, or a part of one that has more rows or entries than a block takes; a block takes as many windows as its rows, entries and
+  columns allow.
 */
 static PetscBool SlicesForm(const Group *g, int width, BatchSlices *S)
 {
@@ -104,19 +107,21 @@ static PetscBool SlicesForm(const Group *g, int width, BatchSlices *S)
   S->slices = S->blocks = 0;
   S->steps              = 0;
   for (int r0 = 0, end; r0 < g->rows; r0 = end) {
-    int b, past; /* the window's columns are b to past */
+    int b, past, parts; /* the window's columns are b to past */
 
     while (g->first[pb + 1] <= r0) pb++;
     b    = (int)g->first[pb];
     past = end = (int)g->first[pb + 1];
-    if (end - b > g->most) {
-      const int parts = (end - b + g->most - 1) / g->most, part = ((end - b + parts - 1) / parts + BATCH_WARP - 1) / BATCH_WARP * BATCH_WARP;
+    parts      = PetscMax((end - b + g->most - 1) / g->most, (int)PetscMin(end - b, (Entries(b, end) + g->entries - 1) / g->entries));
+    if (parts > 1) {
+      const int part = ((end - b + parts - 1) / parts + BATCH_WARP - 1) / BATCH_WARP * BATCH_WARP;
 
       end = PetscMin(end, r0 + part);
     } else {
-      for (PetscInt e = pb + 1; e < g->problems && g->first[e + 1] - b <= PetscMin(reach, g->most); e++) past = end = (int)g->first[e + 1];
+      for (PetscInt e = pb + 1; e < g->problems && g->first[e + 1] - b <= PetscMin(reach, g->most) && Entries(b, g->first[e + 1]) <= g->entries; e++)
+        past = end = (int)g->first[e + 1];
     }
-    if (!r0 || end - block.row > g->most || past - block.x > BATCH_BLOCK_COLUMNS) {
+    if (!r0 || end - block.row > g->most || Entries(block.row, end) > g->entries || past - block.x > BATCH_BLOCK_COLUMNS) {
       block.slice = (unsigned)S->slices;
       block.row   = r0;
       block.x     = b;
@@ -199,7 +204,8 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSli
   S->i        = B->i;
   g.first     = B->first;
   g.most      = BATCH_BLOCK_ROWS;
-  while (g.most > 128 && (PetscInt64)BatchRows(B) < 8 * (PetscInt64)g.most * processors) g.most /= 2;
+  /* Eight blocks for each multiprocessor; as each reads all x of its problems, one where they would be small */
+  while (g.most > BATCH_WARP && (PetscInt64)BatchRows(B) < (g.most > 128 ? 8 : 1) * (PetscInt64)g.most * processors) g.most /= 2;
   if (B->sharing) {
     const PetscInt n = B->first[1], entries = B->i[n];
 
@@ -220,6 +226,7 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSli
   g.problems = S->problems;
   g.rows     = S->rows;
   g.per      = mean < 16.0 ? 16 : 32;
+  g.entries  = processors ? PetscMax(8192, S->entries * S->groups / (8 * processors)) : S->entries * S->groups + 1; /* the last blocks should not take long */
   while (g.per > 2 && (double)S->rows * (double)S->groups * (1.0 + mean / g.per) < 16.0 * BATCH_WARP * processors) g.per /= 2;
   /* The fewest bytes: indices of one byte where they reach, unless the windows that they take, which are smaller, waste more than that */
   *fits = PETSC_TRUE;

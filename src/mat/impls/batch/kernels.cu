@@ -815,9 +815,9 @@ cudaError_t CreateSlices(Side &side, _n_BatchCuda **b)
 }
 
 /*
-  A shared pattern is stored once, which of these only slices can. Else slices, too, since they read each x and write each y once and in order, unless
-  the core's layouts take a good deal fewer bytes: they leave out the columns of stencils, dense blocks and runs. Problems whose x does not fit into
-  shared memory are the core's.
+  A shared pattern is stored once, which of these only slices can. Else the core's, whose warps begin at once: they are faster while everything stays in the
+  L2 cache. Of larger batches slices read each x and write each y once and in order, which is worth more, unless the core's layout takes a good deal fewer bytes
+  (it leaves out the columns of stencils, dense blocks and runs) or x does not fit into shared memory.
 */
 cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
 {
@@ -831,8 +831,12 @@ cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
       *b = nullptr;
     } else {
       BatchStats stats = {};
-      if (error != cudaSuccess || !BatchPatternEntries(A) || most > BATCH_BLOCK_COLUMNS) return error;
+      int        device, cache;
+      if (error != cudaSuccess || most > BATCH_BLOCK_COLUMNS) return error;
+      SPMV_TRY(cudaGetDevice(&device));
+      SPMV_TRY(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
       (*b)->Stats(&stats);
+      if (stats.bytes + 2 * BatchRows(A) * (PetscInt64)sizeof(Scalar) < cache) return error;
       if (BatchPatternEntries(A) * (double)(sizeof(Scalar) + (most > 255 ? 2 : 1)) > SLICES_MAY_TAKE * (double)stats.bytes) return error;
     }
   }
