@@ -282,6 +282,7 @@ static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
   PetscCallCUDA(cudaMalloc(&from, bytes));
   PetscCallCUDA(cudaMalloc(&to, bytes));
   PetscCallCUDA(cudaMemset(from, 1, bytes));
+  PetscCallCUDA(cudaDeviceSynchronize()); // which `stream` does not wait for
   PetscCall(SpMVHaloCreate(comm, layout, (PetscInt)ghost.size(), ghost.data(), type, &halo));
   const auto measure = [&](bool exchange, bool product, bool back) -> double {
     std::vector<double> times;
