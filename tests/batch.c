@@ -1124,12 +1124,49 @@ static PetscErrorCode SharedMemory(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  As many rows as make blocks of the most rows, several windows and groups of many problems, which smaller batches have not; and more bytes than the L2 cache
+  has, where the choice is another one
+*/
+static PetscErrorCode Large(void)
+{
+  int          gpu, cache, processors;
+  MatBatchInfo info;
+
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaGetDevice(&gpu));
+  PetscCallCUDA(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, gpu));
+  PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, gpu));
+  for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_VALUES; sharing++) {
+    const PetscInt rows = 8 * 1024 * (PetscInt)processors, most = sharing ? 7 : 60;
+    const PetscInt problems =
+        1 + PetscMax(rows / (sharing ? most : most / 2 - 1), sharing ? 0 : (PetscInt)(cache / 100 / sizeof(PetscScalar))); /* 180 entries each */
+    Arrays a;
+    Mat    A;
+
+    now_case = sharing ? (sharing == MATBATCH_SHARE_VALUES ? "large, values shared" : "large, pattern shared") : "large";
+    PetscCall(ArraysCreate(sharing ? "holes" : "random", problems, sharing ? most : 0, most, (MatBatchSharing)sharing, &a));
+    PetscCall(MatCreateBatch(PETSC_COMM_SELF, problems, a.sizes, a.i, a.j, a.a, a.sharing, PETSC_COPY_VALUES, &A));
+    PetscCall(AllProducts(A, &a, "first"));
+    PetscCall(MatBatchGetInfo(A, &info));
+    Check(strstr(info.kernel, "-bit indices"), info.kernel);
+    PetscCall(Infinite(A, &a));
+    PetscCall(ChangeValues(A, &a, problems - 1));
+    PetscCall(AllProducts(A, &a, "after new values of the last problem"));
+    PetscCall(MatDestroy(&A));
+    PetscCall(ArraysDestroy(&a));
+  }
+  now_case = "device";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Bound to the host and back, and a host vector among those of the device */
 static PetscErrorCode Device(void)
 {
-  Arrays a;
-  Mat    A, B, bound;
-  Vec    x, y, hx, hy, b;
+  Arrays       a;
+  Mat          A, B, bound;
+  Vec          x, y, hx, hy, b;
+  MatBatchInfo info;
 
   PetscFunctionBeginUser;
   now_case = "device";
@@ -1162,7 +1199,10 @@ static PetscErrorCode Device(void)
   PetscCall(VecSet(y, 0.0));
   PetscCall(MatMult(A, x, y));
   PetscCall(Compare(y, hy, b, "and back"));
+  PetscCall(MatBatchGetInfo(A, &info));
+  Check(!strstr(info.kernel, "-bit indices"), info.kernel); /* it fits into the L2 cache */
   PetscCall(SharedMemory());
+  PetscCall(Large());
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&hx));
@@ -1339,6 +1379,7 @@ int main(int argc, char **argv)
 #endif
   for (PetscInt l = 0; l < nlist; l++) PetscCall(PetscFree(list[l]));
   for (PetscInt l = 0; l < nonly; l++) PetscCall(PetscFree(only[l]));
+  PetscCheck(checks, PETSC_COMM_SELF, PETSC_ERR_USER, "Nothing was checked: no such case or kernel, or -cases graph without a GPU");
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "batch on the %s, %d ranks: %" PetscInt_FMT " checks, %" PetscInt_FMT " failed\n", device ? "device" : "host", size,
                         checks, failures));

@@ -77,7 +77,7 @@ typedef struct {
 
 /*
   Slices. A group of problems is laid out once: all of the batch, or as many problems of a shared pattern as a thread block takes. Consecutive rows,
-  a window, are sorted by length; a slice is 64, 128 or 256 short rows of it, 2, 4 or 8 a lane, or 32 / T rows with T = 1, 2, ..., 32 lanes each.
+  a window, are sorted by length; a slice is 64 or 128 short rows of it, 2 or 4 a lane, or 32 / T rows with T = 1, 2, ..., 32 lanes each.
   Step k of a slice is 32 values and 32 indices side by side. Rows and columns count from the slice's base, the first row of the window's first problem; the
   largest number marks lanes without an entry.
 

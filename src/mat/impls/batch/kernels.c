@@ -95,7 +95,7 @@ static void SortByLength(const PetscInt *i, int r0, int end, int row[])
   Forms the slices for indices of so many bytes, and the thread blocks' shares of them. Without arrays, only counts; false where a row is too long.
 
   A window is several whole problems, or a part of one that has more rows or entries than a block takes; a block takes as many windows as its rows, entries and
-  columns allow.
+  columns allow. As many rows as a warp has lanes are one block's, whatever they have.
 */
 static PetscBool SlicesForm(const Group *g, int width, BatchSlices *S)
 {
@@ -107,16 +107,17 @@ static PetscBool SlicesForm(const Group *g, int width, BatchSlices *S)
   S->slices = S->blocks = 0;
   S->steps              = 0;
   for (int r0 = 0, end; r0 < g->rows; r0 = end) {
-    int b, past, parts; /* the window's columns are b to past */
+    int b, past; /* the window's columns are b to past */
 
     while (g->first[pb + 1] <= r0) pb++;
     b    = (int)g->first[pb];
     past = end = (int)g->first[pb + 1];
-    parts      = PetscMax((end - b + g->most - 1) / g->most, (int)PetscMin(end - b, (Entries(b, end) + g->entries - 1) / g->entries));
-    if (parts > 1) {
-      const int part = ((end - b + parts - 1) / parts + BATCH_WARP - 1) / BATCH_WARP * BATCH_WARP;
+    if (end - b > g->most || Entries(b, end) > g->entries) {
+      const int parts = (end - b - 1) / g->most + 1;
+      int       part  = ((end - b - 1) / parts / BATCH_WARP + 1) * BATCH_WARP; /* equal ones, but no more entries than a block takes */
 
-      end = PetscMin(end, r0 + part);
+      while (part > BATCH_WARP && Entries(r0, r0 + PetscMin(part, end - r0)) > g->entries) part -= BATCH_WARP;
+      end = r0 + PetscMin(part, end - r0);
     } else {
       for (PetscInt e = pb + 1; e < g->problems && g->first[e + 1] - b <= PetscMin(reach, g->most) && Entries(b, g->first[e + 1]) <= g->entries; e++)
         past = end = (int)g->first[e + 1];
@@ -210,7 +211,7 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSli
     const PetscInt n = B->first[1], entries = B->i[n];
 
     S->problems = PetscMax(1, PetscMin(B->problems, g.most / PetscMax(n, 1)));
-    S->groups   = (B->problems + S->problems - 1) / S->problems;
+    S->groups   = (B->problems - 1) / S->problems + 1;
     PetscCall(PetscMalloc1((size_t)(S->problems * n) + 1, &S->owned));
     S->i        = S->owned;
     S->owned[0] = 0;
@@ -314,10 +315,10 @@ static void SlicesMult(const BatchPattern *B, const BatchSlices *S, const PetscS
     for (PetscInt s = 0; s < S->slices; s++) {
       const BatchSlice  *c  = S->slice + s;
       const int          lt = BatchLogT(c->shape), U = 1 << BatchLogU(c->shape), alone = BATCH_WARP >> lt, n = BatchSliceSteps(c->shape);
-      const PetscInt     here = g * S->rows + c->base;
+      const PetscInt64   here = (PetscInt64)g * S->rows + c->base; /* the last group may have fewer problems */
       const PetscScalar *xs   = x + here;
       PetscInt64         at   = (PetscInt64)c->step * BATCH_WARP;
-      PetscScalar        d[8 * BATCH_WARP];
+      PetscScalar        d[4 * BATCH_WARP];
 
       for (int l = 0; l < U * BATCH_WARP; l++) d[l] = 0.0;
       for (int k = 0; k < n; k++) {
@@ -328,8 +329,8 @@ static void SlicesMult(const BatchPattern *B, const BatchSlices *S, const PetscS
         }
       }
       for (int q = 0; q < BatchSliceRows(c->shape); q++) {
-        const PetscInt r   = here + IndexGet(S->order, S->width, c->place + q);
-        PetscScalar    sum = d[q];
+        const PetscInt64 r   = here + IndexGet(S->order, S->width, c->place + q);
+        PetscScalar      sum = d[q];
 
         if (r >= rows) continue;
         for (int t = 1; t < 1 << lt; t++) sum += d[q + t * alone];

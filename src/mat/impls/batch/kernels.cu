@@ -468,20 +468,22 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs g, bool conjugate, 
   constexpr int  WARPS = BLOCK / WARP, EACH = BATCH_BLOCK_ROWS / BLOCK;
   const unsigned group = SHARING ? blockIdx.x / g.blocks : 0, b = blockIdx.x - group * g.blocks, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   const int4     own = __ldg((const int4 *)g.block + b), next = __ldg((const int4 *)g.block + b + 1); // BatchBlock: slice, row, x, columns
-  const int      first = (int)group * g.group, rows = next.y - own.y, columns = own.w;
+  const int      first = (int)group * g.group, left = g.rows - first;                                 // the last group may have fewer problems
+  const int      rows = next.y - own.y, columns = own.w;
   const int64_t  value = group * g.stride;
   const unsigned begin = own.x + warp, end = next.x;
   Scalar *const ys = (Scalar *)spmv_shared, *const xs = ys + rows;
   Scalar staged[EACH];
   int4   w = {};
 
-  auto load = [&](int k) { return k < columns && first + own.z + k < g.rows ? Num::keep(x + first + own.z + k) : Num::zero(); };
+  auto load = [&](int k) { return k < columns && own.z + k < left ? Num::keep(x + first + own.z + k) : Num::zero(); };
   if (begin < end) w = __ldg((const int4 *)g.slice + begin);
   AwaitOthers();
 #pragma unroll
   for (int k = 0; k < EACH; k++) staged[k] = load(k * BLOCK + threadIdx.x);
   if (begin < end) {
-    const int places = (BatchSliceSteps(w.w) << BatchLogU(w.w)) * WARP;
+    const unsigned shape  = (unsigned)w.w;
+    const int      places = (BatchSliceSteps(shape) << BatchLogU(shape)) * WARP;
     Prefetch(g.value + value + (int64_t)w.x * WARP, places, (int)lane);
     Prefetch((const I *)g.index + (int64_t)w.x * WARP, places, (int)lane);
   }
@@ -514,8 +516,8 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs g, bool conjugate, 
   }
   __syncthreads();
   for (int k = threadIdx.x; k < rows; k += BLOCK) {
-    const int r = first + own.y + k;
-    if (r < g.rows) Store(z, y, r, ys[k]); // the last group may have fewer problems
+    const int r = own.y + k;
+    if (r < left) Store(z, y, first + r, ys[k]);
   }
 }
 
@@ -749,10 +751,11 @@ public:
     return cudaSuccess;
   }
 
-  // What objects have in common
-  template <class T> cudaError_t New(T **t, bool permuted)
+  // Instead of *b, which may be none: an object with what all have in common. *b is it, also after an error
+  template <class T> cudaError_t New(T **t, bool permuted, _n_BatchCuda **b)
   {
-    *t = new (std::nothrow) T;
+    delete *b;
+    *b = *t = new (std::nothrow) T;
     if (!*t) return cudaErrorMemoryAllocation;
     (*t)->sharing = A->sharing;
     (*t)->values  = BatchValues(A);
@@ -771,47 +774,49 @@ private:
 
 cudaError_t CreateCore(Side &side, cudaStream_t stream, _n_BatchCuda **b)
 {
-  Core *c = nullptr;
-  SPMV_TRY(side.New(&c, false)); // the core makes its own transpose
-  *b = c;
+  Core *c;
+  SPMV_TRY(side.New(&c, false, b)); // the core makes its own transpose
   return c->Create(side.A, side.transpose, stream);
 }
 
 cudaError_t CreatePaper(Side &side, BatchKernel kernel, _n_BatchCuda **b)
 {
   const BatchPattern *B;
-  Paper              *p = nullptr;
+  Paper              *p;
   SPMV_TRY(side.Get(&B));
-  const cudaError_t error = side.New(&p, true);
-  *b                      = p;
-  return error == cudaSuccess ? p->Create(B, kernel) : error;
+  SPMV_TRY(side.New(&p, true, b));
+  return p->Create(B, kernel);
 }
+
+// Frees itself, also where something is thrown
+struct Layout : BatchSlices {
+  Layout() : BatchSlices()
+  {
+  }
+  ~Layout()
+  {
+    (void)BatchSlicesDestroy(this);
+  }
+};
 
 // Instead of *b, which may be none, unless they take a good deal more bytes
 cudaError_t CreateSlices(Side &side, _n_BatchCuda **b)
 {
   const BatchPattern *B;
-  BatchSlices         S;
+  Layout              S;
   BatchStats          stats = {};
   PetscBool           fits;
   int                 device, processors;
-  cudaError_t         error = cudaSuccess;
+  Slices             *s;
   SPMV_TRY(side.Get(&B));
   SPMV_TRY(cudaGetDevice(&device));
   SPMV_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
   if (BatchSlicesCreate(B, processors, &S, &fits)) return cudaErrorMemoryAllocation;
   if (*b) (*b)->Stats(&stats);
-  if (!fits)
-    error = *b ? cudaSuccess : cudaErrorNotSupported;
-  else if (!*b || BatchSlicesBytes(B, &S) < SLICES_MAY_TAKE * stats.bytes) {
-    Slices *s = nullptr;
-    delete *b;
-    error = side.New(&s, true);
-    *b    = s;
-    if (error == cudaSuccess) error = s->Create(B, &S);
-  }
-  if (BatchSlicesDestroy(&S) && error == cudaSuccess) error = cudaErrorUnknown;
-  return error;
+  if (!fits) return *b ? cudaSuccess : cudaErrorNotSupported;
+  if (*b && BatchSlicesBytes(B, &S) >= SLICES_MAY_TAKE * stats.bytes) return cudaSuccess;
+  SPMV_TRY(side.New(&s, true, b));
+  return s->Create(B, &S);
 }
 
 /*
