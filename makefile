@@ -188,7 +188,7 @@ bratu: all $(B)/examples/bratu
 
 check: TIER := quick
 check-all: TIER := all
-check check-all: all tests
+check check-all: all tests examples
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests MPIEXEC="$(MPIEXEC)" SANITIZE=$(SANITIZE) CC="$(CC)" tests/run $(TIER)
 
 bench: all $(BENCH)

@@ -28,21 +28,17 @@ PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
   PetscCall(PetscMalloc1(m, &U->row));
   PetscCall(PetscMalloc1(m, &U->rows));
   PetscCall(PetscMalloc1(m, &same));
-  U->count     = 0;
-  U->block     = 1;
-  U->empty     = 0;
-  U->ascending = PETSC_TRUE;
+  U->count = 0;
+  U->block = 1;
+  U->empty = 0;
   for (PetscInt r = 0; r < m; r++) {
     const PetscInt  len = A->i[r + 1] - A->i[r], before = r ? A->i[r] - A->i[r - 1] : -1;
     const PetscInt *j = A->j + A->i[r];
 
     same[r] = (unsigned char)(len == before && (!len || (j[0] == j[-len] && !memcmp(j, j - len, (size_t)len * sizeof(*j)))));
     if (!len) U->empty++;
-    if (!same[r])
-      for (PetscInt k = 1; k < len; k++)
-        if (j[k] <= j[k - 1]) U->ascending = PETSC_FALSE;
   }
-  if (node != 1 && U->ascending && A->i[m] > 0) {
+  if (node != 1 && A->i[m] > 0) {
     for (int s = limit; s > 1; s--) {
       if (node > 1 && s != node) break;
       if (SpMVIsBlocked(A, s, same)) {

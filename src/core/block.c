@@ -406,7 +406,7 @@ static inline void SpMVPut(PetscReal *v, size_t distance, PetscScalar a)
 #endif
 }
 
-/* The steps of a slice by diagonals. Entries of a row ascend as its diagonals do: each row is walked once. A lane without an
+/* The steps of a slice by diagonals. SpMVDiagonals() lists them in the order of each row's entries: each row is walked once. A lane without an
    entry gets 0, or (repeat) the step's first value, for the sake of equal steps; it must be finite, as x is read as 0 there. */
 static void SpMVDiagonalValues(SpMVBlock B, const SpMVRun *R, const SpMVCSR *A, int s, PetscBool repeat, PetscReal *v)
 {

@@ -14,8 +14,7 @@
   #define PETSC_SUCCESS ((PetscErrorCode)0)
 #endif
 
-/* A sparse block in CSR form, borrowed from its owner. Columns that ascend within each row are what the compression needs;
-   a block whose columns do not is stored all the same, entry by entry. */
+/* A sparse block in CSR form, borrowed from its owner. The columns of a row may stand in any order, and some of them twice: each entry is stored */
 typedef struct {
   PetscInt           m, n; /* rows, columns */
   const PetscInt    *i;    /* m + 1 row offsets, i[0] = 0 */
@@ -59,17 +58,17 @@ typedef enum {
 
 typedef struct {
   int            count, block;
-  int           *row;       /* first row of each unit */
-  unsigned char *rows;      /* how many */
-  PetscBool      ascending; /* columns ascend in every row */
-  PetscInt       empty;     /* empty rows */
+  int           *row;   /* first row of each unit */
+  unsigned char *rows;  /* how many */
+  PetscInt       empty; /* empty rows */
 } SpMVUnits;
 
 PETSC_INTERN PetscErrorCode SpMVUnitsFind(const SpMVCSR *, PetscInt node, SpMVUnits *);
 PETSC_INTERN PetscErrorCode SpMVUnitsDestroy(SpMVUnits *);
 
 /* Diagonals that `lanes` consecutive units from the one of first row `row` on lie on, at most `limit` of them (else -1); fills
-   the offsets (column less row, of a block's first entries) and the lanes that have an entry there, if asked to */
+   the offsets (column less row, of a block's first entries) and the lanes that have an entry there, if asked to. They come in the
+   order of each row's entries; where these do not ascend, one diagonal may come several times */
 PETSC_INTERN int SpMVDiagonals(const SpMVCSR *, int row, int block, int lanes, int limit, int offset[], unsigned char mask[]);
 
 PETSC_INTERN int SpMVDiagonalLimit(int width, int block, PetscInt64 entries); /* the most that are worth while */

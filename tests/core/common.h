@@ -15,10 +15,39 @@ typedef struct {
   PetscScalar *a;
 } Matrix;
 
+static inline uint32_t mix(uint32_t a, uint32_t b)
+{
+  uint64_t h = ((uint64_t)a << 32 | b) * UINT64_C(0x9E3779B97F4A7C15);
+
+  h ^= h >> 29;
+  h *= UINT64_C(0xBF58476D1CE4E5B9);
+  return (uint32_t)(h >> 32);
+}
+
+/* The columns of a row as a user's arrays may have them, in any order and some twice. Rows of the same columns have them in the same order */
+typedef enum { ASCENDING, DESCENDING, ANYHOW, TWICE, IN_THREES, ONE_ROW } Order;
+
+static inline void Disorder(PetscInt row, PetscInt n, PetscInt j[], Order order)
+{
+  const uint32_t seed = n ? (uint32_t)(j[0] + 1000 * n) : 0;
+
+  if (order == ASCENDING || (order == ONE_ROW && row != 40)) return;
+  for (PetscInt k = n - 1; k > 0; k--) {
+    const PetscInt keep  = j[k];
+    PetscInt       other = (PetscInt)(mix(seed, (uint32_t)k) % (uint32_t)(k + 1));
+
+    if (order == DESCENDING) other = PetscMin(k, n - 1 - k);
+    if (order == IN_THREES) other = k % 3 == 2 ? k - 1 : k; /* the first column of each three stays */
+    j[k]     = j[other];
+    j[other] = keep;
+  }
+  if (order == TWICE && n > 2) j[n / 2] = j[0];
+}
+
 /* A matrix from a predicate */
 typedef PetscBool (*Pattern)(PetscInt row, PetscInt col, PetscInt p);
 
-static inline PetscErrorCode MatrixBuild(const char *name, PetscInt m, PetscInt n, Pattern has, PetscInt p, PetscBool constant, Matrix *A)
+static inline PetscErrorCode MatrixBuild(const char *name, PetscInt m, PetscInt n, Pattern has, PetscInt p, PetscBool constant, Order order, Matrix *A)
 {
   PetscInt nz = 0;
 
@@ -36,6 +65,7 @@ static inline PetscErrorCode MatrixBuild(const char *name, PetscInt m, PetscInt 
       }
     }
     A->i[r + 1] = nz;
+    Disorder(r, nz - A->i[r], A->j + A->i[r], order);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -45,15 +75,6 @@ static inline PetscErrorCode MatrixDestroy(Matrix *A)
   PetscFunctionBegin;
   PetscCall(PetscFree3(A->i, A->j, A->a));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static inline uint32_t mix(uint32_t a, uint32_t b)
-{
-  uint64_t h = ((uint64_t)a << 32 | b) * UINT64_C(0x9E3779B97F4A7C15);
-
-  h ^= h >> 29;
-  h *= UINT64_C(0xBF58476D1CE4E5B9);
-  return (uint32_t)(h >> 32);
 }
 
 static inline PetscBool never(PetscInt r, PetscInt c, PetscInt p)
@@ -146,6 +167,7 @@ static const struct {
   Pattern     has;
   PetscInt    p;
   PetscBool   constant;
+  Order       order;
 } matrices[] = {{"0 x 0", 0, 0, never, 0, PETSC_FALSE},
                 {"0 x 5", 0, 5, never, 0, PETSC_FALSE},
                 {"5 x 0", 5, 0, never, 0, PETSC_FALSE},
@@ -180,12 +202,20 @@ static const struct {
                 {"rows of common columns", 220, 110, inodes, 10, PETSC_FALSE},
                 {"few nonempty rows", 400, 80, mostly_empty, 19, PETSC_FALSE},
                 {"dense", 66, 66, always, 0, PETSC_FALSE},
-                {"power law", 300, 300, power, 0, PETSC_FALSE}};
+                {"power law", 300, 300, power, 0, PETSC_FALSE},
+                {"banded, columns descend", 90, 60, banded, 2, PETSC_FALSE, DESCENDING},
+                {"grid, one row out of order", 160, 160, grid2box, 16, PETSC_FALSE, ONE_ROW},
+                {"grid in any order, constant", 343, 343, grid3, 7, PETSC_TRUE, ANYHOW},
+                {"lengths in any order", 310, 200, lengths, 3, PETSC_FALSE, ANYHOW},
+                {"blocks of 3 in any order", 147, 147, node_grid, 3, PETSC_FALSE, ANYHOW},
+                {"blocks of 3 in disorder", 147, 147, node_grid, 3, PETSC_FALSE, IN_THREES},
+                {"common columns, some twice", 220, 110, inodes, 10, PETSC_FALSE, TWICE},
+                {"power law, some twice", 300, 300, power, 0, PETSC_FALSE, TWICE}};
 #define MATRICES ((int)(sizeof(matrices) / sizeof(matrices[0])))
 
 static inline PetscErrorCode MatrixGet(int k, Matrix *A)
 {
-  return MatrixBuild(matrices[k].name, matrices[k].m, matrices[k].n, matrices[k].has, matrices[k].p, matrices[k].constant, A);
+  return MatrixBuild(matrices[k].name, matrices[k].m, matrices[k].n, matrices[k].has, matrices[k].p, matrices[k].constant, matrices[k].order, A);
 }
 
 /* Both formats with one way to name their parameters */

@@ -398,7 +398,7 @@ PetscErrorCode BatchHostCreate(const BatchPattern *B, BatchKernel kernel, BatchH
   if (kernel == BATCH_AUTO || (kernel == BATCH_SELLP && B->sharing == BATCH_SHARE_PATTERN))
     h->kernel = B->sharing == BATCH_SHARE_PATTERN || !BatchPatternEntries(B) ? BATCH_CSR_SMART : BATCH_SELLP;
   h->stored = BatchValues(B);
-  h->bytes  = (BatchPatternEntries(B) + BatchPatternRows(B) + 1) * (PetscInt64)sizeof(PetscInt) + h->stored * (PetscInt64)sizeof(PetscScalar);
+  h->bytes  = ((PetscInt64)BatchPatternEntries(B) + BatchPatternRows(B) + 1) * (PetscInt64)sizeof(PetscInt) + h->stored * (PetscInt64)sizeof(PetscScalar);
   switch (h->kernel) {
   case BATCH_SELLP: PetscCall(BatchHostCreateBlock(B, h)); break;
   case BATCH_SLICES:

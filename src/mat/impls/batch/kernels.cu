@@ -841,7 +841,7 @@ cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
       SPMV_TRY(cudaGetDevice(&device));
       SPMV_TRY(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
       (*b)->Stats(&stats);
-      if (stats.bytes + 2 * BatchRows(A) * (PetscInt64)sizeof(Scalar) < cache) return error;
+      if (stats.bytes + 2 * (PetscInt64)sizeof(Scalar) * BatchRows(A) < cache) return error;
       if (BatchPatternEntries(A) * (double)(sizeof(Scalar) + (most > 255 ? 2 : 1)) > SLICES_MAY_TAKE * (double)stats.bytes) return error;
     }
   }

@@ -133,7 +133,7 @@ static PetscErrorCode EVCHYBPlan(const SpMVCSR *A, const EVCHYBParams *p, const 
         w = PetscMax(w, len / U.block);
         entries += (PetscInt64)len * g;
       }
-      if (U.ascending) D = SpMVDiagonals(A, U.row[unit[k]], g, n, SpMVDiagonalLimit(w, g, entries), NULL, NULL);
+      D = SpMVDiagonals(A, U.row[unit[k]], g, n, SpMVDiagonalLimit(w, g, entries), NULL, NULL);
     }
     if (D >= 0) {
       SpMVPlanSlice(P, &U, n, unit + k, PETSC_TRUE);

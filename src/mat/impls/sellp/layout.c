@@ -131,7 +131,7 @@ static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p
   /* Slices by diagonals stay where they are */
   for (int u = 0; u < U.count; u += SPMV_LANES) {
     const int  n = PetscMin(SPMV_LANES, U.count - u), g = U.rows[u];
-    PetscBool  keep    = U.ascending;
+    PetscBool  keep    = PETSC_TRUE;
     PetscInt64 entries = 0;
     int        w = 0, D = -1;
 

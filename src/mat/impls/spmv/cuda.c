@@ -198,7 +198,10 @@ PetscErrorCode MatSpMVGetStats_CUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
 
 /* ---------------------------------------------------------------- products */
 
-/* An operand's array on the device; a host vector's is copied there for the length of one product */
+/*
+  An operand's array on the device; a host vector's is copied there for the length of one product. Not by SpMVVecOnDevice(): to find out where a vector is
+  it asks for the values, also those that a product overwrites, and it copies through a second array on the host
+*/
 typedef struct {
   Vec          v;
   PetscScalar *array, *copy;

@@ -9,12 +9,12 @@
 #endif
 #include "halo.h"
 
+const char *const SpMVHaloTypes[] = {"auto", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
+
 #if defined(PETSC_HAVE_CUDA)
   #include <petscsf.h>
   #include <petsc/private/petscimpl.h> /* use_gpu_aware_mpi */
   #include <dlfcn.h>
-
-const char *const SpMVHaloTypes[] = {"auto", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
 
   /* Since then, PetscSF counts ranks as MPI does */
   #if PETSC_VERSION_LT(3, 23, 0)
@@ -22,18 +22,6 @@ typedef PetscInt SpMVRankCount;
   #else
 typedef PetscMPIInt SpMVRankCount;
   #endif
-
-PetscErrorCode SpMVHaloGetOptions(PetscObject obj, SpMVHaloType *type, PetscReal *rows, PetscBool *asked)
-{
-  PetscFunctionBegin;
-  *type = SPMV_HALO_AUTO;
-  *rows = SPMV_HALO_ROWS;
-  PetscCall(PetscOptionsGetEnum(obj->options, obj->prefix, "-mat_spmv_halo", SpMVHaloTypes, (PetscEnum *)type, NULL));
-  PetscCall(PetscOptionsGetReal(obj->options, obj->prefix, "-mat_spmv_halo_rows", rows, asked));
-  PetscCheck(*rows >= 0 && *rows <= 1, PetscObjectComm(obj), PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1",
-             obj->prefix ? obj->prefix : "", (double)*rows); /* NaN is neither */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /*
   Collective: afterwards all ranks have the reason of the first that failed, or none has. A rank that has waited in vain for another knows

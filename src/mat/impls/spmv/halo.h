@@ -25,10 +25,7 @@
 #include <petscmat.h>
 #include "../../../core/spmvcore.h"
 
-#if defined(PETSC_HAVE_CUDA)
-  #include <petscdevice_cuda.h>
-  #include "../../../core/cuda/halo.h"
-
+/* What the options say, which are read everywhere */
 typedef enum {
   SPMV_HALO_AUTO, /* NCCL where it can be had, else PETSc's if MPI takes device arrays, else the host's */
   SPMV_HALO_NCCL,
@@ -36,12 +33,13 @@ typedef enum {
   SPMV_HALO_PETSC /* none of ours */
 } SpMVHaloType;
 PETSC_INTERN const char *const SpMVHaloTypes[];
+#define SPMV_HALO_ROWS 0.1 /* the share of rows, at most, that are multiplied apart: they are stored twice */
+
+#if defined(PETSC_HAVE_CUDA)
+  #include <petscdevice_cuda.h>
+  #include "../../../core/cuda/halo.h"
 
 typedef struct _n_SpMVHalo *SpMVHalo;
-
-/* -mat_spmv_halo and -mat_spmv_halo_rows, with the object's prefix; whether the latter was given */
-  #define SPMV_HALO_ROWS 0.1 /* such rows are stored twice */
-PETSC_INTERN PetscErrorCode SpMVHaloGetOptions(PetscObject, SpMVHaloType *, PetscReal *rows, PetscBool *asked);
 
 /* Collective, also where a rank has no ghosts or no rows. Ghosts are global columns that others own, ascending: garray of an MPIAIJ matrix */
 PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloType, SpMVHalo *);

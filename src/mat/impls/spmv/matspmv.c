@@ -108,28 +108,41 @@ PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  How the parallel product exchanges its halo on GPUs. The product asks when it makes a halo, as what PETSc makes of a matrix (duplicates, products,
+  coarse levels) has read no options; and whoever reads options does, so that a wrong value is refused there, with or without GPUs.
+*/
+PetscErrorCode MatSpMVGetHaloOptions(Mat A, const Mat_SpMV *spmv, SpMVHaloType *type, PetscReal *rows, PetscBool *asked)
+{
+  const char *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
+
+  PetscFunctionBegin;
+  *type = SPMV_HALO_AUTO;
+  *rows = SPMV_HALO_ROWS;
+  SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
+  PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)*type, (PetscEnum *)type, NULL));
+  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, that are multiplied apart", spmv->format->name, *rows, rows, asked));
+  PetscOptionsEnd();
+  PetscCheck(*rows >= 0 && *rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1",
+             prefix, (double)*rows); /* NaN is neither */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
 {
   void          *params;
+  SpMVHaloType   type;
+  PetscReal      rows;
+  PetscBool      asked;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc(spmv->format->paramssize, &params));
   PetscCall(PetscMemcpy(params, spmv->params, spmv->format->paramssize));
   ierr = (*spmv->format->options)(A, params);
+  if (!ierr) ierr = MatSpMVGetHaloOptions(A, spmv, &type, &rows, &asked);
   if (ierr) PetscCall(PetscFree(params));
   PetscCall(ierr);
-#if defined(PETSC_HAVE_CUDA)
-  if (spmv->device) { /* how the parallel product exchanges its halo; read when it does so first */
-    SpMVHaloType type = SPMV_HALO_AUTO;
-    PetscReal    rows = SPMV_HALO_ROWS;
-
-    SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
-    PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)type, (PetscEnum *)&type, NULL));
-    PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, that are multiplied apart", spmv->format->name, rows, &rows, NULL));
-    PetscOptionsEnd();
-  }
-#endif
   PetscCall(MatSpMVSetParams(A, spmv, params));
   PetscCall(PetscFree(params));
   PetscFunctionReturn(PETSC_SUCCESS);

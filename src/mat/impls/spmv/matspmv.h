@@ -11,10 +11,10 @@
 #include <petscspmv.h>
 #include <petsc/private/matimpl.h>
 #include "../../../core/spmvcore.h"
+#include "halo.h"
 #if defined(PETSC_HAVE_CUDA)
   #include <petscdevice_cuda.h>
   #include "../../../core/cuda/spmvcuda.h"
-  #include "halo.h"
 #endif
 
 /* What changed between the PETSc releases we build with */
@@ -168,6 +168,7 @@ typedef struct {
 typedef enum { SPMV_NORMAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
 
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);
+PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions(Mat, const Mat_SpMV *, SpMVHaloType *, PetscReal *rows, PetscBool *asked); /* whether rows was given */
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matrix is none of ours */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
 PETSC_INTERN PetscErrorCode MatSpMVUnhook(Mat);

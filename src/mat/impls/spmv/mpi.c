@@ -89,7 +89,7 @@ static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bound, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
     spmv->halo_bound = (PetscBool)bound;
     if (!bound) {
-      PetscCall(SpMVHaloGetOptions((PetscObject)A, &type, &spmv->halo_rows, &spmv->halo_asked));
+      PetscCall(MatSpMVGetHaloOptions(A, spmv, &type, &spmv->halo_rows, &spmv->halo_asked));
       PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, type, &spmv->halo));
     }
     spmv->halo_mat   = A;

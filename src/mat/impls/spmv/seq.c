@@ -3,7 +3,10 @@
 */
 #include "matspmv.h"
 
-/* The formats rely on ascending columns, as AIJ itself keeps them; MatCreateSeqAIJWithArrays() lets others through */
+/*
+  AIJ keeps columns ascending; MatCreateSeqAIJWithArrays() lets others through. The formats store any order, but the estimates that choose them do not know
+  what reading x in disorder costs
+*/
 static PetscBool SpMVCSRIsSorted(const SpMVCSR *csr)
 {
   for (PetscInt r = 0; r < csr->m; r++) {
