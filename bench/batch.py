@@ -169,6 +169,7 @@ if __name__ == "__main__":
         count = max(r["problems"] for r in five)
         five = [r for r in five if r["problems"] == count]
         ratio = [r["over_aij"] for r in five]
+        large = [r["share_of_copy"] for r in five if r["bytes"] > 1e8]
         print(f"\n{len(five)} matrices, {count} problems each: batch over the block-diagonal aij {mean(ratio):.2f} in the geometric mean, {min(ratio):.2f} at least; over the loop of library calls "
-              f"{min(r['over_loop'] for r in five):.0f} at least; of a copy's bandwidth, where the batch takes more than 100 MB, {100 * min(r['share_of_copy'] for r in five if r['bytes'] > 1e8):.0f} % at least.")
+              f"{min(r['over_loop'] for r in five):.0f} at least" + (f"; of a copy's bandwidth, where the batch takes more than 100 MB, {100 * min(large):.0f} % at least." if large else "."))
     table(data)

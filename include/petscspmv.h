@@ -1,7 +1,7 @@
 /*
-   PetscSpMV: two sparse matrix types for PETSc whose matrix-vector product is faster than AIJ's.
+   PetscSpMV: two sparse matrix types for PETSc whose matrix-vector product is faster than AIJ's, and a third for batches of small problems.
 
-   This is the only public header. A program needs it only to link the library itself or to ask about a matrix; to use the types
+   This is the only public header. A program needs it only to link the library itself, to ask about a matrix or to make a batch; to use the types
    in a program that exists, load the library with -dll_append and choose -mat_type sellp or -mat_type evchyb.
 */
 #pragma once

@@ -821,7 +821,7 @@ cudaError_t CreateSlices(Side &side, _n_BatchCuda **b)
 
 /*
   A shared pattern is stored once, which of these only slices can. Else the core's, whose warps begin at once: they are faster while everything stays in the
-  L2 cache. Of larger batches slices read each x and write each y once and in order, which is worth more, unless the core's layout takes a good deal fewer bytes
+  L2 cache, of which a part is always somebody else's. Of larger batches slices read each x and write each y once and in order, which is worth more, unless the core's layout takes a good deal fewer bytes
   (it leaves out the columns of stencils, dense blocks and runs) or x does not fit into shared memory.
 */
 cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
@@ -841,7 +841,7 @@ cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
       SPMV_TRY(cudaGetDevice(&device));
       SPMV_TRY(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
       (*b)->Stats(&stats);
-      if (stats.bytes + 2 * (PetscInt64)sizeof(Scalar) * BatchRows(A) < cache) return error;
+      if (4 * (stats.bytes + 2 * (PetscInt64)sizeof(Scalar) * BatchRows(A)) < 3 * (PetscInt64)cache) return error;
       if (BatchPatternEntries(A) * (double)(sizeof(Scalar) + (most > 255 ? 2 : 1)) > SLICES_MAY_TAKE * (double)stats.bytes) return error;
     }
   }

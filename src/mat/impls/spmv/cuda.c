@@ -7,6 +7,9 @@
   not kept: a loop of products holds one copy of the matrix, not two.
 */
 #include "matspmv.h"
+#if defined(PETSC_HAVE_CUDA)
+  #include <petsc/private/vecimpl.h> /* offloadmask */
+#endif
 
 /*
   Do new matrices live on a device? As the types' names hang on it, it is settled once, when the package is registered; ranks that
@@ -424,6 +427,11 @@ PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
     PetscCall(PetscArraycpy(b, a, n));
     PetscCall(VecRestoreArrayWrite(v, &b));
     PetscCall(VecRestoreArrayRead(*d, &a));
+    /*
+      VecMDot() of a device vector with v copies v to the device, and takes the copy for up to date ever after, as nobody else tells (PETSc 3.26). Bases of
+      GMRES may be such a mixture: KSPCreateVecs() makes the first vectors by the DM, those of a field of a DMDA on the host, and later ones like the solution
+    */
+    v->offloadmask = PETSC_OFFLOAD_CPU;
   }
   PetscCall(VecDestroy(d));
   PetscFunctionReturn(PETSC_SUCCESS);

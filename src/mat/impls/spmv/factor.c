@@ -8,7 +8,6 @@
 #include "matspmv.h"
 
 #if defined(PETSC_HAVE_CUDA)
-  #include <petsc/private/vecimpl.h>
 
 static const char          SpMVFactorKey[]                                   = "PetscSpMVFactor";
 static const char *const   SpMVFactorKeys[]                                  = {"PetscSpMVFactorRows", "PetscSpMVFactorColumns", "PetscSpMVFactorTransposed"};
@@ -68,6 +67,7 @@ static PetscErrorCode SpMVFactorRenewTransposed(Mat F, SpMVFactor *f, Mat A, con
 {
   PetscFunctionBegin;
   if (!f->transposed || !f->symbolic) PetscFunctionReturn(PETSC_SUCCESS);
+  f->fresh = NULL;
   PetscCall(PetscObjectCompose((PetscObject)F, SpMVFactorKeys[2], NULL));
   PetscCall((*MatGetFactor_AIJCUSPARSE)(A, f->type, &f->fresh));
   PetscCall(PetscObjectCompose((PetscObject)F, SpMVFactorKeys[2], (PetscObject)f->fresh));
@@ -81,13 +81,11 @@ static PetscErrorCode SpMVFactorSolve(Mat F, PetscBool transpose, Vec b, Vec x)
 {
   SpMVFactor *f;
   Vec         bb, xx;
-  PetscBool   host;
 
   PetscFunctionBegin;
   PetscCall(SpMVFactorGet(F, &f));
   PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb)); /* also where the factor has been bound to the host since: that changes no solve of AIJCUSPARSE's */
   PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
-  host = (PetscBool)(xx != x);
   if (transpose) f->transposed = PETSC_TRUE;
   if (transpose && f->fresh)
     PetscCall((*f->fresh->ops->solvetranspose)(f->fresh, bb, xx));
@@ -95,11 +93,6 @@ static PetscErrorCode SpMVFactorSolve(Mat F, PetscBool transpose, Vec b, Vec x)
     PetscCall((*(transpose ? f->ops.solvetranspose : f->ops.solve))(F, bb, xx));
   PetscCall(SpMVVecRestore(x, PETSC_TRUE, &xx));
   PetscCall(SpMVVecRestore(b, PETSC_FALSE, &bb));
-  /*
-    VecMDot() of a device vector with x copies x to the device, and takes the copy for up to date ever after, as nobody else tells (PETSc 3.26). Bases of
-    GMRES may be such a mixture: KSPCreateVecs() makes the first vectors by the DM, those of a field of a DMDA on the host, and later ones like the solution.
-  */
-  if (host) x->offloadmask = PETSC_OFFLOAD_CPU;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
