@@ -10,6 +10,9 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
+sys.dont_write_bytecode = True  # beside the sources
+from table import mean
+
 LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp", "evchyb": "block-diagonal evchyb",
           "batch": "batch", "shared": "batch, pattern shared"}
 ORDER = ["loop", "graph", "aij", "sellp", "evchyb", "batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell",
@@ -108,10 +111,6 @@ KERNELS = ("batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart
 def span(values):
     least, most = min(values), max(values)
     return f"{most:.0f}" if round(least) == round(most) else f"{least:.0f} to {most:.0f}"
-
-
-def mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def here(rows):

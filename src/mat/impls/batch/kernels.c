@@ -92,14 +92,14 @@ static void SortByLength(const PetscInt *i, int r0, int end, int row[])
 }
 
 /*
-  Forms the slices for indices of so many bytes, and the thread blocks' shares of them. Without arrays, only counts; false where a row is too long.
+  Forms the slices for indices of S->width bytes, and the thread blocks' shares of them. Without arrays, only counts; false where a row is too long.
 
   A window is several whole problems, or a part of one that has more rows or entries than a block takes; a block takes as many windows as its rows, entries and
   columns allow. As many rows as a warp has lanes are one block's, whatever they have.
 */
-static PetscBool SlicesForm(const Group *g, int width, BatchSlices *S)
+static PetscBool SlicesForm(const Group *g, BatchSlices *S)
 {
-  const int  reach = width == 1 ? 255 : (width == 2 ? 65535 : INT_MAX);
+  const int  reach = S->width == 1 ? 255 : (S->width == 2 ? 65535 : INT_MAX);
   int        row[BATCH_BLOCK_ROWS];
   PetscInt   pb    = 0;
   BatchBlock block = {0, 0, 0, 0};
@@ -148,7 +148,7 @@ static PetscBool SlicesForm(const Group *g, int width, BatchSlices *S)
         c->place = k;
         c->base  = b;
         c->shape = (unsigned)lt | (unsigned)lu << 3 | (unsigned)rows << 5 | (unsigned)n << 14;
-        for (int q = k; q < k + rows; q++) IndexSet(S->order, width, q, row[q - r0] - b);
+        for (int q = k; q < k + rows; q++) IndexSet(S->order, S->width, q, row[q - r0] - b);
       }
       S->slices++;
       S->steps += (PetscInt64)n << lu;
@@ -193,10 +193,10 @@ PetscInt64 BatchSlicesBytes(const BatchPattern *B, const BatchSlices *S)
 
 PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSlices *S, PetscBool *fits)
 {
-  PetscInt   most     = 0;
-  PetscInt64 bytes[2] = {-1, -1};
-  Group      g;
-  double     mean;
+  PetscInt    most = 0;
+  BatchSlices narrow; /* one byte an index */
+  Group       g;
+  double      mean;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(S, sizeof(*S)));
@@ -230,24 +230,22 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSli
   g.entries  = processors ? PetscMax(8192, S->entries * S->groups / (8 * processors)) : S->entries * S->groups + 1; /* the last blocks should not take long */
   while (g.per > 2 && (double)S->rows * (double)S->groups * (1.0 + mean / g.per) < 16.0 * BATCH_WARP * processors) g.per /= 2;
   /* The fewest bytes: indices of one byte where they reach, unless the windows that they take, which are smaller, waste more than that */
-  *fits = PETSC_TRUE;
-  for (int w = most > 255; w < 2 && *fits; w++) {
-    S->width = w ? (most > 65535 ? 4 : 2) : 1;
-    *fits    = SlicesForm(&g, S->width, S);
-    bytes[w] = BatchSlicesBytes(B, S);
+  narrow   = *S;
+  S->width = most > 65535 ? 4 : 2;
+  *fits    = SlicesForm(&g, S);
+  if (*fits && most <= 255) {
+    narrow.width = 1;
+    *fits        = SlicesForm(&g, &narrow);
+    if (BatchSlicesBytes(B, &narrow) <= BatchSlicesBytes(B, S)) *S = narrow;
   }
   if (!*fits) {
     PetscCall(BatchSlicesDestroy(S));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (bytes[0] >= 0 && bytes[0] <= bytes[1]) {
-    S->width = 1;
-    (void)SlicesForm(&g, S->width, S);
-  }
   PetscCall(PetscMalloc1((size_t)S->slices, &S->slice));
   PetscCall(PetscMalloc1((size_t)S->blocks + 1, &S->block));
   PetscCall(PetscMalloc((size_t)S->rows * S->width, &S->order));
-  (void)SlicesForm(&g, S->width, S);
+  (void)SlicesForm(&g, S);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -133,17 +133,20 @@ static PetscErrorCode MatSolveTranspose_SpMVFactor(Mat F, Vec b, Vec x)
       PetscCall(keep);                                                        \
       PetscFunctionReturn(PETSC_SUCCESS);                                     \
     }
-SpMVFactorNumeric(MatLUFactorNumeric, lufactornumeric) SpMVFactorNumeric(MatCholeskyFactorNumeric, choleskyfactornumeric)
-    SpMVFactorSymbolic(MatLUFactorSymbolic, lufactorsymbolic, lufactornumeric, MatLUFactorNumeric, (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info),
-                       SpMVFactorKeep(F, f, f->ops.lufactorsymbolic, r, c, info), F, A, r, c, info)
-        SpMVFactorSymbolic(MatILUFactorSymbolic, ilufactorsymbolic, lufactornumeric, MatLUFactorNumeric, (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info),
-                           SpMVFactorKeep(F, f, f->ops.ilufactorsymbolic, r, c, info), F, A, r, c, info)
-            SpMVFactorSymbolic(MatCholeskyFactorSymbolic, choleskyfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
-                               (Mat F, Mat A, IS p, const MatFactorInfo *info), PETSC_SUCCESS, F, A, p, info)
-                SpMVFactorSymbolic(MatICCFactorSymbolic, iccfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
-                                   (Mat F, Mat A, IS p, const MatFactorInfo *info), PETSC_SUCCESS, F, A, p, info)
+/* Up to the end of the function after these macros, which clang-format takes for a part of them */
+/* clang-format off */
+SpMVFactorNumeric(MatLUFactorNumeric, lufactornumeric)
+SpMVFactorNumeric(MatCholeskyFactorNumeric, choleskyfactornumeric)
+SpMVFactorSymbolic(MatLUFactorSymbolic, lufactorsymbolic, lufactornumeric, MatLUFactorNumeric, (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info),
+                   SpMVFactorKeep(F, f, f->ops.lufactorsymbolic, r, c, info), F, A, r, c, info)
+SpMVFactorSymbolic(MatILUFactorSymbolic, ilufactorsymbolic, lufactornumeric, MatLUFactorNumeric, (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info),
+                   SpMVFactorKeep(F, f, f->ops.ilufactorsymbolic, r, c, info), F, A, r, c, info)
+SpMVFactorSymbolic(MatCholeskyFactorSymbolic, choleskyfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
+                   (Mat F, Mat A, IS p, const MatFactorInfo *info), PETSC_SUCCESS, F, A, p, info)
+SpMVFactorSymbolic(MatICCFactorSymbolic, iccfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
+                   (Mat F, Mat A, IS p, const MatFactorInfo *info), PETSC_SUCCESS, F, A, p, info)
 
-                    static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
+static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
 {
   Mat_SpMV      *spmv;
   PetscContainer container;
@@ -166,6 +169,8 @@ SpMVFactorNumeric(MatLUFactorNumeric, lufactornumeric) SpMVFactorNumeric(MatChol
   SpMVTake(*F, f, iccfactorsymbolic, MatICCFactorSymbolic_SpMVFactor);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* clang-format on */
 
 PetscErrorCode SpMVRegisterFactors(void)
 {
