@@ -573,6 +573,8 @@ int main(int argc, char **argv)
             r.by_column  = by;
             r.per_thread = per;
             r.vector     = by ? 128 : 0;
+            r.whole      = spmv::Survey::LONG;
+            r.chunk      = 256;
             CHECK(spmv::TakeSurvey(csr, bs, 0, &v));
             if ((by && sigma == 1) || (!by && sigma > 4096) || (sigma == 1 && v.natural > 5 * (unsigned long long)nnz)) continue;
             if (per == 64 && v.longest < 100) continue;

@@ -520,6 +520,61 @@ static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bo
   Expect(stats[0].stored == stats[1].stored && stats[0].bytes - stats[1].bytes == saved, A, name, stats[1].kernel, "bytes of single values");
 }
 
+// What the statistics choose depends on how many multiprocessors there are: matrices to either side of each bound
+static void TestChoice(const Layout &L, cudaStream_t stream)
+{
+  const int least = SpMVCudaDiagonalsLeast;
+  int       device, p;
+  CHECK(cudaGetDevice(&device));
+  CHECK(cudaDeviceGetAttribute(&p, cudaDevAttrMultiProcessorCount, device));
+  auto expect = [&](Matrix A, const char *what, std::function<bool(const SpMVStats &)> right) {
+    std::vector<Number> x(A.n);
+    std::vector<Wide>   ref;
+    std::vector<double> size;
+    SpMVCudaBlock       block;
+    SpMVStats           stats;
+    for (auto &v : A.a) v = Value();
+    for (auto &v : x) v = Value();
+    Device<int>    i(A.i), j(A.j);
+    Device<Number> a(A.a), dx(x), y(A.m);
+    SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+    CHECK(L.setup(&csr, PETSC_FALSE, stream, &block));
+    CHECK(SpMVCudaFill(block, &csr, stream));
+    CHECK(SpMVCudaMult(block, PETSC_FALSE, P(dx.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    SpMVCudaGetStats(block, &stats);
+    Reference(A, false, false, x, NULL, ref, size);
+    Expect(Close(y.Get(), ref, size), A, L.name, stats.kernel, "y = A x");
+    Expect(right(stats), A, L.name, stats.kernel, what);
+    CHECK(SpMVCudaDestroy(&block));
+  };
+  auto diagonals = [](const SpMVStats &s) { return s.diagonal > 0; };
+  auto slices    = [](const SpMVStats &s) { return !s.diagonal; };
+  auto band      = [](int m) {
+    return Build("11 diagonals", m, m, [](int r, Row &row) {
+      for (int c = r - 5; c <= r + 5; c++) row.push_back(c);
+    });
+  };
+  expect(Grid("7 points, few rows", 14, 7, 1, 100), "diagonals", diagonals);
+  expect(Grid("27 points, few rows", 14, 27, 1, 100), "slices", slices);
+  SpMVCudaDiagonalsLeast = 0;
+  expect(Grid("27 points, few rows", 14, 27, 1, 100), "diagonals, if any may be", diagonals);
+  SpMVCudaDiagonalsLeast = least;
+  expect(band(32 * least * p), "diagonals from so many rows on", diagonals);
+  expect(band(32 * least * p - 1), "slices of fewer", slices);
+
+  // Too many diagonals, and no runs
+  auto rows = [](const char *name, int m, int length, int first) {
+    return Build(name, m, 7 * m + 2 * PetscMax(length, first), [=](int r, Row &row) {
+      for (int q = 0; q < (r ? length : first); q++) row.push_back(7 * r + 2 * q);
+    });
+  };
+  expect(rows("rows of 80", 128 * p, 80, 80), "four lanes a row", [&](const SpMVStats &s) { return s.slices == 16 * p; });
+  expect(rows("rows of 80, fewer", 64 * p, 80, 80), "eight lanes a row", [&](const SpMVStats &s) { return s.slices == 16 * p; });
+  expect(rows("rows of 4096", 12 * p, 4096, 5000), "one row in parts", [](const SpMVStats &s) { return s.long_rows == 1; });
+  expect(rows("rows of 4096, fewer", 3 * p, 4096, 4096), "all rows in parts", [&](const SpMVStats &s) { return s.long_rows == 3 * p; });
+}
+
 int main(int argc, char **argv)
 {
   const bool   race = argc > 1 && !strcmp(argv[1], "race"), quick = race || (argc > 1 && !strcmp(argv[1], "quick"));
@@ -649,6 +704,10 @@ int main(int argc, char **argv)
       {"evchyb, measured", false, false, evchyb(128, 0, 1, SPMVCUDA_KERNEL_TUNE), false, true},
       {"evchyb, single, measured, transposed", true, false, evchyb(128, 0, 1, SPMVCUDA_KERNEL_TUNE, true), true, true},
   };
+  for (const Layout &L : layouts) {
+    if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "evchyb"))) TestChoice(L, stream);
+  }
+  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
   for (Matrix &A : matrices) {
     if (race && strcmp(A.name, "3 unknowns, some") && strcmp(A.name, "long rows")) continue;
     for (SpMVCudaKernel k : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {

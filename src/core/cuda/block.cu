@@ -5,6 +5,8 @@
 
 using spmv::Scalar;
 
+int SpMVCudaDiagonalsLeast = 12;
+
 cudaError_t SpMVCudaFill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
   SpMVCudaCSR use = *csr;
@@ -80,6 +82,26 @@ cudaError_t SpMVCudaVisit(SpMVCudaBlock block, SpMVVisitor entry, void *ctx)
 namespace spmv {
 namespace {
 
+// What a format leaves open: how units are shared out among lanes and warps, for all of the device
+cudaError_t ShareOut(const SpMVCudaCSR &csr, int bs, const Survey &survey, SliceRules *r)
+{
+  const int64_t units = csr.m / bs, entries = csr.nnz / ((int64_t)bs * bs);
+  const bool    bulk = survey.bulk * 4 > (unsigned long long)entries;
+  int           processors;
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+  // The fewer lanes a row has the more of its loads a lane issues at once; but where rows are short, or many of the entries are in very long
+  // ones, the others should not end last
+  if (!r->per_thread) {
+    r->per_thread = bs == 1 && entries >= 16 * units && (entries < 64 * units || !bulk) ? 32 : 16;
+    while (r->per_thread > 4 && entries / r->per_thread < processors * 256) r->per_thread /= 2;
+  }
+  // A few long units should not end last; where many are long, parts are an expense, and their warps read x in several places at once
+  r->chunk = bulk ? 4096 : 256;
+  while (r->chunk > 1024 && entries / r->chunk < processors * 12) r->chunk /= 2;
+  r->whole = PetscMax(r->chunk, (int)Survey::LONG);
+  return cudaSuccess;
+}
+
 // A block as it may be laid out: its pattern seen by node blocks of size bs, and what that survey says
 struct Layouts {
   const SpMVCudaCSR &csr;
@@ -92,29 +114,23 @@ struct Layouts {
 
   cudaError_t Look(int size)
   {
-    const int64_t units = csr.m / size;
-    bs                  = size;
-    entries             = csr.nnz / ((int64_t)bs * bs);
+    bs      = size;
+    entries = csr.nnz / ((int64_t)bs * bs);
     SPMV_TRY(TakeSurvey(csr, bs, stream, &survey));
     rules = c.rules(survey, bs, entries);
-    // Threads for all of the device. Rows of middling length do best with one thread each, long ones with a warp; where rows are short,
-    // those that are not should not end last
-    if (!rules.per_thread) {
-      int device, processors;
-      SPMV_TRY(cudaGetDevice(&device));
-      SPMV_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-      rules.per_thread = bs == 1 && entries >= 16 * units && entries < 64 * units ? 32 : 16;
-      while (rules.per_thread > 4 && entries / rules.per_thread < processors * 256) rules.per_thread /= 2;
-    }
-    return cudaSuccess;
+    return ShareOut(csr, bs, survey, &rules);
   }
 
   // *block NULL: they do not pay
   cudaError_t Diagonals(_n_SpMVCudaBlock **block) const
   {
     const int64_t value = (int64_t)bs * bs * (int64_t)StoredSize(c.single);
-    *block              = nullptr;
+    int           processors;
+    *block = nullptr;
     if (!c.diagonals || survey.empty > csr.m / bs / 2) return cudaSuccess;
+    // Slices give a row more lanes than one where rows are few; only what takes a single round of loads is faster on diagonals even so
+    SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+    if (!c.measure && survey.longest > 9 && csr.m / bs / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
     // A column index takes two or four bytes of a slice's entry; diagonals may be padded by as much
     return DiagonalsCreate(csr, bs, c.single, entries * (value + 3) / value + WARP, stream, block);
   }
@@ -305,8 +321,9 @@ cudaError_t SpMVCudaSetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int co
 
   const SpMVCudaCSR apart = {(PetscInt64)rows.size(), csr->n, (PetscInt64)(from.Bytes() / sizeof(int)), it, jt, 4, nullptr};
   SPMV_TRY(spmv::TakeSurvey(apart, bs, stream, &survey));
-  rules.sigma             = 1;
-  rules.per_thread        = 8; // few rows: what counts is how soon the last of them ends
+  rules.sigma      = 1;
+  rules.per_thread = 8; // few rows: what counts is how soon the last of them ends
+  SPMV_TRY(spmv::ShareOut(apart, bs, survey, &rules));
   const cudaError_t error = spmv::SlicesCreate(apart, bs, block->single, survey, rules, spmv::ROWS_APART, &of, stream, &b);
   block->apart.reset(b);
   if (error != cudaSuccess) {

@@ -299,6 +299,14 @@ template <class T> cudaError_t Fetch(T *host, const T *device, size_t count, cud
   return cudaStreamSynchronize(stream);
 }
 
+// What there is of something on this device: set-up only
+inline cudaError_t DeviceHas(cudaDeviceAttr what, int *value)
+{
+  int device;
+  SPMV_TRY(cudaGetDevice(&device));
+  return cudaDeviceGetAttribute(value, what, device);
+}
+
 inline unsigned Blocks(int64_t threads, int block)
 {
   return (unsigned)((threads + block - 1) / block);

@@ -599,21 +599,16 @@ struct Slices : _n_SpMVCudaBlock {
 cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules r, const SpMVNames &names, Array<int> *unit,
                          cudaStream_t stream, _n_SpMVCudaBlock **block)
 {
-  const int     units   = (int)(csr.m / bs);
-  const int64_t entries = csr.nnz / ((int64_t)bs * bs);
-  Slices       *b       = new (std::nothrow) Slices;
+  const int units = (int)(csr.m / bs);
+  Slices   *b     = new (std::nothrow) Slices;
   if (!b) return cudaErrorMemoryAllocation;
   *block     = b;
   b->bs      = bs;
   b->single  = single;
   b->names   = names;
+  b->chunk   = r.chunk; // a multiple of WARP
   b->compact = !unit && survey.empty > units / 2;
   if (unit) b->unit.Swap(*unit);
-
-  // A few long units should not end last; where most are long, parts are an expense
-  if (!r.chunk) r.chunk = survey.bulk * 4 > (unsigned long long)entries ? 1024 : 256;
-  if (!r.whole) r.whole = Survey::LONG;
-  b->chunk = r.chunk = (r.chunk + WARP - 1) / WARP * WARP;
 
   const int  places = b->compact ? units - survey.empty : units, windows = (places + WINDOW - 1) / WINDOW;
   const bool sort = r.by_column || r.sigma != 1;

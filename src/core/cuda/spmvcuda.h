@@ -40,6 +40,9 @@ typedef enum {
 PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
 PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
 
+/* Slices a multiprocessor from which blocks of more than nine diagonals are stored by diagonals: fewer cannot hide their loads. Tests set it to 0 */
+PETSC_INTERN int SpMVCudaDiagonalsLeast;
+
 /* Moves in the values of the same pattern: call it once before the first product. Of the CSR it reads i and a. */
 PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaBlock, const SpMVCudaCSR *, cudaStream_t);
 

@@ -251,15 +251,14 @@ struct Paper : _n_BatchCuda {
   cudaError_t Create(const BatchPattern *B, BatchKernel which)
   {
     const PetscInt patterns = BatchPatterns(B), entries = BatchPatternEntries(B), *bi = B->i;
-    int            device, limit, most                                                = 0;
+    int            limit, most = 0;
     if (entries > PETSC_MAX_INT - 1024) return cudaErrorNotSupported; // the kernels count a little past the end
     kind     = which;
     problems = (int)B->problems;
     copies   = sharing == BATCH_SHARE_PATTERN ? problems : 1;
     stored   = entries;
     for (PetscInt p = 0; p < B->problems; p++) most = PetscMax(most, (int)(B->first[p + 1] - B->first[p]));
-    SPMV_TRY(cudaGetDevice(&device));
-    SPMV_TRY(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &limit));
     threads               = kind == BATCH_ELL ? PetscMin(1024, (most + WARP - 1) / WARP * WARP) : most <= 64 ? 64 : most <= 256 ? 128 : 256;
     threads               = PetscMax(threads, WARP);
     const bool   both     = kind == BATCH_COO || kind == BATCH_CSR_I; // y is staged as well
@@ -609,8 +608,7 @@ struct Slices : _n_BatchCuda {
     SPMV_TRY(Upload(order, (const char *)S->order, (size_t)S->rows * width));
     SPMV_TRY(Upload(i, S->i, (size_t)S->rows + 1));
     SPMV_TRY(index.Alloc((size_t)S->steps * WARP * width));
-    SPMV_TRY(value.Alloc((size_t)stored));
-    SPMV_TRY(value.Zero(nullptr));
+    SPMV_TRY(value.Alloc((size_t)stored)); // a fill writes every place, those without an entry, too
     g = {(unsigned)S->slices,
          (unsigned)S->blocks,
          (unsigned)S->groups,
@@ -806,11 +804,10 @@ cudaError_t CreateSlices(Side &side, _n_BatchCuda **b)
   Layout              S;
   BatchStats          stats = {};
   PetscBool           fits;
-  int                 device, processors;
+  int                 processors;
   Slices             *s;
   SPMV_TRY(side.Get(&B));
-  SPMV_TRY(cudaGetDevice(&device));
-  SPMV_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
   if (BatchSlicesCreate(B, processors, &S, &fits)) return cudaErrorMemoryAllocation;
   if (*b) (*b)->Stats(&stats);
   if (!fits) return *b ? cudaSuccess : cudaErrorNotSupported;
@@ -821,8 +818,8 @@ cudaError_t CreateSlices(Side &side, _n_BatchCuda **b)
 
 /*
   A shared pattern is stored once, which of these only slices can. Else the core's, whose warps begin at once: they are faster while everything stays in the
-  L2 cache, of which a part is always somebody else's. Of larger batches slices read each x and write each y once and in order, which is worth more, unless the core's layout takes a good deal fewer bytes
-  (it leaves out the columns of stencils, dense blocks and runs) or x does not fit into shared memory.
+  L2 cache, of which a part is always somebody else's. Of larger batches slices read each x and write each y once and in order, which is worth more, unless
+  the core's layout takes a good deal fewer bytes (it leaves out the columns of stencils, dense blocks and runs) or x does not fit into shared memory.
 */
 cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
 {
@@ -836,10 +833,9 @@ cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
       *b = nullptr;
     } else {
       BatchStats stats = {};
-      int        device, cache;
+      int        cache;
       if (error != cudaSuccess || most > BATCH_BLOCK_COLUMNS) return error;
-      SPMV_TRY(cudaGetDevice(&device));
-      SPMV_TRY(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
+      SPMV_TRY(DeviceHas(cudaDevAttrL2CacheSize, &cache));
       (*b)->Stats(&stats);
       if (4 * (stats.bytes + 2 * (PetscInt64)sizeof(Scalar) * BatchRows(A)) < 3 * (PetscInt64)cache) return error;
       if (BatchPatternEntries(A) * (double)(sizeof(Scalar) + (most > 255 ? 2 : 1)) > SLICES_MAY_TAKE * (double)stats.bytes) return error;
