@@ -57,7 +57,7 @@ def options():
     p.add_argument("-matrices", type=words, help="matrices of the products, as bench/bench has them (bratu:<n>,fem27:68:3)")
     p.add_argument("-large", type=words, help="large ones (bratu:400 on GPUs, else none). bratu:400 takes 22 GB of the host's memory and 6 for each type and transport")
     p.add_argument("-types", type=words, help="matrix types (aijcusparse,sellp,evchyb, or without a GPU aij,...); the first is the reference")
-    p.add_argument("-halo", type=words, help="values of -mat_spmv_halo, each measured with our types (nccl,host,petsc on GPUs)")
+    p.add_argument("-halo", type=words, help="values of -mat_spmv_halo, each measured with our types (peer,nccl,host,petsc on GPUs)")
     p.add_argument("-options", type=shlex.split, default=[], help="further options of the programs, as one word: -options='-ksp_norm_type natural'")
     p.add_argument("-reps", type=int, default=7, help="repetitions of bench/bench, of which the median counts (7)")
     p.add_argument("-repeat", type=int, default=1, help="runs of each; tables show the median (1)")
@@ -99,12 +99,12 @@ class Runs:
         args.types = args.types or ["aijcusparse" if self.devices else "aij", "sellp", "evchyb"]
         args.matrices = args.matrices or [f"bratu:{args.n}", "fem27:68:3"]
         args.large = (["bratu:400"] if self.devices else []) if args.large is None else args.large
-        args.halo = args.halo or (["nccl", "host", "petsc"] if self.devices else [])
+        args.halo = args.halo or (["peer", "nccl", "host", "petsc"] if self.devices else [])
         self.where = f"{self.devices} GPUs" if self.devices else f"{os.cpu_count()} cores"
 
     def halos(self, ranks):
-        """NCCL needs a GPU of its own for each process"""
-        return [h for h in self.args.halo if ranks > 1 and (h != "nccl" or ranks <= self.devices)]
+        """Some need a GPU of its own for each process"""
+        return [h for h in self.args.halo if ranks > 1 and (h not in ("peer", "nccl") or ranks <= self.devices)]
 
     def left(self):
         return self.args.limit - (time.time() - self.begin) if self.args.limit else 1e9

@@ -540,7 +540,9 @@ static PetscErrorCode Repeat(Test *t, Record *r)
 {
   Mat       A, B;
   Vec       x, y, z;
-  PetscBool same, cusparse;
+  PetscInt  m, n;
+  PetscBool same, cusparse = PETSC_FALSE;
+  int       square;
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
@@ -562,6 +564,27 @@ static PetscErrorCode Repeat(Test *t, Record *r)
   PetscCall(MatMultAdd(A, x, z, z));
   PetscCall(VecEqual(y, z, &same));
   PetscCall(RecordInt(r, "the same bits of a sum", same || cusparse));
+  /* products of products, one after the other, are those of which each begins when all is done before it */
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetLocalSize(y, &m));
+  square = m == n;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &square, 1, MPI_INT, MPI_LAND, t->comm));
+  if (square) {
+    Vec *chain;
+
+    PetscCall(VecDuplicateVecs(x, 9, &chain));
+    PetscCall(VecCopy(x, chain[0]));
+    for (int k = 0; k < 8; k++) PetscCall(MatMult(A, chain[k], chain[k + 1]));
+    for (int k = 0; k < 8; k++) {
+      PetscReal norm;
+
+      PetscCall(VecNorm(chain[k], NORM_INFINITY, &norm)); /* waits */
+      PetscCall(MatMult(A, chain[k], y));
+      PetscCall(VecEqual(y, chain[k + 1], &same));
+      PetscCall(RecordInt(r, "the same bits in a chain", same || cusparse));
+    }
+    PetscCall(VecDestroyVecs(9, &chain));
+  }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));

@@ -9,6 +9,8 @@
 #include <complex>
 #include <cstring>
 #include <functional>
+#include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -242,6 +244,19 @@ static const PetscScalar *P(const Number *p)
   return (const PetscScalar *)p;
 }
 
+static std::set<std::string> accepted; // layouts whose products have added ghosts
+
+// A halo that takes its time, and lets the product begin with it
+static __global__ void Arrive(int n, const Number *from, Number *to)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+  const long long begin = clock64();
+  while (clock64() - begin < 20000) continue;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
+}
+
 static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cudaStream_t other, cudaEvent_t event)
 {
   const int            rows = L.transpose ? A.n : A.m, cols = L.transpose ? A.m : A.n;
@@ -307,6 +322,69 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
     CHECK(SpMVCudaMult(block, L.conjugate, P(x.p), P(z.p), (PetscScalar *)z.p, stream));
     CHECK(cudaStreamSynchronize(stream));
     expect(Close(z.Get(), ref, size), "z = z + A x");
+
+    // As with a halo that comes in the same stream: beside the kernel before, with what few rows have in an off-diagonal block, if the kernel adds that
+    for (int kind = 0; kind < 3 && !L.transpose && !L.conjugate; kind++) {
+      const int        ghosts = 1 + Int(300), begin = Int(rows + 1), density = 1 + Int(20), most = 1 + Int(kind == 2 ? 140 : 9);
+      std::vector<int> oi(1, 0), oj;
+      size_t           longest = 0;
+      for (int r = 0; r < rows; r++) {
+        for (int g = Int(ghosts), end = kind && r >= begin && !Int(density) ? Int(most + 1) : 0; g < ghosts && end; g++, end--) oj.push_back(g);
+        longest = std::max(longest, oj.size() - oi.back());
+        oi.push_back((int)oj.size());
+      }
+      std::vector<Number> oa(oj.size()), hg(ghosts);
+      for (auto &v : oa) v = Value();
+      for (auto &v : hg) v = Value();
+      Device<int>    di(oi), dj(oj);
+      Device<Number> da(oa.size()), halo(ghosts), early(ghosts);
+      da.Set(oa);
+      halo.Set(hg);
+      const SpMVCudaCSR off   = {A.m, ghosts, (PetscInt64)oj.size(), di.p, dj.p, 4, P(da.p)};
+      const cudaError_t error = kind ? SpMVCudaSetGhosts(block, &off, rows, stream) : cudaErrorNotSupported;
+      if (kind) expect((error == cudaErrorNotSupported) == !SpMVCudaHasGhosts(block), "ghosts or none");
+      if (error != cudaErrorNotSupported) {
+        CHECK(error);
+        expect(longest <= 32, "long rows are refused");
+        accepted.insert(L.name);
+        CHECK(SpMVCudaFillGhosts(block, &off, stream));
+        if (single) {
+          for (auto &v : oa) v = Rounded(v);
+        }
+      } else if (kind)
+        continue;
+      for (const bool add : {false, true}) {
+        Reference(A, false, false, hx, add ? hz.data() : NULL, ref, size);
+        for (int r = 0; r < rows && !error; r++) {
+          for (int q = oi[r]; q < oi[r + 1]; q++) {
+            const Wide t = Wide(oa[q]) * Wide(hg[oj[q]]);
+            ref[r] += t;
+            size[r] += std::abs(t);
+          }
+        }
+        for (int trial = 0; trial < 2 && kind == 0 && !add; trial++) { // nor is the product done before the kernel before it is
+          Device<Number> late(cols), other(rows);
+          y.Poison();
+          Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
+          CHECK(cudaGetLastError());
+          CHECK(SpMVCudaMultBeside(block, P(x.p), NULL, NULL, (PetscScalar *)other.p, stream));
+          CHECK(SpMVCudaMult(block, PETSC_FALSE, P(late.p), NULL, (PetscScalar *)y.p, stream));
+          CHECK(cudaStreamSynchronize(stream));
+          expect(Close(y.Get(), ref, size), "after a product beside another kernel");
+        }
+        for (int trial = 0; trial < 2; trial++) {
+          z.Set(hz);
+          y.Poison();
+          early.Poison();
+          // The halo is there when the kernel before is done, not earlier
+          Arrive<<<1, 256, 0, stream>>>(ghosts, halo.p, early.p);
+          CHECK(cudaGetLastError());
+          CHECK(SpMVCudaMultBeside(block, P(x.p), error ? NULL : P(early.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, stream));
+          CHECK(cudaStreamSynchronize(stream));
+          expect(Close(y.Get(), ref, size), error ? "beside another kernel" : "beside another kernel, with ghosts");
+        }
+      }
+    }
 
     for (int kind = 0; kind < 3 && SpMVCudaHasApart(block); kind++) { // without z, with it, onto it
       Device<Number> &to = kind == 2 ? z : y;
@@ -504,6 +582,75 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
 }
 
 // One layout, both ways to store values: all that differs is their size
+// Every block reads all of x, then writes a part of it: what the multiprocessors' caches hold of the others' parts is old
+static __global__ void Replace(int n, Number *x, const Number *next, Number *nowhere)
+{
+  Number sum = x[threadIdx.x % n];
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    const Number a = x[i];
+    if (*(const PetscReal *)&a > *(const PetscReal *)&sum) sum = a;
+  }
+  const long long begin = clock64();
+  while (clock64() - begin < 10000) continue;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] = next[i];
+  if (*(const PetscReal *)&sum > 1e30) *nowhere = sum;
+}
+
+// As an exchange begins: when what came before is done, and the product with it
+static __global__ void Follow()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+  const long long begin = clock64();
+  while (clock64() - begin < 10000) continue;
+}
+
+// A product that waits for nobody reads x as it is, not as it was when the caches last saw it
+static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
+{
+  Device<int>         i(A.i), j(A.j);
+  Device<Number>      a(A.a.size()), x(A.n), next[2] = {Device<Number>(A.n), Device<Number>(A.n)}, y(A.m), nowhere(1);
+  const SpMVCudaCSR   csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  std::vector<Number> hx[2] = {std::vector<Number>(A.n), std::vector<Number>(A.n)}, good[2];
+  SpMVCudaBlock       block;
+  SpMVStats           stats;
+  bool                same = true;
+  for (auto &v : A.a) v = Value();
+  a.Set(A.a);
+  CHECK(L.setup(&csr, PETSC_FALSE, stream, &block));
+  SpMVCudaGetStats(block, &stats);
+  CHECK(SpMVCudaFill(block, &csr, stream));
+  for (int k = 0; k < 2; k++) {
+    for (auto &v : hx[k]) v = Value();
+    next[k].Set(hx[k]);
+    CHECK(SpMVCudaMult(block, PETSC_FALSE, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    good[k] = y.Get();
+  }
+  x.Set(hx[1]);
+  for (int round = 0; round < 400; round++) {
+    cudaLaunchAttribute early = {};
+    cudaLaunchConfig_t  config{};
+    early.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = config.blockDim = dim3(1);
+    config.stream                    = stream;
+    config.attrs                     = &early;
+    config.numAttrs                  = 1;
+    Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
+    CHECK(cudaGetLastError());
+    CHECK(cudaLaunchKernelEx(&config, Follow));
+    CHECK(SpMVCudaMultBeside(block, P(x.p), NULL, NULL, (PetscScalar *)y.p, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    const std::vector<Number> got = y.Get();
+    same                          = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
+  }
+  Expect(same, A, L.name, stats.kernel, "x as it is");
+  CHECK(SpMVCudaDestroy(&block));
+}
+
 static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bool, const SpMVCudaCSR *, SpMVCudaBlock *)> setup)
 {
   Device<int>   i(A.i), j(A.j);
@@ -708,6 +855,10 @@ int main(int argc, char **argv)
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "evchyb"))) TestChoice(L, stream);
   }
   SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
+  for (const Layout &L : layouts) {
+    Matrix small = Grid("7 points, read anew", 20, 7, 1, 100);
+    if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, entries"))) TestFresh(small, L, stream);
+  }
   for (Matrix &A : matrices) {
     if (race && strcmp(A.name, "3 unknowns, some") && strcmp(A.name, "long rows")) continue;
     for (SpMVCudaKernel k : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
@@ -721,6 +872,10 @@ int main(int argc, char **argv)
       Test(A, layouts[l], (l & 1) ? 8 : 4, stream, other, event);
       if (!quick && !layouts[l].measured) Test(A, layouts[l], (l & 1) ? 4 : 8, stream, other, event);
     }
+  }
+  for (const Layout &L : layouts) {
+    const bool adds = !L.transpose && !L.conjugate && !strstr(L.name, "paper") && !strstr(L.name, "adaptive") && !(race && L.measured);
+    Expect(adds == (accepted.count(L.name) > 0), matrices[0], L.name, "any", "its products add ghosts");
   }
   CHECK(cudaEventDestroy(event));
   CHECK(cudaStreamDestroy(other));

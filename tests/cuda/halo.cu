@@ -1,6 +1,6 @@
 /*
   Tests the halo exchange on the device, on any number of ranks, and times it: `mpiexec -n 2 halo`. PETSc's options, and
-    -transports host,nccl,auto   what to test; by default all that this machine has: NCCL where each rank has a GPU of its own
+    -transports host,nccl,auto   what to test; by default all that this machine has: peer and nccl where each rank has a GPU of its own
     -seconds 1                   for random patterns, on each communicator
     -n 200                       slabs of n^3 points are timed; 0: none
   Ghosts, sizes and values are random; ranks without rows or without ghosts come up often. What arrives must be what MPI brings on host
@@ -226,6 +226,7 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
   const auto reverse = [&](int r) -> PetscErrorCode {
     for (size_t h = 0; h < halos.size(); h++) {
       PetscCall(Copy(SpMVHaloGetArray(halos[h]), back[h][r].p, back[h][r].n, stream));
+      PetscCall(Copy(y[h][r].p, x[h][r].p, x[h][r].n, stream)); // a graph runs twice
       PetscCall(SpMVHaloReverseBegin(halos[h], stream));
     }
     for (size_t h = 0; h < halos.size(); h++) PetscCall(SpMVHaloReverseEnd(halos[h], y[h][r].p, stream));
@@ -241,7 +242,7 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
       if (graph) {
         PetscCallCUDA(cudaStreamEndCapture(stream, &g));
         PetscCallCUDA(cudaGraphInstantiate(&e, g, 0));
-        PetscCallCUDA(cudaGraphLaunch(e, stream));
+        for (int twice = 0; twice < 2; twice++) PetscCallCUDA(cudaGraphLaunch(e, stream));
         PetscCallCUDA(cudaStreamSynchronize(stream));
         PetscCallCUDA(cudaGraphExecDestroy(e));
         PetscCallCUDA(cudaGraphDestroy(g));
@@ -283,7 +284,10 @@ static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
   PetscCallCUDA(cudaMalloc(&to, bytes));
   PetscCallCUDA(cudaMemset(from, 1, bytes));
   PetscCallCUDA(cudaDeviceSynchronize()); // which `stream` does not wait for
+  PetscCallMPI(MPI_Barrier(comm));
+  double setup = MPI_Wtime();
   PetscCall(SpMVHaloCreate(comm, layout, (PetscInt)ghost.size(), ghost.data(), type, &halo));
+  setup              = (MPI_Wtime() - setup) * 1e3;
   const auto measure = [&](bool exchange, bool product, bool back) -> double {
     std::vector<double> times;
     for (int trial = 0; trial < 8; trial++) {
@@ -306,8 +310,8 @@ static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
   };
   const double product = measure(false, true, false), alone = measure(true, false, false), beside = measure(true, true, false),
                back = measure(false, true, true);
-  PetscCall(PetscPrintf(comm, "%d^3, %d ranks, us: copy alone %.2f, exchange alone %.2f, both %.2f, with the reverse %.2f  [%s]\n", (int)n, size_, product,
-                        alone, beside, back, SpMVHaloDescribe(halo)));
+  PetscCall(PetscPrintf(comm, "%d^3, %d ranks, us: copy alone %.2f, exchange alone %.2f, both %.2f, with the reverse %.2f; a halo %.2f ms  [%s]\n", (int)n,
+                        size_, product, alone, beside, back, setup, SpMVHaloDescribe(halo)));
   PetscCall(SpMVHaloDestroy(&halo));
   PetscCallCUDA(cudaFree(from));
   PetscCallCUDA(cudaFree(to));
@@ -352,7 +356,7 @@ static PetscErrorCode TestPattern(int kind, const std::vector<SpMVHaloType> &typ
     PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s, salt %d", names[kind], SpMVHaloTypes[type], (int)salt));
     PetscCall(TestExchange({&a}, type, false, stream, name));
     PetscCall(TestExchange({&a, &b}, type, false, stream, name));
-    if (type == SPMV_HALO_NCCL) PetscCall(TestExchange({&b, &a}, type, true, stream, name));
+    if (type == SPMV_HALO_NCCL || type == SPMV_HALO_PEER) PetscCall(TestExchange({&b, &a}, type, true, stream, name));
   }
   PetscCall(a.Destroy());
   PetscCall(b.Destroy());
@@ -362,7 +366,7 @@ static PetscErrorCode TestPattern(int kind, const std::vector<SpMVHaloType> &typ
 int main(int argc, char **argv)
 {
   int                       devices = 0;
-  PetscInt                  n = 200, count = 4, chosen[4];
+  PetscInt                  n = 200, count = 5, chosen[5];
   PetscReal                 seconds = 1;
   PetscBool                 set;
   std::vector<SpMVHaloType> types;
@@ -383,7 +387,7 @@ int main(int argc, char **argv)
     for (PetscInt k = 0; k < count; k++) types.push_back((SpMVHaloType)((int *)chosen)[k]);
   } else {
     types = {SPMV_HALO_HOST, SPMV_HALO_AUTO};
-    if (devices >= size_) types.push_back(SPMV_HALO_NCCL);
+    if (devices >= size_) types.insert(types.end(), {SPMV_HALO_PEER, SPMV_HALO_NCCL});
   }
   if (!devices) {
     PetscCall(PetscPrintf(comm, "no GPU on every rank: the lists only\n"));
@@ -400,10 +404,12 @@ int main(int argc, char **argv)
     SpMVHalo halo = NULL;
     PetscCall(p.Create(Rows(0), [](int, PetscInt i) { return i % 7 == 0; }));
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-    const PetscErrorCode error = SpMVHaloCreate(comm, p.layout, (PetscInt)p.ghost.size(), p.ghost.data(), SPMV_HALO_NCCL, &halo);
+    for (SpMVHaloType type : {SPMV_HALO_PEER, SPMV_HALO_NCCL}) {
+      const PetscErrorCode error = SpMVHaloCreate(comm, p.layout, (PetscInt)p.ghost.size(), p.ghost.data(), type, &halo);
+      Check(error == PETSC_ERR_SUP_SYS, "is refused", devices ? "one GPU for several ranks" : "no GPU");
+      PetscCall(SpMVHaloDestroy(&halo));
+    }
     PetscCall(PetscPopErrorHandler());
-    Check(error == PETSC_ERR_SUP_SYS, "is refused", devices ? "NCCL with a GPU for several ranks" : "NCCL without a GPU");
-    PetscCall(SpMVHaloDestroy(&halo));
     PetscCall(SpMVHaloCreate(comm, p.layout, (PetscInt)p.ghost.size(), p.ghost.data(), SPMV_HALO_AUTO, &halo));
     PetscCall(PetscPrintf(comm, "auto: %s\n", SpMVHaloDescribe(halo)));
     if (!devices) Check(SpMVHaloUsesPetsc(halo), "leaves it to PETSc", "auto without a GPU");

@@ -23,6 +23,34 @@ cudaError_t SpMVCudaMult(SpMVCudaBlock block, PetscBool conjugate, const PetscSc
   return block->Mult((bool)conjugate, (const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
 }
 
+cudaError_t SpMVCudaMultBeside(SpMVCudaBlock block, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
+{
+  return block->MultBeside((const Scalar *)x, (const Scalar *)halo, (const Scalar *)z, (Scalar *)y, stream);
+}
+
+cudaError_t SpMVCudaSetGhosts(SpMVCudaBlock block, const SpMVCudaCSR *csr, PetscInt64 most, cudaStream_t stream)
+{
+  SpMVStats stats = {};
+  block->ghosts.reset();
+  if (!block->CanAddGhosts() || csr->m != block->m) return cudaErrorNotSupported;
+  block->Stats(&stats);
+  std::unique_ptr<spmv::GhostRows> ghosts(new (std::nothrow) spmv::GhostRows);
+  if (!ghosts) return cudaErrorMemoryAllocation;
+  SPMV_TRY(ghosts->Create(*csr, (int)stats.node, most, stream));
+  block->ghosts = std::move(ghosts);
+  return cudaSuccess;
+}
+
+cudaError_t SpMVCudaFillGhosts(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
+{
+  return block->ghosts->Fill(*csr, block->single, stream);
+}
+
+PetscBool SpMVCudaHasGhosts(SpMVCudaBlock block)
+{
+  return block->ghosts ? PETSC_TRUE : PETSC_FALSE;
+}
+
 PetscBool SpMVCudaHasApart(SpMVCudaBlock block)
 {
   return block->apart ? PETSC_TRUE : PETSC_FALSE;
@@ -71,6 +99,7 @@ void SpMVCudaGetStats(SpMVCudaBlock block, SpMVStats *stats)
     SpMVCudaGetStats(block->apart.get(), &apart);
     stats->bytes += apart.bytes;
   }
+  if (block->ghosts) stats->bytes += (PetscInt64)block->ghosts->Bytes();
 }
 
 cudaError_t SpMVCudaVisit(SpMVCudaBlock block, SpMVVisitor entry, void *ctx)
@@ -89,10 +118,10 @@ cudaError_t ShareOut(const SpMVCudaCSR &csr, int bs, const Survey &survey, Slice
   const bool    bulk = survey.bulk * 4 > (unsigned long long)entries;
   int           processors;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-  // The fewer lanes a row has the more of its loads a lane issues at once; but where rows are short, or many of the entries are in very long
-  // ones, the others should not end last
+  // The fewer lanes a row has the more of its loads a lane issues at once, until they are a warp's anyhow; but where rows are short, or many of the
+  // entries are in very long ones, the others should not end last
   if (!r->per_thread) {
-    r->per_thread = bs == 1 && entries >= 16 * units && (entries < 64 * units || !bulk) ? 32 : 16;
+    r->per_thread = bs == 1 && entries >= 16 * units && entries < (bulk ? 64 : 256) * units ? 32 : 16;
     while (r->per_thread > 4 && entries / r->per_thread < processors * 256) r->per_thread /= 2;
   }
   // A few long units should not end last; where many are long, parts are an expense, and their warps read x in several places at once

@@ -61,31 +61,38 @@ inline size_t StoredSize(bool single)
   return single ? sizeof(Single) : sizeof(Scalar);
 }
 
-// Streaming loads of values, as assembler: the compiler may not move them down to their use
-__device__ __forceinline__ double Stream(const double *p)
-{
-  double v;
-  asm volatile("ld.global.cs.f64 %0, [%1];" : "=d"(v) : "l"(p));
-  return v;
-}
-__device__ __forceinline__ float Stream(const float *p)
-{
-  float v;
-  asm volatile("ld.global.cs.f32 %0, [%1];" : "=f"(v) : "l"(p));
-  return v;
-}
-__device__ __forceinline__ Complex<double> Stream(const Complex<double> *p)
-{
-  Complex<double> v;
-  asm volatile("ld.global.cs.v2.f64 {%0, %1}, [%2];" : "=d"(v.re), "=d"(v.im) : "l"(p));
-  return v;
-}
-__device__ __forceinline__ Complex<float> Stream(const Complex<float> *p)
-{
-  Complex<float> v;
-  asm volatile("ld.global.cs.v2.f32 {%0, %1}, [%2];" : "=f"(v.re), "=f"(v.im) : "l"(p));
-  return v;
-}
+/*
+  Loads as assembler, which the compiler may not move: Stream(), of values, down to their use, and Fresh(), of what other blocks or devices write, up
+  to before it is there
+*/
+#define SPMV_LOADS(name, how)                                                                   \
+  __device__ __forceinline__ double name(const double *p)                                       \
+  {                                                                                             \
+    double v;                                                                                   \
+    asm volatile("ld.global." how ".f64 %0, [%1];" : "=d"(v) : "l"(p));                         \
+    return v;                                                                                   \
+  }                                                                                             \
+  __device__ __forceinline__ float name(const float *p)                                         \
+  {                                                                                             \
+    float v;                                                                                    \
+    asm volatile("ld.global." how ".f32 %0, [%1];" : "=f"(v) : "l"(p));                         \
+    return v;                                                                                   \
+  }                                                                                             \
+  __device__ __forceinline__ Complex<double> name(const Complex<double> *p)                     \
+  {                                                                                             \
+    Complex<double> v;                                                                          \
+    asm volatile("ld.global." how ".v2.f64 {%0, %1}, [%2];" : "=d"(v.re), "=d"(v.im) : "l"(p)); \
+    return v;                                                                                   \
+  }                                                                                             \
+  __device__ __forceinline__ Complex<float> name(const Complex<float> *p)                       \
+  {                                                                                             \
+    Complex<float> v;                                                                           \
+    asm volatile("ld.global." how ".v2.f32 {%0, %1}, [%2];" : "=f"(v.re), "=f"(v.im) : "l"(p)); \
+    return v;                                                                                   \
+  }
+SPMV_LOADS(Stream, "cs")
+SPMV_LOADS(Fresh, "cg")
+#undef SPMV_LOADS
 
 template <class S> struct Traits { // real
   static __host__ __device__ S zero()
@@ -120,9 +127,9 @@ template <class S> struct Traits { // real
   {
     return __ldg(p);
   }
-  static __device__ S fresh(const S *p) // written by other blocks of this launch
+  static __device__ S fresh(const S *p) // written by others during this launch
   {
-    return __ldcg(p);
+    return Fresh(p);
   }
   static __device__ bool same(S a, S b) // to the bit: -0 is not 0
   {
@@ -176,13 +183,7 @@ template <class R> struct Traits<Complex<R>> {
   }
   static __device__ S fresh(const S *p)
   {
-    if constexpr (sizeof(R) == 8) {
-      double2 v = __ldcg((const double2 *)p);
-      return {v.x, v.y};
-    } else {
-      float2 v = __ldcg((const float2 *)p);
-      return {v.x, v.y};
-    }
+    return Fresh(p);
   }
   static __device__ bool same(S a, S b)
   {
@@ -365,11 +366,22 @@ private:
   bool        early = false;
 };
 
-// Every kernel launched by Kernel begins with it: what the kernels before have written is there afterwards, not earlier
+// Every kernel launched by Kernel begins with it, but for MultBeside(): what the kernels before have written is there afterwards, not earlier
 __device__ __forceinline__ void AwaitOthers()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/*
+  The next kernel of the stream may begin when all blocks have said so, or are done, and waits for this one's end at its own AwaitOthers() only. What this one has itself
+  awaited is then in memory, and no cache of a multiprocessor holds what was there before: they are emptied when a kernel begins (tests/cuda/core.cu looks).
+*/
+__device__ __forceinline__ void LetNextBegin()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
@@ -444,6 +456,62 @@ cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Arra
 
 // ------------------------------------------------------------------------------------------------ blocks
 
+namespace spmv {
+
+/*
+  The off-diagonal block of a parallel matrix as a product of the diagonal block adds it, row by row, once it has summed up its own: CSR of groups of 32
+  units, those without an entry left out
+*/
+struct Ghosts {
+  const int    *slot;  // of each group: which of those that are kept it is, or -1
+  const int    *start; // of each row of these, and the end of the last
+  const int    *col;
+  const Scalar *value;
+  const Scalar *halo; // NULL: nothing is added
+
+  // d += what the rows of a unit have there
+  template <int BS> __device__ __forceinline__ void Add(int slot, int unit, Scalar *d) const
+  {
+    if (slot < 0) return;
+    AwaitOthers(); // for the halo
+    constexpr int BATCH = 4;
+#pragma unroll
+    for (int e = 0; e < BS; e++) {
+      const int *p = start + ((int64_t)slot * WARP + unit % WARP) * BS + e;
+      for (int q = p[0]; q < p[1]; q += BATCH) {
+        Scalar a[BATCH], h[BATCH];
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) {
+          a[b] = h[b] = Num::zero();
+          if (q + b >= p[1]) continue;
+          a[b] = value[q + b];
+          h[b] = Num::fresh(halo + col[q + b]);
+        }
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) d[e] = Num::fma(a[b], h[b], d[e]);
+      }
+    }
+  }
+};
+
+struct GhostRows {
+  Array<int>    slot, start, col;
+  Array<Scalar> value;
+
+  cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t); // cudaErrorNotSupported: too many, or too long
+  cudaError_t Fill(const SpMVCudaCSR &, bool single, cudaStream_t);
+  Ghosts      With(const Scalar *halo) const
+  {
+    return {slot, start, col, value, halo};
+  }
+  size_t Bytes() const
+  {
+    return slot.Bytes() + start.Bytes() + col.Bytes() + value.Bytes();
+  }
+};
+
+} // namespace spmv
+
 // All that a kernel may be called, as constants: whoever reads the statistics may keep the pointer
 #define SPMV_NAMES(name)                                                                                        \
   {                                                                                                             \
@@ -460,7 +528,8 @@ struct _n_SpMVCudaBlock {
   spmv::Array<int>   it;                 // transposed blocks, and those of rows apart: their row offsets,
   spmv::Array<int>   from;               // and where their values are found in A
 
-  std::unique_ptr<_n_SpMVCudaBlock> apart; // the rows that may be multiplied apart from the others, once more
+  std::unique_ptr<_n_SpMVCudaBlock> apart;  // the rows that may be multiplied apart from the others, once more
+  std::unique_ptr<spmv::GhostRows>  ghosts; // the off-diagonal block, where this one's product adds it
 
   virtual ~_n_SpMVCudaBlock() = default;
   void Of(const SpMVCudaCSR &csr)
@@ -471,6 +540,16 @@ struct _n_SpMVCudaBlock {
   }
   virtual cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) = 0; // a of A where `from` is set, i always of this block
   virtual cudaError_t Mult(bool conjugate, const spmv::Scalar *x, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t) = 0;
+  // y = A x or z + A x beside the kernel before in the stream, which writes nothing of it but the halo: begins with that one, and lets the next begin.
+  // With a halo, what `ghosts` add, where HasGhosts()
+  virtual cudaError_t MultBeside(const spmv::Scalar *x, const spmv::Scalar *, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t stream)
+  {
+    return Mult(false, x, z, y, stream);
+  }
+  virtual bool CanAddGhosts() const
+  {
+    return false;
+  }
   virtual cudaError_t Scaled(spmv::Scalar, const spmv::Scalar *, spmv::Scalar, spmv::Scalar *, cudaStream_t)
   {
     return cudaErrorNotSupported;

@@ -22,24 +22,34 @@ struct Args {
   const int2     *step;                        // offset, lanes
   const unsigned *equal;                       // marks of further steps
   const void     *value;                       // as Single or Scalar
+  unsigned        turn;                        // of MultBeside(): the thread block that begins
+  Ghosts          ghost;
 };
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
 /*
   STEPS > 0: all slices have so many, and all loads are issued before the first is used. UNIFORM: all slices have as many steps, so
-  that no load waits for `first`. EQUAL: some steps are marked, else nothing waits for marks. V: what values are stored as.
+  that no load waits for `first`. EQUAL: some steps are marked, else nothing waits for marks. BESIDE: as MultBeside(); by itself, as the warps of few steps
+  live so short that a few instructions more at their beginning show. V: what values are stored as.
 */
-template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL>
+template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool BESIDE>
 __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     diagonals(Args g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
-  const int     s = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  int           unit = s * WARP + lane;
-  AwaitOthers();
+  unsigned      block = blockIdx.x;
+  if (BESIDE) {
+    block += g.turn;
+    if (block >= gridDim.x) block -= gridDim.x;
+    LetNextBegin();
+  }
+  const int s = (int)((block * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  int       unit = s * WARP + lane;
+  if (!BESIDE || (blockIdx.x == 0 && threadIdx.x < WARP)) AwaitOthers(); // one warp, so that when all are done, what came before is, too
   if (unit >= g.units) return;
   const int2     head  = __ldg(g.head + s);
+  const int      slot  = BESIDE && g.ghost.halo ? __ldg(g.ghost.slot + s) : -1;
   const int      total = STEPS ? STEPS : g.steps;
   const int64_t  first = UNIFORM ? (int64_t)s * total : g.first[s];
   const int      steps = UNIFORM ? total : (int)(g.first[s + 1] - (unsigned)first);
@@ -93,6 +103,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     }
   }
   if (unit < 0 || (!UNIFORM && head.x < 0)) return; // a slice without steps has not come by there
+  if (BESIDE) g.ghost.Add<BS>(slot, unit, d);
 #pragma unroll
   for (int e = 0; e < BS; e++) y[(int64_t)unit * BS + e] = z ? Num::add(z[(int64_t)unit * BS + e], d[e]) : d[e];
 }
@@ -287,10 +298,18 @@ __global__ void announce(unsigned steps, const unsigned *equals, unsigned genera
   *host = generation << 1 | (*equals > steps / 16);
 }
 
-template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[2])
+// Without and with a look at marks, and the same for MultBeside()
+template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[2][2])
 {
-  SPMV_TRY(kernel[0].Choose(uniform ? (const void *)diagonals<V, BS, STEPS, true, false> : (const void *)diagonals<V, BS, 0, false, false>));
-  return kernel[1].Choose(uniform ? (const void *)diagonals<V, BS, STEPS, true, true> : (const void *)diagonals<V, BS, 0, false, true>);
+  SPMV_TRY(kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false>));
+  SPMV_TRY(kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false>));
+  SPMV_TRY(kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, true>));
+  return kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, true>);
+}
+
+template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[2][2])
+{
+  return uniform ? choose<V, BS, STEPS, true>(kernel) : choose<V, BS, 0, false>(kernel);
 }
 
 struct Diagonals : _n_SpMVCudaBlock {
@@ -298,7 +317,7 @@ struct Diagonals : _n_SpMVCudaBlock {
   bool            uniform = true;
   bool            marked = true, waiting = true; // marks are to be looked at; the refresh has not announced whether
   Args            g = {};
-  Kernel          kernel[2]; // without and with a look at marks
+  Kernel          kernel[2][2];
   int64_t         steps = 0; // stored
   Array<unsigned> first, equal, equals;
   Array<int2>     head, step, others; // others: head, but for slices whose rows are multiplied apart
@@ -359,6 +378,19 @@ struct Diagonals : _n_SpMVCudaBlock {
   {
     return Launch(g, conjugate, x, z, y, stream);
   }
+  cudaError_t MultBeside(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  {
+    Args args = g;
+    if (halo) { // rows with ghosts tend to be the first and the last: in the middle of the product the halo has come
+      args.ghost = ghosts->With(halo);
+      args.turn  = Blocks((int64_t)g.slices * WARP, BLOCK) / 2;
+    }
+    return Launch(args, false, x, z, y, stream, true);
+  }
+  bool CanAddGhosts() const override
+  {
+    return true;
+  }
   cudaError_t MultOthers(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
     Args args = g;
@@ -376,7 +408,7 @@ struct Diagonals : _n_SpMVCudaBlock {
     SPMV_LAUNCH(g.slices, 256, stream, mark_apart, g.slices, g.units, want, all, others);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream)
+  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false)
   {
     if (waiting) { // marks are looked at unless the refresh is known to have found too few; both give the same bits
       const unsigned said = *(volatile unsigned *)host;
@@ -384,7 +416,7 @@ struct Diagonals : _n_SpMVCudaBlock {
       marked              = waiting || (said & 1);
     }
     if (!g.slices) return cudaSuccess;
-    return kernel[marked].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream);
+    return kernel[beside][marked].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream);
   }
 
   void Stats(SpMVStats *s) const override

@@ -12,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <thread>
 
 using namespace spmv;
@@ -155,6 +156,95 @@ __global__ void __launch_bounds__(256)
   y[r] = sum;
 }
 
+// What two ranks tell each other by PEER: each has one for the other, in memory of its own, and the other writes to it. Numbers of exchanges
+struct alignas(128) Post {
+  unsigned open;    // what this one's memory held before it has been read: the other may write
+  unsigned arrived; // the other has written
+};
+
+__device__ __forceinline__ void Tell(unsigned *there, unsigned n)
+{
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(there), "r"(n) : "memory");
+}
+
+struct Link {
+  const Post *here;
+  Post       *there;
+};
+
+// Entries to send from position `at` on, to an array in another device's memory
+struct Chunk {
+  Scalar *to;
+  int     at, count, peer;
+};
+constexpr int CHUNK = 1024, MOST_CHUNKS = 64; // entries; thread blocks: few, as the product beside needs them more
+
+struct Exchange {
+  const Chunk *chunk;
+  const Link  *link;
+  const int   *run, *index; // of x: what is sent, as in Pack()
+  unsigned    *count;       // exchanges until now, blocks of this one that are done, whether waiting was in vain
+  int          chunks, links;
+  unsigned     patience; // microseconds; 0: for ever
+};
+
+// Whatever another device has written before Tell() is seen after it. False: no more patience
+__device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Exchange &g)
+{
+  unsigned           told;
+  unsigned long long begin = 0, now;
+  do {
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(told) : "l"(here) : "memory");
+    if (!g.patience) continue;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    if (!begin) begin = now;
+    if (now - begin > 1000ull * g.patience || *(volatile unsigned *)(g.count + 2)) {
+      g.count[2] = 1;
+      return false;
+    }
+  } while ((int)(told - n) < 0); // also when the numbers begin anew
+  return true;
+}
+
+/*
+  A whole exchange by PEER. Whoever begins has read what came before, as the stream's earlier kernels are done, and tells so; each piece is sent when
+  its receiver has told; the last block to be done tells that all is there, and waits until the others have. What follows on the stream may begin
+  with this kernel, if it has nothing to do with it: nothing here waits for it. x NULL: what is at `source` is sent, in its order.
+*/
+__global__ void __launch_bounds__(256) exchange(Exchange g, bool /* conjugate */, const Scalar *x, const Scalar *source, Scalar * /* y */)
+{
+  __shared__ bool last;
+  AwaitOthers();
+  LetNextBegin();
+  const unsigned n = g.count[0] + 1;
+  if (blockIdx.x == 0) {
+    for (int k = threadIdx.x; k < g.links; k += blockDim.x) Tell(&g.link[k].there->open, n);
+  }
+  for (int c = blockIdx.x; c < g.chunks; c += gridDim.x) {
+    const Chunk k = g.chunk[c];
+    if (!__syncthreads_and(threadIdx.x || Await(&g.link[k.peer].here->open, n, g))) continue;
+    for (int i = threadIdx.x; i < k.count; i += blockDim.x) {
+      const int at    = k.at + i;
+      const int first = x ? g.run[at / WARP] : 0;
+      k.to[i]         = !x ? source[at] : x[first >= 0 ? first + at % WARP : g.index[at]];
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence_system(); // of what the whole block has written
+    last = atomicAdd(g.count + 1, 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence_system();
+  for (int k = threadIdx.x; k < g.links; k += blockDim.x) Tell(&g.link[k].there->arrived, n);
+  for (int k = threadIdx.x; k < g.links; k += blockDim.x) (void)Await(&g.link[k].here->arrived, n, g);
+  if (threadIdx.x == 0) {
+    g.count[0] = n;
+    g.count[1] = 0;
+  }
+}
+
 struct Pinned {
   Scalar *p = nullptr;
   ~Pinned()
@@ -187,13 +277,13 @@ struct Piece {
 } // namespace
 
 struct _n_SpMVCudaComm {
-  int          rank, device = 0;
-  NcclComm     nccl                  = nullptr;
-  bool         host                  = false;
-  bool         stuck                 = false; // something on the stream may never end
-  unsigned     exchanges             = 0;
-  cudaStream_t stream                = nullptr;
-  char         error[SPMV_HALO_TEXT] = "";
+  SpMVTransport transport;
+  int           rank, device = 0;
+  NcclComm      nccl                  = nullptr;
+  bool          stuck                 = false; // something on the stream may never end
+  unsigned      exchanges             = 0;
+  cudaStream_t  stream                = nullptr;
+  char          error[SPMV_HALO_TEXT] = "";
 
   ~_n_SpMVCudaComm()
   {
@@ -210,13 +300,23 @@ struct _n_SpMVCudaHalo {
   SpMVCudaComm       comm;
   std::vector<Piece> send, receive;
   int                sent = 0, received = 0, packed = 0, rows = 0;
-  Array<Scalar>      buffer, halo;      // what is sent and what comes, in reverse the other way round
-  Array<int>         run, index;        // of x: what is packed
-  Array<int>         row, start, place; // the reverse's sums
+  Array<char>        memory;                            // all of it that other ranks may write to, and its parts:
+  Scalar            *halo = nullptr, *buffer = nullptr; // what comes and what is sent, in reverse the other way round
+  Array<int>         run, index;                        // of x: what is packed
+  Array<int>         row, start, place;                 // the reverse's sums
   Event              ready, staged, done;
   Pinned             host_sent, host_received;
-  int (*exchange)(void *, PetscBool) = nullptr;
-  void *ctx                          = nullptr;
+  int (*staging)(void *, PetscBool) = nullptr;
+  void *ctx                         = nullptr;
+
+  // PEER
+  std::vector<int>    peers; // whoever is sent or sends something, ascending; each has a post, the first of what the memory holds
+  std::vector<void *> opened;
+  Array<Link>         link;
+  Array<Chunk>        chunk;
+  Array<unsigned>     count;
+  Exchange            direction[2] = {}; // forward and reverse
+  Kernel              kernel;
 
   explicit _n_SpMVCudaHalo(SpMVCudaComm c) : comm(c)
   {
@@ -230,20 +330,24 @@ struct _n_SpMVCudaHalo {
   {
     if (Idle()) return cudaSuccess;
     if (comm->error[0]) return cudaErrorUnknown;
+    if (comm->transport == SPMV_TRANSPORT_PEER) {
+      const Exchange &g = direction[reverse];
+      return kernel.Launch((unsigned)std::clamp(g.chunks, 1, MOST_CHUNKS), 256, g, false, x, reverse ? halo : buffer, nullptr, stream);
+    }
     SPMV_TRY(cudaEventRecord(ready, stream));
     SPMV_TRY(cudaStreamWaitEvent(comm->stream, ready, 0));
     if (x) SPMV_LAUNCH(packed, 256, comm->stream, Pack, packed, run, index, x, buffer);
-    return comm->host ? Stage(reverse) : Exchange(reverse, x);
+    return comm->transport == SPMV_TRANSPORT_HOST ? Stage(reverse) : ByNccl(reverse, x);
   }
   // What came is there, for whatever follows on the halo's stream
   cudaError_t Receive(bool reverse)
   {
-    return comm->host && !Idle() ? Unstage(reverse) : cudaSuccess;
+    return comm->transport == SPMV_TRANSPORT_HOST && !Idle() ? Unstage(reverse) : cudaSuccess;
   }
   // `stream` waits for the halo's
   cudaError_t Join(cudaStream_t stream)
   {
-    if (Idle()) return cudaSuccess;
+    if (Idle() || comm->transport == SPMV_TRANSPORT_PEER) return cudaSuccess;
     SPMV_TRY(cudaEventRecord(done, comm->stream));
     return cudaStreamWaitEvent(stream, done, 0);
   }
@@ -253,8 +357,7 @@ struct _n_SpMVCudaHalo {
     return Join(stream);
   }
 
-  // NCCL
-  cudaError_t Exchange(bool reverse, const Scalar *x)
+  cudaError_t ByNccl(bool reverse, const Scalar *x)
   {
     const Nccl &nccl  = TheNccl();
     const char *what  = "ncclGroupStart";
@@ -294,7 +397,7 @@ struct _n_SpMVCudaHalo {
   {
     const int n = reverse ? sent : received;
     SPMV_TRY(cudaEventSynchronize(staged)); // also: what the last exchange brought has left the pinned memory
-    const int error = exchange(ctx, reverse ? PETSC_TRUE : PETSC_FALSE);
+    const int error = staging(ctx, reverse ? PETSC_TRUE : PETSC_FALSE);
     if (error) {
       Say(comm->error, "MPI error %d while exchanging the halo", error);
       return cudaErrorUnknown;
@@ -304,11 +407,13 @@ struct _n_SpMVCudaHalo {
   }
 
   cudaError_t Create(const SpMVHaloList *s, const SpMVHaloList *r);
+  cudaError_t Open(const SpMVHaloOffer *theirs);
+  cudaError_t Try(char reason[SPMV_HALO_TEXT]);
 };
 
 /*
-  NCCL sends a list that is one run of x from there; all others are packed into the buffer, whose first part they are. The host's transport
-  packs everything, in the order of the list. The reverse's sums are listed row by row, so that one kernel does them all: with a kernel
+  NCCL sends a list that is one run of x from there; all others are packed into the buffer, whose first part they are. The other transports
+  pack everything, in the order of the list. The reverse's sums are listed row by row, so that one kernel does them all: with a kernel
   for each peer, in turn, a rank with many neighbours would wait for as many launches.
 */
 cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r)
@@ -318,7 +423,7 @@ cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r
   for (int k = 0; k < r->peers; k++) receive.push_back({r->rank[k], (int)r->start[k], (int)(r->start[k + 1] - r->start[k]), -1});
   for (int k = 0; k < s->peers; k++) {
     Piece p{s->rank[k], 0, (int)(s->start[k + 1] - s->start[k]), -1};
-    bool  one = !comm->host;
+    bool  one = comm->transport == SPMV_TRANSPORT_NCCL;
     for (PetscInt i = s->start[k] + 1; one && i < s->start[k + 1]; i++) one = s->index[i] == s->index[i - 1] + 1;
     if (one) p.first = (int)s->index[s->start[k]];
     send.push_back(p);
@@ -360,25 +465,96 @@ cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r
   startv.push_back(sent);
   rows = (int)rowv.size();
 
-  SPMV_TRY(buffer.Alloc(sent));
-  SPMV_TRY(halo.Alloc(received));
-  SPMV_TRY(cudaMemset(buffer, 0, buffer.Bytes())); // what Connect() sends
-  SPMV_TRY(cudaMemset(halo, 0, halo.Bytes()));
+  const bool   peer  = comm->transport == SPMV_TRANSPORT_PEER;
+  const size_t align = 256, whole = peer ? 2 << 20 : 1; // what else is in a piece of 2 MiB would be open to others
+  const auto   after = [=](size_t bytes) { return (bytes + align - 1) / align * align; };
+  if (peer) {
+    for (const auto &list : {send, receive}) {
+      for (const Piece &p : list) peers.push_back(p.rank);
+    }
+    std::sort(peers.begin(), peers.end());
+    peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  }
+  const size_t posts = after(peers.size() * sizeof(Post)), halos = after(received * sizeof(Scalar)), bytes = posts + halos + sent * sizeof(Scalar);
+  SPMV_TRY(memory.Alloc((bytes + whole - 1) / whole * whole));
+  SPMV_TRY(cudaMemset(memory, 0, memory.Bytes())); // also: what Connect() sends
+  halo   = (Scalar *)(memory + posts);
+  buffer = (Scalar *)(memory + posts + halos);
   SPMV_TRY(Upload(run, runs, nullptr));
   SPMV_TRY(Upload(index, from, nullptr));
   SPMV_TRY(Upload(row, rowv, nullptr));
   SPMV_TRY(Upload(start, startv, nullptr));
   SPMV_TRY(Upload(place, placev, nullptr));
-  if (comm->host) {
+  if (comm->transport == SPMV_TRANSPORT_HOST) {
     SPMV_TRY(cudaHostAlloc((void **)&host_sent.p, (sent + 1) * sizeof(Scalar), cudaHostAllocDefault));
     SPMV_TRY(cudaHostAlloc((void **)&host_received.p, (received + 1) * sizeof(Scalar), cudaHostAllocDefault));
   }
   SPMV_TRY(ready.Create());
   SPMV_TRY(staged.Create());
   SPMV_TRY(done.Create());
+  if (peer) SPMV_TRY(kernel.Choose((const void *)exchange));
   SPMV_TRY(Load((const void *)Pack));
   SPMV_TRY(Load((const void *)Add));
   return cudaDeviceSynchronize(); // the copies above belong to another stream than the halo's
+}
+
+// PEER: the others' memory, and the lists of what goes where in it
+cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
+{
+  std::vector<Link>  links;
+  std::vector<Chunk> chunks;
+  const auto         place = [&](int rank) { return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin()); };
+  opened.resize(peers.size(), nullptr);
+  for (size_t k = 0; k < peers.size(); k++) {
+    const SpMVHaloOffer &of = theirs[peers[k]];
+    SPMV_TRY(cudaIpcOpenMemHandle(&opened[k], of.memory, cudaIpcMemLazyEnablePeerAccess));
+    links.push_back({(const Post *)(char *)memory + k, (Post *)((char *)opened[k] + of.post)});
+  }
+  for (const bool reverse : {false, true}) {
+    direction[reverse].chunks = -(int)chunks.size();
+    for (const Piece &p : reverse ? receive : send) {
+      const int            k  = place(p.rank);
+      const SpMVHaloOffer &of = theirs[p.rank];
+      Scalar *const        to = (Scalar *)((char *)opened[k] + (reverse ? of.sums : of.halo));
+      for (int i = 0; i < p.count; i += CHUNK) chunks.push_back({to + i, p.start + i, std::min(CHUNK, p.count - i), k});
+    }
+    direction[reverse].chunks += (int)chunks.size();
+  }
+  SPMV_TRY(Upload(link, links, nullptr));
+  SPMV_TRY(Upload(chunk, chunks, nullptr));
+  SPMV_TRY(count.Alloc(3));
+  SPMV_TRY(count.Zero(nullptr));
+  for (const bool reverse : {false, true})
+    direction[reverse] = {chunk + (reverse ? direction[0].chunks : 0), link, run, index, count, direction[reverse].chunks, (int)links.size(), 0};
+  return cudaDeviceSynchronize();
+}
+
+// An exchange each way. PEER: does what is written there arrive? On some machines it does not, and nobody says so
+cudaError_t _n_SpMVCudaHalo::Try(char reason[SPMV_HALO_TEXT])
+{
+  const bool peer = comm->transport == SPMV_TRANSPORT_PEER;
+  for (const bool reverse : {false, true}) {
+    Scalar *const     come = reverse ? buffer : halo;
+    const size_t      size = (size_t)(reverse ? sent : received) * sizeof(Scalar);
+    std::vector<char> there(size);
+    if (peer) {
+      direction[reverse].patience = SPMV_HALO_SECONDS * 1000000u / 4;
+      SPMV_TRY(cudaMemsetAsync(come, 0xff, size, comm->stream)); // before this rank tells that it may be written
+    }
+    SPMV_TRY(Begin(reverse, nullptr, comm->stream));
+    SPMV_TRY(End(reverse, comm->stream));
+    SPMV_TRY(cudaStreamSynchronize(comm->stream));
+    if (!peer) continue;
+    unsigned late;
+    direction[reverse].patience = 0;
+    SPMV_TRY(cudaMemcpy(&late, count + 2, sizeof(late), cudaMemcpyDeviceToHost));
+    SPMV_TRY(cudaMemcpy(there.data(), come, size, cudaMemcpyDeviceToHost));
+    if (late || std::count(there.begin(), there.end(), 0) != (std::ptrdiff_t)size) {
+      Say(reason, "rank %d: what other ranks wrote into its GPU's memory has not arrived", comm->rank);
+      return late ? cudaErrorTimeout : cudaErrorUnknown;
+    }
+  }
+  return cudaSuccess;
 }
 
 // ------------------------------------------------------------------------------------------------ the interface
@@ -397,9 +573,10 @@ PETSC_INTERN cudaError_t SpMVNCCLGetId(SpMVNCCLId *id, char reason[SPMV_HALO_TEX
   return cudaErrorUnknown;
 }
 
-PETSC_INTERN cudaError_t SpMVCudaCommCreate(int size, int rank, const SpMVNCCLId *id, SpMVCudaComm *result, char reason[SPMV_HALO_TEXT])
+PETSC_INTERN cudaError_t SpMVCudaCommCreate(SpMVTransport transport, int size, int rank, const SpMVNCCLId *id, SpMVCudaComm *result,
+                                            char reason[SPMV_HALO_TEXT])
 {
-  std::unique_ptr<_n_SpMVCudaComm> comm(new (std::nothrow) _n_SpMVCudaComm{rank});
+  std::unique_ptr<_n_SpMVCudaComm> comm(new (std::nothrow) _n_SpMVCudaComm{transport, rank});
   int                              low, high;
   cudaError_t                      error = comm ? cudaSuccess : cudaErrorMemoryAllocation;
   if (!error) error = cudaGetDevice(&comm->device);
@@ -409,8 +586,7 @@ PETSC_INTERN cudaError_t SpMVCudaCommCreate(int size, int rank, const SpMVNCCLId
     Say(reason, "rank %d: %s", rank, cudaGetErrorString(error));
     return error;
   }
-  comm->host = !id;
-  if (id) {
+  if (transport == SPMV_TRANSPORT_NCCL) {
     struct Made {
       NcclComm nccl;
       int      error;
@@ -485,26 +661,61 @@ PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm comm, const SpMVHaloLis
   return cudaSuccess;
 }
 
+PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo halo, int size, SpMVHaloOffer mine[])
+{
+  const auto at = [=](const void *p) { return (int64_t)((const char *)p - (char *)halo->memory); };
+  mine[0]       = {{}, -1, -1, -1};
+  SPMV_TRY(cudaIpcGetMemHandle(&mine[0].memory, (char *)halo->memory));
+  for (int r = 1; r < size; r++) mine[r] = mine[0];
+  for (size_t k = 0; k < halo->peers.size(); k++) mine[halo->peers[k]].post = (int64_t)(k * sizeof(Post));
+  for (const Piece &p : halo->receive) mine[p.rank].halo = at(halo->halo + p.start);
+  for (const Piece &p : halo->send) mine[p.rank].sums = at(halo->buffer + p.start);
+  return cudaSuccess;
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloOpen(SpMVCudaHalo halo, const SpMVHaloOffer theirs[])
+{
+  try {
+    return halo->Open(theirs);
+  } catch (const std::bad_alloc &) {
+    return cudaErrorMemoryAllocation;
+  }
+}
+
 PETSC_INTERN cudaError_t SpMVCudaHaloConnect(SpMVCudaHalo halo, char reason[SPMV_HALO_TEXT])
 {
-  SpMVCudaComm comm  = halo->comm;
-  cudaError_t  error = cudaSuccess;
-  if (comm->host || halo->Idle()) return cudaSuccess;
-  const auto both = [=]() -> cudaError_t {
-    SPMV_TRY(cudaSetDevice(comm->device));
-    for (const bool reverse : {false, true}) {
-      SPMV_TRY(halo->Begin(reverse, nullptr, comm->stream));
-      SPMV_TRY(halo->End(reverse, comm->stream));
-    }
-    return cudaStreamSynchronize(comm->stream);
+  struct Outcome {
+    cudaError_t error;
+    char        text[SPMV_HALO_TEXT];
+  } outcome{};
+  SpMVCudaComm comm = halo->comm;
+  if (comm->transport == SPMV_TRANSPORT_HOST || halo->Idle()) return cudaSuccess;
+  const auto both = [=] {
+    Outcome o{cudaSetDevice(comm->device), ""};
+    if (!o.error) o.error = halo->Try(o.text);
+    return o;
   };
-  if (!Bounded<cudaError_t>(both, &error)) {
-    comm->stuck = true;
-    error       = cudaErrorTimeout;
-    Say(reason, "rank %d: NCCL's first exchange has not come to an end after %d seconds", comm->rank, SPMV_HALO_SECONDS);
-  } else if (error)
-    Say(reason, "rank %d: %s", comm->rank, comm->error[0] ? comm->error : cudaGetErrorString(error));
-  return error;
+  if (!Bounded<Outcome>(both, &outcome)) {
+    comm->stuck   = true;
+    outcome.error = cudaErrorTimeout;
+    Say(reason, "rank %d: the first exchange has not come to an end after %d seconds", comm->rank, SPMV_HALO_SECONDS);
+  } else if (outcome.error && outcome.text[0])
+    Say(reason, "%s", outcome.text);
+  else if (outcome.error)
+    Say(reason, "rank %d: %s", comm->rank, comm->error[0] ? comm->error : cudaGetErrorString(outcome.error));
+  return outcome.error;
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo halo)
+{
+  if (halo->comm->stuck || halo->opened.empty()) return cudaSuccess;
+  cudaError_t first = cudaDeviceSynchronize(); // in whatever stream the last exchange was
+  for (void *&p : halo->opened) {
+    const cudaError_t error = p ? cudaIpcCloseMemHandle(p) : cudaSuccess;
+    if (first == cudaSuccess) first = error;
+    p = nullptr;
+  }
+  return first;
 }
 
 PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *halo)
@@ -525,13 +736,13 @@ PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo halo, PetscScalar **sent, P
 
 PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo halo, int (*exchange)(void *, PetscBool), void *ctx)
 {
-  halo->exchange = exchange;
-  halo->ctx      = ctx;
+  halo->staging = exchange;
+  halo->ctx     = ctx;
 }
 
 PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo halo)
 {
-  return halo->received ? (PetscScalar *)(Scalar *)halo->halo : nullptr;
+  return halo->received ? (PetscScalar *)halo->halo : nullptr;
 }
 
 PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo halo, const PetscScalar *x, cudaStream_t stream)

@@ -76,12 +76,13 @@ struct Args {
   unsigned    *arrived;
   const int   *unit;   // which of y's each unit is, NULL: the same
   bool         others; // leave alone what is apart
+  Ghosts       ghost;  // of MultBeside()
 };
 
 // ------------------------------------------------------------------------------------------------ product
 
 // V: what values are stored as
-template <class V, int BS, int U, int MODE>
+template <class V, int BS, bool BESIDE, int U, int MODE>
 __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
@@ -173,45 +174,48 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (unit[u] < 0) continue;
+    if (BESIDE && g.ghost.halo) g.ghost.Add<BS>(__ldg(g.ghost.slot + unit[u] / WARP), unit[u], d + u * BS);
     const int64_t r = (int64_t)(g.unit ? __ldg(g.unit + unit[u]) : unit[u]) * BS;
 #pragma unroll
     for (int e = 0; e < BS; e++) y[r + e] = z ? Num::add(z[r + e], d[u * BS + e]) : d[u * BS + e];
   }
 }
 
-template <class V, int BS> __global__ void __launch_bounds__(BLOCK, 2) slices(Args g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+template <class V, int BS, bool BESIDE>
+__global__ void __launch_bounds__(BLOCK, 2) slices(Args g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  AwaitOthers();
+  if (BESIDE) LetNextBegin();
+  if (!BESIDE || s == 0) AwaitOthers(); // one warp, so that when all are done, what came before is, too
   if (s >= g.slices) return;
   const int4  a = __ldg((const int4 *)(g.slice + s)), b = __ldg((const int4 *)(g.slice + s) + 1);
   const Slice c    = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
   const int   mode = ModeOf(c.shape), lu = LogU(c.shape);
-  if (g.others && (c.shape & APART)) return;
+  if (!BESIDE && g.others && (c.shape & APART)) return;
   if (BS == 1 && lu) {
     if (mode == WIDE) {
       if (lu == 1)
-        product<V, 1, 2, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, BESIDE, 2, WIDE>(g, c, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<V, 1, 4, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, BESIDE, 4, WIDE>(g, c, lane, conjugate, x, z, y);
       else
-        product<V, 1, 8, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, BESIDE, 8, WIDE>(g, c, lane, conjugate, x, z, y);
     } else {
       if (lu == 1)
-        product<V, 1, 2, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, BESIDE, 2, NARROW>(g, c, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<V, 1, 4, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, BESIDE, 4, NARROW>(g, c, lane, conjugate, x, z, y);
       else
-        product<V, 1, 8, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, BESIDE, 8, NARROW>(g, c, lane, conjugate, x, z, y);
     }
   } else if (mode == WIDE)
-    product<V, BS, 1, WIDE>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, BESIDE, 1, WIDE>(g, c, lane, conjugate, x, z, y);
   else if (mode == NARROW)
-    product<V, BS, 1, NARROW>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, BESIDE, 1, NARROW>(g, c, lane, conjugate, x, z, y);
   else if (mode == LINE)
-    product<V, BS, 1, LINE>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, BESIDE, 1, LINE>(g, c, lane, conjugate, x, z, y);
   else
-    product<V, BS, 1, RUNS>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, BESIDE, 1, RUNS>(g, c, lane, conjugate, x, z, y);
 }
 
 // ------------------------------------------------------------------------------------------------ order
@@ -473,7 +477,7 @@ struct Slices : _n_SpMVCudaBlock {
   bool            compact = false; // empty units are in no slice
   int64_t         steps   = 0;
   Args            g       = {};
-  Kernel          kernel;
+  Kernel          kernel[2]; // [1]: of MultBeside()
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
@@ -483,9 +487,12 @@ struct Slices : _n_SpMVCudaBlock {
 
   template <class V> cudaError_t Pick(V)
   {
-    const void *all[] = {(const void *)slices<V, 1>, (const void *)slices<V, 2>, (const void *)slices<V, 3>,
-                         (const void *)slices<V, 4>, (const void *)slices<V, 5>, (const void *)slices<V, 6>};
-    return kernel.Choose(all[bs - 1]);
+    const void *all[][2] = {
+        {(const void *)slices<V, 1, false>, (const void *)slices<V, 1, true>}, {(const void *)slices<V, 2, false>, (const void *)slices<V, 2, true>},
+        {(const void *)slices<V, 3, false>, (const void *)slices<V, 3, true>}, {(const void *)slices<V, 4, false>, (const void *)slices<V, 4, true>},
+        {(const void *)slices<V, 5, false>, (const void *)slices<V, 5, true>}, {(const void *)slices<V, 6, false>, (const void *)slices<V, 6, true>}};
+    SPMV_TRY(kernel[0].Choose(all[bs - 1][0]));
+    return kernel[1].Choose(all[bs - 1][1]);
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -517,6 +524,17 @@ struct Slices : _n_SpMVCudaBlock {
     }
     return Launch(g, conjugate, x, z, y, stream);
   }
+  cudaError_t MultBeside(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  {
+    if (compact) return Mult(false, x, z, y, stream);
+    Args args = g;
+    if (halo) args.ghost = ghosts->With(halo);
+    return Launch(args, false, x, z, y, stream, true);
+  }
+  bool CanAddGhosts() const override
+  {
+    return !compact;
+  }
   cudaError_t MultOthers(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
     Args args   = g;
@@ -536,10 +554,10 @@ struct Slices : _n_SpMVCudaBlock {
     SPMV_LAUNCH((int64_t)g.slices * WARP, 256, stream, mark_apart, g, want, all, slice);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) const
+  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false) const
   {
     if (!g.slices) return cudaSuccess;
-    return kernel.Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream);
+    return kernel[beside].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream);
   }
 
   void Stats(SpMVStats *s) const override
@@ -683,7 +701,7 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Surv
   SPMV_TRY(b->value.Alloc((size_t)b->steps * WARP * bs * bs * StoredSize(single)));
   SPMV_TRY(b->value.Zero(stream));
   SPMV_TRY(WithStored(single, [&](auto type) { return b->Pick(type); }));
-  b->g = {b->g.slices, b->slice, b->order, b->group, (char *)b->value, b->index, b->partial, b->arrived, b->unit, false};
+  b->g = {b->g.slices, b->slice, b->order, b->group, (char *)b->value, b->index, b->partial, b->arrived, b->unit, false, {}};
   return cudaStreamSynchronize(stream);
 }
 

@@ -50,6 +50,17 @@ PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaBlock, const SpMVCudaCSR *, cudaSt
 PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaBlock, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 /*
+  y = A x or z + A x after an exchange of the halo by one kernel in the same stream: begins with that one, whose x it reads. With a halo, also what the
+  off-diagonal block adds, if SpMVCudaHasGhosts(). Nothing of the block is refreshed in between.
+*/
+PETSC_INTERN cudaError_t SpMVCudaMultBeside(SpMVCudaBlock, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, cudaStream_t);
+/* Stores the off-diagonal block for that, and its values; cudaErrorNotSupported where more than `most` rows have entries
+   there, or long ones, or the kernel cannot add them */
+PETSC_INTERN cudaError_t SpMVCudaSetGhosts(SpMVCudaBlock, const SpMVCudaCSR *offdiagonal, PetscInt64 most, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaFillGhosts(SpMVCudaBlock, const SpMVCudaCSR *offdiagonal, cudaStream_t);
+PETSC_INTERN PetscBool   SpMVCudaHasGhosts(SpMVCudaBlock);
+
+/*
   Lets some rows, listed on the host in ascending order, be multiplied apart from the others, perhaps at the same time, in another stream: those
   of a parallel matrix that also have entries in the off-diagonal block wait for the halo, and the others do not. Whole slices are taken apart, and
   their rows are stored a second time. Called between set-up and the first refresh; cudaErrorNotSupported where these would be more than `most`

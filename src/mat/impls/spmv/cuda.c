@@ -150,6 +150,7 @@ static PetscErrorCode MatSpMVUpdate_CUDA(Mat A, Mat_SpMV *spmv, int k, cudaStrea
     spmv->cuda[k].source.mat = NULL; /* should the set-up fail, the next product tries again */
     if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
     spmv->cuda[k].plain = A->structure_only;
+    if (k == 0) spmv->ghosts.mat = NULL; /* they went with the block */
   }
   if (!spmv->cuda[k].plain) {
     if (pattern) PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
@@ -353,6 +354,47 @@ PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat A, Mat B, PetscReal share, PetscBool 
   spmv->most_apart  = (PetscInt64)(share * (PetscReal)csr.m);
   spmv->apart_id    = id;
   spmv->apart_state = B->nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The off-diagonal block B as the product of the diagonal block, which is up to date, adds it; has is false where it cannot */
+PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool *has)
+{
+  const SpMVCudaBlock block = spmv->cuda[0].block;
+  PetscObjectId       id;
+  SpMVCSR             host;
+  SpMVDeviceCSR       device;
+  cudaStream_t        stream;
+  cudaError_t         error = cudaSuccess;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)B, &id));
+  if (id != spmv->ghosts_id) spmv->ghosts.mat = NULL;
+  if (!SpMVSourceIsCurrent(&spmv->ghosts, B)) {
+    PetscBool pattern;
+
+    PetscCall(SpMVGetStream(&stream));
+    PetscCall(MatSpMVGetPattern(B, &host));
+    pattern          = (PetscBool)!SpMVSourceHasPattern(&spmv->ghosts, B, &host);
+    spmv->ghosts.mat = NULL;
+    if (pattern) spmv->ghosts_refused = B->structure_only;
+    if (!spmv->ghosts_refused) {
+      PetscCall(SpMVDeviceCSRGet(B, spmv, &host, pattern, &device));
+      if (pattern) error = SpMVCudaSetGhosts(block, &device.csr, (PetscInt64)(share * (PetscReal)host.m), stream);
+      if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
+      if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation)
+        spmv->ghosts_refused = PETSC_TRUE; /* a product of its own, then */
+      else {
+        PetscCallCUDA(error);
+        PetscCallCUDA(SpMVCudaFillGhosts(block, &device.csr, stream));
+      }
+      PetscCall(SpMVDeviceCSRRestore(&device));
+    }
+    SpMVSourceSet(&spmv->ghosts, B, &host);
+    spmv->ghosts_id = id;
+    PetscCall(MatSpMVRestorePattern(B, &host));
+  }
+  *has = (PetscBool)!spmv->ghosts_refused;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

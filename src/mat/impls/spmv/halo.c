@@ -9,7 +9,7 @@
 #endif
 #include "halo.h"
 
-const char *const SpMVHaloTypes[] = {"auto", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
+const char *const SpMVHaloTypes[] = {"auto", "peer", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
 
 #if defined(PETSC_HAVE_CUDA)
   #include <petscsf.h>
@@ -35,6 +35,7 @@ static PetscErrorCode SpMVHaloAgree(MPI_Comm comm, cudaError_t error, char reaso
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (error != cudaSuccess && !reason[0]) PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "rank %d: %s", rank, cudaGetErrorString(error)));
+  if (error != cudaSuccess) (void)cudaGetLastError(); /* or the next launch would find it */
   mine = !reason[0] ? 2 * size : error == cudaErrorTimeout ? size + rank : rank;
   PetscCallMPI(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm));
   if (first < 2 * size) PetscCallMPI(MPI_Bcast(reason, SPMV_HALO_TEXT, MPI_CHAR, first % size, comm));
@@ -112,16 +113,14 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt ngh
 
 /* ---------------------------------------------------------------- transports, once for each communicator */
 
-enum { NCCL, HOST };
-
 typedef struct _n_SpMVHaloLink *SpMVHaloLink;
 struct _n_SpMVHaloLink {
   MPI_Comm     comm; /* whose attribute it is; MPI_COMM_NULL once that is gone */
   PetscInt     refct;
-  SpMVCudaComm transport[2];
-  PetscBool    asked; /* for NCCL: it is expensive to set up, and is asked for only once where it cannot be had */
-  char         reason[SPMV_HALO_TEXT];
-  int          version;
+  SpMVCudaComm transport[SPMV_TRANSPORTS];
+  PetscBool    asked[SPMV_TRANSPORTS]; /* some are expensive to set up, and are asked for only once where they cannot be had */
+  char         reason[SPMV_TRANSPORTS][SPMV_HALO_TEXT];
+  int          version; /* of NCCL */
   SpMVHaloLink next;
 };
 
@@ -131,7 +130,7 @@ static SpMVHaloLink SpMVHaloLinks;
 static void SpMVHaloLinkDereference(SpMVHaloLink link)
 {
   if (--link->refct) return;
-  for (int k = 0; k < 2; k++) SpMVCudaCommDestroy(&link->transport[k]);
+  for (int k = 0; k < SPMV_TRANSPORTS; k++) SpMVCudaCommDestroy(&link->transport[k]);
   for (SpMVHaloLink *p = &SpMVHaloLinks; *p; p = &(*p)->next) {
     if (*p == link) {
       *p = link->next;
@@ -187,7 +186,7 @@ static PetscErrorCode SpMVHaloLinkGet(MPI_Comm comm, SpMVHaloLink *link)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What NCCL wants to be different, or the same, on all ranks */
+/* What peers and NCCL want to be different, or the same, on all ranks */
 typedef struct {
   char uuid[16];
   int  rank, version;
@@ -218,54 +217,63 @@ static PetscErrorCode SpMVHaloLinkCompareCards(SpMVHaloLink link, SpMVHaloCard *
   qsort(card, (size_t)size, sizeof(*card), SpMVHaloCardCompare);
   for (PetscMPIInt r = 1; r < size && !reason[0]; r++) {
     if (!memcmp(card[r].uuid, card[r - 1].uuid, sizeof(card[r].uuid)))
-      PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "ranks %d and %d share a GPU, and NCCL wants one for each", card[r - 1].rank, card[r].rank));
+      PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "ranks %d and %d share a GPU, and each wants its own", card[r - 1].rank, card[r].rank));
   }
   PetscCall(PetscFree(card));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVHaloLinkSetUpNCCL(SpMVHaloLink link)
+/* Collective; where it cannot be had, all ranks have the reason */
+static PetscErrorCode SpMVHaloLinkSetUp(SpMVHaloLink link, SpMVTransport transport)
 {
   struct {
     SpMVNCCLId id;
     char       reason[SPMV_HALO_TEXT];
   } offer;
-  char                 *reason = link->reason;
+  char                 *reason = link->reason[transport];
   SpMVHaloCard          card;
   struct cudaDeviceProp properties;
-  PetscMPIInt           rank, size;
+  MPI_Comm              node;
+  PetscMPIInt           rank, size, near;
   int                   device;
   cudaError_t           error;
 
   PetscFunctionBegin;
-  if (link->asked) PetscFunctionReturn(PETSC_SUCCESS);
-  link->asked = PETSC_TRUE;
+  if (link->asked[transport]) PetscFunctionReturn(PETSC_SUCCESS);
+  link->asked[transport] = PETSC_TRUE;
   PetscCallMPI(MPI_Comm_rank(link->comm, &rank));
   PetscCallMPI(MPI_Comm_size(link->comm, &size));
-
-  error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, device);
-  if (error == cudaSuccess) link->version = SpMVNCCLLoad(reason);
-  PetscCall(SpMVHaloAgree(link->comm, error, reason));
-  if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
-
-  PetscCall(PetscMemcpy(card.uuid, &properties.uuid, sizeof(card.uuid)));
-  card.rank    = rank;
-  card.version = link->version;
-  PetscCall(SpMVHaloLinkCompareCards(link, &card, reason));
-  if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
-
+  PetscCall(PetscMemzero(&card, sizeof(card)));
   PetscCall(PetscMemzero(&offer, sizeof(offer)));
-  if (rank == 0) (void)SpMVNCCLGetId(&offer.id, offer.reason);
-  PetscCallMPI(MPI_Bcast(&offer, sizeof(offer), MPI_BYTE, 0, link->comm));
-  PetscCall(PetscStrncpy(reason, offer.reason, SPMV_HALO_TEXT));
-  if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
 
-  error = SpMVCudaCommCreate(size, rank, &offer.id, &link->transport[NCCL], reason);
+  if (transport == SPMV_TRANSPORT_PEER) {
+    PetscCallMPI(MPI_Comm_split_type(link->comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node));
+    PetscCallMPI(MPI_Comm_size(node, &near));
+    PetscCallMPI(MPI_Comm_free(&node));
+    if (near < size) PetscCall(PetscStrncpy(reason, "the ranks are on several nodes", SPMV_HALO_TEXT));
+  }
+  if (transport != SPMV_TRANSPORT_HOST) {
+    error = cudaGetDevice(&device);
+    if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, device);
+    if (error == cudaSuccess && transport == SPMV_TRANSPORT_NCCL) card.version = link->version = SpMVNCCLLoad(reason);
+    PetscCall(SpMVHaloAgree(link->comm, error, reason));
+    if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(PetscMemcpy(card.uuid, &properties.uuid, sizeof(card.uuid)));
+    card.rank = rank;
+    PetscCall(SpMVHaloLinkCompareCards(link, &card, reason));
+    if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (transport == SPMV_TRANSPORT_NCCL) {
+    if (rank == 0) (void)SpMVNCCLGetId(&offer.id, offer.reason);
+    PetscCallMPI(MPI_Bcast(&offer, sizeof(offer), MPI_BYTE, 0, link->comm));
+    PetscCall(PetscStrncpy(reason, offer.reason, SPMV_HALO_TEXT));
+    if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  error = SpMVCudaCommCreate(transport, size, rank, &offer.id, &link->transport[transport], reason);
   PetscCall(SpMVHaloAgree(link->comm, error, reason));
-  if (reason[0] && link->transport[NCCL]) {
-    SpMVCudaCommAbort(link->transport[NCCL], reason);
-    SpMVCudaCommDestroy(&link->transport[NCCL]);
+  if (reason[0] && link->transport[transport]) {
+    SpMVCudaCommAbort(link->transport[transport], reason);
+    SpMVCudaCommDestroy(&link->transport[transport]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -273,16 +281,16 @@ static PetscErrorCode SpMVHaloLinkSetUpNCCL(SpMVHaloLink link)
 /* ---------------------------------------------------------------- halos */
 
 struct _n_SpMVHalo {
-  MPI_Comm     comm;
-  SpMVHaloLink link;
-  int          transport;
-  PetscBool    petsc;
-  SpMVCudaHalo core; /* NULL where no rank has anything to exchange */
-  SpMVHaloList send, receive;
-  PetscMPIInt  tag, requests;
-  MPI_Request *request[2]; /* forward and reverse */
-  Vec          vec;        /* over the array on the device */
-  char         text[2 * SPMV_HALO_TEXT];
+  MPI_Comm      comm;
+  SpMVHaloLink  link;
+  SpMVTransport transport;
+  PetscBool     petsc;
+  SpMVCudaHalo  core; /* NULL where no rank has anything to exchange */
+  SpMVHaloList  send, receive;
+  PetscMPIInt   tag, requests;
+  MPI_Request  *request[2]; /* forward and reverse */
+  Vec           vec;        /* over the array on the device */
+  char          text[3 * SPMV_HALO_TEXT];
 };
 
 static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse)
@@ -327,48 +335,79 @@ static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective; what cannot be had is undone on all ranks, and they have the reason */
-static PetscErrorCode SpMVHaloTry(SpMVHalo halo, int transport, char reason[SPMV_HALO_TEXT])
+/* Collective, whatever goes wrong on this rank: nobody frees memory that another rank still has a hold of */
+static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, cudaError_t *error)
 {
-  SpMVHaloLink link  = halo->link;
-  cudaError_t  error = cudaSuccess;
-  PetscMPIInt  rank, size;
+  cudaError_t last = cudaSuccess;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(halo->comm, &rank));
+  *error = cudaSuccess;
+  if (halo->transport == SPMV_TRANSPORT_PEER) {
+    if (halo->core) *error = SpMVCudaHaloClose(halo->core);
+    PetscCallMPI(MPI_Barrier(halo->comm));
+  }
+  if (halo->core) last = SpMVCudaHaloDestroy(&halo->core);
+  if (*error == cudaSuccess) *error = last;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where each rank's pieces are in the others' memory */
+static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, char reason[SPMV_HALO_TEXT])
+{
+  SpMVHaloOffer *mine, *theirs;
+  cudaError_t    error;
+  PetscMPIInt    size;
+
+  PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(halo->comm, &size));
-  reason[0] = 0;
-  if (transport == NCCL) {
-    PetscCall(SpMVHaloLinkSetUpNCCL(link));
-    PetscCall(PetscStrncpy(reason, link->reason, SPMV_HALO_TEXT));
-  } else {
-    if (!link->transport[HOST]) error = SpMVCudaCommCreate(size, rank, NULL, &link->transport[HOST], reason);
+  PetscCall(PetscCalloc2(size, &mine, size, &theirs));
+  error = SpMVCudaHaloGetOffers(halo->core, size, mine);
+  PetscCall(SpMVHaloAgree(halo->comm, error, reason));
+  if (!reason[0]) {
+    PetscCallMPI(MPI_Alltoall(mine, sizeof(*mine), MPI_BYTE, theirs, sizeof(*theirs), MPI_BYTE, halo->comm));
+    error = SpMVCudaHaloOpen(halo->core, theirs);
     PetscCall(SpMVHaloAgree(halo->comm, error, reason));
   }
+  PetscCall(PetscFree2(mine, theirs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective; what cannot be had is undone on all ranks, and they have the reason */
+static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char reason[SPMV_HALO_TEXT])
+{
+  SpMVHaloLink link = halo->link;
+  cudaError_t  error;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVHaloLinkSetUp(link, transport));
+  PetscCall(PetscStrncpy(reason, link->reason[transport], SPMV_HALO_TEXT));
   if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
 
-  error = SpMVCudaHaloCreate(link->transport[transport], &halo->send, &halo->receive, &halo->core);
+  halo->transport = transport;
+  error           = SpMVCudaHaloCreate(link->transport[transport], &halo->send, &halo->receive, &halo->core);
   PetscCall(SpMVHaloAgree(halo->comm, error, reason));
-  if (!reason[0] && transport == NCCL) {
-    error = SpMVCudaHaloConnect(halo->core, reason);
-    PetscCall(SpMVHaloAgree(halo->comm, error, reason));
-    if (reason[0]) { /* NCCL does not work between these ranks: for nobody any more */
-      SpMVCudaCommAbort(link->transport[NCCL], reason);
-      PetscCall(PetscStrncpy(link->reason, reason, SPMV_HALO_TEXT));
+  if (!reason[0] && transport != SPMV_TRANSPORT_HOST) {
+    if (transport == SPMV_TRANSPORT_PEER) PetscCall(SpMVHaloOpen(halo, reason));
+    if (!reason[0]) {
+      error = SpMVCudaHaloConnect(halo->core, reason);
+      PetscCall(SpMVHaloAgree(halo->comm, error, reason));
+    }
+    if (reason[0]) { /* it does not work between these ranks: for no halo to come, and by NCCL, which has one connection for all, for none there is */
+      if (transport == SPMV_TRANSPORT_NCCL) SpMVCudaCommAbort(link->transport[transport], reason);
+      PetscCall(PetscStrncpy(link->reason[transport], reason, SPMV_HALO_TEXT));
     }
   }
   if (reason[0]) {
-    if (halo->core) (void)SpMVCudaHaloDestroy(&halo->core);
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  halo->transport = transport;
-  if (transport == HOST) PetscCall(SpMVHaloSetUpRequests(halo));
+    PetscCall(SpMVHaloDestroyCore(halo, &error));
+    if (error != cudaSuccess) (void)cudaGetLastError();
+  } else if (transport == SPMV_TRANSPORT_HOST)
+    PetscCall(SpMVHaloSetUpRequests(halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
 {
-  char        reason[SPMV_HALO_TEXT] = "", why[SPMV_HALO_TEXT + 32] = "", amount[96];
+  char        reason[SPMV_HALO_TEXT] = "", first[SPMV_HALO_TEXT] = "", why[2 * SPMV_HALO_TEXT + 64] = "", amount[96];
   PetscInt64  local, sum;
   PetscMPIInt rank, peers, host;
   int         devices;
@@ -392,26 +431,41 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   else
     PetscCall(PetscSNPrintf(reason, sizeof(reason), "rank %d has no GPU", rank));
   PetscCall(SpMVHaloAgree(halo->comm, cudaSuccess, reason));
-  /* Without NCCL, PETSc's own scatter is best where it need not go through the host */
+  /* Without the first two, PETSc's own scatter is best where it need not go through the host */
   host = !reason[0] && (type == SPMV_HALO_HOST || !use_gpu_aware_mpi);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
 
-  if (!reason[0] && type != SPMV_HALO_HOST) {
+  if (!reason[0] && (type == SPMV_HALO_AUTO || type == SPMV_HALO_PEER)) {
+    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_PEER, reason));
+    if (!reason[0]) {
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "GPU to GPU, %s", amount));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCall(PetscStrncpy(first, reason, sizeof(first)));
+    PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s)", first));
+  }
+  if ((first[0] || !reason[0]) && (type == SPMV_HALO_AUTO || type == SPMV_HALO_NCCL)) {
     const int *v = &halo->link->version;
 
-    PetscCall(SpMVHaloTry(halo, NCCL, reason));
+    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_NCCL, reason));
     if (!reason[0]) {
-      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "NCCL %d.%d.%d, %s", *v / 10000, *v / 100 % 100, *v % 100, amount));
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "NCCL %d.%d.%d, %s%s", *v / 10000, *v / 100 % 100, *v % 100, amount, why));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
   if (reason[0]) {
+    PetscBool same;
+
     PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
-    PetscCall(PetscInfo(NULL, "The halo is not exchanged by NCCL: %s\n", reason));
-    PetscCall(PetscSNPrintf(why, sizeof(why), " (not NCCL: %s)", reason));
+    PetscCall(PetscStrcmp(first, reason, &same));
+    if (same || !first[0])
+      PetscCall(PetscSNPrintf(why, sizeof(why), " (neither peer nor NCCL: %s)", reason));
+    else
+      PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s; not NCCL: %s)", first, reason));
+    PetscCall(PetscInfo(NULL, "How the halo is not exchanged:%s\n", why));
   }
   if (host) {
-    PetscCall(SpMVHaloTry(halo, HOST, reason));
+    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_HOST, reason));
     if (!reason[0]) {
       PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "MPI on host arrays, %s%s", amount, why));
       PetscFunctionReturn(PETSC_SUCCESS);
@@ -462,7 +516,12 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
     PetscCall(PetscFree(h->request[k]));
   }
   PetscCall(VecDestroy(&h->vec));
-  if (h->core) PetscCallCUDA(SpMVCudaHaloDestroy(&h->core));
+  if (h->core) {
+    cudaError_t error;
+
+    PetscCall(SpMVHaloDestroyCore(h, &error));
+    PetscCallCUDA(error);
+  }
   PetscCall(SpMVHaloListDestroy(&h->send));
   PetscCall(SpMVHaloListDestroy(&h->receive));
   SpMVHaloLinkDereference(h->link);
@@ -474,6 +533,11 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
 PetscBool SpMVHaloUsesPetsc(SpMVHalo halo)
 {
   return halo->petsc;
+}
+
+PetscBool SpMVHaloUsesPeer(SpMVHalo halo)
+{
+  return (PetscBool)(halo->core && halo->transport == SPMV_TRANSPORT_PEER && (halo->send.peers || halo->receive.peers));
 }
 
 const char *SpMVHaloDescribe(SpMVHalo halo)

@@ -27,13 +27,14 @@
 
 /* What the options say, which are read everywhere */
 typedef enum {
-  SPMV_HALO_AUTO, /* NCCL where it can be had, else PETSc's if MPI takes device arrays, else the host's */
+  SPMV_HALO_AUTO, /* the next two where they can be had, else PETSc's if MPI takes device arrays, else the host's */
+  SPMV_HALO_PEER, /* into each other's memory, within a node */
   SPMV_HALO_NCCL,
   SPMV_HALO_HOST, /* through pinned memory: MPI sees host arrays only */
   SPMV_HALO_PETSC /* none of ours */
 } SpMVHaloType;
 PETSC_INTERN const char *const SpMVHaloTypes[];
-#define SPMV_HALO_ROWS 0.1 /* the share of rows, at most, that are multiplied apart: they are stored twice */
+#define SPMV_HALO_ROWS 0.1 /* the share of rows, at most, whose ghosts get a treatment of their own, which stores them or their rows twice */
 
 #if defined(PETSC_HAVE_CUDA)
   #include <petscdevice_cuda.h>
@@ -45,6 +46,7 @@ typedef struct _n_SpMVHalo *SpMVHalo;
 PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloType, SpMVHalo *);
 PETSC_INTERN PetscErrorCode SpMVHaloDestroy(SpMVHalo *);
 PETSC_INTERN PetscBool      SpMVHaloUsesPetsc(SpMVHalo);
+PETSC_INTERN PetscBool      SpMVHaloUsesPeer(SpMVHalo); /* SpMVHaloBegin() is a kernel, after which the halo is there */
 PETSC_INTERN const char    *SpMVHaloDescribe(SpMVHalo); /* the same words on all ranks */
 
 PETSC_INTERN PetscScalar   *SpMVHaloGetArray(SpMVHalo);      /* nghost values on the device; NULL where there are none */

@@ -121,7 +121,8 @@ PetscErrorCode MatSpMVGetHaloOptions(Mat A, const Mat_SpMV *spmv, SpMVHaloType *
   *rows = SPMV_HALO_ROWS;
   SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
   PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)*type, (PetscEnum *)type, NULL));
-  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, that are multiplied apart", spmv->format->name, *rows, rows, asked));
+  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, whose ghosts are multiplied apart or along", spmv->format->name, *rows, rows,
+                             asked));
   PetscOptionsEnd();
   PetscCheck(*rows >= 0 && *rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1",
              prefix, (double)*rows); /* NaN is neither */

@@ -149,6 +149,10 @@ typedef struct {
   PetscInt64       most_apart;
   PetscObjectId    apart_id;
   PetscObjectState apart_state;
+  /* or what its product adds of that one, on the device, was made from, unless that refused it */
+  SpMVSource    ghosts;
+  PetscObjectId ghosts_id;
+  PetscBool     ghosts_refused;
 #endif
 
   /* an MPI matrix: its blocks as they were hooked */
@@ -160,7 +164,7 @@ typedef struct {
   Mat              halo_mat;
   PetscObjectState halo_state;
   PetscObjectId    halo_id;
-  PetscReal        halo_rows;  /* the share of rows, at most, that are multiplied apart, */
+  PetscReal        halo_rows;  /* the share of rows, at most, whose ghosts get a treatment of their own, */
   PetscBool        halo_asked; /* however small the block */
 #endif
 } Mat_SpMV;
@@ -207,6 +211,7 @@ PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);      /* 
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                      /* between device vectors, of which no other rank need know */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat, Mat offdiag, PetscReal share, PetscBool always);
+PETSC_INTERN PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal share, PetscBool *has);
 PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, Mat_SpMV **); /* up to date on the device; NULL where AIJCUSPARSE multiplies */
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);
 

@@ -100,35 +100,44 @@ static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* How the two blocks' products go together: one after the other, or as the core's halo.h says of rows apart and of peers */
+typedef enum { SPMV_IN_TURN, SPMV_APART, SPMV_BESIDE } SpMVOrder;
+
 /*
-  Whether the rows that read ghosts can be multiplied apart from the others: the blocks can do it, and nothing is bound to the host. The
-  off-diagonal block's product must not touch the others' y, which the other stream writes at the same time.
+  The first is always right. The others want the blocks up to date on the device before the exchange begins, and nothing bound to the host; where rows
+  are apart, the off-diagonal block's product must not touch the others' y, which the other stream writes at the same time. own[1] is NULL where the
+  diagonal block's product adds the off-diagonal block, or that is empty.
 */
-static PetscErrorCode MatSpMVGetApart(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], PetscBool *apart)
+static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], SpMVOrder *order)
 {
-  const Vec v[3] = {xx, yy, zz};
-  PetscBool bound;
+  const Vec       v[3]   = {xx, yy, zz};
+  const PetscBool peer   = SpMVHaloUsesPeer(spmv->halo);
+  PetscBool       ghosts = (PetscBool) !!SpMVHaloGetArray(spmv->halo), bound, added = PETSC_FALSE;
 
   PetscFunctionBegin;
-  *apart = PETSC_FALSE;
-  if (block[0]->boundtocpu || block[1]->boundtocpu || !SpMVHaloGetArray(spmv->halo)) PetscFunctionReturn(PETSC_SUCCESS);
+  *order = SPMV_IN_TURN;
+  own[1] = NULL;
+  if (block[0]->boundtocpu || block[1]->boundtocpu || (!ghosts && !peer)) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 3; k++) {
     if (!v[k]) continue;
     PetscCall(VecBoundToCPU(v[k], &bound));
     if (bound) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatSpMVSetApart_SeqCUDA(block[0], block[1], spmv->halo_rows, spmv->halo_asked));
-  /* Before the halo's stream goes on from the product's: neither block is refreshed on the product's after that */
+  if (!peer) PetscCall(MatSpMVSetApart_SeqCUDA(block[0], block[1], spmv->halo_rows, spmv->halo_asked));
   PetscCall(MatSpMVGetReady_SeqCUDA(block[0], &own[0]));
-  if (!own[0] || !SpMVCudaHasApart(own[0]->cuda[0].block)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVGetReady_SeqCUDA(block[1], &own[1]));
-  *apart = (PetscBool)(own[1] && SpMVCudaSkipsEmptyRows(own[1]->cuda[0].block));
+  if (!own[0] || (!peer && !SpMVCudaHasApart(own[0]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (peer && ghosts) PetscCall(MatSpMVUpdateGhosts_SeqCUDA(own[0], block[1], spmv->halo_rows, &added));
+  if (ghosts && !added) {
+    PetscCall(MatSpMVGetReady_SeqCUDA(block[1], &own[1]));
+    if (!own[1] || (!peer && !SpMVCudaSkipsEmptyRows(own[1]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  *order = peer ? SPMV_BESIDE : SPMV_APART;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  zz = yy + A xx: the diagonal block's product while the halo comes, then the off-diagonal block's. Where few rows read ghosts, both products of these
-  rows are in the halo's stream, beside that of the other rows, so that nothing has to start when both are done.
+  zz = yy + A xx: the diagonal block's product while the halo comes, then the off-diagonal block's. Where few rows read ghosts, either the first adds the
+  second's part, or both products of these rows are in the halo's stream, beside that of the other rows: nothing has to start when both are done.
 */
 static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
@@ -138,14 +147,18 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
   const PetscScalar *x, *y = NULL, *ghost = SpMVHaloGetArray(halo);
   PetscScalar       *z;
   Mat_SpMV          *own[2];
-  PetscBool          apart;
+  SpMVOrder          order;
   cudaStream_t       stream, halos;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
-  PetscCall(MatSpMVGetApart(spmv, block, xx, yy, zz, own, &apart));
-  if (apart) {
+  PetscCall(MatSpMVGetOrder(spmv, block, xx, yy, zz, own, &order));
+  if (order != SPMV_IN_TURN) {
+    const SpMVCudaBlock diagonal = own[0]->cuda[0].block, off = own[1] ? own[1]->cuda[0].block : NULL;
+    PetscLogDouble      nz = own[0]->cuda[0].source.nz;
+
+    nz += own[1] ? own[1]->cuda[0].source.nz : ghost ? own[0]->ghosts.nz : 0;
     PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
     if (yy && yy != zz) {
       PetscCall(VecGetArrayReadAndMemType(yy, &y, NULL));
@@ -157,14 +170,18 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
       PetscCall(VecGetArrayWriteAndMemType(zz, &z, NULL));
     PetscCall(PetscLogGpuTimeBegin());
     PetscCall(SpMVHaloBegin(halo, x, stream));
-    PetscCallCUDA(SpMVCudaMultRows(own[0]->cuda[0].block, SPMVCUDA_ROWS_OTHERS, x, y, z, stream));
-    PetscCall(SpMVHaloReceive(halo, &halos));
-    PetscCallCUDA(SpMVCudaMultRows(own[0]->cuda[0].block, SPMVCUDA_ROWS_APART, x, y, z, halos));
-    PetscCallCUDA(SpMVCudaMult(own[1]->cuda[0].block, PETSC_FALSE, ghost, z, z, halos));
-    PetscCall(SpMVHaloJoin(halo, stream));
+    if (order == SPMV_BESIDE) {
+      PetscCallCUDA(SpMVCudaMultBeside(diagonal, x, off ? NULL : ghost, y, z, stream));
+      if (off) PetscCallCUDA(SpMVCudaMult(off, PETSC_FALSE, ghost, z, z, stream));
+    } else {
+      PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_OTHERS, x, y, z, stream));
+      PetscCall(SpMVHaloReceive(halo, &halos));
+      PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_APART, x, y, z, halos));
+      PetscCallCUDA(SpMVCudaMult(off, PETSC_FALSE, ghost, z, z, halos));
+      PetscCall(SpMVHaloJoin(halo, stream));
+    }
     PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(2.0 * own[0]->cuda[0].source.nz + 2.0 * own[1]->cuda[0].source.nz -
-                               (yy ? 0 : PetscMin(own[0]->cuda[0].source.m, own[0]->cuda[0].source.nz))));
+    PetscCall(PetscLogGpuFlops(2.0 * nz - (yy ? 0 : PetscMin(own[0]->cuda[0].source.m, own[0]->cuda[0].source.nz))));
     if (yy == zz)
       PetscCall(VecRestoreArrayAndMemType(zz, &z));
     else {
