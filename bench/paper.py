@@ -876,7 +876,7 @@ class Report:
             ours = min(own, key=lambda r: float(r["solve"]))
             self.say(f"*Here.* {ours['format']} takes {float(base['product_us']) / float(ours['product_us']):.2f} times less time for a product than {base['format']} and {float(base['solve']) / float(ours['solve']):.2f} times less for the whole solve. "
                      "*Why they differ.* In the paper assembly and vectors, on the host, limit the solve; `examples/bratu` evaluates function and Jacobian where the matrix lives, so that the product's gain shows in the solve."
-                     + (" The product reads no indices, and few of ex14's values, as most of a slice's are equal (docs/kernels.md). One GPU here, four in the paper; two are in docs/results/h200-2gpus.md." if not on_host(device) else ""), "")  # fmt: skip
+                     + (" The product reads no indices, and few of ex14's values, as most of a slice's are equal (docs/kernels.md). One GPU here, four in the paper; two and four are in docs/results/h200-gpus.md." if not on_host(device) else ""), "")  # fmt: skip
 
     # ---- the comparison of formats
 
