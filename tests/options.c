@@ -157,6 +157,7 @@ static PetscErrorCode Bad(Test *t, Record *r)
   PetscBool      same;
   const char    *format;
   char          *named;
+  char           whole[128];
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
@@ -172,7 +173,8 @@ static PetscErrorCode Bad(Test *t, Record *r)
       PetscCall(PetscPopErrorHandler());
       PetscCall(Clear(bad[k].option));
       PetscCheck(ierr, t->comm, PETSC_ERR_PLIB, "option %s %s was not refused", bad[k].option, bad[k].value[v]);
-      PetscCall(PetscStrstr(message, bad[k].option, &named));
+      PetscCall(PetscSNPrintf(whole, sizeof(whole), "-opt_%s", bad[k].option));
+      PetscCall(PetscStrstr(message, whole, &named));
       PetscCall(PetscStrcmp(bad[k].value[v], "nan", &same)); /* newer PETSc refuses it itself, and does not name the option */
       PetscCheck(named || same, t->comm, PETSC_ERR_PLIB, "option %s %s: error %d, message '%s', which does not name it", bad[k].option, bad[k].value[v],
                  (int)ierr, message);

@@ -12,6 +12,7 @@ static void SELLPDefaults(void *params)
 static PetscErrorCode SELLPOptions(Mat A, void *ctx)
 {
   SELLPParams *params   = (SELLPParams *)ctx;
+  const char  *prefix   = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
   PetscBool    compress = (PetscBool)params->compress, single = (PetscBool)params->single, tune = (PetscBool)params->tune;
 
   PetscFunctionBegin;
@@ -21,7 +22,7 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_threads_per_row",
                            "Threads a row, to a multiple of which rows are padded (default: chosen from the matrix)", "MATSELLP", 1, 32, &params->t));
   PetscCheck(!(params->t & (params->t - 1)), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
-             "Option -mat_sellp_threads_per_row is %" PetscInt_FMT ": it must be 1, 2, 4, 8, 16 or 32, which divide a warp", params->t);
+             "Option -%smat_sellp_threads_per_row is %" PetscInt_FMT ": it must be 1, 2, 4, 8, 16 or 32, which divide a warp", prefix, params->t);
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_sigma", "Rows of a window that is sorted by length, 1 for none (default: chosen from the matrix)",
                            "MATSELLP", 1, PETSC_MAX_INT, &params->sigma));
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_node_size", "Rows and columns of a node block, 1 for none, 0 to find it", "MATSELLP", 0, 8,
