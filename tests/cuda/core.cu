@@ -246,14 +246,23 @@ static const PetscScalar *P(const Number *p)
 
 static std::set<std::string> accepted; // layouts whose products have added ghosts
 
-// A halo that takes its time, and lets the product begin with it
-static __global__ void Arrive(int n, const Number *from, Number *to)
+static __device__ void LetNextBegin()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+static __device__ void Dawdle(int clocks)
+{
   const long long begin = clock64();
-  while (clock64() - begin < 20000) continue;
+  while (clock64() - begin < clocks) continue;
+}
+
+// A halo that takes its time, and lets the product begin with it
+static __global__ void Arrive(int n, const Number *from, Number *to)
+{
+  LetNextBegin();
+  Dawdle(20000);
   for (int i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
 }
 
@@ -590,8 +599,7 @@ static __global__ void Replace(int n, Number *x, const Number *next, Number *now
     const Number a = x[i];
     if (*(const PetscReal *)&a > *(const PetscReal *)&sum) sum = a;
   }
-  const long long begin = clock64();
-  while (clock64() - begin < 10000) continue;
+  Dawdle(10000);
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] = next[i];
   if (*(const PetscReal *)&sum > 1e30) *nowhere = sum;
 }
@@ -601,10 +609,9 @@ static __global__ void Follow()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
-  const long long begin = clock64();
-  while (clock64() - begin < 10000) continue;
+  LetNextBegin();
+  Dawdle(10000);
 }
 
 // A product that waits for nobody reads x as it is, not as it was when the caches last saw it

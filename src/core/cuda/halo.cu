@@ -12,7 +12,6 @@
 #include <future>
 #include <memory>
 #include <numeric>
-#include <string>
 #include <thread>
 
 using namespace spmv;
@@ -503,7 +502,8 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
 {
   std::vector<Link>  links;
   std::vector<Chunk> chunks;
-  const auto         place = [&](int rank) { return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin()); };
+  int                begin[3] = {}; // of either direction's chunks, and the end
+  const auto         place    = [&](int rank) { return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin()); };
   opened.resize(peers.size(), nullptr);
   for (size_t k = 0; k < peers.size(); k++) {
     const SpMVHaloOffer &of = theirs[peers[k]];
@@ -511,21 +511,20 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
     links.push_back({(const Post *)(char *)memory + k, (Post *)((char *)opened[k] + of.post)});
   }
   for (const bool reverse : {false, true}) {
-    direction[reverse].chunks = -(int)chunks.size();
     for (const Piece &p : reverse ? receive : send) {
       const int            k  = place(p.rank);
       const SpMVHaloOffer &of = theirs[p.rank];
       Scalar *const        to = (Scalar *)((char *)opened[k] + (reverse ? of.sums : of.halo));
       for (int i = 0; i < p.count; i += CHUNK) chunks.push_back({to + i, p.start + i, std::min(CHUNK, p.count - i), k});
     }
-    direction[reverse].chunks += (int)chunks.size();
+    begin[reverse + 1] = (int)chunks.size();
   }
   SPMV_TRY(Upload(link, links, nullptr));
   SPMV_TRY(Upload(chunk, chunks, nullptr));
   SPMV_TRY(count.Alloc(3));
   SPMV_TRY(count.Zero(nullptr));
   for (const bool reverse : {false, true})
-    direction[reverse] = {chunk + (reverse ? direction[0].chunks : 0), link, run, index, count, direction[reverse].chunks, (int)links.size(), 0};
+    direction[reverse] = {chunk + begin[reverse], link, run, index, count, begin[reverse + 1] - begin[reverse], (int)links.size(), 0};
   return cudaDeviceSynchronize();
 }
 

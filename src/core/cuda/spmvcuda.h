@@ -54,7 +54,7 @@ PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaBlock, PetscBool conjugate, const 
   off-diagonal block adds, if SpMVCudaHasGhosts(). Nothing of the block is refreshed in between.
 */
 PETSC_INTERN cudaError_t SpMVCudaMultBeside(SpMVCudaBlock, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, cudaStream_t);
-/* Stores the off-diagonal block for that, and its values; cudaErrorNotSupported where more than `most` rows have entries
+/* Stores the off-diagonal block's pattern for that, then its values; cudaErrorNotSupported where more than `most` rows have entries
    there, or long ones, or the kernel cannot add them */
 PETSC_INTERN cudaError_t SpMVCudaSetGhosts(SpMVCudaBlock, const SpMVCudaCSR *offdiagonal, PetscInt64 most, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaFillGhosts(SpMVCudaBlock, const SpMVCudaCSR *offdiagonal, cudaStream_t);

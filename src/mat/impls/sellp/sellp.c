@@ -86,7 +86,9 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_sellp_tune <bool>             - on a GPU, time several layouts at set-up and take the fastest (default false)
 .  -mat_sellp_compress <bool>         - leave out column indices that a diagonal or a node block implies, and values that repeat (default true)
--  -mat_sellp_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, paper is the format as its paper has it
+.  -mat_sellp_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, paper is the format as its paper has it
+.  -mat_spmv_halo <auto,peer,nccl,host,petsc>    - how several GPUs exchange the halo (default auto)
+-  -mat_spmv_halo_rows <share>                   - up to which share of the rows what they have in the off-diagonal block is multiplied apart or along (default 0.1)
 
    Level: beginner
 
