@@ -25,6 +25,8 @@
 
 #include <petscksp.h>
 #include <petscspmv.h>
+#include <signal.h>
+#include <unistd.h>
 #if defined(PETSC_HAVE_CUDA)
   #include <petscdevice_cuda.h>
 #endif
@@ -786,6 +788,13 @@ static PetscErrorCode OnSignal(int sig, void *ctx)
   return PetscSignalHandlerDefault(sig, ctx);
 }
 
+/* So must a test that is ended from outside, or nobody could tell a hang from a slow one (PETSc leaves this signal to Open MPI) */
+static void OnTerm(int sig)
+{
+  Report("ended here");
+  _exit(128 + sig);
+}
+
 /* After an error: some of CUDA's leave the device unusable to this process, which is as good as a crash */
 static inline PetscErrorCode CheckDevice(void)
 {
@@ -1054,6 +1063,7 @@ static inline PetscErrorCode RunAll(const char *program, const Operation *ops, i
   now.excused = now.turn = 0;
   PetscCall(PetscPushErrorHandler(OnError, NULL));
   PetscCall(PetscPushSignalHandler(OnSignal, NULL));
+  signal(SIGTERM, OnTerm);
   for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
     Mat R;
 
@@ -1088,6 +1098,7 @@ static inline PetscErrorCode RunAll(const char *program, const Operation *ops, i
   if (now.excused) PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", %" PetscInt_FMT " as wrong as %s", now.excused, now.model));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   *bad = s.bad;
+  signal(SIGTERM, SIG_DFL);
   PetscCall(PetscPopSignalHandler());
   PetscCall(PetscPopErrorHandler());
   PetscFunctionReturn(PETSC_SUCCESS);
