@@ -1,6 +1,6 @@
 /*
   A program that knows nothing of PetscSpMV: what it multiplies with is the options' business. tests/run gives it the library
-  and the type in each of the ways that PETSc has for that.
+  and the type in each of the ways that PETSc has for that. With -lose <rank> that rank loses its GPU in the end.
 */
 #include <petscmat.h>
 
@@ -13,7 +13,7 @@ int main(int argc, char **argv)
   Mat         A;
   Vec         x, y;
   MatType     type;
-  PetscInt    n   = 200, rs, re;
+  PetscInt    n = 200, rs, re, lose = -1;
   PetscScalar v[] = {-1, 3, -1}, sum;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -36,6 +36,19 @@ int main(int argc, char **argv)
   PetscCall(VecSum(y, &sum));
   PetscCall(MatGetType(A, &type));
   PetscCheck(PetscAbsScalar(sum - (PetscReal)(n + 2)) < 1e-4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the product is wrong: %g", (double)PetscRealPart(sum));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-lose", &lose, NULL));
+  if (lose >= 0) {
+#if defined(PETSC_HAVE_CUDA)
+    PetscMPIInt rank;
+
+    PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+    /* To a process a GPU is lost from the first access to an address that is none. The others wait for what it would have sent, and must not wait for ever */
+    if (rank == lose) PetscCall(VecCUDAPlaceArray(x, (PetscScalar *)4096));
+    for (int k = 0; k < 3; k++) PetscCall(MatMult(A, x, y));
+    PetscCall(VecSum(y, &sum));
+#endif
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "no GPU was lost");
+  }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   /* and with vectors that -vec_type chooses, whatever the matrix prefers */
