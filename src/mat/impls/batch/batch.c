@@ -1268,6 +1268,10 @@ static PetscErrorCode MatGetDiagonalBlock_Batch(Mat A, Mat *B)
 static PetscErrorCode MatGetVBlockDiagonal_Batch(Mat A, Mat *B)
 {
   PetscFunctionBegin;
+  if (!A->rmap->n) { /* one of the device would make PCVPBJACOBI leave this rank's vectors alone: they keep norms that the other ranks compute anew */
+    PetscCall(MatBatchToAIJ(A, PETSC_COMM_SELF, 0, B));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatBatchGetAIJ(A, B));
   PetscCall(PetscObjectReference((PetscObject)*B));
   PetscFunctionReturn(PETSC_SUCCESS);
