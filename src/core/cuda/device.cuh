@@ -340,11 +340,11 @@ public:
 
   template <class Args>
   cudaError_t Launch(unsigned grid, unsigned block, const Args &g, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream,
-                     size_t shared = 0) const
+                     size_t shared = 0, bool last = false) const // last: not early, but when all before it is done
   {
     void *args[] = {(void *)&g, &conjugate, &x, &z, &y};
 #if CUDART_VERSION >= 12030
-    if (early) {
+    if (early && !last) {
       cudaLaunchAttribute attribute                        = {};
       cudaLaunchConfig_t  config                           = {};
       attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;

@@ -30,8 +30,8 @@ constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("
 
 /*
   STEPS > 0: all slices have so many, and all loads are issued before the first is used. UNIFORM: all slices have as many steps, so
-  that no load waits for `first`. EQUAL: some steps are marked, else nothing waits for marks. BESIDE: as MultBeside(); by itself, as the warps of few steps
-  live so short that a few instructions more at their beginning show. V: what values are stored as.
+  that no load waits for `first`. EQUAL: some steps are marked, else nothing waits for marks. BESIDE: for parallel products, MultBeside() and MultOthers(); by
+  itself, as the warps of few steps live so short that a few instructions more, or loads in another order, show. V: what values are stored as.
 */
 template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool BESIDE>
 __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
 #pragma unroll
       for (int e = 0; e < BS * BS; e++) v[b][e] = STEPS || BATCH == 1 || k0 + b < steps ? Traits<V>::stream(p + e * WARP) : Traits<V>::zero();
     }
-    if (head.x < 0) { // apart from what is multiplied now. Not the end yet: the compiler drops Issue() where no lane can have left
-      unit |= INT_MIN;
+    if (head.x < 0) { // apart from what is multiplied now, or never. Not the end yet: the compiler drops Issue() where no lane can have left
+      if (BESIDE) unit |= INT_MIN;
       break;
     }
     Issue();
@@ -102,8 +102,10 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
       }
     }
   }
-  if (unit < 0 || (!UNIFORM && head.x < 0)) return; // a slice without steps has not come by there
-  if (BESIDE) g.ghost.Add<BS>(slot, unit, d);
+  if (BESIDE) {
+    if (unit < 0 || (!UNIFORM && head.x < 0)) return; // a slice without steps has not come by there
+    g.ghost.Add<BS>(slot, unit, d);
+  }
 #pragma unroll
   for (int e = 0; e < BS; e++) y[(int64_t)unit * BS + e] = z ? Num::add(z[(int64_t)unit * BS + e], d[e]) : d[e];
 }
@@ -395,7 +397,7 @@ struct Diagonals : _n_SpMVCudaBlock {
   {
     Args args = g;
     args.head = others;
-    return Launch(args, false, x, z, y, stream);
+    return Launch(args, false, x, z, y, stream, true, true);
   }
   int UnitSize() const override
   {
@@ -408,7 +410,7 @@ struct Diagonals : _n_SpMVCudaBlock {
     SPMV_LAUNCH(g.slices, 256, stream, mark_apart, g.slices, g.units, want, all, others);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false)
+  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false, bool last = false)
   {
     if (waiting) { // marks are looked at unless the refresh is known to have found too few; both give the same bits
       const unsigned said = *(volatile unsigned *)host;
@@ -416,7 +418,7 @@ struct Diagonals : _n_SpMVCudaBlock {
       marked              = waiting || (said & 1);
     }
     if (!g.slices) return cudaSuccess;
-    return kernel[beside][marked].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream);
+    return kernel[beside][marked].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream, 0, last);
   }
 
   void Stats(SpMVStats *s) const override
