@@ -149,7 +149,7 @@ class Runs:
         """One row a matrix, type and transport; case: the matrix that one process has"""
         types = list(self.args.types)
         if self.halos(ranks):
-            types = types[:1] + [f"{t}:-mat_spmv_halo {h}" if ours(t) else t for t in types[1:] for h in (self.halos(ranks) if ours(t) else [""])]
+            types = [f"{t}:-mat_spmv_halo {h}" if ours(t) else t for t in types for h in (self.halos(ranks) if ours(t) else [""])]
         with tempfile.TemporaryDirectory() as folder:
             target = os.path.join(folder, "csv")
             names = {scaled(m, ranks) if mode == "weak" else m: m for m in matrices}
