@@ -2,7 +2,7 @@
   Benchmark of the device core, without PETSc: both formats and the papers' kernels against cuSPARSE, on generated matrices.
 
   Usage: cuda_core [-papers] [-sweep] [-csv file] [name ...]      Names as listed in cases() below; none: all.
-  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu src/core/cuda/{analysis,block,diagonals,slices}.cu
+  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu src/core/cuda/{analysis,block,diagonals,ghosts,slices}.cu
          src/mat/impls/{sellp,evchyb}/kernels.cu -lcusparse
 
   Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm; "stream" is the same for products launched one by one, where

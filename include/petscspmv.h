@@ -46,7 +46,7 @@ S*/
 typedef struct {
   PetscInt64  nonzeros;    /* entries of the matrix */
   PetscInt64  stored;      /* entries stored by the format, padding included; 0 where AIJ's own product runs */
-  PetscInt64  slices;      /* slices (sellp) or row blocks (evchyb) */
+  PetscInt64  slices;      /* slices; row blocks with the paper's kernel of evchyb */
   PetscInt64  long_rows;   /* rows kept in the vector CSR part */
   PetscInt64  long_stored; /* entries stored in that part, padding included */
   PetscInt64  bytes;       /* of the format's arrays, beside AIJ's own */

@@ -1,5 +1,5 @@
 /*
-  How a block is stored. Everything a kernel reads is here; the CUDA back end reads the same structure.
+  How a block is stored. Everything a kernel of the host reads is here.
 
   Runs are walked in order. All slices of a run are of one kind and shape, so that a kernel's inner loops know g and c
   (rows and columns of a block) as constants and no slice needs a descriptor of its own. A stored vector is one entry for each of

@@ -1,6 +1,7 @@
 /*
   Tests of the device core, without PETSc: every layout and kernel against a plain CSR product on the host. Silent when right.
-  Run as `core`, under compute-sanitizer as `core quick`, or as `core race`, which takes two matrices, where it is very slow.
+  Run as `core full`, under compute-sanitizer as `core quick`, or as `core race`, which takes two matrices, where it is very slow; `count` at the end
+  tells how many checks passed.
 */
 #include "../../src/core/cuda/spmvcuda.h"
 #include "check.h"
@@ -749,6 +750,8 @@ int main(int argc, char **argv)
   matrices.push_back(Grid("4 unknowns, some", 4, 27, 4, 60));
   matrices.push_back(Grid("5 unknowns", 4, 7, 5, 100));
   matrices.push_back(Grid("6 unknowns, some", 4, 27, 6, 60));
+  matrices.push_back(Grid("7 unknowns", 3, 7, 7, 100));
+  matrices.push_back(Grid("8 unknowns", 3, 7, 8, 100));
   matrices.push_back(Lengths("up to 12 entries", 700, 900, [](int) { return Int(13); }));
   matrices.push_back(Lengths("one or two entries", 1500, 300, [](int) { return 1 + Int(2); }));
   matrices.push_back(Lengths("long rows", 40, 3000, [](int r) { return r % 3 ? Int(1500) : 3000; }));
@@ -832,6 +835,7 @@ int main(int argc, char **argv)
       {"sellp, slices", false, true, sellp(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_SLICES)},
       {"sellp, entries", false, false, sellp(0, 0, 0, 1, 1, SPMVCUDA_KERNEL_SLICES)},
       {"sellp, plain", false, false, sellp(0, 0, 64, 1, 0, SPMVCUDA_KERNEL_SLICES)},
+      {"sellp, blocks of 8", false, false, sellp(0, 0, 0, 8, 1, SPMVCUDA_KERNEL_AUTO)},
       {"sellp, t = 1", false, false, sellp(0, 1, 1, 0, 1, SPMVCUDA_KERNEL_AUTO)},
       {"sellp, t = 4", false, false, sellp(0, 4, 100, 0, 1, SPMVCUDA_KERNEL_AUTO)},
       {"sellp, t = 32", false, false, sellp(0, 32, 0, 0, 1, SPMVCUDA_KERNEL_AUTO)},

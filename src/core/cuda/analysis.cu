@@ -104,10 +104,10 @@ template <class I> __global__ void check_node(View<I> v, int *failed)
 cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream, int *size)
 {
   Array<int> failed;
-  int        host[8];
+  int        host[MAX_NODE + 1];
   *size = 1;
   if (!csr.nnz || limit < 2) return cudaSuccess;
-  SPMV_TRY(failed.Alloc(8));
+  SPMV_TRY(failed.Alloc(MAX_NODE + 1));
   SPMV_TRY(failed.Zero(stream));
   auto possible = [&](int s) { return csr.m % s == 0 && csr.n % s == 0 && csr.nnz % (s * s) == 0; };
   for (int s = 2; s <= limit; s++) {
@@ -117,7 +117,7 @@ cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream,
       return cudaSuccess;
     }));
   }
-  SPMV_TRY(Fetch(host, (int *)failed, 8, stream));
+  SPMV_TRY(Fetch(host, (int *)failed, MAX_NODE + 1, stream));
   for (int s = 2; s <= limit; s++) {
     if (possible(s) && !host[s]) *size = s;
   }

@@ -240,7 +240,7 @@ private:
     return cudaSuccess;
   }
 
-  // The least of three means
+  // The least of four means, of two products and three times of more
   cudaError_t Time(_n_SpMVCudaBlock *b, float *least)
   {
     float t;
@@ -303,7 +303,7 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
 {
   int     bs = 1;
   Layouts l{csr, c, stream};
-  SPMV_TRY(FindNodeSize(csr, c.node ? c.node : 6, stream, &bs));
+  if (c.node <= MAX_NODE) SPMV_TRY(FindNodeSize(csr, c.node ? c.node : MAX_NODE, stream, &bs));
   if (c.node && bs != c.node) bs = 1;
   if (c.measure) return Measure(l, bs, block);
   SPMV_TRY(l.Look(bs));

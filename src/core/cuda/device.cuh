@@ -366,7 +366,7 @@ private:
   bool        early = false;
 };
 
-// Every kernel launched by Kernel begins with it, but for MultBeside(): what the kernels before have written is there afterwards, not earlier
+// Every kernel launched by Kernel begins with it, but for MultBeside() and diagonals' MultOthers(): what the kernels before have written is there afterwards, not earlier
 __device__ __forceinline__ void AwaitOthers()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -447,7 +447,8 @@ struct Survey {
   }
 };
 cudaError_t TakeSurvey(const SpMVCudaCSR &, int bs, cudaStream_t, Survey *);
-// The largest s <= 6 such that all of A is dense s x s blocks on an s x s grid, 1 if none
+constexpr int MAX_NODE = 6; // of node blocks; larger ones are stored entry by entry
+// The largest s <= limit <= MAX_NODE such that all of A is dense s x s blocks on an s x s grid, 1 if none
 cudaError_t FindNodeSize(const SpMVCudaCSR &, int limit, cudaStream_t, int *);
 // A^T: offsets, rows of A as columns, and where each entry stands in A
 cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &from);

@@ -22,7 +22,7 @@ struct Args {
   const int2     *step;                        // offset, lanes
   const unsigned *equal;                       // marks of further steps
   const void     *value;                       // as Single or Scalar
-  unsigned        turn;                        // of MultBeside(): the thread block that begins
+  unsigned        turn;                        // of MultBeside(): the thread block that begins; else 0
   Ghosts          ghost;
 };
 
@@ -300,7 +300,7 @@ __global__ void announce(unsigned steps, const unsigned *equals, unsigned genera
   *host = generation << 1 | (*equals > steps / 16);
 }
 
-// Without and with a look at marks, and the same for MultBeside()
+// Without and with a look at marks, and the same for MultBeside() and MultOthers()
 template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[2][2])
 {
   SPMV_TRY(kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false>));
@@ -315,7 +315,7 @@ template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel ke
 }
 
 struct Diagonals : _n_SpMVCudaBlock {
-  int             bs = 1, patterns = 0;
+  int             bs      = 1;
   bool            uniform = true;
   bool            marked = true, waiting = true; // marks are to be looked at; the refresh has not announced whether
   Args            g = {};
@@ -537,13 +537,12 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t
   SPMV_TRY(d->value.Alloc((size_t)d->steps * WARP * bs * bs * StoredSize(single)));
   SPMV_TRY(d->value.Zero(stream));
   SPMV_TRY(cudaHostAlloc((void **)&d->host, sizeof(unsigned), cudaHostAllocMapped));
-  *d->host    = UINT_MAX;
-  d->patterns = (int)patterns;
-  d->g.head   = d->head;
-  d->g.first  = d->first;
-  d->g.step   = d->step;
-  d->g.equal  = d->equal;
-  d->g.value  = (char *)d->value;
+  *d->host   = UINT_MAX;
+  d->g.head  = d->head;
+  d->g.first = d->first;
+  d->g.step  = d->step;
+  d->g.equal = d->equal;
+  d->g.value = (char *)d->value;
   SPMV_TRY(WithStored(single, [&](auto type) { return d->Pick(type); }));
   SPMV_TRY(Fetch(&bad, (int *)failed, 1, stream));
   if (bad) { // two patterns share a hash, which no one will ever see: slices it is

@@ -324,7 +324,7 @@ struct _n_SpMVCudaHalo {
   {
     return send.empty() && receive.empty();
   }
-  // On the halo's stream, behind whatever `stream` has done. Without x, what the buffer holds is sent.
+  // By PEER on `stream`, else on the halo's stream behind whatever `stream` has done. Without x, what the buffer holds is sent; in reverse the halo.
   cudaError_t Begin(bool reverse, const Scalar *x, cudaStream_t stream)
   {
     if (Idle()) return cudaSuccess;

@@ -3,7 +3,7 @@
 
   The off-diagonal block of a rank's rows reads entries of x that other ranks own. They are gathered in the halo, an array on the device
   with a piece for each of these ranks ("peers"). Forward fills it from everybody's x; reverse, for the transposed product, sends the
-  pieces back, where they are added to y. Both run on a stream of their own beside the product of the diagonal block:
+  pieces back, where they are added to y. Both run beside the product of the diagonal block, but by PEER on a stream of their own:
 
     SpMVCudaHaloBegin(halo, x, stream);   ...the diagonal block's product on stream...   SpMVCudaHaloEnd(halo, stream);
     ...the off-diagonal block's product on stream, from SpMVCudaHaloGetArray(halo)...
@@ -82,7 +82,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *);
 PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo, PetscScalar **sent, PetscScalar **received);
 PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse), void *ctx);
 
-PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo); /* the halo, filled by End or Receive, sent by ReverseBegin; NULL if empty */
+PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo); /* the halo, filled by End or Receive (by PEER: Begin), sent by ReverseBegin; NULL if empty */
 PETSC_INTERN cudaError_t  SpMVCudaHaloBegin(SpMVCudaHalo, const PetscScalar *x, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t); /* Receive and Join */
 PETSC_INTERN cudaError_t  SpMVCudaHaloReceive(SpMVCudaHalo, cudaStream_t *own);

@@ -70,19 +70,20 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
 
 /*MC
    MATEVCHYB - "evchyb" - A sparse matrix type derived from `MATAIJ` whose products run on the EVC-HYB format: rows sorted by length, then by
-   first column; ELLPACK by row blocks of one length for rows of up to 128 nonzeros, vector CSR for longer ones
+   first column; ELLPACK for rows of up to 128 nonzeros, vector CSR for longer ones
 
    Options Database Keys:
 +  -mat_type evchyb                        - sets the type in `MatSetFromOptions()`
 .  -mat_evchyb_ell_limit <nonzeros>        - longest row of the ELL part (default 128)
-.  -mat_evchyb_row_align <rows>            - a row block ends at a multiple of so many rows; what is left joins the next length (default 32)
-.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of so many entries (default 32)
-.  -mat_evchyb_nonzeros_per_thread <n>     - rows of up to n 2^i nonzeros have 2^i threads (default 8)
-.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, 1 for none, 0 (the default) finds them
+.  -mat_evchyb_row_align <rows>            - on a GPU, the paper's kernel: a row block ends at a multiple of so many rows; what is left joins the next length (default 32)
+.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of so many entries; on a GPU of the paper's kernel (default 32)
+.  -mat_evchyb_nonzeros_per_thread <n>     - on a GPU, kernels paper and csr: rows of up to n 2^i nonzeros have 2^i threads (default 8)
+.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, up to 8 (on a GPU 6), 1 for none, 0 (the default) finds them
 .  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_evchyb_tune <bool>                 - on a GPU, time several layouts at set-up and take the fastest (default false)
 .  -mat_evchyb_compress <bool>             - leave out column indices that a diagonal or a node block implies, and values that repeat (default true)
-.  -mat_evchyb_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, paper is the format as its paper has it
+.  -mat_evchyb_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, slices is this format; on a GPU paper is the paper's own kernel (on
+                                             the host slices) and csr the adaptive CSR kernel that precedes it (on the host the vector CSR part's)
 .  -mat_spmv_halo <auto,peer,nccl,host,petsc>     - how several GPUs exchange the halo (default auto)
 -  -mat_spmv_halo_rows <share>                    - up to which share of the rows what they have in the off-diagonal block is multiplied apart or along (default 0.1)
 
@@ -91,8 +92,8 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
    Notes:
    Where the format cannot win, AIJ's own product runs; `-mat_view ::ascii_info` and `-ksp_view` say what was chosen.
 
-   `MatGetType()` answers `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`. Every operation of `MATAIJ` works; all but the products with vectors are
-   AIJ's own. A parallel matrix stores its diagonal and its off-diagonal block each in the format.
+   `MatGetType()` answers `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works; all but the
+   products with vectors are AIJ's own. A parallel matrix stores its diagonal and its off-diagonal block each in the format.
 
    Options that are out of range give `PETSC_ERR_ARG_OUTOFRANGE` with the option's name, and leave the matrix as it was.
 

@@ -79,14 +79,15 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 
    Options Database Keys:
 +  -mat_type sellp                    - sets the type in `MatSetFromOptions()`
-.  -mat_sellp_slice_height <b>        - rows of a slice, 1 to 1024
+.  -mat_sellp_slice_height <b>        - rows of a slice, 1 to 1024; on a GPU of the paper's kernel
 .  -mat_sellp_threads_per_row <t>     - threads a row: 1, 2, 4, 8, 16 or 32
 .  -mat_sellp_sigma <rows>            - rows of a window that is sorted by length; 1 keeps the order of the rows, as in the paper
-.  -mat_sellp_node_size <s>           - rows and columns of the dense blocks that the matrix consists of, 1 for none, 0 (the default) finds them
+.  -mat_sellp_node_size <s>           - rows and columns of the dense blocks that the matrix consists of, up to 8 (on a GPU 6), 1 for none, 0 (the default) finds them
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_sellp_tune <bool>             - on a GPU, time several layouts at set-up and take the fastest (default false)
 .  -mat_sellp_compress <bool>         - leave out column indices that a diagonal or a node block implies, and values that repeat (default true)
-.  -mat_sellp_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, paper is the format as its paper has it
+.  -mat_sellp_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, slices is this format; on a GPU paper is the paper's own kernel (on
+                                        the host slices) and csr AIJ's product (on the host the vector CSR part's)
 .  -mat_spmv_halo <auto,peer,nccl,host,petsc>    - how several GPUs exchange the halo (default auto)
 -  -mat_spmv_halo_rows <share>                   - up to which share of the rows what they have in the off-diagonal block is multiplied apart or along (default 0.1)
 
@@ -96,8 +97,8 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
    Without these options b, t and sigma are chosen from the lengths of the rows. Where the format cannot win, AIJ's own product runs;
    `-mat_view ::ascii_info` and `-ksp_view` say what was chosen.
 
-   `MatGetType()` answers `MATSEQAIJSELLP` or `MATMPIAIJSELLP`. Every operation of `MATAIJ` works; all but the products with vectors are
-   AIJ's own. A parallel matrix stores its diagonal and its off-diagonal block each in the format.
+   `MatGetType()` answers `MATSEQAIJSELLP` or `MATMPIAIJSELLP`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works; all but the
+   products with vectors are AIJ's own. A parallel matrix stores its diagonal and its off-diagonal block each in the format.
 
    The format and its refresh: the first product after the nonzero pattern has changed sets the format up, the first after values have changed
    moves the values.

@@ -99,8 +99,8 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(convertfrom)                   \
   X(setfromoptions)                \
   X(lufactor)                      \
-  X(ilufactor)                     \
   /* -------------------- */       \
+  X(ilufactor)                     \
   X(multhermitiantranspose)        \
   X(multhermitiantransposeadd)     \
   X(bindtocpu)                     \
