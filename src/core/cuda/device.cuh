@@ -447,7 +447,9 @@ struct Survey {
   }
 };
 cudaError_t TakeSurvey(const SpMVCudaCSR &, int bs, cudaStream_t, Survey *);
+
 constexpr int MAX_NODE = 6; // of node blocks; larger ones are stored entry by entry
+
 // The largest s <= limit <= MAX_NODE such that all of A is dense s x s blocks on an s x s grid, 1 if none
 cudaError_t FindNodeSize(const SpMVCudaCSR &, int limit, cudaStream_t, int *);
 // A^T: offsets, rows of A as columns, and where each entry stands in A

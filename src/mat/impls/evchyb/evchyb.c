@@ -11,8 +11,7 @@ static void EVCHYBDefaults(void *params)
 
 static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
 {
-  EVCHYBParams *params   = (EVCHYBParams *)ctx;
-  PetscBool     compress = (PetscBool)params->compress, single = (PetscBool)params->single, tune = (PetscBool)params->tune;
+  EVCHYBParams *params = (EVCHYBParams *)ctx;
 
   PetscFunctionBegin;
   SpMVOptionsBegin(A, "EVC-HYB (evchyb) matrix options", "MATEVCHYB");
@@ -24,16 +23,8 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
                            1, 1024, &params->csr_align));
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_nonzeros_per_thread", "Nonzeros of a row that one thread takes before a second one helps",
                            "MATEVCHYB", 1, 65536, &params->nnz_per_thread));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_node_size", "Rows and columns of a node block, 1 for none, 0 to find it", "MATEVCHYB", 0, 8,
-                           &params->node));
-  PetscCall(PetscOptionsBool("-mat_evchyb_compress", "Leave out indices and values that repeat", "MATEVCHYB", compress, &compress, NULL));
-  PetscCall(PetscOptionsEnum("-mat_evchyb_kernel", "Product", "MATEVCHYB", SpMVKernelTypes, (PetscEnum)params->kernel, (PetscEnum *)&params->kernel, NULL));
-  PetscCall(PetscOptionsBool("-mat_evchyb_single", "On a GPU, store values in single precision (sums stay double)", "MATEVCHYB", single, &single, NULL));
-  PetscCall(PetscOptionsBool("-mat_evchyb_tune", "On a GPU, time several layouts at set-up and take the fastest", "MATEVCHYB", tune, &tune, NULL));
+  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "evchyb", "MATEVCHYB", &params->node, &params->compress, &params->single, &params->tune, &params->kernel));
   PetscOptionsEnd();
-  params->compress = compress;
-  params->single   = single;
-  params->tune     = tune;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -46,13 +37,9 @@ static PetscErrorCode EVCHYBSetUpBlock(const SpMVCSR *A, const void *params, SpM
 static cudaError_t EVCHYBSetUpBlockCUDA(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaBlock *block)
 {
   const EVCHYBParams *params = (const EVCHYBParams *)ctx;
-  SpMVCudaKernel      kernel = params->tune ? SPMVCUDA_KERNEL_TUNE : SPMVCUDA_KERNEL_AUTO;
 
   if (params->kernel == SPMV_KERNEL_PARENT) return cudaErrorNotSupported;
-  if (params->kernel == SPMV_KERNEL_SLICES) kernel = SPMVCUDA_KERNEL_SLICES;
-  if (params->kernel == SPMV_KERNEL_PAPER) kernel = SPMVCUDA_KERNEL_PAPER;
-  if (params->kernel == SPMV_KERNEL_VECTOR) kernel = SPMVCUDA_KERNEL_ADAPTIVE;
-  return SpMVCudaEVCHYBSetUp(A, params, kernel, transpose, stream, block);
+  return SpMVCudaEVCHYBSetUp(A, params, SpMVKernelCUDA(params->kernel, params->tune), transpose, stream, block);
 }
 #endif
 

@@ -11,9 +11,8 @@ static void SELLPDefaults(void *params)
 
 static PetscErrorCode SELLPOptions(Mat A, void *ctx)
 {
-  SELLPParams *params   = (SELLPParams *)ctx;
-  const char  *prefix   = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
-  PetscBool    compress = (PetscBool)params->compress, single = (PetscBool)params->single, tune = (PetscBool)params->tune;
+  SELLPParams *params = (SELLPParams *)ctx;
+  const char  *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
 
   PetscFunctionBegin;
   SpMVOptionsBegin(A, "SELL-P (sellp) matrix options", "MATSELLP");
@@ -25,16 +24,8 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
              "Option -%smat_sellp_threads_per_row is %" PetscInt_FMT ": it must be 1, 2, 4, 8, 16 or 32, which divide a warp", prefix, params->t);
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_sigma", "Rows of a window that is sorted by length, 1 for none (default: chosen from the matrix)",
                            "MATSELLP", 1, PETSC_MAX_INT, &params->sigma));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_node_size", "Rows and columns of a node block, 1 for none, 0 to find it", "MATSELLP", 0, 8,
-                           &params->node));
-  PetscCall(PetscOptionsBool("-mat_sellp_compress", "Leave out indices and values that repeat", "MATSELLP", compress, &compress, NULL));
-  PetscCall(PetscOptionsEnum("-mat_sellp_kernel", "Product", "MATSELLP", SpMVKernelTypes, (PetscEnum)params->kernel, (PetscEnum *)&params->kernel, NULL));
-  PetscCall(PetscOptionsBool("-mat_sellp_single", "On a GPU, store values in single precision (sums stay double)", "MATSELLP", single, &single, NULL));
-  PetscCall(PetscOptionsBool("-mat_sellp_tune", "On a GPU, time several layouts at set-up and take the fastest", "MATSELLP", tune, &tune, NULL));
+  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "sellp", "MATSELLP", &params->node, &params->compress, &params->single, &params->tune, &params->kernel));
   PetscOptionsEnd();
-  params->compress = compress;
-  params->single   = single;
-  params->tune     = tune;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -47,12 +38,9 @@ static PetscErrorCode SELLPSetUpBlock(const SpMVCSR *A, const void *params, SpMV
 static cudaError_t SELLPSetUpBlockCUDA(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaBlock *block)
 {
   const SELLPParams *params = (const SELLPParams *)ctx;
-  SpMVCudaKernel     kernel = params->tune ? SPMVCUDA_KERNEL_TUNE : SPMVCUDA_KERNEL_AUTO;
 
   if (params->kernel == SPMV_KERNEL_PARENT || params->kernel == SPMV_KERNEL_VECTOR) return cudaErrorNotSupported;
-  if (params->kernel == SPMV_KERNEL_SLICES) kernel = SPMVCUDA_KERNEL_SLICES;
-  if (params->kernel == SPMV_KERNEL_PAPER) kernel = SPMVCUDA_KERNEL_PAPER;
-  return SpMVCudaSELLPSetUp(A, params, kernel, transpose, stream, block);
+  return SpMVCudaSELLPSetUp(A, params, SpMVKernelCUDA(params->kernel, params->tune), transpose, stream, block);
 }
 #endif
 

@@ -68,6 +68,17 @@ PetscErrorCode SpMVGetStream(cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The device's name for what the options ask for; a format looks itself at what it leaves to AIJCUSPARSE */
+SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel, PetscInt tune)
+{
+  switch (kernel) {
+  case SPMV_KERNEL_SLICES: return SPMVCUDA_KERNEL_SLICES;
+  case SPMV_KERNEL_VECTOR: return SPMVCUDA_KERNEL_ADAPTIVE;
+  case SPMV_KERNEL_PAPER: return SPMVCUDA_KERNEL_PAPER;
+  default: return tune ? SPMVCUDA_KERNEL_TUNE : SPMVCUDA_KERNEL_AUTO;
+  }
+}
+
 /* ---------------------------------------------------------------- the CSR arrays on the device */
 
 typedef struct {

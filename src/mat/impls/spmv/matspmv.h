@@ -172,6 +172,8 @@ typedef struct {
 typedef enum { SPMV_NORMAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
 
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);
+PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[], PetscInt *node, PetscInt *compress,
+                                              PetscInt *single, PetscInt *tune, SpMVKernel *);
 PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions(Mat, const Mat_SpMV *, SpMVHaloType *, PetscReal *rows, PetscBool *asked); /* whether rows was given */
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matrix is none of ours */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
@@ -204,11 +206,12 @@ PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* new matrice
 #if defined(PETSC_HAVE_CUDA)
 PETSC_INTERN void           MatSpMVSetOps_CUDA(Mat, PetscBool mpi);
 PETSC_INTERN PetscErrorCode MatSpMVProductKeepFormat(Mat C, PetscBool host); /* after its SetFromOptions: C gets the format of its factors */
-PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                   /* that PETSc's vectors use */
-PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                            /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
-PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *);     /* what stands in for a vector on the host, or the vector itself */
-PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);      /* its values back, if asked for */
-PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                      /* between device vectors, of which no other rank need know */
+PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel, PetscInt tune);
+PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);               /* that PETSc's vectors use */
+PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                        /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
+PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *); /* what stands in for a vector on the host, or the vector itself */
+PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* its values back, if asked for */
+PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                  /* between device vectors, of which no other rank need know */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat, Mat offdiag, PetscReal share, PetscBool always);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal share, PetscBool *has);
