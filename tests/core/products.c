@@ -24,30 +24,76 @@ static void GuardedDestroy(Guarded *G)
   (void)munmap(G->map, G->size);
 }
 
-/* y and the sums of absolute values, which scale the error allowed in a row */
-static void Loop(const Matrix *A, PetscBool transpose, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, PetscReal *scale,
-                 PetscInt *terms)
+/* y = A x, A' x and conj(A)' x, each alone and added to z */
+enum { MULT, MULT_ADD, TRANSPOSE, TRANSPOSE_ADD, HERMITIAN, HERMITIAN_ADD, PRODUCTS };
+
+/* Vectors to multiply with, and what a plain loop makes of them: made once for a matrix and its values, as all formats have to agree with it */
+typedef struct {
+  PetscScalar *x, *xt, *z; /* n, m and the larger of both */
+  PetscScalar *y[PRODUCTS];
+  PetscReal   *allowed[PRODUCTS]; /* how far off a row may be */
+} Expected;
+
+/* The error allowed in a row scales with the sum of absolute values; none is, where nothing is added to z */
+static PetscErrorCode Loop(const Matrix *A, PetscBool transpose, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
+                           PetscReal *allowed)
 {
   const PetscInt rows = transpose ? A->n : A->m;
+  PetscInt      *terms;
 
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(rows, &terms));
   for (PetscInt r = 0; r < rows; r++) {
-    y[r]     = z ? z[r] : 0;
-    scale[r] = z ? PetscAbsScalar(z[r]) : 0;
-    terms[r] = 1;
+    y[r]       = z ? z[r] : 0;
+    allowed[r] = z ? PetscAbsScalar(z[r]) : 0;
+    terms[r]   = 1;
   }
   for (PetscInt r = 0; r < A->m; r++) {
     for (PetscInt k = A->i[r]; k < A->i[r + 1]; k++) {
       const PetscInt to = transpose ? A->j[k] : r, from = transpose ? r : A->j[k];
 
       y[to] += (conjugate ? PetscConj(A->a[k]) : A->a[k]) * x[from];
-      scale[to] += PetscAbsScalar(A->a[k]) * PetscAbsScalar(x[from]);
+      allowed[to] += PetscAbsScalar(A->a[k]) * PetscAbsScalar(x[from]);
       terms[to]++;
     }
   }
+  for (PetscInt r = 0; r < rows; r++) allowed[r] = terms[r] == 1 ? 0 : 4 * PETSC_MACHINE_EPSILON * (PetscReal)terms[r] * allowed[r];
+  PetscCall(PetscFree(terms));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt n, const PetscScalar *y, const PetscScalar *expect, const PetscReal *scale,
-                    const PetscInt *terms)
+static void Draw(PetscInt n, PetscBool wild, PetscScalar v[])
+{
+  for (PetscInt k = 0; k < n; k++) v[k] = wild && !draw(12) ? (draw(2) ? INFINITY : (draw(2) ? -INFINITY : NAN)) : number();
+}
+
+static PetscErrorCode ExpectedCreate(const Matrix *A, PetscBool wild, Expected *E)
+{
+  const PetscInt big = PetscMax(A->m, A->n);
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(A->n, &E->x, A->m, &E->xt, big, &E->z));
+  Draw(A->n, wild, E->x);
+  Draw(A->m, wild, E->xt);
+  Draw(big, PETSC_FALSE, E->z);
+  for (int p = 0; p < PRODUCTS; p++) {
+    const PetscBool transpose = p >= TRANSPOSE ? PETSC_TRUE : PETSC_FALSE;
+
+    PetscCall(PetscMalloc2(big, &E->y[p], big, &E->allowed[p]));
+    PetscCall(Loop(A, transpose, p >= HERMITIAN ? PETSC_TRUE : PETSC_FALSE, transpose ? E->xt : E->x, p % 2 ? E->z : NULL, E->y[p], E->allowed[p]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ExpectedDestroy(Expected *E)
+{
+  PetscFunctionBegin;
+  for (int p = 0; p < PRODUCTS; p++) PetscCall(PetscFree2(E->y[p], E->allowed[p]));
+  PetscCall(PetscFree3(E->x, E->xt, E->z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt n, const PetscScalar *y, const PetscScalar *expect, const PetscReal *allowed)
 {
   for (PetscInt r = 0; r < n; r++) {
     if (PetscIsInfOrNanScalar(expect[r])) {
@@ -58,89 +104,89 @@ static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt
              what, (int)r, (double)y[r], (double)expect[r]);
 #endif
     } else {
-      const PetscReal allowed = terms[r] == 1 ? 0 : 4 * PETSC_MACHINE_EPSILON * (PetscReal)terms[r] * scale[r];
-
-      Expect(PetscAbsScalar(y[r] - expect[r]) <= allowed, "%s, %s, %s: %s: row %d: off by %g, allowed %g", A->name, F->text, SpMVGetISAName(), what, (int)r,
-             (double)PetscAbsScalar(y[r] - expect[r]), (double)allowed);
+      Expect(y[r] == expect[r] || PetscAbsScalar(y[r] - expect[r]) <= allowed[r], "%s, %s, %s: %s: row %d: off by %g, allowed %g", A->name, F->text,
+             SpMVGetISAName(), what, (int)r, (double)PetscAbsScalar(y[r] - expect[r]), (double)allowed[r]);
     }
   }
 }
 
-static PetscErrorCode Check(const Matrix *A, const Format *F, SpMVBlock B, PetscBool back, PetscBool wild)
+static void Check(const Matrix *A, const Format *F, SpMVBlock B, PetscBool back, const Expected *E)
 {
-  const PetscInt m = A->m, n = A->n, big = PetscMax(m, n);
+  const PetscInt m = A->m, n = A->n;
   Guarded        x, y, xt, yt;
-  PetscScalar   *z, *expect;
-  PetscReal     *scale;
-  PetscInt      *terms;
 
-  PetscFunctionBegin;
   GuardedCreate(n, back, &x);
   GuardedCreate(m, back, &y);
   GuardedCreate(m, back, &xt);
   GuardedCreate(n, back, &yt);
-  PetscCall(PetscMalloc4(big, &z, big, &expect, big, &scale, big, &terms));
-  for (PetscInt k = 0; k < n; k++) x.v[k] = number();
-  for (PetscInt k = 0; k < m; k++) xt.v[k] = number();
-  for (PetscInt k = 0; k < big; k++) z[k] = number();
-  if (wild) {
-    for (PetscInt k = 0; k < n; k++)
-      if (!draw(12)) x.v[k] = draw(2) ? INFINITY : (draw(2) ? -INFINITY : NAN);
-    for (PetscInt k = 0; k < m; k++)
-      if (!draw(12)) xt.v[k] = draw(2) ? INFINITY : (draw(2) ? -INFINITY : NAN);
-  }
-#define Poison(v, n) \
-  for (PetscInt k = 0; k < (n); k++) (v)[k] = (PetscScalar)1e30
-  Loop(A, PETSC_FALSE, PETSC_FALSE, x.v, NULL, expect, scale, terms);
-  Poison(y.v, m);
-  SpMVBlockMult(B, x.v, y.v);
-  Compare("y = A x", A, F, m, y.v, expect, scale, terms);
-  Poison(y.v, m);
-  SpMVBlockMultReference(B, x.v, NULL, y.v);
-  Compare("reference", A, F, m, y.v, expect, scale, terms);
+#define Fill(to, from, n) \
+  for (PetscInt k = 0; k < (n); k++) (to)[k] = (from)
+  Fill(x.v, E->x[k], n);
+  Fill(xt.v, E->xt[k], m);
 
-  Loop(A, PETSC_FALSE, PETSC_FALSE, x.v, z, expect, scale, terms);
-  Poison(y.v, m);
-  SpMVBlockMultAdd(B, x.v, z, y.v);
-  Compare("y = z + A x", A, F, m, y.v, expect, scale, terms);
-  for (PetscInt k = 0; k < m; k++) y.v[k] = z[k];
+  Fill(y.v, (PetscScalar)1e30, m);
+  SpMVBlockMult(B, x.v, y.v);
+  Compare("y = A x", A, F, m, y.v, E->y[MULT], E->allowed[MULT]);
+  Fill(y.v, (PetscScalar)1e30, m);
+  SpMVBlockMultReference(B, x.v, NULL, y.v);
+  Compare("reference", A, F, m, y.v, E->y[MULT], E->allowed[MULT]);
+
+  Fill(y.v, (PetscScalar)1e30, m);
+  SpMVBlockMultAdd(B, x.v, E->z, y.v);
+  Compare("y = z + A x", A, F, m, y.v, E->y[MULT_ADD], E->allowed[MULT_ADD]);
+  Fill(y.v, E->z[k], m);
   SpMVBlockMultAdd(B, x.v, y.v, y.v);
-  Compare("y = y + A x", A, F, m, y.v, expect, scale, terms);
+  Compare("y = y + A x", A, F, m, y.v, E->y[MULT_ADD], E->allowed[MULT_ADD]);
 
   for (int conjugate = 0; conjugate < 2; conjugate++) {
-    Loop(A, PETSC_TRUE, (PetscBool)conjugate, xt.v, NULL, expect, scale, terms);
-    Poison(yt.v, n);
+    const int p = conjugate ? HERMITIAN : TRANSPOSE, padd = conjugate ? HERMITIAN_ADD : TRANSPOSE_ADD;
+
+    Fill(yt.v, (PetscScalar)1e30, n);
     SpMVBlockMultTranspose(B, (PetscBool)conjugate, xt.v, NULL, yt.v);
-    Compare("y = A' x", A, F, n, yt.v, expect, scale, terms);
-    Poison(yt.v, n);
+    Compare("y = A' x", A, F, n, yt.v, E->y[p], E->allowed[p]);
+    Fill(yt.v, (PetscScalar)1e30, n);
     SpMVBlockMultTransposeReference(B, (PetscBool)conjugate, xt.v, NULL, yt.v);
-    Compare("reference'", A, F, n, yt.v, expect, scale, terms);
-    Loop(A, PETSC_TRUE, (PetscBool)conjugate, xt.v, z, expect, scale, terms);
-    Poison(yt.v, n);
-    SpMVBlockMultTranspose(B, (PetscBool)conjugate, xt.v, z, yt.v);
-    Compare("y = z + A' x", A, F, n, yt.v, expect, scale, terms);
-    for (PetscInt k = 0; k < n; k++) yt.v[k] = z[k];
+    Compare("reference'", A, F, n, yt.v, E->y[p], E->allowed[p]);
+    Fill(yt.v, (PetscScalar)1e30, n);
+    SpMVBlockMultTranspose(B, (PetscBool)conjugate, xt.v, E->z, yt.v);
+    Compare("y = z + A' x", A, F, n, yt.v, E->y[padd], E->allowed[padd]);
+    Fill(yt.v, E->z[k], n);
     SpMVBlockMultTranspose(B, (PetscBool)conjugate, xt.v, yt.v, yt.v);
-    Compare("y = y + A' x", A, F, n, yt.v, expect, scale, terms);
+    Compare("y = y + A' x", A, F, n, yt.v, E->y[padd], E->allowed[padd]);
   }
-  PetscCall(PetscFree4(z, expect, scale, terms));
   GuardedDestroy(&x);
   GuardedDestroy(&y);
   GuardedDestroy(&xt);
   GuardedDestroy(&yt);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* A matrix comes with its own values, with random ones, and with partly constant and infinite ones */
+enum { OWN, RANDOM, INFINITE, VALUES };
 
 int main(int argc, char **argv)
 {
-  static const SpMVISA isas[] = {SPMV_ISA_PORTABLE, SPMV_ISA_AVX2, SPMV_ISA_AVX512};
+  static const SpMVISA isas[]    = {SPMV_ISA_PORTABLE, SPMV_ISA_AVX2, SPMV_ISA_AVX512};
+  static const int     refills[] = {OWN, RANDOM, INFINITE, OWN};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   for (int k = 0; k < MATRICES; k++) {
-    Matrix A;
+    Matrix   A, as[VALUES];
+    Expected expected[VALUES], wild;
 
     PetscCall(MatrixGet(k, &A));
+    for (int v = 0; v < VALUES; v++) {
+      as[v] = A;
+      if (v != OWN) {
+        PetscCall(PetscMalloc1(A.i[A.m] + 1, &as[v].a));
+        for (PetscInt q = 0; q < A.i[A.m]; q++) {
+          as[v].a[q] = v == RANDOM ? number() : (PetscScalar)(2 + A.j[q] % 2);
+          if (v == INFINITE && A.i[A.m] > 10 && q % 61 == 7) as[v].a[q] = INFINITY;
+        }
+      }
+      PetscCall(ExpectedCreate(&as[v], PETSC_FALSE, &expected[v]));
+    }
+    PetscCall(ExpectedCreate(&A, PETSC_TRUE, &wild));
     for (int f = 0; f < FormatCount(); f++) {
       const SpMVCSR csr = {A.m, A.n, A.i, A.j, A.a};
       Format        F;
@@ -149,36 +195,28 @@ int main(int argc, char **argv)
       if (!FormatGet(f, A.m, &F)) continue;
       PetscCall(FormatSetUp(&F, &csr, &B));
       SpMVDistinctLeast = f % 7 ? 0 : 512 * 1024;
-      for (int refresh = 0; refresh < 4; refresh++) {
-        PetscScalar *keep = A.a, *other;
+      for (int refill = 0; refill < 4; refill++) {
+        const int     v   = refills[refill];
+        const SpMVCSR now = {A.m, A.n, A.i, A.j, as[v].a};
 
-        /* the same pattern with random, partly constant and infinite values; last the first ones again */
-        PetscCall(PetscMalloc1(A.i[A.m] + 1, &other));
-        for (PetscInt q = 0; q < A.i[A.m]; q++) {
-          other[q] = refresh == 1 ? number() : (PetscScalar)(2 + A.j[q] % 2);
-          if (refresh == 2 && A.i[A.m] > 10 && q % 61 == 7) other[q] = INFINITY;
-        }
-        if (refresh == 1 || refresh == 2) A.a = other;
-        {
-          const SpMVCSR now = {A.m, A.n, A.i, A.j, A.a};
-
-          PetscCall(SpMVBlockFill(B, &now));
-        }
+        PetscCall(SpMVBlockFill(B, &now));
         Expect(!SpMVBlockUsesParent(B) || (F.evchyb ? F.evc.kernel : F.sellp.kernel) == SPMV_KERNEL_AUTO, "%s, %s", A.name, F.text);
+        if (SpMVBlockUsesParent(B)) continue;
         for (int s = 0; s < 3; s++) {
-          if (refresh && s != (f + refresh) % 3) continue; /* one after the other will do */
+          if (refill && s != (f + refill) % 3) continue; /* one after the other will do */
           if (!SpMVSetISA(isas[s])) continue;
-          if (!SpMVBlockUsesParent(B)) {
-            PetscCall(Check(&A, &F, B, (PetscBool)(refresh % 2), PETSC_FALSE));
-            if (refresh == 0) PetscCall(Check(&A, &F, B, PETSC_FALSE, PETSC_TRUE));
-          }
+          Check(&as[v], &F, B, (PetscBool)(refill % 2), &expected[v]);
+          if (refill == 0) Check(&as[v], &F, B, PETSC_FALSE, &wild);
         }
-        A.a = keep;
-        PetscCall(PetscFree(other));
       }
       PetscCall(SpMVBlockDestroy(&B));
       Expect(!B, "%s, %s", A.name, F.text);
     }
+    for (int v = 0; v < VALUES; v++) {
+      PetscCall(ExpectedDestroy(&expected[v]));
+      if (v != OWN) PetscCall(PetscFree(as[v].a));
+    }
+    PetscCall(ExpectedDestroy(&wild));
     PetscCall(MatrixDestroy(&A));
   }
   PetscCall(PetscFinalize());
