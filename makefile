@@ -197,9 +197,9 @@ bench: all $(BENCH)
 paper: all $(PAPER) $(B)/examples/bratu
 	@$(CLEAN_ENV) BENCH=$(HERE)/$(B)/bench bench/paper $(ARGS)
 
-# Leaks of MPI and of what PETSc loads are not ours
+# Leaks of MPI and of what PETSc loads are not ours. Where something of ours leaks, fast_unwind_on_malloc=0 shows all of its stack; it takes the tests four times as long
 ifneq ($(SANITIZE),)
-  export ASAN_OPTIONS  ?= detect_leaks=1:fast_unwind_on_malloc=0
+  export ASAN_OPTIONS  ?= detect_leaks=1
   export LSAN_OPTIONS  ?= suppressions=$(HERE)/tests/lsan.supp:print_suppressions=0
   export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
 endif
