@@ -72,7 +72,9 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
 #pragma unroll
       for (int e = 0; e < BS * BS; e++) v[b][e] = STEPS || BATCH == 1 || k0 + b < steps ? Traits<V>::stream(p + e * WARP) : Traits<V>::zero();
     }
-    if (head.x < 0) { // apart from what is multiplied now, or never. Not the end yet: the compiler drops Issue() where no lane can have left
+    // Apart from what is multiplied now, or never. Not the end yet: the compiler drops Issue() where no lane can have left. That the values are thus loaded
+    // once `head` has come is to the good: ahead of it, the 7-point product with 200^3 points takes 138.5 us on an H200, for 135.7
+    if (head.x < 0) {
       if (BESIDE) unit |= INT_MIN;
       break;
     }
