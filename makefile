@@ -19,7 +19,7 @@ help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
 	@echo "make examples   all examples"
-	@echo "make check      the tests in about 3 minutes; make check-all: all of them"
+	@echo "make check      the tests in 3 to 6 minutes; make check-all: all of them"
 	@echo "make check SANITIZE=address   the same under a sanitizer"
 	@echo "make bench      the benchmarks (ARGS='options of bench/run')"
 	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/paper')"

@@ -77,6 +77,36 @@ static inline PetscErrorCode MatrixDestroy(Matrix *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  y = z + op(A) x by a plain loop, with z = NULL for zero, and how far off a row may be: by what rounding does to each of its terms, so not at all where there
+  is no entry
+*/
+static inline PetscErrorCode PlainProduct(const Matrix *A, PetscBool transpose, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
+                                          PetscReal *allowed)
+{
+  const PetscInt rows = transpose ? A->n : A->m;
+  PetscInt      *entries;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1(rows, &entries));
+  for (PetscInt r = 0; r < rows; r++) {
+    y[r]       = z ? z[r] : 0;
+    allowed[r] = z ? PetscAbsScalar(z[r]) : 0;
+  }
+  for (PetscInt r = 0; r < A->m; r++) {
+    for (PetscInt k = A->i[r]; k < A->i[r + 1]; k++) {
+      const PetscInt to = transpose ? A->j[k] : r, from = transpose ? r : A->j[k];
+
+      y[to] += (conjugate ? PetscConj(A->a[k]) : A->a[k]) * x[from];
+      allowed[to] += PetscAbsScalar(A->a[k]) * PetscAbsScalar(x[from]);
+      entries[to]++;
+    }
+  }
+  for (PetscInt r = 0; r < rows; r++) allowed[r] = entries[r] ? 4 * PETSC_MACHINE_EPSILON * (PetscReal)(entries[r] + (z ? 1 : 0)) * allowed[r] : 0;
+  PetscCall(PetscFree(entries));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static inline PetscBool never(PetscInt r, PetscInt c, PetscInt p)
 {
   (void)r;

@@ -34,34 +34,6 @@ typedef struct {
   PetscReal   *allowed[PRODUCTS]; /* how far off a row may be */
 } Expected;
 
-/* The error allowed in a row scales with the sum of absolute values; none is, where nothing is added to z */
-static PetscErrorCode Loop(const Matrix *A, PetscBool transpose, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
-                           PetscReal *allowed)
-{
-  const PetscInt rows = transpose ? A->n : A->m;
-  PetscInt      *terms;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(rows, &terms));
-  for (PetscInt r = 0; r < rows; r++) {
-    y[r]       = z ? z[r] : 0;
-    allowed[r] = z ? PetscAbsScalar(z[r]) : 0;
-    terms[r]   = 1;
-  }
-  for (PetscInt r = 0; r < A->m; r++) {
-    for (PetscInt k = A->i[r]; k < A->i[r + 1]; k++) {
-      const PetscInt to = transpose ? A->j[k] : r, from = transpose ? r : A->j[k];
-
-      y[to] += (conjugate ? PetscConj(A->a[k]) : A->a[k]) * x[from];
-      allowed[to] += PetscAbsScalar(A->a[k]) * PetscAbsScalar(x[from]);
-      terms[to]++;
-    }
-  }
-  for (PetscInt r = 0; r < rows; r++) allowed[r] = terms[r] == 1 ? 0 : 4 * PETSC_MACHINE_EPSILON * (PetscReal)terms[r] * allowed[r];
-  PetscCall(PetscFree(terms));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static void Draw(PetscInt n, PetscBool wild, PetscScalar v[])
 {
   for (PetscInt k = 0; k < n; k++) v[k] = wild && !draw(12) ? (draw(2) ? INFINITY : (draw(2) ? -INFINITY : NAN)) : number();
@@ -80,7 +52,7 @@ static PetscErrorCode ExpectedCreate(const Matrix *A, PetscBool wild, Expected *
     const PetscBool transpose = p >= TRANSPOSE ? PETSC_TRUE : PETSC_FALSE;
 
     PetscCall(PetscMalloc2(big, &E->y[p], big, &E->allowed[p]));
-    PetscCall(Loop(A, transpose, p >= HERMITIAN ? PETSC_TRUE : PETSC_FALSE, transpose ? E->xt : E->x, p % 2 ? E->z : NULL, E->y[p], E->allowed[p]));
+    PetscCall(PlainProduct(A, transpose, p >= HERMITIAN ? PETSC_TRUE : PETSC_FALSE, transpose ? E->xt : E->x, p % 2 ? E->z : NULL, E->y[p], E->allowed[p]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
