@@ -58,7 +58,7 @@ def host(r, title):
     print("Speed over AIJ (its time divided by the type's), products one after the other, medians, all types interleaved in one run; behind the")
     print(f"slash with all caches swept before each product, for matrices of at least {COLD} entries. Below, such a product measures where code")
     print("and stack are, and AIJ's shorter code can win (the columns cold_* of the .csv); a program would have to multiply once in a while only.")
-    print("Generated matrices are marked *.\n")
+    print("Our types and MKL choose vector instructions at run time, PETSc's types have those that PETSc was compiled for. Generated matrices are marked *.\n")
     print("| matrix | rows | entries | AIJ [us] | " + " | ".join(map(label, r.types)) + " |")
     print("|---" * (4 + len(r.types)) + "|")
     for m in r.matrices:
@@ -84,6 +84,8 @@ def device(r, title):
     print("Products one after the other through `MatMult()` with x and y on the GPU, by the host's clock, medians, all types interleaved in one run.")
     print(f"First the speed over {r.reference} (its time divided by the type's), behind the slash over the best of cuSPARSE's products (CSR, COO,")
     print("sliced ELL, each preprocessed). Generated matrices are marked *.\n")
+    if any(label(t).endswith(" paper") for t in r.types):
+        print("sellp and evchyb run this project's own kernels; \"sellp paper\" and \"evchyb paper\" are the published ones (`-mat_<type>_kernel paper`).\n")
     print(f"| matrix | rows | entries | {r.reference} [us] | best of cuSPARSE [us] | " + " | ".join(map(label, others)) + " |")
     print("|---" * (5 + len(others)) + "|")
     for m in r.matrices:
