@@ -385,6 +385,21 @@ __device__ __forceinline__ void LetNextBegin()
 #endif
 }
 
+/*
+  Counts a warp in and says whether it is the last of `count`, after which the counter is 0 again. What its lane has written before, the last one sees
+  after AcquireArrived(). A release alone: __threadfence() would empty the multiprocessor's L1, which holds x for all other warps.
+*/
+__device__ __forceinline__ bool ArriveLast(unsigned *arrived, unsigned count)
+{
+  unsigned before;
+  asm volatile("atom.release.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(arrived), "r"(count - 1) : "memory");
+  return before == count - 1;
+}
+__device__ __forceinline__ void AcquireArrived()
+{
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
 // Zero threads are no launch at all: an empty grid is an error
 #define SPMV_LAUNCH(threads, block, stream, kernel, ...)                       \
   do {                                                                         \

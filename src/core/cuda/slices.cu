@@ -155,21 +155,18 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
     if (lane == 0) {
 #pragma unroll
       for (int e = 0; e < BS; e++) sum[(int64_t)c.part * BS + e] = d[e];
-      __threadfence();
-      last = atomicAdd(g.arrived + c.group, 1u) == (unsigned)group.y - 1;
+      last = ArriveLast(g.arrived + c.group, (unsigned)group.y);
     }
     if (!__shfl_sync(ALL, last, 0)) return;
-    __threadfence();
+    AcquireArrived();
+    __syncwarp();
 #pragma unroll
     for (int e = 0; e < BS; e++) {
       d[e] = Num::zero();
       for (int k = lane; k < group.y; k += WARP) d[e] = Num::add(d[e], Num::fresh(sum + (int64_t)k * BS + e));
       for (int by = WARP / 2; by; by >>= 1) d[e] = Num::add(d[e], Num::down(d[e], by));
     }
-    if (lane == 0) {
-      g.arrived[c.group] = 0; // for the next product
-      unit[0]            = c.first;
-    }
+    if (lane == 0) unit[0] = c.first;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
