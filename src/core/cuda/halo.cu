@@ -187,21 +187,28 @@ struct Exchange {
   unsigned     patience; // microseconds; 0: for ever
 };
 
-// Whatever another device has written before Tell() is seen after it. False: no more patience
+/*
+  Whatever another device has written before Tell() is seen after it. False: no more patience. The loop has no fence, as each would empty the L1 of a
+  multiprocessor that also multiplies, and pauses, as the product needs what it would take.
+*/
 __device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Exchange &g)
 {
   unsigned           told;
   unsigned long long begin = 0, now;
-  do {
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(told) : "l"(here) : "memory");
-    if (!g.patience) continue;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    if (!begin) begin = now;
-    if (now - begin > 1000ull * g.patience || *(volatile unsigned *)(g.count + 2)) {
-      g.count[2] = 1;
-      return false;
+  while (true) {
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(told) : "l"(here) : "memory");
+    if ((int)(told - n) >= 0) break; // also when the numbers begin anew
+    if (g.patience) {
+      asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+      if (!begin) begin = now;
+      if (now - begin > 1000ull * g.patience || *(volatile unsigned *)(g.count + 2)) {
+        g.count[2] = 1;
+        return false;
+      }
     }
-  } while ((int)(told - n) < 0); // also when the numbers begin anew
+    __nanosleep(64);
+  }
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
   return true;
 }
 
