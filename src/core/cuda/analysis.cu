@@ -11,6 +11,7 @@ cudaError_t ExclusiveSum(Array<int64_t> &a, int64_t count, cudaStream_t stream)
 {
   size_t      bytes = 0;
   Array<char> scratch;
+  ForgetErrors();
   SPMV_TRY(cub::DeviceScan::ExclusiveSum(nullptr, bytes, (int64_t *)a, (int64_t *)a, count, stream));
   SPMV_TRY(scratch.Alloc(bytes));
   return cub::DeviceScan::ExclusiveSum(scratch, bytes, (int64_t *)a, (int64_t *)a, count, stream);
@@ -22,6 +23,7 @@ cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, in
   Array<char>     scratch;
   Array<uint64_t> key2;
   Array<int>      value2;
+  ForgetErrors();
   SPMV_TRY(key2.Alloc(count));
   SPMV_TRY(value2.Alloc(count));
   cub::DoubleBuffer<uint64_t> k(key, key2);
@@ -69,6 +71,16 @@ template <class I> __global__ void survey(View<I> v, double slope, Survey *out)
     atomicAdd(&out->looked, block.looked / 4); // four a unit at most: fits
     atomicAdd(&out->near, block.near / 4);
   }
+}
+
+cudaError_t Supported()
+{
+  int major;
+  SPMV_TRY(DeviceHas(cudaDevAttrComputeCapabilityMajor, &major));
+  const cudaError_t error = major < 8 ? cudaErrorNoKernelImageForDevice : Load((const void *)survey<int>);
+  if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction && error != cudaErrorUnsupportedPtxVersion) return error;
+  ForgetErrors();
+  return cudaErrorNotSupported;
 }
 
 cudaError_t TakeSurvey(const SpMVCudaCSR &csr, int bs, cudaStream_t stream, Survey *host)

@@ -7,7 +7,17 @@ using spmv::Scalar;
 
 int SpMVCudaDiagonalsLeast = 12;
 
-cudaError_t SpMVCudaFill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
+PetscBool SpMVCudaIsSupported(void)
+{
+  return spmv::Supported() == cudaErrorNotSupported ? PETSC_FALSE : PETSC_TRUE;
+}
+
+PetscBool SpMVCudaIsAligned(const PetscScalar *p)
+{
+  return spmv::IsAligned(p) ? PETSC_TRUE : PETSC_FALSE;
+}
+
+static cudaError_t Fill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
   SpMVCudaCSR use = *csr;
   if (block->from) { // the offsets, of A^T or of some rows, are the block's own, the values are looked up in A
@@ -15,17 +25,45 @@ cudaError_t SpMVCudaFill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream
     use.a = csr->a;
   }
   SPMV_TRY(block->Fill(use, stream));
-  return block->apart ? SpMVCudaFill(block->apart.get(), csr, stream) : cudaSuccess;
+  return block->apart ? Fill(block->apart.get(), csr, stream) : cudaSuccess;
+}
+
+cudaError_t SpMVCudaFill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
+{
+  SPMV_TRY(block->order.Enter(stream, true));
+  SPMV_TRY(Fill(block, csr, stream));
+  return block->order.Leave(stream);
+}
+
+// product(x, z, y) in its turn, on aligned arrays: those given, or copies
+template <class F> static cudaError_t Multiply(SpMVCudaBlock block, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
+{
+  SPMV_TRY(block->order.Enter(stream));
+  if (spmv::IsAligned(x) && spmv::IsAligned(z) && spmv::IsAligned(y))
+    SPMV_TRY(product((const Scalar *)x, (const Scalar *)z, (Scalar *)y));
+  else {
+    const size_t rows = (size_t)block->m * sizeof(Scalar), columns = (size_t)block->n * sizeof(Scalar);
+    if (!block->copy_x) SPMV_TRY(block->copy_x.Alloc((size_t)block->n));
+    if (!block->copy_y) SPMV_TRY(block->copy_y.Alloc((size_t)block->m));
+    SPMV_TRY(cudaMemcpyAsync(block->copy_x, x, columns, cudaMemcpyDeviceToDevice, stream));
+    if (z) SPMV_TRY(cudaMemcpyAsync(block->copy_y, z, rows, cudaMemcpyDeviceToDevice, stream));
+    SPMV_TRY(product(block->copy_x, z ? (const Scalar *)block->copy_y : nullptr, block->copy_y));
+    SPMV_TRY(cudaMemcpyAsync(y, block->copy_y, rows, cudaMemcpyDeviceToDevice, stream));
+  }
+  return block->order.Leave(stream);
 }
 
 cudaError_t SpMVCudaMult(SpMVCudaBlock block, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
 {
-  return block->Mult((bool)conjugate, (const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
+  return Multiply(block, x, z, y, stream, [=](const Scalar *ax, const Scalar *az, Scalar *ay) { return block->Mult((bool)conjugate, ax, az, ay, stream); });
 }
 
-cudaError_t SpMVCudaMultBeside(SpMVCudaBlock block, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
+cudaError_t SpMVCudaMultBeside(SpMVCudaBlock block, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, PetscBool early,
+                               cudaStream_t stream)
 {
-  return block->MultBeside((const Scalar *)x, (const Scalar *)halo, (const Scalar *)z, (Scalar *)y, stream);
+  return Multiply(block, x, z, y, stream, [=](const Scalar *ax, const Scalar *az, Scalar *ay) {
+    return block->MultBeside(ax, (const Scalar *)halo, az, ay, early && ax == (const Scalar *)x, stream); // a copy of x has only just been made
+  });
 }
 
 cudaError_t SpMVCudaSetGhosts(SpMVCudaBlock block, const SpMVCudaCSR *csr, PetscInt64 most, cudaStream_t stream)
@@ -43,7 +81,9 @@ cudaError_t SpMVCudaSetGhosts(SpMVCudaBlock block, const SpMVCudaCSR *csr, Petsc
 
 cudaError_t SpMVCudaFillGhosts(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
-  return block->ghosts->Fill(*csr, block->single, stream);
+  SPMV_TRY(block->order.Enter(stream, true));
+  SPMV_TRY(block->ghosts->Fill(*csr, block->single, stream));
+  return block->order.Leave(stream);
 }
 
 PetscBool SpMVCudaHasGhosts(SpMVCudaBlock block)
@@ -63,8 +103,13 @@ PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaBlock block)
 
 cudaError_t SpMVCudaMultRows(SpMVCudaBlock block, SpMVCudaRows rows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
 {
-  if (rows == SPMVCUDA_ROWS_OTHERS) return block->MultOthers((const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
-  return SpMVCudaMult(block->apart.get(), PETSC_FALSE, x, z, y, stream);
+  if (!spmv::IsAligned(x) || !spmv::IsAligned(z) || !spmv::IsAligned(y)) return cudaErrorMisalignedAddress;
+  if (rows == SPMVCUDA_ROWS_OTHERS) {
+    SPMV_TRY(block->order.Enter(stream));
+    SPMV_TRY(block->MultOthers((const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream));
+    return block->order.Leave(stream);
+  }
+  return (rows == SPMVCUDA_ROWS_APART ? block->apart.get() : block)->Mult(false, (const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
 }
 
 cudaError_t SpMVCudaMultScaled(SpMVCudaBlock block, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t stream)
@@ -72,7 +117,7 @@ cudaError_t SpMVCudaMultScaled(SpMVCudaBlock block, PetscScalar alpha, const Pet
   Scalar a, b;
   memcpy(&a, &alpha, sizeof(a));
   memcpy(&b, &beta, sizeof(b));
-  return block->Scaled(a, (const Scalar *)x, b, (Scalar *)y, stream);
+  return Multiply(block, x, y, y, stream, [=](const Scalar *ax, const Scalar *, Scalar *ay) { return block->Scaled(a, ax, b, ay, stream); });
 }
 
 cudaError_t SpMVCudaSetReorder(SpMVCudaBlock block, PetscBool reorder)
@@ -82,9 +127,10 @@ cudaError_t SpMVCudaSetReorder(SpMVCudaBlock block, PetscBool reorder)
 
 cudaError_t SpMVCudaDestroy(SpMVCudaBlock *block)
 {
-  delete *block; // waits for the device
+  const cudaError_t error = cudaDeviceSynchronize(); // also: what other kernels still write to, host memory too, goes with the block
+  delete *block;
   *block = nullptr;
-  return cudaGetLastError();
+  return error;
 }
 
 void SpMVCudaGetStats(SpMVCudaBlock block, SpMVStats *stats)
@@ -105,7 +151,7 @@ void SpMVCudaGetStats(SpMVCudaBlock block, SpMVStats *stats)
 cudaError_t SpMVCudaVisit(SpMVCudaBlock block, SpMVVisitor entry, void *ctx)
 {
   SPMV_TRY(cudaDeviceSynchronize());
-  return block->Visit(entry, ctx);
+  return spmv::Guarded([=] { return block->Visit(entry, ctx); });
 }
 
 namespace spmv {
@@ -313,30 +359,26 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
 
 } // namespace spmv
 
-cudaError_t SpMVCudaSetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int count, const int row[], PetscInt64 most, cudaStream_t stream)
+static cudaError_t SetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int count, const int row[], PetscInt64 most, cudaStream_t stream)
 {
   const int bs = block->UnitSize();
-  if (!bs || csr->nnz >= INT_MAX) return cudaErrorNotSupported;
+  if (!bs || csr->nnz > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
 
   const int             units = block->m / bs;
   std::vector<unsigned> mark;
   std::vector<int>      unit, rows;
   spmv::Array<unsigned> want, all;
-  try {
-    mark.resize(((size_t)units + spmv::WARP - 1) / spmv::WARP);
-    for (int k = 0; k < count; k++) mark[row[k] / bs / spmv::WARP] |= 1u << row[k] / bs % spmv::WARP;
-    SPMV_TRY(spmv::Upload(want, mark, stream));
-    SPMV_TRY(all.Alloc(mark.size()));
-    SPMV_TRY(all.Zero(stream));
-    SPMV_TRY(block->SetApart(want, all, stream));
-    SPMV_TRY(spmv::Fetch(mark.data(), (unsigned *)all, mark.size(), stream));
-    for (int u = 0; u < units; u++) {
-      if (!(mark[u / spmv::WARP] >> u % spmv::WARP & 1)) continue;
-      unit.push_back(u);
-      for (int e = 0; e < bs; e++) rows.push_back(u * bs + e);
-    }
-  } catch (const std::bad_alloc &) {
-    return cudaErrorMemoryAllocation;
+  mark.resize(((size_t)units + spmv::WARP - 1) / spmv::WARP);
+  for (int k = 0; k < count; k++) mark[row[k] / bs / spmv::WARP] |= 1u << row[k] / bs % spmv::WARP;
+  SPMV_TRY(spmv::Upload(want, mark, stream));
+  SPMV_TRY(all.Alloc(mark.size()));
+  SPMV_TRY(all.Zero(stream));
+  SPMV_TRY(block->SetApart(want, all, stream));
+  SPMV_TRY(spmv::Fetch(mark.data(), (unsigned *)all, mark.size(), stream));
+  for (int u = 0; u < units; u++) {
+    if (!(mark[u / spmv::WARP] >> u % spmv::WARP & 1)) continue;
+    unit.push_back(u);
+    for (int e = 0; e < bs; e++) rows.push_back(u * bs + e);
   }
   if ((PetscInt64)rows.size() > most) return cudaErrorNotSupported;
 
@@ -363,4 +405,9 @@ cudaError_t SpMVCudaSetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int co
   b->it.Swap(it);
   b->from.Swap(from);
   return cudaSuccess;
+}
+
+cudaError_t SpMVCudaSetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int count, const int row[], PetscInt64 most, cudaStream_t stream)
+{
+  return spmv::Guarded([=] { return SetApart(block, csr, count, row, most, stream); });
 }

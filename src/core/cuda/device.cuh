@@ -1,5 +1,5 @@
 /*
-  What all device code of the formats shares: scalars, loads, device memory, and the block's base class.
+  What all device code of the formats shares: scalars, loads, device memory, and the block's base class. It needs compute capability 8.0.
 */
 #pragma once
 
@@ -21,6 +21,24 @@
 
 namespace spmv {
 
+// What the interface in C calls: no exception leaves it
+template <class F> cudaError_t Guarded(F f)
+{
+  try {
+    return f();
+  } catch (const std::bad_alloc &) { // the host's memory
+    return cudaErrorMemoryAllocation;
+  } catch (...) {
+    return cudaErrorUnknown;
+  }
+}
+
+// A kernel's launch, and CUB, report what they find in cudaGetLastError(): an error that the program has left there is cleared before
+inline void ForgetErrors()
+{
+  (void)cudaGetLastError();
+}
+
 constexpr int      WARP = 32;
 constexpr unsigned ALL  = 0xffffffffu;
 
@@ -40,6 +58,13 @@ using Scalar = PetscReal;
 using Single = float;
 #endif
 static_assert(sizeof(Scalar) == sizeof(PetscScalar), "PetscScalar must be real or complex, of float or double");
+
+// Complex values are read and written whole; the arrays of a program may begin anywhere that suits its parts
+inline bool IsAligned(const void *p)
+{
+  if constexpr (alignof(Scalar) == alignof(PetscReal)) return true;
+  return (uintptr_t)p % alignof(Scalar) == 0;
+}
 
 template <class To, class R> __host__ __device__ __forceinline__ To Convert(R a)
 {
@@ -63,35 +88,37 @@ inline size_t StoredSize(bool single)
 
 /*
   Loads as assembler, which the compiler may not move: Stream(), of values, down to their use, and Fresh(), of what other blocks or devices write, up
-  to before it is there
+  to before it is there; and which it may not turn into others: Plain(), of an x that may have been written after the device was ready to begin this
+  kernel, into loads of what no kernel writes meanwhile
 */
-#define SPMV_LOADS(name, how)                                                                   \
-  __device__ __forceinline__ double name(const double *p)                                       \
-  {                                                                                             \
-    double v;                                                                                   \
-    asm volatile("ld.global." how ".f64 %0, [%1];" : "=d"(v) : "l"(p));                         \
-    return v;                                                                                   \
-  }                                                                                             \
-  __device__ __forceinline__ float name(const float *p)                                         \
-  {                                                                                             \
-    float v;                                                                                    \
-    asm volatile("ld.global." how ".f32 %0, [%1];" : "=f"(v) : "l"(p));                         \
-    return v;                                                                                   \
-  }                                                                                             \
-  __device__ __forceinline__ Complex<double> name(const Complex<double> *p)                     \
-  {                                                                                             \
-    Complex<double> v;                                                                          \
-    asm volatile("ld.global." how ".v2.f64 {%0, %1}, [%2];" : "=d"(v.re), "=d"(v.im) : "l"(p)); \
-    return v;                                                                                   \
-  }                                                                                             \
-  __device__ __forceinline__ Complex<float> name(const Complex<float> *p)                       \
-  {                                                                                             \
-    Complex<float> v;                                                                           \
-    asm volatile("ld.global." how ".v2.f32 {%0, %1}, [%2];" : "=f"(v.re), "=f"(v.im) : "l"(p)); \
-    return v;                                                                                   \
+#define SPMV_LOADS(name, how)                                                                  \
+  __device__ __forceinline__ double name(const double *p)                                      \
+  {                                                                                            \
+    double v;                                                                                  \
+    asm volatile("ld.global" how ".f64 %0, [%1];" : "=d"(v) : "l"(p));                         \
+    return v;                                                                                  \
+  }                                                                                            \
+  __device__ __forceinline__ float name(const float *p)                                        \
+  {                                                                                            \
+    float v;                                                                                   \
+    asm volatile("ld.global" how ".f32 %0, [%1];" : "=f"(v) : "l"(p));                         \
+    return v;                                                                                  \
+  }                                                                                            \
+  __device__ __forceinline__ Complex<double> name(const Complex<double> *p)                    \
+  {                                                                                            \
+    Complex<double> v;                                                                         \
+    asm volatile("ld.global" how ".v2.f64 {%0, %1}, [%2];" : "=d"(v.re), "=d"(v.im) : "l"(p)); \
+    return v;                                                                                  \
+  }                                                                                            \
+  __device__ __forceinline__ Complex<float> name(const Complex<float> *p)                      \
+  {                                                                                            \
+    Complex<float> v;                                                                          \
+    asm volatile("ld.global" how ".v2.f32 {%0, %1}, [%2];" : "=f"(v.re), "=f"(v.im) : "l"(p)); \
+    return v;                                                                                  \
   }
-SPMV_LOADS(Stream, "cs")
-SPMV_LOADS(Fresh, "cg")
+SPMV_LOADS(Stream, ".cs")
+SPMV_LOADS(Fresh, ".cg")
+SPMV_LOADS(Plain, "")
 #undef SPMV_LOADS
 
 template <class S> struct Traits { // real
@@ -126,6 +153,10 @@ template <class S> struct Traits { // real
   static __device__ S keep(const S *p) // read again, by others
   {
     return __ldg(p);
+  }
+  static __device__ S plain(const S *p) // the same, in a kernel that may begin before others are done
+  {
+    return Plain(p);
   }
   static __device__ S fresh(const S *p) // written by others during this launch
   {
@@ -180,6 +211,10 @@ template <class R> struct Traits<Complex<R>> {
       float2 v = __ldg((const float2 *)p);
       return {v.x, v.y};
     }
+  }
+  static __device__ S plain(const S *p)
+  {
+    return Plain(p);
   }
   static __device__ S fresh(const S *p)
   {
@@ -320,6 +355,69 @@ inline cudaError_t Load(const void *kernel)
   return cudaFuncGetAttributes(&attributes, kernel);
 }
 
+// Whether the library has code for this device: cudaErrorNotSupported where not
+cudaError_t Supported();
+
+/*
+  Work with something that one kernel at a time may use, in the order in which it is queued, in whatever streams. In a single stream that costs a
+  comparison. Once there has been a second one, an event is recorded after each piece of work, as the stream before may be gone when another one comes
+  (the first time, the host waits instead). Where a stream is captured, what other streams do is the caller's to order.
+*/
+class StreamOrder {
+public:
+  StreamOrder()                               = default;
+  StreamOrder(const StreamOrder &)            = delete;
+  StreamOrder &operator=(const StreamOrder &) = delete;
+  ~StreamOrder()
+  {
+    if (event) cudaEventDestroy(event);
+  }
+  // thorough: behind everything on the device, not just behind the work that ended with Leave()
+  cudaError_t Enter(cudaStream_t stream, bool thorough = false)
+  {
+    if (!used || stream != last) SPMV_TRY(Change(stream, thorough));
+    return cudaSuccess;
+  }
+  cudaError_t Leave(cudaStream_t stream)
+  {
+    return several ? Record(stream) : cudaSuccess;
+  }
+
+private:
+  static cudaError_t IsCaptured(cudaStream_t stream, bool *captured)
+  {
+    cudaStreamCaptureStatus status;
+    SPMV_TRY(cudaStreamIsCapturing(stream, &status));
+    *captured = status != cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+  }
+  cudaError_t Change(cudaStream_t stream, bool thorough)
+  {
+    bool captured = false;
+    if (used) {
+      SPMV_TRY(IsCaptured(stream, &captured));
+      if (!captured) SPMV_TRY(recorded && !thorough ? cudaStreamWaitEvent(stream, event, 0) : cudaDeviceSynchronize());
+      if (!event) SPMV_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+      several = true;
+    }
+    used     = true;
+    recorded = false;
+    last     = stream;
+    return cudaSuccess;
+  }
+  cudaError_t Record(cudaStream_t stream)
+  {
+    bool captured;
+    SPMV_TRY(IsCaptured(stream, &captured));
+    recorded = !captured; // an event of a capture is of no use outside
+    return captured ? cudaSuccess : cudaEventRecord(event, stream);
+  }
+
+  cudaEvent_t  event = nullptr;
+  cudaStream_t last  = nullptr;
+  bool         used = false, several = false, recorded = false;
+};
+
 /*
   A product's kernel, chosen at set-up, so that a product is one call. Where device and driver can, it is launched early ("programmatic
   dependent launch"): its threads are there, but wait, when the kernel before it in the stream ends. That takes a fifth off the host's
@@ -366,7 +464,11 @@ private:
   bool        early = false;
 };
 
-// Every kernel launched by Kernel begins with it, but for MultBeside() and diagonals' MultOthers(): what the kernels before have written is there afterwards, not earlier
+/*
+  Every kernel launched by Kernel begins with it, but for MultBeside() and diagonals' MultOthers(): what the kernels before have written is there
+  afterwards, not earlier. CUDA promises that to the threads that call it; most warps of MultBeside() do not, and read an x that was there before the
+  exchange they begin with: it has awaited that itself. Seen to hold on Hopper (tests/cuda/core.cu); SpMVCudaMultBeside() does without if asked to.
+*/
 __device__ __forceinline__ void AwaitOthers()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -404,8 +506,9 @@ __device__ __forceinline__ void AcquireArrived()
 #define SPMV_LAUNCH(threads, block, stream, kernel, ...)                       \
   do {                                                                         \
     if ((threads) > 0) {                                                       \
+      spmv::ForgetErrors();                                                    \
       kernel<<<spmv::Blocks(threads, block), block, 0, stream>>>(__VA_ARGS__); \
-      SPMV_TRY(cudaPeekAtLastError());                                         \
+      SPMV_TRY(cudaGetLastError());                                            \
     }                                                                          \
   } while (0)
 
@@ -549,6 +652,9 @@ struct _n_SpMVCudaBlock {
   std::unique_ptr<_n_SpMVCudaBlock> apart;  // the rows that may be multiplied apart from the others, once more
   std::unique_ptr<spmv::GhostRows>  ghosts; // the off-diagonal block, where this one's product adds it
 
+  spmv::StreamOrder         order;          // of fills and products, which share partial sums and values
+  spmv::Array<spmv::Scalar> copy_x, copy_y; // of arrays that are not aligned
+
   virtual ~_n_SpMVCudaBlock() = default;
   void Of(const SpMVCudaCSR &csr)
   {
@@ -558,9 +664,9 @@ struct _n_SpMVCudaBlock {
   }
   virtual cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) = 0; // a of A where `from` is set, i always of this block
   virtual cudaError_t Mult(bool conjugate, const spmv::Scalar *x, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t) = 0;
-  // y = A x or z + A x beside the kernel before in the stream, which writes nothing of it but the halo: begins with that one, and lets the next begin.
-  // With a halo, what `ghosts` add, where HasGhosts()
-  virtual cudaError_t MultBeside(const spmv::Scalar *x, const spmv::Scalar *, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t stream)
+  // y = A x or z + A x beside the kernel before in the stream, which writes nothing of it but the halo: with `early` begins with that one, and lets the
+  // next begin. With a halo, what `ghosts` add, where HasGhosts()
+  virtual cudaError_t MultBeside(const spmv::Scalar *x, const spmv::Scalar *, const spmv::Scalar *z, spmv::Scalar *y, bool, cudaStream_t stream)
   {
     return Mult(false, x, z, y, stream);
   }
@@ -636,8 +742,9 @@ cudaError_t Choose(const SpMVCudaCSR &, const Choice &, cudaStream_t, _n_SpMVCud
 template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaBlock *block, F f)
 {
   *block = nullptr;
-  // Columns, rows and positions of transposed blocks are 32-bit numbers; the largest is free to mean "none"
-  if (csr->m >= INT_MAX || csr->n >= INT_MAX || (transpose && csr->nnz >= INT_MAX)) return cudaErrorNotSupported;
+  // Columns, rows and positions of transposed blocks are 32-bit numbers, the next multiples of what they are shared out by, too
+  if (csr->m > SPMVCUDA_MAX_SIZE || csr->n > SPMVCUDA_MAX_SIZE || (transpose && csr->nnz > SPMVCUDA_MAX_SIZE)) return cudaErrorNotSupported;
+  SPMV_TRY(Supported());
   SpMVCudaCSR       use = *csr;
   Array<int>        it, jt, from;
   _n_SpMVCudaBlock *b = nullptr;
@@ -645,7 +752,8 @@ template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cud
     SPMV_TRY(TransposeCSR(*csr, stream, it, jt, from));
     use = {csr->n, csr->m, csr->nnz, it, jt, 4, nullptr};
   }
-  cudaError_t error = f(use, &b);
+  cudaError_t error = Guarded([&] { return f(use, &b); });
+  if (error == cudaSuccess) error = cudaStreamSynchronize(stream); // the scratch arrays go
   if (error != cudaSuccess) {
     delete b;
     return error;
@@ -654,7 +762,7 @@ template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cud
   b->it.Swap(it);
   b->from.Swap(from);
   *block = b;
-  return cudaStreamSynchronize(stream); // the scratch arrays go
+  return cudaSuccess;
 }
 
 // ------------------------------------------------------------------------------------------------ the papers' kernels

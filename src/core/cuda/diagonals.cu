@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
       const Scalar *q = x + (int64_t)(unit + t[b].x) * BS;
       own[b]          = (unsigned)t[b].y & bit;
 #pragma unroll
-      for (int f = 0; f < BS; f++) xs[b][f] = own[b] ? Num::keep(q + f) : Num::zero();
+      for (int f = 0; f < BS; f++) xs[b][f] = !own[b] ? Num::zero() : BESIDE ? Num::plain(q + f) : Num::keep(q + f);
     }
     Issue();
 #pragma unroll
@@ -349,7 +349,7 @@ struct Diagonals : _n_SpMVCudaBlock {
 
   ~Diagonals() override
   {
-    if (host) cudaFreeHost(host); // waits for the device
+    if (host) cudaFreeHost(host); // SpMVCudaDestroy() has waited for whoever writes to it
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -364,13 +364,14 @@ struct Diagonals : _n_SpMVCudaBlock {
         const Scalar  *a    = (const Scalar *)csr.a;
         V             *to   = (V *)(char *)value;
         if (!g.slices) return cudaSuccess;
+        ForgetErrors();
         if (bs == 1)
           fill<1, V><<<grid, FILL_BLOCK, 0, stream>>>(v, g, uniform, from, a, to, head, equal, equals);
         else if (bs <= 3)
           fill<3, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, from, a, to, head, equal, equals);
         else
           fill<6, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, from, a, to, head, equal, equals);
-        return cudaPeekAtLastError();
+        return cudaGetLastError();
       });
     }));
     if (others) SPMV_LAUNCH(g.slices, 256, stream, copy_marks, g.slices, head, others);
@@ -382,14 +383,14 @@ struct Diagonals : _n_SpMVCudaBlock {
   {
     return Launch(g, conjugate, x, z, y, stream);
   }
-  cudaError_t MultBeside(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  cudaError_t MultBeside(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, bool early, cudaStream_t stream) override
   {
     Args args = g;
     if (halo) { // rows with ghosts tend to be the first and the last: in the middle of the product the halo has come
       args.ghost = ghosts->With(halo);
       args.turn  = Blocks((int64_t)g.slices * WARP, BLOCK) / 2;
     }
-    return Launch(args, false, x, z, y, stream, true);
+    return Launch(args, false, x, z, y, stream, true, !early);
   }
   bool CanAddGhosts() const override
   {

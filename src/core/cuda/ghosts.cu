@@ -64,7 +64,7 @@ cudaError_t GhostRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 most, c
   Array<Extent>  extent;
   Extent         found;
   int64_t        kept;
-  if (csr.nnz >= INT_MAX || csr.n >= INT_MAX) return cudaErrorNotSupported;
+  if (csr.nnz > SPMVCUDA_MAX_SIZE || csr.n > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   SPMV_TRY(extent.Alloc(1));
   SPMV_TRY(extent.Zero(stream));
   SPMV_TRY(sum.Alloc((size_t)groups + 1));

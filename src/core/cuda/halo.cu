@@ -114,7 +114,7 @@ const Nccl &TheNccl()
   Calls f in a thread and waits for it for a while: NCCL's set-up waits for the other ranks without end, and one of them may have failed.
   A thread that does not return is left alone, and its code must then stay where it is, whoever unloads this library.
 */
-template <class Result> bool Bounded(std::function<Result()> f, Result *result)
+template <class Result, class F> bool Bounded(F f, Result *result)
 {
   try {
     std::packaged_task<Result()> task(std::move(f));
@@ -134,13 +134,27 @@ template <class Result> bool Bounded(std::function<Result()> f, Result *result)
 
 // ------------------------------------------------------------------------------------------------ kernels
 
+// An entry of an array of the program's, which may begin between two complex numbers
+__device__ __forceinline__ Scalar Read(const Scalar *p)
+{
+  Scalar a;
+#pragma unroll
+  for (int k = 0; k < REALS; k++) ((PetscReal *)&a)[k] = ((const PetscReal *)p)[k];
+  return a;
+}
+__device__ __forceinline__ void Write(Scalar *p, Scalar a)
+{
+#pragma unroll
+  for (int k = 0; k < REALS; k++) ((PetscReal *)p)[k] = ((const PetscReal *)&a)[k];
+}
+
 // Where 32 entries in turn are a run of x, no index is read
 __global__ void __launch_bounds__(256) Pack(int n, const int *__restrict__ run, const int *__restrict__ index, const Scalar *__restrict__ x, Scalar *packed)
 {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const int first = run[i / WARP];
-  packed[i]       = Num::keep(x + (first >= 0 ? first + i % WARP : index[i]));
+  packed[i]       = Read(x + (first >= 0 ? first + i % WARP : index[i]));
 }
 
 // A row is the sum of its own value and of what the peers sent for it, in their order
@@ -150,9 +164,9 @@ __global__ void __launch_bounds__(256)
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const int r   = row[i];
-  Scalar    sum = y[r];
+  Scalar    sum = Read(y + r);
   for (int k = start[i]; k < start[i + 1]; k++) sum = Num::add(sum, came[place[k]]);
-  y[r] = sum;
+  Write(y + r, sum);
 }
 
 // What two ranks tell each other by PEER: each has one for the other, in memory of its own, and the other writes to it. Numbers of exchanges
@@ -232,7 +246,7 @@ __global__ void __launch_bounds__(256) exchange(Exchange g, bool /* conjugate */
     for (int i = threadIdx.x; i < k.count; i += blockDim.x) {
       const int at    = k.at + i;
       const int first = x ? g.run[at / WARP] : 0;
-      k.to[i]         = !x ? source[at] : x[first >= 0 ? first + at % WARP : g.index[at]];
+      k.to[i]         = !x ? source[at] : Read(x + (first >= 0 ? first + at % WARP : g.index[at]));
     }
   }
   __syncthreads();
@@ -323,6 +337,7 @@ struct _n_SpMVCudaHalo {
   Array<unsigned>     count;
   Exchange            direction[2] = {}; // forward and reverse
   Kernel              kernel;
+  StreamOrder         order;
 
   explicit _n_SpMVCudaHalo(SpMVCudaComm c) : comm(c)
   {
@@ -604,7 +619,7 @@ PETSC_INTERN cudaError_t SpMVCudaCommCreate(SpMVTransport transport, int size, i
       m.error = cudaSetDevice(device) ? 1 /* ncclUnhandledCudaError */ : TheNccl().Init(&m.nccl, size, copy, rank);
       return m;
     };
-    if (!Bounded<Made>(init, &made)) {
+    if (!Bounded(init, &made)) {
       Say(reason, "rank %d: ncclCommInitRank has not come back after %d seconds", rank, SPMV_HALO_SECONDS);
       return cudaErrorTimeout;
     }
@@ -627,7 +642,7 @@ PETSC_INTERN void SpMVCudaCommAbort(SpMVCudaComm comm, const char reason[])
   if (!comm->nccl) return;
   const NcclComm nccl = comm->nccl;
   comm->nccl          = nullptr;
-  if (!Bounded<int>([=] { return TheNccl().CommAbort(nccl); }, &ignored)) comm->stuck = true;
+  if (!Bounded([=] { return TheNccl().CommAbort(nccl); }, &ignored)) comm->stuck = true;
 }
 
 PETSC_INTERN void SpMVCudaCommDestroy(SpMVCudaComm *comm)
@@ -653,18 +668,16 @@ PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm comm, const SpMVHaloLis
   int device;
   SPMV_TRY(cudaGetDevice(&device));
   if (device != comm->device) return cudaErrorInvalidDevice;
-  if (send->start[send->peers] >= INT_MAX - 256 || receive->start[receive->peers] >= INT_MAX - 256) return cudaErrorNotSupported;
+  if (send->start[send->peers] > SPMVCUDA_MAX_SIZE || receive->start[receive->peers] > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   for (PetscInt i = 0; i < send->start[send->peers]; i++) {
-    if (send->index[i] >= INT_MAX - WARP) return cudaErrorNotSupported;
+    if (send->index[i] > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   }
-  try {
+  return Guarded([=] {
     std::unique_ptr<_n_SpMVCudaHalo> h(new _n_SpMVCudaHalo(comm));
     SPMV_TRY(h->Create(send, receive));
     *halo = h.release();
-  } catch (const std::bad_alloc &) {
-    return cudaErrorMemoryAllocation;
-  }
-  return cudaSuccess;
+    return cudaSuccess;
+  });
 }
 
 PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo halo, int size, SpMVHaloOffer mine[])
@@ -681,11 +694,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo halo, int size, SpMV
 
 PETSC_INTERN cudaError_t SpMVCudaHaloOpen(SpMVCudaHalo halo, const SpMVHaloOffer theirs[])
 {
-  try {
-    return halo->Open(theirs);
-  } catch (const std::bad_alloc &) {
-    return cudaErrorMemoryAllocation;
-  }
+  return Guarded([=] { return halo->Open(theirs); });
 }
 
 PETSC_INTERN cudaError_t SpMVCudaHaloConnect(SpMVCudaHalo halo, char reason[SPMV_HALO_TEXT])
@@ -701,7 +710,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloConnect(SpMVCudaHalo halo, char reason[SPMV
     if (!o.error) o.error = halo->Try(o.text);
     return o;
   };
-  if (!Bounded<Outcome>(both, &outcome)) {
+  if (!Bounded(both, &outcome)) {
     comm->stuck   = true;
     outcome.error = cudaErrorTimeout;
     Say(reason, "rank %d: the first exchange has not come to an end after %d seconds", comm->rank, SPMV_HALO_SECONDS);
@@ -732,6 +741,16 @@ PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *halo)
   const cudaError_t error = h->Idle() ? cudaSuccess : cudaStreamSynchronize(h->comm->stream);
   delete h;
   return error;
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloEnter(SpMVCudaHalo halo, cudaStream_t stream)
+{
+  return halo->order.Enter(stream);
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloLeave(SpMVCudaHalo halo, cudaStream_t stream)
+{
+  return halo->order.Leave(stream);
 }
 
 PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo halo, PetscScalar **sent, PetscScalar **received)

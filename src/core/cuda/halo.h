@@ -19,8 +19,8 @@
 
   By PEER the halo is there for what follows Begin on the stream, and SpMVCudaMultBeside() of the diagonal block, if it follows at once, begins with it.
 
-  The exchanges of one halo follow each other: the streams of two of them must be ordered, as they are when they are one stream. All ranks
-  begin the same exchanges of the same communicator in the same order.
+  The exchanges of one halo follow each other: where they may be in several streams, SpMVCudaHaloEnter() before all that writes or reads the halo and
+  SpMVCudaHaloLeave() after it put them in order. All ranks begin the same exchanges of the same communicator in the same order.
 */
 #pragma once
 
@@ -83,6 +83,8 @@ PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo, PetscScalar **sent, PetscS
 PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse), void *ctx);
 
 PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo); /* the halo, filled by End or Receive (by PEER: Begin), sent by ReverseBegin; NULL if empty */
+PETSC_INTERN cudaError_t  SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t  SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloBegin(SpMVCudaHalo, const PetscScalar *x, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t); /* Receive and Join */
 PETSC_INTERN cudaError_t  SpMVCudaHaloReceive(SpMVCudaHalo, cudaStream_t *own);

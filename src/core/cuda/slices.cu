@@ -123,7 +123,7 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
       const bool    own = MODE == NARROW ? col[b] != (int)NOBODY : col[b] >= 0;
       const Scalar *q   = x + (int64_t)(MODE == NARROW ? c.base + col[b] : col[b]) * BS;
 #pragma unroll
-      for (int f = 0; f < BS; f++) xs[b][f] = own ? Num::keep(q + f) : Num::zero();
+      for (int f = 0; f < BS; f++) xs[b][f] = !own ? Num::zero() : BESIDE ? Num::plain(q + f) : Num::keep(q + f);
     }
     Issue();
 #pragma unroll
@@ -268,9 +268,9 @@ template <class F> __device__ void form(const int *length, int first, int last, 
     const int here = length[first], left = last - first;
     int       lu = bs == 1 && !r.threads ? MAX_LU : 0, lt = 0, w = 0, units;
     for (; lu; lu--) { // as many units a lane as eight vectors hold
-      if (here << lu > 8 || WARP << (lu - 1) >= left) continue;
+      if (here > 8 >> lu || WARP << (lu - 1) >= left) continue;
       w = longest(length, first, min(left, WARP << lu));
-      if (w << lu <= 8) break;
+      if (w <= 8 >> lu) break;
     }
     units = min(left, WARP << lu);
     if (!lu) {
@@ -501,11 +501,12 @@ struct Slices : _n_SpMVCudaBlock {
         const size_t   size = bs > 1 ? (size_t)FILL_BLOCK * bs * (bs | 1) * sizeof(Scalar) : 0;
         V             *to   = (V *)(char *)value;
         if (!g.slices) return cudaSuccess;
+        ForgetErrors();
         if (bs == 1)
           fill_entries<<<grid, FILL_BLOCK, 0, stream>>>(v, g, chunk, from, (const Scalar *)csr.a, to);
         else
           fill_nodes<<<grid, FILL_BLOCK, size, stream>>>(v, g, chunk, from, (const Scalar *)csr.a, to);
-        return cudaPeekAtLastError();
+        return cudaGetLastError();
       });
     });
   }
@@ -521,12 +522,12 @@ struct Slices : _n_SpMVCudaBlock {
     }
     return Launch(g, conjugate, x, z, y, stream);
   }
-  cudaError_t MultBeside(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  cudaError_t MultBeside(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, bool early, cudaStream_t stream) override
   {
     if (compact) return Mult(false, x, z, y, stream);
     Args args = g;
     if (halo) args.ghost = ghosts->With(halo);
-    return Launch(args, false, x, z, y, stream, true);
+    return Launch(args, false, x, z, y, stream, true, !early);
   }
   bool CanAddGhosts() const override
   {
@@ -551,10 +552,11 @@ struct Slices : _n_SpMVCudaBlock {
     SPMV_LAUNCH((int64_t)g.slices * WARP, 256, stream, mark_apart, g, want, all, slice);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false) const
+  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false,
+                     bool last = false) const
   {
     if (!g.slices) return cudaSuccess;
-    return kernel[beside].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream);
+    return kernel[beside].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream, 0, last);
   }
 
   void Stats(SpMVStats *s) const override
@@ -615,7 +617,8 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Surv
                          cudaStream_t stream, _n_SpMVCudaBlock **block)
 {
   const int units = (int)(csr.m / bs);
-  Slices   *b     = new (std::nothrow) Slices;
+  if (r.threads && survey.longest / r.threads >= INT_MAX / WARP) return cudaErrorNotSupported; // entries of a slice are counted in 32 bits
+  Slices *b = new (std::nothrow) Slices;
   if (!b) return cudaErrorMemoryAllocation;
   *block     = b;
   b->bs      = bs;

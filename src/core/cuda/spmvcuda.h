@@ -5,8 +5,12 @@
   else ever does. A product allocates nothing, waits for nothing, is one kernel (a memset or copy before it where most rows are empty,
   a permutation after the papers' sorted kernels), gives the same bits every time, and may be captured in a CUDA graph.
 
-  A block holds partial sums of long rows while it multiplies: two products with one block must not run at the same time,
-  but for those of rows apart and of the others.
+  A block holds partial sums of long rows while it multiplies: two products with one block do not run at the same time, except those of rows apart and
+  of the others. Fills and products in several streams follow one another as they are called; only while a stream is captured, and where graphs are
+  launched, the caller sees to that.
+
+  Arrays of complex numbers that begin between two of them are copied for the length of a product (the first time, that allocates). An error that
+  the caller has left in cudaGetLastError() is cleared where kernels are launched, and not reported.
 */
 #pragma once
 
@@ -14,8 +18,12 @@
 #include "../../mat/impls/sellp/sellp.h"
 #include "../../mat/impls/evchyb/evchyb.h"
 #include <cuda_runtime_api.h>
+#include <limits.h>
 
 typedef struct _n_SpMVCudaBlock *SpMVCudaBlock;
+
+/* The most rows or columns of a block, and nonzeros of a transposed one: 32-bit numbers, with room for the next multiple of whatever they are shared out by */
+#define SPMVCUDA_MAX_SIZE (INT_MAX - 65535)
 
 /* A block in CSR form on the device, borrowed for the call. Row offsets are of all rows, not of the nonempty ones. */
 typedef struct {
@@ -35,10 +43,14 @@ typedef enum {
 
 /*
   Layout without values. With transpose, the block is that of A^T (and takes a permutation of the nonzeros with it, for refreshes).
-  cudaErrorNotSupported, and no block, where it is too large for 32-bit rows and columns: the caller's own product must do.
+  cudaErrorNotSupported, and no block, where it is larger than SPMVCUDA_MAX_SIZE, or the library has no code for the device: the caller's own product
+  must do.
 */
 PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
 PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
+
+/* Whether the library has code for the current device, which takes compute capability 8.0 or later, and one of those that it was compiled for */
+PETSC_INTERN PetscBool SpMVCudaIsSupported(void);
 
 /* Slices a multiprocessor from which blocks of more than nine diagonals are stored by diagonals: fewer cannot hide their loads. Tests set it to 0 */
 PETSC_INTERN int SpMVCudaDiagonalsLeast;
@@ -50,10 +62,11 @@ PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaBlock, const SpMVCudaCSR *, cudaSt
 PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaBlock, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 /*
-  y = A x or z + A x after an exchange of the halo by one kernel in the same stream: begins with that one, whose x it reads. With a halo, also what the
-  off-diagonal block adds, if SpMVCudaHasGhosts(). Nothing of the block is refreshed in between.
+  y = A x or z + A x after an exchange of the halo by one kernel in the same stream: with `early`, begins with that one, whose x it reads, else when it is
+  done. With a halo, also what the off-diagonal block adds, if SpMVCudaHasGhosts(). Nothing of the block is refreshed in between.
 */
-PETSC_INTERN cudaError_t SpMVCudaMultBeside(SpMVCudaBlock, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaMultBeside(SpMVCudaBlock, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, PetscBool early,
+                                            cudaStream_t);
 /* Stores the off-diagonal block's pattern for that, then its values; cudaErrorNotSupported where more than `most` rows have entries
    there, or long ones, or the kernel cannot add them */
 PETSC_INTERN cudaError_t SpMVCudaSetGhosts(SpMVCudaBlock, const SpMVCudaCSR *offdiagonal, PetscInt64 most, cudaStream_t);
@@ -66,12 +79,14 @@ PETSC_INTERN PetscBool   SpMVCudaHasGhosts(SpMVCudaBlock);
   their rows are stored a second time. Called between set-up and the first refresh; cudaErrorNotSupported where these would be more than `most`
   rows, or the kernel has to write all rows.
 */
-typedef enum { SPMVCUDA_ROWS_OTHERS, SPMVCUDA_ROWS_APART } SpMVCudaRows;
+typedef enum { SPMVCUDA_ROWS_OTHERS, SPMVCUDA_ROWS_APART, SPMVCUDA_ROWS_ALL } SpMVCudaRows;
 PETSC_INTERN cudaError_t SpMVCudaSetApart(SpMVCudaBlock, const SpMVCudaCSR *, int count, const int row[], PetscInt64 most, cudaStream_t);
 PETSC_INTERN PetscBool   SpMVCudaHasApart(SpMVCudaBlock);
 /* Whether y = y + A x leaves the rows without entries alone: else it reads and writes them, too */
 PETSC_INTERN PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaBlock);
-/* As SpMVCudaMult(), of these rows: the others' y is not touched */
+/* As SpMVCudaMult(), of these rows: the others' y is not touched. What is multiplied in several streams the caller puts in order. cudaErrorMisalignedAddress
+   if not all arrays are aligned, as SpMVCudaIsAligned() says; the other products do with any */
+PETSC_INTERN PetscBool   SpMVCudaIsAligned(const PetscScalar *);
 PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaBlock, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 /* y = alpha A x + beta y, which the papers' kernels take; cudaErrorNotSupported from the others. y is not read where beta is 0 */

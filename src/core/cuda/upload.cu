@@ -62,7 +62,7 @@ cudaError_t Send(int gpu, const std::vector<Piece> &pieces, size_t first, size_t
 } // namespace
 } // namespace spmv
 
-cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const host[], const size_t bytes[])
+static cudaError_t Upload(int count, void *const device[], const void *const host[], const size_t bytes[])
 {
   using namespace spmv;
   std::vector<Piece> pieces;
@@ -101,6 +101,11 @@ cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const ho
   for (auto &other : others) other.join();
   for (auto e : error) SPMV_TRY(e);
   return cudaSuccess;
+}
+
+cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const host[], const size_t bytes[])
+{
+  return spmv::Guarded([=] { return Upload(count, device, host, bytes); });
 }
 
 cudaError_t SpMVCudaUploadFinalize(void)

@@ -366,8 +366,9 @@ struct Paper : _n_BatchCuda {
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
     if (!problems) return cudaSuccess;
+    ForgetErrors();
     kernel<<<problems, threads, memory, stream>>>(g, conjugate, x, z, y);
-    return cudaPeekAtLastError();
+    return cudaGetLastError();
   }
 
   void Stats(BatchStats *s) const override
@@ -853,7 +854,8 @@ cudaError_t BatchCudaCreate(const BatchPattern *A, PetscBool transpose, BatchKer
   cudaError_t   error;
 
   *batch = nullptr;
-  if (BatchRows(A) >= INT_MAX || A->problems >= INT_MAX) return cudaErrorNotSupported;
+  if (BatchRows(A) > SPMVCUDA_MAX_SIZE || A->problems > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
+  SPMV_TRY(Supported());
   try {
     if (kernel == BATCH_AUTO || (kernel == BATCH_SELLP && A->sharing))
       error = Choose(side, stream, &b);

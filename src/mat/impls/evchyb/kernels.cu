@@ -51,16 +51,16 @@ __device__ int find_range(const int *gbmark, int np, int bid)
 // Listing 1
 __device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read, Scalar beta, bool conjugate)
 {
-  const int     tid = threadIdx.x, bid = blockIdx.x, bDim = blockDim.x;
-  const int     ib      = find_range(ell.gbmark, ell.np, bid);
-  const int     NROWB   = ell.rmark[ib + 1] - ell.rmark[ib];
-  const int     rstride = bDim * (ell.gbmark[ib + 1] - ell.gbmark[ib]);
-  const int64_t vlen    = (int64_t)ell.clen[ib] * NROWB;
-  Scalar       *yb      = y + ell.rmark[ib];
-  const Scalar *vb      = ell.as + ell.bnz[ib];
-  const int    *idxb    = ell.j + ell.bnz[ib];
+  const int      tid = threadIdx.x, bid = blockIdx.x, bDim = blockDim.x;
+  const int      ib      = find_range(ell.gbmark, ell.np, bid);
+  const unsigned NROWB   = ell.rmark[ib + 1] - ell.rmark[ib]; // the last row and a stride fit into 32 bits, but not into 31
+  const unsigned rstride = bDim * (ell.gbmark[ib + 1] - ell.gbmark[ib]);
+  const int64_t  vlen    = (int64_t)ell.clen[ib] * NROWB;
+  Scalar        *yb      = y + ell.rmark[ib];
+  const Scalar  *vb      = ell.as + ell.bnz[ib];
+  const int     *idxb    = ell.j + ell.bnz[ib];
 
-  for (int row = bDim * (bid - ell.gbmark[ib]) + tid; row < NROWB; row += rstride) {
+  for (unsigned row = bDim * (bid - ell.gbmark[ib]) + tid; row < NROWB; row += rstride) {
     const Scalar *v1   = vb + row;
     const int    *idx1 = idxb + row;
     Scalar        sum1 = Num::zero();
@@ -75,19 +75,20 @@ __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict
 {
   Scalar        *sd1 = (Scalar *)spmv_shared;
   const int      tid = threadIdx.x, bid = blockIdx.x - EC_BOUNDARY, bDim = blockDim.x;
-  const int      ib      = find_range(csr.gbmark, csr.np, bid);
-  const int      TPR     = bDim >> (csr.np - 1 - ib);
-  const int      NROWB   = csr.rmark[ib + 1] - csr.rmark[ib];
-  const int      rstride = bDim * (csr.gbmark[ib + 1] - csr.gbmark[ib]) / TPR;
-  const int      irc     = csr.rmark[ib];
-  const int64_t  ivstart = csr.i[irc];
-  const int64_t *iib     = csr.i + irc;
-  const int     *idxb    = csr.j + ivstart;
-  const Scalar  *vb      = csr.as + ivstart;
-  Scalar        *yb      = y + irc;
-  const int      row_id = (bDim * (bid - csr.gbmark[ib]) + tid) / TPR, thread_lane = tid % TPR;
+  const int      ib          = find_range(csr.gbmark, csr.np, bid);
+  const int      TPR         = bDim >> (csr.np - 1 - ib);
+  const unsigned NROWB       = csr.rmark[ib + 1] - csr.rmark[ib];
+  const unsigned rstride     = bDim / TPR * (csr.gbmark[ib + 1] - csr.gbmark[ib]); // rows of a block first: the threads may be more than 2^31
+  const int      irc         = csr.rmark[ib];
+  const int64_t  ivstart     = csr.i[irc];
+  const int64_t *iib         = csr.i + irc;
+  const int     *idxb        = csr.j + ivstart;
+  const Scalar  *vb          = csr.as + ivstart;
+  Scalar        *yb          = y + irc;
+  const unsigned row_id      = bDim / TPR * (bid - csr.gbmark[ib]) + tid / TPR;
+  const int      thread_lane = tid % TPR;
 
-  for (int row = row_id; row - tid / TPR < NROWB; row += rstride) {
+  for (unsigned row = row_id; row - tid / TPR < NROWB; row += rstride) {
     Scalar sum = Num::zero();
     if (row < NROWB) {
       const int64_t n = iib[row] - iib[0], len = iib[row + 1] - iib[row];
@@ -232,6 +233,9 @@ struct Paper : PaperBlock {
     // Rows that ascend by length stay: this is the system that was permuted once, after which y needs no reordering
     SPMV_TRY(Fetch(&unsorted, (int *)moved, 1, stream));
     if (unsorted) SPMV_TRY(SortPairs(key, order, rows, 63, stream));
+    uint64_t longest = 0; // no row needs a higher limit, and no list of lengths up to it
+    if (rows) SPMV_TRY(Fetch(&longest, (uint64_t *)key + rows - 1, 1, stream));
+    ell_limit = PetscMin(ell_limit, (int)(longest >> 32));
 
     // How many rows there are of each length, and how many for each number of threads
     std::vector<int> bounds, ended;
@@ -262,7 +266,7 @@ struct Paper : PaperBlock {
     mark.push_back(isplit);
     for (size_t b = 0; b < len.size(); b++) { // one row a thread of the longer half, two of the next quarter, ...
       int per = 1;
-      for (int l = len.back(); len[b] <= l / 2 && l > 1; l /= 2) per *= 2;
+      for (int l = len.back(); len[b] <= l / 2 && l > 1 && per < 1 << 20; l /= 2) per *= 2;
       blocks.push_back(blocks.back() + (int)Blocks(mark[b + 1] - mark[b], threads * per));
     }
     // CSR: ranges of rows by threads a row
@@ -306,9 +310,10 @@ struct Paper : PaperBlock {
     const bool     after = sorted && permute;
     const unsigned grid  = (unsigned)(ell.gpublks + csr.gpublks);
     if (!grid) return cudaSuccess;
+    ForgetErrors();
     SpMV_EVCHYB_adaptive<<<grid, threads, threads * sizeof(Scalar), stream>>>(ell, csr, x, alpha, after ? (Scalar *)y_sorted : y, read && !after, beta,
                                                                               conjugate, isplit);
-    SPMV_TRY(cudaPeekAtLastError());
+    SPMV_TRY(cudaGetLastError());
     if (after) SPMV_LAUNCH(m, 256, stream, reorder, m, order, y_sorted, read, beta, y);
     return cudaSuccess;
   }
@@ -372,7 +377,7 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
       *b                  = s;
       if (!s) return cudaErrorMemoryAllocation;
       s->names = adaptive ? ADAPTIVE : PAPER;
-      return s->Create(A, *p, adaptive ? -1 : (int)p->ell_limit, adaptive ? 1 : (int)p->csr_align, stream);
+      return s->Create(A, *p, adaptive ? -1 : (int)PetscMin(p->ell_limit, (PetscInt)INT_MAX), adaptive ? 1 : (int)p->csr_align, stream);
     }
     Choice c = {(int)p->node,
                 p->compress && kernel != SPMVCUDA_KERNEL_SLICES,

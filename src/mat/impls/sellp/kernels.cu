@@ -101,8 +101,9 @@ struct Paper : PaperBlock {
   template <class V> cudaError_t Write(V v, const Scalar *a, cudaStream_t stream)
   {
     if (!s.slices) return cudaSuccess;
+    ForgetErrors();
     sellp_write<<<s.slices, dim3(s.b, s.t), 0, stream>>>(v, s, from, a, col, value);
-    return cudaPeekAtLastError();
+    return cudaGetLastError();
   }
 
   cudaError_t Create(const SpMVCudaCSR &csr, int b, int t, cudaStream_t stream)
@@ -136,9 +137,10 @@ struct Paper : PaperBlock {
     const unsigned blocks = Blocks(s.slices, several);
     unsigned       side   = 1;
     while ((int64_t)side * side < blocks) side++;
+    ForgetErrors();
     sellp_paper<<<dim3(side, Blocks(blocks, side)), dim3(s.b, s.t, several), (size_t)block * several * sizeof(Scalar), stream>>>(s, alpha, x, read, beta,
                                                                                                                                  conjugate, y);
-    return cudaPeekAtLastError();
+    return cudaGetLastError();
   }
 
   void Stats(SpMVStats *o) const override

@@ -77,7 +77,8 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_sellp_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, slices is this format; on a GPU paper is the paper's own kernel (on
                                         the host slices) and csr AIJ's product (on the host the vector CSR part's)
 .  -mat_spmv_halo <auto,peer,nccl,host,petsc>    - how several GPUs exchange the halo (default auto)
--  -mat_spmv_halo_rows <share>                   - up to which share of the rows what they have in the off-diagonal block is multiplied apart or along (default 0.1)
+.  -mat_spmv_halo_rows <share>                   - up to which share of the rows what they have in the off-diagonal block is multiplied apart or along (default 0.1)
+-  -mat_spmv_halo_early <bool>                   - several GPUs of a node: a product begins with the exchange of its halo, not after it (default true)
 
    Level: beginner
 

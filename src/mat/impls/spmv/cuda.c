@@ -181,9 +181,13 @@ static PetscErrorCode MatSpMVUpdate_CUDA(Mat A, Mat_SpMV *spmv, int k, cudaStrea
       PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
     }
     PetscCall(SpMVDeviceCSRRestore(&device));
-    if (error == cudaErrorNotSupported)
+    if (error == cudaErrorNotSupported) {
       spmv->cuda[k].plain = PETSC_TRUE;
-    else if (error == cudaErrorMemoryAllocation) {
+      PetscCall(PetscInfo(A, "AIJCUSPARSE multiplies: %s\n",
+                          SpMVCudaIsSupported()
+                              ? "this block is left to it by -mat_<type>_kernel, or too large for 32-bit numbers"
+                              : "this GPU is none of compute capability 8.0 or later that the library was compiled for (make CUDA_ARCHS=...)"));
+    } else if (error == cudaErrorMemoryAllocation) {
       (void)cudaGetLastError();
       SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
               "Out of GPU memory for the %s format%s of a matrix of %" PetscInt64_FMT " nonzeros. Use more processes, or -mat_type aijcusparse",

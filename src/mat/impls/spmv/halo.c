@@ -478,6 +478,20 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode SpMVHaloEnter(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (halo->core) PetscCallCUDA(SpMVCudaHaloEnter(halo->core, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloLeave(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (halo->core) PetscCallCUDA(SpMVCudaHaloLeave(halo->core, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloType type, SpMVHalo *halo)
 {
   char     reason[SPMV_HALO_TEXT] = "";

@@ -34,7 +34,12 @@ typedef enum {
   SPMV_HALO_PETSC /* none of ours */
 } SpMVHaloType;
 PETSC_INTERN const char *const SpMVHaloTypes[];
-#define SPMV_HALO_ROWS 0.1 /* the share of rows, at most, whose ghosts get a treatment of their own, which stores them or their rows twice */
+typedef struct {
+  SpMVHaloType type;
+  PetscReal    rows;  /* the share of rows, at most, whose ghosts get a treatment of their own, which stores them or their rows twice, */
+  PetscBool    asked; /* however small the block */
+  PetscBool    early; /* by PEER the product begins with the exchange, before the device is done with that */
+} SpMVHaloOptions;
 
 #if defined(PETSC_HAVE_CUDA)
   #include <petscdevice_cuda.h>
@@ -51,6 +56,9 @@ PETSC_INTERN const char    *SpMVHaloDescribe(SpMVHalo); /* the same words on all
 
 PETSC_INTERN PetscScalar   *SpMVHaloGetArray(SpMVHalo);      /* nghost values on the device; NULL where there are none */
 PETSC_INTERN PetscErrorCode SpMVHaloGetVec(SpMVHalo, Vec *); /* the same as a vector, not to be destroyed */
+/* Around all that writes or reads the halo: programs may change streams between products */
+PETSC_INTERN PetscErrorCode SpMVHaloEnter(SpMVHalo, cudaStream_t);
+PETSC_INTERN PetscErrorCode SpMVHaloLeave(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloBegin(SpMVHalo, const PetscScalar x[], cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloEnd(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReceive(SpMVHalo, cudaStream_t *own);

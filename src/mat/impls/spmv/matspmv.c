@@ -139,36 +139,37 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
   How the parallel product exchanges its halo on GPUs. The product asks when it makes a halo, as what PETSc makes of a matrix (duplicates, products,
   coarse levels) has read no options; and whoever reads options does, so that a wrong value is refused there, with or without GPUs.
 */
-PetscErrorCode MatSpMVGetHaloOptions(Mat A, const Mat_SpMV *spmv, SpMVHaloType *type, PetscReal *rows, PetscBool *asked)
+PetscErrorCode MatSpMVGetHaloOptions(Mat A, const Mat_SpMV *spmv, SpMVHaloOptions *o)
 {
   const char *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
 
   PetscFunctionBegin;
-  *type = SPMV_HALO_AUTO;
-  *rows = SPMV_HALO_ROWS;
+  o->type  = SPMV_HALO_AUTO;
+  o->rows  = 0.1;
+  o->early = PETSC_TRUE;
   SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
-  PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)*type, (PetscEnum *)type, NULL));
-  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, whose ghosts are multiplied apart or along", spmv->format->name, *rows, rows,
-                             asked));
+  PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
+  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, whose ghosts are multiplied apart or along", spmv->format->name, o->rows,
+                             &o->rows, &o->asked));
+  PetscCall(
+      PetscOptionsBool("-mat_spmv_halo_early", "Peers: the product begins with the exchange, not after it", spmv->format->name, o->early, &o->early, NULL));
   PetscOptionsEnd();
-  PetscCheck(*rows >= 0 && *rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1",
-             prefix, (double)*rows); /* NaN is neither */
+  PetscCheck(o->rows >= 0 && o->rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
+             "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1", prefix, (double)o->rows); /* NaN is neither */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
 {
-  void          *params;
-  SpMVHaloType   type;
-  PetscReal      rows;
-  PetscBool      asked;
-  PetscErrorCode ierr;
+  void           *params;
+  SpMVHaloOptions halo;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc(spmv->format->paramssize, &params));
   PetscCall(PetscMemcpy(params, spmv->params, spmv->format->paramssize));
   ierr = (*spmv->format->options)(A, params);
-  if (!ierr) ierr = MatSpMVGetHaloOptions(A, spmv, &type, &rows, &asked);
+  if (!ierr) ierr = MatSpMVGetHaloOptions(A, spmv, &halo);
   if (ierr) PetscCall(PetscFree(params));
   PetscCall(ierr);
   PetscCall(MatSpMVSetParams(A, spmv, params));

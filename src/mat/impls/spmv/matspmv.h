@@ -164,8 +164,7 @@ typedef struct {
   Mat              halo_mat;
   PetscObjectState halo_state;
   PetscObjectId    halo_id;
-  PetscReal        halo_rows;  /* the share of rows, at most, whose ghosts get a treatment of their own, */
-  PetscBool        halo_asked; /* however small the block */
+  SpMVHaloOptions  halo_options;
 #endif
 } Mat_SpMV;
 
@@ -174,7 +173,7 @@ typedef enum { SPMV_NORMAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);
 PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[], PetscInt *node, PetscInt *compress,
                                               PetscInt *single, PetscInt *tune, SpMVKernel *);
-PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions(Mat, const Mat_SpMV *, SpMVHaloType *, PetscReal *rows, PetscBool *asked); /* whether rows was given */
+PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions(Mat, const Mat_SpMV *, SpMVHaloOptions *);
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matrix is none of ours */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
 PETSC_INTERN PetscErrorCode MatSpMVUnhook(Mat);

@@ -82,15 +82,13 @@ static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
   PetscCall(PetscObjectGetId((PetscObject)block[1], &id));
   if (spmv->halo_bound || spmv->halo_mat != A || spmv->halo_state != A->nonzerostate || spmv->halo_id != id) {
-    SpMVHaloType type;
-
     spmv->halo_mat = NULL; /* should this fail, the next product tries again */
     PetscCall(SpMVHaloDestroy(&spmv->halo));
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bound, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
     spmv->halo_bound = (PetscBool)bound;
     if (!bound) {
-      PetscCall(MatSpMVGetHaloOptions(A, spmv, &type, &spmv->halo_rows, &spmv->halo_asked));
-      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, type, &spmv->halo));
+      PetscCall(MatSpMVGetHaloOptions(A, spmv, &spmv->halo_options));
+      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, spmv->halo_options.type, &spmv->halo));
     }
     spmv->halo_mat   = A;
     spmv->halo_state = A->nonzerostate;
@@ -123,10 +121,10 @@ static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec 
     PetscCall(VecBoundToCPU(v[k], &bound));
     if (bound) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!peer) PetscCall(MatSpMVSetApart_SeqCUDA(block[0], block[1], spmv->halo_rows, spmv->halo_asked));
+  if (!peer) PetscCall(MatSpMVSetApart_SeqCUDA(block[0], block[1], spmv->halo_options.rows, spmv->halo_options.asked));
   PetscCall(MatSpMVGetReady_SeqCUDA(block[0], &own[0]));
   if (!own[0] || (!peer && !SpMVCudaHasApart(own[0]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
-  if (peer && ghosts) PetscCall(MatSpMVUpdateGhosts_SeqCUDA(own[0], block[1], spmv->halo_rows, &added));
+  if (peer && ghosts) PetscCall(MatSpMVUpdateGhosts_SeqCUDA(own[0], block[1], spmv->halo_options.rows, &added));
   if (ghosts && !added) {
     PetscCall(MatSpMVGetReady_SeqCUDA(block[1], &own[1]));
     if (!own[1] || (!peer && !SpMVCudaSkipsEmptyRows(own[1]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
@@ -153,6 +151,7 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
+  PetscCall(SpMVHaloEnter(halo, stream));
   PetscCall(MatSpMVGetOrder(spmv, block, xx, yy, zz, own, &order));
   if (order != SPMV_IN_TURN) {
     const SpMVCudaBlock diagonal = own[0]->cuda[0].block, off = own[1] ? own[1]->cuda[0].block : NULL;
@@ -168,20 +167,24 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
       y = z;
     } else
       PetscCall(VecGetArrayWriteAndMemType(zz, &z, NULL));
-    PetscCall(PetscLogGpuTimeBegin());
-    PetscCall(SpMVHaloBegin(halo, x, stream));
-    if (order == SPMV_BESIDE) {
-      PetscCallCUDA(SpMVCudaMultBeside(diagonal, x, off ? NULL : ghost, y, z, stream));
-      if (off) PetscCallCUDA(SpMVCudaMult(off, PETSC_FALSE, ghost, z, z, stream));
-    } else {
-      PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_OTHERS, x, y, z, stream));
-      PetscCall(SpMVHaloReceive(halo, &halos));
-      PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_APART, x, y, z, halos));
-      PetscCallCUDA(SpMVCudaMult(off, PETSC_FALSE, ghost, z, z, halos));
-      PetscCall(SpMVHaloJoin(halo, stream));
+    if (order == SPMV_APART && !(SpMVCudaIsAligned(x) && SpMVCudaIsAligned(y) && SpMVCudaIsAligned(z))) order = SPMV_IN_TURN; /* which copies them */
+    if (order != SPMV_IN_TURN) {
+      PetscCall(PetscLogGpuTimeBegin());
+      PetscCall(SpMVHaloBegin(halo, x, stream));
+      if (order == SPMV_BESIDE) {
+        PetscCallCUDA(SpMVCudaMultBeside(diagonal, x, off ? NULL : ghost, y, z, spmv->halo_options.early, stream));
+        if (off) PetscCallCUDA(SpMVCudaMult(off, PETSC_FALSE, ghost, z, z, stream));
+      } else {
+        PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_OTHERS, x, y, z, stream));
+        PetscCall(SpMVHaloReceive(halo, &halos));
+        PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_APART, x, y, z, halos));
+        PetscCallCUDA(SpMVCudaMultRows(off, SPMVCUDA_ROWS_ALL, ghost, z, z, halos));
+        PetscCall(SpMVHaloJoin(halo, stream));
+      }
+      PetscCall(SpMVHaloLeave(halo, stream));
+      PetscCall(PetscLogGpuTimeEnd());
+      PetscCall(PetscLogGpuFlops(2.0 * nz - (yy ? 0 : PetscMin(own[0]->cuda[0].source.m, own[0]->cuda[0].source.nz))));
     }
-    PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(2.0 * nz - (yy ? 0 : PetscMin(own[0]->cuda[0].source.m, own[0]->cuda[0].source.nz))));
     if (yy == zz)
       PetscCall(VecRestoreArrayAndMemType(zz, &z));
     else {
@@ -189,7 +192,7 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
       if (yy) PetscCall(VecRestoreArrayReadAndMemType(yy, &y));
     }
     PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    if (order != SPMV_IN_TURN) PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(SpMVVecOnDevice(xx, PETSC_TRUE, &d));
   PetscCall(VecGetArrayReadAndMemType(d, &x, NULL));
@@ -202,6 +205,7 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
     PetscCall(SpMVHaloGetVec(halo, &d));
     PetscCall(MatSpMVApply_Seq(block[1], SPMV_NORMAL, d, zz, zz));
   }
+  PetscCall(SpMVHaloLeave(halo, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -218,6 +222,7 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
+  PetscCall(SpMVHaloEnter(halo, stream));
   if (SpMVHaloGetArray(halo)) {
     PetscCall(SpMVHaloGetVec(halo, &d));
     PetscCall(MatSpMVApply_Seq(block[1], SPMV_TRANSPOSE, xx, NULL, d));
@@ -229,6 +234,7 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec
   PetscCall(SpMVVecOnDevice(zz, PETSC_TRUE, &d));
   PetscCall(VecGetArrayAndMemType(d, &z, NULL));
   PetscCall(SpMVHaloReverseEnd(halo, z, stream));
+  PetscCall(SpMVHaloLeave(halo, stream));
   PetscCall(VecRestoreArrayAndMemType(d, &z));
   PetscCall(SpMVVecRestore(zz, PETSC_TRUE, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
