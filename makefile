@@ -27,7 +27,7 @@ help:
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
 	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall"
 	@echo "make clean      what was built; make distclean: and a PETSc that was built here"
-	@echo "variables       PETSC_DIR PETSC_ARCH, OPT='-O3 ...', CUDA_ARCHS='80 90', V=1 (show the commands),"
+	@echo "variables       PETSC_DIR PETSC_ARCH, OPT='-O3 ...', CUDA_ARCHS='80 90' (80 or later), V=1 (show the commands),"
 	@echo "                PETSCSPMV_NO_CUDA=1 (do not build a PETSc with CUDA where there is a GPU)"
 
 clean:
@@ -95,10 +95,19 @@ CU  := $(sort $(shell find src -name '*.cu'))
 OBJ := $(SRC:%.c=$(B)/%.o)
 
 # A library for a PETSc without CUDA has no kernels. They are compiled for this machine's GPU, else for a list, and as PTX
-# for the last of them, which later GPUs translate
+# for the last of them, which later GPUs translate. Older GPUs than 8.0 are left to AIJCUSPARSE
 CUOBJ      := $(if $(HAVE_CUDA),$(CU:%=$(B)/%.o))
 NVCC       := $(or $(CUDAC),$(shell command -v nvcc || echo $(or $(CUDA_HOME),/usr/local/cuda)/bin/nvcc))
-CUDA_ARCHS ?= $(or $(sort $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -E '^[0-9]+\.[0-9]+$$' | tr -d .)),80 90)
+OLD_ARCHS  := 30 32 35 37 50 52 53 60 61 62 70 72 75
+ifeq ($(origin CUDA_ARCHS),undefined)
+  GPU_ARCHS  := $(sort $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -E '^[0-9]+\.[0-9]+$$' | tr -d .))
+  CUDA_ARCHS := $(or $(filter-out $(OLD_ARCHS),$(GPU_ARCHS)),80 90)
+  ifneq ($(and $(filter $(OLD_ARCHS),$(GPU_ARCHS)),$(HAVE_CUDA)$(filter kernels,$(MAKECMDGOALS))),)
+    $(warning A GPU of this machine has compute capability $(filter $(OLD_ARCHS),$(GPU_ARCHS)), and the kernels need 8.0 or later: compiling for $(CUDA_ARCHS). AIJCUSPARSE multiplies on that GPU)
+  endif
+else ifneq ($(filter $(OLD_ARCHS),$(CUDA_ARCHS)),)
+  $(error CUDA_ARCHS=$(CUDA_ARCHS): the kernels need compute capability 8.0 or later. Leave out $(filter $(OLD_ARCHS),$(CUDA_ARCHS)): AIJCUSPARSE multiplies on such GPUs)
+endif
 gencode     = -gencode arch=compute_$1,code=$2_$1
 CUCOMPILE   = $(NVCC) -ccbin $(CXX) -std=c++17 -O3 -lineinfo $(foreach a,$(CUDA_ARCHS),$(call gencode,$a,sm)) $(call gencode,$(lastword $(CUDA_ARCHS)),compute) \
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(OUR_FLAGS) $(SYS_FLAGS) $(CUDAFLAGS) -MMD -MP
