@@ -1,7 +1,7 @@
 /*
   Tests of the device core, without PETSc: every layout and kernel against a plain CSR product on the host. Silent when right.
-  Run as `core full`, under compute-sanitizer as `core quick`, or as `core race`, which takes two matrices, where it is very slow; `count` at the end
-  tells how many checks passed.
+  Run as `core full`, under compute-sanitizer as `core quick`, or as `core race`, which takes two matrices, where it is very slow; compiled for another
+  GPU than the one that is there, as `core unsupported`. `count` at the end prints how many checks passed.
 */
 #include "../../src/core/cuda/spmvcuda.h"
 #include "check.h"
@@ -10,6 +10,7 @@
 #include <complex>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <set>
 #include <string>
 #include <tuple>
@@ -23,6 +24,25 @@ using Single = std::complex<float>;
 using Number = PetscReal;
 using Wide   = double;
 using Single = float;
+#endif
+
+// The host's memory runs out when so many more allocations have been made; negative: never
+static int allocations = -1;
+#if !defined(__CUDA_ARCH__) // not the device's own
+void *operator new(size_t bytes)
+{
+  void *p = allocations >= 0 && allocations-- == 0 ? nullptr : malloc(bytes ? bytes : 1);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+void operator delete(void *p) noexcept
+{
+  free(p);
+}
+void operator delete(void *p, size_t) noexcept
+{
+  free(p);
+}
 #endif
 
 static uint64_t seed = 88172645463325252ull;
@@ -377,19 +397,29 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
           y.Poison();
           Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
           CHECK(cudaGetLastError());
-          CHECK(SpMVCudaMultBeside(block, P(x.p), NULL, NULL, (PetscScalar *)other.p, stream));
+          CHECK(SpMVCudaMultBeside(block, P(x.p), NULL, NULL, (PetscScalar *)other.p, PETSC_TRUE, stream));
           CHECK(SpMVCudaMult(block, PETSC_FALSE, P(late.p), NULL, (PetscScalar *)y.p, stream));
           CHECK(cudaStreamSynchronize(stream));
           expect(Close(y.Get(), ref, size), "after a product beside another kernel");
         }
-        for (int trial = 0; trial < 2; trial++) {
+        if (kind == 0 && !add) { // asked to, the product waits for all that the kernel before writes
+          Device<Number> late(cols);
+          y.Poison();
+          Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
+          CHECK(cudaGetLastError());
+          CHECK(SpMVCudaMultBeside(block, P(late.p), NULL, NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
+          CHECK(cudaStreamSynchronize(stream));
+          expect(Close(y.Get(), ref, size), "x from the kernel before, not early");
+        }
+        for (int trial = 0; trial < 3; trial++) {
+          const PetscBool begin_early = trial < 2 ? PETSC_TRUE : PETSC_FALSE;
           z.Set(hz);
           y.Poison();
           early.Poison();
           // The halo is there when the kernel before is done, not earlier
           Arrive<<<1, 256, 0, stream>>>(ghosts, halo.p, early.p);
           CHECK(cudaGetLastError());
-          CHECK(SpMVCudaMultBeside(block, P(x.p), error ? NULL : P(early.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, stream));
+          CHECK(SpMVCudaMultBeside(block, P(x.p), error ? NULL : P(early.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, begin_early, stream));
           CHECK(cudaStreamSynchronize(stream));
           expect(Close(y.Get(), ref, size), error ? "beside another kernel" : "beside another kernel, with ghosts");
         }
@@ -649,13 +679,326 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
     Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
     CHECK(cudaGetLastError());
     CHECK(cudaLaunchKernelEx(&config, Follow));
-    CHECK(SpMVCudaMultBeside(block, P(x.p), NULL, NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMultBeside(block, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     same                          = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
   }
   Expect(same, A, L.name, stats.kernel, "x as it is");
   CHECK(SpMVCudaDestroy(&block));
+}
+
+static __global__ void Delay(int clocks)
+{
+  Dawdle(clocks);
+}
+
+/*
+  One block in two streams that nothing else puts in order: products share the partial sums of long rows, and a fill comes before the products that are
+  called after it, and after those that were called before it
+*/
+static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other)
+{
+  constexpr int       COUNT = 64, ROUNDS = 10, CLOCKS = 300000;
+  const Matrix        A = Build("long rows, two streams", 16, 60000, [](int r, Row &row) {
+    for (int c = 0; c < 60000; c++) {
+      if ((c * 31 + r * 17) % 3) row.push_back(c);
+    }
+  });
+  Device<int>         i(A.i), j(A.j);
+  std::vector<Number> ha(A.a.size()), hx(A.n), good[2][2];
+  const cudaStream_t  in[2] = {stream, other};
+  SpMVCudaBlock       block;
+  SpMVStats           stats;
+  bool                same = true;
+  Device<Number>      a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())}, x[2] = {Device<Number>(A.n), Device<Number>(A.n)},
+                 y[2] = {Device<Number>((size_t)COUNT * A.m), Device<Number>((size_t)COUNT * A.m)};
+  SpMVCudaCSR csr[2];
+  for (int k = 0; k < 2; k++) {
+    for (auto &v : ha) v = Value();
+    for (auto &v : hx) v = Value();
+    a[k].Set(ha);
+    x[k].Set(hx);
+    csr[k] = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a[k].p)};
+  }
+  CHECK(L.setup(&csr[0], PETSC_FALSE, stream, &block));
+  SpMVCudaGetStats(block, &stats);
+  auto expect = [&](const char *what) {
+    Expect(same, A, L.name, stats.kernel, what);
+    same = true;
+  };
+  auto mult = [&](int where, int k, int at) { CHECK(SpMVCudaMult(block, PETSC_FALSE, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where])); };
+  auto look = [&](int values, int k, int at) {
+    const std::vector<Number> got = y[k].Get();
+    same                          = same && !memcmp((void *)(got.data() + at * A.m), (void *)good[values][k].data(), A.m * sizeof(Number));
+  };
+  for (int values = 1; values >= 0; values--) { // alone
+    CHECK(SpMVCudaFill(block, &csr[values], stream));
+    for (int k = 0; k < 2; k++) {
+      mult(0, k, 0);
+      CHECK(cudaDeviceSynchronize());
+      good[values][k] = y[k].Get();
+      good[values][k].resize(A.m);
+    }
+  }
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int k = 0; k < 2; k++) y[k].Poison();
+    CHECK(cudaDeviceSynchronize());
+    for (int at = 0; at < COUNT; at++) {
+      for (int k = 0; k < 2; k++) mult(k, k, at); // x[k] in stream k
+    }
+    CHECK(cudaDeviceSynchronize());
+    for (int at = 0; at < COUNT; at++) {
+      for (int k = 0; k < 2; k++) look(0, k, at);
+    }
+  }
+  expect("products in two streams");
+  for (int round = 0; round < ROUNDS; round++) {
+    const int new_one = 1 - round % 2, old_one = round % 2; // values
+    for (int k = 0; k < 2; k++) y[k].Poison();
+    CHECK(cudaDeviceSynchronize());
+    Delay<<<1, 1, 0, other>>>(CLOCKS);
+    mult(1, 0, 0); // of the old values, late
+    CHECK(SpMVCudaFill(block, &csr[new_one], stream));
+    mult(0, 0, 1);
+    CHECK(cudaDeviceSynchronize());
+    look(old_one, 0, 0);
+    look(new_one, 0, 1);
+  }
+  expect("a fill after a product in another stream");
+  for (int round = 0; round < ROUNDS; round++) {
+    const int new_one = 1 - round % 2;
+    y[0].Poison();
+    CHECK(cudaDeviceSynchronize());
+    Delay<<<1, 1, 0, stream>>>(CLOCKS);
+    CHECK(SpMVCudaFill(block, &csr[new_one], stream));
+    mult(1, 0, 0);
+    CHECK(cudaDeviceSynchronize());
+    look(new_one, 0, 0);
+  }
+  expect("a product after a fill in another stream");
+  for (int round = 0; round < ROUNDS; round++) { // streams come and go
+    cudaStream_t brief;
+    CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
+    y[1].Poison();
+    CHECK(cudaDeviceSynchronize());
+    for (int at = 0; at < COUNT; at++) {
+      CHECK(SpMVCudaMult(block, PETSC_FALSE, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m, at % 2 ? other : brief));
+      if (at == COUNT / 2) CHECK(cudaStreamDestroy(brief));
+      if (at == COUNT / 2) CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
+    }
+    CHECK(cudaStreamDestroy(brief));
+    CHECK(cudaDeviceSynchronize());
+    for (int at = 0; at < COUNT; at++) look(0, 1, at);
+  }
+  expect("streams that are destroyed");
+  Expect(stats.long_rows > 0, A, L.name, stats.kernel, "rows in parts");
+  CHECK(SpMVCudaDestroy(&block));
+}
+
+// What is too large for 32-bit numbers is refused before anything of it is read
+static void TestTooLarge(const Layout &L, cudaStream_t stream)
+{
+  const PetscInt64 most = SPMVCUDA_MAX_SIZE, sizes[][3] = {{most + 1, 5, 5}, {5, most + 1, 5}, {INT_MAX - 1, INT_MAX - 1, 5}, {5, 5, INT_MAX - 1}};
+  const Matrix     A{"too large", 0, 0, {0}, {}, {}};
+  for (const auto &size : sizes) {
+    const SpMVCudaCSR csr       = {size[0], size[1], size[2], NULL, NULL, 4, NULL};
+    const PetscBool   transpose = L.transpose || size[2] > 5 ? PETSC_TRUE : PETSC_FALSE; // only there the number of entries counts
+    SpMVCudaBlock     block     = (SpMVCudaBlock)&csr;
+    const cudaError_t error     = L.setup(&csr, transpose, stream, &block);
+    Expect(error == cudaErrorNotSupported && !block, A, L.name, "any", "is refused");
+  }
+  CHECK(cudaDeviceSynchronize());
+  Expect(cudaPeekAtLastError() == cudaSuccess, A, L.name, "any", "no error is left");
+}
+
+// The first row all ones, the others one entry on the diagonal
+static __global__ void OneLongRow(int rows, int columns, int *i, int *j, Number *a, Number *x)
+{
+  for (int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; q < (int64_t)columns + rows - 1; q += (int64_t)gridDim.x * blockDim.x) {
+    j[q]                = (int)(q < columns ? q : q - columns + 1);
+    *(PetscReal *)&a[q] = 1;
+    if (q < columns) *(PetscReal *)&x[q] = 1;
+    if (q == 0) i[0] = 0;
+    if (q < rows) i[q + 1] = (int)(columns + q);
+  }
+}
+
+// A row of 2^29 entries, of which eight are 2^32
+static void TestLongest(const Layout &L, cudaStream_t stream)
+{
+  constexpr int rows = 201, columns = 1 << 29;
+  const Matrix  A{"a row of 2^29", rows, columns, {0}, {}, {}};
+  const size_t  nnz = (size_t)columns + rows - 1;
+  size_t        free, total;
+  SpMVCudaBlock block;
+  CHECK(cudaMemGetInfo(&free, &total));
+  if (sizeof(Number) > 4 || free < (size_t)20 << 30) return; // in single precision: the fewest bytes
+  Device<int>       i(rows + 1), j(nnz);
+  Device<Number>    a(nnz), x(columns), y(rows);
+  const SpMVCudaCSR csr = {rows, columns, (PetscInt64)nnz, i.p, j.p, 4, P(a.p)};
+  OneLongRow<<<1024, 256, 0, stream>>>(rows, columns, i.p, j.p, a.p, x.p);
+  CHECK(cudaGetLastError());
+  CHECK(L.setup(&csr, PETSC_FALSE, stream, &block));
+  CHECK(SpMVCudaFill(block, &csr, stream));
+  CHECK(SpMVCudaMult(block, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  const std::vector<Number> got   = y.Get();
+  bool                      right = true;
+  for (int r = 0; r < rows; r++) right = right && got[r] == Number(r ? 1 : columns); // exact: multiples of as many ones as a part has
+  Expect(right, A, L.name, "any", "y = A x");
+  CHECK(SpMVCudaDestroy(&block));
+}
+
+// An error that the program has not looked at is not reported as the library's
+static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
+{
+  Device<int>    i(A.i), j(A.j);
+  Device<Number> a(A.a.size()), x(A.n), y(A.m);
+  SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  SpMVCudaBlock  block;
+  SpMVStats      stats;
+  Seen           seen;
+  const int      row[2] = {0, 1};
+  void          *nothing;
+  auto           step = [&](cudaError_t error, const char *what) { Expect(error == cudaSuccess || error == cudaErrorNotSupported, A, L.name, "any", what); };
+  auto           fail = [&] { Expect(cudaMalloc(&nothing, (size_t)1 << 60) == cudaErrorMemoryAllocation, A, L.name, "any", "an error of one's own"); };
+  fail();
+  step(L.setup(&csr, L.transpose, stream, &block), "set-up after an error of another");
+  if (!block) return;
+  SpMVCudaGetStats(block, &stats);
+  fail();
+  if (!L.transpose && !L.conjugate) step(SpMVCudaSetApart(block, &csr, 2, row, A.m, stream), "rows apart after an error of another");
+  fail();
+  if (!L.transpose && !L.conjugate) step(SpMVCudaSetGhosts(block, &csr, A.m, stream), "an off-diagonal block after an error of another");
+  fail();
+  step(SpMVCudaFill(block, &csr, stream), "a fill after an error of another");
+  fail();
+  if (SpMVCudaHasGhosts(block)) step(SpMVCudaFillGhosts(block, &csr, stream), "a fill of an off-diagonal block after an error of another");
+  fail();
+  step(SpMVCudaMult(block, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream), "a product after an error of another");
+  fail();
+  step(SpMVCudaVisit(block, See, &seen), "a visit after an error of another");
+  fail();
+  step(SpMVCudaDestroy(&block), "an end after an error of another");
+  (void)cudaGetLastError();
+}
+
+// Each allocation of the host in turn fails: an error, and no exception
+static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
+{
+  Device<int>      i(A.i), j(A.j);
+  Device<Number>   a(A.a);
+  SpMVCudaCSR      csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  SpMVCudaBlock    block;
+  Seen             seen;
+  std::vector<int> list(A.m);
+  for (int r = 0; r < A.m; r++) list[r] = r;
+  seen.entries.reserve(A.j.size());
+  auto each = [&](const char *what, std::function<cudaError_t()> f) {
+    bool good = true, more = true;
+    for (int n = 0; more && n < 1000; n++) {
+      allocations             = n;
+      const cudaError_t error = f();
+      more                    = allocations < 0; // it came to that
+      allocations             = -1;
+      good                    = good && (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported || error == cudaSuccess) &&
+             (more || error != cudaErrorMemoryAllocation);
+      (void)cudaGetLastError();
+    }
+    Expect(good && !more, A, L.name, "any", what);
+  };
+  each("set-up without the host's memory", [&] {
+    const cudaError_t error = L.setup(&csr, L.transpose, stream, &block);
+    const int         left  = allocations;
+    allocations             = -1;
+    Expect((error == cudaSuccess) == (block != NULL), A, L.name, "any", "a block or an error");
+    if (block) CHECK(SpMVCudaDestroy(&block));
+    allocations = left;
+    return error;
+  });
+  CHECK(L.setup(&csr, L.transpose, stream, &block));
+  if (!L.transpose) each("rows apart without the host's memory", [&] { return SpMVCudaSetApart(block, &csr, (int)list.size(), list.data(), A.m, stream); });
+  if (!L.transpose) each("an off-diagonal block without the host's memory", [&] { return SpMVCudaSetGhosts(block, &csr, A.m, stream); });
+  each("a visit without the host's memory", [&] {
+    seen.entries.clear();
+    return SpMVCudaVisit(block, See, &seen);
+  });
+  CHECK(SpMVCudaDestroy(&block));
+  const size_t               bytes = (size_t)64 << 20; // enough for several threads
+  Device<unsigned char>      to(bytes);
+  std::vector<unsigned char> from(bytes, 7);
+  void                      *device = to.p;
+  const void                *host   = from.data();
+  each("an upload without the host's memory", [&] { return SpMVCudaUpload(1, &device, &host, &bytes); });
+  Expect(to.Get() == from, A, L.name, "any", "what was uploaded");
+  CHECK(SpMVCudaUploadFinalize());
+}
+
+// Complex arrays that begin in the middle of a number, as far as whole ones go
+static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
+{
+  const int           rows = L.transpose ? A.n : A.m, cols = L.transpose ? A.m : A.n;
+  std::vector<Number> hx(cols), hz(rows);
+  std::vector<Wide>   ref;
+  std::vector<double> size;
+  for (auto &v : A.a) v = Value();
+  for (auto &v : hx) v = Value();
+  for (auto &v : hz) v = Value();
+  Device<int>    i(A.i), j(A.j);
+  Device<Number> a(A.a), x(cols + 1), y(rows + 1), z(rows + 1);
+  SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  SpMVCudaBlock  block;
+  SpMVStats      stats;
+  CHECK(L.setup(&csr, L.transpose, stream, &block));
+  CHECK(SpMVCudaFill(block, &csr, stream));
+  SpMVCudaGetStats(block, &stats);
+  if (L.single && sizeof(Single) < sizeof(Number)) {
+    for (auto &v : A.a) v = Rounded(v);
+  }
+  auto place = [&](Device<Number> &d, bool shifted) { return (Number *)((PetscReal *)d.p + (shifted ? 1 : 0)); };
+  auto get   = [&](const Number *from) {
+    std::vector<Number> v(rows);
+    CHECK(cudaMemcpy(v.data(), from, rows * sizeof(Number), cudaMemcpyDeviceToHost));
+    return v;
+  };
+  for (int which = 0; which < (sizeof(Number) > sizeof(PetscReal) ? 8 : 0); which++) {
+    Number *px = place(x, which & 1), *py = place(y, which & 2), *pz = place(z, which & 4);
+    CHECK(cudaMemcpy(px, hx.data(), cols * sizeof(Number), cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(pz, hz.data(), rows * sizeof(Number), cudaMemcpyHostToDevice));
+    y.Poison();
+    Reference(A, L.transpose, L.conjugate, hx, NULL, ref, size);
+    CHECK(SpMVCudaMult(block, L.conjugate, P(px), NULL, (PetscScalar *)py, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = A x, not aligned");
+    Reference(A, L.transpose, L.conjugate, hx, hz.data(), ref, size);
+    CHECK(SpMVCudaMult(block, L.conjugate, P(px), P(pz), (PetscScalar *)py, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = z + A x, not aligned");
+    if (!L.transpose && !L.conjugate) {
+      y.Poison();
+      CHECK(SpMVCudaMultBeside(block, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
+      CHECK(cudaStreamSynchronize(stream));
+      Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "after an exchange, not aligned");
+      const cudaError_t error = SpMVCudaMultRows(block, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
+      Expect(error == (which ? cudaErrorMisalignedAddress : cudaSuccess), A, L.name, stats.kernel, "by rows, not aligned");
+    }
+    CHECK(SpMVCudaMult(block, L.conjugate, P(px), P(pz), (PetscScalar *)pz, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    Expect(Close(get(pz), ref, size), A, L.name, stats.kernel, "z = z + A x, not aligned");
+  }
+  CHECK(SpMVCudaDestroy(&block));
+}
+
+// Where the library has no code for the device, every set-up leaves it to the caller's own product, and no error behind
+static void TestUnsupported(Matrix &A, const Layout &L, cudaStream_t stream)
+{
+  Device<int>       i(A.i), j(A.j);
+  const SpMVCudaCSR csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
+  SpMVCudaBlock     block = (SpMVCudaBlock)&csr;
+  const cudaError_t error = L.setup(&csr, L.transpose, stream, &block);
+  Expect(error == cudaErrorNotSupported && !block, A, L.name, "any", "no code for this device");
+  Expect(cudaGetLastError() == cudaSuccess, A, L.name, "any", "no error is left");
 }
 
 // One layout, both ways to store values: all that differs is their size
@@ -732,6 +1075,7 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
 
 int main(int argc, char **argv)
 {
+  const bool   unsupported = argc > 1 && !strcmp(argv[1], "unsupported");
   const bool   race = argc > 1 && !strcmp(argv[1], "race"), quick = race || (argc > 1 && !strcmp(argv[1], "quick"));
   cudaStream_t stream, other;
   cudaEvent_t  event;
@@ -862,11 +1206,35 @@ int main(int argc, char **argv)
       {"evchyb, measured", false, false, evchyb(128, 0, 1, SPMVCUDA_KERNEL_TUNE), false, true},
       {"evchyb, single, measured, transposed", true, false, evchyb(128, 0, 1, SPMVCUDA_KERNEL_TUNE, true), true, true},
   };
+  if (unsupported) {
+    int device, major, minor;
+    CHECK(cudaGetDevice(&device));
+    CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+    if (major == 8 && minor >= 6)
+      printf("skipped: this GPU runs what is compiled for 8.6\n");
+    else {
+      for (const Layout &L : layouts) TestUnsupported(matrices[0], L, stream);
+      Expect(!SpMVCudaIsSupported(), matrices[0], "none", "any", "the device is not supported");
+    }
+    if (!failures) printf("%d checks passed\n", checks);
+    return failures != 0;
+  }
   for (const Layout &L : layouts) {
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "evchyb"))) TestChoice(L, stream);
+    if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, single"))) TestStreams(L, stream, other);
+    if (!quick && !strcmp(L.name, "sellp")) TestLongest(L, stream);
+    if (!L.measured) TestTooLarge(L, stream);
   }
   SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
   for (const Layout &L : layouts) {
+    for (Matrix few : {Grid("7 points, few", 5, 7, 1, 100), Grid("3 unknowns, few", 4, 27, 3, 60),
+                       Lengths("a long row, few others", 60, 3000, [](int r) { return r ? Int(9) : 8000; })}) {
+      if (race || L.measured) continue;
+      TestUnaligned(few, L, stream);
+      TestHostMemory(few, L, stream);
+      if (!quick) TestOthersError(few, L, stream); // under a sanitizer, its error is one
+    }
     Matrix small = Grid("7 points, read anew", 20, 7, 1, 100);
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, entries"))) TestFresh(small, L, stream);
   }
