@@ -8,6 +8,7 @@
 #include <petscspmv.h>
 #include <unistd.h>
 #include "random.h"
+#include "ranks.h"
 #if defined(PETSC_HAVE_CUDA)
   #include <petscdevice_cuda.h>
 #endif
@@ -1017,14 +1018,17 @@ static PetscErrorCode Listen(MPI_Comm comm, int line, const char *fun, const cha
   return n;
 }
 
-#define Refused(call, code, words)                                                              \
-  do {                                                                                          \
-    PetscErrorCode ierr_;                                                                       \
-    said[0] = 0;                                                                                \
-    PetscCall(PetscPushErrorHandler(Listen, NULL));                                             \
-    ierr_ = (call);                                                                             \
-    PetscCall(PetscPopErrorHandler());                                                          \
-    Check(ierr_ == (code) && strstr(said, words), "was to be refused, with the words: " words); \
+/* Collective: a call that one rank alone refuses ends the program */
+#define Refused(call, code, words)                                                                                                    \
+  do {                                                                                                                                \
+    PetscErrorCode ierr_;                                                                                                             \
+    PetscBool      any_;                                                                                                              \
+    said[0] = 0;                                                                                                                      \
+    PetscCall(PetscPushErrorHandler(Listen, NULL));                                                                                   \
+    ierr_ = (call);                                                                                                                   \
+    PetscCall(PetscPopErrorHandler());                                                                                                \
+    PetscCheck(RanksAgree(ierr_, &any_), PETSC_COMM_SELF, PETSC_ERR_PLIB, "error %d here, and not on all ranks: " words, (int)ierr_); \
+    Check(ierr_ == (code) && strstr(said, words), "was to be refused, with the words: " words);                                       \
   } while (0)
 
 static PetscErrorCode BadInput(void)
@@ -1330,6 +1334,7 @@ int main(int argc, char **argv)
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(PetscSpMVInitializePackage());
+  (void)RanksComm();
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-kernels", list, &nlist, &set));

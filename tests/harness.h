@@ -31,6 +31,7 @@
   #include <petscdevice_cuda.h>
 #endif
 #include "../examples/mmload.h"
+#include "ranks.h"
 
 #if !defined(PETSC_SUCCESS)
   #define PETSC_SUCCESS ((PetscErrorCode)0)
@@ -795,7 +796,30 @@ static void OnTerm(int sig)
   _exit(128 + sig);
 }
 
-/* After an error: some of CUDA's leave the device unusable to this process, which is as good as a crash */
+/* What this process cannot go on after ends all ranks at once; it is reported like a crash */
+static inline void Abandon(const char *why)
+{
+  char text[1024];
+
+  (void)PetscSNPrintf(text, sizeof(text), "turn %" PetscInt_FMT ", running on %s: signal 0: %s", now.turn, now.run ? now.run : "?", why);
+  Report(text);
+  MPI_Abort(PETSC_COMM_WORLD, 60);
+}
+
+/* Collective. After a call that may have failed: whether it did. Where it did on some ranks and not on others, the program ends */
+static inline PetscErrorCode Agree(PetscErrorCode ierr, PetscBool *any)
+{
+  char text[900];
+
+  PetscFunctionBegin;
+  if (!RanksAgree(ierr, any)) {
+    (void)PetscSNPrintf(text, sizeof(text), "error %d here, and not on all ranks. %s", (int)ierr, now.error);
+    Abandon(text);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After an error: some of CUDA's leave the device unusable to this process */
 static inline PetscErrorCode CheckDevice(void)
 {
   PetscFunctionBegin;
@@ -805,10 +829,8 @@ static inline PetscErrorCode CheckDevice(void)
     char              text[256];
 
     if (error != cudaSuccess) {
-      (void)PetscSNPrintf(text, sizeof(text), "turn %" PetscInt_FMT ", running on %s: signal 0: the device is lost: %s", now.turn, now.run,
-                          cudaGetErrorString(error));
-      Report(text);
-      MPI_Abort(PETSC_COMM_WORLD, 60);
+      (void)PetscSNPrintf(text, sizeof(text), "the device is lost: %s", cudaGetErrorString(error));
+      Abandon(text);
     }
   }
 #endif
@@ -936,10 +958,9 @@ typedef struct {
 
 static inline PetscErrorCode RunCase(const Operation *ops, const Case *c, Mat R, const char *type, int want, Selection *s)
 {
-  Test           t;
-  Record         rec[3];
-  PetscErrorCode ierr;
-  PetscBool      in, itself;
+  Test      t;
+  Record    rec[3];
+  PetscBool in, itself;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(type, now.model, &itself));
@@ -952,7 +973,8 @@ static inline PetscErrorCode RunCase(const Operation *ops, const Case *c, Mat R,
     const PetscBool model   = (PetscBool)(s->model && !(op->needs & (now.device ? NOCUDA : NOPERM)));
     const char     *types[] = {MATAIJ, model || itself ? now.model : NULL, itself ? NULL : type};
     const int       order[] = {0, 2, 1}; /* the model last: where all is right, nobody asks it */
-    int             needs = op->needs & (SQUARE | SOLVE | SPD | BLOCKS | FULL | BYROW), failed = 0, any;
+    int             needs = op->needs & (SQUARE | SOLVE | SPD | BLOCKS | FULL | BYROW), failed = 0;
+    PetscBool       any;
 
     if ((needs & c->has) != needs || (op->needs & SEQ && now.size > 1) || (op->needs & PAR && now.size == 1)) continue;
     if ((op->needs & ONCE && !(want & ONCE)) || (!model && itself) || (op->needs & DEVICE && !now.device) || (op->needs & ONHOST && now.device)) continue;
@@ -981,9 +1003,7 @@ static inline PetscErrorCode RunCase(const Operation *ops, const Case *c, Mat R,
       }
       t.type = now.run = types[k];
       t.device         = (PetscBool)(k && now.device);
-      ierr             = op->run(&t, &rec[k]);
-      any              = ierr ? 1 : 0;
-      PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, t.comm));
+      PetscCall(Agree(op->run(&t, &rec[k]), &any));
       if (any) PetscCall(CheckDevice());
       if (any && RunsModel()) {
         now.modelfails = PETSC_TRUE;
@@ -1037,6 +1057,7 @@ static inline PetscErrorCode RunAll(const char *program, const Operation *ops, i
   PetscCall(PetscSpMVInitializePackage());
   now.program = program;
   now.under   = type;
+  (void)RanksComm();
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &now.size));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &now.rank));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-type", type, sizeof(type), NULL));
@@ -1116,7 +1137,7 @@ static inline int Suite(int argc, char **argv, const char *program, const Operat
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   ierr = RunAll(program, ops, size, &bad);
-  if (ierr) return 3;
+  if (ierr) MPI_Abort(PETSC_COMM_WORLD, 3); /* other ranks may wait for this one */
   PetscCall(PetscFinalize());
   return bad ? 1 : 0;
 }

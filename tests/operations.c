@@ -544,7 +544,7 @@ static PetscErrorCode Tests(Test *t, Record *r)
   if (t->c->M == t->c->N) {
     PetscCall(MatIsSymmetric(A, 1e-10, &is));
     PetscCall(RecordInt(r, "MatIsSymmetric", is));
-    if (t->size == 1) { /* several ranks: not in PETSc 3.18 */
+    if (t->size == 1 && (PETSC_VERSION_LT(3, 21, 0) || PETSC_VERSION_GE(3, 24, 0))) { /* several ranks: not in PETSc 3.18. 3.21 to 3.23 refuse every matrix */
       PetscCall(MatIsHermitian(A, 1e-10, &is));
       PetscCall(RecordInt(r, "MatIsHermitian", is));
     }
@@ -994,11 +994,13 @@ static PetscErrorCode Ordering(Test *t, Record *r)
 static PetscErrorCode Refuse(PetscErrorCode (*f)(Mat, Vec, Vec), Mat A, Vec x, Vec y, Record *r, const char *what)
 {
   PetscErrorCode ierr;
+  PetscBool      any;
 
   PetscFunctionBegin;
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   ierr = f(A, x, y);
   PetscCall(PetscPopErrorHandler());
+  PetscCall(Agree(ierr, &any));
   PetscCall(RecordInt(r, what, (PetscInt64)ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1031,6 +1033,9 @@ static PetscErrorCode Refused(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The conversion of MPIAIJ loses the columns of the off-diagonal block from PETSc 3.20 to 3.25 */
+#define SELL_NEEDS (PETSC_VERSION_GE(3, 20, 0) && PETSC_VERSION_LT(3, 26, 0) ? SEQ : 0)
+
 static const Operation operations[] = {{"diagonal", Diagonal, 0},
                                        {"diagonal-square", Diagonal, SQUARE | FULL | BYROW, "square"},
                                        {"reductions", Reductions, 0},
@@ -1047,7 +1052,7 @@ static const Operation operations[] = {{"diagonal", Diagonal, 0},
                                        {"convert-baij", Convert, FULL | NOPERM, MATBAIJ},
                                        {"convert-sbaij", Convert, SPD | NOPERM, MATSBAIJ},
                                        {"convert-dense", Convert, FULL | NOPERM, MATDENSE},
-                                       {"convert-sell", Convert, FULL | NOPERM, MATSELL},
+                                       {"convert-sell", Convert, FULL | NOPERM | SELL_NEEDS, MATSELL},
                                        {"convert-is", Convert, FULL | NOPERM, MATIS},
                                        {"shell", Shell, FULL},
                                        {"transpose", Transpose, 0},

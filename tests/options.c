@@ -177,6 +177,7 @@ static PetscErrorCode Bad(Test *t, Record *r)
       ierr = MatSetFromOptions(A);
       if (__lsan_enable) __lsan_enable();
       PetscCall(PetscPopErrorHandler());
+      PetscCall(Agree(ierr, &same));
       PetscCall(Clear(bad[k].option));
       PetscCheck(ierr, t->comm, PETSC_ERR_PLIB, "option %s %s was not refused", bad[k].option, bad[k].value[v]);
       PetscCall(PetscSNPrintf(whole, sizeof(whole), "-opt_%s", bad[k].option));

@@ -1,0 +1,120 @@
+/*
+  Tests of the harness: operations in which one rank alone fails on purpose while the others wait for it. Each must end the program within seconds, as
+  failed, with the message of that rank. None runs unless -ops names it.
+*/
+#include "harness.h"
+
+/* What all ranks do together, with the last one doing something else in between */
+static PetscErrorCode Last(Test *t, Record *r, PetscBool wait, PetscErrorCode (*last)(void))
+{
+  Vec       v;
+  PetscReal norm;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreate(t->comm, &v));
+  PetscCall(VecSetSizes(v, 1, PETSC_DETERMINE));
+  PetscCall(VecSetFromOptions(v));
+  PetscCall(VecFill(v, 1));
+  if (last && t->rank == t->size - 1) PetscCall(last());
+  if (wait) {
+    PetscCall(VecNorm(v, NORM_1, &norm));
+    PetscCall(RecordReal(r, "norm", norm, 10));
+  }
+  PetscCall(VecDestroy(&v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Err(void)
+{
+  PetscFunctionBegin;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_USER, "an error on purpose");
+}
+
+static PetscErrorCode Die(void)
+{
+  return (PetscErrorCode)raise(SIGKILL);
+}
+
+static PetscErrorCode Crash(void)
+{
+  return (PetscErrorCode)raise(SIGSEGV);
+}
+
+static PetscErrorCode Leave(void)
+{
+  _exit(0);
+}
+
+static PetscErrorCode Together(Test *t, Record *r)
+{
+  return Last(t, r, PETSC_TRUE, NULL);
+}
+
+static PetscErrorCode Errs(Test *t, Record *r)
+{
+  return Last(t, r, PETSC_TRUE, Err);
+}
+
+/* The others do not notice, but PETSC_COMM_WORLD has lost a reference on them alone: the next object would hang */
+static PetscErrorCode ErrsUnseen(Test *t, Record *r)
+{
+  return Last(t, r, PETSC_FALSE, Err);
+}
+
+static PetscErrorCode Dies(Test *t, Record *r)
+{
+  return Last(t, r, PETSC_TRUE, Die);
+}
+
+static PetscErrorCode Crashes(Test *t, Record *r)
+{
+  return Last(t, r, PETSC_TRUE, Crash);
+}
+
+static PetscErrorCode Leaves(Test *t, Record *r)
+{
+  return Last(t, r, PETSC_TRUE, Leave);
+}
+
+/* An error that all ranks have ends the operation, and the next one runs */
+static PetscErrorCode AllErr(Test *t, Record *r)
+{
+  return Err();
+}
+
+/* What one rank alone refuses */
+static PetscErrorCode Refuses(Test *t, Record *r)
+{
+  PetscErrorCode ierr;
+  PetscBool      any;
+
+  PetscFunctionBegin;
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = Errs(t, r);
+  PetscCall(PetscPopErrorHandler());
+  PetscCall(Agree(ierr, &any));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A wrong number on one rank, with the type under test */
+static PetscErrorCode Differs(Test *t, Record *r)
+{
+  PetscBool aij;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  PetscCall(RecordInt(r, "number", aij || t->rank < t->size - 1 ? 0 : 1));
+  PetscCall(Together(t, r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const Operation operations[] = {{"errs", Errs, ALONE | ONCE | PAR},         {"errsunseen", ErrsUnseen, ALONE | ONCE | PAR},
+                                       {"allerr", AllErr, ALONE | ONCE | PAR},     {"refuses", Refuses, ALONE | ONCE | PAR},
+                                       {"dies", Dies, ALONE | ONCE | PAR},         {"crashes", Crashes, ALONE | ONCE | PAR},
+                                       {"leaves", Leaves, ALONE | ONCE | PAR},     {"differs", Differs, ALONE | ONCE | PAR},
+                                       {"together", Together, ALONE | ONCE | PAR}, {NULL, NULL, 0}};
+
+int main(int argc, char **argv)
+{
+  return Suite(argc, argv, "ranks", operations, 0);
+}
