@@ -27,6 +27,7 @@ Matrices come from tests/matrices or the folder MATRICES; where a file is missin
 #include "../examples/mmload.h"
 #include "device.h"
 #include "patterns.h"
+#include "results.h"
 
 /* ---------------------------------------------------------------- problems */
 
@@ -735,6 +736,7 @@ int main(int argc, char **argv)
   static Problem           set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
   const Problem           *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
   static Bench             b;
+  Results                  csv;
   char                     file[PETSC_MAX_PATH_LEN], *only[64];
   PetscInt  nonly = 64, figures[8] = {3, 4, 5, 6, 7}, nfigures = 8, sizes[16] = {1, 10, 100, 1000}, nsizes = 16, problems, few, nall = 0, nlarge = 0;
   PetscBool quick = PETSC_FALSE, is;
@@ -774,7 +776,7 @@ int main(int argc, char **argv)
     for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscStrallocpy(types[k], &b.types[k]));
   }
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &is));
-  PetscCall(PetscFOpen(PETSC_COMM_SELF, is ? file : "/dev/null", "w", &b.csv));
+  PetscCheck((b.csv = ResultsOpen(&csv, is ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
   PetscCall(PetscFPrintf(
       PETSC_COMM_SELF, b.csv,
       "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_s,share_of_copy,over_loop,over_aij,error,device\n"));
@@ -836,7 +838,7 @@ int main(int argc, char **argv)
     default: SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-figures has %" PetscInt_FMT ": 3 to 7", figures[f]);
     }
   }
-  PetscCall(PetscFClose(PETSC_COMM_SELF, b.csv));
+  PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   for (PetscInt k = 0; k < SET; k++) PetscCall(ProblemDestroy(&set[k]));
   for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));
   for (PetscInt k = 0; k < nonly; k++) PetscCall(PetscFree(only[k]));

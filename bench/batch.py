@@ -11,6 +11,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
 sys.dont_write_bytecode = True  # beside the sources
+import results
 from table import mean
 
 LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp", "evchyb": "block-diagonal evchyb",
@@ -92,7 +93,7 @@ def chart(rows, target, title):
         ax.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
     fig.suptitle(title)
     fig.tight_layout()
-    fig.savefig(target)
+    results.chart(fig, target)
 
 
 # What the paper says of its figures; on an NVIDIA P100 (732 GB/s, 5.3 Tflop/s), double precision

@@ -36,6 +36,7 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU wh
 #include <petscksp.h>
 #include "matrices.h"
 #include "mkl.h"
+#include "results.h"
 #include "timing.h"
 #include "device.h"
 #include "cusparse.h"
@@ -759,8 +760,9 @@ int main(int argc, char **argv)
   char        *matrices[64], file[PETSC_MAX_PATH_LEN];
   PetscInt     nmatrices = 64, megabytes = 0, n;
   PetscBool    set, quick                = PETSC_FALSE;
-  PetscMPIInt  size;
+  PetscMPIInt  size, rank;
   Settings     s;
+  Results      csv;
   static Bench b; /* zero */
   MPI_Comm     comm;
 
@@ -769,6 +771,7 @@ int main(int argc, char **argv)
   PetscCall(PetscSpMVInitializePackage());
   comm = PETSC_COMM_WORLD;
   PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(UseDevice(comm, &set));
   if (set) PetscCall(DeviceOpen());
@@ -816,7 +819,8 @@ int main(int argc, char **argv)
     PetscCall(PetscStrallocpy("mkl", &b.types[b.ntypes++]));
   }
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
-  PetscCall(PetscFOpen(comm, set ? file : "/dev/null", "w", &b.csv));
+  if (!rank)
+    PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
   PetscCall(ReportHeader(comm, b.csv));
 
   PetscCall(PetscPrintf(comm, "%d rank%s, %s, %d bit indices, median of %" PetscInt_FMT ", %.0f MB between cold products", size, size > 1 ? "s" : "",
@@ -839,7 +843,7 @@ int main(int argc, char **argv)
   for (PetscInt m = 0; m < nmatrices; m++) PetscCall(Run(comm, matrices[m], &s, PETSC_TRUE, &b));
   PetscCall(ReportMeans(comm, nmatrices, &b));
 
-  PetscCall(PetscFClose(comm, b.csv));
+  if (!rank) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   PetscCall(EvictDestroy(&s.evict));
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
   for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));

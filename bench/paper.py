@@ -13,11 +13,12 @@ import math
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
+
+import results
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -191,50 +192,40 @@ class Measuring:
     def missing(self, measurement, why):
         """What cannot be measured here, for the report"""
         print(f"{measurement}: left out, {why}")
-        with open(self.path(measurement, "txt"), "w") as f:
+        with results.whole(self.path(measurement, "txt")) as f:
             f.write(why + "\n")
 
     def start(self, command, bar, log):
         """Runs the program; a line that names a matrix is a step. Returns the exit status, -1: the time was up"""
         if self.left() < 2:
             return -1
-        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=ROOT, start_new_session=True)
-
-        def end():  # ncu's program with it
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(p.pid, signal.SIGKILL)
-
-        late = threading.Timer(min(self.left(), 1e6), end)
-        late.daemon = True
-        late.start()
-        try:
-            with open(log, "a") as f:
-                f.write(" ".join(command) + "\n")
-                for line in p.stdout:
-                    f.write(line)
-                    m = re.match(r"(\S+) \(.*\), \d+ x \d+, |(\S+) is left out", line)
-                    if m:
-                        bar.out += bool(m[2])
-                        bar.step(m[1] or m[2])
-                    if "WRONG" in line or "PETSC ERROR" in line:
-                        print("\n" + line.rstrip())
-            p.wait()
-        except BaseException:  # an interrupt, which does not reach a program in a session of its own
-            end()
-            p.wait()
-            raise
-        finally:
-            late.cancel()
-        return -1 if p.returncode == -9 and self.left() <= 0 else p.returncode
+        with results.program(command, cwd=ROOT) as p:
+            late = threading.Timer(min(self.left(), 1e6), results.end, (p,))
+            late.daemon = True
+            late.start()
+            try:
+                with open(log, "a") as f:
+                    f.write(" ".join(command) + "\n")
+                    for line in p.stdout:
+                        f.write(line)
+                        m = re.match(r"(\S+) \(.*\), \d+ x \d+, |(\S+) is left out", line)
+                        if m:
+                            bar.out += bool(m[2])
+                            bar.step(m[1] or m[2])
+                        if "WRONG" in line or "PETSC ERROR" in line:
+                            print("\n" + line.rstrip())
+                p.wait()
+            finally:
+                late.cancel()
+        return -1 if p.returncode and self.left() <= 0 else p.returncode
 
     @staticmethod
     def replace(target, columns, rows):
         """A CSV that is there as a whole or not at all"""
-        with open(target + ".new", "w", newline="") as f:
+        with results.whole(target, newline="") as f:
             w = csv.DictWriter(f, columns, restval="", extrasaction="ignore", lineterminator="\n")
             w.writeheader()
             w.writerows(rows)
-        os.replace(target + ".new", target)
 
     def kept(self, target):
         """The matrices in a file. What is to be measured again is taken out: where the last line was cut off, its matrix; a twin, where there is a file now"""
@@ -244,6 +235,8 @@ class Measuring:
             text = f.read()
         reader = csv.DictReader(io.StringIO(text))
         rows = list(reader)
+        if not rows:  # the head at most: not to be kept until all is measured
+            os.remove(target)
         if not rows or "matrix" not in rows[0] or "kernel" not in rows[0]:
             return set()
         folder = os.path.join(ROOT, os.environ.get("MATRICES") or "../shared/matrices")
@@ -556,7 +549,7 @@ class Report:
         ax.set_xlabel(xlabel)
         ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
         fig.tight_layout()
-        fig.savefig(os.path.join(self.charts, name + ".svg"), metadata={"Date": None})
+        results.chart(fig, os.path.join(self.charts, name + ".svg"), metadata={"Date": None})
         self.plt.close(fig)
         self.say("", f"![{caption}]({os.path.basename(self.charts)}/{name}.svg)", "")
 
@@ -1079,7 +1072,7 @@ class Report:
             EXPERIMENTS[self.now][1](self)
         self.say("", "## Not reproduced", "", *(f"- {what}" for what in MISSING), "")
         os.makedirs(os.path.dirname(self.target), exist_ok=True)
-        with open(self.target, "w") as f:
+        with results.whole(self.target) as f:
             f.write(re.sub(r"\n{3,}", "\n\n", re.sub(r" +\n", "\n", "\n".join(self.lines) + "\n")).rstrip() + "\n")
         print(f"wrote {os.path.relpath(self.target, ROOT)}")
 
@@ -1141,7 +1134,7 @@ def main():
             if any(step in EXPERIMENTS[e][0] for e in wanted):
                 step(m)
         if args.note:
-            with open(os.path.join(args.out, f"{m.device}.txt"), "w") as f:
+            with results.whole(os.path.join(args.out, f"{m.device}.txt")) as f:
                 f.write(args.note + "\n")
         failed = m.failed
     if not args.measure:
@@ -1150,8 +1143,4 @@ def main():
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("\nbench/paper: interrupted; the same command goes on with what is missing")
+    results.run(main, "bench/paper", "; the same command goes on with what is missing")

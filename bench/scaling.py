@@ -7,12 +7,13 @@ import glob
 import os
 import re
 import shlex
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import results
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS = (
@@ -114,17 +115,12 @@ class Runs:
         command = self.mpiexec + ["-n", str(ranks)] + words + self.args.options
         seconds, begin = min(self.args.timeout, self.left() - 5), time.time()
         print("+ " + shlex.join(command[len(self.mpiexec) - 1 :]), flush=True)
-        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-        try:
-            text, late = p.communicate(timeout=seconds)[0], False
-        except subprocess.TimeoutExpired:
-            late = True
-            p.terminate()  # mpiexec ends its processes
+        with results.program(command) as p:
             try:
-                text = p.communicate(timeout=4)[0]
+                text, late = p.communicate(timeout=seconds)[0], False
             except subprocess.TimeoutExpired:
-                os.killpg(p.pid, signal.SIGKILL)
-                text = p.communicate()[0]
+                results.end(p)
+                text, late = p.communicate()[0], True
         if late or p.returncode:
             print("".join("  " + line[:300] + "\n" for line in text.splitlines()[-25:]), end="")
             print(f"  FAILED: not done after {seconds:.0f} s" if late else f"  FAILED: exit status {p.returncode}", flush=True)
@@ -139,8 +135,8 @@ class Runs:
             text, right = self.start(ranks, words + ["-log_view", ":" + log])
             if not right or not os.path.exists(log):
                 return None
-            with open(log, errors="replace") as f, open(os.path.join(self.args.out, "scaling-log_view.txt"), "a") as kept:
-                kept.write(f"\n==== {ranks} processes: {shlex.join(words)}\n" + f.read())
+            with open(log, errors="replace") as f:
+                self.kept.write(f"\n==== {ranks} processes: {shlex.join(words)}\n" + f.read())
             return text, log_view(log)
 
     # Each of the following makes rows: (columns, whether all went well)
@@ -246,8 +242,7 @@ class Runs:
         if not a.ex14:
             print("no ex14: name one with -ex14")
         os.makedirs(a.out, exist_ok=True)
-        open(os.path.join(a.out, "scaling-log_view.txt"), "w").close()
-        with open(target, "w", newline="") as f:
+        with results.whole(target, newline="") as f, results.whole(os.path.join(a.out, "scaling-log_view.txt")) as self.kept:
             out = csv.DictWriter(f, COLUMNS, restval="", extrasaction="ignore")
             out.writeheader()
             for repeat in range(a.repeat):
@@ -415,7 +410,7 @@ def solve_tables(f, data):
 
 
 def markdown(data, target):
-    with open(target, "w") as f:
+    with results.whole(target) as f:
         f.write("# Scaling\n\nA GPU (or a core) a process.\n")
         if any(r["type"] == "aijcusparse" and r["ranks"] > 1 for rows in data.values() for r in rows):
             f.write("aijcusparse exchanges its halo through MPI, by way of the host unless MPI is CUDA-aware; with a CUDA-aware MPI it is faster.\n")
@@ -469,7 +464,7 @@ def product_chart(plt, data, target):
         axes[2 * k][-1].legend(legend.values(), legend.keys(), loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
         axes[2 * k][0].annotate("dotted: ideal", (0.02, 0.02), xycoords="axes fraction", fontsize="x-small")
     fig.tight_layout()
-    fig.savefig(target)
+    results.chart(fig, target)
 
 
 def solve_chart(plt, data, target):
@@ -499,7 +494,7 @@ def solve_chart(plt, data, target):
         line[-1].legend(*line[-1].get_legend_handles_labels(), loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
         line[0].annotate("dotted: diagonal block alone", (0.02, 0.02), xycoords="axes fraction", fontsize="x-small")
     fig.tight_layout()
-    fig.savefig(target)
+    results.chart(fig, target)
 
 
 def charts(data, stem):
@@ -535,4 +530,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    results.run(main, "bench/scaling")

@@ -25,6 +25,7 @@ static char help[] =
 
 #include "../matrices.h"
 #include "../mkl.h"
+#include "../results.h"
 #include "../timing.h"
 #include "../device.h"
 #include "../cusparse.h"
@@ -804,7 +805,8 @@ int main(int argc, char **argv)
   PetscReal      max_entries = 2147483000.0;
   PetscBool      set, host = PETSC_FALSE, append = PETSC_FALSE;
   Problem       *now = NULL, *next = NULL;
-  pthread_t      thread  = 0;
+  pthread_t      thread = 0;
+  Results        csv;
   Settings       s       = {7, 0, 5e-4, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, NULL};
   double         entries = 0.0;
 
@@ -855,7 +857,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-append", &append, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   if (set) {
-    PetscCall(PetscFOpen(PETSC_COMM_SELF, file, append ? "a" : "w", &s.csv));
+    PetscCheck((s.csv = ResultsOpen(&csv, file, append)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
     (void)setvbuf(s.csv, NULL, _IOFBF, 1 << 20); /* one write a matrix */
     if (!append)
       PetscCall(
@@ -888,7 +890,7 @@ int main(int argc, char **argv)
     now  = next;
     next = NULL;
   }
-  if (s.csv) PetscCall(PetscFClose(PETSC_COMM_SELF, s.csv));
+  if (s.csv) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
   for (PetscInt k = 0; k < nformats; k++) PetscCall(PetscFree(formats[k]));
   PetscCheck(!s.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products are wrong, marked WRONG above", s.wrong);

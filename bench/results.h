@@ -1,0 +1,34 @@
+/*
+   A file of results. Where there is an older one, a new one is written beside it as FILE.new and takes its place when it is complete, so that a run that is
+   interrupted leaves the older results as they were.
+*/
+#pragma once
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct {
+  FILE *file;
+  char  name[4096], part[4096 + 4];
+} Results;
+
+/* NULL on failure, as fopen() returns it; append goes on with the file that is there */
+static inline FILE *ResultsOpen(Results *r, const char *name, int append)
+{
+  struct stat old;
+
+  (void)snprintf(r->name, sizeof(r->name), "%s", name);
+  (void)snprintf(r->part, sizeof(r->part), "%s%s", r->name, !append && !stat(name, &old) && S_ISREG(old.st_mode) ? ".new" : "");
+  r->file = fopen(r->part, append ? "a" : "w");
+  return r->file;
+}
+
+/* 0 where everything was written */
+static inline int ResultsClose(Results *r)
+{
+  int failed = ferror(r->file);
+
+  if (fclose(r->file)) failed = 1;
+  return failed || (strcmp(r->part, r->name) && rename(r->part, r->name));
+}

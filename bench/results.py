@@ -1,0 +1,61 @@
+"""What the scripts here share: files that are complete or not there, and programs that do not outlive the script"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+
+@contextlib.contextmanager
+def whole(path, **how):
+    """A file to write, which takes the place of an older one when it is complete; of what was broken off, path.new is left"""
+    with open(path + ".new", "w", **how) as f:
+        yield f
+    os.replace(path + ".new", path)
+
+
+def chart(fig, path, **how):
+    """fig.savefig(), for a file that is complete or not there"""
+    fig.savefig(path + ".new", format=path.rpartition(".")[2], **how)
+    os.replace(path + ".new", path)
+
+
+def end(p, seconds=5):
+    """Ends a program of program(): first as it likes, as mpiexec has to end its processes, after some seconds by force"""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        p.terminate()
+        p.wait(seconds)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(p.pid, signal.SIGKILL)
+    p.wait()
+
+
+@contextlib.contextmanager
+def program(command, **how):
+    """A program whose output is read, in a session of its own: end() reaches what it starts, and an interrupt from a terminal only the script.
+    It does not outlive an interrupt of the block"""
+    p, pending = None, []
+    before = {s: signal.signal(s, lambda number, _: pending.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        try:  # an exception amid Popen() would leave a program that nobody knows
+            p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, **how)
+        finally:
+            for s, handler in before.items():
+                signal.signal(s, handler)
+        if pending:
+            signal.raise_signal(pending[0])
+        yield p
+    except BaseException:
+        if p:
+            end(p)
+        raise
+
+
+def run(main, name, hint=""):
+    """main(), which ends as after an interrupt where the script is to end: what is under way is cleaned up"""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(f"\n{name}: interrupted{hint}")
