@@ -14,13 +14,14 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(basename $(VERSION))
 
-.PHONY: all lib kernels examples tests programs bench paper bratu check check-all format check-format install uninstall clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper bratu check check-all fuzz format check-format install uninstall clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
 	@echo "make examples   all examples"
 	@echo "make check      the tests in 3 to 6 minutes; make check-all: all of them"
 	@echo "make check SANITIZE=address   the same under a sanitizer"
+	@echo "make fuzz SECONDS=60   random matrices and operations, compared with AIJ, on 1, 2 and 3 ranks (NP=1 SEED=1 SANITIZE=address,undefined)"
 	@echo "make bench      the benchmarks (ARGS='options of bench/run')"
 	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/paper')"
 	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
@@ -199,6 +200,17 @@ check: TIER := quick
 check-all: TIER := all
 check check-all: all tests examples
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests MPIEXEC="$(MPIEXEC)" SANITIZE=$(SANITIZE) CC="$(CC)" tests/run $(TIER)
+
+# SECONDS is the time of all runs together; NP, on the command line, the number of ranks; ARGS further options (tests/fuzz.h). The first seed is printed
+fuzz: SECONDS ?= 60
+fuzz: SEED := $(or $(SEED),$(shell date +%s))
+fuzz: FUZZ_RANKS = $(if $(filter command line,$(origin NP)),$(NP),1 2 3)
+fuzz: FUZZ_TYPES = $(or $(TYPES),sellp evchyb)
+fuzz: all $(B)/tests/fuzz
+	@failed=0; each=$$(($(SECONDS) / ($(words $(FUZZ_RANKS)) * $(words $(FUZZ_TYPES))))); \
+	for type in $(FUZZ_TYPES); do for ranks in $(FUZZ_RANKS); do \
+	  $(CLEAN_ENV) -u SECONDS OMPI_MCA_mpi_yield_when_idle=1 $(MPIEXEC) -n $$ranks $(B)/tests/fuzz -type $$type -seed $(SEED) -seconds $$each $(ARGS) || failed=1; \
+	done; done; exit $$failed
 
 bench: all $(BENCH)
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/run $(ARGS)

@@ -142,7 +142,7 @@ PetscErrorCode SpMVSortByLength(const SpMVCSR *A, const SpMVUnits *U, PetscInt n
   int     *tmp;
 
   PetscFunctionBegin;
-  window = PetscMax(window, 1);
+  window = PetscMax(PetscMin(window, n), 1); /* a larger one could overflow below */
   nw     = (n + window - 1) / window;
   for (PetscInt k = 0; k < n; k++) longest = PetscMax(longest, A->i[U->row[unit[k]] + 1] - A->i[U->row[unit[k]]]);
   PetscCall(PetscMalloc1(n, &tmp));
