@@ -175,8 +175,9 @@ $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 # Kernels of an example, for a PETSc with CUDA
 $(B)/examples/bratu: $(if $(HAVE_CUDA),$(B)/examples/bratu_cuda.cu.o)
+# An absolute mpiexec sets LD_LIBRARY_PATH, where an installed library may be: without new dtags ours comes first
 $(EXAMPLES) $(TESTS) $(BENCH): %: %.o $(LIBRARY) $(KEEP)
-	$(call quiet,LD)$(LINK) -o $@ $(filter %.o,$^) -L$(B)/lib -Wl,-rpath,$(HERE)/$(B)/lib -lpetscspmv $(PETSC_LIBS)
+	$(call quiet,LD)$(LINK) -o $@ $(filter %.o,$^) -L$(B)/lib -Wl,--disable-new-dtags,-rpath,$(HERE)/$(B)/lib -lpetscspmv $(PETSC_LIBS)
 .SECONDARY:
 
 kernels: $(CU:%=$(B)/%.o)
