@@ -53,6 +53,31 @@ static PetscErrorCode MatBatchGet(Mat A, Mat_Batch **b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective. What one process refuses, or has no memory for, ends the call on all: the others would wait for it in the next exchange */
+static PetscErrorCode MatBatchAgree(MPI_Comm comm, PetscErrorCode mine)
+{
+  int worst = (int)mine;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, comm));
+  PetscCall(mine);
+  PetscCheck(!worst, PETSC_COMM_SELF, (PetscErrorCode)worst, "Another process could not do its part of a " MATBATCH " matrix: see its error");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A vector of a batch has the layout of its rows. PETSc checks that for products only, and not where they are called through the table of operations */
+static PetscErrorCode MatBatchCheckVec(Mat A, Vec v)
+{
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(v, &n));
+  PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+             "Nonconforming matrix and vector: the matrix has %" PetscInt_FMT " local rows and columns, the vector %" PetscInt_FMT " local entries", A->rmap->n,
+             n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* For programs that do not call MatSetFromOptions() on what they convert */
 static PetscErrorCode MatBatchGetKernel(Mat A)
 {
@@ -123,8 +148,8 @@ static PetscErrorCode MatBatchForget(Mat_Batch *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values that differ by problem are about to be written where all share them */
-static PetscErrorCode MatBatchUnshare(Mat A)
+/* Values that differ by problem are about to be written where all share them. The array of the shared ones, if it is ours to free, goes to `old` */
+static PetscErrorCode MatBatchUnshare(Mat A, PetscScalar **old)
 {
   Mat_Batch     *b       = (Mat_Batch *)A->data;
   const PetscInt entries = BatchPatternEntries(&b->p);
@@ -134,7 +159,7 @@ static PetscErrorCode MatBatchUnshare(Mat A)
   if (b->p.sharing != BATCH_SHARE_VALUES) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1((size_t)entries * b->p.problems, &a));
   for (PetscInt p = 0; p < b->p.problems; p++) PetscCall(PetscArraycpy(a + (size_t)p * entries, b->a, entries));
-  if (b->own_values) PetscCall(PetscFree(b->a));
+  if (b->own_values) *old = b->a;
   b->a          = a;
   b->own_values = PETSC_TRUE;
   b->p.sharing  = BATCH_SHARE_PATTERN;
@@ -204,6 +229,7 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
   for (PetscInt r = 0; r < n; r++) {
     PetscCheck(i[r + 1] >= i[r], PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": row offsets decrease from %" PetscInt_FMT " to %" PetscInt_FMT, p, r, i[r], i[r + 1]);
+    PetscCheck(j || i[r + 1] == i[r], PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "Problem %" PetscInt_FMT " has entries, but the array of columns is NULL", p);
     for (PetscInt k = i[r]; k < i[r + 1]; k++) {
       PetscCheck(j[k] >= 0 && j[k] < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                  "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": column %" PetscInt_FMT " is not within the problem, which has %" PetscInt_FMT
@@ -212,6 +238,71 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
       PetscCheck(k == i[r] || j[k] > j[k - 1], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
                  "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": columns must ascend, but %" PetscInt_FMT " follows %" PetscInt_FMT, p, r, j[k], j[k - 1]);
     }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BatchCheckCount(PetscInt problems)
+{
+  PetscFunctionBegin;
+  PetscCheck(problems >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Number of problems %" PetscInt_FMT " is negative", problems);
+  PetscCheck(problems <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "%" PetscInt_FMT " problems on this process: at most %d fit into a " MATBATCH " matrix, use more processes", problems, SPMV_MAX_SIZE);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where each problem begins, from sizes that are checked first; to free, after an error, too */
+static PetscErrorCode BatchGetFirst(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing, PetscInt **first)
+{
+  PetscInt64 rows = 0;
+
+  PetscFunctionBegin;
+  PetscCheck(sizes || !problems, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "There are problems, but the array of sizes is NULL");
+  for (PetscInt p = 0; p < (sharing ? PetscMin(1, problems) : problems); p++) {
+    PetscCheck(sizes[p] >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Problem %" PetscInt_FMT ": its size %" PetscInt_FMT " is negative", p, sizes[p]);
+    PetscCall(MatBatchCheckRows(sizes[p]));
+    rows += sharing ? (PetscInt64)sizes[p] * problems : (PetscInt64)sizes[p];
+    PetscCall(MatBatchCheckRows(rows));
+  }
+  PetscCall(PetscMalloc1(problems + 1, first));
+  (*first)[0] = 0;
+  for (PetscInt p = 0; p < problems; p++) (*first)[p + 1] = (*first)[p] + sizes[sharing ? 0 : p];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arguments of MatCreateBatch(), checked. `first` is to free, and with `copy` so are i, j and a, which become copies; after an error, too */
+static PetscErrorCode BatchTake(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing, PetscCopyMode mode, PetscBool copy, PetscInt **first,
+                                PetscInt **i, PetscInt **j, PetscScalar **a)
+{
+  const PetscInt    *rowoffsets = *i, *columns = *j, patterns = sharing ? PetscMin(1, problems) : problems;
+  const PetscScalar *values = *a;
+  size_t             rows, entries, count;
+
+  PetscFunctionBegin;
+  if (copy) {
+    *i = *j = NULL;
+    *a      = NULL;
+  }
+  PetscCheck(mode == PETSC_COPY_VALUES || mode == PETSC_OWN_POINTER || mode == PETSC_USE_POINTER, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "%d is no PetscCopyMode", (int)mode);
+  PetscCheck(sharing >= MATBATCH_SHARE_NONE && sharing <= MATBATCH_SHARE_VALUES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%d is no MatBatchSharing",
+             (int)sharing);
+  PetscCall(BatchCheckCount(problems));
+  PetscCall(BatchGetFirst(problems, sizes, sharing, first));
+  PetscCheck(rowoffsets, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "There are problems, but the array of row offsets is NULL");
+  PetscCheck(rowoffsets[0] == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row offsets must begin with 0, not %" PetscInt_FMT, rowoffsets[0]);
+  for (PetscInt p = 0; p < patterns; p++) PetscCall(BatchCheckProblem(p, (*first)[p + 1] - (*first)[p], rowoffsets + (*first)[p], columns));
+  rows    = (size_t)(*first)[patterns];
+  entries = (size_t)rowoffsets[rows];
+  count   = entries * (size_t)(sharing == MATBATCH_SHARE_PATTERN ? problems : 1);
+  PetscCheck(values || !count, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "The problems have entries, but the array of values is NULL");
+  if (copy) {
+    PetscCall(PetscMalloc1(rows + 1, i));
+    PetscCall(PetscMalloc1(entries, j));
+    PetscCall(PetscMalloc1(count, a));
+    PetscCall(PetscArraycpy(*i, rowoffsets, rows + 1));
+    PetscCall(PetscArraycpy(*j, columns, entries));
+    PetscCall(PetscArraycpy(*a, values, count));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -239,6 +330,8 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
    Notes:
    It acts on vectors that hold the problems' vectors one after the other.
 
+   If one process refuses its arguments, the call ends with an error on all, and the arrays remain the caller's, with `PETSC_OWN_POINTER`, too.
+
    Values change by `MatBatchSetValues()`. Arrays that are used in place may also be changed by their owner, who then calls `MatAssemblyBegin()`
    and `MatAssemblyEnd()` (or `PetscObjectStateIncrease()`). Operations such as `MatScale()` write into them.
 
@@ -247,59 +340,30 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
 PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt sizes[], const PetscInt rowoffsets[], const PetscInt columns[],
                               PetscScalar values[], MatBatchSharing sharing, PetscCopyMode mode, Mat *A)
 {
-  const PetscInt none = 0;
-  PetscInt      *first, *i = (PetscInt *)rowoffsets, *j = (PetscInt *)columns, patterns, entries;
-  PetscScalar   *a    = values;
-  PetscInt64     rows = 0;
+  const PetscBool none = (PetscBool)!nproblems, copy = (PetscBool)(none || mode == PETSC_COPY_VALUES); /* without problems there need not be arrays */
+  PetscInt        zero = 0, *first = NULL, *i = none ? &zero : (PetscInt *)rowoffsets, *j = (PetscInt *)columns;
+  PetscScalar    *a = values;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  PetscCheck(nproblems >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "Number of problems %" PetscInt_FMT " is negative", nproblems);
-  PetscCheck(sharing >= MATBATCH_SHARE_NONE && sharing <= MATBATCH_SHARE_VALUES, comm, PETSC_ERR_ARG_OUTOFRANGE, "%d is no MatBatchSharing", (int)sharing);
   PetscAssertPointer(A, 9);
-  if (nproblems) {
-    PetscAssertPointer(sizes, 3);
-    PetscAssertPointer(rowoffsets, 4);
-  } else { /* there need not be arrays */
-    if (mode == PETSC_OWN_POINTER) {
+  ierr = MatBatchAgree(comm, BatchTake(nproblems, sizes, sharing, mode, copy, &first, &i, &j, &a));
+  if (ierr) {
+    PetscCall(PetscFree(first));
+    if (copy) {
       PetscCall(PetscFree(i));
       PetscCall(PetscFree(j));
       PetscCall(PetscFree(a));
     }
-    sharing    = MATBATCH_SHARE_NONE;
-    mode       = PETSC_COPY_VALUES;
-    rowoffsets = i = (PetscInt *)&none;
   }
-  PetscCheck(i[0] == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row offsets must begin with 0, not %" PetscInt_FMT, i[0]);
-  patterns = sharing ? 1 : nproblems;
-  for (PetscInt p = 0; p < nproblems; p++) {
-    const PetscInt n = sizes[sharing ? 0 : p];
-
-    PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Problem %" PetscInt_FMT ": its size %" PetscInt_FMT " is negative", p, n);
-    rows += n;
+  PetscCall(ierr);
+  if (none && mode == PETSC_OWN_POINTER) {
+    PetscCall(PetscFree(rowoffsets));
+    PetscCall(PetscFree(columns));
+    PetscCall(PetscFree(values));
   }
-  PetscCall(MatBatchCheckRows(rows));
-  PetscCall(PetscMalloc1(nproblems + 1, &first));
-  first[0] = 0;
-  for (PetscInt p = 0; p < nproblems; p++) first[p + 1] = first[p] + sizes[sharing ? 0 : p];
-  for (PetscInt p = 0; p < patterns; p++) {
-    const PetscErrorCode ierr = BatchCheckProblem(p, first[p + 1] - first[p], i + first[p], j);
-
-    if (ierr) PetscCall(PetscFree(first));
-    PetscCall(ierr);
-  }
-  entries = i[first[patterns]];
-  if (mode == PETSC_COPY_VALUES) {
-    const size_t count = (size_t)entries * (size_t)(sharing == MATBATCH_SHARE_PATTERN ? nproblems : 1);
-
-    PetscCall(PetscMalloc1((size_t)first[patterns] + 1, &i));
-    PetscCall(PetscMalloc1((size_t)entries, &j));
-    PetscCall(PetscMalloc1(count, &a));
-    PetscCall(PetscArraycpy(i, rowoffsets, (size_t)first[patterns] + 1));
-    PetscCall(PetscArraycpy(j, columns, (size_t)entries));
-    PetscCall(PetscArraycpy(a, values, count));
-  }
-  PetscCall(MatBatchCreate(comm, (PetscInt)rows, A));
-  PetscCall(MatBatchSetArrays(*A, nproblems, first, i, j, a, sharing, (PetscBool)(mode != PETSC_USE_POINTER)));
+  PetscCall(MatBatchCreate(comm, first[nproblems], A));
+  PetscCall(MatBatchSetArrays(*A, nproblems, first, i, j, a, none ? MATBATCH_SHARE_NONE : sharing, (PetscBool)(copy || mode == PETSC_OWN_POINTER)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -334,8 +398,8 @@ typedef struct {
 static PetscErrorCode RowsCreate(PetscInt64 m, Rows *R)
 {
   PetscFunctionBegin;
-  PetscCall(MatBatchCheckRows(m));
   PetscCall(PetscMemzero(R, sizeof(*R)));
+  PetscCall(MatBatchCheckRows(m));
   R->rows = (PetscInt)m;
   PetscCall(PetscMalloc1((size_t)m + 1, &R->i));
   R->i[0] = 0;
@@ -409,6 +473,54 @@ static PetscErrorCode BatchAsAIJ(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode BatchCheckMat(PetscInt p, Mat A)
+{
+  PetscMPIInt size;
+  PetscInt    M, N;
+
+  PetscFunctionBegin;
+  PetscCheck(A, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "Problem %" PetscInt_FMT " is NULL", p);
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 3);
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  PetscCheck(size == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Problem %" PetscInt_FMT " is a matrix of %d processes: each process owns whole problems", p,
+             size);
+  PetscCheck(A->assembled && !A->factortype, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Problem %" PetscInt_FMT ": not for %s matrix", p,
+             A->factortype ? "factored" : "unassembled");
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCheck(M == N, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Problem %" PetscInt_FMT " is %" PetscInt_FMT " x %" PetscInt_FMT ": problems must be square", p, M,
+             N);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arguments of MatCreateBatchFromMats(), checked, and copies of the matrices; R and `first` are to free after an error, too */
+static PetscErrorCode RowsOfMats(PetscInt n, const Mat mats[], Rows *R, PetscInt **first)
+{
+  PetscInt64 rows = 0;
+
+  PetscFunctionBegin;
+  PetscCall(BatchCheckCount(n));
+  PetscCheck(mats || !n, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "There are problems, but the array of matrices is NULL");
+  for (PetscInt p = 0; p < n; p++) {
+    PetscCall(BatchCheckMat(p, mats[p]));
+    rows += mats[p]->rmap->N;
+    PetscCall(MatBatchCheckRows(rows));
+  }
+  PetscCall(RowsCreate(rows, R));
+  PetscCall(PetscMalloc1(n + 1, first));
+  (*first)[0] = 0;
+  for (PetscInt p = 0; p < n; p++) {
+    PetscInt outside;
+    Mat      B;
+
+    PetscCall(BatchAsAIJ(mats[p], &B));
+    PetscCall(RowsAdd(R, B, &outside));
+    PetscCall(MatDestroy(&B));
+    (*first)[p + 1] = R->row;
+  }
+  PetscCall(RowsReserve(R, 1)); /* so that there are arrays */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*@
    MatCreateBatchFromMats - makes the block-diagonal matrix of many small square matrices
 
@@ -431,41 +543,28 @@ static PetscErrorCode BatchAsAIJ(Mat A, Mat *B)
 @*/
 PetscErrorCode MatCreateBatchFromMats(MPI_Comm comm, PetscInt n, const Mat mats[], Mat *A)
 {
-  PetscInt  *first, outside;
-  PetscInt64 rows = 0;
-  Rows       R;
+  PetscInt      *first = NULL;
+  Rows           R;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCheck(n >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "Number of problems %" PetscInt_FMT " is negative", n);
-  if (n) PetscAssertPointer(mats, 3);
   PetscAssertPointer(A, 4);
-  for (PetscInt p = 0; p < n; p++) {
-    PetscMPIInt size;
-    PetscInt    M, N;
-
-    PetscValidHeaderSpecific(mats[p], MAT_CLASSID, 3);
-    PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)mats[p]), &size));
-    PetscCheck(size == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Problem %" PetscInt_FMT " is a matrix of %d processes: each process owns whole problems", p,
-               size);
-    PetscCheck(mats[p]->assembled, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Problem %" PetscInt_FMT ": not for unassembled matrix", p);
-    PetscCall(MatGetSize(mats[p], &M, &N));
-    PetscCheck(M == N, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Problem %" PetscInt_FMT " is %" PetscInt_FMT " x %" PetscInt_FMT ": problems must be square", p, M,
-               N);
-    rows += M;
+  PetscCall(PetscMemzero(&R, sizeof(R)));
+  ierr = MatBatchAgree(comm, RowsOfMats(n, mats, &R, &first));
+  if (ierr) {
+    PetscCall(RowsFree(&R));
+    PetscCall(PetscFree(first));
   }
-  PetscCall(RowsCreate(rows, &R));
-  PetscCall(PetscMalloc1(n + 1, &first));
-  first[0] = 0;
-  for (PetscInt p = 0; p < n; p++) {
-    Mat B;
-
-    PetscCall(BatchAsAIJ(mats[p], &B));
-    PetscCall(RowsAdd(&R, B, &outside));
-    PetscCall(MatDestroy(&B));
-    first[p + 1] = R.row;
-  }
-  PetscCall(RowsReserve(&R, 1)); /* so that there are arrays */
+  PetscCall(ierr);
   PetscCall(MatBatchCreateOwn(comm, n, first, R.i, R.j, R.a, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatBatchCheckProblem(const Mat_Batch *b, PetscInt problem)
+{
+  PetscFunctionBegin;
+  PetscCheck(problem >= 0 && problem < b->p.problems, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "Problem %" PetscInt_FMT ": this process has %" PetscInt_FMT " problems, which count from 0", problem, b->p.problems);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -497,16 +596,20 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b));
   if (problem == MATBATCH_ALL) {
-    if (values != b->a) PetscCall(PetscArraycpy(b->a, values, (size_t)BatchValues(&b->p)));
+    PetscCheck(values || !BatchValues(&b->p), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "The problems have entries, but the array of values is NULL");
+    PetscCall(PetscArraymove(b->a, values, (size_t)BatchValues(&b->p)));
     PetscCall(MatBatchChanged(A, 0, b->p.problems));
   } else {
-    const PetscInt *i;
+    PetscScalar *shared = NULL;
+    PetscInt     n, entries;
 
-    PetscCheck(problem >= 0 && problem < b->p.problems, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-               "Problem %" PetscInt_FMT ": this process has problems 0 to %" PetscInt_FMT, problem, b->p.problems - 1);
-    PetscCall(MatBatchUnshare(A));
-    i = BatchOffsets(&b->p, problem);
-    PetscCall(PetscArraycpy(b->a + BatchValuesAt(&b->p, problem) + i[0], values, (size_t)(i[b->first[problem + 1] - b->first[problem]] - i[0])));
+    PetscCall(MatBatchCheckProblem(b, problem));
+    n       = b->first[problem + 1] - b->first[problem];
+    entries = BatchOffsets(&b->p, problem)[n] - BatchOffsets(&b->p, problem)[0];
+    PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "Problem %" PetscInt_FMT " has entries, but the array of values is NULL", problem);
+    PetscCall(MatBatchUnshare(A, &shared)); /* `values` may be the shared ones */
+    PetscCall(PetscArraymove(b->a + BatchValuesAt(&b->p, problem) + BatchOffsets(&b->p, problem)[0], values, (size_t)entries));
+    PetscCall(PetscFree(shared));
     PetscCall(MatBatchChanged(A, problem, problem + 1));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -540,8 +643,7 @@ PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const Pe
 
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b));
-  PetscCheck(problem >= 0 && problem < b->p.problems, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "Problem %" PetscInt_FMT ": this process has problems 0 to %" PetscInt_FMT, problem, b->p.problems - 1);
+  PetscCall(MatBatchCheckProblem(b, problem));
   if (n) *n = b->first[problem + 1] - b->first[problem];
   if (rowoffsets) *rowoffsets = BatchOffsets(&b->p, problem);
   if (columns) *columns = b->j;
@@ -683,6 +785,9 @@ static PetscErrorCode MatBatchApply(Mat A, SpMVOp op, Vec xx, Vec zz, Vec yy)
   PetscScalar       *y;
 
   PetscFunctionBegin;
+  PetscCall(MatBatchCheckVec(A, xx));
+  PetscCall(MatBatchCheckVec(A, yy));
+  if (zz && zz != yy) PetscCall(MatBatchCheckVec(A, zz));
 #if defined(PETSC_HAVE_CUDA)
   PetscBool done;
 
@@ -837,12 +942,35 @@ static PetscErrorCode MatGetValues_Batch(Mat A, PetscInt m, const PetscInt rows[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc has marked the matrix as unassembled before it asks for the values, which would leave it so */
+static PetscErrorCode MatBatchRefuseValues(Mat A)
+{
+  Mat_Batch *b = NULL;
+
+  PetscFunctionBegin;
+  A->insertmode = NOT_SET_VALUES;
+  PetscCall(MatBatchGet(A, &b));
+  A->assembled = PETSC_TRUE;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP, "Values of a " MATBATCH " matrix are not set one by one: use MatBatchSetValues(), or convert it to aij");
+}
+
+static PetscErrorCode MatSetValues_Batch(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[], const PetscScalar v[], InsertMode mode)
+{
+  return MatBatchRefuseValues(A);
+}
+
+static PetscErrorCode MatSetValuesRow_Batch(Mat A, PetscInt row, const PetscScalar v[])
+{
+  return MatBatchRefuseValues(A);
+}
+
 static PetscErrorCode MatGetDiagonal_Batch(Mat A, Vec v)
 {
   Mat_Batch   *b = (Mat_Batch *)A->data;
   PetscScalar *d;
 
   PetscFunctionBegin;
+  PetscCall(MatBatchCheckVec(A, v));
   PetscCall(VecGetArrayWrite(v, &d));
   for (PetscInt p = 0; p < b->p.problems; p++) {
     for (PetscInt r = b->first[p]; r < b->first[p + 1]; r++) {
@@ -867,9 +995,10 @@ static PetscErrorCode MatScale_Batch(Mat A, PetscScalar alpha)
 
 static PetscErrorCode MatZeroEntries_Batch(Mat A)
 {
-  Mat_Batch *b = (Mat_Batch *)A->data;
+  Mat_Batch *b = NULL;
 
   PetscFunctionBegin;
+  PetscCall(MatBatchGet(A, &b)); /* an optimized PETSc does not ask whether the matrix has been made */
   PetscCall(PetscArrayzero(b->a, (size_t)BatchValues(&b->p)));
   PetscCall(MatBatchChanged(A, 0, b->p.problems));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -889,13 +1018,13 @@ static PetscErrorCode MatDiagonalScale_Batch(Mat A, Vec ll, Vec rr)
 {
   Mat_Batch         *b = (Mat_Batch *)A->data;
   const PetscScalar *l = NULL, *r = NULL;
-  PetscInt           nl = A->rmap->n, nr = A->cmap->n;
+  PetscScalar       *old = NULL;
 
   PetscFunctionBegin;
-  PetscCall(MatBatchUnshare(A));
-  if (ll) PetscCall(VecGetLocalSize(ll, &nl));
-  if (rr) PetscCall(VecGetLocalSize(rr, &nr));
-  PetscCheck(nl == A->rmap->n && nr == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Scaling vectors of wrong length");
+  if (ll) PetscCall(MatBatchCheckVec(A, ll));
+  if (rr) PetscCall(MatBatchCheckVec(A, rr));
+  PetscCall(MatBatchUnshare(A, &old));
+  PetscCall(PetscFree(old));
   if (ll) PetscCall(VecGetArrayRead(ll, &l));
   if (rr) PetscCall(VecGetArrayRead(rr, &r));
   BatchForEntries(b, row, col, v, {
@@ -908,24 +1037,32 @@ static PetscErrorCode MatDiagonalScale_Batch(Mat A, Vec ll, Vec rr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All diagonal entries that are written must be there: the pattern stays */
+/* The pattern stays: a diagonal can be written only where it is complete */
+static PetscErrorCode BatchCheckDiagonal(Mat_Batch *b)
+{
+  PetscFunctionBegin;
+  for (PetscInt p = 0; p < BatchPatterns(&b->p); p++) {
+    for (PetscInt r = 0; r < b->first[p + 1] - b->first[p]; r++)
+      PetscCheck(BatchEntry(b, p, r, r), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+                 "Problem %" PetscInt_FMT " has no diagonal entry in row %" PetscInt_FMT ", and the pattern of a " MATBATCH " matrix does not change", p, r);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatBatchDiagonal(Mat A, const PetscScalar d[], PetscScalar alpha, InsertMode mode)
 {
-  Mat_Batch *b = (Mat_Batch *)A->data;
+  Mat_Batch   *b   = (Mat_Batch *)A->data;
+  PetscScalar *old = NULL;
 
   PetscFunctionBegin;
-  if (d) PetscCall(MatBatchUnshare(A));
-  for (int write = 0; write < 2; write++) { /* after all are known to be there; shared ones once */
-    const PetscInt problems = b->p.sharing == BATCH_SHARE_VALUES || (!write && b->p.sharing) ? PetscMin(1, b->p.problems) : b->p.problems;
+  PetscCall(MatBatchAgree(PetscObjectComm((PetscObject)A), BatchCheckDiagonal(b)));
+  if (d) PetscCall(MatBatchUnshare(A, &old));
+  PetscCall(PetscFree(old));
+  for (PetscInt p = 0; p < (b->p.sharing == BATCH_SHARE_VALUES ? PetscMin(1, b->p.problems) : b->p.problems); p++) {
+    for (PetscInt r = 0; r < b->first[p + 1] - b->first[p]; r++) {
+      PetscScalar *entry = BatchEntry(b, p, r, r);
 
-    for (PetscInt p = 0; p < problems; p++) {
-      for (PetscInt r = 0; r < b->first[p + 1] - b->first[p]; r++) {
-        PetscScalar *entry = BatchEntry(b, p, r, r);
-
-        PetscCheck(entry, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
-                   "Problem %" PetscInt_FMT " has no diagonal entry in row %" PetscInt_FMT ", and the pattern of a " MATBATCH " matrix does not change", p, r);
-        if (write) *entry = (mode == ADD_VALUES ? *entry : 0.0) + (d ? d[b->first[p] + r] : alpha);
-      }
+      *entry = (mode == ADD_VALUES ? *entry : 0.0) + (d ? d[b->first[p] + r] : alpha);
     }
   }
   PetscCall(MatBatchChanged(A, 0, b->p.problems));
@@ -940,8 +1077,11 @@ static PetscErrorCode MatShift_Batch(Mat A, PetscScalar alpha)
 static PetscErrorCode MatDiagonalSet_Batch(Mat A, Vec dd, InsertMode mode)
 {
   const PetscScalar *d;
+  Mat_Batch         *b = NULL;
 
   PetscFunctionBegin;
+  PetscCall(MatBatchGet(A, &b));
+  PetscCall(MatBatchCheckVec(A, dd));
   PetscCall(VecGetArrayRead(dd, &d));
   PetscCall(MatBatchDiagonal(A, d, 0.0, mode));
   PetscCall(VecRestoreArrayRead(dd, &d));
@@ -987,16 +1127,26 @@ static PetscErrorCode MatBatchSamePattern(Mat A, Mat B, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A's values are to go to B, which is to share no more of them. Values lie alike where each problem has its own, whatever is shared of the pattern */
-static PetscErrorCode MatBatchAlike(Mat A, Mat B, PetscInt *copies)
+static PetscErrorCode MatBatchCheckPattern(Mat A, Mat B)
 {
-  Mat_Batch *a = (Mat_Batch *)A->data, *b;
-  PetscBool  same;
+  PetscBool same;
 
   PetscFunctionBegin;
   PetscCall(MatBatchSamePattern(A, B, &same));
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "The problems of the two matrices must have the same pattern");
-  if (a->p.sharing != BATCH_SHARE_VALUES) PetscCall(MatBatchUnshare(B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A's values are to go to B, which is to share no more of them. Values lie alike where each problem has its own, whatever is shared of the pattern */
+static PetscErrorCode MatBatchAlike(Mat A, Mat B, PetscInt *copies)
+{
+  Mat_Batch   *a   = (Mat_Batch *)A->data, *b;
+  PetscScalar *old = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(MatBatchAgree(PetscObjectComm((PetscObject)A), MatBatchCheckPattern(A, B)));
+  if (a->p.sharing != BATCH_SHARE_VALUES) PetscCall(MatBatchUnshare(B, &old));
+  PetscCall(PetscFree(old));
   b       = (Mat_Batch *)B->data;
   *copies = a->p.sharing == BATCH_SHARE_VALUES && b->p.sharing != BATCH_SHARE_VALUES ? b->p.problems : 1;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1058,12 +1208,8 @@ static PetscErrorCode MatAXPY_Batch(Mat Y, PetscScalar alpha, Mat X, MatStructur
 {
   Mat_Batch *x, *y = (Mat_Batch *)Y->data;
   PetscInt   copies;
-  PetscBool  is;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATBATCH, &is));
-  PetscCheck(is, PetscObjectComm((PetscObject)Y), PETSC_ERR_SUP, "A matrix of type %s cannot be added to one of type " MATBATCH ": convert both to aij",
-             ((PetscObject)X)->type_name);
   PetscCall(MatBatchAlike(X, Y, &copies));
   x = (Mat_Batch *)X->data;
   for (PetscInt p = 0; p < copies; p++) {
@@ -1135,24 +1281,21 @@ static PetscErrorCode MatTranspose_Batch(Mat A, MatReuse reuse, Mat *B)
 
 static PetscErrorCode MatGetInfo_Batch(Mat A, MatInfoType type, MatInfo *info)
 {
-  Mat_Batch     *b      = (Mat_Batch *)A->data;
-  PetscLogDouble nz     = (PetscLogDouble)BatchNonzeros(&b->p),
-                 memory = ((PetscLogDouble)BatchPatternEntries(&b->p) + (PetscLogDouble)BatchPatternRows(&b->p) + (PetscLogDouble)b->p.problems) *
-                              (PetscLogDouble)sizeof(PetscInt) +
-                          (PetscLogDouble)BatchValues(&b->p) * (PetscLogDouble)sizeof(PetscScalar);
+  Mat_Batch     *b = NULL;
+  PetscLogDouble sum[2]; /* nonzeros, bytes */
 
   PetscFunctionBegin;
+  PetscCall(MatBatchGet(A, &b));
+  sum[0] = (PetscLogDouble)BatchNonzeros(&b->p);
+  sum[1] = ((PetscLogDouble)BatchPatternEntries(&b->p) + (PetscLogDouble)BatchPatternRows(&b->p) + (PetscLogDouble)b->p.problems) *
+               (PetscLogDouble)sizeof(PetscInt) +
+           (PetscLogDouble)BatchValues(&b->p) * (PetscLogDouble)sizeof(PetscScalar);
   PetscCall(PetscMemzero(info, sizeof(*info)));
   info->block_size = 1.0;
-  if (type != MAT_LOCAL) {
-    const MPI_Comm comm = PetscObjectComm((PetscObject)A);
-    const MPI_Op   op   = type == MAT_GLOBAL_MAX ? MPI_MAX : MPI_SUM;
-
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nz, 1, MPI_DOUBLE, op, comm));
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &memory, 1, MPI_DOUBLE, op, comm));
-  }
-  info->nz_allocated = info->nz_used = nz;
-  info->memory                       = memory;
+  if (type != MAT_LOCAL)
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_DOUBLE, type == MAT_GLOBAL_MAX ? MPI_MAX : MPI_SUM, PetscObjectComm((PetscObject)A)));
+  info->nz_allocated = info->nz_used = sum[0];
+  info->memory                       = sum[1];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1179,11 +1322,13 @@ static PetscErrorCode MatEqual_Batch(Mat A, Mat B, PetscBool *equal)
 /* The CSR arrays of this process, columns from `shift` on; to free */
 static PetscErrorCode MatBatchExpand(Mat A, PetscInt shift, PetscInt **i, PetscInt **j, PetscScalar **v)
 {
-  Mat_Batch       *b  = (Mat_Batch *)A->data;
-  const PetscInt64 nz = BatchNonzeros(&b->p);
-  PetscInt         at = 0;
+  Mat_Batch *b = NULL;
+  PetscInt64 nz;
+  PetscInt   at = 0;
 
   PetscFunctionBegin;
+  PetscCall(MatBatchGet(A, &b));
+  nz = BatchNonzeros(&b->p);
   PetscCheck(nz <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "%" PetscInt64_FMT " nonzeros on this process are more than AIJ counts with a PetscInt: use more processes, or a PETSc with 64-bit indices", nz);
   PetscCall(PetscMalloc1((size_t)A->rmap->n + 1, i));
@@ -1302,28 +1447,55 @@ static PetscErrorCode MatInvertVariableBlockDiagonal_Batch(Mat A, PetscInt nbloc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatGetRowIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[], const PetscInt *j[],
-                                        PetscBool *done)
+/* Rows or columns of the pattern, on one process */
+#define BatchIJ(What)                                                                                                                             \
+  static PetscErrorCode MatGet##What##IJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[],     \
+                                               const PetscInt *j[], PetscBool *done)                                                              \
+  {                                                                                                                                               \
+    Mat         B;                                                                                                                                \
+    PetscMPIInt size;                                                                                                                             \
+                                                                                                                                                  \
+    PetscFunctionBegin;                                                                                                                           \
+    *done = PETSC_FALSE;                                                                                                                          \
+    PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));                                                                          \
+    if (size > 1) PetscFunctionReturn(PETSC_SUCCESS);                                                                                             \
+    PetscCall(MatBatchGetAIJ(A, &B));                                                                                                             \
+    PetscCall(MatGet##What##IJ(B, shift, symmetric, inode, n, i, j, done));                                                                       \
+    PetscFunctionReturn(PETSC_SUCCESS);                                                                                                           \
+  }                                                                                                                                               \
+  static PetscErrorCode MatRestore##What##IJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[], \
+                                                   const PetscInt *j[], PetscBool *done)                                                          \
+  {                                                                                                                                               \
+    Mat_Batch *b = (Mat_Batch *)A->data;                                                                                                          \
+                                                                                                                                                  \
+    PetscFunctionBegin;                                                                                                                           \
+    if (b->aij) PetscCall(MatRestore##What##IJ(b->aij, shift, symmetric, inode, n, i, j, done));                                                  \
+    PetscFunctionReturn(PETSC_SUCCESS);                                                                                                           \
+  }
+/* clang-format off */
+BatchIJ(Row)
+BatchIJ(Column)
+    /* clang-format on */
+
+    /* Rows that follow each other and have the same columns, inodes, come as one row from MatGetRowIJ(), as they do from AIJ: orderings and colorings by these rows
+   are made into those of single rows by the two functions that AIJ has for this */
+    static PetscErrorCode MatInodeAdjustForInodes_Batch(Mat A, IS *row, IS *col)
 {
-  Mat         B;
-  PetscMPIInt size;
+  Mat B;
 
   PetscFunctionBegin;
-  *done = PETSC_FALSE;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  if (size > 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatBatchGetAIJ(A, &B));
-  PetscCall(MatGetRowIJ(B, shift, symmetric, inode, n, i, j, done));
+  PetscCall(MatInodeAdjustForInodes(B, row, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatRestoreRowIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[], const PetscInt *j[],
-                                            PetscBool *done)
+static PetscErrorCode MatColoringPatch_Batch(Mat A, PetscInt colors, PetscInt n, ISColoringValue color[], ISColoring *coloring)
 {
-  Mat_Batch *b = (Mat_Batch *)A->data;
+  Mat B;
 
   PetscFunctionBegin;
-  if (b->aij) PetscCall(MatRestoreRowIJ(b->aij, shift, symmetric, inode, n, i, j, done));
+  PetscCall(MatBatchGetAIJ(A, &B));
+  PetscCall(MatColoringPatch(B, colors, n, color, coloring));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1352,38 +1524,57 @@ static PetscErrorCode MatBatchWhole(Mat A, Mat *B)
   return MatBatchToAIJ(A, PetscObjectComm((PetscObject)A), A->cmap->rstart, B);
 }
 
-static PetscErrorCode MatCreateSubMatrices_Batch(Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[])
+/* AIJ reads what is beyond the matrix where an index set does not fit */
+static PetscErrorCode MatBatchCheckIS(Mat A, PetscInt n, const IS is[])
 {
-  Mat B;
-
   PetscFunctionBegin;
-  PetscCall(MatBatchWhole(A, &B));
-  PetscCall(MatCreateSubMatrices(B, n, rows, cols, reuse, sub));
-  PetscCall(MatDestroy(&B));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscInt len, min, max;
+
+    PetscCall(ISGetLocalSize(is[k], &len));
+    PetscCall(ISGetMinMax(is[k], &min, &max));
+    PetscCheck(!len || (min >= 0 && max < A->rmap->N), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "Index set with numbers from %" PetscInt_FMT " to %" PetscInt_FMT ", for a matrix of %" PetscInt_FMT " rows and columns", min, max, A->rmap->N);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatCreateSubMatrix_Batch(Mat A, IS rows, IS cols, MatReuse reuse, Mat *sub)
-{
-  Mat B;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchWhole(A, &B));
-  PetscCall(MatCreateSubMatrix(B, rows, cols, reuse, sub));
-  PetscCall(MatDestroy(&B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatIncreaseOverlap_Batch(Mat A, PetscInt n, IS is[], PetscInt overlap)
-{
-  Mat B;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchWhole(A, &B));
-  PetscCall(MatIncreaseOverlap(B, n, is, overlap));
-  PetscCall(MatDestroy(&B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* What only looks at the matrix, with a copy of all of it in AIJ, B; n index sets of rows, and of columns, are checked first */
+#define BatchByAIJ(Name, parameters, n, rows, cols, call) \
+  static PetscErrorCode Name##_Batch parameters           \
+  {                                                       \
+    Mat            B;                                     \
+    PetscErrorCode ierr;                                  \
+                                                          \
+    PetscFunctionBegin;                                   \
+    PetscCall(MatBatchCheckIS(A, n, rows));               \
+    PetscCall(MatBatchCheckIS(A, n, cols));               \
+    PetscCall(MatBatchWhole(A, &B));                      \
+    ierr = call;                                          \
+    PetscCall(MatDestroy(&B));                            \
+    PetscCall(ierr);                                      \
+    PetscFunctionReturn(PETSC_SUCCESS);                   \
+  }
+/* clang-format off */
+BatchByAIJ(MatCreateSubMatrices, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), n, rows, cols, MatCreateSubMatrices(B, n, rows, cols, reuse, sub))
+BatchByAIJ(MatCreateSubMatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat *sub), 1, &rows, &cols, MatCreateSubMatrix(B, rows, cols, reuse, sub))
+BatchByAIJ(MatIncreaseOverlap, (Mat A, PetscInt n, IS is[], PetscInt overlap), n, is, is, MatIncreaseOverlap(B, n, is, overlap))
+BatchByAIJ(MatPermute, (Mat A, IS rows, IS cols, Mat *M), 1, &rows, &cols, MatPermute(B, rows, cols, M))
+BatchByAIJ(MatGetRowMax, (Mat A, Vec v, PetscInt where[]), 0, NULL, NULL, MatGetRowMax(B, v, where))
+BatchByAIJ(MatGetRowMin, (Mat A, Vec v, PetscInt where[]), 0, NULL, NULL, MatGetRowMin(B, v, where))
+BatchByAIJ(MatGetRowMaxAbs, (Mat A, Vec v, PetscInt where[]), 0, NULL, NULL, MatGetRowMaxAbs(B, v, where))
+BatchByAIJ(MatGetRowMinAbs, (Mat A, Vec v, PetscInt where[]), 0, NULL, NULL, MatGetRowMinAbs(B, v, where))
+BatchByAIJ(MatGetColumnReductions, (Mat A, PetscInt type, PetscReal *r), 0, NULL, NULL, MatGetColumnReductions(B, type, r))
+BatchByAIJ(MatFindZeroDiagonals, (Mat A, IS *rows), 0, NULL, NULL, (*B->ops->findzerodiagonals)(B, rows))
+BatchByAIJ(MatFindNonzeroRows, (Mat A, IS *rows), 0, NULL, NULL, (*B->ops->findnonzerorows)(B, rows))
+BatchByAIJ(MatIsSymmetric, (Mat A, PetscReal tol, PetscBool *is), 0, NULL, NULL, MatIsSymmetric(B, tol, is))
+BatchByAIJ(MatIsHermitian, (Mat A, PetscReal tol, PetscBool *is), 0, NULL, NULL, MatIsHermitian(B, tol, is))
+#if PETSC_VERSION_LT(3, 19, 0)
+BatchByAIJ(MatCreateGraph, (Mat A, PetscBool sym, PetscBool scale, PetscReal filter, Mat *G), 0, NULL, NULL, MatCreateGraph(B, sym, scale, filter, G))
+#else
+BatchByAIJ(MatCreateGraph, (Mat A, PetscBool sym, PetscBool scale, PetscReal filter, PetscInt n, PetscInt index[], Mat *G), 0, NULL, NULL, MatCreateGraph(B, sym, scale, filter, n, index, G))
+#endif
+/* clang-format on */
 
 /*
   Factors are AIJ's: its symbolic and numeric functions are called with the local part in place of the matrix. What they were is composed with the factor.
@@ -1395,7 +1586,7 @@ static PetscErrorCode MatIncreaseOverlap_Batch(Mat A, PetscInt n, IS is[], Petsc
     PetscCall((*f)args);                                                                      \
   } while (0)
 
-static PetscErrorCode MatLUFactorNumeric_Batch(Mat F, Mat A, const MatFactorInfo *info)
+                                                        static PetscErrorCode MatLUFactorNumeric_Batch(Mat F, Mat A, const MatFactorInfo *info)
 {
   PetscErrorCode (*f)(Mat, Mat, const MatFactorInfo *);
   Mat B;
@@ -1536,47 +1727,59 @@ static PetscErrorCode RowsFindBlocks(const Rows *R, PetscInt *problems, PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatConvertFrom_Batch(Mat A, MatType type, MatReuse reuse, Mat *M)
+/* The local rows of A, which B shows, cut into problems: A's variable blocks or else the smallest; R and `first` are to free after an error, too */
+static PetscErrorCode RowsOfBlocks(Mat A, Mat B, Rows *R, PetscInt *problems, PetscInt **first)
 {
-  Mat       B, C;
-  Rows      R;
-  PetscInt *first = NULL, problems = 0, outside, rs;
+  const PetscInt rs = A->rmap->rstart;
+  PetscInt       outside;
 
   PetscFunctionBegin;
   PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
              "%" PetscInt_FMT " local rows and %" PetscInt_FMT " local columns: the problems of a batch are square", A->rmap->n, A->cmap->n);
-  PetscCall(BatchAsAIJ(A, &B));
-  PetscCall(RowsCreate(A->rmap->n, &R));
-  PetscCall(RowsReserve(&R, 1));
-  PetscCall(RowsAdd(&R, B, &outside));
-  PetscCall(MatDestroy(&B));
-  if (outside >= 0) PetscCall(RowsFree(&R));
+  PetscCall(RowsCreate(A->rmap->n, R));
+  PetscCall(RowsReserve(R, 1));
+  PetscCall(RowsAdd(R, B, &outside));
   PetscCheck(outside < 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
              "Row %" PetscInt_FMT " has columns that another process owns: each process must own whole diagonal blocks, see MatSetSizes()", outside);
-  PetscCall(MatGetOwnershipRange(A, &rs, NULL));
   if (A->nblocks > 0) {
-    problems = A->nblocks;
-    PetscCall(PetscMalloc1(problems + 1, &first));
-    first[0] = 0;
-    for (PetscInt p = 0; p < problems; p++) first[p + 1] = first[p] + A->bsizes[p];
+    *problems = A->nblocks;
+    PetscCall(PetscMalloc1(A->nblocks + 1, first));
+    (*first)[0] = 0;
+    for (PetscInt p = 0; p < A->nblocks; p++) (*first)[p + 1] = (*first)[p] + A->bsizes[p];
   } else
-    PetscCall(RowsFindBlocks(&R, &problems, &first));
-  for (PetscInt p = 0; p < problems; p++) {
-    for (PetscInt r = first[p]; r < first[p + 1]; r++) {
-      for (PetscInt k = R.i[r]; k < R.i[r + 1]; k++) {
-        const PetscInt c = R.j[k];
+    PetscCall(RowsFindBlocks(R, problems, first));
+  for (PetscInt p = 0; p < *problems; p++) {
+    const PetscInt begin = (*first)[p], end = (*first)[p + 1];
 
-        if (c < first[p] || c >= first[p + 1]) {
-          PetscCall(RowsFree(&R));
-          PetscCall(PetscFree(first));
-          SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
-                  "The entry in row %" PetscInt_FMT ", column %" PetscInt_FMT " is outside of the diagonal blocks of MatSetVariableBlockSizes()", rs + r,
-                  rs + c);
-        }
-        R.j[k] = c - first[p];
+    for (PetscInt r = begin; r < end; r++) {
+      for (PetscInt k = R->i[r]; k < R->i[r + 1]; k++) {
+        PetscCheck(R->j[k] >= begin && R->j[k] < end, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+                   "The entry in row %" PetscInt_FMT ", column %" PetscInt_FMT " is outside of the diagonal blocks of MatSetVariableBlockSizes()", rs + r,
+                   rs + R->j[k]);
+        R->j[k] -= begin;
       }
     }
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatConvertFrom_Batch(Mat A, MatType type, MatReuse reuse, Mat *M)
+{
+  Mat            B, C;
+  Rows           R;
+  PetscInt      *first = NULL, problems = 0;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&R, sizeof(R)));
+  PetscCall(BatchAsAIJ(A, &B));
+  ierr = MatBatchAgree(PetscObjectComm((PetscObject)A), RowsOfBlocks(A, B, &R, &problems, &first));
+  PetscCall(MatDestroy(&B));
+  if (ierr) {
+    PetscCall(RowsFree(&R));
+    PetscCall(PetscFree(first));
+  }
+  PetscCall(ierr);
   PetscCall(MatBatchCreateOwn(PetscObjectComm((PetscObject)A), problems, first, R.i, R.j, R.a, &C));
   PetscCall(MatSetBlockSizesFromMats(C, A, A));
   PetscCall(MatBatchGive(A, C, reuse, M));
@@ -1771,6 +1974,7 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
   if (b->own_values) PetscCall(PetscFree(b->a));
   PetscCall(PetscFree(b->columns));
   PetscCall(PetscFree(A->data));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatInodeAdjustForInodes_C", NULL));
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1815,6 +2019,8 @@ static PetscErrorCode MatCreate_Batch(Mat A)
   A->ops->getrow                      = MatGetRow_Batch;
   A->ops->restorerow                  = MatRestoreRow_Batch;
   A->ops->getvalues                   = MatGetValues_Batch;
+  A->ops->setvalues                   = MatSetValues_Batch;
+  A->ops->setvaluesrow                = MatSetValuesRow_Batch;
   A->ops->mult                        = MatMult_Batch;
   A->ops->multadd                     = MatMultAdd_Batch;
   A->ops->multtranspose               = MatMultTranspose_Batch;
@@ -1840,10 +2046,24 @@ static PetscErrorCode MatCreate_Batch(Mat A)
   A->ops->invertvariableblockdiagonal = MatInvertVariableBlockDiagonal_Batch;
   A->ops->getrowij                    = MatGetRowIJ_Batch;
   A->ops->restorerowij                = MatRestoreRowIJ_Batch;
+  A->ops->getcolumnij                 = MatGetColumnIJ_Batch;
+  A->ops->restorecolumnij             = MatRestoreColumnIJ_Batch;
+  A->ops->coloringpatch               = MatColoringPatch_Batch;
   A->ops->sor                         = MatSOR_Batch;
   A->ops->createsubmatrices           = MatCreateSubMatrices_Batch;
   A->ops->createsubmatrix             = MatCreateSubMatrix_Batch;
   A->ops->increaseoverlap             = MatIncreaseOverlap_Batch;
+  A->ops->permute                     = MatPermute_Batch;
+  A->ops->getrowmax                   = MatGetRowMax_Batch;
+  A->ops->getrowmin                   = MatGetRowMin_Batch;
+  A->ops->getrowmaxabs                = MatGetRowMaxAbs_Batch;
+  A->ops->getrowminabs                = MatGetRowMinAbs_Batch;
+  A->ops->getcolumnreductions         = MatGetColumnReductions_Batch;
+  A->ops->findzerodiagonals           = MatFindZeroDiagonals_Batch;
+  A->ops->findnonzerorows             = MatFindNonzeroRows_Batch;
+  A->ops->issymmetric                 = MatIsSymmetric_Batch;
+  A->ops->ishermitian                 = MatIsHermitian_Batch;
+  A->ops->creategraph                 = MatCreateGraph_Batch;
   A->ops->convert                     = MatConvert_Batch;
   A->ops->convertfrom                 = MatConvertFrom_Batch;
   A->ops->load                        = MatLoad_Batch;
@@ -1857,6 +2077,7 @@ static PetscErrorCode MatCreate_Batch(Mat A)
   #endif
   PetscCall(MatBindToCPU_Batch(A, (PetscBool)!b->device)); /* MatCreate() has said that it is bound */
 #endif
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatInodeAdjustForInodes_C", MatInodeAdjustForInodes_Batch));
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, MATBATCH));
   PetscCall(MatBatchGetKernel(A));
   PetscFunctionReturn(PETSC_SUCCESS);
