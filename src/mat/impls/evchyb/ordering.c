@@ -35,10 +35,11 @@ static int SpMVRowCompare(const void *a, const void *b)
 M*/
 PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *icol)
 {
-  SpMVRow  *rows;
-  PetscInt  start, end, *index;
-  Mat       D = A;
-  PetscBool mpi;
+  SpMVRow       *rows = NULL;
+  PetscInt       start, end, *index = NULL;
+  Mat            D = A;
+  PetscBool      mpi;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   (void)type;
@@ -46,8 +47,14 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
   /* MatGetOrdering() itself asks for the diagonal block, but not of all types and releases */
   PetscCall(PetscStrbeginswith(((PetscObject)A)->type_name, MATMPIAIJ, &mpi));
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
-  PetscCall(PetscMalloc1(end - start, &rows));
-  PetscCall(PetscMalloc1(end - start, &index));
+  ierr = PetscMalloc1(end - start, &rows);
+  if (!ierr) ierr = PetscMalloc1(end - start, &index);
+  ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
+  if (ierr) {
+    PetscCall(PetscFree(rows));
+    PetscCall(PetscFree(index));
+  }
+  PetscCall(ierr);
   for (PetscInt r = start; r < end; r++) {
     PetscInt        n;
     const PetscInt *columns;

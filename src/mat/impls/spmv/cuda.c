@@ -145,58 +145,84 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *hos
 
 /* ---------------------------------------------------------------- the stored blocks */
 
-/* A block of A, or (k = 1) of its transpose, in line with the matrix */
+/* A block for a new pattern, k = 1 of the transpose. Where CUDA refuses it, *error says why */
+static PetscErrorCode MatSpMVSetUpBlock_CUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr, cudaStream_t stream, cudaError_t *error)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
+  *error = (*spmv->format->setupcuda)(csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].block);
+  if (*error == cudaSuccess && k == 0 && spmv->napart) {
+    *error = SpMVCudaSetApart(spmv->cuda[0].block, csr, spmv->napart, spmv->apart, spmv->most_apart, stream);
+    if (*error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
+    if (*error == cudaErrorNotSupported || *error == cudaErrorMemoryAllocation) *error = cudaSuccess; /* all rows are multiplied together, then */
+  }
+  PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Layout (of a new pattern) and values */
+static PetscErrorCode MatSpMVStore_CUDA(Mat A, Mat_SpMV *spmv, int k, PetscBool pattern, const SpMVCSR *host, cudaStream_t stream)
+{
+  SpMVDeviceCSR device;
+  cudaError_t   error = cudaSuccess;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVDeviceCSRGet(A, spmv, host, pattern, &device));
+  if (pattern) PetscCall(MatSpMVSetUpBlock_CUDA(A, spmv, k, &device.csr, stream, &error));
+  if (error == cudaSuccess) {
+    PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
+    error = SpMVCudaFill(spmv->cuda[k].block, &device.csr, stream);
+    PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
+  }
+  PetscCall(SpMVDeviceCSRRestore(&device));
+  if (error == cudaErrorNotSupported) {
+    spmv->cuda[k].plain = PETSC_TRUE;
+    PetscCall(PetscInfo(A, "AIJCUSPARSE multiplies: %s\n",
+                        SpMVCudaIsSupported() ? "this block is left to it by -mat_<type>_kernel, or too large for 32-bit numbers"
+                                              : "this GPU is none of compute capability 8.0 or later that the library was compiled for (make CUDA_ARCHS=...)"));
+  } else if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
+            "Out of GPU memory for the %s format%s of a matrix of %" PetscInt64_FMT " nonzeros. Use more processes, or -mat_type aijcusparse",
+            spmv->format->name, k ? " of the transpose" : "", (PetscInt64)device.csr.nnz);
+  } else
+    PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees block k; the next product sets it up */
+PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *spmv, int k)
+{
+  PetscFunctionBegin;
+  spmv->cuda[k].source.mat = NULL;
+  spmv->cuda[k].plain      = PETSC_FALSE;
+  if (k == 0) spmv->ghosts.mat = NULL; /* they go with the block */
+  if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A block of A, or (k = 1) of its transpose, in line with the matrix. After an error the matrix is as before its first product: the next one tries again */
 static PetscErrorCode MatSpMVUpdate_CUDA(Mat A, Mat_SpMV *spmv, int k, cudaStream_t stream)
 {
-  SpMVCSR       host;
-  SpMVDeviceCSR device;
-  PetscBool     pattern;
-  cudaError_t   error = cudaSuccess;
+  SpMVCSR        host;
+  PetscBool      pattern;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (SpMVSourceIsCurrent(&spmv->cuda[k].source, A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGetPattern(A, &host));
   pattern = (PetscBool)((!spmv->cuda[k].block && !spmv->cuda[k].plain) || !SpMVSourceHasPattern(&spmv->cuda[k].source, A, &host));
   if (pattern) {
-    spmv->cuda[k].source.mat = NULL; /* should the set-up fail, the next product tries again */
-    if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
+    PetscCall(MatSpMVForget_CUDA(spmv, k));
     spmv->cuda[k].plain = A->structure_only;
-    if (k == 0) spmv->ghosts.mat = NULL; /* they went with the block */
   }
-  if (!spmv->cuda[k].plain) {
-    if (pattern) PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
-    PetscCall(SpMVDeviceCSRGet(A, spmv, &host, pattern, &device));
-    if (pattern) {
-      error = (*spmv->format->setupcuda)(&device.csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].block);
-      if (error == cudaSuccess && k == 0 && spmv->napart) {
-        error = SpMVCudaSetApart(spmv->cuda[0].block, &device.csr, spmv->napart, spmv->apart, spmv->most_apart, stream);
-        if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
-        if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) error = cudaSuccess; /* all rows are multiplied together, then */
-      }
-      PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
-    }
-    if (error == cudaSuccess) {
-      PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
-      error = SpMVCudaFill(spmv->cuda[k].block, &device.csr, stream);
-      PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
-    }
-    PetscCall(SpMVDeviceCSRRestore(&device));
-    if (error == cudaErrorNotSupported) {
-      spmv->cuda[k].plain = PETSC_TRUE;
-      PetscCall(PetscInfo(A, "AIJCUSPARSE multiplies: %s\n",
-                          SpMVCudaIsSupported()
-                              ? "this block is left to it by -mat_<type>_kernel, or too large for 32-bit numbers"
-                              : "this GPU is none of compute capability 8.0 or later that the library was compiled for (make CUDA_ARCHS=...)"));
-    } else if (error == cudaErrorMemoryAllocation) {
-      (void)cudaGetLastError();
-      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
-              "Out of GPU memory for the %s format%s of a matrix of %" PetscInt64_FMT " nonzeros. Use more processes, or -mat_type aijcusparse",
-              spmv->format->name, k ? " of the transpose" : "", (PetscInt64)device.csr.nnz);
-    } else
-      PetscCallCUDA(error);
-  }
-  SpMVSourceSet(&spmv->cuda[k].source, A, &host);
+  if (!spmv->cuda[k].plain) ierr = MatSpMVStore_CUDA(A, spmv, k, pattern, &host, stream);
+  if (ierr)
+    PetscCall(MatSpMVForget_CUDA(spmv, k));
+  else
+    SpMVSourceSet(&spmv->cuda[k].source, A, &host);
   PetscCall(MatSpMVRestorePattern(A, &host));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -344,6 +370,7 @@ PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat A, Mat B, PetscReal share, PetscBool 
   PetscObjectId  id;
   SpMVCSR        csr;
   PetscInt       count = 0;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -360,27 +387,49 @@ PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat A, Mat B, PetscReal share, PetscBool 
     spmv->cuda[0].source.mat = NULL;
   }
   PetscCall(PetscFree(spmv->apart));
-  spmv->napart = 0;
-  PetscCall(PetscMalloc1(count, &spmv->apart));
-  for (PetscInt r = 0; r < csr.m && count; r++) {
+  spmv->napart   = 0;
+  spmv->apart_id = 0; /* should this fail, the next product tries again */
+  ierr           = PetscMalloc1(count, &spmv->apart);
+  for (PetscInt r = 0; !ierr && r < csr.m && count; r++) {
     if (csr.i[r + 1] > csr.i[r]) spmv->apart[spmv->napart++] = (int)r;
   }
   PetscCall(MatSpMVRestorePattern(B, &csr));
+  PetscCall(ierr);
   spmv->most_apart  = (PetscInt64)(share * (PetscReal)csr.m);
   spmv->apart_id    = id;
   spmv->apart_state = B->nonzerostate;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The off-diagonal block B as the product of the diagonal block, which is up to date, adds it; has is false where it cannot */
-PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool *has)
+/* What the diagonal block's product adds of the off-diagonal block B: its layout (of a new pattern) and values, unless the device refuses them */
+static PetscErrorCode MatSpMVStoreGhosts_CUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool pattern, const SpMVCSR *host)
 {
   const SpMVCudaBlock block = spmv->cuda[0].block;
-  PetscObjectId       id;
-  SpMVCSR             host;
   SpMVDeviceCSR       device;
   cudaStream_t        stream;
   cudaError_t         error = cudaSuccess;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(SpMVDeviceCSRGet(B, spmv, host, pattern, &device));
+  if (pattern) error = SpMVCudaSetGhosts(block, &device.csr, (PetscInt64)(share * (PetscReal)host->m), stream);
+  if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
+  if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) {
+    spmv->ghosts_refused = PETSC_TRUE; /* a product of its own, then */
+    error                = cudaSuccess;
+  } else if (error == cudaSuccess)
+    error = SpMVCudaFillGhosts(block, &device.csr, stream);
+  PetscCall(SpMVDeviceCSRRestore(&device));
+  PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The off-diagonal block B as the product of the diagonal block, which is up to date, adds it; has is false where it cannot */
+PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool *has)
+{
+  PetscObjectId  id;
+  SpMVCSR        host;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)B, &id));
@@ -388,41 +437,30 @@ PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal shar
   if (!SpMVSourceIsCurrent(&spmv->ghosts, B)) {
     PetscBool pattern;
 
-    PetscCall(SpMVGetStream(&stream));
     PetscCall(MatSpMVGetPattern(B, &host));
     pattern          = (PetscBool)!SpMVSourceHasPattern(&spmv->ghosts, B, &host);
-    spmv->ghosts.mat = NULL;
+    spmv->ghosts.mat = NULL; /* should this fail, the next product tries again */
     if (pattern) spmv->ghosts_refused = B->structure_only;
-    if (!spmv->ghosts_refused) {
-      PetscCall(SpMVDeviceCSRGet(B, spmv, &host, pattern, &device));
-      if (pattern) error = SpMVCudaSetGhosts(block, &device.csr, (PetscInt64)(share * (PetscReal)host.m), stream);
-      if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
-      if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation)
-        spmv->ghosts_refused = PETSC_TRUE; /* a product of its own, then */
-      else {
-        PetscCallCUDA(error);
-        PetscCallCUDA(SpMVCudaFillGhosts(block, &device.csr, stream));
-      }
-      PetscCall(SpMVDeviceCSRRestore(&device));
-    }
-    SpMVSourceSet(&spmv->ghosts, B, &host);
+    if (!spmv->ghosts_refused) ierr = MatSpMVStoreGhosts_CUDA(spmv, B, share, pattern, &host);
+    if (!ierr) SpMVSourceSet(&spmv->ghosts, B, &host);
     spmv->ghosts_id = id;
     PetscCall(MatSpMVRestorePattern(B, &host));
+    PetscCall(ierr);
   }
   *has = (PetscBool)!spmv->ghosts_refused;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A's own data, its block on the device up to date; NULL where AIJCUSPARSE multiplies */
-PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, Mat_SpMV **spmv)
+PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **spmv)
 {
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, spmv));
   PetscCall(SpMVGetStream(&stream));
-  PetscCall(MatSpMVUpdate_CUDA(A, *spmv, 0, stream));
-  if ((*spmv)->cuda[0].plain) *spmv = NULL;
+  PetscCall(MatSpMVUpdate_CUDA(A, *spmv, transpose, stream));
+  if ((*spmv)->cuda[transpose].plain) *spmv = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -544,15 +582,14 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
 
 typedef struct {
   const SpMVFormat *format;
-  void             *params;
+  SpMVParams        params;
 } SpMVKeep;
 
-static PetscErrorCode SpMVKeepBegin(Mat_SpMV *spmv, SpMVKeep *keep)
+static PetscErrorCode SpMVKeepBegin(const Mat_SpMV *spmv, SpMVKeep *keep)
 {
   PetscFunctionBegin;
   keep->format = spmv->format;
-  PetscCall(PetscMalloc(keep->format->paramssize, &keep->params));
-  PetscCall(PetscMemcpy(keep->params, spmv->params, keep->format->paramssize));
+  PetscCall(PetscMemcpy(keep->params, spmv->params, sizeof(keep->params)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -570,13 +607,6 @@ static PetscErrorCode SpMVKeepEnd(SpMVKeep *keep, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVKeepDestroy(SpMVKeep *keep)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(keep->params));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
   /* The operation of A's parent; then the format for the `count` matrices it has made */
   #define SpMVKeepFormat(A, count, result, op, ...)                                           \
     do {                                                                                      \
@@ -586,7 +616,6 @@ static PetscErrorCode SpMVKeepDestroy(SpMVKeep *keep)
       PetscCall(SpMVKeepBegin(spmv_, &keep_));                                                \
       PetscCall((*spmv_->parent.op)(__VA_ARGS__));                                            \
       for (PetscInt k_ = 0; k_ < (count); k_++) PetscCall(SpMVKeepEnd(&keep_, (result)[k_])); \
-      PetscCall(SpMVKeepDestroy(&keep_));                                                     \
     } while (0)
 
 static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
@@ -748,10 +777,7 @@ static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode
   } else {
     if (spmv) PetscCall(SpMVKeepBegin(spmv, &keep));
     PetscCall((*f)(C));
-    if (spmv) {
-      PetscCall(SpMVKeepEnd(&keep, C));
-      PetscCall(SpMVKeepDestroy(&keep));
-    }
+    if (spmv) PetscCall(SpMVKeepEnd(&keep, C));
     if (kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductWrap(SPMV_NUMERIC_HOST, &C->ops->productnumeric));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

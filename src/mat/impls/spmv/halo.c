@@ -29,16 +29,13 @@ typedef PetscMPIInt SpMVRankCount;
 */
 static PetscErrorCode SpMVHaloAgree(MPI_Comm comm, cudaError_t error, char reason[SPMV_HALO_TEXT])
 {
-  PetscMPIInt rank, size, mine, first;
+  PetscMPIInt rank;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
   if (error != cudaSuccess && !reason[0]) PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "rank %d: %s", rank, cudaGetErrorString(error)));
   if (error != cudaSuccess) (void)cudaGetLastError(); /* or the next launch would find it */
-  mine = !reason[0] ? 2 * size : error == cudaErrorTimeout ? size + rank : rank;
-  PetscCallMPI(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm));
-  if (first < 2 * size) PetscCallMPI(MPI_Bcast(reason, SPMV_HALO_TEXT, MPI_CHAR, first % size, comm));
+  PetscCall(SpMVAgreeOnText(comm, (PetscBool)(error != cudaErrorTimeout), reason, SPMV_HALO_TEXT));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -80,6 +77,7 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt ngh
   const PetscInt    *ostart, *astart, *ghost, *index;
   PetscMPIInt        rank;
   PetscBool          usable = PETSC_TRUE;
+  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
   reason[0] = 0;
@@ -100,9 +98,10 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt ngh
     if (asker[k] < asker[k - 1]) usable = PETSC_FALSE;
   }
   if (!usable) PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "the off-diagonal block's columns on rank %d do not ascend, or are its own", rank));
-  PetscCall(SpMVHaloListCreate(askers, asker, astart, index, send));
-  PetscCall(SpMVHaloListCreate(owners, owner, ostart, NULL, receive));
+  ierr = SpMVHaloListCreate(askers, asker, astart, index, send);
+  if (!ierr) ierr = SpMVHaloListCreate(owners, owner, ostart, NULL, receive);
   PetscCall(PetscSFDestroy(&sf));
+  PetscCall(SpMVAgree(comm, ierr));
   PetscCall(SpMVHaloAgree(comm, cudaSuccess, reason));
   if (reason[0]) {
     PetscCall(SpMVHaloListDestroy(send));
@@ -175,7 +174,11 @@ static PetscErrorCode SpMVHaloLinkGet(MPI_Comm comm, SpMVHaloLink *link)
   }
   PetscCallMPI(MPI_Comm_get_attr(comm, SpMVHaloKeyval, link, &found));
   if (!found) {
-    PetscCall(PetscNew(link));
+    PetscErrorCode ierr = PetscNew(link);
+
+    ierr = SpMVAgree(comm, ierr);
+    if (ierr) PetscCall(PetscFree(*link)); /* another rank has none */
+    PetscCall(ierr);
     (*link)->comm  = comm;
     (*link)->refct = 1;
     (*link)->next  = SpMVHaloLinks;
@@ -203,12 +206,16 @@ static int SpMVHaloCardCompare(const void *a, const void *b)
 /* Collective, and so is its verdict: every rank sees the cards of all */
 static PetscErrorCode SpMVHaloLinkCompareCards(SpMVHaloLink link, SpMVHaloCard *mine, char reason[SPMV_HALO_TEXT])
 {
-  SpMVHaloCard *card;
-  PetscMPIInt   size;
+  SpMVHaloCard  *card = NULL;
+  PetscMPIInt    size;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(link->comm, &size));
-  PetscCall(PetscMalloc1(size, &card));
+  ierr = PetscMalloc1(size, &card);
+  ierr = SpMVAgree(link->comm, ierr);
+  if (ierr) PetscCall(PetscFree(card));
+  PetscCall(ierr);
   PetscCallMPI(MPI_Allgather(mine, sizeof(*mine), MPI_BYTE, card, sizeof(*mine), MPI_BYTE, link->comm));
   for (PetscMPIInt r = 1; r < size && !reason[0]; r++) {
     if (card[r].version != card[0].version)
@@ -316,6 +323,7 @@ static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
     MPI_Request        *request;
 
     PetscCall(PetscMalloc1(halo->requests, &halo->request[reverse]));
+    for (PetscMPIInt r = 0; r < halo->requests; r++) halo->request[reverse][r] = MPI_REQUEST_NULL;
     request = halo->request[reverse];
     for (int side = 0; side < 2; side++) {
       const SpMVHaloList *l = list[side ^ reverse];
@@ -354,13 +362,17 @@ static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, cudaError_t *error)
 /* Where each rank's pieces are in the others' memory */
 static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, char reason[SPMV_HALO_TEXT])
 {
-  SpMVHaloOffer *mine, *theirs;
+  SpMVHaloOffer *mine = NULL, *theirs = NULL;
   cudaError_t    error;
   PetscMPIInt    size;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(halo->comm, &size));
-  PetscCall(PetscCalloc2(size, &mine, size, &theirs));
+  ierr = PetscCalloc2(size, &mine, size, &theirs);
+  ierr = SpMVAgree(halo->comm, ierr);
+  if (ierr) PetscCall(PetscFree2(mine, theirs));
+  PetscCall(ierr);
   error = SpMVCudaHaloGetOffers(halo->core, size, mine);
   PetscCall(SpMVHaloAgree(halo->comm, error, reason));
   if (!reason[0]) {
@@ -401,7 +413,7 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char r
     PetscCall(SpMVHaloDestroyCore(halo, &error));
     if (error != cudaSuccess) (void)cudaGetLastError();
   } else if (transport == SPMV_TRANSPORT_HOST)
-    PetscCall(SpMVHaloSetUpRequests(halo));
+    PetscCall(SpMVAgree(halo->comm, SpMVHaloSetUpRequests(halo)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -494,11 +506,15 @@ PetscErrorCode SpMVHaloLeave(SpMVHalo halo, cudaStream_t stream)
 
 PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloType type, SpMVHalo *halo)
 {
-  char     reason[SPMV_HALO_TEXT] = "";
-  SpMVHalo h;
+  char           reason[SPMV_HALO_TEXT] = "";
+  SpMVHalo       h                      = NULL;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(&h));
+  ierr = PetscNew(&h);
+  ierr = SpMVAgree(comm, ierr);
+  if (ierr) PetscCall(PetscFree(h));
+  PetscCall(ierr);
   *halo = h;
   PetscCall(PetscCommDuplicate(comm, &h->comm, &h->tag));
   PetscCall(SpMVHaloLinkGet(h->comm, &h->link));
@@ -526,7 +542,9 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
   if (!h) PetscFunctionReturn(PETSC_SUCCESS);
   *halo = NULL;
   for (int k = 0; k < 2; k++) {
-    for (PetscMPIInt r = 0; h->request[k] && r < h->requests; r++) PetscCallMPI(MPI_Request_free(&h->request[k][r]));
+    for (PetscMPIInt r = 0; h->request[k] && r < h->requests; r++) {
+      if (h->request[k][r] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&h->request[k][r]));
+    }
     PetscCall(PetscFree(h->request[k]));
   }
   PetscCall(VecDestroy(&h->vec));
@@ -538,7 +556,7 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
   }
   PetscCall(SpMVHaloListDestroy(&h->send));
   PetscCall(SpMVHaloListDestroy(&h->receive));
-  SpMVHaloLinkDereference(h->link);
+  if (h->link) SpMVHaloLinkDereference(h->link);
   PetscCall(PetscCommDestroy(&h->comm));
   PetscCall(PetscFree(h));
   PetscFunctionReturn(PETSC_SUCCESS);

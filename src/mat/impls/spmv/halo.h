@@ -25,6 +25,10 @@
 #include <petscmat.h>
 #include "../../../core/spmvcore.h"
 
+/* mpi.c: what may go wrong on one rank alone, before any of them goes on. Collective */
+PETSC_INTERN PetscErrorCode SpMVAgree(MPI_Comm, PetscErrorCode);
+PETSC_INTERN PetscErrorCode SpMVAgreeOnText(MPI_Comm, PetscBool knows, char text[], int len);
+
 /* What the options say, which are read everywhere */
 typedef enum {
   SPMV_HALO_AUTO, /* the next two where they can be had, else PETSc's if MPI takes device arrays, else the host's */

@@ -28,7 +28,6 @@ static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
   PetscCall(PetscFree(spmv->apart));
   PetscCall(SpMVHaloDestroy(&spmv->halo));
 #endif
-  PetscCall(PetscFree(spmv->params));
   PetscCall(PetscFree(spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -61,21 +60,25 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVForget(Mat A, Mat_SpMV *spmv)
+PetscErrorCode MatSpMVForgetHost(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
   PetscCall(SpMVBlockDestroy(&spmv->block));
   if (spmv->plain) MatSpMVUseParent(A, spmv, PETSC_FALSE);
   spmv->source.mat = NULL;
   spmv->plain      = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVForget(Mat A, Mat_SpMV *spmv)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSpMVForgetHost(A, spmv));
 #if defined(PETSC_HAVE_CUDA)
-  for (int k = 0; k < 2; k++) {
-    if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
-    spmv->cuda[k].source.mat = NULL;
-    spmv->cuda[k].plain      = PETSC_FALSE;
-  }
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVForget_CUDA(spmv, k));
 #endif
   spmv->id[0] = spmv->id[1] = 0;
+  PetscCall(PetscMemzero(spmv->agreed, sizeof(spmv->agreed)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -161,19 +164,15 @@ PetscErrorCode MatSpMVGetHaloOptions(Mat A, const Mat_SpMV *spmv, SpMVHaloOption
 
 static PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
 {
-  void           *params;
+  SpMVParams      params;
   SpMVHaloOptions halo;
-  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc(spmv->format->paramssize, &params));
-  PetscCall(PetscMemcpy(params, spmv->params, spmv->format->paramssize));
-  ierr = (*spmv->format->options)(A, params);
-  if (!ierr) ierr = MatSpMVGetHaloOptions(A, spmv, &halo);
-  if (ierr) PetscCall(PetscFree(params));
-  PetscCall(ierr);
+  PetscCall(PetscMemcpy(params, spmv->params, sizeof(params)));
+  PetscCall((*spmv->format->options)(A, params));
+  PetscCall(MatSpMVGetHaloOptions(A, spmv, &halo));
   PetscCall(MatSpMVSetParams(A, spmv, params));
-  PetscCall(PetscFree(params));
+  PetscCall(PetscMemzero(spmv->agreed, sizeof(spmv->agreed))); /* on all ranks, whether these were their parameters before or not */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -214,7 +213,7 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   if (mode == MAT_FLUSH_ASSEMBLY) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi)
-    PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
   else if (spmv->plain)
     MatSpMVUseParent(A, spmv, PETSC_FALSE);
   if (A->ops->view != MatView_SpMV) { /* the DM that made the matrix views it in its own way, and says nothing of the format */
@@ -224,13 +223,27 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The parent's copy, on all ranks or on none: PETSc copies the blocks of a parallel matrix one by one, and leaves if one of them fails */
+static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDuplicateOption op, Mat *B)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *B   = NULL;
+  ierr = (*spmv->parent.duplicate)(A, op, B);
+  ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
+  if (ierr) PetscCall(MatDestroy(B));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
 {
   Mat_SpMV *spmv, *copy;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall((*spmv->parent.duplicate)(A, op, B)); /* makes a matrix of A's type by its name, which is AIJCUSPARSE's own on a device */
+  PetscCall(SpMVDuplicateAsParent(A, spmv, op, B)); /* makes a matrix of A's type by its name, which is AIJCUSPARSE's own on a device */
   PetscCall(MatSpMVGet(*B, &copy));
   if (!copy) {
     PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* it comes with what we composed with A */
@@ -433,12 +446,23 @@ static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpM
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode MatSpMVGetBlockStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats[2])
+{
+  Mat block[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVGetStats(block[k], &stats[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 {
   Mat_SpMV         *spmv;
   PetscViewerFormat format;
   PetscBool         isascii, mpi;
-  SpMVStats         stats;
+  SpMVStats         stats[2];
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -454,20 +478,16 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi) {
     const char *const which[2] = {", diagonal blocks", ", off-diagonal blocks"};
-    Mat               block[2];
+    const MPI_Comm    comm     = PetscObjectComm((PetscObject)A);
 
-    PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
-    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-    for (int k = 0; k < 2; k++) {
-      PetscCall(MatSpMVGetStats(block[k], &stats));
-      PetscCall(SpMVViewStats(spmv, which[k], &stats, PetscObjectComm((PetscObject)A), viewer));
-    }
+    PetscCall(SpMVAgree(comm, MatSpMVGetBlockStats_MPI(A, spmv, stats)));
+    for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(spmv, which[k], &stats[k], comm, viewer));
 #if defined(PETSC_HAVE_CUDA)
     if (spmv->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->halo)));
 #endif
   } else {
-    PetscCall(MatSpMVGetStats(A, &stats));
-    PetscCall(SpMVViewStats(spmv, "", &stats, PETSC_COMM_SELF, viewer));
+    PetscCall(MatSpMVGetStats(A, &stats[0]));
+    PetscCall(SpMVViewStats(spmv, "", &stats[0], PETSC_COMM_SELF, viewer));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -485,7 +505,7 @@ static PetscErrorCode SpMVDuplicatePlain(Mat A, Mat *B)
   PetscCall(SpMVIsMPI(A, &mpi));
   name                        = ((PetscObject)A)->type_name;
   ((PetscObject)A)->type_name = (char *)spmv->parenttype;
-  ierr                        = (*spmv->parent.duplicate)(A, MAT_COPY_VALUES, B);
+  ierr                        = SpMVDuplicateAsParent(A, spmv, MAT_COPY_VALUES, B);
   ((PetscObject)A)->type_name = name; /* after an error, too */
   PetscCall(ierr);
   PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* it comes with what we composed with A */
@@ -592,10 +612,11 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
 */
     PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 {
-  Mat_SpMV      *spmv;
+  Mat_SpMV      *spmv = NULL;
   PetscContainer container;
   PetscBool      plain, mpi, device;
   char           name[64];
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
@@ -603,11 +624,13 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
   PetscCheck(plain || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s from one of type %s: convert it to %s first",
              format->name, ((PetscObject)A)->type_name, MATAIJ);
   PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall(PetscNew(&spmv));
+  PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Parameters of %s are too large", format->name);
+  ierr = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(&spmv));
+  if (ierr) PetscCall(PetscFree(spmv)); /* another rank has none */
+  PetscCall(ierr);
   spmv->format     = format;
   spmv->device     = device;
   spmv->parenttype = device ? (mpi ? MATMPIAIJCUSPARSE : MATSEQAIJCUSPARSE) : (mpi ? MATMPIAIJ : MATSEQAIJ);
-  PetscCall(PetscCalloc1(format->paramssize, (char **)&spmv->params));
   if (params)
     PetscCall(PetscMemcpy(spmv->params, params, format->paramssize));
   else
@@ -616,8 +639,7 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
   PetscCall(PetscContainerSetPointer(container, spmv));
   PetscCall(PetscContainerSetCtxDestroy(container, SpMVDestroyCtx));
   if (!params) {
-    PetscErrorCode ierr = SpMVReadOptions(A, spmv); /* a wrong option must leave the matrix as it was */
-
+    ierr = SpMVReadOptions(A, spmv); /* a wrong option must leave the matrix as it was */
     if (ierr) PetscCall(PetscContainerDestroy(&container));
     PetscCall(ierr);
   }
@@ -654,7 +676,7 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
     PetscCall(PetscSNPrintf(name, sizeof(name), "%saij%s", mpi ? "mpi" : "seq", format->name));
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
   }
-  if (mpi && A->assembled) PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  if (mpi && A->assembled) PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

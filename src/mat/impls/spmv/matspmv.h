@@ -123,9 +123,20 @@ typedef struct {
   const PetscInt  *i, *j;
 } SpMVSource;
 
+/* The state of a parallel matrix when all ranks last agreed that what they store of it is up to date. It counts in step on all ranks, which that of their
+   blocks does not: a rank may change its own */
+typedef struct {
+  PetscObjectId    id;
+  PetscObjectState state, nonzerostate;
+  PetscBool        bound;
+} SpMVAgreed;
+
+/* Parameters of any format, within their matrix: reading options needs no memory that a rank alone could lack */
+typedef PetscInt64 SpMVParams[16];
+
 typedef struct {
   const SpMVFormat *format;
-  void             *params;
+  SpMVParams        params;
   MatType           parenttype;             /* what the matrix would be without us */
   PetscBool         device;                 /* that is AIJCUSPARSE */
   struct _MatOps    parent, ours;           /* the operations before and after; only those of SpMVHooks() are meant */
@@ -155,8 +166,9 @@ typedef struct {
   PetscBool     ghosts_refused;
 #endif
 
-  /* an MPI matrix: its blocks as they were hooked */
+  /* an MPI matrix: its blocks as they were hooked, and what all ranks have agreed on */
   PetscObjectId id[2];
+  SpMVAgreed    agreed[2][2]; /* for products with host and with device vectors, plain and transposed */
 #if defined(PETSC_HAVE_CUDA)
   /* its halo on the device, and what that was made from */
   SpMVHalo         halo;
@@ -178,10 +190,13 @@ PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matr
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
 PETSC_INTERN PetscErrorCode MatSpMVUnhook(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params);
-PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *); /* frees the stored copies: the next product sets them up anew */
+PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *);     /* frees the stored copies: the next product sets them up anew */
+PETSC_INTERN PetscErrorCode MatSpMVForgetHost(Mat, Mat_SpMV *); /* that of the host only */
 PETSC_INTERN void           MatSpMVUseParent(Mat, Mat_SpMV *, PetscBool);
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
-PETSC_INTERN PetscErrorCode MatSpMVGetStats(Mat, SpMVStats *); /* of a sequential matrix, brought up to date */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats(Mat, SpMVStats *);                               /* of a sequential matrix, brought up to date */
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* what such a product reads, brought up to date */
+PETSC_INTERN PetscErrorCode MatSpMVGetReadyAlone_Seq(Mat); /* the same on the host, without an error: AIJ multiplies where memory is short */
 
 /* seq.c: what a copy was made from, and the host's products on arrays, z NULL or y */
 PETSC_INTERN PetscBool      SpMVSourceIsCurrent(const SpMVSource *, Mat);
@@ -214,7 +229,8 @@ PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                  /* betw
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat, Mat offdiag, PetscReal share, PetscBool always);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal share, PetscBool *has);
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, Mat_SpMV **); /* up to date on the device; NULL where AIJCUSPARSE multiplies */
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* up to date on the device; NULL where AIJCUSPARSE multiplies */
+PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *, int k);                          /* frees one of the copies there */
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);
 
 /* factor.c: triangular solves between host vectors */

@@ -7,6 +7,48 @@
 */
 #include "matspmv.h"
 
+/* Collective: afterwards all ranks have the text of the first that knows why it failed, else of the first that failed at all; or none has one */
+PetscErrorCode SpMVAgreeOnText(MPI_Comm comm, PetscBool knows, char text[], int len)
+{
+  PetscMPIInt rank, size, mine, first;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  mine = !text[0] ? 2 * size : knows ? rank : size + rank;
+  PetscCallMPI(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm));
+  if (first < 2 * size) PetscCallMPI(MPI_Bcast(text, len, MPI_CHAR, first % size, comm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Collective: where one rank has an error, all return it. What one rank alone may fail in comes before this, and what all must take part in comes after:
+  a rank that returned in between would leave the others waiting.
+*/
+PetscErrorCode SpMVAgree(MPI_Comm comm, PetscErrorCode mine)
+{
+  char        text[256] = "";
+  int         code      = (int)mine;
+  PetscMPIInt rank, size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (size > 1) {
+    if (mine) {
+      const char *message;
+
+      PetscCallMPI(MPI_Comm_rank(comm, &rank));
+      PetscCall(PetscErrorMessage(mine, NULL, (void *)&message)); /* of const char or not: releases differ */
+      PetscCall(PetscSNPrintf(text, sizeof(text), "rank %d: %s", rank, message));
+    }
+    PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, text, sizeof(text)));
+    if (text[0]) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, comm));
+  }
+  PetscCall(mine);
+  PetscCheck(!text[0], comm, (PetscErrorCode)code, "%s", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
 {
   Mat       block[2];
@@ -53,6 +95,36 @@ PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
 }
 
 #if defined(PETSC_HAVE_CUDA)
+/* Whether a product with these vectors runs on the device as far as their types say, which are the same on all ranks */
+static PetscErrorCode SpMVVecsAreDevice(Vec x, Vec y, Vec z, PetscBool *any)
+{
+  const Vec v[3] = {x, y, z};
+
+  PetscFunctionBegin;
+  *any = PETSC_FALSE;
+  for (int k = 0; k < 3 && !*any; k++) {
+    if (v[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)v[k], any, VECSEQCUDA, VECMPICUDA, ""));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* And whether it does: one that is bound to the host does not count */
+static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
+{
+  const Vec v[3] = {x, y, z};
+
+  PetscFunctionBegin;
+  *any = PETSC_FALSE;
+  for (int k = 0; k < 3 && !*any; k++) {
+    PetscBool bound = PETSC_TRUE;
+
+    PetscCall(SpMVVecsAreDevice(v[k], NULL, NULL, any));
+    if (*any) PetscCall(VecBoundToCPU(v[k], &bound));
+    *any = (PetscBool)!bound;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Brings the halo of A up to date; *ours is false where MPIAIJ's own product is to run. All ranks come to the same answer: types of vectors are the same on all,
   and so is whether something happened to the off-diagonal blocks, which MPIAIJ replaces together. What is bound to the host is not:
@@ -122,11 +194,11 @@ static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec 
     if (bound) PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!peer) PetscCall(MatSpMVSetApart_SeqCUDA(block[0], block[1], spmv->halo_options.rows, spmv->halo_options.asked));
-  PetscCall(MatSpMVGetReady_SeqCUDA(block[0], &own[0]));
+  PetscCall(MatSpMVGetReady_SeqCUDA(block[0], PETSC_FALSE, &own[0]));
   if (!own[0] || (!peer && !SpMVCudaHasApart(own[0]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
   if (peer && ghosts) PetscCall(MatSpMVUpdateGhosts_SeqCUDA(own[0], block[1], spmv->halo_options.rows, &added));
   if (ghosts && !added) {
-    PetscCall(MatSpMVGetReady_SeqCUDA(block[1], &own[1]));
+    PetscCall(MatSpMVGetReady_SeqCUDA(block[1], PETSC_FALSE, &own[1]));
     if (!own[1] || (!peer && !SpMVCudaSkipsEmptyRows(own[1]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
   }
   *order = peer ? SPMV_BESIDE : SPMV_APART;
@@ -239,6 +311,31 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec
   PetscCall(SpMVVecRestore(zz, PETSC_TRUE, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/*
+  All that a product on the device makes before its exchange begins. Where the exchange is ours, the rows to be multiplied apart come first: they belong to the
+  diagonal block's layout.
+*/
+static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
+{
+  Mat       block[2];
+  Mat_SpMV *own[2];
+  Vec       d;
+  SpMVOrder order = SPMV_IN_TURN;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  if (ours && !transpose) PetscCall(MatSpMVGetOrder(spmv, block, xx, yy, zz, own, &order));
+  for (int k = 0; k < 2 && order == SPMV_IN_TURN; k++) {
+    PetscBool device = PETSC_TRUE; /* the halo's vector is there */
+
+    if (k == 0) PetscCall(SpMVVecsOnDevice(xx, yy, zz, &device));
+    PetscCall(MatSpMVGetReady_Seq(block[k], device, transpose));
+  }
+  if (ours && order == SPMV_IN_TURN && SpMVHaloGetArray(spmv->halo)) PetscCall(SpMVHaloGetVec(spmv->halo, &d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
   #define SpMVTryDevice(product, xx, yy, zz)                     \
     do {                                                         \
       PetscBool ours_;                                           \
@@ -252,12 +349,74 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec
   #define SpMVTryDevice(product, xx, yy, zz) (void)0
 #endif
 
-/* What every product begins with: our data, and blocks that are hooked */
-static PetscErrorCode MatSpMVGetHooked_MPI(Mat A, Mat_SpMV **spmv)
+/* What the blocks store of a product with such vectors, brought up to date before its exchange begins */
+static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
 {
+  Mat block[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+#if defined(PETSC_HAVE_CUDA)
+  if (spmv->device) {
+    PetscCall(MatSpMVPrepare_MPICUDA(A, spmv, transpose, ours, xx, yy, zz));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#else
+  (void)ours;
+  (void)xx;
+  (void)yy;
+  (void)zz;
+#endif
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVGetReady_Seq(block[k], PETSC_FALSE, transpose));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A rank has changed a block of its own, which the others do not know of. If it lacks memory for the block's copy, nobody may hear of it: AIJ's product
+  takes its place, and the exchange goes on.
+*/
+static PetscErrorCode MatSpMVPrepareAlone_MPI(Mat A, Mat_SpMV *spmv)
+{
+  Mat block[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    PetscObjectId id;
+
+    PetscCall(PetscObjectGetId((PetscObject)block[k], &id));
+    if (id == spmv->id[k]) PetscCall(MatSpMVGetReadyAlone_Seq(block[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  What every product begins with: our data, and blocks that are hooked and up to date, on all ranks or on none. The ranks ask each other only where something
+  has happened to the parallel matrix itself.
+*/
+static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz, Mat_SpMV **spmv)
+{
+  SpMVAgreed *agreed, now = {0, ((PetscObject)A)->state, A->nonzerostate, PETSC_FALSE};
+  PetscBool   device = PETSC_FALSE, ours = PETSC_FALSE;
+
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, spmv));
-  PetscCall(MatSpMVHookBlocks_MPI(A, *spmv));
+  PetscCall(PetscObjectGetId((PetscObject)A, &now.id));
+  PetscCall(MatBoundToCPU(A, &now.bound));
+#if defined(PETSC_HAVE_CUDA)
+  if ((*spmv)->device) PetscCall(SpMVVecsAreDevice(xx, yy, zz, &device));
+#endif
+  agreed = &(*spmv)->agreed[device][(*spmv)->device && transpose];
+  if (agreed->id == now.id && agreed->state == now.state && agreed->nonzerostate == now.nonzerostate && agreed->bound == now.bound) {
+    if (!(*spmv)->device) PetscCall(MatSpMVPrepareAlone_MPI(A, *spmv));
+  } else {
+#if defined(PETSC_HAVE_CUDA)
+    PetscCall(MatSpMVUpdateHalo(A, *spmv, xx, yy, zz, &ours));
+#endif
+    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVPrepare_MPI(A, *spmv, transpose, ours, xx, yy, zz)));
+    *agreed = now;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,7 +425,7 @@ static PetscErrorCode MatMult_MPISpMV(Mat A, Vec xx, Vec yy)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
+  PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, NULL, yy, &spmv));
   SpMVTryDevice(MatMultAdd_MPISpMVCUDA, xx, NULL, yy);
   PetscCall((*spmv->parent.mult)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -277,7 +436,7 @@ static PetscErrorCode MatMultAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
+  PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, yy, zz, &spmv));
   SpMVTryDevice(MatMultAdd_MPISpMVCUDA, xx, yy, zz);
   PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -288,7 +447,7 @@ static PetscErrorCode MatMultTranspose_MPISpMV(Mat A, Vec xx, Vec yy)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
+  PetscCall(MatSpMVBegin_MPI(A, PETSC_TRUE, xx, NULL, yy, &spmv));
   SpMVTryDevice(MatMultTransposeAdd_MPISpMVCUDA, xx, NULL, yy);
   PetscCall((*spmv->parent.multtranspose)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -299,7 +458,7 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetHooked_MPI(A, &spmv));
+  PetscCall(MatSpMVBegin_MPI(A, PETSC_TRUE, xx, yy, zz, &spmv));
   SpMVTryDevice(MatMultTransposeAdd_MPISpMVCUDA, xx, yy, zz);
   PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -90,38 +90,99 @@ PetscErrorCode MatSpMVRestorePattern(Mat A, SpMVCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the block on the host in line with the matrix */
+/* A new layout for a new pattern */
+static PetscErrorCode MatSpMVSetUpBlock(Mat A, Mat_SpMV *spmv, const SpMVCSR *csr)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSpMVForgetHost(A, spmv));
+  if (!A->structure_only && SpMVCSRIsSorted(csr)) PetscCall((*spmv->format->setup)(csr, spmv->params, &spmv->block));
+  spmv->plain = (PetscBool)(!spmv->block || SpMVBlockUsesParent(spmv->block));
+  MatSpMVUseParent(A, spmv, spmv->plain);
+  spmv->nonzerorows = 0;
+  for (PetscInt r = 0; r < csr->m; r++) spmv->nonzerorows += csr->i[r + 1] > csr->i[r];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSpMVFillBlock(Mat A, Mat_SpMV *spmv, SpMVCSR *csr)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
+  ierr = SpMVBlockFill(spmv->block, csr);
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &csr->a));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Brings the block on the host in line with the matrix. After an error the matrix is as before its first product: the next one tries again */
 static PetscErrorCode MatSpMVUpdate(Mat A, Mat_SpMV *spmv)
 {
-  SpMVCSR csr;
+  SpMVCSR        csr;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (SpMVSourceIsCurrent(&spmv->source, A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGetPattern(A, &csr));
   if ((!spmv->block && !spmv->plain) || !SpMVSourceHasPattern(&spmv->source, A, &csr)) {
     PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
-    PetscCall(SpMVBlockDestroy(&spmv->block));
-    spmv->source.mat = NULL; /* should the set-up fail, the next product tries again */
-    spmv->plain      = A->structure_only;
-    if (!SpMVCSRIsSorted(&csr)) spmv->plain = PETSC_TRUE;
-    if (!spmv->plain) {
-      PetscCall(spmv->format->setup(&csr, spmv->params, &spmv->block));
-      spmv->plain = SpMVBlockUsesParent(spmv->block);
-    }
-    MatSpMVUseParent(A, spmv, spmv->plain);
-    spmv->nonzerorows = 0;
-    for (PetscInt r = 0; r < csr.m; r++) spmv->nonzerorows += csr.i[r + 1] > csr.i[r];
+    ierr = MatSpMVSetUpBlock(A, spmv, &csr);
     PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   }
-  if (!spmv->plain) {
+  if (!ierr && !spmv->plain) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
-    PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
-    PetscCall(SpMVBlockFill(spmv->block, &csr));
-    PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
+    ierr = MatSpMVFillBlock(A, spmv, &csr);
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
   }
-  SpMVSourceSet(&spmv->source, A, &csr);
+  if (ierr)
+    PetscCall(MatSpMVForgetHost(A, spmv));
+  else
+    SpMVSourceSet(&spmv->source, A, &csr);
   PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVGetReady_Seq(Mat A, PetscBool device, PetscBool transpose)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+#if defined(PETSC_HAVE_CUDA)
+  if (device && spmv->device && !A->boundtocpu) {
+    PetscCall(MatSpMVGetReady_SeqCUDA(A, transpose, &spmv));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#else
+  (void)device;
+  (void)transpose;
+#endif
+  PetscCall(MatSpMVUpdate(A, spmv));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVGetReadyAlone_Seq(Mat A)
+{
+  Mat_SpMV      *spmv;
+  SpMVCSR        csr;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (SpMVSourceIsCurrent(&spmv->source, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatSpMVUpdate(A, spmv);
+  PetscCall(PetscPopErrorHandler());
+  if (ierr) {
+    PetscCall(PetscInfo(A, "No memory for the %s format: AIJ's own product runs until the matrix changes\n", spmv->format->name));
+    PetscCall(MatSpMVGetPattern(A, &csr));
+    SpMVSourceSet(&spmv->source, A, &csr);
+    spmv->source.i = NULL; /* no pattern is this one: the next change sets the format up */
+    spmv->plain    = PETSC_TRUE;
+    MatSpMVUseParent(A, spmv, PETSC_TRUE);
+    PetscCall(MatSpMVRestorePattern(A, &csr));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
