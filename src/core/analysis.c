@@ -25,6 +25,8 @@ PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
   unsigned char *same;
 
   PetscFunctionBegin;
+  U->row  = NULL;
+  U->rows = NULL;
   PetscCall(PetscMalloc1(m, &U->row));
   PetscCall(PetscMalloc1(m, &U->rows));
   PetscCall(PetscMalloc1(m, &same));
@@ -138,22 +140,25 @@ int SpMVDiagonals(const SpMVCSR *A, int row, int block, int lanes, int limit, in
 /* Stable: by window of `window` places, within it by length */
 PetscErrorCode SpMVSortByLength(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, const int unit[], PetscInt window, int sorted[])
 {
-  PetscInt longest = 0, nw, *count;
-  int     *tmp;
+  PetscInt       longest = 0, nw, *count = NULL;
+  int           *tmp  = NULL;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  window = PetscMax(PetscMin(window, n), 1); /* a larger one could overflow below */
-  nw     = (n + window - 1) / window;
+  window = PetscMax(PetscMin(window, n), 1);
+  nw     = n / window + (n % window > 0);
   for (PetscInt k = 0; k < n; k++) longest = PetscMax(longest, A->i[U->row[unit[k]] + 1] - A->i[U->row[unit[k]]]);
-  PetscCall(PetscMalloc1(n, &tmp));
-  PetscCall(PetscCalloc1(PetscMax(longest, nw) + 2, &count));
+  SpMVCall(PetscMalloc1(n, &tmp));
+  SpMVCall(PetscCalloc1((size_t)PetscMax(longest, nw) + 2, &count));
   for (PetscInt k = 0; k < n; k++) count[A->i[U->row[unit[k]] + 1] - A->i[U->row[unit[k]]] + 1]++;
   for (PetscInt k = 0; k <= longest; k++) count[k + 1] += count[k];
   for (PetscInt k = 0; k < n; k++) tmp[count[A->i[U->row[unit[k]] + 1] - A->i[U->row[unit[k]]]]++] = (int)k;
   for (PetscInt k = 0; k < nw; k++) count[k] = k * window;
   for (PetscInt k = 0; k < n; k++) sorted[count[tmp[k] / window]++] = unit[tmp[k]];
+done:
   PetscCall(PetscFree(tmp));
   PetscCall(PetscFree(count));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -168,6 +173,10 @@ PetscErrorCode SpMVPlanCreate(PetscInt units, PetscInt slices, SpMVPlan *P)
   P->plain      = PETSC_FALSE;
   P->slices     = 0;
   P->units      = 0;
+  P->start      = NULL;
+  P->diagonal   = NULL;
+  P->row        = NULL;
+  P->rows       = NULL;
   PetscCall(PetscMalloc4(slices + 1, &P->start, slices + 1, &P->diagonal, units, &P->row, units, &P->rows));
   P->start[0] = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -29,11 +29,13 @@ typedef struct {
   uint64_t *hash;
 } SpMVTable;
 
-static PetscErrorCode SpMVTableCreate(SpMVTable *T)
+static PetscErrorCode SpMVTableCreate(SpMVTable *T, size_t capacity)
 {
   PetscFunctionBegin;
-  T->capacity = 256;
+  T->capacity = capacity;
   T->count    = 0;
+  T->number   = NULL;
+  T->hash     = NULL;
   PetscCall(PetscCalloc1(T->capacity, &T->number));
   PetscCall(PetscMalloc1(T->capacity, &T->hash));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -51,12 +53,12 @@ static PetscErrorCode SpMVTableAdd(SpMVTable *T, uint64_t h, int number)
 {
   PetscFunctionBegin;
   if (2 * (size_t)T->count >= T->capacity) {
-    SpMVTable N;
+    SpMVTable      N;
+    PetscErrorCode ierr = SpMVTableCreate(&N, 4 * T->capacity);
 
-    N.capacity = 4 * T->capacity;
-    N.count    = T->count;
-    PetscCall(PetscCalloc1(N.capacity, &N.number));
-    PetscCall(PetscMalloc1(N.capacity, &N.hash));
+    if (ierr) PetscCall(SpMVTableDestroy(&N));
+    PetscCall(ierr);
+    N.count = T->count;
     for (size_t p = 0; p < T->capacity; p++) {
       if (T->number[p]) {
         size_t q = T->hash[p] & (N.capacity - 1);
@@ -98,12 +100,12 @@ static uint64_t SpMVHash(uint64_t h, const void *data, size_t bytes)
 }
 
 /* Room for one more */
-#define SpMVGrow(count, capacity, array)                                        \
-  do {                                                                          \
-    if ((count) >= (capacity)) {                                                \
-      (capacity) = 2 * (capacity) + 64;                                         \
-      PetscCall(PetscRealloc((size_t)(capacity) * sizeof(*(array)), &(array))); \
-    }                                                                           \
+#define SpMVGrow(count, capacity, array)                                       \
+  do {                                                                         \
+    if ((count) >= (capacity)) {                                               \
+      (capacity) = 2 * (capacity) + 64;                                        \
+      SpMVCall(PetscRealloc((size_t)(capacity) * sizeof(*(array)), &(array))); \
+    }                                                                          \
   } while (0)
 
 PetscErrorCode SpMVBlockCreateParent(const SpMVCSR *A, SpMVBlock *block)
@@ -136,15 +138,17 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
 {
   SpMVBlock       B;
   SpMVTable       T;
-  int             cruns = 0, cpatterns = 0, coffset = 0, longest = 0, *offset = NULL;
-  PetscInt64      nnz = A->i[A->m], gval = 0, rows = 0;
+  int             cruns = 0, cpatterns = 0, longest = 0, *offset = NULL;
+  PetscInt64      nnz = A->i[A->m], gval = 0, rows = 0, coffset = 0;
   double          transposed = 0; /* time of the transposed product, in entries of AIJ's */
   unsigned char  *mask       = NULL;
   const PetscBool plain      = P->plain;
+  PetscErrorCode  ierr       = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&B));
-  PetscCall(SpMVTableCreate(&T));
+  *block = B;
+  SpMVCall(SpMVTableCreate(&T, 256));
   B->m        = (int)A->m;
   B->n        = (int)A->n;
   B->height   = (int)P->height;
@@ -152,7 +156,7 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
   B->align    = (int)(SPMV_LANES * ((P->long_align + SPMV_LANES - 1) / SPMV_LANES));
   B->block    = (int)P->block;
   for (PetscInt u = 0; u < P->units; u++) longest = PetscMax(longest, (int)(A->i[P->row[u] + 1] - A->i[P->row[u]]));
-  PetscCall(PetscMalloc2(2 * (size_t)longest + 1, &offset, 2 * (size_t)longest + 1, &mask));
+  SpMVCall(PetscMalloc2(2 * (size_t)longest + 1, &offset, 2 * (size_t)longest + 1, &mask));
 
   /* The shape of each slice, and how much room all take */
   for (PetscInt s = 0; s < P->slices; s++) {
@@ -174,7 +178,7 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
     if (kind == SPMV_RUN_GATHER && P->diagonal[s] && consecutive && g == c) {
       const int D = SpMVDiagonals(A, row, g, lanes, SpMVDiagonalLimit(w, g, entries), offset, mask);
 
-      if (D >= 0) {
+      if (D >= 0 && B->noffset + D <= SPMV_MAX_BLOCK) {
         const uint64_t h = SpMVHash(SpMVHash((uint64_t)D, offset, (size_t)D * sizeof(int)), mask, (size_t)D);
 
         kind = SPMV_RUN_DIAG;
@@ -193,9 +197,9 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
           pattern = B->npatterns;
           SpMVGrow(B->npatterns, cpatterns, B->patterns);
           if (B->noffset + D > coffset) {
-            coffset = (int)(2 * (B->noffset + D));
-            PetscCall(PetscRealloc((size_t)coffset * sizeof(int), &B->offset));
-            PetscCall(PetscRealloc((size_t)coffset, &B->mask));
+            coffset = 2 * (B->noffset + D);
+            SpMVCall(PetscRealloc((size_t)coffset * sizeof(int), &B->offset));
+            SpMVCall(PetscRealloc((size_t)coffset, &B->mask));
           }
           B->patterns[pattern] = (SpMVPattern){D, (int)B->noffset, 1};
           for (int k = 0; k < D; k++) {
@@ -205,7 +209,7 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
           }
           B->noffset += D;
           B->npatterns++;
-          PetscCall(SpMVTableAdd(&T, h, pattern));
+          SpMVCall(SpMVTableAdd(&T, h, pattern));
         }
       }
     }
@@ -298,12 +302,10 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
   }
   B->stats.stored += B->stats.long_stored;
   B->scattered = rows < A->m ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(PetscFree2(offset, mask));
-  PetscCall(SpMVTableDestroy(&T));
 
-  PetscCall(PetscMalloc3(B->nwidth, &B->width, B->nrows, &B->rows, B->nlen, &B->len));
-  PetscCall(SpMVMallocAligned((size_t)B->nidx * sizeof(int), PETSC_FALSE, &B->raw_idx, &B->idx));
-  PetscCall(SpMVMallocAligned((size_t)B->nval * SPMV_VECTOR * sizeof(PetscReal), PETSC_TRUE, &B->raw_val, &B->val));
+  SpMVCall(PetscMalloc3(B->nwidth, &B->width, B->nrows, &B->rows, B->nlen, &B->len));
+  SpMVCall(SpMVMallocAligned((size_t)B->nidx * sizeof(int), PETSC_FALSE, &B->raw_idx, &B->idx));
+  SpMVCall(SpMVMallocAligned((size_t)B->nval * SPMV_VECTOR * sizeof(PetscReal), PETSC_TRUE, &B->raw_val, &B->val));
 
   /* Indices, slice by slice in the same order */
   for (int r = 0, s = 0, u = P->start[P->slices]; r < B->nruns; r++) {
@@ -370,7 +372,10 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
   B->stats.node       = B->block;
   B->stats.kernel     = B->stats.slices ? (B->stats.long_rows ? "slices + vector CSR" : "slices") : (B->stats.long_rows ? "vector CSR" : "none");
   B->transpose_parent = transposed > 0.9 * (double)nnz ? PETSC_TRUE : PETSC_FALSE;
-  *block              = B;
+done:
+  PetscCall(PetscFree2(offset, mask));
+  PetscCall(SpMVTableDestroy(&T));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -466,32 +471,33 @@ static void SpMVDiagonalValues(SpMVBlock B, const SpMVRun *R, const SpMVCSR *A, 
 /*
   Equal steps are stored once: constant coefficients, or constant in part, as off the diagonal of many discretisations, then
   cost a few bytes a slice. Two levels: a step's code says which distinct step it is, and slices of equal codes share the list.
-  Gives up (done is PETSC_FALSE) as soon as more than half the steps are distinct.
+  Gives up (equal is PETSC_FALSE) as soon as more than half the steps are distinct.
 */
 PetscInt64 SpMVDistinctLeast = 512 * 1024; /* less is in cache as it is */
 
-static PetscErrorCode SpMVBlockFillDistinct(SpMVBlock B, const SpMVCSR *A, PetscBool *done)
+static PetscErrorCode SpMVBlockFillDistinct(SpMVBlock B, const SpMVCSR *A, PetscBool *equal)
 {
-  SpMVTable    steps, lists;
-  const int    block = B->block * B->block * SPMV_VECTOR;
-  const size_t bytes = (size_t)block * sizeof(PetscReal);
-  PetscInt64   seen = 0, check = 512, ncode = 0, ccode = 0, cdval = 0;
-  int          widest = 0, distinct = 0, *code = NULL, *all = NULL, *list, *last = NULL;
-  PetscReal   *slice, *dval = NULL;
-  void        *raw = NULL, *raw_slice;
+  SpMVTable      steps = {0}, lists = {0};
+  PetscErrorCode ierr  = PETSC_SUCCESS;
+  const int      block = B->block * B->block * SPMV_VECTOR;
+  const size_t   bytes = (size_t)block * sizeof(PetscReal);
+  PetscInt64     seen = 0, check = 512, ncode = 0, ccode = 0, cdval = 0;
+  int            widest = 0, distinct = 0, *code = NULL, *all = NULL, *list = NULL, *last = NULL;
+  PetscReal     *slice, *dval = NULL;
+  void          *raw = NULL, *raw_slice = NULL;
 
   PetscFunctionBegin;
-  *done = PETSC_FALSE;
+  *equal = PETSC_FALSE;
   if (B->ndval / (B->block * B->block) > 2147483647 - 65536) PetscFunctionReturn(PETSC_SUCCESS);
   for (int p = 0; p < B->npatterns; p++) widest = PetscMax(widest, B->patterns[p].width);
-  PetscCall(SpMVTableCreate(&steps));
-  PetscCall(SpMVTableCreate(&lists));
-  PetscCall(PetscMalloc1(B->ndslices, &list));
-  PetscCall(PetscCalloc1((size_t)widest, &last));
-  PetscCall(PetscMalloc1((size_t)widest, &code));
-  PetscCall(SpMVMallocAligned((size_t)widest * bytes, PETSC_FALSE, &raw_slice, &slice));
-  *done = PETSC_TRUE;
-  for (int r = 0; r < B->nruns && *done; r++) {
+  SpMVCall(SpMVTableCreate(&steps, 256));
+  SpMVCall(SpMVTableCreate(&lists, 256));
+  SpMVCall(PetscMalloc1(B->ndslices, &list));
+  SpMVCall(PetscCalloc1((size_t)widest, &last));
+  SpMVCall(PetscMalloc1((size_t)widest, &code));
+  SpMVCall(SpMVMallocAligned((size_t)widest * bytes, PETSC_FALSE, &raw_slice, &slice));
+  *equal = PETSC_TRUE;
+  for (int r = 0; r < B->nruns && *equal; r++) {
     const SpMVRun *R = B->runs + r;
     int            w;
 
@@ -521,14 +527,14 @@ static PetscErrorCode SpMVBlockFillDistinct(SpMVBlock B, const SpMVCSR *A, Petsc
               PetscReal *dval2;
 
               cdval = 2 * cdval + 1024;
-              PetscCall(SpMVMallocAligned((size_t)cdval * bytes, PETSC_FALSE, &raw2, &dval2));
+              SpMVCall(SpMVMallocAligned((size_t)cdval * bytes, PETSC_FALSE, &raw2, &dval2));
               if (distinct) PetscCall(PetscMemcpy(dval2, dval, (size_t)distinct * bytes));
               PetscCall(PetscFree(raw));
               raw  = raw2;
               dval = dval2;
             }
             PetscCall(PetscMemcpy(dval + (size_t)distinct * block, v, bytes));
-            PetscCall(SpMVTableAdd(&steps, h, distinct));
+            SpMVCall(SpMVTableAdd(&steps, h, distinct));
             found = distinct++;
           }
           same = PETSC_FALSE;
@@ -540,7 +546,7 @@ static PetscErrorCode SpMVBlockFillDistinct(SpMVBlock B, const SpMVCSR *A, Petsc
       if (seen >= check) {
         check *= 2;
         if (2 * (PetscInt64)distinct > seen) {
-          *done = PETSC_FALSE;
+          *equal = PETSC_FALSE;
           break;
         }
       }
@@ -561,24 +567,25 @@ static PetscErrorCode SpMVBlockFillDistinct(SpMVBlock B, const SpMVCSR *A, Petsc
         if (at < 0) {
           if (ncode + w > ccode) {
             ccode = 2 * (ncode + w) + 1024;
-            PetscCall(PetscRealloc((size_t)ccode * sizeof(int), &all));
+            SpMVCall(PetscRealloc((size_t)ccode * sizeof(int), &all));
           }
           at = (int)ncode;
           PetscCall(PetscMemcpy(all + ncode, code, (size_t)w * sizeof(int)));
           ncode += w;
-          PetscCall(SpMVTableAdd(&lists, h, at));
+          SpMVCall(SpMVTableAdd(&lists, h, at));
         }
         list[R->slice + s] = at;
       }
     }
   }
-  if (2 * (PetscInt64)distinct > seen) *done = PETSC_FALSE;
+  if (2 * (PetscInt64)distinct > seen) *equal = PETSC_FALSE;
+done:
   PetscCall(SpMVTableDestroy(&steps));
   PetscCall(SpMVTableDestroy(&lists));
   PetscCall(PetscFree(last));
   PetscCall(PetscFree(code));
   PetscCall(PetscFree(raw_slice));
-  if (*done) {
+  if (*equal && !ierr) {
     PetscCall(PetscFree(B->raw_dval));
     PetscCall(PetscFree(B->list));
     PetscCall(PetscFree(B->code));
@@ -593,6 +600,7 @@ static PetscErrorCode SpMVBlockFillDistinct(SpMVBlock B, const SpMVCSR *A, Petsc
     PetscCall(PetscFree(list));
     PetscCall(PetscFree(all));
   }
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

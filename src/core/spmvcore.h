@@ -14,6 +14,16 @@
   #define PETSC_SUCCESS ((PetscErrorCode)0)
 #endif
 
+/*
+  In a function that has something to free after an error, too: goes to its label done, where it does so and ends with PetscCall(ierr). Objects that it makes for
+  its caller it leaves as they are, for their own Destroy function to free.
+*/
+#define SpMVCall(...)                   \
+  do {                                  \
+    ierr = __VA_ARGS__;                 \
+    if (PetscUnlikely(ierr)) goto done; \
+  } while (0)
+
 /* A sparse block in CSR form, borrowed from its owner. The columns of a row may stand in any order, and some of them twice: each entry is stored */
 typedef struct {
   PetscInt           m, n; /* rows, columns */
@@ -52,9 +62,10 @@ typedef enum {
   Units: rows of one and the same columns share one list of indices. A unit is 1 to SPMV_MAX_NODE consecutive rows; where the
   whole block consists of dense s x s blocks (block = s), all units have s rows and columns are addressed s at a time.
 */
-#define SPMV_MAX_SIZE 2147483000 /* rows or columns: indices are 32-bit numbers */
-#define SPMV_MAX_NODE 8
-#define SPMV_LANES    8 /* rows (units) of a compressed slice: a vector of doubles with AVX-512, two with AVX2 */
+#define SPMV_MAX_SIZE  2147483000 /* rows or columns: indices are 32-bit numbers */
+#define SPMV_MAX_BLOCK 2147480000 /* of a format: so are the sums of one and a slice or a padded row */
+#define SPMV_MAX_NODE  8
+#define SPMV_LANES     8 /* rows (units) of a compressed slice: a vector of doubles with AVX-512, two with AVX2 */
 
 typedef struct {
   int            count, block;

@@ -237,6 +237,14 @@ struct Paper : PaperBlock {
     if (rows) SPMV_TRY(Fetch(&longest, (uint64_t *)key + rows - 1, 1, stream));
     ell_limit = PetscMin(ell_limit, (int)(longest >> 32));
 
+    // No row is longer than the last, whatever limit was asked for
+    if (rows) {
+      uint64_t last;
+      SPMV_TRY(Fetch(&last, (uint64_t *)key + (rows - 1), 1, stream));
+      ell_limit = (int)PetscMin((int64_t)ell_limit, (int64_t)(last >> 32));
+    } else
+      ell_limit = PetscMin(ell_limit, 0);
+
     // How many rows there are of each length, and how many for each number of threads
     std::vector<int> bounds, ended;
     for (int l = 0; l <= ell_limit; l++) bounds.push_back(l);

@@ -23,16 +23,17 @@ void EVCHYBParamsDefault(EVCHYBParams *p)
 */
 PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[], const EVCHYBParams *p, EVCHYBPartition *E)
 {
-  PetscInt *count, *by_column = NULL, longest = 0, first = 0, next = 0;
+  PetscInt      *count = NULL, *by_column = NULL, longest = 0, first = 0, next = 0;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(E, sizeof(*E)));
   E->m = m;
   for (PetscInt r = 0; r < m; r++) longest = PetscMax(longest, length[r]);
-  PetscCall(PetscMalloc1(m, &E->perm));
-  PetscCall(PetscCalloc1(PetscMax(longest, first_column ? n : 0) + 2, &count));
+  SpMVCall(PetscMalloc1(m, &E->perm));
+  SpMVCall(PetscCalloc1((size_t)PetscMax(longest, first_column ? n : 0) + 2, &count));
   if (first_column) {
-    PetscCall(PetscMalloc1(m, &by_column));
+    SpMVCall(PetscMalloc1(m, &by_column));
     for (PetscInt r = 0; r < m; r++) count[(length[r] ? first_column[r] : 0) + 1]++;
     for (PetscInt k = 0; k < n; k++) count[k + 1] += count[k];
     for (PetscInt r = 0; r < m; r++) by_column[count[length[r] ? first_column[r] : 0]++] = r;
@@ -45,9 +46,8 @@ PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt leng
 
     E->perm[count[length[r]]++] = r;
   }
-  PetscCall(PetscFree(by_column));
   /* count[L]: sorted rows no longer than L */
-  PetscCall(PetscMalloc1(PetscMin(longest, p->ell_limit) + 1, &E->blocks));
+  SpMVCall(PetscMalloc1((size_t)PetscMin(longest, p->ell_limit) + 1, &E->blocks));
   for (PetscInt L = 0; L <= PetscMin(longest, p->ell_limit); L++) {
     const PetscInt rows = (count[L] - first) / p->row_align * p->row_align;
 
@@ -67,7 +67,10 @@ PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt leng
     next = PetscMax(next, q + 1);
   }
   E->ranges = next;
+done:
+  PetscCall(PetscFree(by_column));
   PetscCall(PetscFree(count));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -83,12 +86,13 @@ PetscErrorCode EVCHYBPartitionDestroy(EVCHYBPartition *E)
    of their own; what lies between the runs is packed by order. */
 static PetscErrorCode EVCHYBPlan(const SpMVCSR *A, const EVCHYBParams *p, const EVCHYBPartition *E, SpMVPlan *P, PetscBool *parent)
 {
-  SpMVUnits U;
-  int      *unit, *pool, *first, *slice, nunit = 0, npool = 0, nlong;
-  double    slices = 0, rows = 0, over = 0, csr;
+  SpMVUnits      U;
+  int           *unit = NULL, *pool = NULL, *first = NULL, *slice = NULL, nunit = 0, npool = 0, nlong;
+  double         slices = 0, rows = 0, over = 0, csr;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(SpMVUnitsFind(A, p->compress ? p->node : 1, &U));
+  SpMVCall(SpMVUnitsFind(A, p->compress ? p->node : 1, &U));
   csr = SpMVCostParent(A, &U);
   if (U.block == 1 && U.count < A->m) {
     double single, grouped;
@@ -96,11 +100,11 @@ static PetscErrorCode EVCHYBPlan(const SpMVCSR *A, const EVCHYBParams *p, const 
     SpMVCostUnits(A, &U, &single, &grouped);
     if (single < grouped) {
       PetscCall(SpMVUnitsDestroy(&U));
-      PetscCall(SpMVUnitsFind(A, 1, &U));
+      SpMVCall(SpMVUnitsFind(A, 1, &U));
     }
   }
-  PetscCall(PetscMalloc4(U.count, &unit, U.count, &pool, A->m, &first, U.count, &slice));
-  PetscCall(SpMVPlanCreate(U.count, U.count, P));
+  SpMVCall(PetscMalloc4(U.count, &unit, U.count, &pool, A->m, &first, U.count, &slice));
+  SpMVCall(SpMVPlanCreate(U.count, U.count, P));
   P->block      = U.block;
   P->plain      = p->compress ? PETSC_FALSE : PETSC_TRUE;
   P->long_align = p->csr_align;
@@ -167,36 +171,43 @@ static PetscErrorCode EVCHYBPlan(const SpMVCSR *A, const EVCHYBParams *p, const 
   } else if (p->kernel == SPMV_KERNEL_VECTOR)
     P->long_align = SPMV_LANES;
   for (int k = U.count - 1; k >= nlong; k--) SpMVPlanLong(P, &U, unit[k]);
+done:
   PetscCall(PetscFree4(unit, pool, first, slice));
   PetscCall(SpMVUnitsDestroy(&U));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVBlock *block)
 {
-  EVCHYBPartition E;
-  SpMVPlan        P;
-  PetscInt       *length, *column;
+  EVCHYBPartition E      = {0};
+  SpMVPlan        P      = {0};
+  PetscInt       *length = NULL, *column = NULL;
   PetscBool       parent = PETSC_FALSE;
+  PetscErrorCode  ierr   = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_SIZE || A->n > SPMV_MAX_SIZE) {
+  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_BLOCK || A->n > SPMV_MAX_BLOCK) {
     PetscCall(SpMVBlockCreateParent(A, block));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscMalloc2(A->m, &length, A->m, &column));
+  SpMVCall(PetscMalloc2(A->m, &length, A->m, &column));
   for (PetscInt r = 0; r < A->m; r++) {
     length[r] = A->i[r + 1] - A->i[r];
     column[r] = length[r] ? A->j[A->i[r]] : 0;
   }
-  PetscCall(EVCHYBPartitionCreate(A->m, A->n, length, column, p, &E));
+  SpMVCall(EVCHYBPartitionCreate(A->m, A->n, length, column, p, &E));
   PetscCall(PetscFree2(length, column));
-  PetscCall(EVCHYBPlan(A, p, &E, &P, &parent));
+  SpMVCall(EVCHYBPlan(A, p, &E, &P, &parent));
   PetscCall(EVCHYBPartitionDestroy(&E));
   if (parent)
-    PetscCall(SpMVBlockCreateParent(A, block));
+    SpMVCall(SpMVBlockCreateParent(A, block));
   else
-    PetscCall(SpMVBlockCreate(A, &P, block));
+    SpMVCall(SpMVBlockCreate(A, &P, block));
+done:
+  PetscCall(PetscFree2(length, column));
+  PetscCall(EVCHYBPartitionDestroy(&E));
   PetscCall(SpMVPlanDestroy(&P));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

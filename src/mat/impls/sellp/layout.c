@@ -37,38 +37,35 @@ static PetscInt64 SELLPStored(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, 
 /* Sorts if that pays: the smallest of a few windows that comes close to the best. Raises *used to the window it took */
 static PetscErrorCode SELLPSort(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, int unit[], PetscInt b, PetscInt sigma, PetscInt *used)
 {
-  int       *sorted;
-  PetscInt64 natural, best;
+  int           *sorted = NULL;
+  PetscInt64     natural, best;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (sigma == 1 || !n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(n, &sorted));
+  SpMVCall(PetscMalloc1(n, &sorted));
   if (sigma)
-    PetscCall(SpMVSortByLength(A, U, n, unit, sigma, sorted));
+    SpMVCall(SpMVSortByLength(A, U, n, unit, sigma, sorted));
   else {
     PetscInt64 entries   = 0;
     PetscInt   window[2] = {SELLP_WINDOW, 16 * SELLP_WINDOW};
 
     for (PetscInt k = 0; k < n; k++) entries += SELLPLength(A, U, unit[k]);
     natural = SELLPStored(A, U, n, unit, b);
-    if (natural <= entries + entries / 16) {
-      PetscCall(PetscFree(sorted));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
+    if (natural <= entries + entries / 16) goto done;
     for (int q = 0; q < 2; q++) {
       sigma = window[q];
-      PetscCall(SpMVSortByLength(A, U, n, unit, sigma, sorted));
+      SpMVCall(SpMVSortByLength(A, U, n, unit, sigma, sorted));
       best = SELLPStored(A, U, n, sorted, b);
       if (best <= entries + entries / 16) break;
     }
-    if (natural <= best + best / 20) {
-      PetscCall(PetscFree(sorted));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
+    if (natural <= best + best / 20) goto done;
   }
   PetscCall(PetscMemcpy(unit, sorted, (size_t)n * sizeof(*unit)));
   *used = PetscMax(*used, sigma);
+done:
   PetscCall(PetscFree(sorted));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -77,35 +74,39 @@ static PetscErrorCode SELLPPlanPlain(const SpMVCSR *A, const SELLPParams *p, SpM
 {
   const PetscInt b = p->b > 0 ? p->b : SPMV_LANES;
   SpMVUnits      U;
-  int           *unit;
+  int           *unit = NULL;
   PetscInt       n = 0, sigma = 1;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(SpMVUnitsFind(A, 1, &U));
-  PetscCall(PetscMalloc1(U.count, &unit));
+  SpMVCall(SpMVUnitsFind(A, 1, &U));
+  SpMVCall(PetscMalloc1(U.count, &unit));
   for (int k = 0; k < U.count; k++)
     if (U.empty <= A->m / 8 || SELLPLength(A, &U, k)) unit[n++] = k;
-  PetscCall(SELLPSort(A, &U, n, unit, b, p->sigma, &sigma));
-  PetscCall(SpMVPlanCreate(n, n / b + 1, P));
+  SpMVCall(SELLPSort(A, &U, n, unit, b, p->sigma, &sigma));
+  SpMVCall(SpMVPlanCreate(n, n / b + 1, P));
   P->sigma  = sigma;
   P->height = b;
   P->plain  = PETSC_TRUE;
   for (PetscInt k = 0; k < n; k += b) SpMVPlanSlice(P, &U, PetscMin(b, n - k), unit + k, PETSC_FALSE);
+done:
   PetscCall(PetscFree(unit));
   PetscCall(SpMVUnitsDestroy(&U));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p, SpMVPlan *P, PetscBool *parent)
 {
-  SpMVUnits U;
-  int      *unit, *pool, *outlier;
-  PetscInt  npool = 0, nout = 0;
-  double    slices = 0, rows = 0, csr;
-  PetscBool skip;
+  SpMVUnits      U;
+  int           *unit = NULL, *pool = NULL, *outlier = NULL;
+  PetscInt       npool = 0, nout = 0;
+  double         slices = 0, rows = 0, csr;
+  PetscBool      skip;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(SpMVUnitsFind(A, p->node, &U));
+  SpMVCall(SpMVUnitsFind(A, p->node, &U));
   csr = SpMVCostParent(A, &U);
   if (U.block == 1 && U.count < A->m) {
     double single, grouped;
@@ -113,12 +114,12 @@ static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p
     SpMVCostUnits(A, &U, &single, &grouped);
     if (single < grouped) {
       PetscCall(SpMVUnitsDestroy(&U));
-      PetscCall(SpMVUnitsFind(A, 1, &U));
+      SpMVCall(SpMVUnitsFind(A, 1, &U));
     }
   }
   skip = U.empty > A->m / 8 ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(PetscMalloc3(U.count, &unit, U.count, &pool, U.count, &outlier));
-  PetscCall(SpMVPlanCreate(U.count, U.count, P));
+  SpMVCall(PetscMalloc3(U.count, &unit, U.count, &pool, U.count, &outlier));
+  SpMVCall(SpMVPlanCreate(U.count, U.count, P));
   P->block    = U.block;
   P->multiple = p->t > 0 ? p->t : 1;
   if (p->kernel == SPMV_KERNEL_VECTOR) {
@@ -156,7 +157,7 @@ static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p
 
     for (PetscInt k = 0; k < npool; k++)
       if (U.rows[pool[k]] == g) unit[n++] = pool[k];
-    PetscCall(SELLPSort(A, &U, n, unit, SPMV_LANES, p->sigma, &P->sigma));
+    SpMVCall(SELLPSort(A, &U, n, unit, SPMV_LANES, p->sigma, &P->sigma));
     for (PetscInt k = 0; k < n; k += SPMV_LANES) {
       PetscInt lanes = PetscMin(SPMV_LANES, n - k);
       int      len[SPMV_LANES], slice[SPMV_LANES];
@@ -221,28 +222,32 @@ static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p
 done:
   PetscCall(PetscFree3(unit, pool, outlier));
   PetscCall(SpMVUnitsDestroy(&U));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SELLPSetUp(const SpMVCSR *A, const SELLPParams *p, SpMVBlock *block)
 {
-  SpMVPlan  P;
-  PetscBool parent = PETSC_FALSE;
+  SpMVPlan       P      = {0};
+  PetscBool      parent = PETSC_FALSE;
+  PetscErrorCode ierr   = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_SIZE || A->n > SPMV_MAX_SIZE) {
+  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_BLOCK || A->n > SPMV_MAX_BLOCK) {
     PetscCall(SpMVBlockCreateParent(A, block));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if ((!p->compress || (p->b > 0 && p->b != SPMV_LANES)) && p->kernel != SPMV_KERNEL_VECTOR)
-    PetscCall(SELLPPlanPlain(A, p, &P));
+    SpMVCall(SELLPPlanPlain(A, p, &P));
   else
-    PetscCall(SELLPPlanCompressed(A, p, &P, &parent));
+    SpMVCall(SELLPPlanCompressed(A, p, &P, &parent));
   if (p->t > 0) P.multiple = p->t;
   if (parent)
-    PetscCall(SpMVBlockCreateParent(A, block));
+    SpMVCall(SpMVBlockCreateParent(A, block));
   else
-    PetscCall(SpMVBlockCreate(A, &P, block));
+    SpMVCall(SpMVBlockCreate(A, &P, block));
+done:
   PetscCall(SpMVPlanDestroy(&P));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
