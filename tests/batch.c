@@ -1114,7 +1114,7 @@ static PetscErrorCode BadCreations(void)
     else
       Refused(MatCreateBatch(PETSC_COMM_WORLD, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, (PetscCopyMode)(k % 2 ? PETSC_COPY_VALUES : PETSC_USE_POINTER),
                              &A),
-              creations[k].code, "Another process");
+              creations[k].code, "rank ");
 #undef Create
   }
   for (int k = 0; k < 6; k++) Check(two_a[k] == (PetscScalar)(k + 1), "the arrays of refused calls are intact");
@@ -1371,7 +1371,7 @@ static PetscErrorCode BadConversions(Victim *c)
     }
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-    Refused(MatConvert(A, MATBATCH, MAT_INITIAL_MATRIX, &B), PETSC_ERR_ARG_WRONG, !alone || rank == size - 1 ? "another process owns" : "Another process");
+    Refused(MatConvert(A, MATBATCH, MAT_INITIAL_MATRIX, &B), PETSC_ERR_ARG_WRONG, !alone || rank == size - 1 ? "another process owns" : "rank ");
     PetscCall(MatDestroy(&A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

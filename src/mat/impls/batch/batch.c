@@ -53,18 +53,6 @@ static PetscErrorCode MatBatchGet(Mat A, Mat_Batch **b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. What one process refuses, or has no memory for, ends the call on all: the others would wait for it in the next exchange */
-static PetscErrorCode MatBatchAgree(MPI_Comm comm, PetscErrorCode mine)
-{
-  int worst = (int)mine;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, comm));
-  PetscCall(mine);
-  PetscCheck(!worst, PETSC_COMM_SELF, (PetscErrorCode)worst, "Another process could not do its part of a " MATBATCH " matrix: see its error");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A vector of a batch has the layout of its rows. PETSc checks that for products only, and not where they are called through the table of operations */
 static PetscErrorCode MatBatchCheckVec(Mat A, Vec v)
 {
@@ -222,6 +210,34 @@ static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscInt rows, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Collective: the arrays become a matrix, which owns `first`, and with `own` the others. With an error so far on any rank, or here, there is no matrix, and the
+  arrays are the caller's as before.
+*/
+static PetscErrorCode MatBatchMake(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first, PetscInt *i, PetscInt *j, PetscScalar *a,
+                                   MatBatchSharing sharing, PetscBool own, Mat *A)
+{
+  Mat B = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVAgree(comm, ierr));
+  ierr = MatBatchCreate(comm, first[problems], &B);
+  if (!ierr) ierr = SpMVAgree(comm, MatBatchSetArrays(B, problems, first, i, j, a, sharing, own));
+  if (ierr) {
+    if (B && B->data) {
+      Mat_Batch *b = (Mat_Batch *)B->data;
+
+      b->first       = NULL;
+      b->own_pattern = b->own_values = PETSC_FALSE;
+      b->p.problems                  = 0;
+    }
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(ierr);
+  *A = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The pattern of one problem */
 static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i[], const PetscInt j[])
 {
@@ -347,7 +363,8 @@ PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt 
 
   PetscFunctionBegin;
   PetscAssertPointer(A, 9);
-  ierr = MatBatchAgree(comm, BatchTake(nproblems, sizes, sharing, mode, copy, &first, &i, &j, &a));
+  ierr = BatchTake(nproblems, sizes, sharing, mode, copy, &first, &i, &j, &a);
+  ierr = MatBatchMake(comm, ierr, nproblems, first, i, j, a, none ? MATBATCH_SHARE_NONE : sharing, (PetscBool)(copy || mode == PETSC_OWN_POINTER), A);
   if (ierr) {
     PetscCall(PetscFree(first));
     if (copy) {
@@ -362,29 +379,6 @@ PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt 
     PetscCall(PetscFree(columns));
     PetscCall(PetscFree(values));
   }
-  PetscCall(MatBatchCreate(comm, first[nproblems], A));
-  PetscCall(MatBatchSetArrays(*A, nproblems, first, i, j, a, none ? MATBATCH_SHARE_NONE : sharing, (PetscBool)(copy || mode == PETSC_OWN_POINTER)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Arrays of our own become a matrix; a pattern that all problems have is kept once */
-static PetscErrorCode MatBatchCreateOwn(MPI_Comm comm, PetscInt problems, PetscInt *first, PetscInt *i, PetscInt *j, PetscScalar *a, Mat *A)
-{
-  const PetscInt n = problems ? first[1] : 0, entries = problems ? i[n] : 0;
-  PetscBool      shared = (PetscBool)(problems > 1 && entries);
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchCreate(comm, first[problems], A));
-  for (PetscInt p = 1; p < problems && shared; p++) {
-    shared = (PetscBool)(first[p + 1] - first[p] == n && i[first[p + 1]] - i[first[p]] == entries);
-    for (PetscInt r = 0; r < n && shared; r++) shared = (PetscBool)(i[first[p] + r] - i[first[p]] == i[r]);
-    if (shared) PetscCall(PetscArraycmp(j, j + i[first[p]], entries, &shared));
-  }
-  if (shared) {
-    PetscCall(PetscRealloc(((size_t)n + 1) * sizeof(*i), &i));
-    PetscCall(PetscRealloc((size_t)entries * sizeof(*j), &j));
-  }
-  PetscCall(MatBatchSetArrays(*A, problems, first, i, j, a, shared ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_NONE, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -412,9 +406,11 @@ static PetscErrorCode RowsReserve(Rows *R, PetscInt64 entries)
   PetscCheck(entries <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "%" PetscInt64_FMT " nonzeros on this process, more than a PetscInt counts: use more processes, or a PETSc with 64-bit indices", entries);
   if (entries > R->room) {
-    R->room = (PetscInt)PetscMin((PetscInt64)PETSC_MAX_INT, PetscMax(entries, (PetscInt64)R->room + R->room / 2));
-    PetscCall(PetscRealloc((size_t)R->room * sizeof(*R->j), &R->j));
-    PetscCall(PetscRealloc((size_t)R->room * sizeof(*R->a), &R->a));
+    const PetscInt room = (PetscInt)PetscMin((PetscInt64)PETSC_MAX_INT, PetscMax(entries, (PetscInt64)R->room + R->room / 2));
+
+    PetscCall(PetscRealloc((size_t)room * sizeof(*R->j), &R->j));
+    PetscCall(PetscRealloc((size_t)room * sizeof(*R->a), &R->a));
+    R->room = room;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -425,6 +421,33 @@ static PetscErrorCode RowsFree(Rows *R)
   PetscCall(PetscFree(R->i));
   PetscCall(PetscFree(R->j));
   PetscCall(PetscFree(R->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: rows become a matrix, or after an error are freed, and so is `first`; a pattern that all problems have is kept once */
+static PetscErrorCode MatBatchCreateOwn(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first, Rows *R, Mat *A)
+{
+  PetscBool shared = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (!ierr) {
+    const PetscInt n = problems ? first[1] : 0, entries = problems ? R->i[n] : 0;
+
+    shared = (PetscBool)(problems > 1 && entries);
+    for (PetscInt p = 1; p < problems && shared; p++) {
+      shared = (PetscBool)(first[p + 1] - first[p] == n && R->i[first[p + 1]] - R->i[first[p]] == entries);
+      for (PetscInt r = 0; r < n && shared; r++) shared = (PetscBool)(R->i[first[p] + r] - R->i[first[p]] == R->i[r]);
+      if (shared) PetscCall(PetscArraycmp(R->j, R->j + R->i[first[p]], entries, &shared));
+    }
+    if (shared) ierr = PetscRealloc(((size_t)n + 1) * sizeof(*R->i), &R->i);
+    if (shared && !ierr) ierr = PetscRealloc((size_t)entries * sizeof(*R->j), &R->j);
+  }
+  ierr = MatBatchMake(comm, ierr, problems, first, R->i, R->j, R->a, shared ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_NONE, PETSC_TRUE, A);
+  if (ierr) {
+    PetscCall(RowsFree(R));
+    PetscCall(PetscFree(first));
+  }
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -441,18 +464,20 @@ static PetscErrorCode RowsAdd(Rows *R, Mat A, PetscInt *outside)
     const PetscInt    *cols;
     const PetscScalar *vals;
     PetscInt           n;
+    PetscErrorCode     ierr;
 
     PetscCall(MatGetRow(A, r, &n, &cols, &vals));
-    PetscCall(RowsReserve(R, (PetscInt64)R->entries + n));
-    for (PetscInt k = 0; k < n; k++) {
+    ierr = RowsReserve(R, (PetscInt64)R->entries + n);
+    for (PetscInt k = 0; !ierr && k < n; k++) {
       if (cols[k] < cs || cols[k] >= ce) *outside = r;
       R->j[R->entries + k] = cols[k] - cs;
       R->a[R->entries + k] = vals[k];
     }
-    PetscCall(PetscSortIntWithScalarArray(n, R->j + R->entries, R->a + R->entries)); /* does nothing where they ascend */
+    if (!ierr) PetscCall(PetscSortIntWithScalarArray(n, R->j + R->entries, R->a + R->entries)); /* does nothing where they ascend */
     R->entries += n;
     R->i[++R->row] = R->entries;
     PetscCall(MatRestoreRow(A, r, &n, &cols, &vals));
+    PetscCall(ierr);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -509,12 +534,14 @@ static PetscErrorCode RowsOfMats(PetscInt n, const Mat mats[], Rows *R, PetscInt
   PetscCall(PetscMalloc1(n + 1, first));
   (*first)[0] = 0;
   for (PetscInt p = 0; p < n; p++) {
-    PetscInt outside;
-    Mat      B;
+    PetscInt       outside;
+    Mat            B;
+    PetscErrorCode ierr;
 
     PetscCall(BatchAsAIJ(mats[p], &B));
-    PetscCall(RowsAdd(R, B, &outside));
+    ierr = RowsAdd(R, B, &outside);
     PetscCall(MatDestroy(&B));
+    PetscCall(ierr);
     (*first)[p + 1] = R->row;
   }
   PetscCall(RowsReserve(R, 1)); /* so that there are arrays */
@@ -550,13 +577,8 @@ PetscErrorCode MatCreateBatchFromMats(MPI_Comm comm, PetscInt n, const Mat mats[
   PetscFunctionBegin;
   PetscAssertPointer(A, 4);
   PetscCall(PetscMemzero(&R, sizeof(R)));
-  ierr = MatBatchAgree(comm, RowsOfMats(n, mats, &R, &first));
-  if (ierr) {
-    PetscCall(RowsFree(&R));
-    PetscCall(PetscFree(first));
-  }
-  PetscCall(ierr);
-  PetscCall(MatBatchCreateOwn(comm, n, first, R.i, R.j, R.a, A));
+  ierr = RowsOfMats(n, mats, &R, &first);
+  PetscCall(MatBatchCreateOwn(comm, ierr, n, first, &R, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -655,20 +677,23 @@ PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const Pe
 
 static PetscErrorCode MatBatchUpdate_Host(Mat A)
 {
-  Mat_Batch *b = (Mat_Batch *)A->data;
+  Mat_Batch     *b = (Mat_Batch *)A->data;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatBatchSync(A));
   if (!b->host) {
     PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
-    PetscCall(BatchHostCreate(&b->p, b->kernel, &b->host));
+    ierr = BatchHostCreate(&b->p, b->kernel, &b->host);
     PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
+    PetscCall(ierr);
     RangeAdd(&b->host_stale, 0, b->p.problems);
   }
   if (b->host_stale.first < b->host_stale.last) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
-    PetscCall(BatchHostFill(b->host, &b->p, b->a, b->host_stale.first, b->host_stale.last));
+    ierr = BatchHostFill(b->host, &b->p, b->a, b->host_stale.first, b->host_stale.last);
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
+    PetscCall(ierr);
     b->host_stale.first = b->host_stale.last = 0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1055,7 +1080,7 @@ static PetscErrorCode MatBatchDiagonal(Mat A, const PetscScalar d[], PetscScalar
   PetscScalar *old = NULL;
 
   PetscFunctionBegin;
-  PetscCall(MatBatchAgree(PetscObjectComm((PetscObject)A), BatchCheckDiagonal(b)));
+  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), BatchCheckDiagonal(b)));
   if (d) PetscCall(MatBatchUnshare(A, &old));
   PetscCall(PetscFree(old));
   for (PetscInt p = 0; p < (b->p.sharing == BATCH_SHARE_VALUES ? PetscMin(1, b->p.problems) : b->p.problems); p++) {
@@ -1090,12 +1115,16 @@ static PetscErrorCode MatDiagonalSet_Batch(Mat A, Vec dd, InsertMode mode)
 
 static PetscErrorCode MatNorm_Batch(Mat A, NormType type, PetscReal *norm)
 {
-  Mat_Batch *b   = (Mat_Batch *)A->data;
-  PetscReal  sum = 0.0, *all;
+  Mat_Batch     *b   = (Mat_Batch *)A->data;
+  PetscReal      sum = 0.0, *all = NULL;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCheck(type == NORM_FROBENIUS || type == NORM_1 || type == NORM_INFINITY, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "No support for this norm");
-  PetscCall(PetscCalloc1(A->rmap->n, &all));
+  ierr = PetscCalloc1(A->rmap->n, &all);
+  ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
+  if (ierr) PetscCall(PetscFree(all));
+  PetscCall(ierr);
   BatchForEntries(b, row, col, v, {
     if (type == NORM_FROBENIUS)
       sum += PetscRealPart(PetscConj(*v) * *v);
@@ -1144,7 +1173,7 @@ static PetscErrorCode MatBatchAlike(Mat A, Mat B, PetscInt *copies)
   PetscScalar *old = NULL;
 
   PetscFunctionBegin;
-  PetscCall(MatBatchAgree(PetscObjectComm((PetscObject)A), MatBatchCheckPattern(A, B)));
+  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatBatchCheckPattern(A, B)));
   if (a->p.sharing != BATCH_SHARE_VALUES) PetscCall(MatBatchUnshare(B, &old));
   PetscCall(PetscFree(old));
   b       = (Mat_Batch *)B->data;
@@ -1219,18 +1248,24 @@ static PetscErrorCode MatAXPY_Batch(Mat Y, PetscScalar alpha, Mat X, MatStructur
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix with A's problems and options, and the arrays given */
-static PetscErrorCode MatBatchLike(Mat A, PetscInt *i, PetscInt *j, PetscScalar *v, Mat *B)
+/* Collective: a matrix with A's problems and options, and the arrays given, which are freed after an error, here or (ierr) while they were made */
+static PetscErrorCode MatBatchLike(Mat A, PetscErrorCode ierr, PetscInt *i, PetscInt *j, PetscScalar *v, Mat *B)
 {
-  Mat_Batch *a = (Mat_Batch *)A->data;
-  PetscInt  *first;
+  Mat_Batch *a     = (Mat_Batch *)A->data;
+  PetscInt  *first = NULL;
 
   PetscFunctionBegin;
-  PetscCall(MatBatchCreate(PetscObjectComm((PetscObject)A), A->rmap->n, B));
+  if (!ierr) ierr = PetscMalloc1(a->p.problems + 1, &first);
+  if (!ierr) PetscCall(PetscArraycpy(first, a->first, a->p.problems + 1));
+  ierr = MatBatchMake(PetscObjectComm((PetscObject)A), ierr, a->p.problems, first, i, j, v, (MatBatchSharing)a->p.sharing, PETSC_TRUE, B);
+  if (ierr) {
+    PetscCall(PetscFree(first));
+    PetscCall(PetscFree(i));
+    PetscCall(PetscFree(j));
+    PetscCall(PetscFree(v));
+  }
+  PetscCall(ierr);
   PetscCall(MatSetBlockSizesFromMats(*B, A, A));
-  PetscCall(PetscMalloc1(a->p.problems + 1, &first));
-  PetscCall(PetscArraycpy(first, a->first, a->p.problems + 1));
-  PetscCall(MatBatchSetArrays(*B, a->p.problems, first, i, j, v, (MatBatchSharing)a->p.sharing, PETSC_TRUE));
   ((Mat_Batch *)(*B)->data)->kernel = a->kernel;
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(MatBindToCPU(*B, A->boundtocpu));
@@ -1240,22 +1275,24 @@ static PetscErrorCode MatBatchLike(Mat A, PetscInt *i, PetscInt *j, PetscScalar 
 
 static PetscErrorCode MatDuplicate_Batch(Mat A, MatDuplicateOption op, Mat *B)
 {
-  Mat_Batch   *a    = (Mat_Batch *)A->data;
-  const size_t rows = (size_t)BatchPatternRows(&a->p), entries = (size_t)BatchPatternEntries(&a->p), values = (size_t)BatchValues(&a->p);
-  PetscInt    *i, *j;
-  PetscScalar *v;
+  Mat_Batch     *a    = (Mat_Batch *)A->data;
+  const size_t   rows = (size_t)BatchPatternRows(&a->p), entries = (size_t)BatchPatternEntries(&a->p), values = (size_t)BatchValues(&a->p);
+  PetscInt      *i = NULL, *j = NULL;
+  PetscScalar   *v    = NULL;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(rows + 1, &i));
-  PetscCall(PetscMalloc1(entries, &j));
-  PetscCall(PetscMalloc1(values, &v));
+  SpMVCall(PetscMalloc1(rows + 1, &i));
+  SpMVCall(PetscMalloc1(entries, &j));
+  SpMVCall(PetscMalloc1(values, &v));
   PetscCall(PetscArraycpy(i, a->i, rows + 1));
   PetscCall(PetscArraycpy(j, a->j, entries));
   if (op == MAT_COPY_VALUES)
     PetscCall(PetscArraycpy(v, a->a, values));
   else
     PetscCall(PetscArrayzero(v, values));
-  PetscCall(MatBatchLike(A, i, j, v, B));
+done:
+  PetscCall(MatBatchLike(A, ierr, i, j, v, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1263,18 +1300,20 @@ static PetscErrorCode MatTranspose_Batch(Mat A, MatReuse reuse, Mat *B)
 {
   Mat_Batch     *a       = (Mat_Batch *)A->data;
   const PetscInt entries = BatchPatternEntries(&a->p);
-  PetscInt      *i, *j, *from;
-  PetscScalar   *v;
+  PetscInt      *i = NULL, *j = NULL, *from = NULL;
+  PetscScalar   *v = NULL;
   Mat            C;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(BatchTranspose(&a->p, &i, &j, &from));
-  PetscCall(PetscMalloc1((size_t)BatchValues(&a->p), &v));
+  SpMVCall(BatchTranspose(&a->p, &i, &j, &from));
+  SpMVCall(PetscMalloc1((size_t)BatchValues(&a->p), &v));
   for (PetscInt p = 0; p < (a->p.sharing == BATCH_SHARE_PATTERN ? a->p.problems : 1); p++) {
     for (PetscInt k = 0; k < entries; k++) v[(PetscInt64)p * entries + k] = a->a[(PetscInt64)p * entries + from[k]];
   }
+done:
   PetscCall(PetscFree(from));
-  PetscCall(MatBatchLike(A, i, j, v, &C));
+  PetscCall(MatBatchLike(A, ierr, i, j, v, &C));
   PetscCall(MatBatchGive(A, C, reuse, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1319,7 +1358,7 @@ static PetscErrorCode MatEqual_Batch(Mat A, Mat B, PetscBool *equal)
 
 /* ---------------------------------------------------------------- AIJ, for what it does better */
 
-/* The CSR arrays of this process, columns from `shift` on; to free */
+/* The CSR arrays of this process, columns from `shift` on; to free, after an error, too */
 static PetscErrorCode MatBatchExpand(Mat A, PetscInt shift, PetscInt **i, PetscInt **j, PetscScalar **v)
 {
   Mat_Batch *b = NULL;
@@ -1352,11 +1391,18 @@ static PetscErrorCode MatBatchExpand(Mat A, PetscInt shift, PetscInt **i, PetscI
 
 static PetscErrorCode MatBatchToAIJ(Mat A, MPI_Comm comm, PetscInt shift, Mat *B)
 {
-  PetscInt    *i, *j, bs;
-  PetscScalar *v;
+  PetscInt      *i = NULL, *j = NULL, bs;
+  PetscScalar   *v = NULL;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatBatchExpand(A, shift, &i, &j, &v));
+  ierr = SpMVAgree(comm, MatBatchExpand(A, shift, &i, &j, &v));
+  if (ierr) {
+    PetscCall(PetscFree(i));
+    PetscCall(PetscFree(j));
+    PetscCall(PetscFree(v));
+  }
+  PetscCall(ierr);
   PetscCall(MatGetBlockSize(A, &bs));
   PetscCall(MatCreate(comm, B));
   PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, PETSC_DETERMINE, PETSC_DETERMINE));
@@ -1701,11 +1747,12 @@ static PetscErrorCode MatConvert_Batch(Mat A, MatType type, MatReuse reuse, Mat 
 /* The sizes of the smallest diagonal blocks of consecutive rows that hold all entries */
 static PetscErrorCode RowsFindBlocks(const Rows *R, PetscInt *problems, PetscInt **first)
 {
-  const PetscInt m = R->rows;
-  PetscInt      *open, count = 0, depth = 0;
+  const PetscInt m    = R->rows;
+  PetscInt      *open = NULL, count = 0, depth = 0;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(PetscCalloc1((size_t)m + 1, &open)); /* intervals from a row's least to its largest index that begin, less those that end, here */
+  SpMVCall(PetscCalloc1((size_t)m + 1, &open)); /* intervals from a row's least to its largest index that begin, less those that end, here */
   for (PetscInt r = 0; r < m; r++) {
     PetscInt lo = r, hi = r;
 
@@ -1716,14 +1763,16 @@ static PetscErrorCode RowsFindBlocks(const Rows *R, PetscInt *problems, PetscInt
     open[lo]++;
     open[hi]--;
   }
-  PetscCall(PetscMalloc1((size_t)m + 1, first));
+  SpMVCall(PetscMalloc1((size_t)m + 1, first));
   (*first)[0] = 0;
   for (PetscInt r = 0; r < m; r++) {
     depth += open[r];
     if (!depth) (*first)[++count] = r + 1;
   }
-  PetscCall(PetscFree(open));
   *problems = count;
+done:
+  PetscCall(PetscFree(open));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1773,14 +1822,9 @@ static PetscErrorCode MatConvertFrom_Batch(Mat A, MatType type, MatReuse reuse, 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&R, sizeof(R)));
   PetscCall(BatchAsAIJ(A, &B));
-  ierr = MatBatchAgree(PetscObjectComm((PetscObject)A), RowsOfBlocks(A, B, &R, &problems, &first));
+  ierr = RowsOfBlocks(A, B, &R, &problems, &first);
   PetscCall(MatDestroy(&B));
-  if (ierr) {
-    PetscCall(RowsFree(&R));
-    PetscCall(PetscFree(first));
-  }
-  PetscCall(ierr);
-  PetscCall(MatBatchCreateOwn(PetscObjectComm((PetscObject)A), problems, first, R.i, R.j, R.a, &C));
+  PetscCall(MatBatchCreateOwn(PetscObjectComm((PetscObject)A), ierr, problems, first, &R, &C));
   PetscCall(MatSetBlockSizesFromMats(C, A, A));
   PetscCall(MatBatchGive(A, C, reuse, M));
   if (reuse == MAT_INPLACE_MATRIX) PetscCall(MatBatchGetKernel(A));
@@ -1889,7 +1933,7 @@ static PetscErrorCode MatView_Batch(Mat A, PetscViewer viewer)
     PetscInt64               sum[4], most[2];
     PetscInt                 M;
 
-    PetscCall(MatBatchGetInfo(A, &info));
+    PetscCall(SpMVAgree(comm, MatBatchGetInfo(A, &info)));
     PetscCall(MatGetSize(A, &M, NULL));
     sum[0]  = info.problems;
     sum[1]  = info.nonzeros;
@@ -2008,10 +2052,14 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
 M*/
 static PetscErrorCode MatCreate_Batch(Mat A)
 {
-  Mat_Batch *b = NULL;
+  Mat_Batch     *b = NULL;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(&b));
+  ierr = PetscNew(&b);
+  ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
+  if (ierr) PetscCall(PetscFree(b)); /* another rank has none */
+  PetscCall(ierr);
   A->data = b;
   PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)A), &b->device));
   A->ops->setup                       = MatSetUp_Batch;

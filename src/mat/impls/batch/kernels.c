@@ -9,13 +9,15 @@
 PetscErrorCode BatchTranspose(const BatchPattern *B, PetscInt **it, PetscInt **jt, PetscInt **from)
 {
   const PetscInt rows = BatchPatternRows(B), entries = BatchPatternEntries(B);
-  PetscInt      *next;
+  PetscInt      *next = NULL;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(PetscCalloc1((size_t)rows + 1, it));
-  PetscCall(PetscMalloc1((size_t)entries, jt));
-  PetscCall(PetscMalloc1((size_t)entries, from));
-  PetscCall(PetscMalloc1((size_t)rows, &next));
+  *it = *jt = *from = NULL;
+  SpMVCall(PetscCalloc1((size_t)rows + 1, it));
+  SpMVCall(PetscMalloc1((size_t)entries, jt));
+  SpMVCall(PetscMalloc1((size_t)entries, from));
+  SpMVCall(PetscMalloc1((size_t)rows, &next));
   for (PetscInt p = 0; p < BatchPatterns(B); p++) {
     const PetscInt first = B->first[p], n = B->first[p + 1] - first;
 
@@ -37,7 +39,14 @@ PetscErrorCode BatchTranspose(const BatchPattern *B, PetscInt **it, PetscInt **j
       }
     }
   }
+done:
   PetscCall(PetscFree(next));
+  if (ierr) {
+    PetscCall(PetscFree(*it));
+    PetscCall(PetscFree(*jt));
+    PetscCall(PetscFree(*from));
+  }
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,13 +272,16 @@ PetscErrorCode BatchRowsFirst(const BatchPattern *B, const BatchSlices *S, int *
 static PetscErrorCode SlicesIndex(const BatchPattern *B, BatchSlices *S)
 {
   const PetscInt entries = BatchPatternEntries(B);
-  int           *first;
+  int           *first   = NULL;
+  PetscErrorCode ierr    = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(BatchRowsFirst(B, S, &first));
-  PetscCall(PetscMalloc((size_t)S->steps * BATCH_WARP * S->width, &S->index));
+  SpMVCall(BatchRowsFirst(B, S, &first));
+  SpMVCall(PetscMalloc((size_t)S->steps * BATCH_WARP * S->width, &S->index));
   SlicesForSlots(S, c, slot, r, e, { IndexSet(S->index, S->width, slot, e < 0 ? -1 : (int)(B->j[e % entries] + first[r] - c->base)); });
+done:
   PetscCall(PetscFree(first));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -362,11 +374,12 @@ static const char *const BatchHostNames[] = {"", "slices", "block-diagonal", "CO
 static PetscErrorCode BatchHostCreateBlock(const BatchPattern *B, BatchHost h)
 {
   const PetscInt rows = BatchPatternRows(B);
-  PetscInt      *j;
+  PetscInt      *j    = NULL;
   SELLPParams    params;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1((size_t)BatchPatternEntries(B), &j));
+  SpMVCall(PetscMalloc1((size_t)BatchPatternEntries(B), &j));
   for (PetscInt p = 0; p < BatchPatterns(B); p++) {
     for (PetscInt k = B->i[B->first[p]]; k < B->i[B->first[p + 1]]; k++) j[k] = B->j[k] + B->first[p];
   }
@@ -374,24 +387,24 @@ static PetscErrorCode BatchHostCreateBlock(const BatchPattern *B, BatchHost h)
   h->csr.i            = B->i;
   h->csr.j            = j;
   SELLPParamsDefault(&params);
-  PetscCall(SELLPSetUp(&h->csr, &params, &h->block));
+  SpMVCall(SELLPSetUp(&h->csr, &params, &h->block));
   if (SpMVBlockUsesParent(h->block)) {
     PetscCall(SpMVBlockDestroy(&h->block));
     h->kernel = BATCH_CSR_SMART;
   }
+done:
   PetscCall(PetscFree(j));
   h->csr.j = NULL; /* a refresh does without */
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode BatchHostCreate(const BatchPattern *B, BatchKernel kernel, BatchHost *host)
+static PetscErrorCode BatchHostSetUp(const BatchPattern *B, BatchKernel kernel, BatchHost h)
 {
   const PetscInt patterns = BatchPatterns(B);
-  BatchHost      h;
   PetscBool      fits;
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(&h));
   h->kernel = kernel;
   if (kernel == BATCH_AUTO || (kernel == BATCH_SELLP && B->sharing == BATCH_SHARE_PATTERN))
     h->kernel = B->sharing == BATCH_SHARE_PATTERN || !BatchPatternEntries(B) ? BATCH_CSR_SMART : BATCH_SELLP;
@@ -455,7 +468,18 @@ PetscErrorCode BatchHostCreate(const BatchPattern *B, BatchKernel kernel, BatchH
   default: break;
   }
   h->name = BatchHostNames[h->kernel];
-  *host   = h;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BatchHostCreate(const BatchPattern *B, BatchKernel kernel, BatchHost *host)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(host));
+  ierr = BatchHostSetUp(B, kernel, *host);
+  if (ierr) PetscCall(BatchHostDestroy(host));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
