@@ -41,12 +41,12 @@ typedef struct {
 static const Sweep sweeps[] = {
     {"sellp",
      {"mat_sellp_slice_height", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
-     {{"1", "2", "4", "7", "8", "16", "32", "64", "100", "1024"}, {"1", "2", "4", "8", "16", "32"}, {"1", "64", "100000"}}},
+     {{"1", "2", "4", "7", "8", "16", "32", "64", "100", "1024"}, {"1", "2", "4", "8", "16", "32"}, {"1", "64", "100000", "2147483646", "2147483647"}}},
     {"sellp", {"mat_sellp_node_size", "mat_sellp_compress", "mat_sellp_slice_height"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"4", "32"}}},
     {"sellp", {"mat_sellp_kernel", "mat_sellp_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
     {"evchyb",
      {"mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread", "mat_evchyb_kernel"},
-     {{"0", "1", "3", "16", "100000"}, {"1", "4", "32"}, {"1", "3", "32"}, {"1", "65536"}, {"auto", "slices"}}},
+     {{"0", "1", "3", "16", "2147483647"}, {"1", "4", "32"}, {"1", "3", "32"}, {"1", "65536"}, {"auto", "slices"}}},
     {"evchyb", {"mat_evchyb_node_size", "mat_evchyb_compress", "mat_evchyb_ell_limit"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"0", "100000"}}},
     {"evchyb", {"mat_evchyb_kernel", "mat_evchyb_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
     {"sellp",
@@ -56,7 +56,7 @@ static const Sweep sweeps[] = {
     {"sellp", {"mat_sellp_tune", "mat_sellp_kernel", "mat_sellp_node_size"}, {{"1"}, {"auto", "slices"}, {"0", "1"}}, PETSC_TRUE},
     {"evchyb",
      {"mat_evchyb_kernel", "mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread"},
-     {{"paper"}, {"0", "3", "128", "100000"}, {"1", "32"}, {"1", "32"}, {"1", "8"}},
+     {{"paper"}, {"0", "3", "128", "2147483647"}, {"1", "32"}, {"1", "32"}, {"1", "8"}},
      PETSC_TRUE},
     {"evchyb", {"mat_evchyb_tune", "mat_evchyb_kernel", "mat_evchyb_node_size"}, {{"1"}, {"auto", "slices"}, {"0", "1"}}, PETSC_TRUE}};
 
@@ -139,24 +139,55 @@ static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, cons
   return n;
 }
 
-static PetscErrorCode Bad(Test *t, Record *r)
+/* What is refused, by whom, and whether the message names the option: PETSc's own does not where a word is no number */
+typedef enum { RANGE, WORD, LIST } Refusal;
+
+static const struct {
+  Refusal     how;
+  const char *type, *option, *value[8];
+} refused[] = {{RANGE, "sellp", "mat_sellp_slice_height", {"0", "-1", "-3", "1025", "2147483647", "-2147483647"}},
+               {RANGE, "sellp", "mat_sellp_threads_per_row", {"0", "-1", "3", "6", "31", "64", "2147483647", "1073741824"}},
+               {RANGE, "sellp", "mat_sellp_sigma", {"0", "-1", "-2147483647"}},
+               {RANGE, "sellp", "mat_sellp_node_size", {"-1", "9", "2147483647"}},
+               {RANGE, "evchyb", "mat_evchyb_ell_limit", {"-1", "-2147483647"}},
+               {RANGE, "evchyb", "mat_evchyb_row_align", {"0", "-1", "-4", "1025", "2147483647"}},
+               {RANGE, "evchyb", "mat_evchyb_csr_align", {"0", "-1", "-4", "1025", "2147483647"}},
+               {RANGE, "evchyb", "mat_evchyb_nonzeros_per_thread", {"0", "-1", "65537", "2147483647"}},
+               {RANGE, "evchyb", "mat_evchyb_node_size", {"-1", "9", "2147483647"}},
+               {RANGE, NULL, "mat_spmv_halo_rows", {"-0.1", "-1", "1.5", "2147483647", "1e300"}}, /* of every type, also where there is no halo */
+               {WORD, NULL, "mat_spmv_halo_rows", {"nan", "much", "0.1x"}},
+               {WORD, "sellp", "mat_sellp_slice_height", {"tall", "nan", "8x", "1.5"}},
+               {WORD, "sellp", "mat_sellp_threads_per_row", {"two", "nan"}},
+               {WORD, "sellp", "mat_sellp_sigma", {"all", "nan"}},
+               {WORD, "sellp", "mat_sellp_node_size", {"small", "nan"}},
+               {WORD, "sellp", "mat_sellp_compress", {"perhaps", "2"}},
+               {WORD, "sellp", "mat_sellp_single", {"perhaps", "nan"}},
+               {WORD, "sellp", "mat_sellp_tune", {"perhaps", "-1"}},
+               {WORD, "evchyb", "mat_evchyb_ell_limit", {"long", "nan"}},
+               {WORD, "evchyb", "mat_evchyb_row_align", {"even", "nan"}},
+               {WORD, "evchyb", "mat_evchyb_csr_align", {"even", "nan"}},
+               {WORD, "evchyb", "mat_evchyb_nonzeros_per_thread", {"many", "nan"}},
+               {WORD, "evchyb", "mat_evchyb_node_size", {"small", "nan"}},
+               {WORD, "evchyb", "mat_evchyb_compress", {"perhaps", "2"}},
+               {WORD, "evchyb", "mat_evchyb_single", {"perhaps", "nan"}},
+               {WORD, "evchyb", "mat_evchyb_tune", {"perhaps", "-1"}},
+               {LIST, "sellp", "mat_sellp_kernel", {"nonsense", "-1", "0", "slice"}},
+               {LIST, "evchyb", "mat_evchyb_kernel", {"nonsense", "-1", "0", "slice"}},
+               {LIST, NULL, "mat_spmv_halo", {"nonsense", "-1", "0"}}};
+
+/* Runs f where an error is expected: nothing is printed, and what PETSc leaves behind is no leak */
+#define Expecting(ierr, ...)                             \
+  do {                                                   \
+    message[0] = 0;                                      \
+    PetscCall(PetscPushErrorHandler(KeepMessage, NULL)); \
+    if (__lsan_disable) __lsan_disable();                \
+    ierr = __VA_ARGS__;                                  \
+    if (__lsan_enable) __lsan_enable();                  \
+    PetscCall(PetscPopErrorHandler());                   \
+  } while (0)
+
+static PetscErrorCode Refuse(Test *t, Mat A, Refusal how, const char *option, const char *value)
 {
-  static const struct {
-    const char *type, *option, *value[8];
-  } bad[] = {{"sellp", "mat_sellp_slice_height", {"0", "-3", "1025", "2000000000"}},
-             {"sellp", "mat_sellp_threads_per_row", {"0", "-1", "3", "6", "31", "64"}},
-             {"sellp", "mat_sellp_sigma", {"0", "-1"}},
-             {"sellp", "mat_sellp_node_size", {"-1", "9"}},
-             {"sellp", "mat_sellp_kernel", {"nonsense"}},
-             {"evchyb", "mat_evchyb_ell_limit", {"-1"}},
-             {"evchyb", "mat_evchyb_row_align", {"0", "-4", "1025"}},
-             {"evchyb", "mat_evchyb_csr_align", {"0", "-4", "1025"}},
-             {"evchyb", "mat_evchyb_nonzeros_per_thread", {"0", "-1", "65537"}},
-             {"evchyb", "mat_evchyb_node_size", {"-1", "9"}},
-             {"evchyb", "mat_evchyb_kernel", {"nonsense"}},
-             {NULL, "mat_spmv_halo", {"nonsense"}}, /* of every type, also where there is no halo */
-             {NULL, "mat_spmv_halo_rows", {"-0.1", "1.5", "nan"}}};
-  Mat            A;
   PetscErrorCode ierr;
   PetscBool      same;
   const char    *format;
@@ -164,34 +195,141 @@ static PetscErrorCode Bad(Test *t, Record *r)
   char           whole[128];
 
   PetscFunctionBegin;
+  PetscCall(Set(option, value));
+  Expecting(ierr, MatSetFromOptions(A));
+  PetscCall(Agree(ierr, &same));
+  PetscCall(Clear(option));
+  PetscCheck(ierr, t->comm, PETSC_ERR_PLIB, "option %s %s was not refused", option, value);
+  PetscCheck(how != RANGE || ierr == PETSC_ERR_ARG_OUTOFRANGE, t->comm, PETSC_ERR_PLIB, "option %s %s: error %d, not %d: %s", option, value, (int)ierr,
+             (int)PETSC_ERR_ARG_OUTOFRANGE, message);
+  PetscCall(PetscSNPrintf(whole, sizeof(whole), "-opt_%s", option));
+  PetscCall(PetscStrstr(message, whole, &named));
+  PetscCheck(named || how == WORD, t->comm, PETSC_ERR_PLIB, "option %s %s: error %d, message '%s', which does not name it", option, value, (int)ierr, message);
+  PetscCall(PetscSpMVGetFormat(A, &format));
+  PetscCall(PetscStrcmp(format, t->type, &same));
+  PetscCheck(same, t->comm, PETSC_ERR_PLIB, "option %s %s: the format is %s after the refusal", option, value, format ? format : "NULL");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Bad(Test *t, Record *r)
+{
+  Mat       A;
+  PetscBool same;
+
+  PetscFunctionBegin;
   PetscCall(Make(t, &A));
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
-  for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
-    PetscCall(PetscStrcmp(bad[k].type ? bad[k].type : now.under, t->type, &same));
-    if (!same) continue;
-    for (int v = 0; v < 8 && bad[k].value[v]; v++) {
-      PetscCall(Set(bad[k].option, bad[k].value[v]));
-      message[0] = 0;
-      PetscCall(PetscPushErrorHandler(KeepMessage, NULL));
-      if (__lsan_disable) __lsan_disable(); /* PETSc leaves an error by returning, and with it what was allocated on the way */
-      ierr = MatSetFromOptions(A);
-      if (__lsan_enable) __lsan_enable();
-      PetscCall(PetscPopErrorHandler());
-      PetscCall(Agree(ierr, &same));
-      PetscCall(Clear(bad[k].option));
-      PetscCheck(ierr, t->comm, PETSC_ERR_PLIB, "option %s %s was not refused", bad[k].option, bad[k].value[v]);
-      PetscCall(PetscSNPrintf(whole, sizeof(whole), "-opt_%s", bad[k].option));
-      PetscCall(PetscStrstr(message, whole, &named));
-      PetscCall(PetscStrcmp(bad[k].value[v], "nan", &same)); /* newer PETSc refuses it itself, and does not name the option */
-      PetscCheck(named || same, t->comm, PETSC_ERR_PLIB, "option %s %s: error %d, message '%s', which does not name it", bad[k].option, bad[k].value[v],
-                 (int)ierr, message);
-      PetscCall(PetscSpMVGetFormat(A, &format));
-      PetscCall(PetscStrcmp(format, t->type, &same));
-      PetscCheck(same, t->comm, PETSC_ERR_PLIB, "option %s %s: the format is %s after the refusal", bad[k].option, bad[k].value[v], format ? format : "NULL");
-    }
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(refused); k++) {
+    PetscCall(PetscStrcmp(refused[k].type ? refused[k].type : now.under, t->type, &same));
+    for (int v = 0; same && v < 8 && refused[k].value[v]; v++) PetscCall(Refuse(t, A, refused[k].how, refused[k].option, refused[k].value[v]));
   }
   PetscCall(RecordMat(t, r, "type after the refusals", A));
   PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Arguments of the library's own functions. PETSc looks at NULL and at other objects only where it is configured for debugging */
+static PetscErrorCode Arguments(Test *t, Record *r)
+{
+  Mat            A;
+  Vec            x;
+  PetscSpMVInfo  info;
+  const char    *format;
+  PetscErrorCode ierr;
+  PetscBool      aij;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreateVecs(t->R, &x, NULL));
+  PetscCall(CreateLike(t->R, t->type, &A));
+#define Refused(code, ...)                                                                                                                  \
+  do {                                                                                                                                      \
+    Expecting(ierr, __VA_ARGS__);                                                                                                           \
+    PetscCheck(ierr == (code), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: error %d, not %d: %s", #__VA_ARGS__, (int)ierr, (int)(code), message); \
+  } while (0)
+  Refused(PETSC_ERR_ARG_WRONGSTATE, PetscSpMVGetInfo(A, &info)); /* unassembled */
+  Refused(PETSC_ERR_ARG_WRONG, PetscSpMVGetInfo(t->R, &info));   /* of another type */
+  PetscCall(PreallocateLike(t->R, A));
+  PetscCall(FillLike(t->R, -1, A));
+  if (PetscDefined(USE_DEBUG)) {
+    Refused(PETSC_ERR_ARG_NULL, PetscSpMVGetInfo(NULL, &info));
+    Refused(PETSC_ERR_ARG_NULL, PetscSpMVGetInfo(A, NULL));
+    Refused(PETSC_ERR_ARG_WRONG, PetscSpMVGetInfo((Mat)x, &info));
+    Refused(PETSC_ERR_ARG_NULL, PetscSpMVGetFormat(NULL, &format));
+    Refused(PETSC_ERR_ARG_NULL, PetscSpMVGetFormat(A, NULL));
+    Refused(PETSC_ERR_ARG_WRONG, PetscSpMVGetFormat((Mat)x, &format));
+  }
+  PetscCall(PetscSpMVInitializePackage()); /* any number of times */
+  PetscCall(Touch(A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LoadFile(const char *name, const char *type, PetscErrorCode *ierr)
+{
+  Mat         A;
+  PetscViewer v;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetType(A, type));
+  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, name, FILE_MODE_READ, &v));
+  Expecting(*ierr, MatLoad(A, v));
+  PetscCall(PetscViewerDestroy(&v));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's binary format begins with four integers: class, rows, columns, nonzeros; then come the rows' lengths. Files that end too early, or say what cannot be */
+static PetscErrorCode Files(Test *t, Record *r)
+{
+  static const struct {
+    int at; /* which integer is replaced, -1 for none */
+    int value;
+    int percent; /* of the file's length is left */
+  } files[] = {{-1, 0, 0},   {-1, 0, 5},   {-1, 0, 20},  {-1, 0, 50}, {-1, 0, 99},       {0, 4711, 100},
+               {1, -1, 100}, {2, -1, 100}, {3, -5, 100}, {3, 1, 100}, {4, 1000000, 100}, {5, -1, 100}};
+  char        name[64], text[64];
+  PetscViewer v;
+  FILE       *f;
+  long        bytes;
+  char       *all;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(name, sizeof(name), "/tmp/petscspmv-options-%d", (int)getpid()));
+  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, name, FILE_MODE_WRITE, &v));
+  PetscCall(PetscViewerBinarySkipInfo(v));
+  PetscCall(MatView(t->R, v));
+  PetscCall(PetscViewerDestroy(&v));
+  f = fopen(name, "rb");
+  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "cannot open %s", name);
+  fseek(f, 0, SEEK_END);
+  bytes = ftell(f);
+  rewind(f);
+  PetscCall(PetscMalloc1(bytes, &all));
+  PetscCheck(fread(all, 1, (size_t)bytes, f) == (size_t)bytes, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "cannot read %s", name);
+  fclose(f);
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(files); k++) {
+    PetscErrorCode ierr  = PETSC_SUCCESS;
+    const size_t   width = sizeof(PetscInt), left = (size_t)(bytes * files[k].percent / 100);
+
+    f = fopen(name, "wb");
+    PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "cannot open %s", name);
+    PetscCheck(fwrite(all, 1, left, f) == left, PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "cannot write %s", name);
+    if (files[k].at >= 0) {
+      fseek(f, (long)(files[k].at * width), SEEK_SET);
+      for (size_t b = width; b-- > 0;) fputc((int)((PetscInt64)files[k].value >> 8 * b & 255), f); /* big-endian */
+    }
+    fclose(f);
+    PetscCall(LoadFile(name, t->type, &ierr));
+    PetscCheck(ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "file %d was loaded", (int)k);
+    PetscCall(PetscSNPrintf(text, sizeof(text), "file %d: error %d", (int)k, (int)ierr));
+    PetscCall(RecordText(r, "loading", text));
+  }
+  PetscCall(PetscFree(all));
+  (void)unlink(name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -413,6 +551,8 @@ static PetscErrorCode Single(Test *t, Record *r)
 #define OURS (NOPERM | NOCUDA)
 static const Operation operations[] = {{"values", Values, OURS},
                                        {"bad", Bad, FULL | OURS},
+                                       {"arguments", Arguments, FULL | OURS},
+                                       {"files", Files, FULL | OURS | BYROW | SEQ},
                                        {"names", Names, FULL | OURS},
                                        {"info", Info, FULL | OURS},
                                        {"prefix", Prefix, FULL | OURS | BYROW},
