@@ -1,0 +1,888 @@
+/*
+  Every allocation of the library fails in turn, in every phase of a matrix's life: on one rank, on several in step, and on one rank alone. Then
+
+    - every rank has a PETSc error, or (where the program says so) none has, and nobody waits for ever;
+    - the same phase, run again, succeeds, and products are AIJ's;
+    - all that the library has allocated is freed when the matrices are destroyed.
+
+  On the host an allocation is the library's own if the source file that PETSc's allocator is given is one of the library's. With a PETSc with CUDA the
+  functions of the CUDA runtime that allocate, or make and share objects, are replaced here, and fail where the library is the caller. There the library may also
+  do without: all ranks have an error, or none.
+
+  Options: -type sellp|evchyb|batch, -expect host|device, -quick (one matrix and one kernel), -phases a,b, -verbose.
+*/
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* dladdr() */
+#endif
+#include "harness.h"
+#include <dlfcn.h>
+
+/* LeakSanitizer's, NULL without it: what is allocated in between may stay */
+extern void __lsan_disable(void) __attribute__((weak));
+extern void __lsan_enable(void) __attribute__((weak));
+
+/* ---------------------------------------------------------------- the fault */
+
+static struct {
+  PetscBool   armed;
+  long        after; /* allocations that succeed before it */
+  long        fired;
+  const char *where; /* file or function, and line, of what failed */
+  int         line;
+} fault;
+
+/* Called by an allocation of the library: whether it fails */
+static PetscBool FaultStrikes(const char *where, int line)
+{
+  if (!fault.armed || fault.after-- != 0) return PETSC_FALSE;
+  fault.fired++;
+  fault.where = where;
+  fault.line  = line;
+  return PETSC_TRUE;
+}
+
+/* What the library has allocated and not freed */
+#define MOST_LIVE 65536
+static struct {
+  void       *p;
+  const char *where;
+  int         line;
+} live[MOST_LIVE];
+static int nlive = 0;
+
+static void LiveAdd(void *p, const char *where, int line)
+{
+  if (!p || nlive == MOST_LIVE) return;
+  live[nlive].p      = p;
+  live[nlive].where  = where;
+  live[nlive++].line = line;
+}
+
+static PetscBool LiveRemove(const void *p)
+{
+  for (int k = nlive - 1; k >= 0; k--) {
+    if (live[k].p == p) {
+      live[k] = live[--nlive];
+      return PETSC_TRUE;
+    }
+  }
+  return PETSC_FALSE;
+}
+
+static PetscErrorCode (*MallocBehind)(size_t, PetscBool, int, const char[], const char[], void **);
+static PetscErrorCode (*FreeBehind)(void *, int, const char[], const char[]);
+static PetscErrorCode (*ReallocBehind)(size_t, int, const char[], const char[], void **);
+
+static PetscBool IsOurs(const char file[])
+{
+  static const char *const folders[] = {"src/core/", "impls/spmv/", "impls/sellp/", "impls/evchyb/", "impls/batch/", "src/sys/petscspmv"};
+
+  for (size_t k = 0; file && k < PETSC_STATIC_ARRAY_LENGTH(folders); k++) {
+    if (strstr(file, folders[k])) return PETSC_TRUE;
+  }
+  return PETSC_FALSE;
+}
+
+static PetscErrorCode NoMemory(size_t bytes, int line, const char function[], const char file[])
+{
+  PetscFunctionBegin; /* PetscError() takes it away */
+  return PetscError(PETSC_COMM_SELF, line, function, file, PETSC_ERR_MEM, PETSC_ERROR_INITIAL, "Memory requested %.0f", (double)bytes);
+}
+
+static PetscErrorCode FaultyMalloc(size_t bytes, PetscBool clear, int line, const char function[], const char file[], void **p)
+{
+  const PetscBool ours = (PetscBool)(bytes && IsOurs(file));
+  PetscErrorCode  ierr;
+
+  if (ours && FaultStrikes(file, line)) return NoMemory(bytes, line, function, file);
+  ierr = (*MallocBehind)(bytes, clear, line, function, file, p);
+  if (!ierr && ours) LiveAdd(*p, file, line);
+  return ierr;
+}
+
+static PetscErrorCode FaultyFree(void *p, int line, const char function[], const char file[])
+{
+  (void)LiveRemove(p);
+  return (*FreeBehind)(p, line, function, file);
+}
+
+static PetscErrorCode FaultyRealloc(size_t bytes, int line, const char function[], const char file[], void **p)
+{
+  const PetscBool ours = (PetscBool)(bytes && IsOurs(file));
+  PetscErrorCode  ierr;
+  void           *old = *p;
+
+  if (ours && FaultStrikes(file, line)) return NoMemory(bytes, line, function, file);
+  ierr = (*ReallocBehind)(bytes, line, function, file, p);
+  if (!ierr && (LiveRemove(old) || ours)) LiveAdd(*p, file, line);
+  return ierr;
+}
+
+/* At run time: what was allocated before is freed by the same functions as ever */
+static void FaultsInstall(PetscBool install)
+{
+  if (install) {
+    MallocBehind   = PetscTrMalloc;
+    FreeBehind     = PetscTrFree;
+    ReallocBehind  = PetscTrRealloc;
+    PetscTrMalloc  = FaultyMalloc;
+    PetscTrFree    = FaultyFree;
+    PetscTrRealloc = FaultyRealloc;
+  } else {
+    PetscTrMalloc  = MallocBehind;
+    PetscTrFree    = FreeBehind;
+    PetscTrRealloc = ReallocBehind;
+  }
+}
+
+#if defined(PETSC_HAVE_CUDA)
+/* The linker exports these, as the libraries refer to them */
+static PetscBool CallerIsOurs(const void *address)
+{
+  Dl_info info;
+
+  return (PetscBool)(dladdr(address, &info) && info.dli_fname && strstr(info.dli_fname, "libpetscspmv"));
+}
+
+  #define Faulty(name, parameters, arguments, result)                            \
+    __attribute__((visibility("default"))) cudaError_t CUDARTAPI name parameters \
+    {                                                                            \
+      static cudaError_t(*behind) parameters;                                    \
+      const PetscBool ours = CallerIsOurs(__builtin_return_address(0));          \
+      cudaError_t     error;                                                     \
+                                                                                 \
+      if (!behind) *(void **)&behind = dlsym(RTLD_NEXT, #name);                  \
+      if (ours && FaultStrikes(#name, 0)) return cudaErrorMemoryAllocation;      \
+      error = (*behind)arguments;                                                \
+      if (error == cudaSuccess && ours) LiveAdd(result, #name, 0);               \
+      return error;                                                              \
+    }
+  #define Freeing(name, parameters, arguments, what)                             \
+    __attribute__((visibility("default"))) cudaError_t CUDARTAPI name parameters \
+    {                                                                            \
+      static cudaError_t(*behind) parameters;                                    \
+                                                                                 \
+      if (!behind) *(void **)&behind = dlsym(RTLD_NEXT, #name);                  \
+      (void)LiveRemove(what);                                                    \
+      return (*behind)arguments;                                                 \
+    }
+/* clang-format off */
+Faulty(cudaMalloc, (void **p, size_t n), (p, n), *p)
+Faulty(cudaMallocHost, (void **p, size_t n), (p, n), *p)
+Faulty(cudaHostAlloc, (void **p, size_t n, unsigned int flags), (p, n, flags), *p)
+Faulty(cudaMallocAsync, (void **p, size_t n, cudaStream_t stream), (p, n, stream), *p)
+Faulty(cudaHostRegister, (void *p, size_t n, unsigned int flags), (p, n, flags), NULL)
+Faulty(cudaEventCreate, (cudaEvent_t *event), (event), *event)
+Faulty(cudaEventCreateWithFlags, (cudaEvent_t *event, unsigned int flags), (event, flags), *event)
+Faulty(cudaStreamCreate, (cudaStream_t *stream), (stream), *stream)
+Faulty(cudaStreamCreateWithFlags, (cudaStream_t *stream, unsigned int flags), (stream, flags), *stream)
+Faulty(cudaStreamCreateWithPriority, (cudaStream_t *stream, unsigned int flags, int priority), (stream, flags, priority), *stream)
+Faulty(cudaIpcGetMemHandle, (cudaIpcMemHandle_t *handle, void *p), (handle, p), NULL)
+Faulty(cudaIpcOpenMemHandle, (void **p, cudaIpcMemHandle_t handle, unsigned int flags), (p, handle, flags), *p)
+Faulty(cudaFuncSetAttribute, (const void *function, enum cudaFuncAttribute attribute, int value), (function, attribute, value), NULL)
+Freeing(cudaFree, (void *p), (p), p)
+Freeing(cudaFreeHost, (void *p), (p), p)
+Freeing(cudaFreeAsync, (void *p, cudaStream_t stream), (p, stream), p)
+Freeing(cudaEventDestroy, (cudaEvent_t event), (event), event)
+Freeing(cudaStreamDestroy, (cudaStream_t stream), (stream), stream)
+Freeing(cudaIpcCloseMemHandle, (void *p), (p), p)
+/* clang-format on */
+#endif
+
+    /* ---------------------------------------------------------------- the phases of a life */
+
+    typedef struct {
+  const char *type;
+  Case        c;
+  Mat         R, A, B; /* AIJ, the matrix under test, and what a phase makes of it */
+  Vec         x, y, z, u, v;
+  PetscViewer viewer;
+} Life;
+
+/* How far a life is when the phase begins */
+typedef enum { SIZED, TYPED, ASSEMBLED, MULTIPLIED } Stage;
+
+enum {
+  OWN     = 1,    /* not collective: a rank without a fault has no error */
+  ABSORBS = 2,    /* nobody has an error: AIJ multiplies instead */
+  LOSES   = 4,    /* PETSc's own code loses the unfinished matrix, and with it what belongs to it */
+  SQUARES = 8,    /* needs a square matrix */
+  HOLDS   = 32,   /* and that, a product, its factors */
+  LONE    = 512,  /* of a batch, a product, which needs no other rank: only a rank with a fault has an error */
+  KRYLOV  = 1024, /* and such a rank leaves a solver, whose norms the others wait for */
+  FORMAT  = 128,  /* not of batches */
+  BATCH   = 256,  /* of batches only */
+  WITHIN  = 64,   /* PETSc calls the type for each rank alone within collective code, which a rank that fails leaves, as it does with aij */
+  BIG     = 16    /* also on the matrix that is large enough for equal values to be stored once */
+};
+
+typedef struct {
+  const char *name;
+  Stage       stage;
+  PetscErrorCode (*prepare)(Life *); /* without faults, and once */
+  PetscErrorCode (*run)(Life *);     /* may be run again after a fault */
+  int flags;
+} Phase;
+
+/* The local rows of a block-diagonal matrix, in blocks of the case's block size, as a batch */
+static PetscErrorCode CreateBatch(Life *l)
+{
+  PetscInt       rs, re, n = 0, bs = l->c.bs, *sizes, *i, *j;
+  PetscScalar   *a;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(l->R, &rs, &re));
+  PetscCall(PetscMalloc4((re - rs) / bs, &sizes, re - rs + 1, &i, (re - rs) * bs, &j, (re - rs) * bs, &a));
+  i[0] = 0;
+  for (PetscInt r = rs; r < re; r++) {
+    PetscInt           len;
+    const PetscInt    *cols;
+    const PetscScalar *vals;
+
+    sizes[(r - rs) / bs] = bs;
+    PetscCall(MatGetRow(l->R, r, &len, &cols, &vals));
+    for (PetscInt k = 0; k < len; k++, n++) {
+      j[n] = cols[k] % bs;
+      a[n] = vals[k];
+    }
+    i[r - rs + 1] = n;
+    PetscCall(MatRestoreRow(l->R, r, &len, &cols, &vals));
+  }
+  ierr = MatCreateBatch(PETSC_COMM_WORLD, (re - rs) / bs, sizes, i, j, a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &l->A);
+  PetscCall(PetscFree4(sizes, i, j, a));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BatchFromMats(Life *l)
+{
+  Mat           *D;
+  PetscInt       rs, re, n;
+  IS            *is;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(l->R, &rs, &re));
+  n = (re - rs) / l->c.bs;
+  PetscCall(PetscMalloc1(n, &is));
+  for (PetscInt p = 0; p < n; p++) PetscCall(ISCreateStride(PETSC_COMM_SELF, l->c.bs, rs + p * l->c.bs, 1, &is[p]));
+  PetscCall(MatCreateSubMatrices(l->R, n, is, is, MAT_INITIAL_MATRIX, &D));
+  ierr = MatCreateBatchFromMats(PETSC_COMM_WORLD, n, D, &l->B);
+  PetscCall(MatDestroySubMatrices(n, &D));
+  for (PetscInt p = 0; p < n; p++) PetscCall(ISDestroy(&is[p]));
+  PetscCall(PetscFree(is));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BatchInfo(Life *l)
+{
+  MatBatchInfo info;
+
+  return MatBatchGetInfo(l->A, &info);
+}
+
+static PetscErrorCode SetType(Life *l)
+{
+  return MatSetType(l->A, l->type);
+}
+
+static PetscErrorCode SetFromOptions(Life *l)
+{
+  return MatSetFromOptions(l->A);
+}
+
+static PetscErrorCode Assemble(Life *l)
+{
+  PetscFunctionBegin;
+  PetscCall(PreallocateLike(l->R, l->A));
+  PetscCall(FillLike(l->R, -1, l->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Mult(Life *l)
+{
+  return MatMult(l->A, l->x, l->y);
+}
+
+static PetscErrorCode MultAdd(Life *l)
+{
+  return MatMultAdd(l->A, l->x, l->z, l->y);
+}
+
+static PetscErrorCode MultTranspose(Life *l)
+{
+  return MatMultTranspose(l->A, l->u, l->v);
+}
+
+static PetscErrorCode MultTransposeAdd(Life *l)
+{
+  return MatMultTransposeAdd(l->A, l->u, l->x, l->v);
+}
+
+static PetscErrorCode MultHermitian(Life *l)
+{
+  return MatMultHermitianTranspose(l->A, l->u, l->v);
+}
+
+static PetscErrorCode MultHermitianAdd(Life *l)
+{
+  return MatMultHermitianTransposeAdd(l->A, l->u, l->x, l->v);
+}
+
+static PetscErrorCode NewValues(Life *l)
+{
+  PetscFunctionBegin;
+  PetscCall(MatScale(l->A, 3.));
+  PetscCall(MatScale(l->R, 3.));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* So many distinct values that they are stored in another way than before */
+static PetscErrorCode OtherValues(Life *l)
+{
+  PetscFunctionBegin;
+  PetscCall(FillLike(l->R, 5, l->A));
+  PetscCall(MatCopy(l->A, l->R, SAME_NONZERO_PATTERN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NewPattern(Life *l)
+{
+  Mat both[2] = {l->A, l->R};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscInt rs, re, M, N;
+
+    PetscCall(MatSetOption(both[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatGetOwnershipRange(both[k], &rs, &re));
+    PetscCall(MatGetSize(both[k], &M, &N));
+    for (PetscInt i = rs; i < re; i += 3) {
+      PetscCall(MatSetValue(both[k], i, (7 * i + 1) % N, Value(i, 1, 8), INSERT_VALUES));
+      PetscCall(MatSetValue(both[k], i, N - 1 - i % N, Value(i, 2, 8), INSERT_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(both[k], MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(both[k], MAT_FINAL_ASSEMBLY));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A change that one rank alone makes, and of which the parallel matrix does not know */
+static PetscErrorCode LocalChange(Life *l)
+{
+  Mat both[2] = {l->A, l->R};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2 && now.rank == now.size - 1; k++) {
+    Mat D = both[k];
+
+    if (now.size > 1) PetscCall(MatMPIAIJGetSeqAIJ(both[k], &D, NULL, NULL));
+    PetscCall(MatScale(D, 2.));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LocalPattern(Life *l)
+{
+  PetscFunctionBegin;
+  PetscCall(NewPattern(l));
+  PetscCall(Mult(l));
+  PetscCall(LocalChange(l));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode View(Life *l)
+{
+  PetscFunctionBegin;
+  if (!l->viewer) {
+    PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "/dev/null", &l->viewer));
+    PetscCall(PetscViewerPushFormat(l->viewer, PETSC_VIEWER_ASCII_INFO));
+  }
+  PetscCall(MatView(l->A, l->viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Info(Life *l)
+{
+  PetscSpMVInfo info;
+
+  return PetscSpMVGetInfo(l->A, &info);
+}
+
+static PetscErrorCode Duplicate(Life *l)
+{
+  return MatDuplicate(l->A, MAT_COPY_VALUES, &l->B);
+}
+
+static PetscErrorCode ConvertFrom(Life *l)
+{
+  return MatConvert(l->R, l->type, MAT_INITIAL_MATRIX, &l->B);
+}
+
+static PetscErrorCode ConvertTo(Life *l)
+{
+  return MatConvert(l->A, MATAIJ, MAT_INITIAL_MATRIX, &l->B);
+}
+
+static PetscErrorCode ConvertOther(Life *l)
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(l->type, MATSELLP, &same));
+  PetscCall(MatConvert(l->A, same ? MATEVCHYB : MATSELLP, MAT_INITIAL_MATRIX, &l->B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ConvertToAndBack(Life *l)
+{
+  PetscFunctionBegin;
+  PetscCall(MatConvert(l->A, MATAIJ, MAT_INPLACE_MATRIX, &l->A));
+  PetscCall(MatConvert(l->A, l->type, MAT_INPLACE_MATRIX, &l->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SubMatrix(Life *l)
+{
+  PetscInt       rs, re, cs, ce;
+  IS             row, col;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(l->A, &rs, &re));
+  PetscCall(MatGetOwnershipRangeColumn(l->A, &cs, &ce));
+  PetscCall(ISCreateStride(PETSC_COMM_WORLD, (re - rs) / 2, rs, 2, &row));
+  PetscCall(ISCreateStride(PETSC_COMM_WORLD, (ce - cs) / 2, cs, 2, &col));
+  ierr = MatCreateSubMatrix(l->A, row, col, MAT_INITIAL_MATRIX, &l->B);
+  PetscCall(ISDestroy(&row));
+  PetscCall(ISDestroy(&col));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Transposed(Life *l)
+{
+  return MatTranspose(l->A, MAT_INITIAL_MATRIX, &l->B);
+}
+
+static PetscErrorCode Product(Life *l)
+{
+  return MatMatMult(l->A, l->R, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &l->B);
+}
+
+static PetscErrorCode Ordering(Life *l)
+{
+  IS row = NULL, col = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOrdering(l->A, MATORDERINGEVCHYB, &row, &col));
+  PetscCall(ISDestroy(&row));
+  PetscCall(ISDestroy(&col));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolveBy(Life *l, PCType type)
+{
+  KSP            ksp;
+  PC             pc;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, type));
+  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 3));
+  PetscCall(KSPSetOperators(ksp, l->A, l->A));
+  ierr = KSPSolve(ksp, l->u, l->v);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(Life *l)
+{
+  return SolveBy(l, PCJACOBI);
+}
+
+static PetscErrorCode SolveBlocks(Life *l)
+{
+  return SolveBy(l, PCBJACOBI);
+}
+
+static PetscErrorCode SolveProblems(Life *l)
+{
+  return SolveBy(l, PCVPBJACOBI);
+}
+
+static const Phase phases[] = {
+    {"batch-create", SIZED, NULL, CreateBatch, BATCH},
+    {"batch-frommats", ASSEMBLED, NULL, BatchFromMats, BATCH},
+    {"batch-info", ASSEMBLED, NULL, BatchInfo, BATCH | OWN},
+    {"batch-bjacobi", ASSEMBLED, NULL, SolveBlocks, BATCH | LOSES | WITHIN},
+    {"batch-vpbjacobi", ASSEMBLED, NULL, SolveProblems, BATCH | LOSES | WITHIN},
+    {"type", SIZED, NULL, SetType, FORMAT},
+    {"options", TYPED, NULL, SetFromOptions, 0},
+    {"assembly", TYPED, NULL, Assemble, FORMAT},
+    {"mult", ASSEMBLED, NULL, Mult, BIG | LONE},
+    {"multadd", ASSEMBLED, NULL, MultAdd, LONE},
+    {"transpose", ASSEMBLED, NULL, MultTranspose, LONE},
+    {"transposeadd", ASSEMBLED, NULL, MultTransposeAdd, LONE},
+    {"hermitian", ASSEMBLED, NULL, MultHermitian, LONE},
+    {"hermitianadd", ASSEMBLED, NULL, MultHermitianAdd, LONE},
+    {"options-again", MULTIPLIED, NULL, SetFromOptions, 0},
+    {"refresh", MULTIPLIED, NewValues, Mult, BIG | LONE},
+    {"refresh-transpose", MULTIPLIED, NewValues, MultTranspose, LONE},
+    {"othervalues", MULTIPLIED, OtherValues, Mult, FORMAT | BIG},
+    {"newpattern", MULTIPLIED, NewPattern, Mult, FORMAT},
+    {"newpattern-transpose", MULTIPLIED, NewPattern, MultTranspose, FORMAT},
+    {"local", MULTIPLIED, LocalChange, Mult, FORMAT | ABSORBS | BIG},
+    {"local-transpose", MULTIPLIED, LocalPattern, MultTranspose, FORMAT | ABSORBS},
+    {"view", ASSEMBLED, NULL, View, 0},
+    {"view-refresh", MULTIPLIED, OtherValues, View, FORMAT | BIG},
+    {"info", ASSEMBLED, NULL, Info, FORMAT | OWN},
+    {"duplicate", MULTIPLIED, NULL, Duplicate, LOSES},
+    {"convert-from", ASSEMBLED, NULL, ConvertFrom, LOSES},
+    {"convert-to", MULTIPLIED, NULL, ConvertTo, LOSES},
+    {"convert-other", MULTIPLIED, NULL, ConvertOther, FORMAT | LOSES},
+    {"convert-inplace", MULTIPLIED, NULL, ConvertToAndBack, 0},
+    {"submatrix", MULTIPLIED, NULL, SubMatrix, LOSES | WITHIN},
+    {"transposed", MULTIPLIED, NULL, Transposed, LOSES},
+    {"product", MULTIPLIED, NULL, Product, FORMAT | HOLDS | SQUARES},
+    {"ordering", ASSEMBLED, NULL, Ordering, FORMAT | SQUARES | WITHIN},
+    {"solve", ASSEMBLED, NULL, Solve, SQUARES | KRYLOV},
+};
+
+/* ---------------------------------------------------------------- lives */
+
+/* Full blocks along the diagonal */
+static PetscErrorCode Row_Problems(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  *n = bs;
+  for (PetscInt k = 0; k < bs; k++) {
+    cols[k] = i / bs * bs + k;
+    vals[k] = cols[k] == i ? (PetscScalar)(2. * bs) : Value(i, cols[k], 9);
+  }
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode LifeBegin(const Phase *p, const Case *c, const char *type, Life *l)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(l, sizeof(*l)));
+  l->type = type;
+  l->c    = *c;
+  PetscCall(MakeRows(PETSC_COMM_WORLD, c, &l->R));
+  PetscCall(MatCreateVecs(l->R, &l->x, &l->y));
+  PetscCall(VecDuplicate(l->x, &l->v));
+  PetscCall(VecDuplicate(l->y, &l->z));
+  PetscCall(VecDuplicate(l->y, &l->u));
+  PetscCall(VecFill(l->x, 1));
+  PetscCall(VecFill(l->z, 2));
+  PetscCall(VecFill(l->u, 3));
+  if (c->row == Row_Problems) {
+    if (p->stage > SIZED) PetscCall(CreateBatch(l));
+    if (p->stage >= MULTIPLIED) {
+      PetscCall(Mult(l));
+      PetscCall(MultTranspose(l));
+    }
+  } else if (p->stage == SIZED) {
+    PetscInt m, n, M, N;
+
+    PetscCall(MatGetSize(l->R, &M, &N));
+    PetscCall(MatGetLocalSize(l->R, &m, &n));
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &l->A));
+    PetscCall(MatSetSizes(l->A, m, n, M, N));
+  } else {
+    PetscCall(CreateLike(l->R, type, &l->A));
+    if (p->stage >= ASSEMBLED) PetscCall(Assemble(l));
+    if (p->stage >= MULTIPLIED) {
+      PetscCall(Mult(l));
+      PetscCall(MultTranspose(l));
+    }
+  }
+  if (p->prepare) PetscCall((*p->prepare)(l));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LifeEnd(Life *l)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(&l->A));
+  PetscCall(MatDestroy(&l->B));
+  PetscCall(MatDestroy(&l->R));
+  PetscCall(VecDestroy(&l->x));
+  PetscCall(VecDestroy(&l->y));
+  PetscCall(VecDestroy(&l->z));
+  PetscCall(VecDestroy(&l->u));
+  PetscCall(VecDestroy(&l->v));
+  PetscCall(PetscViewerDestroy(&l->viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SameVec(Vec a, Vec b, Vec bound, PetscBool *same)
+{
+  const PetscScalar *p, *q, *r;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(a, &n));
+  PetscCall(VecGetArrayRead(a, &p));
+  PetscCall(VecGetArrayRead(b, &q));
+  PetscCall(VecGetArrayRead(bound, &r));
+  for (PetscInt i = 0; i < n; i++) {
+    if (!(PetscAbsScalar(p[i] - q[i]) <= PetscRealPart(r[i]))) *same = PETSC_FALSE;
+  }
+  PetscCall(VecRestoreArrayRead(a, &p));
+  PetscCall(VecRestoreArrayRead(b, &q));
+  PetscCall(VecRestoreArrayRead(bound, &r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A x and A^T u against AIJ's */
+static PetscErrorCode LifeCheck(Life *l, PetscBool *right)
+{
+  Vec y, v, b;
+
+  PetscFunctionBegin;
+  *right = PETSC_TRUE;
+  PetscCall(VecDuplicate(l->y, &y));
+  PetscCall(VecDuplicate(l->y, &b));
+  PetscCall(ProductBounds(l->R, l->x, NULL, PETSC_FALSE, b));
+  PetscCall(MatMult(l->R, l->x, y));
+  PetscCall(VecSet(l->y, PETSC_MAX_REAL));
+  PetscCall(MatMult(l->A, l->x, l->y));
+  PetscCall(SameVec(y, l->y, b, right));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDuplicate(l->v, &v));
+  PetscCall(VecDuplicate(l->v, &b));
+  PetscCall(ProductBounds(l->R, l->u, NULL, PETSC_TRUE, b));
+  PetscCall(MatMultTranspose(l->R, l->u, v));
+  PetscCall(MatMultTranspose(l->A, l->u, l->v));
+  PetscCall(SameVec(v, l->v, b, right));
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the faults of a phase */
+
+static struct {
+  const char *phase, *options;
+  int         rank; /* that alone has the fault, -1: all */
+  long        k;
+  PetscInt    faults, phases, bad;
+  PetscBool   verbose;
+} run;
+
+static PetscErrorCode Quiet(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
+{
+  if (run.verbose) fprintf(stderr, "  [%d] %s:%d %s %s\n", now.rank, file, line, function, mess ? mess : "");
+  return n;
+}
+
+static void Bad(const char *what)
+{
+  run.bad++;
+  fprintf(stderr, "FAILED faults: phase %s, type %s (%s), matrix %s, allocation %ld fails on rank %d of %d, this is rank %d (%s:%d): %s\n", run.phase,
+          now.under, run.options, now.name, run.k + 1, run.rank, now.size, now.rank, fault.fired ? fault.where : "no fault here", fault.fired ? fault.line : 0,
+          what);
+}
+
+static void OnAlarm(int sig)
+{
+  Bad("this rank waits for ever");
+  _exit(9);
+}
+
+/* Whether the phase's errors are as they should be on all ranks; any says that a fault has struck somewhere */
+static PetscErrorCode CheckErrors(const Phase *p, PetscErrorCode ierr, PetscBool device, PetscBool *any)
+{
+  const PetscBool own     = (PetscBool)(p->flags & OWN || (p->flags & LONE && !strcmp(now.under, MATBATCH)));
+  const PetscBool absorbs = (PetscBool)(p->flags & ABSORBS && now.size > 1);
+  int             mine[3] = {fault.fired > 0, ierr != 0, ierr == 0}, all[3];
+  PetscBool       must;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(mine, all, 3, MPI_INT, MPI_MAX, PETSC_COMM_WORLD));
+  *any = (PetscBool)all[0];
+  must = (PetscBool)(*any && !absorbs);
+  if (own) {
+    if (ierr && !fault.fired) Bad("an error on a rank without a fault");
+    must = (PetscBool)(fault.fired > 0);
+  } else if (all[1] && all[2])
+    Bad(ierr ? "an error that not all ranks have" : "no error on this rank, where others have one");
+  if (ierr && !*any) Bad("an error without a fault");
+  if (ierr && *any && absorbs) Bad("an error where AIJ could multiply");
+  if (!ierr && must && !device && !(own && !fault.fired)) Bad("no error on this rank");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void CheckLeaks(const Phase *p, int before)
+{
+  for (int k = before; k < nlive && run.k >= 0; k++) {
+    char text[256];
+
+    if (p->flags & HOLDS) continue;
+    if (p->flags & LOSES && (strstr(live[k].where, "matspmv.c") || strstr(live[k].where, "impls/batch/batch.c")))
+      continue; /* the data of the matrix that is lost */
+    snprintf(text, sizeof(text), "what %s:%d has allocated is not freed", live[k].where, live[k].line);
+    Bad(text);
+  }
+  nlive = before;
+}
+
+/* One life in which allocation k of the phase fails; struck is false if the phase has no more */
+static PetscErrorCode RunFault(const Phase *p, const Case *c, const char *type, PetscBool device, PetscBool *struck)
+{
+  Life           l;
+  PetscErrorCode ierr;
+  PetscBool      right  = PETSC_FALSE;
+  const int      before = nlive;
+
+  PetscFunctionBegin;
+  alarm(60);
+  fault.fired = 0;
+  PetscCall(LifeBegin(p, c, type, &l));
+  PetscCall(PetscPushErrorHandler(Quiet, NULL));
+  fault.after = run.k;
+  fault.armed = (PetscBool)(run.rank < 0 || run.rank == now.rank);
+  if (__lsan_disable) __lsan_disable(); /* PETSc leaves an error by returning, and with it what it has allocated on the way; what is ours is counted here */
+  ierr = (*p->run)(&l);
+  if (__lsan_enable) __lsan_enable();
+  fault.armed = PETSC_FALSE;
+  PetscCall(PetscPopErrorHandler());
+  PetscCall(CheckErrors(p, ierr, device, struck));
+  if (*struck) {
+    PetscInt bad = run.bad;
+
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bad, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD));
+    if (!ierr || p->flags & OWN) PetscCall(MatDestroy(&l.B));
+    l.B  = NULL;
+    ierr = (*p->run)(&l);
+    if (ierr) Bad("an error when the phase is run again");
+    PetscCall(ierr);
+  }
+  if (c->row != Row_Problems && p->stage <= TYPED && p->run != Assemble) PetscCall(Assemble(&l));
+  PetscCall(LifeCheck(&l, &right));
+  if (!right) Bad("the next product is wrong");
+  PetscCall(LifeEnd(&l));
+  CheckLeaks(p, before);
+  alarm(0);
+  if (*struck) run.faults++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunPhase(const Phase *p, const Case *c, const char *type, PetscBool device)
+{
+  const int ranks = now.size == 1 || p->flags & WITHIN || (p->flags & KRYLOV && !strcmp(now.under, MATBATCH)) ? 0 : now.size;
+  PetscBool struck;
+
+  PetscFunctionBegin;
+  run.phase = p->name;
+  run.phases++;
+  run.rank = -1;
+  run.k    = -1;
+  if (device) PetscCall(RunFault(p, c, type, device, &struck)); /* without a fault: some of what is made on a device stays for the next matrix */
+  for (run.rank = -1; run.rank < ranks; run.rank++) {
+    struck = PETSC_TRUE;
+    for (run.k = 0; struck; run.k++) PetscCall(RunFault(p, c, type, device, &struck));
+    if (run.verbose) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s %s, rank %d: %ld allocations\n", p->name, c->name, run.rank, run.k - 1));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const Case problems = {"problems", 60, 60, 5, SQUARE, Row_Problems};
+static const Case big      = {"constant", 20000, 20000, 1, SQUARE, Row_Laplace};
+
+/* Ways to store a matrix: each allocates something else */
+static const struct {
+  const char *type, *options;
+} kernels[] = {{"sellp", "-mat_sellp_kernel slices"},
+               {"sellp", "-mat_sellp_kernel csr"},
+               {"sellp", "-mat_sellp_kernel auto"},
+               {"sellp", "-mat_sellp_kernel slices -mat_sellp_slice_height 4 -mat_sellp_sigma 64"},
+               {"sellp", "-mat_sellp_kernel paper"},
+               {"batch", "-mat_batch_kernel auto"},
+               {"batch", "-mat_batch_kernel slices"},
+               {"batch", "-mat_batch_kernel sellp"},
+               {"batch", "-mat_batch_kernel coo"},
+               {"batch", "-mat_batch_kernel csr-vector"},
+               {"batch", "-mat_batch_kernel csr-smart"},
+               {"batch", "-mat_batch_kernel csr-i"},
+               {"batch", "-mat_batch_kernel ell"},
+               {"evchyb", "-mat_evchyb_kernel slices"},
+               {"evchyb", "-mat_evchyb_kernel csr"},
+               {"evchyb", "-mat_evchyb_kernel auto"},
+               {"evchyb", "-mat_evchyb_kernel paper -mat_evchyb_compress 0"}};
+
+static PetscErrorCode RunLives(const char *type, PetscBool quick, PetscInt n, char *only[], PetscBool device)
+{
+  const char *const names[] = {"few", "lengths", "nodes3", "dense"};
+  PetscBool         batch;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(type, MATBATCH, &batch));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(kernels); k++) {
+    PetscBool same;
+
+    PetscCall(PetscStrcmp(kernels[k].type, type, &same));
+    if (!same || (quick && run.options)) continue;
+    run.options = kernels[k].options;
+    PetscCall(PetscOptionsInsertString(NULL, run.options));
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(phases); q++) {
+      if (n) PetscCall(Listed(phases[q].name, n, only, &same));
+      if ((n && !same) || phases[q].flags & (batch ? FORMAT : BATCH)) continue;
+      if (batch) {
+        now.name = problems.name;
+        PetscCall(RunPhase(&phases[q], &problems, type, device));
+        continue;
+      }
+      for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
+        PetscCall(Listed(cases[i].name, quick ? 1 : PETSC_STATIC_ARRAY_LENGTH(names), (char **)(quick ? names + 2 : names), &same));
+        now.name = cases[i].name;
+        if (same && (!(phases[q].flags & SQUARES) || cases[i].has & SQUARE)) PetscCall(RunPhase(&phases[q], &cases[i], type, device));
+      }
+      now.name = big.name;
+      if (phases[q].flags & BIG && !quick) PetscCall(RunPhase(&phases[q], &big, type, device));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char      type[64] = "sellp", expect[16] = "", *only[64];
+  PetscBool quick = PETSC_FALSE, device = PETSC_FALSE, where, set, batch;
+  PetscInt  n = 64;
+
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscSpMVInitializePackage());
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &now.size));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &now.rank));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-type", type, sizeof(type), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &run.verbose, NULL));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-phases", only, &n, &set));
+  if (!set) n = 0;
+  now.under = type;
+  PetscCall(PetscStrcmp(type, MATBATCH, &batch));
+  PetscCall(OnDevice(batch ? MATSELLP : type, &device)); /* a batch goes where these go */
+  PetscCall(PetscStrcmp(expect, device ? "device" : "host", &where));
+  PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect, type, device ? "device" : "host");
+  signal(SIGALRM, OnAlarm);
+  FaultsInstall(PETSC_TRUE);
+  PetscCall(RunLives(type, quick, n, only, device));
+  FaultsInstall(PETSC_FALSE);
+  for (PetscInt k = 0; k < n; k++) PetscCall(PetscFree(only[k]));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &run.bad, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "faults: type %s on the %s, %d ranks: %" PetscInt_FMT " allocations failed in %" PetscInt_FMT " phases, %" PetscInt_FMT " failed\n",
+                        type, device ? "device" : "host", now.size, run.faults, run.phases, run.bad));
+  PetscCall(PetscFinalize());
+  return run.bad ? 1 : 0;
+}
