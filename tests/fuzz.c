@@ -940,11 +940,12 @@ static PetscErrorCode Relax(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ILU in natural order only: with inodes and another order PETSc 3.18 reads past the end of its arrays */
 static PetscErrorCode Factorize(Actor *a)
 {
   const MatFactorType types[]  = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_ICC, MAT_FACTOR_CHOLESKY};
   const char *const   orders[] = {MATORDERINGNATURAL, MATORDERINGND, MATORDERINGRCM};
-  const PetscInt      kind = draw(4), order = draw(3);
+  const PetscInt      kind = draw(4), order = draw(kind == 1 ? 1 : 3);
   Mat                 S = a->A, F;
   Vec                 x, b;
   IS                  row, col;
