@@ -2,6 +2,7 @@
   Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes of others.
 */
 #include "harness.h"
+#include <petsc/private/matimpl.h> /* what a matrix that multiplies itself sets */
 
 /* y = A x twice over: what the second product reads must be what the first one left */
 static PetscErrorCode Mult(Test *t, Record *r)
@@ -489,6 +490,150 @@ static PetscErrorCode ComputeOperator(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Products with a matrix that computes them itself (the argument): a virtual transpose, a MATSHELL that answers for factors of any type as MATPYTHON does,
+  or one with a function for factors of type AIJ
+*/
+
+/* The factor as an AIJ matrix of its own; a shell's is its context */
+static PetscErrorCode FactorAIJ(Mat F, Mat *A)
+{
+  PetscBool shell;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)F, MATSHELL, &shell));
+  if (shell) PetscCall(MatShellGetContext(F, &F));
+  PetscCall(MatConvert(F, MATAIJ, MAT_INITIAL_MATRIX, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The product of the factors' AIJ copies, as a dense matrix */
+static PetscErrorCode OwnProduct(MatProductType type, Mat A, Mat B, Mat C, Mat *D)
+{
+  Mat factor[3] = {A, B, type == MATPRODUCT_ABC ? C : NULL}, own[3] = {NULL, NULL, NULL};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    if (factor[k]) PetscCall(FactorAIJ(factor[k], &own[k]));
+  }
+  PetscCall(MatProductCreate(own[0], own[1], own[2], D));
+  PetscCall(MatProductSetType(*D, type));
+  PetscCall(MatProductSetFromOptions(*D));
+  PetscCall(MatProductSymbolic(*D));
+  PetscCall(MatProductNumeric(*D));
+  PetscCall(MatProductClear(*D));
+  PetscCall(MatConvert(*D, MATDENSE, MAT_INPLACE_MATRIX, D));
+  for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&own[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OwnNumeric(Mat C)
+{
+  Mat D;
+
+  PetscFunctionBegin;
+  PetscCall(OwnProduct(C->product->type, C->product->A, C->product->B, C->product->C, &D));
+  PetscCall(MatCopy(D, C, SAME_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OwnSymbolic(Mat C)
+{
+  Mat D;
+
+  PetscFunctionBegin;
+  PetscCall(OwnProduct(C->product->type, C->product->A, C->product->B, C->product->C, &D));
+  PetscCall(MatSetLayouts(C, D->rmap, D->cmap));
+  PetscCall(MatSetType(C, MATDENSE));
+  PetscCall(MatSetUp(C));
+  C->ops->productnumeric = OwnNumeric;
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OwnSetFromOptions(Mat C)
+{
+  C->ops->productsymbolic = OwnSymbolic;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode ShellNumeric(Mat S, Mat B, Mat C, void *ctx)
+{
+  Mat D;
+
+  PetscFunctionBegin;
+  PetscCall(OwnProduct(MATPRODUCT_AB, S, B, NULL, &D));
+  PetscCall(MatCopy(D, C, SAME_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakePartner(Test *t, Mat X, Mat *S)
+{
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(X, &m, &n));
+  PetscCall(MatGetSize(X, &M, &N));
+  switch (t->arg[0]) {
+  case 't': PetscCall(MatCreateTranspose(X, S)); break;
+  case 'h': PetscCall(MatCreateHermitianTranspose(X, S)); break;
+  case 'a':
+    PetscCall(MatCreateShell(t->comm, m, n, M, N, X, S));
+    PetscCall(PetscObjectComposeFunction((PetscObject)*S, "MatProductSetFromOptions_anytype_C", OwnSetFromOptions));
+    break;
+  default:
+    PetscCall(MatCreateShell(t->comm, m, n, M, N, X, S));
+    PetscCall(MatShellSetMatProductOperation(*S, MATPRODUCT_AB, NULL, ShellNumeric, NULL, MATAIJ, MATDENSE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Partner(Test *t, Record *r)
+{
+  static const struct {
+    const char    *what, *kinds; /* of partners that AIJ can be multiplied with so */
+    MatProductType type;
+    int            factor[3]; /* 0 for A, 1 for the partner S, 2 for B */
+    PetscBool      seq;
+  } product[] = {
+      {"S A", "thas", MATPRODUCT_AB, {1, 0, -1}, PETSC_FALSE},     {"S^T A", "tha", MATPRODUCT_AtB, {1, 0, -1}, PETSC_FALSE},
+      {"A S", "tha", MATPRODUCT_AB, {0, 1, -1}, PETSC_TRUE},       {"A^T S", "a", MATPRODUCT_AtB, {0, 1, -1}, PETSC_FALSE},
+      {"A S^T", "tha", MATPRODUCT_ABt, {0, 1, -1}, PETSC_TRUE},    {"S^T A S", "tha", MATPRODUCT_PtAP, {0, 1, -1}, PETSC_TRUE},
+      {"S A S^T", "tha", MATPRODUCT_RARt, {0, 1, -1}, PETSC_TRUE}, {"A B S", "a", MATPRODUCT_ABC, {0, 2, 1}, PETSC_FALSE},
+      {"A S B", "a", MATPRODUCT_ABC, {0, 1, 2}, PETSC_FALSE},      {"S A B", PETSC_VERSION_LT(3, 19, 0) ? "ta" : "a", MATPRODUCT_ABC, {1, 0, 2}, PETSC_FALSE}};
+  Mat      factor[3], X, C;
+  PetscInt m, M;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &factor[0]));
+  PetscCall(MatGetLocalSize(factor[0], &m, NULL));
+  PetscCall(MatGetSize(factor[0], &M, NULL));
+  PetscCall(MakeOperand(t, m, m, M, M, t->type, &X));
+  PetscCall(MakeOperand(t, m, m, M, M, t->type, &factor[2]));
+  PetscCall(MakePartner(t, X, &factor[1]));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(product); k++) {
+    if (!strchr(product[k].kinds, t->arg[0]) || (product[k].seq && t->size > 1)) continue;
+    PetscCall(MatProductCreate(factor[product[k].factor[0]], factor[product[k].factor[1]], product[k].factor[2] < 0 ? NULL : factor[product[k].factor[2]], &C));
+    PetscCall(MatProductSetType(C, product[k].type));
+    PetscCall(MatProductSetFromOptions(C));
+    PetscCall(MatProductSymbolic(C));
+    for (int step = 0; step < 2; step++) {
+      PetscCall(MatProductNumeric(C));
+      PetscCall(RecordMat(t, r, product[k].what, C));
+      PetscCall(MatScale(factor[0], 2.));
+      PetscCall(MatScale(X, -1.5));
+    }
+    PetscCall(MatDestroy(&C));
+  }
+  PetscCall(RecordType(t, r, "type of A", factor[0])); /* which may have had another name meanwhile */
+  PetscCall(RecordType(t, r, "type of X", X));
+  for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&factor[k]));
+  PetscCall(MatDestroy(&X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"nonfinite", NonFinite, STRICT},
                                        {"multadd", MultAdd, STRICT | NOPERM, "no"},
@@ -507,6 +652,10 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"maij", MAIJ, BLOCKS | NOPERM},
                                        {"maij-aij", MAIJ, BLOCKS | NOPERM, MATAIJ},
                                        {"kron", Kron, FULL | SEQ},
+                                       {"product-transpose", Partner, FULL | SQUARE | NOPERM, "transpose"},
+                                       {"product-hermitian", Partner, FULL | SQUARE | NOPERM, "hermitian"},
+                                       {"product-anytype", Partner, FULL | SQUARE | NOPERM, "anytype"},
+                                       {"product-shell", Partner, FULL | SQUARE | NOPERM, "shell"},
                                        {"virtual-transpose", Composed, 0, "trans"},
                                        {"virtual-hermitian", Composed, 0, "herm"},
                                        {"normal", Composed, FULL, "norm"},

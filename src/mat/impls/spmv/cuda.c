@@ -55,6 +55,21 @@ PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
 #endif
 }
 
+/* AIJ has refilled the host's values without a word to AIJCUSPARSE */
+PetscErrorCode SpMVHostIsNewer(Mat A)
+{
+  PetscFunctionBegin;
+#if defined(PETSC_HAVE_CUDA)
+  PetscBool same;
+
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same)); /* MPIAIJ looks at its blocks */
+  if (same && A->offloadmask != PETSC_OFFLOAD_UNALLOCATED) A->offloadmask = PETSC_OFFLOAD_CPU;
+#else
+  (void)A;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #if defined(PETSC_HAVE_CUDA)
 
 PetscErrorCode SpMVGetStream(cudaStream_t *stream)
@@ -578,45 +593,7 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- what AIJCUSPARSE makes of the same type keeps the format */
-
-typedef struct {
-  const SpMVFormat *format;
-  SpMVParams        params;
-} SpMVKeep;
-
-static PetscErrorCode SpMVKeepBegin(const Mat_SpMV *spmv, SpMVKeep *keep)
-{
-  PetscFunctionBegin;
-  keep->format = spmv->format;
-  PetscCall(PetscMemcpy(keep->params, spmv->params, sizeof(keep->params)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SpMVKeepEnd(SpMVKeep *keep, Mat B)
-{
-  Mat_SpMV *spmv = NULL;
-  PetscBool same = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  if (B) {
-    PetscCall(MatSpMVGet(B, &spmv));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)B, &same, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  }
-  if (same && !spmv) PetscCall(MatSpMVHook(B, keep->format, keep->params));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-  /* The operation of A's parent; then the format for the `count` matrices it has made */
-  #define SpMVKeepFormat(A, count, result, op, ...)                                           \
-    do {                                                                                      \
-      Mat_SpMV *spmv_;                                                                        \
-      SpMVKeep  keep_;                                                                        \
-      PetscCall(MatSpMVGet(A, &spmv_));                                                       \
-      PetscCall(SpMVKeepBegin(spmv_, &keep_));                                                \
-      PetscCall((*spmv_->parent.op)(__VA_ARGS__));                                            \
-      for (PetscInt k_ = 0; k_ < (count); k_++) PetscCall(SpMVKeepEnd(&keep_, (result)[k_])); \
-    } while (0)
+/* ---------------------------------------------------------------- sums */
 
 static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
 {
@@ -653,185 +630,6 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
   if (x) X->ops->axpy = x->ours.axpy;
   A->ops->axpy = spmv->ours.axpy;
   if (empty[0] || empty[1]) PetscCall(MatBindToCPU(A, PETSC_FALSE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHostIsNewer(Mat A)
-{
-  PetscBool same;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same)); /* MPIAIJ looks at its blocks */
-  if (same && A->offloadmask != PETSC_OFFLOAD_UNALLOCATED) A->offloadmask = PETSC_OFFLOAD_CPU;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatTranspose_SpMVCUDA(Mat A, MatReuse reuse, Mat *B)
-{
-  PetscFunctionBegin;
-  SpMVKeepFormat(A, 1, B, transpose, A, reuse, B);
-  if (reuse == MAT_REUSE_MATRIX) PetscCall(SpMVHostIsNewer(*B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatTransposeSymbolic_SpMVCUDA(Mat A, Mat *B)
-{
-  PetscFunctionBegin;
-  SpMVKeepFormat(A, 1, B, transposesymbolic, A, B);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatPermute_SpMVCUDA(Mat A, IS row, IS col, Mat *B)
-{
-  PetscFunctionBegin;
-  SpMVKeepFormat(A, 1, B, permute, A, row, col, B);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatCreateSubMatrix_SpMVCUDA(Mat A, IS row, IS col, MatReuse reuse, Mat *B)
-{
-  PetscFunctionBegin;
-  SpMVKeepFormat(A, 1, B, createsubmatrix, A, row, col, reuse, B);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatCreateSubMatrices_SpMVCUDA(Mat A, PetscInt n, const IS row[], const IS col[], MatReuse reuse, Mat *B[])
-{
-  PetscFunctionBegin;
-  SpMVKeepFormat(A, n, *B, createsubmatrices, A, n, row, col, reuse, B);
-  for (PetscInt k = 0; k < n && reuse == MAT_REUSE_MATRIX; k++) PetscCall(SpMVHostIsNewer((*B)[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatCreateMPIMatConcatenateSeqMat_SpMVCUDA(MPI_Comm comm, Mat A, PetscInt n, MatReuse reuse, Mat *B)
-{
-  PetscFunctionBegin;
-  SpMVKeepFormat(A, 1, B, creatempimatconcatenateseqmat, comm, A, n, reuse, B);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The product of matrices gets its type in the symbolic phase: the format of the first factor that has one */
-static PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
-{
-  Mat operand[3] = {C->product->A, C->product->B, C->product->C};
-
-  PetscFunctionBegin;
-  *spmv = NULL;
-  for (int k = 0; k < 3 && !*spmv; k++) {
-    if (operand[k]) PetscCall(MatSpMVGet(operand[k], spmv));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  What we add to a function of a product. PETSc moves these functions from matrix to matrix (MatProductSymbolic_ABC_Basic()), so what lies
-  behind ours cannot be kept with the matrix: there is one function of ours for each of PETSc's.
-*/
-typedef enum {
-  SPMV_SYMBOLIC,      /* the result gets the format */
-  SPMV_SYMBOLIC_HOST, /* and its numeric phase is the host's, see next */
-  SPMV_NUMERIC_HOST,  /* the factors' values must be on the host: AIJ's own functions do not always look */
-  SPMV_KINDS
-} SpMVProductKind;
-
-  #define SPMV_FUNCTIONS 16
-static PetscErrorCode (*SpMVProductBehind[SPMV_KINDS][SPMV_FUNCTIONS])(Mat);
-static PetscErrorCode SpMVProductWrap(SpMVProductKind, PetscErrorCode (**)(Mat));
-
-static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode (*f)(Mat))
-{
-  Mat       factor[3] = {C->product->A, C->product->B, C->product->C};
-  Mat_SpMV *spmv;
-  SpMVKeep  keep;
-  PetscBool plain, maij;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVProductGet(C, &spmv));
-  if (kind == SPMV_NUMERIC_HOST) {
-    for (int k = 0; k < 3; k++) {
-      Mat       block[2] = {factor[k], NULL};
-      PetscBool seq, mpi;
-
-      if (!factor[k]) continue;
-      PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATSEQAIJCUSPARSE, &seq)); /* ours or not */
-      PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATMPIAIJCUSPARSE, &mpi));
-      if (!seq && !mpi) continue;
-      if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(factor[k], &block[0], &block[1], NULL));
-      for (int l = 0; l < 2 && block[l]; l++) {
-        const PetscScalar *a;
-
-        PetscCall(MatSeqAIJGetArrayRead(block[l], &a));
-        PetscCall(MatSeqAIJRestoreArrayRead(block[l], &a));
-      }
-    }
-    PetscCall((*f)(C));
-    PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
-    if (maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* makes plain AIJ, whatever A is, and later writes to its arrays */
-      PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &plain));
-      if (plain) {
-        PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
-        PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
-      } else
-        PetscCall(SpMVHostIsNewer(C));
-    }
-  } else {
-    if (spmv) PetscCall(SpMVKeepBegin(spmv, &keep));
-    PetscCall((*f)(C));
-    if (spmv) PetscCall(SpMVKeepEnd(&keep, C));
-    if (kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductWrap(SPMV_NUMERIC_HOST, &C->ops->productnumeric));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-  #define SpMVEach(X, kind) \
-    X(kind, 0)              \
-    X(kind, 1)              \
-    X(kind, 2)              \
-    X(kind, 3) X(kind, 4) X(kind, 5) X(kind, 6) X(kind, 7) X(kind, 8) X(kind, 9) X(kind, 10) X(kind, 11) X(kind, 12) X(kind, 13) X(kind, 14) X(kind, 15)
-  #define SpMVDefine(kind, k)                                                      \
-    static PetscErrorCode SpMVProduct_##kind##_##k(Mat C)                          \
-    {                                                                              \
-      return SpMVProductRun(C, (SpMVProductKind)kind, SpMVProductBehind[kind][k]); \
-    }
-SpMVEach(SpMVDefine, 0) SpMVEach(SpMVDefine, 1) SpMVEach(SpMVDefine, 2)
-  #define SpMVName(kind, k) SpMVProduct_##kind##_##k,
-    static PetscErrorCode (*const SpMVProductOurs[SPMV_KINDS][SPMV_FUNCTIONS])(Mat) = {
-        {SpMVEach(SpMVName, 0)}, {SpMVEach(SpMVName, 1)}, {SpMVEach(SpMVName, 2)}};
-
-static PetscErrorCode SpMVProductWrap(SpMVProductKind kind, PetscErrorCode (**f)(Mat))
-{
-  PetscFunctionBegin;
-  if (!*f) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int l = 0; l < SPMV_KINDS; l++) {
-    for (int k = 0; k < SPMV_FUNCTIONS; k++) {
-      if (*f == SpMVProductOurs[l][k]) PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
-  for (int k = 0; k < SPMV_FUNCTIONS; k++) {
-    if (!SpMVProductBehind[kind][k]) SpMVProductBehind[kind][k] = *f;
-    if (SpMVProductBehind[kind][k] != *f) continue;
-    *f = SpMVProductOurs[kind][k];
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS); /* PETSc has fewer such functions; were there more, the result would be AIJCUSPARSE's */
-}
-
-PetscErrorCode MatSpMVProductKeepFormat(Mat C, PetscBool host)
-{
-  PetscFunctionBegin;
-  PetscCall(SpMVProductWrap(host ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC, &C->ops->productsymbolic));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
-{
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVProductGet(C, &spmv));
-  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of our types");
-  PetscCall((*spmv->parent.productsetfromoptions)(C));
-  PetscCall(MatSpMVProductKeepFormat(C, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -872,12 +670,7 @@ void MatSpMVSetOps_CUDA(Mat A, PetscBool mpi)
     SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
     SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
   }
-  SpMVSet(transpose, MatTranspose_SpMVCUDA);
-  SpMVSet(transposesymbolic, MatTransposeSymbolic_SpMVCUDA);
-  SpMVSet(permute, MatPermute_SpMVCUDA);
-  SpMVSet(createsubmatrix, MatCreateSubMatrix_SpMVCUDA);
-  SpMVSet(createsubmatrices, MatCreateSubMatrices_SpMVCUDA);
-  SpMVSet(creatempimatconcatenateseqmat, MatCreateMPIMatConcatenateSeqMat_SpMVCUDA);
+  MatSpMVSetOps_Keep(A);
   SpMVSet(productsetfromoptions, MatProductSetFromOptions_SpMVCUDA);
   #undef SpMVSet
 }

@@ -176,7 +176,7 @@ static PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
+PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
 {
   return PetscStrbeginswith(((PetscObject)A)->type_name, "mpi", mpi);
 }
@@ -264,9 +264,7 @@ static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall((*MatRetrieveValues_AIJ[mpi])(A));
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
-#if defined(PETSC_HAVE_CUDA)
   PetscCall(SpMVHostIsNewer(A));
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -282,77 +280,6 @@ static PetscErrorCode MatStoreValues_SpMV(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Asks PETSc once more for the product C, while those of its factors that are ours go by AIJ's name; or asks f, if there is one */
-static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
-{
-  Mat            factor[3] = {C->product->A, C->product->B, C->product->C};
-  char          *name[3]   = {NULL, NULL, NULL};
-  Mat_SpMV      *spmv;
-  PetscBool      mpi;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 3; k++) {
-    for (int l = 0; l < k; l++) { /* a factor given twice is renamed once */
-      if (factor[l] == factor[k]) factor[k] = NULL;
-    }
-    if (!factor[k]) continue;
-    PetscCall(MatSpMVGet(factor[k], &spmv));
-    if (!spmv) continue;
-    PetscCall(SpMVIsMPI(factor[k], &mpi));
-    name[k]                             = ((PetscObject)factor[k])->type_name;
-    ((PetscObject)factor[k])->type_name = (char *)(mpi ? MATMPIAIJ : MATSEQAIJ);
-  }
-  ierr = f ? (*f)(C) : MatProductSetFromOptions(C);
-  for (int k = 0; k < 3; k++) { /* after an error, too */
-    if (name[k]) ((PetscObject)factor[k])->type_name = name[k];
-  }
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  PETSc composes the name of a product's function from the names of its factors' types, so that, say, mpiaij times mpimaij is known and
-  mpiaijsellp times mpimaij is not. PETSc asks here when nothing else was found: ask once more under the name of AIJ.
-
-  On the device, first: one of our matrices and one of plain AIJCUSPARSE do not count as equal, but AIJCUSPARSE's product takes them. One
-  of ours and one of plain AIJ (DMDA makes such interpolations) is known to neither; AIJ's product on the host takes both.
-*/
-static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
-{
-  const Mat factor[3] = {C->product->A, C->product->B, C->product->C};
-  PetscBool cusparse  = PETSC_TRUE, is;
-  Mat_SpMV *spmv, *ours = NULL;
-  PetscErrorCode (*host)(Mat) = NULL;
-  PetscBool onhost            = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 3; k++) {
-    if (!factor[k]) continue;
-    PetscCall(MatSpMVGet(factor[k], &spmv));
-    if (spmv && !ours) ours = spmv;
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-    if (!is) cusparse = PETSC_FALSE;
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, ""));
-    if (is) host = factor[k]->ops->productsetfromoptions;
-    /* while a factor goes by AIJ's name, PETSc comes by here again */
-    if (spmv && is) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
-  if (ours->device && cusparse && ours->parent.productsetfromoptions) PetscCall((*ours->parent.productsetfromoptions)(C));
-  if (!C->ops->productsymbolic) {
-    onhost = PETSC_TRUE;
-    PetscCall(SpMVProductAsAIJ(C, ours->device ? host : NULL));
-  }
-  if (!C->ops->productsymbolic && ours->device && host) PetscCall(SpMVProductAsAIJ(C, NULL));
-#if defined(PETSC_HAVE_CUDA)
-  if (ours->device) PetscCall(MatSpMVProductKeepFormat(C, onhost));
-#else
-  (void)onhost;
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* What PETSc finds by a name that is composed with the matrix: ours, or the parent's again (of any matrix that has ours) */
 PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
 {
@@ -361,7 +288,14 @@ PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
 
   PetscFunctionBegin;
   PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", ours ? MatProductSetFromOptions_SpMV : NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, SpMVProductAnyType, ours ? MatProductSetFromOptions_SpMV : NULL));
+  for (int k = 0; SpMVFormats[k]; k++) {
+    char name[128];
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_transpose_%saij%s_%saij%s_C", mpi ? "mpi" : "seq", SpMVFormats[k]->name,
+                            mpi ? "mpi" : "seq", SpMVFormats[k]->name));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, ours ? MatProductSetFromOptions_TransposeSpMV : NULL));
+  }
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &f));
   if (f && f != MatRetrieveValues_SpMV) MatRetrieveValues_AIJ[mpi] = f;
   if (f) PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : MatRetrieveValues_AIJ[mpi]));

@@ -186,6 +186,7 @@ PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], c
 PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[], PetscInt *node, PetscInt *compress,
                                               PetscInt *single, PetscInt *tune, SpMVKernel *);
 PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions(Mat, const Mat_SpMV *, SpMVHaloOptions *);
+PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matrix is none of ours */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
 PETSC_INTERN PetscErrorCode MatSpMVUnhook(Mat);
@@ -215,14 +216,29 @@ PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat);
 
+/* keep.c: what is made from a matrix has its format and its parameters */
+typedef struct {
+  const SpMVFormat *format;
+  SpMVParams        params;
+} SpMVKeep;
+
+PETSC_INTERN PetscErrorCode SpMVKeepBegin(const Mat_SpMV *, SpMVKeep *);
+PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *, Mat);
+PETSC_INTERN void           MatSpMVSetOps_Keep(Mat);
+
+/* product.c: what PETSc asks for the functions of a product of matrices */
+#define SpMVProductAnyType "MatProductSetFromOptions_anytype_C"
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat);
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat);
+
 /* cuda.c: the same on the device */
 PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* new matrices live on a device */
+PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
 #if defined(PETSC_HAVE_CUDA)
 PETSC_INTERN void           MatSpMVSetOps_CUDA(Mat, PetscBool mpi);
-PETSC_INTERN PetscErrorCode MatSpMVProductKeepFormat(Mat C, PetscBool host); /* after its SetFromOptions: C gets the format of its factors */
 PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel, PetscInt tune);
 PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);               /* that PETSc's vectors use */
-PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                        /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
 PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *); /* what stands in for a vector on the host, or the vector itself */
 PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* its values back, if asked for */
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                  /* between device vectors, of which no other rank need know */

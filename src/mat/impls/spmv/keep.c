@@ -1,0 +1,94 @@
+/*
+  What is made from a matrix has its format and its parameters: transposes, permuted matrices, submatrices and the like.
+*/
+#include "matspmv.h"
+
+PetscErrorCode SpMVKeepBegin(const Mat_SpMV *spmv, SpMVKeep *keep)
+{
+  PetscFunctionBegin;
+  keep->format = spmv->format;
+  PetscCall(PetscMemcpy(keep->params, spmv->params, sizeof(keep->params)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVKeepEnd(SpMVKeep *keep, Mat B)
+{
+  Mat_SpMV *spmv = NULL;
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (B) {
+    PetscCall(MatSpMVGet(B, &spmv));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)B, &same, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  }
+  if (same && !spmv) PetscCall(MatSpMVHook(B, keep->format, keep->params));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The operation of A's parent; then the format for the `count` matrices it has made */
+#define SpMVKeepFormat(A, count, result, op, ...)                                           \
+  do {                                                                                      \
+    Mat_SpMV *spmv_;                                                                        \
+    SpMVKeep  keep_;                                                                        \
+    PetscCall(MatSpMVGet(A, &spmv_));                                                       \
+    PetscCall(SpMVKeepBegin(spmv_, &keep_));                                                \
+    PetscCall((*spmv_->parent.op)(__VA_ARGS__));                                            \
+    for (PetscInt k_ = 0; k_ < (count); k_++) PetscCall(SpMVKeepEnd(&keep_, (result)[k_])); \
+  } while (0)
+
+static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, transpose, A, reuse, B);
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(SpMVHostIsNewer(*B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatTransposeSymbolic_SpMV(Mat A, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, transposesymbolic, A, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatPermute_SpMV(Mat A, IS row, IS col, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, permute, A, row, col, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatCreateSubMatrix_SpMV(Mat A, IS row, IS col, MatReuse reuse, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, createsubmatrix, A, row, col, reuse, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatCreateSubMatrices_SpMV(Mat A, PetscInt n, const IS row[], const IS col[], MatReuse reuse, Mat *B[])
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, n, *B, createsubmatrices, A, n, row, col, reuse, B);
+  for (PetscInt k = 0; k < n && reuse == MAT_REUSE_MATRIX; k++) PetscCall(SpMVHostIsNewer((*B)[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatCreateMPIMatConcatenateSeqMat_SpMV(MPI_Comm comm, Mat A, PetscInt n, MatReuse reuse, Mat *B)
+{
+  PetscFunctionBegin;
+  SpMVKeepFormat(A, 1, B, creatempimatconcatenateseqmat, comm, A, n, reuse, B);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void MatSpMVSetOps_Keep(Mat A)
+{
+#define SpMVSet(op, f) \
+  if (A->ops->op) A->ops->op = f
+  SpMVSet(transpose, MatTranspose_SpMV);
+  SpMVSet(transposesymbolic, MatTransposeSymbolic_SpMV);
+  SpMVSet(permute, MatPermute_SpMV);
+  SpMVSet(createsubmatrix, MatCreateSubMatrix_SpMV);
+  SpMVSet(createsubmatrices, MatCreateSubMatrices_SpMV);
+  SpMVSet(creatempimatconcatenateseqmat, MatCreateMPIMatConcatenateSeqMat_SpMV);
+#undef SpMVSet
+}
