@@ -547,6 +547,180 @@ static PetscErrorCode Single(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* -mat_seqaij_type, which every AIJ matrix obeys when it is made, also the one that a matrix of ours begins as */
+static PetscErrorCode SeqAIJType(Test *t, Record *r)
+{
+  const char *const types[] = {"seqaijsellp", "seqaijevchyb", MATSEQAIJPERM};
+  const char *const to[]    = {MATAIJ, MATAIJPERM, MATDENSE, "sellp", "evchyb", NULL};
+  Mat               A, B, C, *S;
+  IS                is;
+  PetscInt          m, n, M, N, rs;
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_seqaij_type", types[k]));
+    PetscCall(Make(t, &A));
+    PetscCall(RecordMat(t, r, "type", A));
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(MatScale(B, 2.));
+    PetscCall(RecordMat(t, r, "type of the duplicate", B));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
+    PetscCall(RecordMat(t, r, "type of the transpose", B));
+    PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(RecordMat(t, r, "type of A A^T", C));
+    PetscCall(MatDestroy(&C));
+    PetscCall(MatTransposeMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(RecordMat(t, r, "type of A^T A^T", C));
+    PetscCall(MatDestroy(&C));
+    PetscCall(MatRARt(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(RecordMat(t, r, "type of A^T A A", C));
+    PetscCall(MatDestroy(&C));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatGetLocalSize(A, &m, &n));
+    PetscCall(MatGetSize(A, &M, &N));
+    PetscCall(MatGetOwnershipRange(A, &rs, NULL));
+    PetscCall(ISCreateStride(t->comm, m, rs, 1, &is));
+    PetscCall(MatCreateSubMatrix(A, is, NULL, MAT_INITIAL_MATRIX, &B));
+    PetscCall(RecordMat(t, r, "type of the submatrix", B));
+    PetscCall(MatDestroy(&B));
+    PetscCall(ISDestroy(&is));
+    PetscCall(ISCreateStride(PETSC_COMM_SELF, (M + 1) / 2, 0, 2, &is));
+    PetscCall(MatCreateSubMatrices(A, 1, &is, &is, MAT_INITIAL_MATRIX, &S));
+    PetscCall(RecordMat(t, r, "type of a matrix of MatCreateSubMatrices", S[0]));
+    PetscCall(MatDestroySubMatrices(1, &S));
+    PetscCall(ISDestroy(&is));
+    PetscCall(MakeOperand(t, n, PETSC_DECIDE, N, 6, t->type, &B));
+    PetscCall(MatPtAP(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(RecordMat(t, r, "type of P^T A P", C));
+    PetscCall(MatDestroy(&C));
+    PetscCall(MatDestroy(&B));
+    for (int l = 0; to[l]; l++) { /* PETSc chooses the type of the result, as it does for aij */
+      PetscCall(MatConvert(A, to[l], MAT_INITIAL_MATRIX, &B));
+      PetscCall(RecordProducts(r, B, PETSC_TRUE));
+      PetscCall(MatConvert(B, t->type, MAT_INPLACE_MATRIX, &B));
+      PetscCall(RecordProducts(r, B, PETSC_TRUE));
+      PetscCall(MatDestroy(&B));
+    }
+    PetscCall(RecordMat(t, r, "type at the end", A));
+    PetscCall(MatDestroy(&A));
+    PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* That B multiplies with slices, as A was told to: without A's parameters it would use AIJ's own product */
+static PetscErrorCode HasParameters(Test *t, Mat B, const char *what)
+{
+  PetscSpMVInfo info;
+  const char   *format;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSpMVGetFormat(B, &format));
+  if (!format) PetscFunctionReturn(PETSC_SUCCESS); /* where PETSc makes AIJ of AIJPERM, too, as the other programs look at */
+  PetscCall(Touch(B));
+  PetscCall(PetscSpMVGetInfo(B, &info));
+  PetscCheck(!info.nonzeros || info.stored >= info.nonzeros, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "%s has lost the parameters: kernel %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros", what, info.kernel, info.stored,
+             info.nonzeros);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is made from a matrix has its parameters, whatever the options without its prefix say */
+static PetscErrorCode Parameters(Test *t, Record *r)
+{
+  const char *const option[] = {"mat_sellp_kernel", "mat_evchyb_kernel"};
+  char              other[64];
+  Mat               A, B, C, D, *S;
+  IS                is;
+  PetscInt          m, M, N, rs;
+  MPI_Comm          sub;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Set(option[k], "slices"));
+    PetscCall(PetscSNPrintf(other, sizeof(other), "-%s", option[k]));
+    PetscCall(PetscOptionsSetValue(NULL, other, "aij"));
+  }
+  PetscCall(CreateLike(t->R, t->type, &A));
+  PetscCall(MatSetOptionsPrefix(A, "opt_"));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(PreallocateLike(t->R, A));
+  PetscCall(FillLike(t->R, -1, A));
+  PetscCall(HasParameters(t, A, "the matrix itself"));
+#define Made(B, what)                     \
+  do {                                    \
+    PetscCall(HasParameters(t, B, what)); \
+    PetscCall(RecordMat(t, r, what, B));  \
+    PetscCall(MatDestroy(&(B)));          \
+  } while (0)
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatGetOwnershipRange(A, &rs, NULL));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  Made(B, "MatDuplicate");
+  PetscCall(MatConvert(A, t->type, MAT_INITIAL_MATRIX, &B));
+  Made(B, "MatConvert");
+  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  Made(C, "MatMatMult");
+  PetscCall(MatMatMult(t->R, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C)); /* PETSc makes it AIJ */
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatTransposeMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  Made(C, "MatTransposeMatMult");
+  PetscCall(MatPtAP(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  Made(C, "MatPtAP");
+  PetscCall(MatMatMatMult(A, B, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  Made(C, "MatMatMatMult");
+  if (t->size == 1) { /* several ranks: not in PETSc */
+    PetscCall(MatMatTransposeMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    Made(C, "MatMatTransposeMult");
+    PetscCall(MatRARt(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    Made(C, "MatRARt");
+  }
+  PetscCall(MatTranspose(A, MAT_REUSE_MATRIX, &B));
+  Made(B, "MatTranspose");
+  PetscCall(MatHermitianTranspose(A, MAT_INITIAL_MATRIX, &B));
+  Made(B, "MatHermitianTranspose");
+  PetscCall(ISCreateStride(t->comm, m, rs, 1, &is));
+  PetscCall(ISSetPermutation(is));
+  PetscCall(MatPermute(A, is, is, &B));
+  Made(B, "MatPermute");
+  PetscCall(MatCreateSubMatrix(A, is, is, MAT_INITIAL_MATRIX, &B));
+  Made(B, "MatCreateSubMatrix");
+  PetscCall(ISDestroy(&is));
+  PetscCallMPI(MPI_Comm_split(t->comm, t->rank % 2, t->rank, &sub));
+  PetscCall(MatGetMultiProcBlock(A, sub, MAT_INITIAL_MATRIX, &B));
+  Made(B, "MatGetMultiProcBlock");
+  PetscCallMPI(MPI_Comm_free(&sub));
+  PetscCall(MatCreateRedundantMatrix(A, t->size, MPI_COMM_NULL, MAT_INITIAL_MATRIX, &B));
+  Made(B, "MatCreateRedundantMatrix");
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, M, 0, 1, &is));
+  PetscCall(MatCreateSubMatrices(A, 1, &is, &is, MAT_INITIAL_MATRIX, &S));
+  PetscCall(HasParameters(t, S[0], "MatCreateSubMatrices"));
+  PetscCall(MatCreateMPIMatConcatenateSeqMat(t->comm, S[0], m, MAT_INITIAL_MATRIX, &B));
+  Made(B, "MatCreateMPIMatConcatenateSeqMat");
+  PetscCall(MatDestroySubMatrices(1, &S));
+  PetscCall(ISDestroy(&is));
+  for (int own = 0; own < 2; own++) { /* with a matrix of another pattern, of AIJ or of the type */
+    PetscCall(MakeOperand(t, m, m, M, N, own ? t->type : MATAIJ, &D));
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(Touch(B));
+    PetscCall(MatAXPY(B, 2., D, DIFFERENT_NONZERO_PATTERN));
+    Made(B, "MatAXPY");
+    PetscCall(MatDestroy(&D));
+  }
+  PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
+  Made(A, "MatTranspose in place");
+#undef Made
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Clear(option[k]));
+    PetscCall(PetscSNPrintf(other, sizeof(other), "-%s", option[k]));
+    PetscCall(PetscOptionsClearValue(NULL, other));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What only these types have, no other type can be a model for */
 #define OURS (NOPERM | NOCUDA)
 static const Operation operations[] = {{"values", Values, OURS},
@@ -556,6 +730,8 @@ static const Operation operations[] = {{"values", Values, OURS},
                                        {"names", Names, FULL | OURS},
                                        {"info", Info, FULL | OURS},
                                        {"prefix", Prefix, FULL | OURS | BYROW},
+                                       {"parameters", Parameters, FULL | SQUARE | BYROW | OURS},
+                                       {"seqaijtype", SeqAIJType, FULL | SQUARE | OURS},
                                        {"single", Single, BYROW | SQUARE | FULL | SOLVE | SEQ | OURS | DEVICE},
                                        {NULL, NULL, 0}};
 

@@ -670,7 +670,6 @@ void MatSpMVSetOps_CUDA(Mat A, PetscBool mpi)
     SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
     SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
   }
-  MatSpMVSetOps_Keep(A);
   SpMVSet(productsetfromoptions, MatProductSetFromOptions_SpMVCUDA);
   #undef SpMVSet
 }

@@ -430,6 +430,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 static PetscErrorCode SpMVDuplicatePlain(Mat A, Mat *B)
 {
   Mat_SpMV      *spmv;
+  SpMVHidden     hidden;
   PetscBool      mpi;
   char          *name;
   PetscErrorCode ierr;
@@ -437,10 +438,12 @@ static PetscErrorCode SpMVDuplicatePlain(Mat A, Mat *B)
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall(SpMVHideSeqAIJType(&hidden));
   name                        = ((PetscObject)A)->type_name;
   ((PetscObject)A)->type_name = (char *)spmv->parenttype;
   ierr                        = SpMVDuplicateAsParent(A, spmv, MAT_COPY_VALUES, B);
   ((PetscObject)A)->type_name = name; /* after an error, too */
+  PetscCall(SpMVShowSeqAIJType(&hidden));
   PetscCall(ierr);
   PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* it comes with what we composed with A */
   if (mpi) PetscCall(MatSpMVUnhookBlocks_MPI(*B));
@@ -477,13 +480,31 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
 /* Makes a matrix of any type AIJ, or AIJCUSPARSE where there is a device */
 static PetscErrorCode SpMVConvertToParent(Mat *A)
 {
-  PetscBool device, plain;
+  PetscBool      device, plain;
+  SpMVHidden     hidden;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)*A), &device));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &plain, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  if (!plain) PetscCall(MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A));
-  if (device) PetscCall(MatConvert(*A, MATAIJCUSPARSE, MAT_INPLACE_MATRIX, A));
+  PetscCall(SpMVHideSeqAIJType(&hidden));
+  if (!plain) ierr = MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A);
+  if (!ierr && device) ierr = MatConvert(*A, MATAIJCUSPARSE, MAT_INPLACE_MATRIX, A);
+  PetscCall(SpMVShowSeqAIJType(&hidden)); /* after an error, too */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVConvertInPlace(Mat A, const SpMVFormat *format)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv && spmv->format == format) PetscFunctionReturn(PETSC_SUCCESS);
+  if (spmv) PetscCall(MatSpMVUnhook(A));
+  PetscCall(SpMVConvertToParent(&A));
+  PetscCall(MatSpMVHook(A, format, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -499,12 +520,9 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
   PetscCall(SpMVFormatFind(newtype, &format));
   PetscCheck(format, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "Type %s is none of PetscSpMV's", newtype);
   PetscCall(MatSpMVGet(A, &spmv));
-  if (reuse == MAT_INPLACE_MATRIX) {
-    if (spmv && spmv->format == format) PetscFunctionReturn(PETSC_SUCCESS);
-    if (spmv) PetscCall(MatSpMVUnhook(A));
-    PetscCall(SpMVConvertToParent(&A));
-    PetscCall(MatSpMVHook(A, format, NULL));
-  } else {
+  if (reuse == MAT_INPLACE_MATRIX)
+    PetscCall(SpMVConvertInPlace(A, format));
+  else {
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
     if (spmv)
       PetscCall(SpMVDuplicatePlain(A, &B));
@@ -546,7 +564,7 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
 */
     PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 {
-  Mat_SpMV      *spmv = NULL;
+  Mat_SpMV      *spmv = NULL, *factor;
   PetscContainer container;
   PetscBool      plain, mpi, device;
   char           name[64];
@@ -558,6 +576,8 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
   PetscCheck(plain || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s from one of type %s: convert it to %s first",
              format->name, ((PetscObject)A)->type_name, MATAIJ);
   PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall(MatSpMVGetProduct(A, &factor)); /* PETSc gives a product its type in the symbolic phase, by the name of a factor's */
+  if (!params && factor && factor->format == format) params = factor->params;
   PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Parameters of %s are too large", format->name);
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(&spmv));
   if (ierr) PetscCall(PetscFree(spmv)); /* another rank has none */
@@ -590,6 +610,7 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
     MatSpMVSetOps_MPI(A);
   else
     MatSpMVSetOps_Seq(A);
+  MatSpMVSetOps_Keep(A);
 #if defined(PETSC_HAVE_CUDA)
   if (device) MatSpMVSetOps_CUDA(A, mpi);
 #endif
@@ -598,14 +619,14 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
   A->ops->destroy        = MatDestroy_Kinds[device][mpi];
   A->ops->view           = MatView_SpMV;
   A->ops->convert        = MatConvert_SpMV;
-  A->ops->convertfrom    = MatConvertFrom_SpMV;
   A->ops->setfromoptions = MatSetFromOptions_SpMV;
   if (A->ops->lufactor) A->ops->lufactor = MatLUFactor_SpMV;
   if (A->ops->ilufactor && device) A->ops->ilufactor = MatILUFactor_SpMV;
 #define SpMVKeep(op) spmv->ours.op = A->ops->op;
   SpMVHooks(SpMVKeep)
 #undef SpMVKeep
-      PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
+      spmv->ours.convertfrom = MatConvertFrom_SpMV;
+  PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
   if (!device) { /* CUSPARSE's code wants matrices by its own name */
     PetscCall(PetscSNPrintf(name, sizeof(name), "%saij%s", mpi ? "mpi" : "seq", format->name));
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
@@ -638,14 +659,33 @@ PetscErrorCode MatSpMVUnhook(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A new matrix becomes AIJ, and then ours */
+static PetscErrorCode SpMVCreate(Mat A, MatType parent, const SpMVFormat *format)
+{
+  SpMVHidden     hidden;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVHideSeqAIJType(&hidden));
+  ierr = MatSetType(A, parent);
+  PetscCall(SpMVShowSeqAIJType(&hidden)); /* after an error, too */
+  PetscCall(ierr);
+  PetscCall(MatSpMVHook(A, format, NULL));
+  /*
+    MatConvert() to a type makes a matrix of that type and calls its convertfrom. Only those made here have ours: one that was to be AIJ and is of our type by
+    -mat_seqaij_type must not.
+  */
+  A->ops->convertfrom = MatConvertFrom_SpMV;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatCreate_SeqSpMV(Mat A, const SpMVFormat *format)
 {
   PetscBool device;
 
   PetscFunctionBegin;
   PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)A), &device));
-  PetscCall(MatSetType(A, device ? MATSEQAIJCUSPARSE : MATSEQAIJ));
-  PetscCall(MatSpMVHook(A, format, NULL));
+  PetscCall(SpMVCreate(A, device ? MATSEQAIJCUSPARSE : MATSEQAIJ, format));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -655,8 +695,7 @@ PetscErrorCode MatCreate_MPISpMV(Mat A, const SpMVFormat *format)
 
   PetscFunctionBegin;
   PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)A), &device));
-  PetscCall(MatSetType(A, device ? MATMPIAIJCUSPARSE : MATMPIAIJ));
-  PetscCall(MatSpMVHook(A, format, NULL));
+  PetscCall(SpMVCreate(A, device ? MATMPIAIJCUSPARSE : MATMPIAIJ, format));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

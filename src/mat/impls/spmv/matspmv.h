@@ -218,15 +218,25 @@ PETSC_INTERN PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat);
 
 /* keep.c: what is made from a matrix has its format and its parameters */
 typedef struct {
+  PetscBool set; /* -mat_seqaij_type was, to this */
+  char      type[128];
+} SpMVHidden;
+
+typedef struct {
   const SpMVFormat *format;
   SpMVParams        params;
+  SpMVHidden        hidden;
 } SpMVKeep;
 
+PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *);
+PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVKeepBegin(const Mat_SpMV *, SpMVKeep *);
-PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *, Mat);
+PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
+PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 PETSC_INTERN void           MatSpMVSetOps_Keep(Mat);
 
 /* product.c: what PETSc asks for the functions of a product of matrices */
+PETSC_INTERN PetscErrorCode MatSpMVGetProduct(Mat, Mat_SpMV **);
 #define SpMVProductAnyType "MatProductSetFromOptions_anytype_C"
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat);

@@ -11,6 +11,19 @@ static Mat SpMVProductFactor(Mat C, int k)
   return k == 0 ? product->A : k == 1 ? product->B : product->type == MATPRODUCT_ABC ? product->C : NULL;
 }
 
+/* A product has the format and the parameters of the first of its factors that is ours; NULL without one, or where C is no product */
+PetscErrorCode MatSpMVGetProduct(Mat C, Mat_SpMV **spmv)
+{
+  PetscFunctionBegin;
+  *spmv = NULL;
+  for (int k = 0; k < 3 && C->product && !*spmv; k++) {
+    const Mat factor = SpMVProductFactor(C, k);
+
+    if (factor) PetscCall(MatSpMVGet(factor, spmv));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Calls f for the product C while those of its factors that are ours go by AIJ's name; without f, asks PETSc once more what computes C */
 static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 {
@@ -60,19 +73,6 @@ static PetscErrorCode (*SpMVProductBehind[SPMV_KINDS][SPMV_FUNCTIONS])(Mat);
 static PetscErrorCode SpMVProductWrap(SpMVProductKind, PetscErrorCode (**)(Mat));
 
 #if defined(PETSC_HAVE_CUDA)
-/* The format of a product is that of the first factor that has one */
-static PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
-{
-  Mat operand[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
-
-  PetscFunctionBegin;
-  *spmv = NULL;
-  for (int k = 0; k < 3 && !*spmv; k++) {
-    if (operand[k]) PetscCall(MatSpMVGet(operand[k], spmv));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The numeric phase of a product that AIJ computes on the host, of factors on the device */
 static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 {
@@ -81,7 +81,7 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
   PetscBool plain, maij;
 
   PetscFunctionBegin;
-  PetscCall(SpMVProductGet(C, &spmv));
+  PetscCall(MatSpMVGetProduct(C, &spmv));
   for (int k = 0; k < 3; k++) {
     Mat       block[2] = {factor[k], NULL};
     PetscBool seq, mpi;
@@ -114,14 +114,17 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 /* A symbolic phase on the device; the result gets the format of the factors */
 static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 {
-  Mat_SpMV *spmv;
-  SpMVKeep  keep;
+  Mat_SpMV      *spmv;
+  SpMVKeep       keep;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(SpMVProductGet(C, &spmv));
+  PetscCall(MatSpMVGetProduct(C, &spmv));
   if (spmv) PetscCall(SpMVKeepBegin(spmv, &keep));
-  PetscCall((*f)(C));
-  if (spmv) PetscCall(SpMVKeepEnd(&keep, C));
+  ierr = (*f)(C);
+  if (spmv && !ierr) ierr = SpMVKeepSet(&keep, C);
+  if (spmv) PetscCall(SpMVKeepEnd(&keep)); /* after an error, too */
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -181,7 +184,7 @@ PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(SpMVProductGet(C, &spmv));
+  PetscCall(MatSpMVGetProduct(C, &spmv));
   PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of our types");
   PetscCall((*spmv->parent.productsetfromoptions)(C));
   PetscCall(SpMVProductWrap(SPMV_SYMBOLIC, &C->ops->productsymbolic));
