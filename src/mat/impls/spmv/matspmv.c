@@ -49,6 +49,26 @@ static PetscErrorCode SpMVDestroyCtx(PetscCtxRt ctx)
 }
 #endif
 
+/*
+  MatHeaderMerge() replaces the data of a matrix, as MatAXPY() of another pattern does, and in older PETSc (3.18) what we have composed with it: the parameters are then
+  those of the matrix that it is merged with. In between it destroys the data, which is where they are kept for the matrix to get them back.
+*/
+static struct {
+  Mat               mat; /* NULL for none */
+  const SpMVFormat *format;
+  char              params[256];
+} SpMVMerged;
+
+static PetscErrorCode SpMVMergedSet(Mat A, const Mat_SpMV *spmv)
+{
+  PetscFunctionBegin;
+  PetscCheck(spmv->format->paramssize <= sizeof(SpMVMerged.params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The parameters of %s are too large", spmv->format->name);
+  PetscCall(PetscMemcpy(SpMVMerged.params, spmv->params, spmv->format->paramssize));
+  SpMVMerged.mat    = A;
+  SpMVMerged.format = spmv->format;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
 {
   PetscContainer container;
@@ -57,6 +77,10 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
   *spmv = NULL;
   PetscCall(PetscObjectQuery((PetscObject)A, SpMVKey, (PetscObject *)&container));
   if (container) PetscCall(PetscContainerGetPointer(container, (void **)spmv));
+  if (A == SpMVMerged.mat && *spmv) {
+    SpMVMerged.mat = NULL;
+    if (SpMVMerged.format == (*spmv)->format) PetscCall(MatSpMVSetParams(A, *spmv, SpMVMerged.params));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -322,6 +346,7 @@ static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   if (spmv) {
+    if (!((PetscObject)A)->type_name) PetscCall(SpMVMergedSet(A, spmv)); /* MatHeaderMerge() */
     destroy                       = spmv->parent.destroy;
     A->ops->productsetfromoptions = spmv->parent.productsetfromoptions;
     PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
@@ -576,7 +601,8 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
   PetscCheck(plain || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s from one of type %s: convert it to %s first",
              format->name, ((PetscObject)A)->type_name, MATAIJ);
   PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall(MatSpMVGetProduct(A, &factor)); /* PETSc gives a product its type in the symbolic phase, by the name of a factor's */
+  if (A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* another matrix was there */
+  PetscCall(MatSpMVGetProduct(A, &factor));       /* PETSc gives a product its type in the symbolic phase, by the name of a factor's */
   if (!params && factor && factor->format == format) params = factor->params;
   PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Parameters of %s are too large", format->name);
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(&spmv));
