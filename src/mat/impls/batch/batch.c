@@ -1545,7 +1545,33 @@ static PetscErrorCode MatColoringPatch_Batch(Mat A, PetscInt colors, PetscInt n,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Relaxation never leaves a problem, so that the local part's is that of the matrix */
+/* PCEISENSTAT multiplies with the blocks that relaxation inverts: AIJ has this where it has inodes, and only there */
+static PetscErrorCode MatMultDiagonalBlock_Batch(Mat A, Vec x, Vec y)
+{
+  Mat B;
+
+  PetscFunctionBegin;
+  PetscCall(MatBatchCheckVec(A, x));
+  PetscCall(MatBatchCheckVec(A, y));
+  PetscCall(MatBatchGetAIJ(A, &B));
+  PetscCall(MatMultDiagonalBlock(B, x, y)); /* of the local arrays, also of parallel vectors */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatHasOperation_Batch(Mat A, MatOperation op, PetscBool *has)
+{
+  Mat B;
+
+  PetscFunctionBegin;
+  *has = (PetscBool)(((void **)A->ops)[op] != NULL);
+  if (op == MATOP_MULT_DIAGONAL_BLOCK) {
+    PetscCall(MatBatchGetAIJ(A, &B));
+    PetscCall(MatHasOperation(B, op, has));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Relaxation never leaves a problem, so that the local part's is that of the matrix. All its * lits sweeps are local; SeqAIJ does only `its` where it has inodes */
 static PetscErrorCode MatSOR_Batch(Mat A, Vec bb, PetscReal omega, MatSORType flag, PetscReal shift, PetscInt its, PetscInt lits, Vec xx)
 {
   Mat B;
@@ -1557,7 +1583,7 @@ static PetscErrorCode MatSOR_Batch(Mat A, Vec bb, PetscReal omega, MatSORType fl
   PetscCall(VecCreateLocalVector(xx, &x));
   PetscCall(VecGetLocalVectorRead(bb, rhs));
   PetscCall(VecGetLocalVector(xx, x));
-  PetscCall(MatSOR(B, rhs, omega, flag, shift, its, lits, x));
+  PetscCall(MatSOR(B, rhs, omega, flag, shift, its * lits, 1, x));
   PetscCall(VecRestoreLocalVector(xx, x));
   PetscCall(VecRestoreLocalVectorRead(bb, rhs));
   PetscCall(VecDestroy(&rhs));
@@ -1603,6 +1629,7 @@ static PetscErrorCode MatBatchCheckIS(Mat A, PetscInt n, const IS is[])
   }
 /* clang-format off */
 BatchByAIJ(MatCreateSubMatrices, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), n, rows, cols, MatCreateSubMatrices(B, n, rows, cols, reuse, sub))
+BatchByAIJ(MatCreateSubMatricesMPI, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), n, rows, cols, MatCreateSubMatricesMPI(B, n, rows, cols, reuse, sub))
 BatchByAIJ(MatCreateSubMatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat *sub), 1, &rows, &cols, MatCreateSubMatrix(B, rows, cols, reuse, sub))
 BatchByAIJ(MatIncreaseOverlap, (Mat A, PetscInt n, IS is[], PetscInt overlap), n, is, is, MatIncreaseOverlap(B, n, is, overlap))
 BatchByAIJ(MatPermute, (Mat A, IS rows, IS cols, Mat *M), 1, &rows, &cols, MatPermute(B, rows, cols, M))
@@ -1615,12 +1642,91 @@ BatchByAIJ(MatFindZeroDiagonals, (Mat A, IS *rows), 0, NULL, NULL, (*B->ops->fin
 BatchByAIJ(MatFindNonzeroRows, (Mat A, IS *rows), 0, NULL, NULL, (*B->ops->findnonzerorows)(B, rows))
 BatchByAIJ(MatIsSymmetric, (Mat A, PetscReal tol, PetscBool *is), 0, NULL, NULL, MatIsSymmetric(B, tol, is))
 BatchByAIJ(MatIsHermitian, (Mat A, PetscReal tol, PetscBool *is), 0, NULL, NULL, MatIsHermitian(B, tol, is))
-#if PETSC_VERSION_LT(3, 19, 0)
-BatchByAIJ(MatCreateGraph, (Mat A, PetscBool sym, PetscBool scale, PetscReal filter, Mat *G), 0, NULL, NULL, MatCreateGraph(B, sym, scale, filter, G))
-#else
-BatchByAIJ(MatCreateGraph, (Mat A, PetscBool sym, PetscBool scale, PetscReal filter, PetscInt n, PetscInt index[], Mat *G), 0, NULL, NULL, MatCreateGraph(B, sym, scale, filter, n, index, G))
-#endif
 /* clang-format on */
+
+/* Only PCGAMG asks for it, which then makes interpolations of the same type */
+#if PETSC_VERSION_LT(3, 19, 0)
+                                                        static PetscErrorCode
+    MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool scale, PetscReal filter, Mat *G)
+#else
+                                                        static PetscErrorCode
+    MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool scale, PetscReal filter, PetscInt n, PetscInt index[], Mat *G)
+#endif
+{
+  PetscFunctionBegin;
+  SETERRQ(PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "PCGAMG makes interpolations of the matrix' type, which cannot be " MATBATCH ": convert it to aij");
+}
+
+/*
+  Products of matrices are AIJ's: while its functions run, copies in AIJ take the place of the factors that are batches. The copies and what the functions were are
+  composed with the product, whose later numeric phases bring the copies up to date. A batch by a dense matrix is left to PETSc, which multiplies column by column.
+*/
+static PetscErrorCode MatBatchProductCall(Mat C, PetscErrorCode (*call)(Mat))
+{
+  static const char *const keys[] = {"MatBatchFactorA", "MatBatchFactorB", "MatBatchFactorC"};
+  Mat batch[3], *const factor[] = {&C->product->A, &C->product->B, &C->product->C};
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    PetscBool is = PETSC_FALSE;
+    Mat       W, copy;
+
+    batch[k] = *factor[k];
+    if (batch[k]) PetscCall(PetscObjectTypeCompare((PetscObject)batch[k], MATBATCH, &is));
+    if (!is) continue;
+    PetscCall(MatBatchWhole(batch[k], &W));
+    PetscCall(PetscObjectQuery((PetscObject)C, keys[k], (PetscObject *)&copy));
+    if (copy)
+      PetscCall(MatCopy(W, copy, SAME_NONZERO_PATTERN));
+    else
+      PetscCall(PetscObjectCompose((PetscObject)C, keys[k], (PetscObject)W));
+    *factor[k] = copy ? copy : W;
+    PetscCall(MatDestroy(&W));
+  }
+  ierr = (*call)(C);
+  for (int k = 0; k < 3; k++) *factor[k] = batch[k];
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductNumeric_Batch(Mat C)
+{
+  PetscErrorCode (*numeric)(Mat);
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQueryFunction((PetscObject)C, "MatBatchProductNumeric_C", &numeric));
+  PetscCheck(numeric, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The product has lost its numeric function");
+  PetscCall(MatBatchProductCall(C, numeric));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSymbolic_Batch(Mat C)
+{
+  PetscErrorCode (*symbolic)(Mat);
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQueryFunction((PetscObject)C, "MatBatchProductSymbolic_C", &symbolic));
+  PetscCheck(symbolic, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The product has lost its symbolic function");
+  PetscCall(MatBatchProductCall(C, symbolic));
+  PetscCall(PetscObjectComposeFunction((PetscObject)C, "MatBatchProductNumeric_C", C->ops->productnumeric));
+  C->ops->productnumeric = MatProductNumeric_Batch;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSetFromOptions_Batch(Mat C)
+{
+  PetscBool dense = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (C->product->type == MATPRODUCT_AB || C->product->type == MATPRODUCT_AtB)
+    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C->product->B, &dense, MATSEQDENSE, MATMPIDENSE, ""));
+  if (dense) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatBatchProductCall(C, MatProductSetFromOptions));
+  PetscCall(PetscObjectComposeFunction((PetscObject)C, "MatBatchProductSymbolic_C", C->ops->productsymbolic));
+  C->ops->productsymbolic = MatProductSymbolic_Batch;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /*
   Factors are AIJ's: its symbolic and numeric functions are called with the local part in place of the matrix. What they were is composed with the factor.
@@ -1632,7 +1738,7 @@ BatchByAIJ(MatCreateGraph, (Mat A, PetscBool sym, PetscBool scale, PetscReal fil
     PetscCall((*f)args);                                                                      \
   } while (0)
 
-                                                        static PetscErrorCode MatLUFactorNumeric_Batch(Mat F, Mat A, const MatFactorInfo *info)
+static PetscErrorCode MatLUFactorNumeric_Batch(Mat F, Mat A, const MatFactorInfo *info)
 {
   PetscErrorCode (*f)(Mat, Mat, const MatFactorInfo *);
   Mat B;
@@ -2019,6 +2125,7 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
   PetscCall(PetscFree(b->columns));
   PetscCall(PetscFree(A->data));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatInodeAdjustForInodes_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", NULL));
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -2098,7 +2205,10 @@ static PetscErrorCode MatCreate_Batch(Mat A)
   A->ops->restorecolumnij             = MatRestoreColumnIJ_Batch;
   A->ops->coloringpatch               = MatColoringPatch_Batch;
   A->ops->sor                         = MatSOR_Batch;
+  A->ops->multdiagonalblock           = MatMultDiagonalBlock_Batch;
+  A->ops->hasoperation                = MatHasOperation_Batch;
   A->ops->createsubmatrices           = MatCreateSubMatrices_Batch;
+  A->ops->createsubmatricesmpi        = MatCreateSubMatricesMPI_Batch;
   A->ops->createsubmatrix             = MatCreateSubMatrix_Batch;
   A->ops->increaseoverlap             = MatIncreaseOverlap_Batch;
   A->ops->permute                     = MatPermute_Batch;
@@ -2126,6 +2236,7 @@ static PetscErrorCode MatCreate_Batch(Mat A)
   PetscCall(MatBindToCPU_Batch(A, (PetscBool)!b->device)); /* MatCreate() has said that it is bound */
 #endif
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatInodeAdjustForInodes_C", MatInodeAdjustForInodes_Batch));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Batch));
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, MATBATCH));
   PetscCall(MatBatchGetKernel(A));
   PetscFunctionReturn(PETSC_SUCCESS);
