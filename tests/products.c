@@ -490,6 +490,44 @@ static PetscErrorCode ComputeOperator(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of the type and each other type that is derived from AIJ. In plain PETSc A B^T of aij and aijperm crashes (3.18 to 3.26), so AIJ's partner is AIJ */
+static PetscErrorCode Mixed(Test *t, Record *r)
+{
+  const char *const    others[] = {MATAIJ, MATAIJPERM, "sellp", "evchyb"};
+  const MatProductType types[]  = {MATPRODUCT_AB, MATPRODUCT_AtB, MATPRODUCT_PtAP, MATPRODUCT_ABt, MATPRODUCT_RARt};
+  Mat                  A, B, C;
+  PetscInt             m, M;
+  PetscBool            aij;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetSize(A, &M, NULL));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(others); k++) {
+    PetscCall(MakeOperand(t, m, m, M, M, aij ? MATAIJ : others[k], &B));
+    for (size_t p = 0; p < (t->size > 1 ? 3 : PETSC_STATIC_ARRAY_LENGTH(types)); p++) { /* several ranks: the last two are not in PETSc */
+      for (int turn = 0; turn < 2; turn++) {
+        PetscCall(MatProductCreate(turn ? B : A, turn ? A : B, NULL, &C));
+        PetscCall(MatProductSetType(C, types[p]));
+        PetscCall(MatProductSetFromOptions(C));
+        PetscCall(MatProductSymbolic(C));
+        for (int step = 0; step < 2; step++) {
+          PetscCall(MatProductNumeric(C));
+          PetscCall(RecordMat(t, r, MatProductTypes[types[p]], C));
+          PetscCall(MatScale(A, 2.));
+          PetscCall(MatScale(B, -.5));
+        }
+        PetscCall(MatDestroy(&C));
+      }
+    }
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(RecordType(t, r, "type of A", A));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Products with a matrix that computes them itself (the argument): a virtual transpose, a MATSHELL that answers for factors of any type as MATPYTHON does,
   or one with a function for factors of type AIJ
@@ -652,6 +690,7 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"maij", MAIJ, BLOCKS | NOPERM},
                                        {"maij-aij", MAIJ, BLOCKS | NOPERM, MATAIJ},
                                        {"kron", Kron, FULL | SEQ},
+                                       {"mixed", Mixed, FULL | SQUARE | NOPERM},
                                        {"product-transpose", Partner, FULL | SQUARE | NOPERM, "transpose"},
                                        {"product-hermitian", Partner, FULL | SQUARE | NOPERM, "hermitian"},
                                        {"product-anytype", Partner, FULL | SQUARE | NOPERM, "anytype"},

@@ -123,5 +123,6 @@ void MatSpMVSetOps_Keep(Mat A)
   SpMVSet(createsubmatrix, MatCreateSubMatrix_SpMV);
   SpMVSet(createsubmatrices, MatCreateSubMatrices_SpMV);
   SpMVSet(creatempimatconcatenateseqmat, MatCreateMPIMatConcatenateSeqMat_SpMV);
+  SpMVSet(productsetfromoptions, MatProductSetFromOptions_SpMVHost);
 #undef SpMVSet
 }

@@ -240,6 +240,7 @@ PETSC_INTERN PetscErrorCode MatSpMVGetProduct(Mat, Mat_SpMV **);
 #define SpMVProductAnyType "MatProductSetFromOptions_anytype_C"
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat);
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat);
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat);
 
 /* cuda.c: the same on the device */

@@ -63,6 +63,7 @@ typedef enum {
   SPMV_SYMBOLIC,      /* on the device: the result gets the format */
   SPMV_SYMBOLIC_HOST, /* and its numeric phase is the host's, see next */
   SPMV_NUMERIC_HOST,  /* the factors' values must be on the host: AIJ's own functions do not always look */
+  SPMV_SYMBOLIC_ABT,  /* of A B^T: B goes by the name of A's type */
   SPMV_SYMBOLIC_AIJ,  /* the factors go by AIJ's name: a MATSHELL looks for its function by the name of the other factor, others compare it */
   SPMV_KINDS
 } SpMVProductKind;
@@ -129,17 +130,39 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 }
 #endif
 
+/*
+  AIJ gives a transpose of B the type of A by MatSetType(), which empties it unless A's type is derived from B's: in plain PETSc, A B^T of aij and aijperm
+  crashes (3.18 to 3.26)
+*/
+static PetscErrorCode SpMVProductSymbolicABt(Mat C, PetscErrorCode (*f)(Mat))
+{
+  PetscObject    A = (PetscObject)C->product->A, B = (PetscObject)C->product->B;
+  char          *name = B->type_name;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  B->type_name = A->type_name;
+  ierr         = (*f)(C);
+  B->type_name = name; /* after an error, too */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode (*f)(Mat))
 {
   PetscFunctionBegin;
-  if (kind == SPMV_SYMBOLIC_AIJ) PetscCall(SpMVProductAsAIJ(C, f));
+  switch (kind) {
+  case SPMV_SYMBOLIC_ABT: PetscCall(SpMVProductSymbolicABt(C, f)); break;
+  case SPMV_SYMBOLIC_AIJ: PetscCall(SpMVProductAsAIJ(C, f)); break;
 #if defined(PETSC_HAVE_CUDA)
-  else if (kind == SPMV_NUMERIC_HOST)
-    PetscCall(SpMVProductNumericHost(C, f));
-  else
+  case SPMV_NUMERIC_HOST: PetscCall(SpMVProductNumericHost(C, f)); break;
+  default:
     PetscCall(SpMVProductSymbolic(C, f));
-  if (kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductWrap(SPMV_NUMERIC_HOST, &C->ops->productnumeric));
+    if (kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductWrap(SPMV_NUMERIC_HOST, &C->ops->productnumeric));
+#else
+  default: break;
 #endif
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -154,9 +177,9 @@ static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode
     return SpMVProductRun(C, (SpMVProductKind)kind, SpMVProductBehind[kind][k]); \
   }
 #define SpMVName(kind, k) SpMVProduct_##kind##_##k,
-SpMVEach(SpMVDefine, 0) SpMVEach(SpMVDefine, 1) SpMVEach(SpMVDefine, 2) SpMVEach(SpMVDefine, 3)
+SpMVEach(SpMVDefine, 0) SpMVEach(SpMVDefine, 1) SpMVEach(SpMVDefine, 2) SpMVEach(SpMVDefine, 3) SpMVEach(SpMVDefine, 4)
 static PetscErrorCode (*const SpMVProductOurs[SPMV_KINDS][SPMV_FUNCTIONS])(Mat) = {
-  {SpMVEach(SpMVName, 0)}, {SpMVEach(SpMVName, 1)}, {SpMVEach(SpMVName, 2)}, {SpMVEach(SpMVName, 3)}};
+  {SpMVEach(SpMVName, 0)}, {SpMVEach(SpMVName, 1)}, {SpMVEach(SpMVName, 2)}, {SpMVEach(SpMVName, 3)}, {SpMVEach(SpMVName, 4)}};
 /* clang-format on */
 
 static PetscErrorCode SpMVProductWrap(SpMVProductKind kind, PetscErrorCode (**f)(Mat))
@@ -175,6 +198,31 @@ static PetscErrorCode SpMVProductWrap(SpMVProductKind kind, PetscErrorCode (**f)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscFunctionReturn(PETSC_SUCCESS); /* PETSc has fewer such functions; were there more, the result would be AIJCUSPARSE's */
+}
+
+/* The operation that matrices of ours have on the host: the factors' operation as AIJ matrices, where all have the same */
+PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
+{
+  PetscErrorCode (*f)(Mat) = NULL;
+  Mat_SpMV *spmv;
+  PetscBool same;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    const Mat factor = SpMVProductFactor(C, k);
+    PetscErrorCode (*own)(Mat);
+
+    if (!factor) continue;
+    PetscCall(MatSpMVGet(factor, &spmv));
+    if (spmv && spmv->device) PetscFunctionReturn(PETSC_SUCCESS);
+    own = spmv ? spmv->parent.productsetfromoptions : factor->ops->productsetfromoptions;
+    if (!own || (k && own != f)) PetscFunctionReturn(PETSC_SUCCESS);
+    f = own;
+  }
+  PetscCall((*f)(C));
+  PetscCall(PetscObjectObjectTypeCompare((PetscObject)C->product->A, (PetscObject)C->product->B, &same));
+  if (C->product->type == MATPRODUCT_ABt && !same) PetscCall(SpMVProductWrap(SPMV_SYMBOLIC_ABT, &C->ops->productsymbolic));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if defined(PETSC_HAVE_CUDA)
@@ -248,6 +296,7 @@ PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
     if (spmv && is) PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatProductSetFromOptions_SpMVHost(C));
   if (ours->device && cusparse && ours->parent.productsetfromoptions) PetscCall((*ours->parent.productsetfromoptions)(C));
   if (!C->ops->productsymbolic) {
     PetscCall(SpMVProductAskOthers(C));
