@@ -23,7 +23,8 @@ typedef struct {
   char        log[3000];  /* options and steps */
   char        error[400]; /* the first error of a step */
   PetscInt    bad, told;  /* failures of this case here, and of all cases */
-  PetscInt    steps, nonly, nskip, checks;
+  PetscInt    steps, nonly, nskip;
+  PetscInt64  checks; /* rows compared */
   char       *only[64], *skip[64];
   PetscBool   verbose;
   PetscInt    limit;
@@ -198,15 +199,16 @@ static inline PetscErrorCode FuzzCases(PetscErrorCode (*one)(void), PetscInt *ba
     }
   }
   alarm(0);
+  if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(NULL);
   signal(SIGALRM, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
   signal(SIGABRT, SIG_DFL);
   PetscCall(PetscPopSignalHandler());
   PetscCall(PetscPopErrorHandler());
   time = (double)(now_ - begin);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &fuzz.checks, 1, MPIU_INT, MPI_SUM, fuzz.comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &fuzz.checks, 1, MPIU_INT64, MPI_SUM, fuzz.comm));
   PetscCall(PetscPrintf(fuzz.comm,
-                        "%s: type %s on the %s, %d ranks: %" PetscInt_FMT " cases, seeds %" PetscInt_FMT " to %" PetscInt_FMT ", %" PetscInt_FMT
+                        "%s: type %s on the %s, %d ranks: %" PetscInt_FMT " cases, seeds %" PetscInt_FMT " to %" PetscInt_FMT ", %" PetscInt64_FMT
                         " rows compared, %.1f seconds, %" PetscInt_FMT " failed\n",
                         fuzz.program, fuzz.type, fuzz.device ? "device" : "host", fuzz.size, k, first, first + k - 1, fuzz.checks, time, *bad));
   for (PetscInt q = 0; q < fuzz.nonly; q++) PetscCall(PetscFree(fuzz.only[q]));

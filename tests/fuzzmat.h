@@ -490,7 +490,8 @@ static inline void SumAdd(Sum *s, PetscScalar a, PetscScalar x, PetscBool conjug
   s->terms++;
 }
 
-/* Whether y is the sum in floating point: an error of a few dozen rounding errors of the sum of absolute values, and the same kind of undefined or infinite value */
+/* Whether y is the sum in floating point, computed in any order: an error of half an epsilon a term, and of a few more, of the sum of absolute values; the same kind of
+   undefined or infinite value */
 static inline PetscBool SumIs(const Sum *s, PetscScalar y, PetscReal *error, PetscReal *bound)
 {
   const long double re = s->re, im = s->im, factor = PetscDefined(USE_COMPLEX) ? 3 : 1;
@@ -502,7 +503,7 @@ static inline PetscBool SumIs(const Sum *s, PetscScalar y, PetscReal *error, Pet
     return (PetscBool)(isnan(re) ? PetscIsNanScalar(y) : PetscRealPart(y) == (PetscReal)re);
   }
   *error = (PetscReal)hypotl(PetscRealPart(y) - re, PetscImaginaryPart(y) - im);
-  *bound = (PetscReal)(factor * ((PetscMin(s->terms, 36) + 4) * PETSC_MACHINE_EPSILON * s->abs + 4 * (s->terms + 1) * FUZZ_REAL_MIN * PETSC_MACHINE_EPSILON));
+  *bound = (PetscReal)(factor * ((s->terms / 2 + 8) * PETSC_MACHINE_EPSILON * s->abs + 4 * (s->terms + 1) * FUZZ_REAL_MIN * PETSC_MACHINE_EPSILON));
   return (PetscBool)(*error <= *bound);
 }
 
