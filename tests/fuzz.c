@@ -273,11 +273,10 @@ static PetscErrorCode SetValues(Actor *a)
 /* All entries anew, by MatSetValues, COO or preallocation */
 static PetscErrorCode Refill(Actor *a)
 {
-  Shape          s   = now_.shape;
+  Shape          s;
   const PetscInt way = draw(4);
   Rows           r;
   PetscInt       M, N, m, n;
-  PetscBool      is;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(a->A, &M, &N));
@@ -292,7 +291,6 @@ static PetscErrorCode Refill(Actor *a)
   FuzzLog(way < 2 ? " of the same pattern" : " of another pattern");
   for (PetscInt k = 0; k < r.i[r.m]; k++) r.v[k] = ShapeValue(&s, k, n);
   PetscCall(TouchSome(a->A));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)a->A, &is, MATSEQAIJ, MATMPIAIJ, ""));
   if (way == 0) {
     PetscCall(MatZeroEntries(a->A));
     PetscCall(SetRows(a->A, &r));

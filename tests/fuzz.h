@@ -22,7 +22,7 @@ typedef struct {
   PetscBool   logging;    /* the steps are logged when they run on the first type only */
   char        log[3000];  /* options and steps */
   char        error[400]; /* the first error of a step */
-  PetscInt    bad, told;  /* failures of this case here, and of all cases */
+  PetscInt    bad;        /* failures of this case on this rank */
   PetscInt    steps, nonly, nskip;
   PetscInt64  checks; /* rows compared */
   char       *only[64], *skip[64];
