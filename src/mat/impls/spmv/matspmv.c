@@ -589,7 +589,7 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
 */
     PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 {
-  Mat_SpMV      *spmv = NULL, *factor;
+  Mat_SpMV      *spmv = NULL;
   PetscContainer container;
   PetscBool      plain, mpi, device;
   char           name[64];
@@ -602,8 +602,6 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
              format->name, ((PetscObject)A)->type_name, MATAIJ);
   PetscCall(SpMVIsMPI(A, &mpi));
   if (A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* another matrix was there */
-  PetscCall(MatSpMVGetProduct(A, &factor));       /* PETSc gives a product its type in the symbolic phase, by the name of a factor's */
-  if (!params && factor && factor->format == format) params = factor->params;
   PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Parameters of %s are too large", format->name);
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(&spmv));
   if (ierr) PetscCall(PetscFree(spmv)); /* another rank has none */

@@ -236,7 +236,6 @@ PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 PETSC_INTERN void           MatSpMVSetOps_Keep(Mat);
 
 /* product.c: what PETSc asks for the functions of a product of matrices */
-PETSC_INTERN PetscErrorCode MatSpMVGetProduct(Mat, Mat_SpMV **);
 #define SpMVProductAnyType "MatProductSetFromOptions_anytype_C"
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat);

@@ -11,12 +11,12 @@ static Mat SpMVProductFactor(Mat C, int k)
   return k == 0 ? product->A : k == 1 ? product->B : product->type == MATPRODUCT_ABC ? product->C : NULL;
 }
 
-/* A product has the format and the parameters of the first of its factors that is ours; NULL without one, or where C is no product */
-PetscErrorCode MatSpMVGetProduct(Mat C, Mat_SpMV **spmv)
+/* A product has the format and the parameters of the first of its factors that is ours */
+static PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
 {
   PetscFunctionBegin;
   *spmv = NULL;
-  for (int k = 0; k < 3 && C->product && !*spmv; k++) {
+  for (int k = 0; k < 3 && !*spmv; k++) {
     const Mat factor = SpMVProductFactor(C, k);
 
     if (factor) PetscCall(MatSpMVGet(factor, spmv));
@@ -60,10 +60,10 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
   behind ours cannot be kept with the matrix: there is one function of ours for each of PETSc's.
 */
 typedef enum {
-  SPMV_SYMBOLIC,      /* on the device: the result gets the format */
-  SPMV_SYMBOLIC_HOST, /* and its numeric phase is the host's, see next */
+  SPMV_SYMBOLIC,      /* the result gets the format and the parameters */
+  SPMV_SYMBOLIC_HOST, /* on the device: and the numeric phase is the host's, see next */
   SPMV_NUMERIC_HOST,  /* the factors' values must be on the host: AIJ's own functions do not always look */
-  SPMV_SYMBOLIC_ABT,  /* of A B^T: B goes by the name of A's type */
+  SPMV_SYMBOLIC_ABT,  /* of A B^T, types of which differ: B goes by the name of A's type */
   SPMV_SYMBOLIC_AIJ,  /* the factors go by AIJ's name: a MATSHELL looks for its function by the name of the other factor, others compare it */
   SPMV_KINDS
 } SpMVProductKind;
@@ -82,7 +82,7 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
   PetscBool plain, maij;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetProduct(C, &spmv));
+  PetscCall(SpMVProductGet(C, &spmv));
   for (int k = 0; k < 3; k++) {
     Mat       block[2] = {factor[k], NULL};
     PetscBool seq, mpi;
@@ -112,38 +112,30 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A symbolic phase on the device; the result gets the format of the factors */
-static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
+#endif
+
+/*
+  A symbolic phase; the result gets the format and the parameters.
+
+  In that of A B^T AIJ gives a transpose of B the type of A by MatSetType(), which empties it unless A's type is derived from B's: in plain PETSc, A B^T of aij and
+  aijperm crashes (3.18 to 3.26). B goes by the name of A's type meanwhile.
+*/
+static PetscErrorCode SpMVProductSymbolic(Mat C, PetscBool abt, PetscErrorCode (*f)(Mat))
 {
+  PetscObject    A = (PetscObject)C->product->A, B = (PetscObject)C->product->B;
+  char          *name = B->type_name;
   Mat_SpMV      *spmv;
   SpMVKeep       keep;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetProduct(C, &spmv));
+  PetscCall(SpMVProductGet(C, &spmv));
   if (spmv) PetscCall(SpMVKeepBegin(spmv, &keep));
-  ierr = (*f)(C);
+  if (abt) B->type_name = A->type_name;
+  ierr         = (*f)(C);
+  B->type_name = name;
   if (spmv && !ierr) ierr = SpMVKeepSet(&keep, C);
   if (spmv) PetscCall(SpMVKeepEnd(&keep)); /* after an error, too */
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-/*
-  AIJ gives a transpose of B the type of A by MatSetType(), which empties it unless A's type is derived from B's: in plain PETSc, A B^T of aij and aijperm
-  crashes (3.18 to 3.26)
-*/
-static PetscErrorCode SpMVProductSymbolicABt(Mat C, PetscErrorCode (*f)(Mat))
-{
-  PetscObject    A = (PetscObject)C->product->A, B = (PetscObject)C->product->B;
-  char          *name = B->type_name;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  B->type_name = A->type_name;
-  ierr         = (*f)(C);
-  B->type_name = name; /* after an error, too */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -151,18 +143,14 @@ static PetscErrorCode SpMVProductSymbolicABt(Mat C, PetscErrorCode (*f)(Mat))
 static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode (*f)(Mat))
 {
   PetscFunctionBegin;
-  switch (kind) {
-  case SPMV_SYMBOLIC_ABT: PetscCall(SpMVProductSymbolicABt(C, f)); break;
-  case SPMV_SYMBOLIC_AIJ: PetscCall(SpMVProductAsAIJ(C, f)); break;
+  if (kind == SPMV_SYMBOLIC_AIJ) PetscCall(SpMVProductAsAIJ(C, f));
 #if defined(PETSC_HAVE_CUDA)
-  case SPMV_NUMERIC_HOST: PetscCall(SpMVProductNumericHost(C, f)); break;
-  default:
-    PetscCall(SpMVProductSymbolic(C, f));
-    if (kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductWrap(SPMV_NUMERIC_HOST, &C->ops->productnumeric));
-#else
-  default: break;
+  else if (kind == SPMV_NUMERIC_HOST)
+    PetscCall(SpMVProductNumericHost(C, f));
 #endif
-  }
+  else
+    PetscCall(SpMVProductSymbolic(C, (PetscBool)(kind == SPMV_SYMBOLIC_ABT), f));
+  if (kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductWrap(SPMV_NUMERIC_HOST, &C->ops->productnumeric));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -221,7 +209,7 @@ PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
   }
   PetscCall((*f)(C));
   PetscCall(PetscObjectObjectTypeCompare((PetscObject)C->product->A, (PetscObject)C->product->B, &same));
-  if (C->product->type == MATPRODUCT_ABt && !same) PetscCall(SpMVProductWrap(SPMV_SYMBOLIC_ABT, &C->ops->productsymbolic));
+  PetscCall(SpMVProductWrap(C->product->type == MATPRODUCT_ABt && !same ? SPMV_SYMBOLIC_ABT : SPMV_SYMBOLIC, &C->ops->productsymbolic));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -232,7 +220,7 @@ PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetProduct(C, &spmv));
+  PetscCall(SpMVProductGet(C, &spmv));
   PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of our types");
   PetscCall((*spmv->parent.productsetfromoptions)(C));
   PetscCall(SpMVProductWrap(SPMV_SYMBOLIC, &C->ops->productsymbolic));
@@ -307,10 +295,6 @@ PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   if (!C->ops->productsymbolic && ours->device && host) PetscCall(SpMVProductAsAIJ(C, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)factor[0], MATSHELL, &is));
   if (is) PetscCall(SpMVProductWrap(SPMV_SYMBOLIC_AIJ, &C->ops->productsymbolic));
-#if defined(PETSC_HAVE_CUDA)
-  if (ours->device) PetscCall(SpMVProductWrap(onhost ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC, &C->ops->productsymbolic));
-#else
-  (void)onhost;
-#endif
+  PetscCall(SpMVProductWrap(ours->device && onhost ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC, &C->ops->productsymbolic));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
