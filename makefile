@@ -71,7 +71,10 @@ PETSC_VERSION_H := $(PETSC_DIR)/include/petscversion.h
 # 3.26.1-real-debug-1234: what one sees first, then a checksum of where it is
 conf_has      = $(shell grep -q '^\#define $1 1' $(PETSC_CONF) && echo yes)
 PETSC_VERSION := $(shell awk '$$2 ~ /^PETSC_VERSION_(MAJOR|MINOR|SUBMINOR)$$/ {printf "%s%s", s, $$3; s = "."}' $(PETSC_VERSION_H))
-HAVE_CUDA     := $(call conf_has,PETSC_HAVE_CUDA)
+PETSC_CUDA    := $(call conf_has,PETSC_HAVE_CUDA)
+# The device code needs the AIJCUSPARSE of PETSc 3.26; with an earlier one the library computes on the host
+HAVE_CUDA     := $(if $(PETSC_CUDA),$(shell printf '3.26\n%s\n' $(PETSC_VERSION) | sort -CV && echo yes))
+$(if $(PETSC_CUDA),$(if $(HAVE_CUDA),,$(info The types will compute on the host: their GPU code needs PETSc 3.26 or later, and this is $(PETSC_VERSION))))
 TAG           := $(PETSC_VERSION)-$(PETSC_SCALAR)$(if $(filter single,$(PETSC_PRECISION)),-single)$(if $(filter 64,$(PETSC_INDEX_SIZE)),-int64)$(if $(call conf_has,PETSC_USE_DEBUG),-debug)$(if $(HAVE_CUDA),-cuda)
 comma         := ,
 TAG           := $(TAG)-$(shell echo $(realpath $(PETSC_DIR))/$(PETSC_ARCH) | cksum | cut -c1-4)$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
@@ -86,7 +89,7 @@ HERE          := $(CURDIR)
 OPT       ?= $(if $(SANITIZE),-O1,-O3 -fno-math-errno)
 WARN      := -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
 SAN       := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -g)
-OUR_FLAGS := -Iinclude -Isrc
+OUR_FLAGS := -Iinclude -Isrc $(if $(HAVE_CUDA),-DPETSCSPMV_HAVE_CUDA=1)
 SYS_FLAGS := $(patsubst -I%,-isystem %,$(filter-out -I/usr/include,$(PETSC_CC_INCLUDES)))
 COMPILE    = $(CC) $(CC_FLAGS) -fPIC -g $(OPT) -fvisibility=hidden $(WARN) $(SAN) $(OUR_FLAGS) $(SYS_FLAGS) $(CPP_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 
@@ -114,15 +117,15 @@ CUCOMPILE   = $(NVCC) -ccbin $(CXX) -std=c++17 -O3 -lineinfo $(foreach a,$(CUDA_
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(OUR_FLAGS) $(SYS_FLAGS) $(CUDAFLAGS) -MMD -MP
 
 # A PETSc with CUDA loads the driver's library. Where there is none, the toolkit's stub lets it run what needs no GPU
-ifneq ($(HAVE_CUDA),)
+ifneq ($(PETSC_CUDA),)
 ifneq ($(shell nvidia-smi -L >/dev/null 2>&1 || echo none),)
   $(shell mkdir -p build/no-driver; ln -sf $(firstword $(wildcard $(addsuffix /libcuda.so,$(patsubst -L%,%,$(filter %/stubs,$(CUDA_LIB)))) $(dir $(NVCC))../lib64/stubs/libcuda.so)) build/no-driver/libcuda.so.1)
   export LD_LIBRARY_PATH := $(LD_LIBRARY_PATH):$(HERE)/build/no-driver
 endif
 endif
 
-# The PETSc library alone, not what PETSc itself links; the CUDA runtime where our own code calls it
-PETSC_LIBS := -L$(PETSC_LIB_DIR) -Wl,-rpath,$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) $(if $(CUOBJ),-Wl$(comma)--as-needed $(CUDA_LIB) -Wl$(comma)--no-as-needed -lstdc++) -lm
+# The PETSc library alone, not what PETSc itself links; the CUDA runtime where our own code or a test calls it
+PETSC_LIBS := -L$(PETSC_LIB_DIR) -Wl,-rpath,$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) $(if $(PETSC_CUDA),-Wl$(comma)--as-needed $(CUDA_LIB) -Wl$(comma)--no-as-needed -lstdc++) -lm
 LINK        = $(CC) $(SAN) $(LDFLAGS)
 LIBRARY    := $(B)/lib/libpetscspmv.so
 
@@ -200,7 +203,7 @@ bratu: all $(B)/examples/bratu
 check: TIER := quick
 check-all: TIER := all
 check check-all: all tests examples
-	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests MPIEXEC="$(MPIEXEC)" SANITIZE=$(SANITIZE) CC="$(CC)" tests/run $(TIER)
+	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests MPIEXEC="$(MPIEXEC)" $(if $(PETSC_CUDA),$(if $(HAVE_CUDA),,DEVICE=)) SANITIZE=$(SANITIZE) CC="$(CC)" tests/run $(TIER)
 
 # SECONDS is the time of all runs together; NP, on the command line, the number of ranks; ARGS further options (tests/fuzz.h). The first seed is printed
 # Leaks are not looked for, as PETSc has some of its own after errors

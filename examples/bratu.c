@@ -78,7 +78,7 @@ static PetscErrorCode Synchronize(Vec v)
 
   PetscFunctionBeginUser;
   PetscCall(OnDevice(v, &device));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (device) PetscCall(BratuSynchronizeCUDA());
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -105,7 +105,7 @@ static PetscErrorCode Evaluate(BratuPart part, const Problem *problem, Vec in, V
   PetscFunctionBeginUser;
   PetscCall(OnDevice(out, &device));
   if (in) PetscCall(OnDevice(in, &also));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (device && also) {
     if (in) PetscCall(VecGetArrayReadAndMemType(in, &x, NULL));
     PetscCall(VecGetArrayWriteAndMemType(out, &f, NULL));

@@ -87,7 +87,7 @@ BRATU_INLINE void BratuEvaluateAt(BratuPart part, const Bratu *p, const BratuBox
   }
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 PETSC_EXTERN PetscErrorCode BratuEvaluateCUDA(BratuPart, const Bratu *, const BratuBox *, const PetscScalar *, PetscScalar *);
 PETSC_EXTERN PetscErrorCode BratuSynchronizeCUDA(void);
 #endif

@@ -477,7 +477,7 @@ HOST_PRODUCT HostTiles(const Stored *S, const PetscScalar *x, PetscScalar *y)
 
 /* ---------------------------------------------------------------- the table */
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   #define CUDA(f) f
 #else
   #define CUDA(f)

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "../../src/core/spmvcore.h"
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   #include "../../src/core/cuda/spmvcuda.h"
 #endif
 
@@ -68,7 +68,7 @@ struct _n_Baseline {
   PetscErrorCode (*convert)(const Baseline *, const SpMVCSR *, Stored *); /* structure only; stored < 0: the padding is out of proportion */
   PetscInt parameter[2];
   void (*mult)(const Stored *, const PetscScalar *x, PetscScalar *y); /* y = A x on the host; NULL: the device only */
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   cudaError_t (*cuda)(const Stored *, const PetscScalar *x, PetscScalar *y, cudaStream_t);
 #endif
 };
@@ -84,7 +84,7 @@ PETSC_INTERN double         StoredBytes(const Stored *); /* of what a product re
 PETSC_INTERN void           StoredVisit(const Stored *, SpMVVisitor, void *ctx);
 PETSC_INTERN void           StoredReference(const Stored *, const PetscScalar *x, PetscScalar *y); /* slow and plain, by StoredVisit() */
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 /* The device's arrays from the structure on the host and the CSR on the device; CSR borrows its arrays */
 PETSC_INTERN cudaError_t StoredUpload(const Stored *host, const SpMVCudaCSR *, Stored *device, cudaStream_t);
 PETSC_INTERN cudaError_t StoredRelease(Stored *device);

@@ -34,7 +34,7 @@ static char help[] =
 #include "../../src/mat/impls/evchyb/evchyb.h"
 #include <petscspmv.h>
 #include <unistd.h>
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   #include <cuda_profiler_api.h>
 #endif
 
@@ -55,7 +55,7 @@ typedef struct {
   PetscScalar *x, *ref;
   PetscReal   *bound; /* what the error in a row may be */
   Vec          vx, vy;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   void       *on[3];
   SpMVCudaCSR csr;
 #endif
@@ -157,7 +157,7 @@ static PetscErrorCode ProblemEnd(Problem *P)
   PetscFunctionBeginUser;
   PetscCheck(P->R.i, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%s: more entries than a PetscInt counts", P->name);
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, P->m, P->n, P->R.i, P->R.j, P->R.a, &P->A));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (DeviceOn) {
     const void *const host[3]  = {P->R.i, P->R.j, P->R.a};
     const size_t      bytes[3] = {((size_t)P->m + 1) * sizeof(PetscInt), (size_t)P->R.i[P->m] * sizeof(PetscInt), (size_t)P->R.i[P->m] * sizeof(PetscScalar)};
@@ -187,7 +187,7 @@ static PetscErrorCode ProblemEnd(Problem *P)
 static PetscErrorCode ProblemDestroy(Problem *P)
 {
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 3 && DeviceOn; k++) PetscCallCUDA(cudaFree(P->on[k]));
 #endif
   PetscCall(VecDestroy(&P->vx));
@@ -213,12 +213,12 @@ static const struct {
   const char *name, *what;
   PetscBool   evchyb, host, device;
   SpMVKernel  kernel;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCudaKernel cuda;
 #endif
   int sorted, held; /* y stays in the sorted order; 1 + what is held */
 } CoreFormats[] = {
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   #define CORE(kernel) SPMV_KERNEL_##kernel, SPMVCUDA_KERNEL_##kernel
   #define CORE_CSR     SPMV_KERNEL_AUTO, SPMVCUDA_KERNEL_ADAPTIVE
 #else
@@ -244,13 +244,13 @@ typedef struct {
   SpMVBlock   block;
   MKLMatrix   mkl;
   Mat         A;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCudaBlock  cuda;
   CuSparseMatrix cusparse;
 #endif
   char     kernel[80];
   PetscInt count, turns; /* products of one repetition, and repetitions; 0: not to be measured */
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   cudaGraphExec_t graph;
 #endif
   double t[MAX_REPS];
@@ -271,7 +271,7 @@ static PetscErrorCode SubjectFind(const char *name, Subject *s, PetscBool *found
     if (!*found) continue;
     s->kind  = OF_BASELINE;
     s->which = k;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     if (DeviceOn) *found = (PetscBool)(Baselines[k].cuda != NULL);
 #endif
     if (!DeviceOn) *found = (PetscBool)(Baselines[k].mult != NULL);
@@ -285,7 +285,7 @@ static PetscErrorCode SubjectFind(const char *name, Subject *s, PetscBool *found
     *found   = DeviceOn ? CoreFormats[k].device : CoreFormats[k].host;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   for (size_t k = 0; DeviceOn && k < PETSC_STATIC_ARRAY_LENGTH(CuSparseProducts); k++) {
     PetscCall(PetscStrcmp(name, CuSparseProducts[k].name, found));
     if (!*found) continue;
@@ -336,7 +336,7 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
     p.t     = t;
     p.sigma = 1;
   }
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (DeviceOn) {
     if (CoreFormats[s->which].held)
       PetscCallCUDA(EVCHYBHeldSetUp((Held)(CoreFormats[s->which].held - 1), &s->P->csr, &q, Device.stream, &s->cuda));
@@ -365,7 +365,7 @@ static PetscErrorCode Room(double *bytes)
 {
   PetscFunctionBeginUser;
   *bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 3.0;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (DeviceOn) {
     PetscCall(DeviceFreeMemory(bytes));
     *bytes *= 0.9;
@@ -394,7 +394,7 @@ static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
     }
     s->bytes  = StoredBytes(&s->S);
     s->stored = (double)s->S.stored;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     if (DeviceOn) {
       Stored            host   = s->S;
       const cudaError_t status = StoredUpload(&host, &P->csr, &s->S, Device.stream);
@@ -408,7 +408,7 @@ static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
     break;
   case OF_CORE: PetscCall(SubjectCreateCore(s)); break;
   case OF_CUSPARSE:
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     PetscCall(CuSparseMatCreate(P->A, s->name, &s->cusparse));
     *exists = (PetscBool)(s->cusparse != NULL);
     if (!*exists) break;
@@ -454,7 +454,7 @@ static PetscErrorCode SubjectMult(Subject *s)
     PetscCall(MatMult(s->A ? s->A : P->A, P->vx, P->vy));
   } else if (s->kind == OF_MKL) {
     PetscCall(MKLMatMult(s->mkl, P->vx, P->vy));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   } else if (s->cusparse) {
     PetscCall(CuSparseMatMult(s->cusparse, P->vx, P->vy));
   } else if (DeviceOn) {
@@ -483,7 +483,7 @@ static PetscErrorCode SubjectMult(Subject *s)
 static PetscErrorCode SubjectDestroy(Subject *s)
 {
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (DeviceOn) {
     PetscCallCUDA(cudaDeviceSynchronize());
     if (s->graph) PetscCallCUDA(cudaGraphExecDestroy(s->graph));
@@ -525,7 +525,7 @@ static PetscErrorCode SubjectCheck(Subject *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 static PetscErrorCode EventTime(PetscErrorCode (*once)(void *), void *ctx, double *seconds)
 {
   float ms;
@@ -567,7 +567,7 @@ static PetscErrorCode SubjectTurn(Subject *s, double *seconds)
   double         dt    = 0.0;
 
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (s->graph) {
     PetscCall(OnceGraph(s));
     PetscCall(EventTime(OnceGraph, s, &dt));
@@ -590,7 +590,7 @@ static void SubjectPlan(Subject *s, double one, const Settings *settings)
   s->turns = DeviceOn && one > 0.02 ? PetscMin(2, settings->reps) : settings->reps;
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 /* A graph of as many products as make a repetition; none where a library's product cannot be captured */
 static PetscErrorCode SubjectCapture(Subject *s)
 {
@@ -626,7 +626,7 @@ static PetscErrorCode SubjectBegin(Problem *P, Subject *s, Settings *settings)
   PetscCall(TimeEnd(PETSC_COMM_SELF, begin, &s->convert));
   if (!exists) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SubjectCheck(s));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (settings->profile) {
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "profile %s %s\n", P->name, s->name));
     PetscCallCUDA(cudaProfilerStart());
@@ -773,7 +773,7 @@ static PetscErrorCode DefaultFormats(PetscInt *n, char *list[])
   *n = 0;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(CoreFormats); k++) PetscCall(PetscStrallocpy(CoreFormats[k].name, &list[(*n)++]));
   for (int k = 0; k < BaselineCount; k++) PetscCall(PetscStrallocpy(Baselines[k].name, &list[(*n)++]));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   for (size_t k = 0; DeviceOn && k < PETSC_STATIC_ARRAY_LENGTH(CuSparseProducts); k++) PetscCall(PetscStrallocpy(CuSparseProducts[k].name, &list[(*n)++]));
 #endif
   if (DeviceOn)
@@ -820,7 +820,7 @@ int main(int argc, char **argv)
     return 0;
   }
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-host", &host, NULL));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   {
     int devices = 0;
 
@@ -895,7 +895,7 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < nformats; k++) PetscCall(PetscFree(formats[k]));
   PetscCheck(!s.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products are wrong, marked WRONG above", s.wrong);
 done:
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(CuSparseClose());
   if (DeviceOn) PetscCallCUDA(cudaStreamDestroy(Device.stream));
   PetscCall(DeviceClose());

@@ -23,7 +23,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 {
   PetscFunctionBegin;
   PetscSpMVPackageInitialized = PETSC_FALSE;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   PetscCallCUDA(SpMVCudaUploadFinalize());
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -53,7 +53,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
   PetscCall(PetscLogEventRegister("MatSpMVSetUp", MAT_CLASSID, &MAT_SpMVSetUp));
   PetscCall(PetscLogEventRegister("MatSpMVFill", MAT_CLASSID, &MAT_SpMVFill));
   PetscCall(SpMVUseDevice(PETSC_COMM_SELF, &device));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (device) PetscCall(SpMVDeviceCheckMPI(PETSC_COMM_WORLD));
 #endif
   for (int f = 0; SpMVFormats[f]; f++) {
@@ -86,7 +86,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
       PetscCall(MatRegisterRootName(alias, mpi, mpi));
     }
   }
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (device) PetscCall(SpMVRegisterFactors());
 #endif
   PetscCall(MatBatchRegister());

@@ -5,7 +5,7 @@
 */
 #include "common.h"
 #include "../../bench/formats/formats.h"
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   #include "../../bench/cusparse.h"
 #endif
 #include "../../bench/mkl.h"
@@ -25,7 +25,7 @@ typedef struct {
   const Matrix *A;
   PetscScalar  *x, *y, *ref;
   PetscReal    *allowed; /* how far off a row may be */
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCudaCSR  csr;
   PetscScalar *dx, *dy;
 #endif
@@ -65,7 +65,7 @@ static PetscErrorCode Draw(Problem *P, PetscBool wild)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 static PetscErrorCode ToDevice(Problem *P)
 {
   PetscFunctionBegin;
@@ -192,7 +192,7 @@ static PetscErrorCode CheckBaseline(Problem *P, const Baseline *B)
         Compare(P, B->name, wild ? "host, Inf and NaN" : "host");
       }
     }
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     if (device && B->cuda) PetscCall(CheckDevice(P, B, &S));
 #endif
   }
@@ -209,7 +209,7 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
   P.A = A;
   PetscCall(PetscMalloc4(A->n, &P.x, A->m + 1, &P.y, A->m, &P.ref, A->m, &P.allowed));
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, A->m, A->n, A->i, A->j, A->a, &M));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (device) {
     const void  *host[3]  = {A->i, A->j, A->a};
     const size_t bytes[3] = {((size_t)A->m + 1) * sizeof(PetscInt), (size_t)A->i[A->m] * sizeof(PetscInt), (size_t)A->i[A->m] * sizeof(PetscScalar)};
@@ -256,7 +256,7 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&y));
   }
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (device) {
     PetscCall(CheckHeld(&P));
     if (!sanitized && A->i[A->m]) PetscCall(CheckCuSparse(&P, M)); /* else it is cuSPARSE that is looked at */
@@ -331,7 +331,7 @@ int main(int argc, char **argv)
   sanitized = (PetscBool)(quick || race);
   PetscCall(PetscTestFile(mkl, 'r', &flag));
   if (flag && sizeof(PetscReal) == sizeof(double)) PetscCall(MKLOpen(mkl));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   {
     int devices = 0;
 
@@ -356,7 +356,7 @@ int main(int argc, char **argv)
     PetscCall(MatrixDestroy(&A));
   }
   if (folder && !quick && !race) PetscCall(CheckFiles(folder));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (device) PetscCallCUDA(cudaStreamDestroy(Device.stream));
   PetscCall(CuSparseClose());
 #endif

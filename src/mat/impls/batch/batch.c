@@ -23,7 +23,7 @@ typedef struct {
   BatchHost        host;
   Range            host_stale; /* problems whose values have not been moved in */
   PetscBool        device;     /* products of vectors on the GPU run there */
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   struct { /* A, and, once it is needed, its transpose */
     BatchCuda batch;
     PetscBool plain; /* it cannot be had there: the host multiplies */
@@ -91,7 +91,7 @@ static void RangeAdd(Range *r, PetscInt first, PetscInt last)
 static void MatBatchTouch(Mat_Batch *b, PetscInt first, PetscInt last)
 {
   RangeAdd(&b->host_stale, first, last);
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2; k++) RangeAdd(&b->cuda[k].stale, first, last);
 #endif
 }
@@ -126,7 +126,7 @@ static PetscErrorCode MatBatchForget(Mat_Batch *b)
 {
   PetscFunctionBegin;
   PetscCall(BatchHostDestroy(&b->host));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2; k++) {
     if (b->cuda[k].batch) PetscCallCUDA(BatchCudaDestroy(&b->cuda[k].batch));
     b->cuda[k].plain = PETSC_FALSE;
@@ -699,7 +699,7 @@ static PetscErrorCode MatBatchUpdate_Host(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 static PetscErrorCode MatBatchCheckCUDA(Mat A, cudaError_t error)
 {
   PetscFunctionBegin;
@@ -813,7 +813,7 @@ static PetscErrorCode MatBatchApply(Mat A, SpMVOp op, Vec xx, Vec zz, Vec yy)
   PetscCall(MatBatchCheckVec(A, xx));
   PetscCall(MatBatchCheckVec(A, yy));
   if (zz && zz != yy) PetscCall(MatBatchCheckVec(A, zz));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   PetscBool done;
 
   PetscCall(MatBatchApply_CUDA(A, op, xx, zz, yy, &done));
@@ -1267,7 +1267,7 @@ static PetscErrorCode MatBatchLike(Mat A, PetscErrorCode ierr, PetscInt *i, Pets
   PetscCall(ierr);
   PetscCall(MatSetBlockSizesFromMats(*B, A, A));
   ((Mat_Batch *)(*B)->data)->kernel = a->kernel;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(MatBindToCPU(*B, A->boundtocpu));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1426,7 +1426,7 @@ static PetscErrorCode MatBatchGetAIJ(Mat A, Mat *aij)
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   if (!b->aij) {
     PetscCall(MatBatchToAIJ(A, PETSC_COMM_SELF, 0, &b->aij));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     if (b->device && !A->boundtocpu) PetscCall(MatConvert(b->aij, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &b->aij));
 #endif
     PetscCall(MatSetVariableBlockSizes(b->aij, A->nblocks, A->bsizes));
@@ -1454,7 +1454,7 @@ static PetscErrorCode MatGetDiagonalBlock_Batch(Mat A, Mat *B)
   return MatBatchGetAIJ(A, B);
 }
 
-#if defined(PETSC_HAVE_CUDA) && PETSC_VERSION_GE(3, 26, 0)
+#if defined(PETSCSPMV_HAVE_CUDA)
 /* For PCVPBJACOBI on a GPU, which wants AIJCUSPARSE */
 static PetscErrorCode MatGetVBlockDiagonal_Batch(Mat A, Mat *B)
 {
@@ -1821,7 +1821,7 @@ static PetscErrorCode MatGetFactor_batch_petsc(Mat A, MatFactorType type, Mat *F
   return MatBatchGetFactor(A, MATSOLVERPETSC, type, F);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 static PetscErrorCode MatGetFactor_batch_cusparse(Mat A, MatFactorType type, Mat *F)
 {
   PetscBool device;
@@ -1948,7 +1948,7 @@ static PetscErrorCode MatLoad_Batch(Mat A, PetscViewer viewer)
   PetscCall(MatLoad(B, viewer));
   PetscCall(MatConvert(B, MATBATCH, MAT_INPLACE_MATRIX, &B));
   ((Mat_Batch *)B->data)->kernel = ((Mat_Batch *)A->data)->kernel;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(MatBindToCPU(B, A->boundtocpu));
 #endif
   PetscCall(MatBatchReplace(A, &B));
@@ -1962,7 +1962,7 @@ static PetscErrorCode MatBatchStats(Mat A, BatchStats *stats)
   Mat_Batch *b = (Mat_Batch *)A->data;
 
   PetscFunctionBegin;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (b->device && !A->boundtocpu) {
     cudaStream_t stream;
 
@@ -2095,7 +2095,7 @@ static PetscErrorCode MatAssemblyEnd_Batch(Mat A, MatAssemblyType type)
   return MatSetUp_Batch(A);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 static PetscErrorCode MatBindToCPU_Batch(Mat A, PetscBool bind)
 {
   Mat_Batch *b = (Mat_Batch *)A->data;
@@ -2228,7 +2228,7 @@ static PetscErrorCode MatCreate_Batch(Mat A)
   A->ops->view                        = MatView_Batch;
   A->ops->setfromoptions              = MatSetFromOptions_Batch;
   A->ops->destroy                     = MatDestroy_Batch;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   A->ops->bindtocpu = MatBindToCPU_Batch;
   #if PETSC_VERSION_GE(3, 26, 0)
   if (b->device) A->ops->getvblockdiagonal = MatGetVBlockDiagonal_Batch;
@@ -2249,7 +2249,7 @@ PetscErrorCode MatBatchRegister(void)
   PetscFunctionBegin;
   PetscCall(MatRegister(MATBATCH, MatCreate_Batch));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     PetscBool device;
 
     PetscCall(SpMVUseDevice(PETSC_COMM_SELF, &device));

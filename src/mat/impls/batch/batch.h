@@ -136,7 +136,7 @@ PETSC_INTERN PetscErrorCode  BatchHostDestroy(BatchHost *);
 PETSC_INTERN void            BatchMultTranspose(const BatchPattern *, PetscBool conjugate, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z,
                                                 PetscScalar *y); /* z NULL or y or another, here and above */
 
-#if defined(PETSC_HAVE_CUDA) || defined(__CUDACC__) /* `make kernels` compiles them for any PETSc */
+#if defined(PETSCSPMV_HAVE_CUDA) || defined(__CUDACC__) /* `make kernels` compiles them for any PETSc */
   #include <cuda_runtime_api.h>
 /*
   The device's. Create() and Fill() take arrays of the host and may wait for the device; a product is one kernel, allocates nothing and waits for

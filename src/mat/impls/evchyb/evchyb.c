@@ -33,7 +33,7 @@ static PetscErrorCode EVCHYBSetUpBlock(const SpMVCSR *A, const void *params, SpM
   return EVCHYBSetUp(A, (const EVCHYBParams *)params, block);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 static cudaError_t EVCHYBSetUpBlockCUDA(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaBlock *block)
 {
   const EVCHYBParams *params = (const EVCHYBParams *)ctx;
@@ -101,7 +101,7 @@ SpMVFormatCreate(EVCHYB)
                                          EVCHYBOptions,
                                          EVCHYBSetUpBlock,
                                          EVCHYBDescribe,
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
                                          EVCHYBSetUpBlockCUDA
 #endif
 };

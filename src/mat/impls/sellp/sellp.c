@@ -34,7 +34,7 @@ static PetscErrorCode SELLPSetUpBlock(const SpMVCSR *A, const void *params, SpMV
   return SELLPSetUp(A, (const SELLPParams *)params, block);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 static cudaError_t SELLPSetUpBlockCUDA(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaBlock *block)
 {
   const SELLPParams *params = (const SELLPParams *)ctx;
@@ -110,7 +110,7 @@ SpMVFormatCreate(SELLP)
                                         SELLPOptions,
                                         SELLPSetUpBlock,
                                         SELLPDescribe,
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
                                         SELLPSetUpBlockCUDA
 #endif
 };

@@ -7,7 +7,7 @@
   not kept: a loop of products holds one copy of the matrix, not two.
 */
 #include "matspmv.h"
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   #include <petsc/private/vecimpl.h> /* offloadmask */
 #endif
 
@@ -17,7 +17,7 @@
 */
 PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
 {
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   static int  settled = -1;
   PetscMPIInt size;
 
@@ -59,7 +59,7 @@ PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
 PetscErrorCode SpMVHostIsNewer(Mat A)
 {
   PetscFunctionBegin;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   PetscBool same;
 
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same)); /* MPIAIJ looks at its blocks */
@@ -70,16 +70,12 @@ PetscErrorCode SpMVHostIsNewer(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 
 PetscErrorCode SpMVGetStream(cudaStream_t *stream)
 {
   PetscFunctionBegin;
-  #if PETSC_VERSION_LT(3, 20, 0)
-  *stream = PetscDefaultCudaStream;
-  #else
   PetscCall(PetscGetCurrentCUDAStream(stream));
-  #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -613,23 +609,25 @@ static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
 */
 static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
 {
-  Mat_SpMV *spmv, *x;
-  PetscBool empty[2] = {PETSC_FALSE, PETSC_FALSE};
+  const Mat mat[2]                                               = {A, X};
+  PetscErrorCode (*ours[2])(Mat, PetscScalar, Mat, MatStructure) = {A->ops->axpy, X->ops->axpy};
+  Mat_SpMV      *spmv;
+  PetscBool      empty[2] = {PETSC_FALSE, PETSC_FALSE};
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVGet(X, &x));
   if (str == SUBSET_NONZERO_PATTERN && !A->boundtocpu) {
-    PetscCall(SpMVHasEmptyRows(A, &empty[0]));
-    PetscCall(SpMVHasEmptyRows(X, &empty[1]));
+    for (int k = 0; k < 2; k++) PetscCall(SpMVHasEmptyRows(mat[k], &empty[k]));
   }
   if (empty[0] || empty[1]) PetscCall(MatBindToCPU(A, PETSC_TRUE));
-  A->ops->axpy = spmv->parent.axpy;
-  if (x) X->ops->axpy = x->parent.axpy;
-  PetscCall((*spmv->parent.axpy)(A, a, X, str)); /* with a new pattern it replaces A's data, but not its operations */
-  if (x) X->ops->axpy = x->ours.axpy;
-  A->ops->axpy = spmv->ours.axpy;
-  if (empty[0] || empty[1]) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatSpMVGet(mat[k], &spmv));
+    if (spmv) mat[k]->ops->axpy = spmv->parent.axpy;
+  }
+  ierr = (*A->ops->axpy)(A, a, X, str);                    /* with a new pattern it replaces A's data, but not its operations */
+  for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* after an error, too */
+  if (!ierr && (empty[0] || empty[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -7,7 +7,7 @@
 */
 #include "matspmv.h"
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 
 static const char          SpMVFactorKey[]                                   = "PetscSpMVFactor";
 static const char *const   SpMVFactorKeys[]                                  = {"PetscSpMVFactorRows", "PetscSpMVFactorColumns", "PetscSpMVFactorTransposed"};

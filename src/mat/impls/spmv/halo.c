@@ -11,7 +11,7 @@
 
 const char *const SpMVHaloTypes[] = {"auto", "peer", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   #include <petscsf.h>
   #include <petsc/private/petscimpl.h> /* use_gpu_aware_mpi */
   #include <dlfcn.h>

@@ -45,7 +45,7 @@ typedef struct {
   PetscBool    early; /* by PEER the product begins with the exchange, before the device is done with that */
 } SpMVHaloOptions;
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   #include <petscdevice_cuda.h>
   #include "../../../core/cuda/halo.h"
 

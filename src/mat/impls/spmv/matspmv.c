@@ -9,19 +9,44 @@ static const char SpMVKey[] = "PetscSpMV";
 const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "paper", "SpMVKernel", "SPMV_KERNEL_", NULL};
 
 /*
-  What AIJ (and AIJCUSPARSE) do, sequential and MPI, where a matrix' own data cannot tell: MatHeaderMerge() calls destroy after it has taken
-  away the list that holds them, and MatDuplicate() gives what we composed with a matrix to one that is none of ours.
+  What AIJ (and AIJCUSPARSE) do, on the host or a device, sequential and MPI, where a matrix' own data cannot tell: MatHeaderMerge() calls destroy after it has taken
+  away the list that holds them, and MatDuplicate() gives what we composed with a matrix to one that is none of ours. Of a matrix as it is created, as PETSc puts
+  functions of its own before AIJ's in some that it makes (submatrices).
 */
-static PetscErrorCode (*MatDestroy_AIJ[2][2])(Mat)         = {{NULL, NULL}, {NULL, NULL}};
-static PetscErrorCode (*MatRetrieveValues_AIJ[2])(Mat)     = {NULL, NULL};
-static PetscErrorCode (*MatStoreValues_AIJ)(Mat)           = NULL; /* sequential */
-static PetscErrorCode (*MatProductSetFromOptions_AIJ)(Mat) = NULL; /* of AIJCUSPARSE and AIJ */
+static struct {
+  PetscErrorCode (*destroy)(Mat); /* NULL: not known yet */
+  PetscErrorCode (*retrieve)(Mat);
+  PetscErrorCode (*store)(Mat);
+  PetscErrorCode (*productsetfromoptions)(Mat); /* of AIJCUSPARSE and AIJ */
+} SpMVParents[2][2];
+
+static PetscErrorCode SpMVLearnParent(PetscBool device, PetscBool mpi)
+{
+  const char *const type[2][2] = {{MATSEQAIJ, MATMPIAIJ}, {MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE}};
+  SpMVHidden        hidden;
+  Mat               A;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  if (SpMVParents[device][mpi].destroy) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(SpMVHideSeqAIJType(&hidden));
+  ierr = MatSetType(A, type[device][mpi]);
+  PetscCall(SpMVShowSeqAIJType(&hidden)); /* after an error, too */
+  PetscCall(ierr);
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &SpMVParents[device][mpi].retrieve));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &SpMVParents[device][mpi].store));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C", &SpMVParents[device][mpi].productsetfromoptions));
+  SpMVParents[device][mpi].destroy = A->ops->destroy;
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
   PetscCall(SpMVBlockDestroy(&spmv->block));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2; k++) {
     if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
   }
@@ -98,7 +123,7 @@ PetscErrorCode MatSpMVForget(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVForgetHost(A, spmv));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2; k++) PetscCall(MatSpMVForget_CUDA(spmv, k));
 #endif
   spmv->id[0] = spmv->id[1] = 0;
@@ -282,11 +307,13 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
 /* Before 3.19, MatRetrieveValues() changes values without a word to the object state; in no release does it tell AIJCUSPARSE */
 static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
 {
+  Mat_SpMV *spmv;
   PetscBool mpi;
 
   PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall((*MatRetrieveValues_AIJ[mpi])(A));
+  PetscCall((*SpMVParents[spmv->device][mpi].retrieve)(A));
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
   PetscCall(SpMVHostIsNewer(A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -300,14 +327,24 @@ static PetscErrorCode MatStoreValues_SpMV(Mat A)
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-  PetscCall((*MatStoreValues_AIJ)(A));
+  PetscCall((*SpMVParents[1][0].store)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In place of a function that is there; a matrix that is bound to the host lacks some */
+static PetscErrorCode SpMVComposeBefore(Mat A, const char name[], PetscErrorCode (*function)(Mat))
+{
+  PetscErrorCode (*f)(Mat);
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, name, &f));
+  if (f) PetscCall(PetscObjectComposeFunction((PetscObject)A, name, function));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* What PETSc finds by a name that is composed with the matrix: ours, or the parent's again (of any matrix that has ours) */
 PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
 {
-  PetscErrorCode (*f)(Mat);
   PetscBool mpi, device;
 
   PetscFunctionBegin;
@@ -320,21 +357,13 @@ PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
                             mpi ? "mpi" : "seq", SpMVFormats[k]->name));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, ours ? MatProductSetFromOptions_TransposeSpMV : NULL));
   }
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &f));
-  if (f && f != MatRetrieveValues_SpMV) MatRetrieveValues_AIJ[mpi] = f;
-  if (f) PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : MatRetrieveValues_AIJ[mpi]));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &device));
-  if (device) {
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", &f)); /* none while bound to the host */
-    if (f) PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C", &f));
-    if (f && f != MatProductSetFromOptions_SpMV) MatProductSetFromOptions_AIJ = f;
-    if (f)
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
-                                           ours ? MatProductSetFromOptions_SpMV : MatProductSetFromOptions_AIJ));
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &f));
-    if (f && f != MatStoreValues_SpMV) MatStoreValues_AIJ = f;
-    if (f) PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : MatStoreValues_AIJ));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(SpMVComposeBefore(A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : SpMVParents[device][mpi].retrieve));
+  if (device && !mpi) {
+    PetscCall(SpMVComposeBefore(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
+    PetscCall(SpMVComposeBefore(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
+                                ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
+    PetscCall(SpMVComposeBefore(A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : SpMVParents[device][mpi].store));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -356,10 +385,10 @@ static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define SpMVDestroyKind(Kind, device, mpi)                  \
-  static PetscErrorCode MatDestroy_##Kind(Mat A)            \
-  {                                                         \
-    return MatDestroy_SpMV(A, MatDestroy_AIJ[device][mpi]); \
+#define SpMVDestroyKind(Kind, device, mpi)                       \
+  static PetscErrorCode MatDestroy_##Kind(Mat A)                 \
+  {                                                              \
+    return MatDestroy_SpMV(A, SpMVParents[device][mpi].destroy); \
   }
 SpMVDestroyKind(SeqSpMV, 0, 0) SpMVDestroyKind(MPISpMV, 0, 1) SpMVDestroyKind(SeqSpMVCUDA, 1, 0)
     SpMVDestroyKind(MPISpMVCUDA, 1, 1) static PetscErrorCode (*const MatDestroy_Kinds[2][2])(Mat) = {{MatDestroy_SeqSpMV, MatDestroy_MPISpMV},
@@ -441,7 +470,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 
     PetscCall(SpMVAgree(comm, MatSpMVGetBlockStats_MPI(A, spmv, stats)));
     for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(spmv, which[k], &stats[k], comm, viewer));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     if (spmv->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->halo)));
 #endif
   } else {
@@ -601,6 +630,7 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
   PetscCheck(plain || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s from one of type %s: convert it to %s first",
              format->name, ((PetscObject)A)->type_name, MATAIJ);
   PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall(SpMVLearnParent(device, mpi));
   if (A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* another matrix was there */
   PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Parameters of %s are too large", format->name);
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(&spmv));
@@ -628,14 +658,12 @@ SpMVFactorInPlace(MatLUFactor_SpMV, lufactor) SpMVFactorInPlace(MatILUFactor_SpM
   SpMVHooks(SpMVKeep)
 #undef SpMVKeep
       spmv->view = A->ops->view;
-  /* PETSc has put an operation of its own before AIJ's in submatrices, which come preallocated */
-  if (!MatDestroy_AIJ[device][mpi] || !A->preallocated) MatDestroy_AIJ[device][mpi] = A->ops->destroy;
   if (mpi)
     MatSpMVSetOps_MPI(A);
   else
     MatSpMVSetOps_Seq(A);
   MatSpMVSetOps_Keep(A);
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (device) MatSpMVSetOps_CUDA(A, mpi);
 #endif
   A->ops->assemblyend    = MatAssemblyEnd_SpMV;

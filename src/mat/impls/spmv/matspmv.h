@@ -12,7 +12,7 @@
 #include <petsc/private/matimpl.h>
 #include "../../../core/spmvcore.h"
 #include "halo.h"
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   #include <petscdevice_cuda.h>
   #include "../../../core/cuda/spmvcuda.h"
 #endif
@@ -41,7 +41,7 @@ struct _n_SpMVFormat {
   PetscErrorCode (*options)(Mat, void *params);                              /* reads and checks the format's options, prints them under -help */
   PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVBlock *); /* symbolic: pattern to layout */
   PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len); /* the format's words in a view */
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   /* the layout on the device, of A or of its transpose; cudaErrorNotSupported where the parent's product is to run */
   cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
 #endif
@@ -148,7 +148,7 @@ typedef struct {
   PetscInt   nonzerorows;
   SpMVSource source;
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   /* and on the device: that of A, and, once it is needed, that of its transpose */
   struct {
     SpMVCudaBlock block;
@@ -169,7 +169,7 @@ typedef struct {
   /* an MPI matrix: its blocks as they were hooked, and what all ranks have agreed on */
   PetscObjectId id[2];
   SpMVAgreed    agreed[2][2]; /* for products with host and with device vectors, plain and transposed */
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   /* its halo on the device, and what that was made from */
   SpMVHalo         halo;
   PetscBool        halo_bound; /* none is made: a rank's operands are bound to the host */
@@ -245,7 +245,7 @@ PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat);
 /* cuda.c: the same on the device */
 PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* new matrices live on a device */
 PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 PETSC_INTERN void           MatSpMVSetOps_CUDA(Mat, PetscBool mpi);
 PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel, PetscInt tune);
 PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);               /* that PETSc's vectors use */

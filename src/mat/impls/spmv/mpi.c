@@ -94,7 +94,7 @@ PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 /* Whether a product with these vectors runs on the device as far as their types say, which are the same on all ranks */
 static PetscErrorCode SpMVVecsAreDevice(Vec x, Vec y, Vec z, PetscBool *any)
 {
@@ -356,7 +356,7 @@ static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transp
 
   PetscFunctionBegin;
   PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (spmv->device) {
     PetscCall(MatSpMVPrepare_MPICUDA(A, spmv, transpose, ours, xx, yy, zz));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -404,14 +404,14 @@ static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec y
   PetscCall(MatSpMVGet(A, spmv));
   PetscCall(PetscObjectGetId((PetscObject)A, &now.id));
   PetscCall(MatBoundToCPU(A, &now.bound));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if ((*spmv)->device) PetscCall(SpMVVecsAreDevice(xx, yy, zz, &device));
 #endif
   agreed = &(*spmv)->agreed[device][(*spmv)->device && transpose];
   if (agreed->id == now.id && agreed->state == now.state && agreed->nonzerostate == now.nonzerostate && agreed->bound == now.bound) {
     if (!(*spmv)->device) PetscCall(MatSpMVPrepareAlone_MPI(A, *spmv));
   } else {
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     PetscCall(MatSpMVUpdateHalo(A, *spmv, xx, yy, zz, &ours));
 #endif
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVPrepare_MPI(A, *spmv, transpose, ours, xx, yy, zz)));

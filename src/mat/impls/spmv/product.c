@@ -73,7 +73,7 @@ typedef enum {
 static PetscErrorCode (*SpMVProductBehind[SPMV_KINDS][SPMV_FUNCTIONS])(Mat);
 static PetscErrorCode SpMVProductWrap(SpMVProductKind, PetscErrorCode (**)(Mat));
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 /* The numeric phase of a product that AIJ computes on the host, of factors on the device */
 static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 {
@@ -144,7 +144,7 @@ static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode
 {
   PetscFunctionBegin;
   if (kind == SPMV_SYMBOLIC_AIJ) PetscCall(SpMVProductAsAIJ(C, f));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   else if (kind == SPMV_NUMERIC_HOST)
     PetscCall(SpMVProductNumericHost(C, f));
 #endif
@@ -185,7 +185,7 @@ static PetscErrorCode SpMVProductWrap(SpMVProductKind kind, PetscErrorCode (**f)
     *f = SpMVProductOurs[kind][k];
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscFunctionReturn(PETSC_SUCCESS); /* PETSc has fewer such functions; were there more, the result would be AIJCUSPARSE's */
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has more than %d functions for products of matrices: raise SPMV_FUNCTIONS in product.c", SPMV_FUNCTIONS);
 }
 
 /* The operation that matrices of ours have on the host: the factors' operation as AIJ matrices, where all have the same */
@@ -213,7 +213,7 @@ PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
 /* The operation that matrices of ours have on the device */
 PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 {

@@ -149,7 +149,7 @@ PetscErrorCode MatSpMVGetReady_Seq(Mat A, PetscBool device, PetscBool transpose)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (device && spmv->device && !A->boundtocpu) {
     PetscCall(MatSpMVGetReady_SeqCUDA(A, transpose, &spmv));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -192,7 +192,7 @@ PetscErrorCode MatSpMVGetStats(Mat A, SpMVStats *stats)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (spmv->device && !A->boundtocpu && !spmv->source.mat) {
     PetscCall(MatSpMVGetStats_CUDA(A, spmv, stats));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -263,7 +263,7 @@ PetscErrorCode MatSpMVApplyParent(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec 
 {
   PetscFunctionBegin;
   if (op == SPMV_HERMITIAN && !PetscDefined(USE_COMPLEX)) op = SPMV_TRANSPOSE;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (op != SPMV_NORMAL && yy && yy != zz) {
     PetscCall(SpMVVecCopyLocal(yy, zz));
     yy = zz;
@@ -326,7 +326,7 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (spmv->device && !A->boundtocpu) {
     PetscCall(MatSpMVApply_SeqCUDA(A, spmv, op, xx, yy, zz));
     PetscFunctionReturn(PETSC_SUCCESS);
