@@ -39,13 +39,15 @@
    Level: intermediate
 
    Notes:
-   Counts cover both the diagonal and the off-diagonal block of a parallel matrix. The padding is (`stored` - `nonzeros`) / `nonzeros`.
+   Counts cover both the diagonal and the off-diagonal block of a parallel matrix. With one of them AIJ's own product may run, for which the format stores nothing:
+   `formatted` counts the entries of the other one, and the padding is (`stored` - `formatted`) / `formatted`.
 
 .seealso: `PetscSpMVGetInfo()`
 S*/
 typedef struct {
   PetscInt64  nonzeros;    /* entries of the matrix */
-  PetscInt64  stored;      /* entries stored by the format, padding included; 0 where AIJ's own product runs */
+  PetscInt64  formatted;   /* entries of the matrix that the format stores; none of a block with which AIJ's own product runs */
+  PetscInt64  stored;      /* entries stored by the format, padding included: at least `formatted` */
   PetscInt64  slices;      /* slices; row blocks with the paper's kernel of evchyb */
   PetscInt64  long_rows;   /* rows kept in the vector CSR part */
   PetscInt64  long_stored; /* entries stored in that part, padding included */

@@ -445,6 +445,60 @@ static PetscErrorCode Info(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode CheckCounts(Mat A)
+{
+  PetscSpMVInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(Touch(A));
+  PetscCall(PetscSpMVGetInfo(A, &info));
+  PetscCheck(info.stored >= info.formatted && info.nonzeros >= info.formatted && !info.stored == !info.formatted, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "%" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " of %" PetscInt64_FMT " nonzeros", info.stored, info.formatted, info.nonzeros);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The counts where each block takes the kernel of its choice. In the second matrix, on several ranks, that is AIJ's own for the diagonal block, which has an entry in
+  one row of 16, and the format's for the off-diagonal block; and a matrix without a type
+*/
+static PetscErrorCode Counts(Test *t, Record *r)
+{
+  const PetscInt m = 16;
+  Mat            A;
+  PetscBool      aij;
+  PetscErrorCode ierr;
+  char          *found;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Make(t, &A));
+  PetscCall(CheckCounts(A));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatCreate(t->comm, &A));
+  PetscCall(MatSetSizes(A, m, m, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(A, t->type));
+  PetscCall(MatSeqAIJSetPreallocation(A, 5, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(A, 1, NULL, 4, NULL));
+  PetscCall(MatSetValue(A, t->rank * m, t->rank * m, 1., INSERT_VALUES));
+  for (PetscInt i = 0; i < m && t->size > 1; i++) {
+    for (PetscInt k = 0; k < 4; k++) PetscCall(MatSetValue(A, t->rank * m + i, (t->rank + 1) % t->size * m + (i + k) % m, Value(i, k, 1), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(CheckCounts(A));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatCreate(t->comm, &A));
+  message[0] = 0;
+  PetscCall(PetscPushErrorHandler(KeepMessage, NULL));
+  ierr = PetscSpMVGetInfo(A, &(PetscSpMVInfo){0});
+  PetscCall(PetscPopErrorHandler());
+  PetscCall(PetscStrstr(message, "type is not set", &found));
+  PetscCheck(ierr && found, t->comm, PETSC_ERR_PLIB, "PetscSpMVGetInfo() of a matrix without a type: error %d, message '%s'", (int)ierr, message);
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Options belong to the matrix with that prefix, and to no other */
 static PetscErrorCode Prefix(Test *t, Record *r)
 {
@@ -729,6 +783,7 @@ static const Operation operations[] = {{"values", Values, OURS},
                                        {"files", Files, FULL | OURS | BYROW | SEQ},
                                        {"names", Names, FULL | OURS},
                                        {"info", Info, FULL | OURS},
+                                       {"counts", Counts, OURS},
                                        {"prefix", Prefix, FULL | OURS | BYROW},
                                        {"parameters", Parameters, FULL | SQUARE | BYROW | OURS},
                                        {"seqaijtype", SeqAIJType, FULL | SQUARE | OURS},

@@ -406,15 +406,22 @@ static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptions
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries that are stored by the format: none where the parent's product runs */
+static PetscInt64 SpMVStatsFormatted(const SpMVStats *stats)
+{
+  return stats->stored ? stats->nonzeros : 0;
+}
+
 /* One line on one block, or on the same block of every rank */
 static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm, PetscViewer viewer)
 {
   SpMVStats  all = *local;
-  char       what[256];
-  PetscInt64 sum[7] = {local->nonzeros, local->stored, local->slices, local->diagonal, local->long_rows, local->long_stored, local->bytes};
+  char       what[256], rest[64] = "";
+  PetscInt64 sum[8] = {SpMVStatsFormatted(local), local->stored,      local->slices, local->diagonal,
+                       local->long_rows,          local->long_stored, local->bytes,  local->nonzeros};
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 7, MPIU_INT64, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 8, MPIU_INT64, MPI_SUM, comm));
   all.nonzeros    = sum[0];
   all.stored      = sum[1];
   all.slices      = sum[2];
@@ -423,12 +430,13 @@ static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpM
   all.long_stored = sum[5];
   all.bytes       = sum[6];
   PetscCall((*spmv->format->describe)(spmv->params, &all, what, sizeof(what)));
+  if (sum[7] > sum[0]) PetscCall(PetscSNPrintf(rest, sizeof(rest), ", %" PetscInt64_FMT " nonzeros by AIJ's own product", sum[7] - sum[0]));
   if (all.stored) {
     PetscCall(PetscViewerASCIIPrintf(viewer,
                                      "%s format%s: %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros (padding %.2f%%), %" PetscInt64_FMT
-                                     " bytes, kernel: %s\n",
+                                     " bytes, kernel: %s%s\n",
                                      spmv->format->name, which, what, all.stored, all.nonzeros,
-                                     all.nonzeros ? 100. * (double)(all.stored - all.nonzeros) / (double)all.nonzeros : 0., all.bytes, all.kernel));
+                                     all.nonzeros ? 100. * (double)(all.stored - all.nonzeros) / (double)all.nonzeros : 0., all.bytes, all.kernel, rest));
   } else
     PetscCall(PetscViewerASCIIPrintf(viewer, "%s format%s: nothing stored, kernel: %s\n", spmv->format->name, which, all.kernel));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -812,7 +820,7 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
    Sets the format up if no product has done so yet. The same figures, summed over the processes, stand in `-mat_view ::ascii_info`,
    `-ksp_view` and `-snes_view`.
 
-   Errors `PETSC_ERR_ARG_WRONG` for a matrix of another type and `PETSC_ERR_ARG_WRONGSTATE` for an unassembled one.
+   Errors `PETSC_ERR_ARG_WRONG` for a matrix of another type, `PETSC_ERR_ARG_TYPENOTSET` for one without a type, and `PETSC_ERR_ARG_WRONGSTATE` for an unassembled one.
 
 .seealso: `PetscSpMVInfo`, `PetscSpMVGetFormat()`
 @*/
@@ -825,6 +833,7 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscAssertPointer(info, 2);
+  PetscCheck(((PetscObject)A)->type_name, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_TYPENOTSET, "Matrix object's type is not set: Argument # 1");
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCheck(spmv, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Matrix of type %s is none of PetscSpMV's", ((PetscObject)A)->type_name);
   PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
@@ -839,6 +848,7 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
 
     PetscCall(MatSpMVGetStats(block[k], &stats));
     info->nonzeros += stats.nonzeros;
+    info->formatted += 1 ? stats.nonzeros : SpMVStatsFormatted(&stats);
     info->stored += stats.stored;
     info->slices += stats.slices;
     info->long_rows += stats.long_rows;
