@@ -568,7 +568,8 @@ static PetscErrorCode Row_Problems(PetscInt i, PetscInt M, PetscInt N, PetscInt 
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode LifeBegin(const Phase *p, const Case *c, const char *type, Life *l)
+/* On a device the vectors are there, except z, which products that add a vector copy to the device */
+static PetscErrorCode LifeBegin(const Phase *p, const Case *c, const char *type, PetscBool device, Life *l)
 {
   PetscFunctionBegin;
   PetscCall(PetscMemzero(l, sizeof(*l)));
@@ -576,8 +577,12 @@ static PetscErrorCode LifeBegin(const Phase *p, const Case *c, const char *type,
   l->c    = *c;
   PetscCall(MakeRows(PETSC_COMM_WORLD, c, &l->R));
   PetscCall(MatCreateVecs(l->R, &l->x, &l->y));
-  PetscCall(VecDuplicate(l->x, &l->v));
   PetscCall(VecDuplicate(l->y, &l->z));
+  if (device) {
+    PetscCall(VecSetType(l->x, VECCUDA));
+    PetscCall(VecSetType(l->y, VECCUDA));
+  }
+  PetscCall(VecDuplicate(l->x, &l->v));
   PetscCall(VecDuplicate(l->y, &l->u));
   PetscCall(VecFill(l->x, 1));
   PetscCall(VecFill(l->z, 2));
@@ -746,7 +751,7 @@ static PetscErrorCode RunFault(const Phase *p, const Case *c, const char *type, 
   PetscFunctionBegin;
   alarm(60);
   fault.fired = 0;
-  PetscCall(LifeBegin(p, c, type, &l));
+  PetscCall(LifeBegin(p, c, type, device, &l));
   PetscCall(PetscPushErrorHandler(Quiet, NULL));
   fault.after = run.k;
   fault.armed = (PetscBool)(run.rank < 0 || run.rank == now.rank);

@@ -279,17 +279,40 @@ static PetscErrorCode SpMVOperandGet(SpMVOperand *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream)
+/* *staged becomes false where the device has no memory for the copy */
+static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream, PetscBool *staged)
 {
   const size_t bytes = (size_t)o->n * sizeof(PetscScalar);
+  cudaError_t  error;
 
   PetscFunctionBegin;
-  if (PetscMemTypeDevice(o->memtype)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(cudaMalloc((void **)&o->copy, PetscMax(bytes, 1)));
+  if (PetscMemTypeDevice(o->memtype) || !*staged) PetscFunctionReturn(PETSC_SUCCESS);
+  error = cudaMalloc((void **)&o->copy, PetscMax(bytes, 1));
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    o->copy = NULL;
+    *staged = PETSC_FALSE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCallCUDA(error);
   if (o->access != SPMV_WRITE && bytes) {
     PetscCallCUDA(cudaMemcpyAsync(o->copy, o->array, bytes, cudaMemcpyHostToDevice, stream));
     PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The operands that are on the host, copied to the device: all of them or none */
+static PetscErrorCode SpMVOperandsStage(Mat A, int count, SpMVOperand o[], cudaStream_t stream, PetscBool *staged)
+{
+  PetscFunctionBegin;
+  *staged = PETSC_TRUE;
+  for (int v = 0; v < count; v++) PetscCall(SpMVOperandStage(&o[v], stream, staged));
+  for (int v = 0; v < count && !*staged; v++) {
+    PetscCallCUDA(cudaFree(o[v].copy));
+    o[v].copy = NULL;
+  }
+  if (!*staged) PetscCall(PetscInfo(A, "The host multiplies: the GPU has no memory for copies of the vectors that are on the host\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -317,14 +340,15 @@ static PetscErrorCode SpMVOperandRestore(SpMVOperand *o, cudaStream_t stream)
 
 /*
   zz = yy + op(A) xx, where yy may be zz, and NULL for zero. On the device as soon as one of the vectors is there: between host vectors
-  alone, the host's format is faster than sending them to and fro.
+  alone, the host's format is faster than sending them to and fro. Where the device has no memory for the copies the host multiplies: in the middle of a
+  parallel product, an error on this rank alone would reach the others too late.
 */
 PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   const int    k     = op != SPMV_NORMAL;
   const int    count = yy && yy != zz ? 3 : 2;
   SpMVOperand  o[3];
-  PetscBool    device = PETSC_FALSE, host = PETSC_FALSE;
+  PetscBool    device = PETSC_FALSE, host = PETSC_FALSE, staged = PETSC_TRUE;
   cudaStream_t stream;
 
   PetscFunctionBegin;
@@ -346,11 +370,9 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
       host = PETSC_TRUE;
   }
   if (device) PetscCall(MatSpMVUpdate_CUDA(A, spmv, k, stream));
-  if (device && host && !spmv->cuda[k].plain) {
-    for (int v = 0; v < count; v++) PetscCall(SpMVOperandStage(&o[v], stream));
-  }
+  if (device && host && !spmv->cuda[k].plain) PetscCall(SpMVOperandsStage(A, count, o, stream, &staged));
   #define SpMVArray(v) (o[v].copy ? o[v].copy : o[v].array)
-  if (device && !spmv->cuda[k].plain) {
+  if (device && staged && !spmv->cuda[k].plain) {
     const PetscScalar *y = yy ? (yy == zz ? SpMVArray(0) : SpMVArray(2)) : NULL;
 
     PetscCall(PetscLogGpuTimeBegin());
@@ -360,7 +382,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   }
   #undef SpMVArray
   for (int v = count - 1; v >= 0; v--) PetscCall(SpMVOperandRestore(&o[v], stream));
-  if (!device || (spmv->cuda[k].plain && host))
+  if (!device || !staged || (spmv->cuda[k].plain && host))
     PetscCall(MatSpMVApplyHostVecs(A, spmv, op, xx, yy, zz));
   else if (spmv->cuda[k].plain)
     PetscCall(MatSpMVApplyParent(A, spmv, op, xx, yy, zz));
