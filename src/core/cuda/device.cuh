@@ -88,37 +88,35 @@ inline size_t StoredSize(bool single)
 
 /*
   Loads as assembler, which the compiler may not move: Stream(), of values, down to their use, and Fresh(), of what other blocks or devices write, up
-  to before it is there; and which it may not turn into others: Plain(), of an x that may have been written after the device was ready to begin this
-  kernel, into loads of what no kernel writes meanwhile
+  to before it is there
 */
-#define SPMV_LOADS(name, how)                                                                  \
-  __device__ __forceinline__ double name(const double *p)                                      \
-  {                                                                                            \
-    double v;                                                                                  \
-    asm volatile("ld.global" how ".f64 %0, [%1];" : "=d"(v) : "l"(p));                         \
-    return v;                                                                                  \
-  }                                                                                            \
-  __device__ __forceinline__ float name(const float *p)                                        \
-  {                                                                                            \
-    float v;                                                                                   \
-    asm volatile("ld.global" how ".f32 %0, [%1];" : "=f"(v) : "l"(p));                         \
-    return v;                                                                                  \
-  }                                                                                            \
-  __device__ __forceinline__ Complex<double> name(const Complex<double> *p)                    \
-  {                                                                                            \
-    Complex<double> v;                                                                         \
-    asm volatile("ld.global" how ".v2.f64 {%0, %1}, [%2];" : "=d"(v.re), "=d"(v.im) : "l"(p)); \
-    return v;                                                                                  \
-  }                                                                                            \
-  __device__ __forceinline__ Complex<float> name(const Complex<float> *p)                      \
-  {                                                                                            \
-    Complex<float> v;                                                                          \
-    asm volatile("ld.global" how ".v2.f32 {%0, %1}, [%2];" : "=f"(v.re), "=f"(v.im) : "l"(p)); \
-    return v;                                                                                  \
+#define SPMV_LOADS(name, how)                                                                   \
+  __device__ __forceinline__ double name(const double *p)                                       \
+  {                                                                                             \
+    double v;                                                                                   \
+    asm volatile("ld.global." how ".f64 %0, [%1];" : "=d"(v) : "l"(p));                         \
+    return v;                                                                                   \
+  }                                                                                             \
+  __device__ __forceinline__ float name(const float *p)                                         \
+  {                                                                                             \
+    float v;                                                                                    \
+    asm volatile("ld.global." how ".f32 %0, [%1];" : "=f"(v) : "l"(p));                         \
+    return v;                                                                                   \
+  }                                                                                             \
+  __device__ __forceinline__ Complex<double> name(const Complex<double> *p)                     \
+  {                                                                                             \
+    Complex<double> v;                                                                          \
+    asm volatile("ld.global." how ".v2.f64 {%0, %1}, [%2];" : "=d"(v.re), "=d"(v.im) : "l"(p)); \
+    return v;                                                                                   \
+  }                                                                                             \
+  __device__ __forceinline__ Complex<float> name(const Complex<float> *p)                       \
+  {                                                                                             \
+    Complex<float> v;                                                                           \
+    asm volatile("ld.global." how ".v2.f32 {%0, %1}, [%2];" : "=f"(v.re), "=f"(v.im) : "l"(p)); \
+    return v;                                                                                   \
   }
-SPMV_LOADS(Stream, ".cs")
-SPMV_LOADS(Fresh, ".cg")
-SPMV_LOADS(Plain, "")
+SPMV_LOADS(Stream, "cs")
+SPMV_LOADS(Fresh, "cg")
 #undef SPMV_LOADS
 
 template <class S> struct Traits { // real
@@ -153,10 +151,6 @@ template <class S> struct Traits { // real
   static __device__ S keep(const S *p) // read again, by others
   {
     return __ldg(p);
-  }
-  static __device__ S plain(const S *p) // the same, in a kernel that may begin before others are done
-  {
-    return Plain(p);
   }
   static __device__ S fresh(const S *p) // written by others during this launch
   {
@@ -211,10 +205,6 @@ template <class R> struct Traits<Complex<R>> {
       float2 v = __ldg((const float2 *)p);
       return {v.x, v.y};
     }
-  }
-  static __device__ S plain(const S *p)
-  {
-    return Plain(p);
   }
   static __device__ S fresh(const S *p)
   {
@@ -493,13 +483,13 @@ __device__ __forceinline__ void LetNextBegin()
 */
 __device__ __forceinline__ bool ArriveLast(unsigned *arrived, unsigned count)
 {
-  unsigned before;
-  asm volatile("atom.release.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(arrived), "r"(count - 1) : "memory");
+  const unsigned before = __nv_atomic_fetch_add(arrived, 1u, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_DEVICE);
+  if (before == count - 1) *arrived = 0;
   return before == count - 1;
 }
 __device__ __forceinline__ void AcquireArrived()
 {
-  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  __nv_atomic_thread_fence(__NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_DEVICE);
 }
 
 // Zero threads are no launch at all: an empty grid is an error

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
       const Scalar *q = x + (int64_t)(unit + t[b].x) * BS;
       own[b]          = (unsigned)t[b].y & bit;
 #pragma unroll
-      for (int f = 0; f < BS; f++) xs[b][f] = !own[b] ? Num::zero() : BESIDE ? Num::plain(q + f) : Num::keep(q + f);
+      for (int f = 0; f < BS; f++) xs[b][f] = own[b] ? Num::keep(q + f) : Num::zero();
     }
     Issue();
 #pragma unroll

@@ -123,7 +123,7 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
       const bool    own = MODE == NARROW ? col[b] != (int)NOBODY : col[b] >= 0;
       const Scalar *q   = x + (int64_t)(MODE == NARROW ? c.base + col[b] : col[b]) * BS;
 #pragma unroll
-      for (int f = 0; f < BS; f++) xs[b][f] = !own ? Num::zero() : BESIDE ? Num::plain(q + f) : Num::keep(q + f);
+      for (int f = 0; f < BS; f++) xs[b][f] = own ? Num::keep(q + f) : Num::zero();
     }
     Issue();
 #pragma unroll
