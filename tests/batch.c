@@ -1178,6 +1178,11 @@ static PetscErrorCode BadCalls(Victim *c)
   Bad(MatGetValues(c->A, 1, &zero, 1, &five, v), PETSC_ERR_ARG_OUTOFRANGE, "Column 5 of 5");
   Bad(MatInvertVariableBlockDiagonal(c->A, 2, wrong, v), PETSC_ERR_ARG_SIZ, "");
   Bad(MatNorm(c->A, NORM_2, &norm), PETSC_ERR_SUP, "");
+#if PETSC_VERSION_LT(3, 19, 0) /* as PCGAMG asks, which itself would leave memory behind */
+  Bad(MatCreateGraph(c->A, PETSC_TRUE, PETSC_TRUE, 0.0, &M), PETSC_ERR_SUP, "convert it to aij");
+#else
+  Bad(MatCreateGraph(c->A, PETSC_TRUE, PETSC_TRUE, 0.0, 0, NULL, &M), PETSC_ERR_SUP, "convert it to aij");
+#endif
   Bad(MatShift(c->other, 1.0), PETSC_ERR_ARG_WRONGSTATE, "Problem 0 has no diagonal entry in row 0");
   Bad(MatDiagonalSet(c->other, c->v, INSERT_VALUES), PETSC_ERR_ARG_WRONGSTATE, "no diagonal entry");
   Bad(MatAXPY(c->A, 1.0, c->other, SAME_NONZERO_PATTERN), PETSC_ERR_ARG_WRONG, "the same pattern");

@@ -339,21 +339,22 @@ static PetscErrorCode Op_AXPY(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* AIJ always as a new matrix: transposed in place it may keep functions for inodes that it no longer has, and the next ordering crashes */
 static PetscErrorCode Op_Transpose(Fuzz *f, Mat *M, Record *r)
 {
   const PetscInt how = draw(3);
-  Mat            T;
+  PetscBool      batch;
+  Mat            T = NULL;
 
   PetscFunctionBegin;
-  if (how == 2) {
+  PetscCall(IsBatch(*M, &batch));
+  if (batch && how == 2) {
     PetscCall(MatTranspose(*M, MAT_INPLACE_MATRIX, M));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatTranspose(*M, MAT_INITIAL_MATRIX, &T));
-  if (how) {
-    PetscCall(MatScale(*M, 2.0));
-    PetscCall(MatTranspose(*M, MAT_REUSE_MATRIX, &T));
-  }
+  if (batch && how) PetscCall(MatTranspose(*M, MAT_INITIAL_MATRIX, &T));
+  if (how == 1) PetscCall(MatScale(*M, 2.0));
+  PetscCall(MatTranspose(*M, T ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &T));
   PetscCall(MatDestroy(M));
   *M = T;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -550,7 +551,7 @@ static PetscErrorCode Op_Ordering(Fuzz *f, Mat *M, Record *r)
 {
   static const char *const types[]   = {MATORDERINGNATURAL, MATORDERINGND, MATORDERING1WD, MATORDERINGRCM, MATORDERINGQMD, MATORDERINGROWLENGTH};
   const PetscBool          symmetric = (PetscBool)draw(2), inode = (PetscBool)draw(2);
-  const PetscInt           shift = draw(2), columns = draw(2);
+  const PetscInt           shift = draw(2), columns = draw(2) && f->has & DIAGONAL; /* AIJ crashes on the columns of empty rows */
   const PetscInt          *i, *j;
   PetscInt                 n, N;
   PetscBool                done;
@@ -740,7 +741,7 @@ static PetscErrorCode Solve(Fuzz *f, Mat *M, Record *r)
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(RecordAdd(r, "iterations", again, its, 2 + its / 4, NULL));
-    PetscCall(RecordInt(r, "converged", reason > 0));
+    PetscCheck(reason > 0, PetscObjectComm((PetscObject)*M), PETSC_ERR_NOT_CONVERGED, "not solved: reason %d", (int)reason);
     PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
     if (!again) PetscCall(MatScale(*M, 2.0));
   }
@@ -955,6 +956,7 @@ int main(int argc, char **argv)
                         " operations, %" PetscInt_FMT " solvers, %" PetscInt64_FMT " results compared, %" PetscInt_FMT
                         " operations that AIJ itself cannot do, %" PetscInt_FMT " failed, %.0f s\n",
                         now.size, first, first + t.cases - 1, t.cases, t.operations, t.solved, t.compared, t.excused, t.bad, end - begin));
+  PetscCall(PetscPopSignalHandler());
   PetscCall(PetscFinalize());
   return t.bad ? 1 : 0;
 }

@@ -619,7 +619,7 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
   PetscCall(MatBatchGet(A, &b));
   if (problem == MATBATCH_ALL) {
     PetscCheck(values || !BatchValues(&b->p), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "The problems have entries, but the array of values is NULL");
-    PetscCall(PetscArraymove(b->a, values, (size_t)BatchValues(&b->p)));
+    if (BatchValues(&b->p)) PetscCall(PetscArraymove(b->a, values, (size_t)BatchValues(&b->p)));
     PetscCall(MatBatchChanged(A, 0, b->p.problems));
   } else {
     PetscScalar *shared = NULL;
@@ -630,7 +630,7 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
     entries = BatchOffsets(&b->p, problem)[n] - BatchOffsets(&b->p, problem)[0];
     PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "Problem %" PetscInt_FMT " has entries, but the array of values is NULL", problem);
     PetscCall(MatBatchUnshare(A, &shared)); /* `values` may be the shared ones */
-    PetscCall(PetscArraymove(b->a + BatchValuesAt(&b->p, problem) + BatchOffsets(&b->p, problem)[0], values, (size_t)entries));
+    if (entries) PetscCall(PetscArraymove(b->a + BatchValuesAt(&b->p, problem) + BatchOffsets(&b->p, problem)[0], values, (size_t)entries));
     PetscCall(PetscFree(shared));
     PetscCall(MatBatchChanged(A, problem, problem + 1));
   }
@@ -2148,7 +2148,8 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
 
    The problems' patterns do not change. Values do, by `MatBatchSetValues()`, and by `MatScale()`, `MatDiagonalScale()`, `MatShift()`, `MatAXPY()`, ...
 
-   `PCVPBJACOBI` inverts the problems; `PCBJACOBI`, `PCLU`, `PCILU` and `PCASM` work on a copy in AIJ.
+   `PCVPBJACOBI` inverts the problems; factorizations, `PCBJACOBI`, `PCASM`, `PCSOR` and products of matrices work on a copy in AIJ. `PCGAMG` needs type aij itself: see
+   `MatConvert()`.
 
    The kernels coo to ell are the paper's; slices and sellp, between which auto chooses, are described in docs/batch.md.
 
