@@ -635,12 +635,16 @@ static PetscErrorCode Partner(Test *t, Record *r)
     MatProductType type;
     int            factor[3]; /* 0 for A, 1 for the partner S, 2 for B */
     PetscBool      seq;
-  } product[] = {
-      {"S A", "thas", MATPRODUCT_AB, {1, 0, -1}, PETSC_FALSE},     {"S^T A", "tha", MATPRODUCT_AtB, {1, 0, -1}, PETSC_FALSE},
-      {"A S", "tha", MATPRODUCT_AB, {0, 1, -1}, PETSC_TRUE},       {"A^T S", "a", MATPRODUCT_AtB, {0, 1, -1}, PETSC_FALSE},
-      {"A S^T", "tha", MATPRODUCT_ABt, {0, 1, -1}, PETSC_TRUE},    {"S^T A S", "tha", MATPRODUCT_PtAP, {0, 1, -1}, PETSC_TRUE},
-      {"S A S^T", "tha", MATPRODUCT_RARt, {0, 1, -1}, PETSC_TRUE}, {"A B S", "a", MATPRODUCT_ABC, {0, 2, 1}, PETSC_FALSE},
-      {"A S B", "a", MATPRODUCT_ABC, {0, 1, 2}, PETSC_FALSE},      {"S A B", PETSC_VERSION_LT(3, 19, 0) ? "ta" : "a", MATPRODUCT_ABC, {1, 0, 2}, PETSC_FALSE}};
+  } product[] = {{"S A", "thas", MATPRODUCT_AB, {1, 0, -1}, PETSC_FALSE},
+                 {"S^T A", "tha", MATPRODUCT_AtB, {1, 0, -1}, PETSC_FALSE},
+                 {"A S", "tha", MATPRODUCT_AB, {0, 1, -1}, PETSC_TRUE},
+                 {"A^T S", "a", MATPRODUCT_AtB, {0, 1, -1}, PETSC_FALSE},
+                 {"A S^T", "tha", MATPRODUCT_ABt, {0, 1, -1}, PETSC_TRUE},
+                 {"S^T A S", "tha", MATPRODUCT_PtAP, {0, 1, -1}, PETSC_TRUE},
+                 {"S A S^T", "tha", MATPRODUCT_RARt, {0, 1, -1}, PETSC_TRUE},
+                 {"A B S", "a", MATPRODUCT_ABC, {0, 2, 1}, PETSC_FALSE},
+                 {"A S B", "a", MATPRODUCT_ABC, {0, 1, 2}, PETSC_FALSE},
+                 {"S A B", PETSC_VERSION_LT(3, 19, 0) && !PetscDefined(USE_COMPLEX) ? "ta" : "a", MATPRODUCT_ABC, {1, 0, 2}, PETSC_FALSE}};
   Mat      factor[3], X, C;
   PetscInt m, M;
 
@@ -692,7 +696,9 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"kron", Kron, FULL | SEQ},
                                        {"mixed", Mixed, FULL | SQUARE | NOPERM},
                                        {"product-transpose", Partner, FULL | SQUARE | NOPERM, "transpose"},
+#if !defined(PETSC_USE_COMPLEX) /* not in PETSc 3.18 */
                                        {"product-hermitian", Partner, FULL | SQUARE | NOPERM, "hermitian"},
+#endif
                                        {"product-anytype", Partner, FULL | SQUARE | NOPERM, "anytype"},
                                        {"product-shell", Partner, FULL | SQUARE | NOPERM, "shell"},
                                        {"virtual-transpose", Composed, 0, "trans"},

@@ -848,7 +848,7 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
 
     PetscCall(MatSpMVGetStats(block[k], &stats));
     info->nonzeros += stats.nonzeros;
-    info->formatted += 1 ? stats.nonzeros : SpMVStatsFormatted(&stats);
+    info->formatted += SpMVStatsFormatted(&stats);
     info->stored += stats.stored;
     info->slices += stats.slices;
     info->long_rows += stats.long_rows;
