@@ -99,6 +99,13 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(convertfrom)                   \
   X(setfromoptions)                \
   X(lufactor)                      \
+  X(transpose)                     \
+  X(transposesymbolic)             \
+  X(permute)                       \
+  X(createsubmatrix)               \
+  X(createsubmatrices)             \
+  X(creatempimatconcatenateseqmat) \
+  X(productsetfromoptions)         \
   /* -------------------- */       \
   X(ilufactor)                     \
   X(multhermitiantranspose)        \
@@ -106,14 +113,7 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(bindtocpu)                     \
   X(getdiagonal)                   \
   X(diagonalscale)                 \
-  X(axpy)                          \
-  X(transpose)                     \
-  X(transposesymbolic)             \
-  X(permute)                       \
-  X(createsubmatrix)               \
-  X(createsubmatrices)             \
-  X(creatempimatconcatenateseqmat) \
-  X(productsetfromoptions)
+  X(axpy)
 
 /* What a stored copy of a sequential matrix was made from */
 typedef struct {
