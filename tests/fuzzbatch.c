@@ -676,7 +676,9 @@ static const struct {
     {"asm", 0},
     {"asm -pc_asm_overlap 0 -sub_pc_type lu", 0},
     {"asm -pc_asm_overlap 2 -pc_asm_type basic -sub_pc_type lu", 0},
+#if !defined(PETSC_HAVE_PTSCOTCH) || !defined(PETSC_USE_64BIT_INDICES) /* PTScotch 7.0 with 64-bit integers does not end on some graphs without connections */
     {"asm -pc_asm_local_blocks 2 -sub_pc_type ilu", 0},
+#endif
     {"gasm", 0},
     {"redundant", 0},
     {"telescope -telescope_pc_type jacobi", 0},

@@ -786,7 +786,7 @@ static const Operation operations[] = {{"values", Values, OURS},
                                        {"counts", Counts, OURS},
                                        {"prefix", Prefix, FULL | OURS | BYROW},
                                        {"parameters", Parameters, FULL | SQUARE | BYROW | OURS},
-                                       {"seqaijtype", SeqAIJType, FULL | SQUARE | OURS},
+                                       {"seqaijtype", SeqAIJType, FULL | SQUARE | OURS | ONHOST}, /* the names on a device are others, seqaijcusparsesellp */
                                        {"single", Single, BYROW | SQUARE | FULL | SOLVE | SEQ | OURS | DEVICE},
                                        {NULL, NULL, 0}};
 
