@@ -863,7 +863,7 @@ int main(int argc, char **argv)
   char      type[64] = "sellp", expect[16] = "", *only[64];
   PetscBool quick = PETSC_FALSE, device = PETSC_FALSE, where, set, batch;
   PetscInt  n = 64;
-  MPI_Comm  comm;
+  MPI_Comm  comm, self;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(PetscSpMVInitializePackage());
@@ -880,13 +880,15 @@ int main(int argc, char **argv)
   PetscCall(OnDevice(batch ? MATSELLP : type, &device)); /* a batch goes where these go */
   PetscCall(PetscStrcmp(expect, device ? "device" : "host", &where));
   PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect, type, device ? "device" : "host");
-  if (__lsan_disable) __lsan_disable(); /* what PETSc loses after an error holds on to the communicator's attributes */
+  if (__lsan_disable) __lsan_disable(); /* what PETSc loses after an error holds on to the communicators' attributes */
   PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &comm, NULL));
+  PetscCall(PetscCommDuplicate(PETSC_COMM_SELF, &self, NULL));
   if (__lsan_enable) __lsan_enable();
   signal(SIGALRM, OnAlarm);
   FaultsInstall(PETSC_TRUE);
   PetscCall(RunLives(type, quick, n, only, device));
   FaultsInstall(PETSC_FALSE);
+  PetscCall(PetscCommDestroy(&self));
   PetscCall(PetscCommDestroy(&comm));
   for (PetscInt k = 0; k < n; k++) PetscCall(PetscFree(only[k]));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &run.bad, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
