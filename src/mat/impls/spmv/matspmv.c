@@ -81,14 +81,13 @@ static PetscErrorCode SpMVDestroyCtx(PetscCtxRt ctx)
 static struct {
   Mat               mat; /* NULL for none */
   const SpMVFormat *format;
-  char              params[256];
+  SpMVParams        params;
 } SpMVMerged;
 
 static PetscErrorCode SpMVMergedSet(Mat A, const Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
-  PetscCheck(spmv->format->paramssize <= sizeof(SpMVMerged.params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The parameters of %s are too large", spmv->format->name);
-  PetscCall(PetscMemcpy(SpMVMerged.params, spmv->params, spmv->format->paramssize));
+  PetscCall(PetscMemcpy(SpMVMerged.params, spmv->params, sizeof(SpMVMerged.params)));
   SpMVMerged.mat    = A;
   SpMVMerged.format = spmv->format;
   PetscFunctionReturn(PETSC_SUCCESS);
