@@ -852,7 +852,7 @@ class Report:
                 rest = [r[5] / r[6] for r in rows if r[6] and r not in big]
                 alpha = {k: (min(r[i] for r in rows), max(r[i] for r in rows)) for k, i in (("DRAM", 1), ("L2", 2))}
                 self.say(f"*Here.* b is {b:.0f} GB/s. alpha by DRAM is {alpha['DRAM'][0]:.2f} to {alpha['DRAM'][1]:.2f}, by L2 {alpha['L2'][0]:.2f} to {alpha['L2'][1]:.2f}. " + (f"On the matrices of more than 200 MB, the rate is {min(parts):.2f} to {max(parts):.2f} of b / B" + (f", on the others {min(rest):.2f} to {max(rest):.2f}" if rest else "") + ". " if parts else "")
-                         + "*Why they differ.* The K20X's L2, much smaller, did not hold x, and what its DRAM moved told how often x was read again. Here it holds all of x, and DRAM moves little more than the matrix: alpha by DRAM is near 0, and below where y, which the model "
+                         + "*Why they differ.* The K20X's L2, much smaller, did not hold x, and so its DRAM traffic showed how often x was read again. Here it holds all of x, and DRAM moves little more than the matrix: alpha by DRAM is near 0, and below where y, which the model "
                          "counts with 16 bytes a row, stays in the L2 as well. alpha by L2 is what the paper's meant, sectors of 32 bytes for single entries of x, and highest on " + max(rows, key=lambda r: r[2])[0] + ". Memory is not the limit on the smaller ones: "
                          "the kernel waits for its loads (Figures 3 to 5), which the model does not know.", "")  # fmt: skip
 

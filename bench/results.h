@@ -1,6 +1,6 @@
 /*
-   A file of results. Where there is an older one, a new one is written beside it as FILE.new and takes its place when it is complete, so that a run that is
-   interrupted leaves the older results as they were.
+   A file of results. If the file exists, the new one is written to FILE.new and renamed when it is complete: an interrupted run leaves the older results as
+   they were.
 */
 #pragma once
 
