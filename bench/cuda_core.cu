@@ -506,8 +506,8 @@ int main(int argc, char **argv)
     }
 
     const SpMVCudaCSR csr = {n, n, nnz, i, j, 4, a};
-    auto              run = [&](const char *name, std::function<cudaError_t(SpMVCudaBlock *)> setup, bool reorder = true, double bound = 1e-11) {
-      SpMVCudaBlock block = nullptr;
+    auto              run = [&](const char *name, std::function<cudaError_t(SpMVCudaStore *)> setup, bool reorder = true, double bound = 1e-11) {
+      SpMVCudaStore block = nullptr;
       SpMVStats     stats;
       const double  first = Wall([&] {
         CHECK(setup(&block));
@@ -525,7 +525,7 @@ int main(int argc, char **argv)
       return t.graph;
     };
     auto sellp = [&](SpMVCudaKernel k, bool single = false) {
-      return [=, &csr](SpMVCudaBlock *block) {
+      return [=, &csr](SpMVCudaStore *block) {
         SELLPParams p = {};
         p.compress    = 1;
         p.single      = single;
@@ -533,7 +533,7 @@ int main(int argc, char **argv)
       };
     };
     auto evchyb = [&](SpMVCudaKernel k, bool single = false, int logs = 9) {
-      return [=, &csr](SpMVCudaBlock *block) {
+      return [=, &csr](SpMVCudaStore *block) {
         EVCHYBParams p     = {};
         p.ell_limit        = 128;
         p.row_align        = 32;
@@ -579,9 +579,9 @@ int main(int argc, char **argv)
             if ((by && sigma == 1) || (!by && sigma > 4096) || (sigma == 1 && v.natural > 5 * (unsigned long long)nnz)) continue;
             if (per == 64 && v.longest < 100) continue;
             snprintf(name, sizeof(name), "%s %d, %d a thread", by ? "by column" : "sigma", sigma, per);
-            run(name, [&](SpMVCudaBlock *block) {
+            run(name, [&](SpMVCudaStore *block) {
               return spmv::SetUp(&csr, false, 0, block,
-                                 [&](const SpMVCudaCSR &B, _n_SpMVCudaBlock **b) { return spmv::SlicesCreate(B, bs, false, v, r, NAMES, nullptr, 0, b); });
+                                 [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) { return spmv::SlicesCreate(B, bs, false, v, r, NAMES, nullptr, 0, b); });
             });
           }
         }

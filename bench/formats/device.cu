@@ -358,7 +358,7 @@ HELD(true, true)
 #undef Entry
 } // namespace held_both
 
-cudaError_t EVCHYBHeldSetUp(Held held, const SpMVCudaCSR *A, const EVCHYBParams *p, cudaStream_t stream, SpMVCudaBlock *block)
+cudaError_t EVCHYBHeldSetUp(Held held, const SpMVCudaCSR *A, const EVCHYBParams *p, cudaStream_t stream, SpMVCudaStore *block)
 {
   auto setup = held == HELD_X ? held_x::SpMVCudaEVCHYBSetUp : held == HELD_A ? held_a::SpMVCudaEVCHYBSetUp : held_both::SpMVCudaEVCHYBSetUp;
   return setup(A, p, SPMVCUDA_KERNEL_PAPER, PETSC_FALSE, stream, block);

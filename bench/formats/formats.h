@@ -91,7 +91,7 @@ PETSC_INTERN cudaError_t StoredRelease(Stored *device);
 
 /* EVC-HYB's kernel with one operand held constant (1), so that it need not be loaded: x and its indices, A's values, or both */
 typedef enum { HELD_X, HELD_A, HELD_BOTH } Held;
-PETSC_INTERN cudaError_t EVCHYBHeldSetUp(Held, const SpMVCudaCSR *, const EVCHYBParams *, cudaStream_t, SpMVCudaBlock *);
+PETSC_INTERN cudaError_t EVCHYBHeldSetUp(Held, const SpMVCudaCSR *, const EVCHYBParams *, cudaStream_t, SpMVCudaStore *);
 
 PETSC_INTERN cudaError_t MultCOOScalar(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
 PETSC_INTERN cudaError_t MultCOOSegmented(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);

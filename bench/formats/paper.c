@@ -241,11 +241,11 @@ typedef struct {
   int         which; /* in its table */
   Problem    *P;
   Stored      S; /* on the device, or on the host */
-  SpMVBlock   block;
+  SpMVStore   block;
   MKLMatrix   mkl;
   Mat         A;
 #if defined(PETSCSPMV_HAVE_CUDA)
-  SpMVCudaBlock  cuda;
+  SpMVCudaStore  cuda;
   CuSparseMatrix cusparse;
 #endif
   char     kernel[80];
@@ -351,8 +351,8 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
 #endif
   {
     PetscCall(CoreFormats[s->which].evchyb ? EVCHYBSetUp(&csr, &q, &s->block) : SELLPSetUp(&csr, &p, &s->block));
-    if (!SpMVBlockUsesParent(s->block)) PetscCall(SpMVBlockFill(s->block, &csr));
-    SpMVBlockGetStats(s->block, &stats);
+    if (!SpMVStoreUsesParent(s->block)) PetscCall(SpMVStoreFill(s->block, &csr));
+    SpMVStoreGetStats(s->block, &stats);
   }
   s->bytes  = (double)stats.bytes;
   s->stored = (double)stats.stored;
@@ -450,7 +450,7 @@ static PetscErrorCode SubjectMult(Subject *s)
   PetscScalar       *y;
 
   PetscFunctionBeginUser;
-  if (s->kind == OF_PETSC || (s->block && SpMVBlockUsesParent(s->block))) {
+  if (s->kind == OF_PETSC || (s->block && SpMVStoreUsesParent(s->block))) {
     PetscCall(MatMult(s->A ? s->A : P->A, P->vx, P->vy));
   } else if (s->kind == OF_MKL) {
     PetscCall(MKLMatMult(s->mkl, P->vx, P->vy));
@@ -471,7 +471,7 @@ static PetscErrorCode SubjectMult(Subject *s)
     PetscCall(VecGetArrayRead(P->vx, &x));
     PetscCall(VecGetArrayWrite(P->vy, &y));
     if (s->block)
-      SpMVBlockMult(s->block, x, y);
+      SpMVStoreMult(s->block, x, y);
     else
       (*Baselines[s->which].mult)(&s->S, x, y);
     PetscCall(VecRestoreArrayWrite(P->vy, &y));
@@ -493,7 +493,7 @@ static PetscErrorCode SubjectDestroy(Subject *s)
   }
 #endif
   if (!DeviceOn && s->kind == OF_BASELINE) PetscCall(StoredDestroy(&s->S));
-  if (s->block) PetscCall(SpMVBlockDestroy(&s->block));
+  if (s->block) PetscCall(SpMVStoreDestroy(&s->block));
   PetscCall(MKLMatDestroy(&s->mkl));
   PetscCall(MatDestroy(&s->A));
   PetscFunctionReturn(PETSC_SUCCESS);

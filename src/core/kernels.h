@@ -72,7 +72,7 @@ SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, P
     }                                                                           \
   } while (0)
 
-SPMV_INLINE void spmv_gather(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g,
+SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g,
                              const int c)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
@@ -127,7 +127,7 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVBlock *B, const SpMVRun *R, con
 }
 
 /* One slice by diagonals; the steps' values at v, or (code) each at the place of its code */
-SPMV_INLINE void spmv_diag(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g,
+SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g,
                            const PetscBool distinct)
 {
   const SpMVPattern *P    = B->patterns + R->pattern;
@@ -195,7 +195,7 @@ SPMV_INLINE V8 spmv_long_x(const PetscScalar *x, const int *j)
   return j[0] < 0 ? v8_strided(x + ~j[0], 1) : v8_gather(x, j);
 }
 
-SPMV_INLINE void spmv_long(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g)
+SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -245,7 +245,7 @@ SPMV_INLINE void spmv_long(const struct _n_SpMVBlock *B, const SpMVRun *R, const
 }
 
 /* Slices of any height: eight lanes at a time where the height allows, else one by one */
-SPMV_INLINE void spmv_plain(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+SPMV_INLINE void spmv_plain(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   const int        H    = B->height;
   const PetscReal *v    = B->val + R->val * SPMV_PARTS;
@@ -300,7 +300,7 @@ SPMV_INLINE void spmv_plain(const struct _n_SpMVBlock *B, const SpMVRun *R, cons
 #define SPMV_DOT(r)  t = v8_fma(v8_value(v + (r)*SPMV_VECTOR), x##r, t)
 #define SPMV_CONJ(r) x##r = v8_conj(conjugate, x##r)
 
-SPMV_INLINE void spmv_gather_t(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g,
+SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g,
                                const int c)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
@@ -344,7 +344,7 @@ SPMV_INLINE void spmv_gather_t(const struct _n_SpMVBlock *B, const SpMVRun *R, c
   }
 }
 
-SPMV_INLINE void spmv_diag_t(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g)
+SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g)
 {
   const SpMVPattern *P    = B->patterns + R->pattern;
   const int         *off  = B->offset + P->offset;
@@ -396,7 +396,7 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVBlock *B, const SpMVRun *R, con
   }
 }
 
-SPMV_INLINE void spmv_long_t(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g)
+SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -436,7 +436,7 @@ SPMV_INLINE void spmv_long_t(const struct _n_SpMVBlock *B, const SpMVRun *R, con
   }
 }
 
-SPMV_INLINE void spmv_plain_t(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+SPMV_INLINE void spmv_plain_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
 {
   const int        H    = B->height;
   const PetscReal *v    = B->val + R->val * SPMV_PARTS;
@@ -472,26 +472,26 @@ SPMV_INLINE void spmv_plain_t(const struct _n_SpMVBlock *B, const SpMVRun *R, co
 #endif
 
 #define SPMV_INSTANCE(g)                                                                                                                                  \
-  static SPMV_NOINLINE void spmv_gather_1_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
+  static SPMV_NOINLINE void spmv_gather_1_##g(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
   {                                                                                                                                                       \
     spmv_gather(B, R, x, z, y, g, 1);                                                                                                                     \
   }                                                                                                                                                       \
-  static SPMV_NOINLINE void spmv_gather_n_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
+  static SPMV_NOINLINE void spmv_gather_n_##g(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
   {                                                                                                                                                       \
     spmv_gather(B, R, x, z, y, g, g);                                                                                                                     \
   }                                                                                                                                                       \
-  static SPMV_NOINLINE void spmv_diag_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
+  static SPMV_NOINLINE void spmv_diag_##g(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
   {                                                                                                                                                       \
     if (B->distinct)                                                                                                                                      \
       spmv_diag(B, R, x, z, y, g, PETSC_TRUE);                                                                                                            \
     else                                                                                                                                                  \
       spmv_diag(B, R, x, z, y, g, PETSC_FALSE);                                                                                                           \
   }                                                                                                                                                       \
-  static SPMV_NOINLINE void spmv_long_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
+  static SPMV_NOINLINE void spmv_long_##g(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
   {                                                                                                                                                       \
     spmv_long(B, R, x, z, y, g);                                                                                                                          \
   }                                                                                                                                                       \
-  static SPMV_NOINLINE void spmv_t_##g(const struct _n_SpMVBlock *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)         \
+  static SPMV_NOINLINE void spmv_t_##g(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)         \
   {                                                                                                                                                       \
     if (R->kind == SPMV_RUN_DIAG)                                                                                                                         \
       spmv_diag_t(B, R, conjugate, x, y, g);                                                                                                              \
@@ -502,18 +502,18 @@ SPMV_INLINE void spmv_plain_t(const struct _n_SpMVBlock *B, const SpMVRun *R, co
   }
 SPMV_SHAPES(SPMV_INSTANCE)
 
-static SPMV_NOINLINE void spmv_plain_any(const struct _n_SpMVBlock *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+static SPMV_NOINLINE void spmv_plain_any(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   spmv_plain(B, R, x, z, y);
 }
-static SPMV_NOINLINE void spmv_plain_any_t(const struct _n_SpMVBlock *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+static SPMV_NOINLINE void spmv_plain_any_t(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
 {
   spmv_plain_t(B, R, conjugate, x, y);
 }
 
-static void spmv_mult(const struct _n_SpMVBlock *B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
-  typedef void (*Kernel)(const struct _n_SpMVBlock *, const SpMVRun *, const PetscScalar *, const PetscScalar *, PetscScalar *);
+  typedef void (*Kernel)(const struct _n_SpMVStore *, const SpMVRun *, const PetscScalar *, const PetscScalar *, PetscScalar *);
 #define SPMV_NAME_1(g) spmv_gather_1_##g,
 #define SPMV_NAME_N(g) spmv_gather_n_##g,
 #define SPMV_NAME_D(g) spmv_diag_##g,
@@ -532,16 +532,16 @@ static void spmv_mult(const struct _n_SpMVBlock *B, const PetscScalar *x, const 
   }
 }
 
-static void spmv_multtransposeadd(const struct _n_SpMVBlock *B, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
 {
-  typedef void (*Kernel)(const struct _n_SpMVBlock *, const SpMVRun *, PetscBool, const PetscScalar *, PetscScalar *);
+  typedef void (*Kernel)(const struct _n_SpMVStore *, const SpMVRun *, PetscBool, const PetscScalar *, PetscScalar *);
 #define SPMV_NAME_T(g) spmv_t_##g,
   static const Kernel kernel[8] = {SPMV_SHAPES(SPMV_NAME_T)};
 
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R = B->runs + r;
 
-    if (R->kind == SPMV_RUN_PLAIN)
+    if (R->kind == SPMV_RUN_UNCOMPRESSED)
       spmv_plain_any_t(B, R, conjugate, x, y);
     else
       kernel[R->g - 1](B, R, conjugate, x, y);

@@ -11,12 +11,12 @@ static PetscScalar SpMVGet(const PetscReal *v, size_t distance)
 #endif
 }
 
-void SpMVBlockVisit(SpMVBlock B, SpMVVisitor entry, void *ctx)
+void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
 {
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R = B->runs + r;
     const int      g = R->g, c = R->c, H = B->height;
-    size_t v = (size_t)R->val * (R->kind == SPMV_RUN_PLAIN ? SPMV_PARTS : SPMV_VECTOR), j = (size_t)R->idx, len = (size_t)R->len, list = (size_t)R->rows;
+    size_t v = (size_t)R->val * (R->kind == SPMV_RUN_UNCOMPRESSED ? SPMV_PARTS : SPMV_VECTOR), j = (size_t)R->idx, len = (size_t)R->len, list = (size_t)R->rows;
 
     for (int s = 0; s < R->count; s++) {
       if (R->kind == SPMV_RUN_DIAG) {
@@ -49,7 +49,8 @@ void SpMVBlockVisit(SpMVBlock B, SpMVVisitor entry, void *ctx)
         v += (size_t)padded / SPMV_LANES * g * SPMV_VECTOR;
       } else {
         const int w = B->width[R->slice + 2 * s], wmin = B->width[R->slice + 2 * s + 1];
-        const int lanes = R->kind == SPMV_RUN_PLAIN || s < R->count - 1 ? H : R->lanes, listed = R->row < 0, ragged = R->kind == SPMV_RUN_PLAIN || wmin < w;
+        const int lanes = R->kind == SPMV_RUN_UNCOMPRESSED || s < R->count - 1 ? H : R->lanes, listed = R->row < 0,
+                  ragged = R->kind == SPMV_RUN_UNCOMPRESSED || wmin < w;
 
         for (int k = 0; k < w; k++)
           for (int q = 0; q < c; q++)
@@ -90,18 +91,18 @@ static void SpMVReferenceEntryTranspose(void *ctx, PetscInt row, PetscInt col, P
   if (row >= 0) R->y[col] += (R->conjugate ? PetscConj(value) : value) * R->x[row];
 }
 
-void SpMVBlockMultReference(SpMVBlock B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+void SpMVStoreMultReference(SpMVStore B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   SpMVReference R = {x, y, PETSC_FALSE};
 
   for (int k = 0; k < B->m; k++) y[k] = z ? z[k] : 0;
-  SpMVBlockVisit(B, SpMVReferenceEntry, &R);
+  SpMVStoreVisit(B, SpMVReferenceEntry, &R);
 }
 
-void SpMVBlockMultTransposeReference(SpMVBlock B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+void SpMVStoreMultTransposeReference(SpMVStore B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   SpMVReference R = {x, y, conjugate};
 
   for (int k = 0; k < B->n; k++) y[k] = z ? z[k] : 0;
-  SpMVBlockVisit(B, SpMVReferenceEntryTranspose, &R);
+  SpMVStoreVisit(B, SpMVReferenceEntryTranspose, &R);
 }

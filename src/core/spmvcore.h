@@ -3,7 +3,7 @@
 
   It uses PETSc's numbers (PetscInt, PetscScalar), its memory and its error codes, and nothing else of PETSc: bare arrays in,
   bare arrays out. What the formats share lives here; what makes a format itself (the order of its rows, the shape of its
-  slices) lives in the format's folder, which turns a CSR pattern into a SpMVPlan and hands it to SpMVBlockCreate().
+  slices) lives in the format's folder, which turns a CSR pattern into a SpMVPlan and hands it to SpMVStoreCreate().
 */
 #pragma once
 
@@ -47,7 +47,7 @@ typedef struct {
   const char *kernel;                 /* what multiplies, a static string */
 } SpMVStats;
 
-typedef struct _n_SpMVBlock *SpMVBlock;
+typedef struct _n_SpMVStore *SpMVStore;
 
 /* What a format may be told to multiply with */
 typedef enum {
@@ -62,10 +62,10 @@ typedef enum {
   Units: rows of one and the same columns share one list of indices. A unit is 1 to SPMV_MAX_NODE consecutive rows; where the
   whole block consists of dense s x s blocks (block = s), all units have s rows and columns are addressed s at a time.
 */
-#define SPMV_MAX_SIZE  2147483000 /* rows or columns: indices are 32-bit numbers */
-#define SPMV_MAX_BLOCK 2147480000 /* of a format: so are the sums of one and a slice or a padded row */
-#define SPMV_MAX_NODE  8
-#define SPMV_LANES     8 /* rows (units) of a compressed slice: a vector of doubles with AVX-512, two with AVX2 */
+#define SPMV_MAX_SIZE   2147483000 /* rows or columns: indices are 32-bit numbers */
+#define SPMV_MAX_STORED 2147480000 /* of a format: so are the sums of one and a slice or a padded row */
+#define SPMV_MAX_NODE   8
+#define SPMV_LANES      8 /* rows (units) of a compressed slice: a vector of doubles with AVX-512, two with AVX2 */
 
 typedef struct {
   int            count, block;
@@ -119,26 +119,26 @@ PETSC_INTERN void           SpMVPlanSlice(SpMVPlan *, const SpMVUnits *, PetscIn
 PETSC_INTERN void           SpMVPlanLong(SpMVPlan *, const SpMVUnits *, PetscInt unit);                                     /* then long units */
 PETSC_INTERN PetscErrorCode SpMVPlanDestroy(SpMVPlan *);
 
-PETSC_INTERN PetscErrorCode SpMVBlockCreate(const SpMVCSR *, const SpMVPlan *, SpMVBlock *);
-PETSC_INTERN PetscErrorCode SpMVBlockCreateParent(const SpMVCSR *, SpMVBlock *); /* holds nothing: the caller's CSR multiplies */
-PETSC_INTERN PetscErrorCode SpMVBlockFill(SpMVBlock, const SpMVCSR *);           /* moves in the values of the same pattern */
-PETSC_INTERN PetscErrorCode SpMVBlockDestroy(SpMVBlock *);
-PETSC_INTERN void           SpMVBlockGetStats(SpMVBlock, SpMVStats *);
-PETSC_INTERN PetscBool      SpMVBlockUsesParent(SpMVBlock);
-PETSC_INTERN PetscBool      SpMVBlockTransposeUsesParent(SpMVBlock);
+PETSC_INTERN PetscErrorCode SpMVStoreCreate(const SpMVCSR *, const SpMVPlan *, SpMVStore *);
+PETSC_INTERN PetscErrorCode SpMVStoreCreateParent(const SpMVCSR *, SpMVStore *); /* holds nothing: the caller's CSR multiplies */
+PETSC_INTERN PetscErrorCode SpMVStoreFill(SpMVStore, const SpMVCSR *);           /* moves in the values of the same pattern */
+PETSC_INTERN PetscErrorCode SpMVStoreDestroy(SpMVStore *);
+PETSC_INTERN void           SpMVStoreGetStats(SpMVStore, SpMVStats *);
+PETSC_INTERN PetscBool      SpMVStoreUsesParent(SpMVStore);
+PETSC_INTERN PetscBool      SpMVStoreTransposeUsesParent(SpMVStore);
 
-PETSC_INTERN void SpMVBlockMult(SpMVBlock, const PetscScalar *x, PetscScalar *y);                          /* y = A x */
-PETSC_INTERN void SpMVBlockMultAdd(SpMVBlock, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* y = z + A x, z may be y */
-PETSC_INTERN void SpMVBlockMultTranspose(SpMVBlock, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* z may be NULL, or y */
+PETSC_INTERN void SpMVStoreMult(SpMVStore, const PetscScalar *x, PetscScalar *y);                          /* y = A x */
+PETSC_INTERN void SpMVStoreMultAdd(SpMVStore, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* y = z + A x, z may be y */
+PETSC_INTERN void SpMVStoreMultTranspose(SpMVStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* z may be NULL, or y */
 
 /* Bytes of values by diagonals from which equal steps are looked for; tests set it to 0 */
 PETSC_INTERN PetscInt64 SpMVDistinctLeast;
 
 /* The oracle: decodes what is stored one entry at a time, in the plainest way. `entry` sees padding too (row -1). */
 typedef void (*SpMVVisitor)(void *ctx, PetscInt row, PetscInt col, PetscScalar value);
-PETSC_INTERN void SpMVBlockVisit(SpMVBlock, SpMVVisitor entry, void *ctx);
-PETSC_INTERN void SpMVBlockMultReference(SpMVBlock, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
-PETSC_INTERN void SpMVBlockMultTransposeReference(SpMVBlock, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
+PETSC_INTERN void SpMVStoreVisit(SpMVStore, SpMVVisitor entry, void *ctx);
+PETSC_INTERN void SpMVStoreMultReference(SpMVStore, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
+PETSC_INTERN void SpMVStoreMultTransposeReference(SpMVStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
 
 /* The instruction set the kernels use: the best this processor has, unless a test says otherwise */
 typedef enum { SPMV_ISA_AUTO, SPMV_ISA_PORTABLE, SPMV_ISA_AVX2, SPMV_ISA_AVX512 } SpMVISA;

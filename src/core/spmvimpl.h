@@ -18,10 +18,10 @@
 #define SPMV_VECTOR (SPMV_LANES * SPMV_PARTS) /* numbers in a stored vector */
 
 typedef enum {
-  SPMV_RUN_GATHER, /* slices of eight units: step k, lane l: one column index, c x g values */
-  SPMV_RUN_DIAG,   /* slices of eight consecutive units on common diagonals: no indices */
-  SPMV_RUN_LONG,   /* vector CSR: eight columns of a unit at a time */
-  SPMV_RUN_PLAIN   /* slices of any height, uncompressed */
+  SPMV_RUN_GATHER,      /* slices of eight units: step k, lane l: one column index, c x g values */
+  SPMV_RUN_DIAG,        /* slices of eight consecutive units on common diagonals: no indices */
+  SPMV_RUN_LONG,        /* vector CSR: eight columns of a unit at a time */
+  SPMV_RUN_UNCOMPRESSED /* slices of any height, uncompressed */
 } SpMVRunKind;
 
 typedef struct {
@@ -42,7 +42,7 @@ typedef struct {
   int full;          /* no lane is masked */
 } SpMVPattern;
 
-struct _n_SpMVBlock {
+struct _n_SpMVStore {
   int          m, n;
   PetscBool    parent, transpose_parent;
   PetscBool    scattered; /* rows that are in no run exist: y is set before */
@@ -69,8 +69,8 @@ struct _n_SpMVBlock {
 typedef struct {
   const char *name;
   double      slowdown;                                                                                  /* on data in cache, over the AVX-512 kernels */
-  void (*mult)(const struct _n_SpMVBlock *, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* rows of the runs only; z NULL: none */
-  void (*multtransposeadd)(const struct _n_SpMVBlock *, PetscBool conjugate, const PetscScalar *x, PetscScalar *y);
+  void (*mult)(const struct _n_SpMVStore *, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* rows of the runs only; z NULL: none */
+  void (*multtransposeadd)(const struct _n_SpMVStore *, PetscBool conjugate, const PetscScalar *x, PetscScalar *y);
 } SpMVKernels;
 
 PETSC_INTERN const SpMVKernels SpMVKernelsPortable;

@@ -299,7 +299,7 @@ static inline PetscBool FormatGet(int k, PetscInt m, Format *F)
   return PETSC_TRUE;
 }
 
-static inline PetscErrorCode FormatSetUp(const Format *F, const SpMVCSR *A, SpMVBlock *B)
+static inline PetscErrorCode FormatSetUp(const Format *F, const SpMVCSR *A, SpMVStore *B)
 {
   return F->evchyb ? EVCHYBSetUp(A, &F->evc, B) : SELLPSetUp(A, &F->sellp, B);
 }

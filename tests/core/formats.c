@@ -109,7 +109,7 @@ static PetscErrorCode CheckHeld(Problem *P)
   PetscFunctionBegin;
   EVCHYBParamsDefault(&p);
   for (Held held = HELD_X; held <= HELD_BOTH; held++) {
-    SpMVCudaBlock block;
+    SpMVCudaStore block;
 
     PetscCallCUDA(EVCHYBHeldSetUp(held, &P->csr, &p, Device.stream, &block));
     PetscCallCUDA(SpMVCudaFill(block, &P->csr, Device.stream));

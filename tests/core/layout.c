@@ -46,22 +46,22 @@ int main(int argc, char **argv)
     for (int f = 0; f < FormatCount(); f++) {
       const SpMVCSR csr = {A.m, A.n, A.i, A.j, A.a};
       Format        F;
-      SpMVBlock     B;
+      SpMVStore     B;
       SpMVStats     S;
       Census        C;
 
       if (!FormatGet(f, A.m, &F)) continue;
       PetscCall(FormatSetUp(&F, &csr, &B));
-      PetscCall(SpMVBlockFill(B, &csr));
-      SpMVBlockGetStats(B, &S);
-      if (SpMVBlockUsesParent(B)) {
+      PetscCall(SpMVStoreFill(B, &csr));
+      SpMVStoreGetStats(B, &S);
+      if (SpMVStoreUsesParent(B)) {
         Expect(!strcmp(S.kernel, "aij") && S.stored == 0 && S.bytes == 0, "%s, %s", A.name, F.text);
-        PetscCall(SpMVBlockDestroy(&B));
+        PetscCall(SpMVStoreDestroy(&B));
         continue;
       }
       C = (Census){&A, F.text, NULL, 0, 0, S.diagonal > 0};
       PetscCall(PetscCalloc1(A.i[A.m] + 1, &C.seen));
-      SpMVBlockVisit(B, Count, &C);
+      SpMVStoreVisit(B, Count, &C);
       for (PetscInt r = 0; r < A.m; r++)
         for (PetscInt q = A.i[r]; q < A.i[r + 1]; q++)
           Expect(C.seen[q] == 1, "%s, %s: entry %d, %d is stored %d times", A.name, F.text, (int)r, (int)A.j[q], (int)C.seen[q]);
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
         if (empty <= A.m / 8) Expect(stored == S.stored, "%s, %s: %ld stored, not %ld", A.name, F.text, (long)S.stored, (long)stored);
       }
       PetscCall(PetscFree(C.seen));
-      PetscCall(SpMVBlockDestroy(&B));
+      PetscCall(SpMVStoreDestroy(&B));
     }
     PetscCall(MatrixDestroy(&A));
   }
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     Matrix       A;
     SELLPParams  s;
     EVCHYBParams e;
-    SpMVBlock    B[2];
+    SpMVStore    B[2];
 
     PetscCall(MatrixGet(k, &A));
     SELLPParamsDefault(&s);
@@ -106,8 +106,8 @@ int main(int argc, char **argv)
       PetscCall(SELLPSetUp(&csr, &s, &B[0]));
       PetscCall(EVCHYBSetUp(&csr, &e, &B[1]));
       for (int f = 0; f < 2; f++) {
-        PetscCall(SpMVBlockFill(B[f], &csr));
-        SpMVBlockGetStats(B[f], &S);
+        PetscCall(SpMVStoreFill(B[f], &csr));
+        SpMVStoreGetStats(B[f], &S);
         if (A.name[0] == 'n' && A.name[1] == 'o' && S.stored) Expect(S.node == A.name[9] - '0', "%s, format %d: nodes of %d", A.name, f, (int)S.node);
         if (strstr(A.name, "points") && f == 0)
           Expect(S.diagonal == S.slices || S.diagonal >= S.slices / 2, "%s: %ld of %ld slices by diagonals", A.name, (long)S.diagonal, (long)S.slices);
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
         if (!strcmp(A.name, "one dense row"))
           Expect(S.long_rows >= 1 && S.stored < S.nonzeros + S.nonzeros / 2 + 512, "%s, format %d: %ld stored of %ld", A.name, f, (long)S.stored,
                  (long)S.nonzeros);
-        PetscCall(SpMVBlockDestroy(&B[f]));
+        PetscCall(SpMVStoreDestroy(&B[f]));
       }
     }
     PetscCall(MatrixDestroy(&A));

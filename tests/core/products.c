@@ -83,7 +83,7 @@ static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt
 }
 
 /* Without the references where another instruction set has seen to them: they know none */
-static void Check(const Matrix *A, const Format *F, SpMVBlock B, PetscBool back, PetscBool references, const Expected *E)
+static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back, PetscBool references, const Expected *E)
 {
   const PetscInt m = A->m, n = A->n;
   Guarded        x, y, xt, yt;
@@ -98,37 +98,37 @@ static void Check(const Matrix *A, const Format *F, SpMVBlock B, PetscBool back,
   Fill(xt.v, E->xt[k], m);
 
   Fill(y.v, (PetscScalar)1e30, m);
-  SpMVBlockMult(B, x.v, y.v);
+  SpMVStoreMult(B, x.v, y.v);
   Compare("y = A x", A, F, m, y.v, E->y[MULT], E->allowed[MULT]);
   if (references) {
     Fill(y.v, (PetscScalar)1e30, m);
-    SpMVBlockMultReference(B, x.v, NULL, y.v);
+    SpMVStoreMultReference(B, x.v, NULL, y.v);
     Compare("reference", A, F, m, y.v, E->y[MULT], E->allowed[MULT]);
   }
 
   Fill(y.v, (PetscScalar)1e30, m);
-  SpMVBlockMultAdd(B, x.v, E->z, y.v);
+  SpMVStoreMultAdd(B, x.v, E->z, y.v);
   Compare("y = z + A x", A, F, m, y.v, E->y[MULT_ADD], E->allowed[MULT_ADD]);
   Fill(y.v, E->z[k], m);
-  SpMVBlockMultAdd(B, x.v, y.v, y.v);
+  SpMVStoreMultAdd(B, x.v, y.v, y.v);
   Compare("y = y + A x", A, F, m, y.v, E->y[MULT_ADD], E->allowed[MULT_ADD]);
 
   for (int conjugate = 0; conjugate < 2; conjugate++) {
     const int p = conjugate ? HERMITIAN : TRANSPOSE, add = p + 1;
 
     Fill(yt.v, (PetscScalar)1e30, n);
-    SpMVBlockMultTranspose(B, (PetscBool)conjugate, xt.v, NULL, yt.v);
+    SpMVStoreMultTranspose(B, (PetscBool)conjugate, xt.v, NULL, yt.v);
     Compare("y = A' x", A, F, n, yt.v, E->y[p], E->allowed[p]);
     if (references) {
       Fill(yt.v, (PetscScalar)1e30, n);
-      SpMVBlockMultTransposeReference(B, (PetscBool)conjugate, xt.v, NULL, yt.v);
+      SpMVStoreMultTransposeReference(B, (PetscBool)conjugate, xt.v, NULL, yt.v);
       Compare("reference'", A, F, n, yt.v, E->y[p], E->allowed[p]);
     }
     Fill(yt.v, (PetscScalar)1e30, n);
-    SpMVBlockMultTranspose(B, (PetscBool)conjugate, xt.v, E->z, yt.v);
+    SpMVStoreMultTranspose(B, (PetscBool)conjugate, xt.v, E->z, yt.v);
     Compare("y = z + A' x", A, F, n, yt.v, E->y[add], E->allowed[add]);
     Fill(yt.v, E->z[k], n);
-    SpMVBlockMultTranspose(B, (PetscBool)conjugate, xt.v, yt.v, yt.v);
+    SpMVStoreMultTranspose(B, (PetscBool)conjugate, xt.v, yt.v, yt.v);
     Compare("y = y + A' x", A, F, n, yt.v, E->y[add], E->allowed[add]);
   }
   GuardedDestroy(&x);
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     for (int f = 0; f < FormatCount(); f++) {
       const SpMVCSR csr = {A.m, A.n, A.i, A.j, A.a};
       Format        F;
-      SpMVBlock     B;
+      SpMVStore     B;
 
       if (!FormatGet(f, A.m, &F)) continue;
       PetscCall(FormatSetUp(&F, &csr, &B));
@@ -176,9 +176,9 @@ int main(int argc, char **argv)
         const int     v   = refills[refill];
         const SpMVCSR now = {A.m, A.n, A.i, A.j, as[v].a};
 
-        PetscCall(SpMVBlockFill(B, &now));
-        Expect(!SpMVBlockUsesParent(B) || (F.evchyb ? F.evc.kernel : F.sellp.kernel) == SPMV_KERNEL_AUTO, "%s, %s", A.name, F.text);
-        if (SpMVBlockUsesParent(B)) continue;
+        PetscCall(SpMVStoreFill(B, &now));
+        Expect(!SpMVStoreUsesParent(B) || (F.evchyb ? F.evc.kernel : F.sellp.kernel) == SPMV_KERNEL_AUTO, "%s, %s", A.name, F.text);
+        if (SpMVStoreUsesParent(B)) continue;
         for (int s = 0; s < 3; s++) {
           if (refill && s != (f + refill) % 3) continue; /* one after the other will do */
           if (!SpMVSetISA(isas[s])) continue;
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
           if (refill == 0) Check(&as[v], &F, B, PETSC_FALSE, (PetscBool)(s == 0), &wild);
         }
       }
-      PetscCall(SpMVBlockDestroy(&B));
+      PetscCall(SpMVStoreDestroy(&B));
       Expect(!B, "%s, %s", A.name, F.text);
     }
     for (int v = 0; v < VALUES; v++) {

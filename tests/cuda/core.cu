@@ -246,7 +246,7 @@ static bool Close(const std::vector<Number> &y, const std::vector<Wide> &ref, co
 struct Layout {
   const char                                                                               *name;
   bool                                                                                      transpose, conjugate;
-  std::function<cudaError_t(const SpMVCudaCSR *, PetscBool, cudaStream_t, SpMVCudaBlock *)> setup;
+  std::function<cudaError_t(const SpMVCudaCSR *, PetscBool, cudaStream_t, SpMVCudaStore *)> setup;
   bool                                                                                      single, measured;
 };
 
@@ -295,7 +295,7 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
   Device<int>          i4(A.i), j4(A.j);
   Device<Number>       a(A.a.size()), x(cols), y(rows), z(rows);
   SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), bytes == 8 ? (void *)i8.p : (void *)i4.p, bytes == 8 ? (void *)j8.p : (void *)j4.p, bytes, P(a.p)};
-  SpMVCudaBlock block;
+  SpMVCudaStore block;
   SpMVStats     stats;
   std::vector<Number> hx(cols), hz(rows), hy;
   std::vector<Wide>   ref;
@@ -313,7 +313,7 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
       list.push_back(r);
       apart[r] = true;
     }
-    const cudaError_t error = SpMVCudaSetApart(block, &csr, (int)list.size(), list.data(), rows, stream);
+    const cudaError_t error = SpMVCudaSetBoundary(block, &csr, (int)list.size(), list.data(), rows, stream);
     if (error != cudaErrorNotSupported) CHECK(error);
     SpMVCudaGetStats(block, &stats);
   }
@@ -371,13 +371,13 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
       da.Set(oa);
       halo.Set(hg);
       const SpMVCudaCSR off   = {A.m, ghosts, (PetscInt64)oj.size(), di.p, dj.p, 4, P(da.p)};
-      const cudaError_t error = kind ? SpMVCudaSetGhosts(block, &off, rows, stream) : cudaErrorNotSupported;
-      if (kind) expect((error == cudaErrorNotSupported) == !SpMVCudaHasGhosts(block), "ghosts or none");
+      const cudaError_t error = kind ? SpMVCudaFuseOffdiagonal(block, &off, rows, stream) : cudaErrorNotSupported;
+      if (kind) expect((error == cudaErrorNotSupported) == !SpMVCudaHasOffdiagonal(block), "ghosts or none");
       if (error != cudaErrorNotSupported) {
         CHECK(error);
         expect(longest <= 32, "long rows are refused");
         accepted.insert(L.name);
-        CHECK(SpMVCudaFillGhosts(block, &off, stream));
+        CHECK(SpMVCudaFillOffdiagonal(block, &off, stream));
         if (single) {
           for (auto &v : oa) v = Rounded(v);
         }
@@ -397,7 +397,7 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
           y.Poison();
           Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
           CHECK(cudaGetLastError());
-          CHECK(SpMVCudaMultBeside(block, P(x.p), NULL, NULL, (PetscScalar *)other.p, PETSC_TRUE, stream));
+          CHECK(SpMVCudaMultFused(block, P(x.p), NULL, NULL, (PetscScalar *)other.p, PETSC_TRUE, stream));
           CHECK(SpMVCudaMult(block, PETSC_FALSE, P(late.p), NULL, (PetscScalar *)y.p, stream));
           CHECK(cudaStreamSynchronize(stream));
           expect(Close(y.Get(), ref, size), "after a product beside another kernel");
@@ -407,7 +407,7 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
           y.Poison();
           Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
           CHECK(cudaGetLastError());
-          CHECK(SpMVCudaMultBeside(block, P(late.p), NULL, NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
+          CHECK(SpMVCudaMultFused(block, P(late.p), NULL, NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
           CHECK(cudaStreamSynchronize(stream));
           expect(Close(y.Get(), ref, size), "x from the kernel before, not early");
         }
@@ -419,21 +419,21 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
           // The halo is there when the kernel before is done, not earlier
           Arrive<<<1, 256, 0, stream>>>(ghosts, halo.p, early.p);
           CHECK(cudaGetLastError());
-          CHECK(SpMVCudaMultBeside(block, P(x.p), error ? NULL : P(early.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, begin_early, stream));
+          CHECK(SpMVCudaMultFused(block, P(x.p), error ? NULL : P(early.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, begin_early, stream));
           CHECK(cudaStreamSynchronize(stream));
           expect(Close(y.Get(), ref, size), error ? "beside another kernel" : "beside another kernel, with ghosts");
         }
       }
     }
 
-    for (int kind = 0; kind < 3 && SpMVCudaHasApart(block); kind++) { // without z, with it, onto it
+    for (int kind = 0; kind < 3 && SpMVCudaHasBoundary(block); kind++) { // without z, with it, onto it
       Device<Number> &to = kind == 2 ? z : y;
       z.Set(hz);
       y.Poison();
       const std::vector<Number> before = to.Get();
       const PetscScalar        *add    = kind ? P(z.p) : NULL;
       Reference(A, false, false, hx, kind ? hz.data() : NULL, ref, size);
-      CHECK(SpMVCudaMultRows(block, SPMVCUDA_ROWS_OTHERS, P(x.p), add, (PetscScalar *)to.p, stream));
+      CHECK(SpMVCudaMultRows(block, SPMVCUDA_ROWS_INTERIOR, P(x.p), add, (PetscScalar *)to.p, stream));
       CHECK(cudaStreamSynchronize(stream));
       hy             = to.Get();
       bool untouched = true;
@@ -444,7 +444,7 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
       }
       expect(untouched, "rows apart are left alone");
       expect(Close(hy, ref, size), "the other rows");
-      CHECK(SpMVCudaMultRows(block, SPMVCUDA_ROWS_APART, P(x.p), add, (PetscScalar *)to.p, stream));
+      CHECK(SpMVCudaMultRows(block, SPMVCUDA_ROWS_BOUNDARY, P(x.p), add, (PetscScalar *)to.p, stream));
       CHECK(cudaStreamSynchronize(stream));
       expect(Close(to.Get(), ref, size), "all rows");
     }
@@ -510,11 +510,11 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
     std::vector<Number> fresh(A.a.size()), apart;
     for (auto &v : fresh) v = Value();
     Device<Number> b(fresh);
-    enum { APART, CHAIN, GRAPH };
-    for (int how : {APART, CHAIN, GRAPH}) {
+    enum { BOUNDARY, CHAIN, GRAPH };
+    for (int how : {BOUNDARY, CHAIN, GRAPH}) {
       auto step = [&](cudaError_t error) {
         CHECK(error);
-        if (how == APART) CHECK(cudaDeviceSynchronize());
+        if (how == BOUNDARY) CHECK(cudaDeviceSynchronize());
       };
       auto wait = [&](cudaStream_t waits, cudaStream_t goes) {
         CHECK(cudaEventRecord(event, goes));
@@ -544,7 +544,7 @@ static void Test(Matrix &A, const Layout &L, int bytes, cudaStream_t stream, cud
         CHECK(cudaGraphDestroy(graph));
       }
       CHECK(cudaStreamSynchronize(stream));
-      if (how == APART) apart = x.Get();
+      if (how == BOUNDARY) apart = x.Get();
       expect(!rows || !memcmp(apart.data(), x.Get().data(), rows * sizeof(Number)), how == CHAIN ? "one after the other" : "a graph of several");
     }
     a.Set(A.a);
@@ -651,7 +651,7 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
   Device<Number>      a(A.a.size()), x(A.n), next[2] = {Device<Number>(A.n), Device<Number>(A.n)}, y(A.m), nowhere(1);
   const SpMVCudaCSR   csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
   std::vector<Number> hx[2] = {std::vector<Number>(A.n), std::vector<Number>(A.n)}, good[2];
-  SpMVCudaBlock       block;
+  SpMVCudaStore       block;
   SpMVStats           stats;
   bool                same = true;
   for (auto &v : A.a) v = Value();
@@ -679,7 +679,7 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
     Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
     CHECK(cudaGetLastError());
     CHECK(cudaLaunchKernelEx(&config, Follow));
-    CHECK(SpMVCudaMultBeside(block, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
+    CHECK(SpMVCudaMultFused(block, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     same                          = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
@@ -708,7 +708,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
   Device<int>         i(A.i), j(A.j);
   std::vector<Number> ha(A.a.size()), hx(A.n), good[2][2];
   const cudaStream_t  in[2] = {stream, other};
-  SpMVCudaBlock       block;
+  SpMVCudaStore       block;
   SpMVStats           stats;
   bool                same = true;
   Device<Number>      a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())}, x[2] = {Device<Number>(A.n), Device<Number>(A.n)},
@@ -804,7 +804,7 @@ static void TestTooLarge(const Layout &L, cudaStream_t stream)
   for (const auto &size : sizes) {
     const SpMVCudaCSR csr       = {size[0], size[1], size[2], NULL, NULL, 4, NULL};
     const PetscBool   transpose = L.transpose || size[2] > 5 ? PETSC_TRUE : PETSC_FALSE; // only there the number of entries counts
-    SpMVCudaBlock     block     = (SpMVCudaBlock)&csr;
+    SpMVCudaStore     block     = (SpMVCudaStore)&csr;
     const cudaError_t error     = L.setup(&csr, transpose, stream, &block);
     Expect(error == cudaErrorNotSupported && !block, A, L.name, "any", "is refused");
   }
@@ -831,7 +831,7 @@ static void TestLongest(const Layout &L, cudaStream_t stream)
   const Matrix  A{"a row of 2^29", rows, columns, {0}, {}, {}};
   const size_t  nnz = (size_t)columns + rows - 1;
   size_t        free, total;
-  SpMVCudaBlock block;
+  SpMVCudaStore block;
   CHECK(cudaMemGetInfo(&free, &total));
   if (sizeof(Number) > 4 || free < (size_t)20 << 30) return; // in single precision: the fewest bytes
   Device<int>       i(rows + 1), j(nnz);
@@ -856,7 +856,7 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   Device<int>    i(A.i), j(A.j);
   Device<Number> a(A.a.size()), x(A.n), y(A.m);
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  SpMVCudaBlock  block;
+  SpMVCudaStore  block;
   SpMVStats      stats;
   Seen           seen;
   const int      row[2] = {0, 1};
@@ -868,13 +868,13 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   if (!block) return;
   SpMVCudaGetStats(block, &stats);
   fail();
-  if (!L.transpose && !L.conjugate) step(SpMVCudaSetApart(block, &csr, 2, row, A.m, stream), "rows apart after an error of another");
+  if (!L.transpose && !L.conjugate) step(SpMVCudaSetBoundary(block, &csr, 2, row, A.m, stream), "rows apart after an error of another");
   fail();
-  if (!L.transpose && !L.conjugate) step(SpMVCudaSetGhosts(block, &csr, A.m, stream), "an off-diagonal block after an error of another");
+  if (!L.transpose && !L.conjugate) step(SpMVCudaFuseOffdiagonal(block, &csr, A.m, stream), "an off-diagonal block after an error of another");
   fail();
   step(SpMVCudaFill(block, &csr, stream), "a fill after an error of another");
   fail();
-  if (SpMVCudaHasGhosts(block)) step(SpMVCudaFillGhosts(block, &csr, stream), "a fill of an off-diagonal block after an error of another");
+  if (SpMVCudaHasOffdiagonal(block)) step(SpMVCudaFillOffdiagonal(block, &csr, stream), "a fill of an off-diagonal block after an error of another");
   fail();
   step(SpMVCudaMult(block, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream), "a product after an error of another");
   fail();
@@ -890,7 +890,7 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   Device<int>      i(A.i), j(A.j);
   Device<Number>   a(A.a);
   SpMVCudaCSR      csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  SpMVCudaBlock    block;
+  SpMVCudaStore    block;
   Seen             seen;
   std::vector<int> list(A.m);
   for (int r = 0; r < A.m; r++) list[r] = r;
@@ -919,8 +919,8 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   });
   CHECK(L.setup(&csr, L.transpose, stream, &block));
   CHECK(SpMVCudaFill(block, &csr, stream)); // a visit reads the values
-  if (!L.transpose) each("rows apart without the host's memory", [&] { return SpMVCudaSetApart(block, &csr, (int)list.size(), list.data(), A.m, stream); });
-  if (!L.transpose) each("an off-diagonal block without the host's memory", [&] { return SpMVCudaSetGhosts(block, &csr, A.m, stream); });
+  if (!L.transpose) each("rows apart without the host's memory", [&] { return SpMVCudaSetBoundary(block, &csr, (int)list.size(), list.data(), A.m, stream); });
+  if (!L.transpose) each("an off-diagonal block without the host's memory", [&] { return SpMVCudaFuseOffdiagonal(block, &csr, A.m, stream); });
   each("a visit without the host's memory", [&] {
     seen.entries.clear();
     return SpMVCudaVisit(block, See, &seen);
@@ -949,7 +949,7 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
   Device<int>    i(A.i), j(A.j);
   Device<Number> a(A.a), x(cols + 1), y(rows + 1), z(rows + 1);
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  SpMVCudaBlock  block;
+  SpMVCudaStore  block;
   SpMVStats      stats;
   CHECK(L.setup(&csr, L.transpose, stream, &block));
   CHECK(SpMVCudaFill(block, &csr, stream));
@@ -978,7 +978,7 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
     Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = z + A x, not aligned");
     if (!L.transpose && !L.conjugate) {
       y.Poison();
-      CHECK(SpMVCudaMultBeside(block, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
+      CHECK(SpMVCudaMultFused(block, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
       CHECK(cudaStreamSynchronize(stream));
       Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "after an exchange, not aligned");
       const cudaError_t error = SpMVCudaMultRows(block, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
@@ -996,18 +996,18 @@ static void TestUnsupported(Matrix &A, const Layout &L, cudaStream_t stream)
 {
   Device<int>       i(A.i), j(A.j);
   const SpMVCudaCSR csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
-  SpMVCudaBlock     block = (SpMVCudaBlock)&csr;
+  SpMVCudaStore     block = (SpMVCudaStore)&csr;
   const cudaError_t error = L.setup(&csr, L.transpose, stream, &block);
   Expect(error == cudaErrorNotSupported && !block, A, L.name, "any", "no code for this device");
   Expect(cudaGetLastError() == cudaSuccess, A, L.name, "any", "no error is left");
 }
 
 // One layout, both ways to store values: all that differs is their size
-static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bool, const SpMVCudaCSR *, SpMVCudaBlock *)> setup)
+static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bool, const SpMVCudaCSR *, SpMVCudaStore *)> setup)
 {
   Device<int>   i(A.i), j(A.j);
   SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
-  SpMVCudaBlock block;
+  SpMVCudaStore block;
   SpMVStats     stats[2];
   for (int single = 0; single < 2; single++) {
     CHECK(setup(single != 0, &csr, &block));
@@ -1030,7 +1030,7 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
     std::vector<Number> x(A.n);
     std::vector<Wide>   ref;
     std::vector<double> size;
-    SpMVCudaBlock       block;
+    SpMVCudaStore       block;
     SpMVStats           stats;
     for (auto &v : A.a) v = Value();
     for (auto &v : x) v = Value();
@@ -1150,7 +1150,7 @@ int main(int argc, char **argv)
 
   using Setup = decltype(Layout::setup);
   auto sellp  = [](PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false) -> Setup {
-    return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaBlock *block) {
+    return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *block) {
       SELLPParams p = {};
       p.b           = b;
       p.t           = t;
@@ -1162,7 +1162,7 @@ int main(int argc, char **argv)
     };
   };
   auto evchyb = [](PetscInt limit, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false) -> Setup {
-    return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaBlock *block) {
+    return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *block) {
       EVCHYBParams p     = {};
       p.ell_limit        = limit;
       p.row_align        = 32;
@@ -1244,8 +1244,8 @@ int main(int argc, char **argv)
     if (race && !few) continue;
     for (SpMVCudaKernel k : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
       TestSingle(A, "sellp",
-                 [&](bool single, const SpMVCudaCSR *csr, SpMVCudaBlock *b) { return sellp(0, 0, 0, 0, 1, k, single)(csr, PETSC_FALSE, stream, b); });
-      TestSingle(A, "evchyb", [&](bool single, const SpMVCudaCSR *csr, SpMVCudaBlock *b) { return evchyb(9, 0, 1, k, single)(csr, PETSC_FALSE, stream, b); });
+                 [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) { return sellp(0, 0, 0, 0, 1, k, single)(csr, PETSC_FALSE, stream, b); });
+      TestSingle(A, "evchyb", [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) { return evchyb(9, 0, 1, k, single)(csr, PETSC_FALSE, stream, b); });
     }
     for (size_t l = 0; l < layouts.size(); l++) {
       if (layouts[l].measured && (race || (quick && !few))) continue; // the same kernels, many times

@@ -455,11 +455,11 @@ private:
 };
 
 /*
-  Every kernel launched by Kernel begins with it, but for MultBeside() and diagonals' MultOthers(): what the kernels before have written is there
-  afterwards, not earlier. CUDA promises that to the threads that call it; most warps of MultBeside() do not, and read an x that was there before the
-  exchange they begin with: it has awaited that itself. Seen to hold on Hopper (tests/cuda/core.cu); SpMVCudaMultBeside() does without if asked to.
+  Every kernel launched by Kernel begins with it, but for MultFused() and diagonals' MultInterior(): what the kernels before have written is there
+  afterwards, not earlier. CUDA promises that to the threads that call it; most warps of MultFused() do not, and read an x that was there before the
+  exchange they begin with: it has awaited that itself. Seen to hold on Hopper (tests/cuda/core.cu); SpMVCudaMultFused() does without if asked to.
 */
-__device__ __forceinline__ void AwaitOthers()
+__device__ __forceinline__ void AwaitPrevious()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -467,7 +467,7 @@ __device__ __forceinline__ void AwaitOthers()
 }
 
 /*
-  The next kernel of the stream may begin when all blocks have said so, or are done, and waits for this one's end at its own AwaitOthers() only. What this one has itself
+  The next kernel of the stream may begin when all blocks have said so, or are done, and waits for this one's end at its own AwaitPrevious() only. What this one has itself
   awaited is then in memory, and no cache of a multiprocessor holds what was there before: they are emptied when a kernel begins (tests/cuda/core.cu looks).
 */
 __device__ __forceinline__ void LetNextBegin()
@@ -573,7 +573,7 @@ namespace spmv {
   The off-diagonal block of a parallel matrix as a product of the diagonal block adds it, row by row, once it has summed up its own: CSR of groups of 32
   units, those without an entry left out
 */
-struct Ghosts {
+struct Offdiagonal {
   const int    *slot;  // of each group: which of those that are kept it is, or -1
   const int    *start; // of each row of these, and the end of the last
   const int    *col;
@@ -584,7 +584,7 @@ struct Ghosts {
   template <int BS> __device__ __forceinline__ void Add(int slot, int unit, Scalar *d) const
   {
     if (slot < 0) return;
-    AwaitOthers(); // for the halo
+    AwaitPrevious(); // for the halo
     constexpr int BATCH = 4;
 #pragma unroll
     for (int e = 0; e < BS; e++) {
@@ -605,13 +605,13 @@ struct Ghosts {
   }
 };
 
-struct GhostRows {
+struct OffdiagonalRows {
   Array<int>    slot, start, col;
   Array<Scalar> value;
 
   cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t); // cudaErrorNotSupported: too many, or too long
   cudaError_t Fill(const SpMVCudaCSR &, bool single, cudaStream_t);
-  Ghosts      With(const Scalar *halo) const
+  Offdiagonal With(const Scalar *halo) const
   {
     return {slot, start, col, value, halo};
   }
@@ -630,7 +630,7 @@ struct GhostRows {
   }
 using SpMVNames = const char *const[4];
 
-struct _n_SpMVCudaBlock {
+struct _n_SpMVCudaStore {
   int                m = 0, n = 0;
   int64_t            nnz      = 0;
   const char *const *names    = nullptr; // SpMVNames of the kernel
@@ -639,13 +639,13 @@ struct _n_SpMVCudaBlock {
   spmv::Array<int>   it;                 // transposed blocks, and those of rows apart: their row offsets,
   spmv::Array<int>   from;               // and where their values are found in A
 
-  std::unique_ptr<_n_SpMVCudaBlock> apart;  // the rows that may be multiplied apart from the others, once more
-  std::unique_ptr<spmv::GhostRows>  ghosts; // the off-diagonal block, where this one's product adds it
+  std::unique_ptr<_n_SpMVCudaStore>      boundary; // the rows that may be multiplied apart from the others, once more
+  std::unique_ptr<spmv::OffdiagonalRows> fused;    // the off-diagonal block, where this one's product adds it
 
   spmv::StreamOrder         order;          // of fills and products, which share partial sums and values
   spmv::Array<spmv::Scalar> copy_x, copy_y; // of arrays that are not aligned
 
-  virtual ~_n_SpMVCudaBlock() = default;
+  virtual ~_n_SpMVCudaStore() = default;
   void Of(const SpMVCudaCSR &csr)
   {
     m   = (int)csr.m;
@@ -655,12 +655,12 @@ struct _n_SpMVCudaBlock {
   virtual cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) = 0; // a of A where `from` is set, i always of this block
   virtual cudaError_t Mult(bool conjugate, const spmv::Scalar *x, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t) = 0;
   // y = A x or z + A x beside the kernel before in the stream, which writes nothing of it but the halo: with `early` begins with that one, and lets the
-  // next begin. With a halo, what `ghosts` add, where HasGhosts()
-  virtual cudaError_t MultBeside(const spmv::Scalar *x, const spmv::Scalar *, const spmv::Scalar *z, spmv::Scalar *y, bool, cudaStream_t stream)
+  // next begin. With a halo, what `ghosts` add, where HasOffdiagonal()
+  virtual cudaError_t MultFused(const spmv::Scalar *x, const spmv::Scalar *, const spmv::Scalar *z, spmv::Scalar *y, bool, cudaStream_t stream)
   {
     return Mult(false, x, z, y, stream);
   }
-  virtual bool CanAddGhosts() const
+  virtual bool CanFuseOffdiagonal() const
   {
     return false;
   }
@@ -676,12 +676,12 @@ struct _n_SpMVCudaBlock {
   {
     return 0;
   }
-  // MultOthers() is to leave alone the units in `want`, bit u % 32 of word u / 32, and may leave alone more: `all`, zeros before
-  virtual cudaError_t SetApart(const unsigned *, unsigned *, cudaStream_t)
+  // MultInterior() is to leave alone the units in `want`, bit u % 32 of word u / 32, and may leave alone more: `all`, zeros before
+  virtual cudaError_t SetBoundary(const unsigned *, unsigned *, cudaStream_t)
   {
     return cudaErrorNotSupported;
   }
-  virtual cudaError_t MultOthers(const spmv::Scalar *, const spmv::Scalar *, spmv::Scalar *, cudaStream_t)
+  virtual cudaError_t MultInterior(const spmv::Scalar *, const spmv::Scalar *, spmv::Scalar *, cudaStream_t)
   {
     return cudaErrorNotSupported;
   }
@@ -708,10 +708,10 @@ struct SliceRules {
 };
 
 // Values are zeros until the first refresh
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &, int bs, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaBlock **); // *block NULL: too much padding
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &, int bs, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaStore **); // *block NULL: too much padding
 // With `unit`, which it takes: those are the units of y that the block's are, and each of them is written
 cudaError_t SlicesCreate(const SpMVCudaCSR &, int bs, bool single, const Survey &, SliceRules, const SpMVNames &, Array<int> *unit, cudaStream_t,
-                         _n_SpMVCudaBlock **);
+                         _n_SpMVCudaStore **);
 // The pattern of some rows of a block, and where their entries stand in it
 cudaError_t SelectRows(const SpMVCudaCSR &, const Array<int> &row, int count, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &from);
 
@@ -726,10 +726,10 @@ struct Choice {
 
   std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own, should it be slices
 };
-cudaError_t Choose(const SpMVCudaCSR &, const Choice &, cudaStream_t, _n_SpMVCudaBlock **);
+cudaError_t Choose(const SpMVCudaCSR &, const Choice &, cudaStream_t, _n_SpMVCudaStore **);
 
 // Checks sizes, transposes if asked to, and calls f(csr, &block), which lays out the block itself
-template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaBlock *block, F f)
+template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaStore *block, F f)
 {
   *block = nullptr;
   // Columns, rows and positions of transposed blocks are 32-bit numbers, the next multiples of what they are shared out by, too
@@ -737,7 +737,7 @@ template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cud
   SPMV_TRY(Supported());
   SpMVCudaCSR       use = *csr;
   Array<int>        it, jt, from;
-  _n_SpMVCudaBlock *b = nullptr;
+  _n_SpMVCudaStore *b = nullptr;
   if (transpose) {
     SPMV_TRY(TransposeCSR(*csr, stream, it, jt, from));
     use = {csr->n, csr->m, csr->nnz, it, jt, 4, nullptr};
@@ -769,7 +769,7 @@ __device__ __forceinline__ Scalar Entry(int col, const Scalar *__restrict__ x)
   return col < 0 ? Num::zero() : Num::keep(x + col);
 }
 
-struct PaperBlock : _n_SpMVCudaBlock {
+struct PaperBlock : _n_SpMVCudaStore {
   virtual cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t) = 0;
 
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override

@@ -22,34 +22,34 @@ struct Args {
   const int2     *step;                        // offset, lanes
   const unsigned *equal;                       // marks of further steps
   const void     *value;                       // as Single or Scalar
-  unsigned        turn;                        // of MultBeside(): the thread block that begins; else 0
-  Ghosts          ghost;
+  unsigned        turn;                        // of MultFused(): the thread block that begins; else 0
+  Offdiagonal     offdiag;
 };
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
 /*
   STEPS > 0: all slices have so many, and all loads are issued before the first is used. UNIFORM: all slices have as many steps, so
-  that no load waits for `first`. EQUAL: some steps are marked, else nothing waits for marks. BESIDE: for parallel products, MultBeside() and MultOthers(); by
+  that no load waits for `first`. EQUAL: some steps are marked, else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(); by
   itself, as the warps of few steps live so short that a few instructions more, or loads in another order, show. V: what values are stored as.
 */
-template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool BESIDE>
+template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED>
 __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     diagonals(Args g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   unsigned      block = blockIdx.x;
-  if (BESIDE) {
+  if (FUSED) {
     block += g.turn;
     if (block >= gridDim.x) block -= gridDim.x;
     LetNextBegin();
   }
   const int s = (int)((block * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   int       unit = s * WARP + lane;
-  if (!BESIDE || (blockIdx.x == 0 && threadIdx.x < WARP)) AwaitOthers(); // one warp, so that when all are done, what came before is, too
+  if (!FUSED || (blockIdx.x == 0 && threadIdx.x < WARP)) AwaitPrevious(); // one warp, so that when all are done, what came before is, too
   if (unit >= g.units) return;
   const int2     head  = __ldg(g.head + s);
-  const int      slot  = BESIDE && g.ghost.halo ? __ldg(g.ghost.slot + s) : -1;
+  const int      slot  = FUSED && g.offdiag.halo ? __ldg(g.offdiag.slot + s) : -1;
   const int      total = STEPS ? STEPS : g.steps;
   const int64_t  first = UNIFORM ? (int64_t)s * total : g.first[s];
   const int      steps = UNIFORM ? total : (int)(g.first[s + 1] - (unsigned)first);
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     // Apart from what is multiplied now, or never. Not the end yet: the compiler drops Issue() where no lane can have left. That the values are thus loaded
     // once `head` has come is to the good: ahead of it, the 7-point product with 200^3 points takes 138.5 us on an H200, for 135.7
     if (head.x < 0) {
-      if (BESIDE) unit |= INT_MIN;
+      if (FUSED) unit |= INT_MIN;
       break;
     }
     Issue();
@@ -104,9 +104,9 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
       }
     }
   }
-  if (BESIDE) {
+  if (FUSED) {
     if (unit < 0 || (!UNIFORM && head.x < 0)) return; // a slice without steps has not come by there
-    g.ghost.Add<BS>(slot, unit, d);
+    g.offdiag.Add<BS>(slot, unit, d);
   }
 #pragma unroll
   for (int e = 0; e < BS; e++) y[(int64_t)unit * BS + e] = z ? Num::add(z[(int64_t)unit * BS + e], d[e]) : d[e];
@@ -217,7 +217,7 @@ __global__ void shorten(int count, const int64_t *from, unsigned *to)
 }
 
 // The heads of what is left when some slices are taken out: those are negative
-__global__ void mark_apart(int slices, int units, const unsigned *want, unsigned *all, int2 *head)
+__global__ void mark_boundary(int slices, int units, const unsigned *want, unsigned *all, int2 *head)
 {
   const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (s >= slices || !want[s]) return;
@@ -302,7 +302,7 @@ __global__ void announce(unsigned steps, const unsigned *equals, unsigned genera
   *host = generation << 1 | (*equals > steps / 16);
 }
 
-// Without and with a look at marks, and the same for MultBeside() and MultOthers()
+// Without and with a look at marks, and the same for MultFused() and MultInterior()
 template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[2][2])
 {
   SPMV_TRY(kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false>));
@@ -316,7 +316,7 @@ template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel ke
   return uniform ? choose<V, BS, STEPS, true>(kernel) : choose<V, BS, 0, false>(kernel);
 }
 
-struct Diagonals : _n_SpMVCudaBlock {
+struct Diagonals : _n_SpMVCudaStore {
   int             bs      = 1;
   bool            uniform = true;
   bool            marked = true, waiting = true; // marks are to be looked at; the refresh has not announced whether
@@ -383,20 +383,20 @@ struct Diagonals : _n_SpMVCudaBlock {
   {
     return Launch(g, conjugate, x, z, y, stream);
   }
-  cudaError_t MultBeside(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, bool early, cudaStream_t stream) override
   {
     Args args = g;
     if (halo) { // rows with ghosts tend to be the first and the last: in the middle of the product the halo has come
-      args.ghost = ghosts->With(halo);
-      args.turn  = Blocks((int64_t)g.slices * WARP, BLOCK) / 2;
+      args.offdiag = fused->With(halo);
+      args.turn    = Blocks((int64_t)g.slices * WARP, BLOCK) / 2;
     }
     return Launch(args, false, x, z, y, stream, true, !early);
   }
-  bool CanAddGhosts() const override
+  bool CanFuseOffdiagonal() const override
   {
     return true;
   }
-  cudaError_t MultOthers(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  cudaError_t MultInterior(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
     Args args = g;
     args.head = others;
@@ -406,11 +406,11 @@ struct Diagonals : _n_SpMVCudaBlock {
   {
     return bs;
   }
-  cudaError_t SetApart(const unsigned *want, unsigned *all, cudaStream_t stream) override
+  cudaError_t SetBoundary(const unsigned *want, unsigned *all, cudaStream_t stream) override
   {
     SPMV_TRY(others.Alloc(g.slices));
     SPMV_TRY(cudaMemcpyAsync(others, head, head.Bytes(), cudaMemcpyDeviceToDevice, stream));
-    SPMV_LAUNCH(g.slices, 256, stream, mark_apart, g.slices, g.units, want, all, others);
+    SPMV_LAUNCH(g.slices, 256, stream, mark_boundary, g.slices, g.units, want, all, others);
     return cudaSuccess;
   }
   cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false, bool last = false)
@@ -464,7 +464,7 @@ struct Diagonals : _n_SpMVCudaBlock {
 
 } // namespace
 
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaBlock **block)
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **block)
 {
   constexpr int   MOST  = 192; // steps of a slice
   const int       units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;

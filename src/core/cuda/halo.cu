@@ -234,7 +234,7 @@ __device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Ex
 __global__ void __launch_bounds__(256) exchange(Exchange g, bool /* conjugate */, const Scalar *x, const Scalar *source, Scalar * /* y */)
 {
   __shared__ bool last;
-  AwaitOthers();
+  AwaitPrevious();
   LetNextBegin();
   const unsigned n = g.count[0] + 1;
   if (blockIdx.x == 0) {

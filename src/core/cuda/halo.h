@@ -17,7 +17,7 @@
   NCCL moves them from device to device. An exchange of these two allocates nothing, never waits for the host and may be captured in a CUDA graph.
   The host's takes them through pinned memory, where the caller's own function exchanges them; it waits in End for what the device has to send.
 
-  By PEER the halo is there for what follows Begin on the stream, and SpMVCudaMultBeside() of the diagonal block, if it follows at once, begins with it.
+  By PEER the halo is there for what follows Begin on the stream, and SpMVCudaMultFused() of the diagonal block, if it follows at once, begins with it.
 
   The exchanges of one halo follow each other: where they may be in several streams, SpMVCudaHaloEnter() before all that writes or reads the halo and
   SpMVCudaHaloLeave() after it put them in order. All ranks begin the same exchanges of the same communicator in the same order.

@@ -63,7 +63,7 @@ __host__ __device__ inline int Tail(unsigned s)
   return s >> 17 & 63;
 }
 
-constexpr unsigned APART = 1u << 23; // its rows are multiplied apart from the others, where that is asked for
+constexpr unsigned BOUNDARY = 1u << 23; // its rows are multiplied apart from the others, where that is asked for
 
 struct Args {
   int          slices;
@@ -74,15 +74,15 @@ struct Args {
   const char  *index;
   Scalar      *partial;
   unsigned    *arrived;
-  const int   *unit;   // which of y's each unit is, NULL: the same
-  bool         others; // leave alone what is apart
-  Ghosts       ghost;  // of MultBeside()
+  const int   *unit;    // which of y's each unit is, NULL: the same
+  bool         others;  // leave alone what is apart
+  Offdiagonal  offdiag; // of MultFused()
 };
 
 // ------------------------------------------------------------------------------------------------ product
 
 // V: what values are stored as
-template <class V, int BS, bool BESIDE, int U, int MODE>
+template <class V, int BS, bool FUSED, int U, int MODE>
 __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
@@ -171,48 +171,48 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (unit[u] < 0) continue;
-    if (BESIDE && g.ghost.halo) g.ghost.Add<BS>(__ldg(g.ghost.slot + unit[u] / WARP), unit[u], d + u * BS);
+    if (FUSED && g.offdiag.halo) g.offdiag.Add<BS>(__ldg(g.offdiag.slot + unit[u] / WARP), unit[u], d + u * BS);
     const int64_t r = (int64_t)(g.unit ? __ldg(g.unit + unit[u]) : unit[u]) * BS;
 #pragma unroll
     for (int e = 0; e < BS; e++) y[r + e] = z ? Num::add(z[r + e], d[u * BS + e]) : d[u * BS + e];
   }
 }
 
-template <class V, int BS, bool BESIDE>
+template <class V, int BS, bool FUSED>
 __global__ void __launch_bounds__(BLOCK, 2) slices(Args g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (BESIDE) LetNextBegin();
-  if (!BESIDE || s == 0) AwaitOthers(); // one warp, so that when all are done, what came before is, too
+  if (FUSED) LetNextBegin();
+  if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, what came before is, too
   if (s >= g.slices) return;
   const int4  a = __ldg((const int4 *)(g.slice + s)), b = __ldg((const int4 *)(g.slice + s) + 1);
   const Slice c    = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
   const int   mode = ModeOf(c.shape), lu = LogU(c.shape);
-  if (!BESIDE && g.others && (c.shape & APART)) return;
+  if (!FUSED && g.others && (c.shape & BOUNDARY)) return;
   if (BS == 1 && lu) {
     if (mode == WIDE) {
       if (lu == 1)
-        product<V, 1, BESIDE, 2, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, WIDE>(g, c, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<V, 1, BESIDE, 4, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, WIDE>(g, c, lane, conjugate, x, z, y);
       else
-        product<V, 1, BESIDE, 8, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, WIDE>(g, c, lane, conjugate, x, z, y);
     } else {
       if (lu == 1)
-        product<V, 1, BESIDE, 2, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, NARROW>(g, c, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<V, 1, BESIDE, 4, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, NARROW>(g, c, lane, conjugate, x, z, y);
       else
-        product<V, 1, BESIDE, 8, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, NARROW>(g, c, lane, conjugate, x, z, y);
     }
   } else if (mode == WIDE)
-    product<V, BS, BESIDE, 1, WIDE>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, WIDE>(g, c, lane, conjugate, x, z, y);
   else if (mode == NARROW)
-    product<V, BS, BESIDE, 1, NARROW>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, NARROW>(g, c, lane, conjugate, x, z, y);
   else if (mode == LINE)
-    product<V, BS, BESIDE, 1, LINE>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, LINE>(g, c, lane, conjugate, x, z, y);
   else
-    product<V, BS, BESIDE, 1, RUNS>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, RUNS>(g, c, lane, conjugate, x, z, y);
 }
 
 // ------------------------------------------------------------------------------------------------ order
@@ -455,7 +455,7 @@ template <class V, class I> __global__ void fill_nodes(View<I> v, Args g, int ch
 }
 
 // A slice with a unit that is to be apart is so as a whole
-__global__ void mark_apart(Args g, const unsigned *want, unsigned *all, Slice *slice)
+__global__ void mark_boundary(Args g, const unsigned *want, unsigned *all, Slice *slice)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= g.slices) return;
@@ -466,15 +466,15 @@ __global__ void mark_apart(Args g, const unsigned *want, unsigned *all, Slice *s
   for (int r = lane; r < units; r += WARP) apart = apart || want[unit(r) / WARP] >> unit(r) % WARP & 1;
   if (!__any_sync(ALL, apart)) return;
   for (int r = lane; r < units; r += WARP) atomicOr(all + unit(r) / WARP, 1u << unit(r) % WARP);
-  if (lane == 0) slice[s].shape |= APART;
+  if (lane == 0) slice[s].shape |= BOUNDARY;
 }
 
-struct Slices : _n_SpMVCudaBlock {
+struct Slices : _n_SpMVCudaStore {
   int             bs = 1, chunk = 0, groups = 0;
   bool            compact = false; // empty units are in no slice
   int64_t         steps   = 0;
   Args            g       = {};
-  Kernel          kernel[2]; // [1]: of MultBeside()
+  Kernel          kernel[2]; // [1]: of MultFused()
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
@@ -522,18 +522,18 @@ struct Slices : _n_SpMVCudaBlock {
     }
     return Launch(g, conjugate, x, z, y, stream);
   }
-  cudaError_t MultBeside(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, bool early, cudaStream_t stream) override
   {
     if (compact) return Mult(false, x, z, y, stream);
     Args args = g;
-    if (halo) args.ghost = ghosts->With(halo);
+    if (halo) args.offdiag = fused->With(halo);
     return Launch(args, false, x, z, y, stream, true, !early);
   }
-  bool CanAddGhosts() const override
+  bool CanFuseOffdiagonal() const override
   {
     return !compact;
   }
-  cudaError_t MultOthers(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  cudaError_t MultInterior(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
     Args args   = g;
     args.others = true;
@@ -547,9 +547,9 @@ struct Slices : _n_SpMVCudaBlock {
   {
     return compact ? 0 : bs;
   }
-  cudaError_t SetApart(const unsigned *want, unsigned *all, cudaStream_t stream) override
+  cudaError_t SetBoundary(const unsigned *want, unsigned *all, cudaStream_t stream) override
   {
-    SPMV_LAUNCH((int64_t)g.slices * WARP, 256, stream, mark_apart, g, want, all, slice);
+    SPMV_LAUNCH((int64_t)g.slices * WARP, 256, stream, mark_boundary, g, want, all, slice);
     return cudaSuccess;
   }
   cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false,
@@ -614,7 +614,7 @@ struct Slices : _n_SpMVCudaBlock {
 } // namespace
 
 cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules r, const SpMVNames &names, Array<int> *unit,
-                         cudaStream_t stream, _n_SpMVCudaBlock **block)
+                         cudaStream_t stream, _n_SpMVCudaStore **block)
 {
   const int units = (int)(csr.m / bs);
   if (r.threads && survey.longest / r.threads >= INT_MAX / WARP) return cudaErrorNotSupported; // entries of a slice are counted in 32 bits

@@ -20,7 +20,7 @@
 #include <cuda_runtime_api.h>
 #include <limits.h>
 
-typedef struct _n_SpMVCudaBlock *SpMVCudaBlock;
+typedef struct _n_SpMVCudaStore *SpMVCudaStore;
 
 /* The most rows or columns of a block, and nonzeros of a transposed one: 32-bit numbers, with room for the next multiple of whatever they are shared out by */
 #define SPMVCUDA_MAX_SIZE (INT_MAX - 65535)
@@ -46,8 +46,8 @@ typedef enum {
   cudaErrorNotSupported, and no block, where it is larger than SPMVCUDA_MAX_SIZE, or the library has no code for the device: the caller's own product
   must do.
 */
-PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
-PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
+PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
+PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
 
 /* Whether the library has code for the current device, which takes compute capability 8.0 or later, and one of those that it was compiled for */
 PETSC_INTERN PetscBool SpMVCudaIsSupported(void);
@@ -56,22 +56,22 @@ PETSC_INTERN PetscBool SpMVCudaIsSupported(void);
 PETSC_INTERN int SpMVCudaDiagonalsLeast;
 
 /* Moves in the values of the same pattern: call it once before the first product. Of the CSR it reads i and a. */
-PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaBlock, const SpMVCudaCSR *, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaStore, const SpMVCudaCSR *, cudaStream_t);
 
 /* y = A x (z NULL), or y = z + A x, where z may be y. With conjugate, conj(A) instead of A: of a transposed block, A^H */
-PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaBlock, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 /*
   y = A x or z + A x after an exchange of the halo by one kernel in the same stream: with `early`, begins with that one, whose x it reads, else when it is
-  done. With a halo, also what the off-diagonal block adds, if SpMVCudaHasGhosts(). Nothing of the block is refreshed in between.
+  done. With a halo, also what the off-diagonal block adds, if SpMVCudaHasOffdiagonal(). Nothing of the block is refreshed in between.
 */
-PETSC_INTERN cudaError_t SpMVCudaMultBeside(SpMVCudaBlock, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, PetscBool early,
-                                            cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaMultFused(SpMVCudaStore, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, PetscBool early,
+                                           cudaStream_t);
 /* Stores the off-diagonal block's pattern for that, then its values; cudaErrorNotSupported where more than `most` rows have entries
    there, or long ones, or the kernel cannot add them */
-PETSC_INTERN cudaError_t SpMVCudaSetGhosts(SpMVCudaBlock, const SpMVCudaCSR *offdiagonal, PetscInt64 most, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaFillGhosts(SpMVCudaBlock, const SpMVCudaCSR *offdiagonal, cudaStream_t);
-PETSC_INTERN PetscBool   SpMVCudaHasGhosts(SpMVCudaBlock);
+PETSC_INTERN cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore, const SpMVCudaCSR *offdiagonal, PetscInt64 most, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaFillOffdiagonal(SpMVCudaStore, const SpMVCudaCSR *offdiagonal, cudaStream_t);
+PETSC_INTERN PetscBool   SpMVCudaHasOffdiagonal(SpMVCudaStore);
 
 /*
   Lets some rows, listed on the host in ascending order, be multiplied apart from the others, perhaps at the same time, in another stream: those
@@ -79,23 +79,23 @@ PETSC_INTERN PetscBool   SpMVCudaHasGhosts(SpMVCudaBlock);
   their rows are stored a second time. Called between set-up and the first refresh; cudaErrorNotSupported where these would be more than `most`
   rows, or the kernel has to write all rows.
 */
-typedef enum { SPMVCUDA_ROWS_OTHERS, SPMVCUDA_ROWS_APART, SPMVCUDA_ROWS_ALL } SpMVCudaRows;
-PETSC_INTERN cudaError_t SpMVCudaSetApart(SpMVCudaBlock, const SpMVCudaCSR *, int count, const int row[], PetscInt64 most, cudaStream_t);
-PETSC_INTERN PetscBool   SpMVCudaHasApart(SpMVCudaBlock);
+typedef enum { SPMVCUDA_ROWS_INTERIOR, SPMVCUDA_ROWS_BOUNDARY, SPMVCUDA_ROWS_ALL } SpMVCudaRows;
+PETSC_INTERN cudaError_t SpMVCudaSetBoundary(SpMVCudaStore, const SpMVCudaCSR *, int count, const int row[], PetscInt64 most, cudaStream_t);
+PETSC_INTERN PetscBool   SpMVCudaHasBoundary(SpMVCudaStore);
 /* Whether y = y + A x leaves the rows without entries alone: else it reads and writes them, too */
-PETSC_INTERN PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaBlock);
+PETSC_INTERN PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaStore);
 /* As SpMVCudaMult(), of these rows: the others' y is not touched. What is multiplied in several streams the caller puts in order. cudaErrorMisalignedAddress
    if not all arrays are aligned, as SpMVCudaIsAligned() says; the other products do with any */
 PETSC_INTERN PetscBool   SpMVCudaIsAligned(const PetscScalar *);
-PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaBlock, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaStore, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 /* y = alpha A x + beta y, which the papers' kernels take; cudaErrorNotSupported from the others. y is not read where beta is 0 */
-PETSC_INTERN cudaError_t SpMVCudaMultScaled(SpMVCudaBlock, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaMultScaled(SpMVCudaStore, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t);
 /* Leave y of the papers' sorted kernels in the sorted order ("without reordering") */
-PETSC_INTERN cudaError_t SpMVCudaSetReorder(SpMVCudaBlock, PetscBool);
+PETSC_INTERN cudaError_t SpMVCudaSetReorder(SpMVCudaStore, PetscBool);
 
-PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaBlock *);
-PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaBlock, SpMVStats *);
+PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaStore *);
+PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);
 
 /* Copies arrays of the host to the device, faster than cudaMemcpy() from pageable memory; they are there when it returns. Threads must not
    call it at the same time. */
@@ -103,4 +103,4 @@ PETSC_INTERN cudaError_t SpMVCudaUpload(int arrays, void *const device[], const 
 PETSC_INTERN cudaError_t SpMVCudaUploadFinalize(void); /* frees what it keeps */
 
 /* The oracle of the tests: copies the block to the host and decodes what is stored one entry at a time (padding not shown) */
-PETSC_INTERN cudaError_t SpMVCudaVisit(SpMVCudaBlock, SpMVVisitor, void *ctx);
+PETSC_INTERN cudaError_t SpMVCudaVisit(SpMVCudaStore, SpMVVisitor, void *ctx);

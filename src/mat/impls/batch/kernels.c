@@ -357,7 +357,7 @@ static void SlicesMult(const BatchPattern *B, const BatchSlices *S, const PetscS
 struct _n_BatchHost {
   BatchKernel  kernel; /* what runs */
   const char  *name;
-  SpMVBlock    block; /* SELLP: of all the batch, or of the one problem whose values are shared */
+  SpMVStore    block; /* SELLP: of all the batch, or of the one problem whose values are shared */
   SpMVCSR      csr;
   BatchSlices  slices;
   int         *row;   /* COO: of each entry; CSR-I: of each part's first */
@@ -388,8 +388,8 @@ static PetscErrorCode BatchHostCreateBlock(const BatchPattern *B, BatchHost h)
   h->csr.j            = j;
   SELLPParamsDefault(&params);
   SpMVCall(SELLPSetUp(&h->csr, &params, &h->block));
-  if (SpMVBlockUsesParent(h->block)) {
-    PetscCall(SpMVBlockDestroy(&h->block));
+  if (SpMVStoreUsesParent(h->block)) {
+    PetscCall(SpMVStoreDestroy(&h->block));
     h->kernel = BATCH_CSR_SMART;
   }
 done:
@@ -490,8 +490,8 @@ PetscErrorCode BatchHostFill(BatchHost h, const BatchPattern *B, const PetscScal
     SpMVStats stats;
 
     h->csr.a = a;
-    PetscCall(SpMVBlockFill(h->block, &h->csr));
-    SpMVBlockGetStats(h->block, &stats);
+    PetscCall(SpMVStoreFill(h->block, &h->csr));
+    SpMVStoreGetStats(h->block, &stats);
     h->name   = stats.kernel;
     h->stored = stats.stored;
     h->bytes  = stats.bytes;
@@ -601,9 +601,9 @@ void BatchHostMult(BatchHost h, const BatchPattern *B, const PetscScalar *a, con
 
     for (PetscInt r = 0; rows && r < BatchRows(B); r += rows) {
       if (z)
-        SpMVBlockMultAdd(h->block, x + r, z + r, y + r);
+        SpMVStoreMultAdd(h->block, x + r, z + r, y + r);
       else
-        SpMVBlockMult(h->block, x + r, y + r);
+        SpMVStoreMult(h->block, x + r, y + r);
     }
     return;
   }
@@ -647,7 +647,7 @@ PetscErrorCode BatchHostDestroy(BatchHost *host)
 
   PetscFunctionBegin;
   if (!h) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVBlockDestroy(&h->block));
+  PetscCall(SpMVStoreDestroy(&h->block));
   PetscCall(BatchSlicesDestroy(&h->slices));
   PetscCall(PetscFree(h->row));
   PetscCall(PetscFree2(h->width, h->start));

@@ -478,7 +478,7 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs g, bool conjugate, 
 
   auto load = [&](int k) { return k < columns && own.z + k < left ? Num::keep(x + first + own.z + k) : Num::zero(); };
   if (begin < end) w = __ldg((const int4 *)g.slice + begin);
-  AwaitOthers();
+  AwaitPrevious();
 #pragma unroll
   for (int k = 0; k < EACH; k++) staged[k] = load(k * BLOCK + threadIdx.x);
   if (begin < end) {
@@ -656,7 +656,7 @@ struct Slices : _n_BatchCuda {
 // ------------------------------------------------------------------------------------------------ the formats' core
 
 struct Core : _n_BatchCuda {
-  SpMVCudaBlock block = nullptr;
+  SpMVCudaStore block = nullptr;
   SpMVCudaCSR   csr   = {};
   Array<char>   offsets;
 

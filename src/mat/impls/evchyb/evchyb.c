@@ -28,13 +28,13 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EVCHYBSetUpBlock(const SpMVCSR *A, const void *params, SpMVBlock *block)
+static PetscErrorCode EVCHYBSetUpStore(const SpMVCSR *A, const void *params, SpMVStore *block)
 {
   return EVCHYBSetUp(A, (const EVCHYBParams *)params, block);
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t EVCHYBSetUpBlockCUDA(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaBlock *block)
+static cudaError_t EVCHYBSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaStore *block)
 {
   const EVCHYBParams *params = (const EVCHYBParams *)ctx;
 
@@ -99,9 +99,9 @@ SpMVFormatCreate(EVCHYB)
                                          MatCreate_EVCHYB,
                                          EVCHYBDefaults,
                                          EVCHYBOptions,
-                                         EVCHYBSetUpBlock,
+                                         EVCHYBSetUpStore,
                                          EVCHYBDescribe,
 #if defined(PETSCSPMV_HAVE_CUDA)
-                                         EVCHYBSetUpBlockCUDA
+                                         EVCHYBSetUpCUDAStore
 #endif
 };

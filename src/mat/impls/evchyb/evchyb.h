@@ -41,4 +41,4 @@ typedef struct {
 PETSC_INTERN PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[] /* may be NULL */,
                                                   const EVCHYBParams *, EVCHYBPartition *);
 PETSC_INTERN PetscErrorCode EVCHYBPartitionDestroy(EVCHYBPartition *);
-PETSC_INTERN PetscErrorCode EVCHYBSetUp(const SpMVCSR *, const EVCHYBParams *, SpMVBlock *);
+PETSC_INTERN PetscErrorCode EVCHYBSetUp(const SpMVCSR *, const EVCHYBParams *, SpMVStore *);

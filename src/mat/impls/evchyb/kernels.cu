@@ -375,10 +375,10 @@ struct Paper : PaperBlock {
 } // namespace spmv
 
 cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, SpMVCudaKernel kernel, PetscBool transpose, cudaStream_t stream,
-                                SpMVCudaBlock *block)
+                                SpMVCudaStore *block)
 {
   using namespace spmv;
-  return SetUp(csr, (bool)transpose, stream, block, [&](const SpMVCudaCSR &A, _n_SpMVCudaBlock **b) {
+  return SetUp(csr, (bool)transpose, stream, block, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
     if (kernel == SPMVCUDA_KERNEL_PAPER || kernel == SPMVCUDA_KERNEL_ADAPTIVE) {
       const bool adaptive = kernel == SPMVCUDA_KERNEL_ADAPTIVE;
       Paper     *s        = new (std::nothrow) Paper;

@@ -178,7 +178,7 @@ done:
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVBlock *block)
+PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVStore *block)
 {
   EVCHYBPartition E      = {0};
   SpMVPlan        P      = {0};
@@ -187,8 +187,8 @@ PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVBlock *b
   PetscErrorCode  ierr   = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_BLOCK || A->n > SPMV_MAX_BLOCK) {
-    PetscCall(SpMVBlockCreateParent(A, block));
+  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_STORED || A->n > SPMV_MAX_STORED) {
+    PetscCall(SpMVStoreCreateParent(A, block));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   SpMVCall(PetscMalloc2(A->m, &length, A->m, &column));
@@ -201,9 +201,9 @@ PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVBlock *b
   SpMVCall(EVCHYBPlan(A, p, &E, &P, &parent));
   PetscCall(EVCHYBPartitionDestroy(&E));
   if (parent)
-    SpMVCall(SpMVBlockCreateParent(A, block));
+    SpMVCall(SpMVStoreCreateParent(A, block));
   else
-    SpMVCall(SpMVBlockCreate(A, &P, block));
+    SpMVCall(SpMVStoreCreate(A, &P, block));
 done:
   PetscCall(PetscFree2(length, column));
   PetscCall(EVCHYBPartitionDestroy(&E));

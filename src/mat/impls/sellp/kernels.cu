@@ -179,10 +179,10 @@ int PowerOfTwo(PetscInt a, int most)
 } // namespace spmv
 
 cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpMVCudaKernel kernel, PetscBool transpose, cudaStream_t stream,
-                               SpMVCudaBlock *block)
+                               SpMVCudaStore *block)
 {
   using namespace spmv;
-  return SetUp(csr, (bool)transpose, stream, block, [&](const SpMVCudaCSR &A, _n_SpMVCudaBlock **b) {
+  return SetUp(csr, (bool)transpose, stream, block, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
     if (kernel == SPMVCUDA_KERNEL_PAPER) {
       Paper    *s = new (std::nothrow) Paper;
       const int t = p->t ? PowerOfTwo(p->t, 128) : 8;

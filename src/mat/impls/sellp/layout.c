@@ -70,7 +70,7 @@ done:
 }
 
 /* Any height, no compression */
-static PetscErrorCode SELLPPlanPlain(const SpMVCSR *A, const SELLPParams *p, SpMVPlan *P)
+static PetscErrorCode SELLPPlanUncompressed(const SpMVCSR *A, const SELLPParams *p, SpMVPlan *P)
 {
   const PetscInt b = p->b > 0 ? p->b : SPMV_LANES;
   SpMVUnits      U;
@@ -226,26 +226,26 @@ done:
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SELLPSetUp(const SpMVCSR *A, const SELLPParams *p, SpMVBlock *block)
+PetscErrorCode SELLPSetUp(const SpMVCSR *A, const SELLPParams *p, SpMVStore *block)
 {
   SpMVPlan       P      = {0};
   PetscBool      parent = PETSC_FALSE;
   PetscErrorCode ierr   = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_BLOCK || A->n > SPMV_MAX_BLOCK) {
-    PetscCall(SpMVBlockCreateParent(A, block));
+  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_STORED || A->n > SPMV_MAX_STORED) {
+    PetscCall(SpMVStoreCreateParent(A, block));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if ((!p->compress || (p->b > 0 && p->b != SPMV_LANES)) && p->kernel != SPMV_KERNEL_VECTOR)
-    SpMVCall(SELLPPlanPlain(A, p, &P));
+    SpMVCall(SELLPPlanUncompressed(A, p, &P));
   else
     SpMVCall(SELLPPlanCompressed(A, p, &P, &parent));
   if (p->t > 0) P.multiple = p->t;
   if (parent)
-    SpMVCall(SpMVBlockCreateParent(A, block));
+    SpMVCall(SpMVStoreCreateParent(A, block));
   else
-    SpMVCall(SpMVBlockCreate(A, &P, block));
+    SpMVCall(SpMVStoreCreate(A, &P, block));
 done:
   PetscCall(SpMVPlanDestroy(&P));
   PetscCall(ierr);

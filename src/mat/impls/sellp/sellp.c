@@ -29,13 +29,13 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SELLPSetUpBlock(const SpMVCSR *A, const void *params, SpMVBlock *block)
+static PetscErrorCode SELLPSetUpStore(const SpMVCSR *A, const void *params, SpMVStore *block)
 {
   return SELLPSetUp(A, (const SELLPParams *)params, block);
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t SELLPSetUpBlockCUDA(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaBlock *block)
+static cudaError_t SELLPSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaStore *block)
 {
   const SELLPParams *params = (const SELLPParams *)ctx;
 
@@ -108,9 +108,9 @@ SpMVFormatCreate(SELLP)
                                         MatCreate_SELLP,
                                         SELLPDefaults,
                                         SELLPOptions,
-                                        SELLPSetUpBlock,
+                                        SELLPSetUpStore,
                                         SELLPDescribe,
 #if defined(PETSCSPMV_HAVE_CUDA)
-                                        SELLPSetUpBlockCUDA
+                                        SELLPSetUpCUDAStore
 #endif
 };

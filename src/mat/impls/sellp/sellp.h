@@ -18,4 +18,4 @@ typedef struct {
 } SELLPParams;
 
 PETSC_INTERN void           SELLPParamsDefault(SELLPParams *);
-PETSC_INTERN PetscErrorCode SELLPSetUp(const SpMVCSR *, const SELLPParams *, SpMVBlock *);
+PETSC_INTERN PetscErrorCode SELLPSetUp(const SpMVCSR *, const SELLPParams *, SpMVStore *);

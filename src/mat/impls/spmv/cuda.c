@@ -157,13 +157,13 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *hos
 /* ---------------------------------------------------------------- the stored blocks */
 
 /* A block for a new pattern, k = 1 of the transpose. Where CUDA refuses it, *error says why */
-static PetscErrorCode MatSpMVSetUpBlock_CUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr, cudaStream_t stream, cudaError_t *error)
+static PetscErrorCode MatSpMVSetUpStore_CUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr, cudaStream_t stream, cudaError_t *error)
 {
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
   *error = (*spmv->format->setupcuda)(csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].block);
-  if (*error == cudaSuccess && k == 0 && spmv->napart) {
-    *error = SpMVCudaSetApart(spmv->cuda[0].block, csr, spmv->napart, spmv->apart, spmv->most_apart, stream);
+  if (*error == cudaSuccess && k == 0 && spmv->nboundary) {
+    *error = SpMVCudaSetBoundary(spmv->cuda[0].block, csr, spmv->nboundary, spmv->boundary, spmv->boundary_limit, stream);
     if (*error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
     if (*error == cudaErrorNotSupported || *error == cudaErrorMemoryAllocation) *error = cudaSuccess; /* all rows are multiplied together, then */
   }
@@ -179,7 +179,7 @@ static PetscErrorCode MatSpMVStore_CUDA(Mat A, Mat_SpMV *spmv, int k, PetscBool 
 
   PetscFunctionBegin;
   PetscCall(SpMVDeviceCSRGet(A, spmv, host, pattern, &device));
-  if (pattern) PetscCall(MatSpMVSetUpBlock_CUDA(A, spmv, k, &device.csr, stream, &error));
+  if (pattern) PetscCall(MatSpMVSetUpStore_CUDA(A, spmv, k, &device.csr, stream, &error));
   if (error == cudaSuccess) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
     error = SpMVCudaFill(spmv->cuda[k].block, &device.csr, stream);
@@ -207,7 +207,7 @@ PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *spmv, int k)
   PetscFunctionBegin;
   spmv->cuda[k].source.mat = NULL;
   spmv->cuda[k].plain      = PETSC_FALSE;
-  if (k == 0) spmv->ghosts.mat = NULL; /* they go with the block */
+  if (k == 0) spmv->fused.mat = NULL; /* they go with the block */
   if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -396,7 +396,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   more than `share` of all, or A is so small that there is no time in its product for an exchange and two more kernels. If they have changed,
   A's block is made anew.
 */
-PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat A, Mat B, PetscReal share, PetscBool always)
+PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat A, Mat B, PetscReal share, PetscBool always)
 {
   const PetscInt least = 8000000; /* nonzeros: 20 us of an H200 */
   Mat_SpMV      *spmv;
@@ -408,36 +408,36 @@ PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat A, Mat B, PetscReal share, PetscBool 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscObjectGetId((PetscObject)B, &id));
-  if (spmv->apart_id == id && spmv->apart_state == B->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  if (spmv->boundary_id == id && spmv->boundary_state == B->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGetPattern(A, &csr));
   always = (PetscBool)(always || csr.i[csr.m] >= least);
   PetscCall(MatSpMVRestorePattern(A, &csr));
   PetscCall(MatSpMVGetPattern(B, &csr));
   for (PetscInt r = 0; r < csr.m; r++) count += csr.i[r + 1] > csr.i[r];
   if (!always || (PetscReal)count > share * (PetscReal)csr.m || csr.m >= INT_MAX) count = 0;
-  if (count || spmv->napart) {
+  if (count || spmv->nboundary) {
     if (spmv->cuda[0].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[0].block));
     spmv->cuda[0].source.mat = NULL;
   }
-  PetscCall(PetscFree(spmv->apart));
-  spmv->napart   = 0;
-  spmv->apart_id = 0; /* should this fail, the next product tries again */
-  ierr           = PetscMalloc1(count, &spmv->apart);
+  PetscCall(PetscFree(spmv->boundary));
+  spmv->nboundary   = 0;
+  spmv->boundary_id = 0; /* should this fail, the next product tries again */
+  ierr              = PetscMalloc1(count, &spmv->boundary);
   for (PetscInt r = 0; !ierr && r < csr.m && count; r++) {
-    if (csr.i[r + 1] > csr.i[r]) spmv->apart[spmv->napart++] = (int)r;
+    if (csr.i[r + 1] > csr.i[r]) spmv->boundary[spmv->nboundary++] = (int)r;
   }
   PetscCall(MatSpMVRestorePattern(B, &csr));
   PetscCall(ierr);
-  spmv->most_apart  = (PetscInt64)(share * (PetscReal)csr.m);
-  spmv->apart_id    = id;
-  spmv->apart_state = B->nonzerostate;
+  spmv->boundary_limit = (PetscInt64)(share * (PetscReal)csr.m);
+  spmv->boundary_id    = id;
+  spmv->boundary_state = B->nonzerostate;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* What the diagonal block's product adds of the off-diagonal block B: its layout (of a new pattern) and values, unless the device refuses them */
-static PetscErrorCode MatSpMVStoreGhosts_CUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool pattern, const SpMVCSR *host)
+static PetscErrorCode MatSpMVStoreFused_CUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool pattern, const SpMVCSR *host)
 {
-  const SpMVCudaBlock block = spmv->cuda[0].block;
+  const SpMVCudaStore block = spmv->cuda[0].block;
   SpMVDeviceCSR       device;
   cudaStream_t        stream;
   cudaError_t         error = cudaSuccess;
@@ -445,20 +445,20 @@ static PetscErrorCode MatSpMVStoreGhosts_CUDA(Mat_SpMV *spmv, Mat B, PetscReal s
   PetscFunctionBegin;
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVDeviceCSRGet(B, spmv, host, pattern, &device));
-  if (pattern) error = SpMVCudaSetGhosts(block, &device.csr, (PetscInt64)(share * (PetscReal)host->m), stream);
+  if (pattern) error = SpMVCudaFuseOffdiagonal(block, &device.csr, (PetscInt64)(share * (PetscReal)host->m), stream);
   if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
   if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) {
-    spmv->ghosts_refused = PETSC_TRUE; /* a product of its own, then */
-    error                = cudaSuccess;
+    spmv->fused_refused = PETSC_TRUE; /* a product of its own, then */
+    error               = cudaSuccess;
   } else if (error == cudaSuccess)
-    error = SpMVCudaFillGhosts(block, &device.csr, stream);
+    error = SpMVCudaFillOffdiagonal(block, &device.csr, stream);
   PetscCall(SpMVDeviceCSRRestore(&device));
   PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The off-diagonal block B as the product of the diagonal block, which is up to date, adds it; has is false where it cannot */
-PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool *has)
+PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool *has)
 {
   PetscObjectId  id;
   SpMVCSR        host;
@@ -466,21 +466,21 @@ PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal shar
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)B, &id));
-  if (id != spmv->ghosts_id) spmv->ghosts.mat = NULL;
-  if (!SpMVSourceIsCurrent(&spmv->ghosts, B)) {
+  if (id != spmv->fused_id) spmv->fused.mat = NULL;
+  if (!SpMVSourceIsCurrent(&spmv->fused, B)) {
     PetscBool pattern;
 
     PetscCall(MatSpMVGetPattern(B, &host));
-    pattern          = (PetscBool)!SpMVSourceHasPattern(&spmv->ghosts, B, &host);
-    spmv->ghosts.mat = NULL; /* should this fail, the next product tries again */
-    if (pattern) spmv->ghosts_refused = B->structure_only;
-    if (!spmv->ghosts_refused) ierr = MatSpMVStoreGhosts_CUDA(spmv, B, share, pattern, &host);
-    if (!ierr) SpMVSourceSet(&spmv->ghosts, B, &host);
-    spmv->ghosts_id = id;
+    pattern         = (PetscBool)!SpMVSourceHasPattern(&spmv->fused, B, &host);
+    spmv->fused.mat = NULL; /* should this fail, the next product tries again */
+    if (pattern) spmv->fused_refused = B->structure_only;
+    if (!spmv->fused_refused) ierr = MatSpMVStoreFused_CUDA(spmv, B, share, pattern, &host);
+    if (!ierr) SpMVSourceSet(&spmv->fused, B, &host);
+    spmv->fused_id = id;
     PetscCall(MatSpMVRestorePattern(B, &host));
     PetscCall(ierr);
   }
-  *has = (PetscBool)!spmv->ghosts_refused;
+  *has = (PetscBool)!spmv->fused_refused;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

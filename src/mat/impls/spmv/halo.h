@@ -51,7 +51,7 @@ typedef struct {
 
 typedef struct _n_SpMVHalo *SpMVHalo;
 
-/* Collective, also where a rank has no ghosts or no rows. Ghosts are global columns that others own, ascending: garray of an MPIAIJ matrix */
+/* Collective, also where a rank has no ghosts or no rows. Offdiagonal are global columns that others own, ascending: garray of an MPIAIJ matrix */
 PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloType, SpMVHalo *);
 PETSC_INTERN PetscErrorCode SpMVHaloDestroy(SpMVHalo *);
 PETSC_INTERN PetscBool      SpMVHaloUsesPetsc(SpMVHalo);

@@ -45,12 +45,12 @@ static PetscErrorCode SpMVLearnParent(PetscBool device, PetscBool mpi)
 static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
-  PetscCall(SpMVBlockDestroy(&spmv->block));
+  PetscCall(SpMVStoreDestroy(&spmv->block));
 #if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2; k++) {
     if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
   }
-  PetscCall(PetscFree(spmv->apart));
+  PetscCall(PetscFree(spmv->boundary));
   PetscCall(SpMVHaloDestroy(&spmv->halo));
 #endif
   PetscCall(PetscFree(spmv));
@@ -111,7 +111,7 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
 PetscErrorCode MatSpMVForgetHost(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
-  PetscCall(SpMVBlockDestroy(&spmv->block));
+  PetscCall(SpMVStoreDestroy(&spmv->block));
   if (spmv->plain) MatSpMVUseParent(A, spmv, PETSC_FALSE);
   spmv->source.mat = NULL;
   spmv->plain      = PETSC_FALSE;
@@ -441,7 +441,7 @@ static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpM
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSpMVGetBlockStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats[2])
+static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats[2])
 {
   Mat block[2];
 
@@ -475,7 +475,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
     const char *const which[2] = {", diagonal blocks", ", off-diagonal blocks"};
     const MPI_Comm    comm     = PetscObjectComm((PetscObject)A);
 
-    PetscCall(SpMVAgree(comm, MatSpMVGetBlockStats_MPI(A, spmv, stats)));
+    PetscCall(SpMVAgree(comm, MatSpMVGetStats_MPI(A, spmv, stats)));
     for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(spmv, which[k], &stats[k], comm, viewer));
 #if defined(PETSCSPMV_HAVE_CUDA)
     if (spmv->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->halo)));
@@ -488,7 +488,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 }
 
 /* A copy of A that is its parent's and nothing else */
-static PetscErrorCode SpMVDuplicatePlain(Mat A, Mat *B)
+static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
 {
   Mat_SpMV      *spmv;
   SpMVHidden     hidden;
@@ -526,7 +526,7 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
     PetscCall(MatSpMVUnhook(A));
     PetscCall(MatConvert(A, newtype, MAT_INPLACE_MATRIX, newmat));
   } else {
-    PetscCall(SpMVDuplicatePlain(A, &B));
+    PetscCall(SpMVCreateParent(A, &B));
     if (reuse == MAT_REUSE_MATRIX) {
       PetscCall(MatConvert(B, newtype, MAT_REUSE_MATRIX, newmat));
       PetscCall(MatDestroy(&B));
@@ -586,7 +586,7 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
   else {
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
     if (spmv)
-      PetscCall(SpMVDuplicatePlain(A, &B));
+      PetscCall(SpMVCreateParent(A, &B));
     else if (cusparse)
       PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     else

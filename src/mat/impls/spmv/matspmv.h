@@ -39,11 +39,11 @@ struct _n_SpMVFormat {
   PetscErrorCode (*create)(Mat); /* by the size of the communicator */
   void (*defaults)(void *params);
   PetscErrorCode (*options)(Mat, void *params);                              /* reads and checks the format's options, prints them under -help */
-  PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVBlock *); /* symbolic: pattern to layout */
+  PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVStore *); /* symbolic: pattern to layout */
   PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len); /* the format's words in a view */
 #if defined(PETSCSPMV_HAVE_CUDA)
   /* the layout on the device, of A or of its transpose; cudaErrorNotSupported where the parent's product is to run */
-  cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t, SpMVCudaBlock *);
+  cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
 #endif
 };
 
@@ -143,7 +143,7 @@ typedef struct {
   PetscErrorCode (*view)(Mat, PetscViewer); /* what viewed before us: AIJ, or the DM that made the matrix */
 
   /* a sequential matrix: the block stored on the host */
-  SpMVBlock  block;
+  SpMVStore  block;
   PetscBool  plain; /* AIJ's own product runs: columns out of order, no values, ... */
   PetscInt   nonzerorows;
   SpMVSource source;
@@ -151,19 +151,19 @@ typedef struct {
 #if defined(PETSCSPMV_HAVE_CUDA)
   /* and on the device: that of A, and, once it is needed, that of its transpose */
   struct {
-    SpMVCudaBlock block;
+    SpMVCudaStore block;
     PetscBool     plain;
     SpMVSource    source;
   } cuda[2];
   /* of a diagonal block on the device: the rows that are multiplied apart from the others, and the off-diagonal block that they are from */
-  int             *apart, napart;
-  PetscInt64       most_apart;
-  PetscObjectId    apart_id;
-  PetscObjectState apart_state;
+  int             *boundary, nboundary;
+  PetscInt64       boundary_limit;
+  PetscObjectId    boundary_id;
+  PetscObjectState boundary_state;
   /* or what its product adds of that one, on the device, was made from, unless that refused it */
-  SpMVSource    ghosts;
-  PetscObjectId ghosts_id;
-  PetscBool     ghosts_refused;
+  SpMVSource    fused;
+  PetscObjectId fused_id;
+  PetscBool     fused_refused;
 #endif
 
   /* an MPI matrix: its blocks as they were hooked, and what all ranks have agreed on */
@@ -253,8 +253,8 @@ PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *); /* what
 PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* its values back, if asked for */
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                  /* between device vectors, of which no other rank need know */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatSpMVSetApart_SeqCUDA(Mat, Mat offdiag, PetscReal share, PetscBool always);
-PETSC_INTERN PetscErrorCode MatSpMVUpdateGhosts_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal share, PetscBool *has);
+PETSC_INTERN PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat, Mat offdiag, PetscReal share, PetscBool always);
+PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal share, PetscBool *has);
 PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* up to date on the device; NULL where AIJCUSPARSE multiplies */
 PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *, int k);                          /* frees one of the copies there */
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);

@@ -171,7 +171,7 @@ static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec
 }
 
 /* How the two blocks' products go together: one after the other, or as the core's halo.h says of rows apart and of peers */
-typedef enum { SPMV_IN_TURN, SPMV_APART, SPMV_BESIDE } SpMVOrder;
+typedef enum { SPMV_IN_TURN, SPMV_BOUNDARY, SPMV_FUSED } SpMVOrder;
 
 /*
   The first is always right. The others want the blocks up to date on the device before the exchange begins, and nothing bound to the host; where rows
@@ -193,15 +193,15 @@ static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec 
     PetscCall(VecBoundToCPU(v[k], &bound));
     if (bound) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!peer) PetscCall(MatSpMVSetApart_SeqCUDA(block[0], block[1], spmv->halo_options.rows, spmv->halo_options.asked));
+  if (!peer) PetscCall(MatSpMVSetBoundary_SeqCUDA(block[0], block[1], spmv->halo_options.rows, spmv->halo_options.asked));
   PetscCall(MatSpMVGetReady_SeqCUDA(block[0], PETSC_FALSE, &own[0]));
-  if (!own[0] || (!peer && !SpMVCudaHasApart(own[0]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
-  if (peer && ghosts) PetscCall(MatSpMVUpdateGhosts_SeqCUDA(own[0], block[1], spmv->halo_options.rows, &added));
+  if (!own[0] || (!peer && !SpMVCudaHasBoundary(own[0]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (peer && ghosts) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], spmv->halo_options.rows, &added));
   if (ghosts && !added) {
     PetscCall(MatSpMVGetReady_SeqCUDA(block[1], PETSC_FALSE, &own[1]));
     if (!own[1] || (!peer && !SpMVCudaSkipsEmptyRows(own[1]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  *order = peer ? SPMV_BESIDE : SPMV_APART;
+  *order = peer ? SPMV_FUSED : SPMV_BOUNDARY;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -226,10 +226,10 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
   PetscCall(SpMVHaloEnter(halo, stream));
   PetscCall(MatSpMVGetOrder(spmv, block, xx, yy, zz, own, &order));
   if (order != SPMV_IN_TURN) {
-    const SpMVCudaBlock diagonal = own[0]->cuda[0].block, off = own[1] ? own[1]->cuda[0].block : NULL;
+    const SpMVCudaStore diagonal = own[0]->cuda[0].block, off = own[1] ? own[1]->cuda[0].block : NULL;
     PetscLogDouble      nz = own[0]->cuda[0].source.nz;
 
-    nz += own[1] ? own[1]->cuda[0].source.nz : ghost ? own[0]->ghosts.nz : 0;
+    nz += own[1] ? own[1]->cuda[0].source.nz : ghost ? own[0]->fused.nz : 0;
     PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
     if (yy && yy != zz) {
       PetscCall(VecGetArrayReadAndMemType(yy, &y, NULL));
@@ -239,17 +239,17 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
       y = z;
     } else
       PetscCall(VecGetArrayWriteAndMemType(zz, &z, NULL));
-    if (order == SPMV_APART && !(SpMVCudaIsAligned(x) && SpMVCudaIsAligned(y) && SpMVCudaIsAligned(z))) order = SPMV_IN_TURN; /* which copies them */
+    if (order == SPMV_BOUNDARY && !(SpMVCudaIsAligned(x) && SpMVCudaIsAligned(y) && SpMVCudaIsAligned(z))) order = SPMV_IN_TURN; /* which copies them */
     if (order != SPMV_IN_TURN) {
       PetscCall(PetscLogGpuTimeBegin());
       PetscCall(SpMVHaloBegin(halo, x, stream));
-      if (order == SPMV_BESIDE) {
-        PetscCallCUDA(SpMVCudaMultBeside(diagonal, x, off ? NULL : ghost, y, z, spmv->halo_options.early, stream));
+      if (order == SPMV_FUSED) {
+        PetscCallCUDA(SpMVCudaMultFused(diagonal, x, off ? NULL : ghost, y, z, spmv->halo_options.early, stream));
         if (off) PetscCallCUDA(SpMVCudaMult(off, PETSC_FALSE, ghost, z, z, stream));
       } else {
-        PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_OTHERS, x, y, z, stream));
+        PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_INTERIOR, x, y, z, stream));
         PetscCall(SpMVHaloReceive(halo, &halos));
-        PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_APART, x, y, z, halos));
+        PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_BOUNDARY, x, y, z, halos));
         PetscCallCUDA(SpMVCudaMultRows(off, SPMVCUDA_ROWS_ALL, ghost, z, z, halos));
         PetscCall(SpMVHaloJoin(halo, stream));
       }

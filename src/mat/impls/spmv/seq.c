@@ -91,25 +91,25 @@ PetscErrorCode MatSpMVRestorePattern(Mat A, SpMVCSR *csr)
 }
 
 /* A new layout for a new pattern */
-static PetscErrorCode MatSpMVSetUpBlock(Mat A, Mat_SpMV *spmv, const SpMVCSR *csr)
+static PetscErrorCode MatSpMVSetUpStore(Mat A, Mat_SpMV *spmv, const SpMVCSR *csr)
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVForgetHost(A, spmv));
   if (!A->structure_only && SpMVCSRIsSorted(csr)) PetscCall((*spmv->format->setup)(csr, spmv->params, &spmv->block));
-  spmv->plain = (PetscBool)(!spmv->block || SpMVBlockUsesParent(spmv->block));
+  spmv->plain = (PetscBool)(!spmv->block || SpMVStoreUsesParent(spmv->block));
   MatSpMVUseParent(A, spmv, spmv->plain);
   spmv->nonzerorows = 0;
   for (PetscInt r = 0; r < csr->m; r++) spmv->nonzerorows += csr->i[r + 1] > csr->i[r];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSpMVFillBlock(Mat A, Mat_SpMV *spmv, SpMVCSR *csr)
+static PetscErrorCode MatSpMVFillStore(Mat A, Mat_SpMV *spmv, SpMVCSR *csr)
 {
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
-  ierr = SpMVBlockFill(spmv->block, csr);
+  ierr = SpMVStoreFill(spmv->block, csr);
   PetscCall(MatSeqAIJRestoreArrayRead(A, &csr->a));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -126,12 +126,12 @@ static PetscErrorCode MatSpMVUpdate(Mat A, Mat_SpMV *spmv)
   PetscCall(MatSpMVGetPattern(A, &csr));
   if ((!spmv->block && !spmv->plain) || !SpMVSourceHasPattern(&spmv->source, A, &csr)) {
     PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
-    ierr = MatSpMVSetUpBlock(A, spmv, &csr);
+    ierr = MatSpMVSetUpStore(A, spmv, &csr);
     PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   }
   if (!ierr && !spmv->plain) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
-    ierr = MatSpMVFillBlock(A, spmv, &csr);
+    ierr = MatSpMVFillStore(A, spmv, &csr);
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
   }
   if (ierr)
@@ -200,7 +200,7 @@ PetscErrorCode MatSpMVGetStats(Mat A, SpMVStats *stats)
 #endif
   PetscCall(MatSpMVUpdate(A, spmv));
   if (spmv->block)
-    SpMVBlockGetStats(spmv->block, stats);
+    SpMVStoreGetStats(spmv->block, stats);
   else {
     PetscCall(PetscMemzero(stats, sizeof(*stats)));
     stats->node = 1;
@@ -243,14 +243,14 @@ PetscErrorCode MatSpMVApplyHost(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscSca
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVUpdate(A, spmv));
-  if (spmv->plain || (op != SPMV_NORMAL && SpMVBlockTransposeUsesParent(spmv->block)))
+  if (spmv->plain || (op != SPMV_NORMAL && SpMVStoreTransposeUsesParent(spmv->block)))
     PetscCall(MatMultAdd_CSR(A, op, x, z, y));
   else if (op != SPMV_NORMAL)
-    SpMVBlockMultTranspose(spmv->block, (PetscBool)(op == SPMV_HERMITIAN), x, z, y);
+    SpMVStoreMultTranspose(spmv->block, (PetscBool)(op == SPMV_HERMITIAN), x, z, y);
   else if (z)
-    SpMVBlockMultAdd(spmv->block, x, z, y);
+    SpMVStoreMultAdd(spmv->block, x, z, y);
   else
-    SpMVBlockMult(spmv->block, x, y);
+    SpMVStoreMult(spmv->block, x, y);
   PetscCall(PetscLogFlops(2.0 * spmv->source.nz - (op == SPMV_NORMAL && !z ? spmv->nonzerorows : 0)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

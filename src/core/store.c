@@ -108,9 +108,9 @@ static uint64_t SpMVHash(uint64_t h, const void *data, size_t bytes)
     }                                                                          \
   } while (0)
 
-PetscErrorCode SpMVBlockCreateParent(const SpMVCSR *A, SpMVBlock *block)
+PetscErrorCode SpMVStoreCreateParent(const SpMVCSR *A, SpMVStore *block)
 {
-  SpMVBlock B;
+  SpMVStore B;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&B));
@@ -127,16 +127,16 @@ PetscErrorCode SpMVBlockCreateParent(const SpMVCSR *A, SpMVBlock *block)
 static PetscBool SpMVRunTakes(const SpMVRun *R, int kind, int g, int row, int pattern)
 {
   if (R->kind != kind || R->g != g) return PETSC_FALSE;
-  if (kind == SPMV_RUN_PLAIN || kind == SPMV_RUN_LONG) return PETSC_TRUE;
+  if (kind == SPMV_RUN_UNCOMPRESSED || kind == SPMV_RUN_LONG) return PETSC_TRUE;
   if (R->lanes < SPMV_LANES) return PETSC_FALSE;
   if (kind == SPMV_RUN_GATHER && R->row < 0) return PETSC_TRUE; /* once rows are listed, it costs less to list on */
   if (R->row < 0 || row != R->row + R->count * SPMV_LANES * g) return PETSC_FALSE;
   return (kind == SPMV_RUN_GATHER || pattern == R->pattern) ? PETSC_TRUE : PETSC_FALSE;
 }
 
-PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *block)
+PetscErrorCode SpMVStoreCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVStore *block)
 {
-  SpMVBlock       B;
+  SpMVStore       B;
   SpMVTable       T;
   int             cruns = 0, cpatterns = 0, longest = 0, *offset = NULL;
   PetscInt64      nnz = A->i[A->m], gval = 0, rows = 0, coffset = 0;
@@ -161,7 +161,7 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
   /* The shape of each slice, and how much room all take */
   for (PetscInt s = 0; s < P->slices; s++) {
     const int  first = P->start[s], lanes = P->start[s + 1] - first, g = P->rows[first], c = B->block, row = P->row[first];
-    int        w = 0, wmin = 2147483647, kind = plain ? SPMV_RUN_PLAIN : SPMV_RUN_GATHER, pattern = -1;
+    int        w = 0, wmin = 2147483647, kind = plain ? SPMV_RUN_UNCOMPRESSED : SPMV_RUN_GATHER, pattern = -1;
     PetscBool  consecutive = PETSC_TRUE;
     PetscInt64 entries     = 0;
 
@@ -178,7 +178,7 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
     if (kind == SPMV_RUN_GATHER && P->diagonal[s] && consecutive && g == c) {
       const int D = SpMVDiagonals(A, row, g, lanes, SpMVDiagonalLimit(w, g, entries), offset, mask);
 
-      if (D >= 0 && B->noffset + D <= SPMV_MAX_BLOCK) {
+      if (D >= 0 && B->noffset + D <= SPMV_MAX_STORED) {
         const uint64_t h = SpMVHash(SpMVHash((uint64_t)D, offset, (size_t)D * sizeof(int)), mask, (size_t)D);
 
         kind = SPMV_RUN_DIAG;
@@ -222,10 +222,10 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
       R->g       = (unsigned char)g;
       R->c       = (unsigned char)c;
       R->count   = 0;
-      R->row     = consecutive && kind != SPMV_RUN_PLAIN ? row : -1;
+      R->row     = consecutive && kind != SPMV_RUN_UNCOMPRESSED ? row : -1;
       R->pattern = pattern;
       R->slice   = kind == SPMV_RUN_DIAG ? B->ndslices : B->nwidth;
-      R->val     = kind == SPMV_RUN_DIAG ? B->ndval : (kind == SPMV_RUN_PLAIN ? gval : B->nval);
+      R->val     = kind == SPMV_RUN_DIAG ? B->ndval : (kind == SPMV_RUN_UNCOMPRESSED ? gval : B->nval);
       R->idx     = B->nidx;
       R->rows    = B->nrows;
       R->len     = B->nlen;
@@ -343,7 +343,7 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
 
         w    = PetscMax(w, nl);
         wmin = PetscMin(wmin, nl);
-        if (R->kind == SPMV_RUN_PLAIN)
+        if (R->kind == SPMV_RUN_UNCOMPRESSED)
           len[l] = nl;
         else
           n[l] = nl;
@@ -351,12 +351,12 @@ PetscErrorCode SpMVBlockCreate(const SpMVCSR *A, const SpMVPlan *P, SpMVBlock *b
       w        = B->multiple * ((w + B->multiple - 1) / B->multiple);
       *width++ = w;
       *width++ = wmin;
-      if (R->kind == SPMV_RUN_PLAIN)
+      if (R->kind == SPMV_RUN_UNCOMPRESSED)
         len += H;
       else if (w > wmin)
         for (int l = 0; l < SPMV_LANES; l++) *len++ = n[l];
       if (R->row < 0)
-        for (int l = 0; l < H; l++) *list++ = l < lanes ? P->row[first + l] : (R->kind == SPMV_RUN_PLAIN ? -1 : 0);
+        for (int l = 0; l < H; l++) *list++ = l < lanes ? P->row[first + l] : (R->kind == SPMV_RUN_UNCOMPRESSED ? -1 : 0);
       for (int l = 0; l < H; l++) {
         const PetscInt *col = l < lanes ? A->j + A->i[P->row[first + l]] : NULL;
         const int       nl  = l < lanes ? (int)((A->i[P->row[first + l] + 1] - A->i[P->row[first + l]]) / c) : 0;
@@ -379,9 +379,9 @@ done:
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVBlockDestroy(SpMVBlock *block)
+PetscErrorCode SpMVStoreDestroy(SpMVStore *block)
 {
-  SpMVBlock B = *block;
+  SpMVStore B = *block;
 
   PetscFunctionBegin;
   if (!B) PetscFunctionReturn(PETSC_SUCCESS);
@@ -413,7 +413,7 @@ static inline void SpMVPut(PetscReal *v, size_t distance, PetscScalar a)
 
 /* The steps of a slice by diagonals. SpMVDiagonals() lists them in the order of each row's entries: each row is walked once. A lane without an
    entry gets 0, or (repeat) the step's first value, for the sake of equal steps; it must be finite, as x is read as 0 there. */
-static void SpMVDiagonalValues(SpMVBlock B, const SpMVRun *R, const SpMVCSR *A, int s, PetscBool repeat, PetscReal *v)
+static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, int s, PetscBool repeat, PetscReal *v)
 {
   const SpMVPattern *P = B->patterns + R->pattern;
   const int          g = R->g, lanes = s == R->count - 1 ? R->lanes : SPMV_LANES;
@@ -475,7 +475,7 @@ static void SpMVDiagonalValues(SpMVBlock B, const SpMVRun *R, const SpMVCSR *A, 
 */
 PetscInt64 SpMVDistinctLeast = 512 * 1024; /* less is in cache as it is */
 
-static PetscErrorCode SpMVBlockFillDistinct(SpMVBlock B, const SpMVCSR *A, PetscBool *equal)
+static PetscErrorCode SpMVStoreFillDistinct(SpMVStore B, const SpMVCSR *A, PetscBool *equal)
 {
   SpMVTable      steps = {0}, lists = {0};
   PetscErrorCode ierr  = PETSC_SUCCESS;
@@ -604,13 +604,13 @@ done:
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVBlockFill(SpMVBlock B, const SpMVCSR *A)
+PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)
 {
   PetscBool distinct = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (B->parent) PetscFunctionReturn(PETSC_SUCCESS);
-  if (B->ndval * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal) > SpMVDistinctLeast) PetscCall(SpMVBlockFillDistinct(B, A, &distinct));
+  if (B->ndval * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal) > SpMVDistinctLeast) PetscCall(SpMVStoreFillDistinct(B, A, &distinct));
   if (B->ndslices && !distinct && (B->distinct || !B->raw_dval)) {
     PetscCall(PetscFree(B->raw_dval));
     PetscCall(PetscFree(B->list));
@@ -689,28 +689,28 @@ PetscErrorCode SpMVBlockFill(SpMVBlock B, const SpMVCSR *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-void SpMVBlockGetStats(SpMVBlock B, SpMVStats *S)
+void SpMVStoreGetStats(SpMVStore B, SpMVStats *S)
 {
   *S = B->stats;
 }
 
-PetscBool SpMVBlockUsesParent(SpMVBlock B)
+PetscBool SpMVStoreUsesParent(SpMVStore B)
 {
   return B->parent;
 }
 
-PetscBool SpMVBlockTransposeUsesParent(SpMVBlock B)
+PetscBool SpMVStoreTransposeUsesParent(SpMVStore B)
 {
   return B->transpose_parent;
 }
 
-void SpMVBlockMult(SpMVBlock B, const PetscScalar *x, PetscScalar *y)
+void SpMVStoreMult(SpMVStore B, const PetscScalar *x, PetscScalar *y)
 {
   if (B->scattered && B->m) memset(y, 0, (size_t)B->m * sizeof(*y));
   SpMVKernelsGet()->mult(B, x, NULL, y);
 }
 
-void SpMVBlockMultAdd(SpMVBlock B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+void SpMVStoreMultAdd(SpMVStore B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   if (B->scattered && z != y && B->m) {
     memcpy(y, z, (size_t)B->m * sizeof(*y));
@@ -719,7 +719,7 @@ void SpMVBlockMultAdd(SpMVBlock B, const PetscScalar *x, const PetscScalar *z, P
   SpMVKernelsGet()->mult(B, x, z, y);
 }
 
-void SpMVBlockMultTranspose(SpMVBlock B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+void SpMVStoreMultTranspose(SpMVStore B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   if (B->n && !z)
     memset(y, 0, (size_t)B->n * sizeof(*y));

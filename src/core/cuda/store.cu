@@ -17,7 +17,7 @@ PetscBool SpMVCudaIsAligned(const PetscScalar *p)
   return spmv::IsAligned(p) ? PETSC_TRUE : PETSC_FALSE;
 }
 
-static cudaError_t Fill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
+static cudaError_t Fill(SpMVCudaStore block, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
   SpMVCudaCSR use = *csr;
   if (block->from) { // the offsets, of A^T or of some rows, are the block's own, the values are looked up in A
@@ -25,10 +25,10 @@ static cudaError_t Fill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_
     use.a = csr->a;
   }
   SPMV_TRY(block->Fill(use, stream));
-  return block->apart ? Fill(block->apart.get(), csr, stream) : cudaSuccess;
+  return block->boundary ? Fill(block->boundary.get(), csr, stream) : cudaSuccess;
 }
 
-cudaError_t SpMVCudaFill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
+cudaError_t SpMVCudaFill(SpMVCudaStore block, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
   SPMV_TRY(block->order.Enter(stream, true));
   SPMV_TRY(Fill(block, csr, stream));
@@ -36,7 +36,7 @@ cudaError_t SpMVCudaFill(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream
 }
 
 // product(x, z, y) in its turn, on aligned arrays: those given, or copies
-template <class F> static cudaError_t Multiply(SpMVCudaBlock block, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
+template <class F> static cudaError_t Multiply(SpMVCudaStore block, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
 {
   SPMV_TRY(block->order.Enter(stream));
   if (spmv::IsAligned(x) && spmv::IsAligned(z) && spmv::IsAligned(y))
@@ -53,66 +53,66 @@ template <class F> static cudaError_t Multiply(SpMVCudaBlock block, const PetscS
   return block->order.Leave(stream);
 }
 
-cudaError_t SpMVCudaMult(SpMVCudaBlock block, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
+cudaError_t SpMVCudaMult(SpMVCudaStore block, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
 {
   return Multiply(block, x, z, y, stream, [=](const Scalar *ax, const Scalar *az, Scalar *ay) { return block->Mult((bool)conjugate, ax, az, ay, stream); });
 }
 
-cudaError_t SpMVCudaMultBeside(SpMVCudaBlock block, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, PetscBool early,
-                               cudaStream_t stream)
+cudaError_t SpMVCudaMultFused(SpMVCudaStore block, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, PetscBool early,
+                              cudaStream_t stream)
 {
   return Multiply(block, x, z, y, stream, [=](const Scalar *ax, const Scalar *az, Scalar *ay) {
-    return block->MultBeside(ax, (const Scalar *)halo, az, ay, early && ax == (const Scalar *)x, stream); // a copy of x has only just been made
+    return block->MultFused(ax, (const Scalar *)halo, az, ay, early && ax == (const Scalar *)x, stream); // a copy of x has only just been made
   });
 }
 
-cudaError_t SpMVCudaSetGhosts(SpMVCudaBlock block, const SpMVCudaCSR *csr, PetscInt64 most, cudaStream_t stream)
+cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore block, const SpMVCudaCSR *csr, PetscInt64 most, cudaStream_t stream)
 {
   SpMVStats stats = {};
-  block->ghosts.reset();
-  if (!block->CanAddGhosts() || csr->m != block->m) return cudaErrorNotSupported;
+  block->fused.reset();
+  if (!block->CanFuseOffdiagonal() || csr->m != block->m) return cudaErrorNotSupported;
   block->Stats(&stats);
-  std::unique_ptr<spmv::GhostRows> ghosts(new (std::nothrow) spmv::GhostRows);
-  if (!ghosts) return cudaErrorMemoryAllocation;
-  SPMV_TRY(ghosts->Create(*csr, (int)stats.node, most, stream));
-  block->ghosts = std::move(ghosts);
+  std::unique_ptr<spmv::OffdiagonalRows> rows(new (std::nothrow) spmv::OffdiagonalRows);
+  if (!rows) return cudaErrorMemoryAllocation;
+  SPMV_TRY(rows->Create(*csr, (int)stats.node, most, stream));
+  block->fused = std::move(rows);
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaFillGhosts(SpMVCudaBlock block, const SpMVCudaCSR *csr, cudaStream_t stream)
+cudaError_t SpMVCudaFillOffdiagonal(SpMVCudaStore block, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
   SPMV_TRY(block->order.Enter(stream, true));
-  SPMV_TRY(block->ghosts->Fill(*csr, block->single, stream));
+  SPMV_TRY(block->fused->Fill(*csr, block->single, stream));
   return block->order.Leave(stream);
 }
 
-PetscBool SpMVCudaHasGhosts(SpMVCudaBlock block)
+PetscBool SpMVCudaHasOffdiagonal(SpMVCudaStore block)
 {
-  return block->ghosts ? PETSC_TRUE : PETSC_FALSE;
+  return block->fused ? PETSC_TRUE : PETSC_FALSE;
 }
 
-PetscBool SpMVCudaHasApart(SpMVCudaBlock block)
+PetscBool SpMVCudaHasBoundary(SpMVCudaStore block)
 {
-  return block->apart ? PETSC_TRUE : PETSC_FALSE;
+  return block->boundary ? PETSC_TRUE : PETSC_FALSE;
 }
 
-PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaBlock block)
+PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaStore block)
 {
   return block->SkipsEmpty() ? PETSC_TRUE : PETSC_FALSE;
 }
 
-cudaError_t SpMVCudaMultRows(SpMVCudaBlock block, SpMVCudaRows rows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
+cudaError_t SpMVCudaMultRows(SpMVCudaStore block, SpMVCudaRows rows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
 {
   if (!spmv::IsAligned(x) || !spmv::IsAligned(z) || !spmv::IsAligned(y)) return cudaErrorMisalignedAddress;
-  if (rows == SPMVCUDA_ROWS_OTHERS) {
+  if (rows == SPMVCUDA_ROWS_INTERIOR) {
     SPMV_TRY(block->order.Enter(stream));
-    SPMV_TRY(block->MultOthers((const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream));
+    SPMV_TRY(block->MultInterior((const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream));
     return block->order.Leave(stream);
   }
-  return (rows == SPMVCUDA_ROWS_APART ? block->apart.get() : block)->Mult(false, (const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
+  return (rows == SPMVCUDA_ROWS_BOUNDARY ? block->boundary.get() : block)->Mult(false, (const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
 }
 
-cudaError_t SpMVCudaMultScaled(SpMVCudaBlock block, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t stream)
+cudaError_t SpMVCudaMultScaled(SpMVCudaStore block, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t stream)
 {
   Scalar a, b;
   memcpy(&a, &alpha, sizeof(a));
@@ -120,12 +120,12 @@ cudaError_t SpMVCudaMultScaled(SpMVCudaBlock block, PetscScalar alpha, const Pet
   return Multiply(block, x, y, y, stream, [=](const Scalar *ax, const Scalar *, Scalar *ay) { return block->Scaled(a, ax, b, ay, stream); });
 }
 
-cudaError_t SpMVCudaSetReorder(SpMVCudaBlock block, PetscBool reorder)
+cudaError_t SpMVCudaSetReorder(SpMVCudaStore block, PetscBool reorder)
 {
   return block->SetReorder((bool)reorder);
 }
 
-cudaError_t SpMVCudaDestroy(SpMVCudaBlock *block)
+cudaError_t SpMVCudaDestroy(SpMVCudaStore *block)
 {
   const cudaError_t error = cudaDeviceSynchronize(); // also: what other kernels still write to, host memory too, goes with the block
   delete *block;
@@ -133,22 +133,22 @@ cudaError_t SpMVCudaDestroy(SpMVCudaBlock *block)
   return error;
 }
 
-void SpMVCudaGetStats(SpMVCudaBlock block, SpMVStats *stats)
+void SpMVCudaGetStats(SpMVCudaStore block, SpMVStats *stats)
 {
   memset(stats, 0, sizeof(*stats));
   block->Stats(stats);
   stats->nonzeros = block->nnz;
   stats->kernel   = block->names[block->single + 2 * block->measured];
   stats->bytes += block->it.Bytes() + block->from.Bytes();
-  if (block->apart) {
-    SpMVStats apart;
-    SpMVCudaGetStats(block->apart.get(), &apart);
-    stats->bytes += apart.bytes;
+  if (block->boundary) {
+    SpMVStats boundary;
+    SpMVCudaGetStats(block->boundary.get(), &boundary);
+    stats->bytes += boundary.bytes;
   }
-  if (block->ghosts) stats->bytes += (PetscInt64)block->ghosts->Bytes();
+  if (block->fused) stats->bytes += (PetscInt64)block->fused->Bytes();
 }
 
-cudaError_t SpMVCudaVisit(SpMVCudaBlock block, SpMVVisitor entry, void *ctx)
+cudaError_t SpMVCudaVisit(SpMVCudaStore block, SpMVVisitor entry, void *ctx)
 {
   SPMV_TRY(cudaDeviceSynchronize());
   return spmv::Guarded([=] { return block->Visit(entry, ctx); });
@@ -197,7 +197,7 @@ struct Layouts {
   }
 
   // *block NULL: they do not pay
-  cudaError_t Diagonals(_n_SpMVCudaBlock **block) const
+  cudaError_t Diagonals(_n_SpMVCudaStore **block) const
   {
     const int64_t value = (int64_t)bs * bs * (int64_t)StoredSize(c.single);
     int           processors;
@@ -210,7 +210,7 @@ struct Layouts {
     return DiagonalsCreate(csr, bs, c.single, entries * (value + 3) / value + WARP, stream, block);
   }
 
-  cudaError_t Slices(const SliceRules &r, _n_SpMVCudaBlock **block) const
+  cudaError_t Slices(const SliceRules &r, _n_SpMVCudaStore **block) const
   {
     return SlicesCreate(csr, bs, c.single, survey, r, bs > 1 ? c.nodes : c.entries, nullptr, stream, block);
   }
@@ -246,7 +246,7 @@ public:
   // create(&block) makes the next one, or none. *won: it is the fastest so far
   template <class F> cudaError_t Enter(F create, bool *won)
   {
-    _n_SpMVCudaBlock *b     = nullptr;
+    _n_SpMVCudaStore *b     = nullptr;
     float             t     = 0;
     cudaError_t       error = create(&b);
     *won                    = false;
@@ -265,7 +265,7 @@ public:
     return error;
   }
 
-  cudaError_t End(_n_SpMVCudaBlock **block)
+  cudaError_t End(_n_SpMVCudaStore **block)
   {
     if (!best) return failed;
     best->measured = true;
@@ -275,7 +275,7 @@ public:
   }
 
 private:
-  cudaError_t Products(_n_SpMVCudaBlock *b, int count, float *each)
+  cudaError_t Products(_n_SpMVCudaStore *b, int count, float *each)
   {
     SPMV_TRY(cudaEventRecord(event[0], stream));
     for (int k = 0; k < count; k++) SPMV_TRY(b->Mult(false, x, nullptr, y, stream));
@@ -287,7 +287,7 @@ private:
   }
 
   // The least of four means, of two products and three times of more
-  cudaError_t Time(_n_SpMVCudaBlock *b, float *least)
+  cudaError_t Time(_n_SpMVCudaStore *b, float *least)
   {
     float t;
     b->Of(csr);
@@ -305,29 +305,29 @@ private:
   cudaStream_t       stream;
   cudaEvent_t        event[2] = {};
   Array<Scalar>      x, y;
-  _n_SpMVCudaBlock  *best   = nullptr;
+  _n_SpMVCudaStore  *best   = nullptr;
   float              time   = 0;
   cudaError_t        failed = cudaErrorNotSupported;
 };
 
 // In the order of what the statistics would have chosen
-cudaError_t Measure(Layouts l, int node, _n_SpMVCudaBlock **block)
+cudaError_t Measure(Layouts l, int node, _n_SpMVCudaStore **block)
 {
   Contest contest(l.csr, l.stream);
   bool    won;
   SPMV_TRY(contest.Begin());
   for (int bs = node; bs; bs = bs > 1 ? 1 : 0) {
     SPMV_TRY(l.Look(bs));
-    SPMV_TRY(contest.Enter([&](_n_SpMVCudaBlock **b) { return l.Diagonals(b); }, &won));
+    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Diagonals(b); }, &won));
     SliceRules r = l.rules;
-    SPMV_TRY(contest.Enter([&](_n_SpMVCudaBlock **b) { return l.Slices(r, b); }, &won));
+    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(r, b); }, &won));
     bool slices = won; // the fastest so far
     for (int sigma : l.c.sigmas) {
       SliceRules other = r;
       other.sigma      = sigma;
       // The natural order may be far too much padding to try
       if (sigma == l.rules.sigma || (sigma == 1 && l.survey.natural > 4 * (unsigned long long)l.entries)) continue;
-      SPMV_TRY(contest.Enter([&](_n_SpMVCudaBlock **b) { return l.Slices(other, b); }, &won));
+      SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
       if (won) r = other;
       slices = slices || won;
     }
@@ -335,17 +335,17 @@ cudaError_t Measure(Layouts l, int node, _n_SpMVCudaBlock **block)
       SliceRules other = r;
       other.per_thread = per;
       if (!slices || r.threads || !per) continue;
-      SPMV_TRY(contest.Enter([&](_n_SpMVCudaBlock **b) { return l.Slices(other, b); }, &won));
+      SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
     }
   }
   return contest.End(block);
 }
 
-constexpr SpMVNames ROWS_APART = SPMV_NAMES("CUDA slices of the rows apart");
+constexpr SpMVNames BOUNDARY_ROWS = SPMV_NAMES("CUDA slices of the rows boundary");
 
 } // namespace
 
-cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream, _n_SpMVCudaBlock **block)
+cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream, _n_SpMVCudaStore **block)
 {
   int     bs = 1;
   Layouts l{csr, c, stream};
@@ -359,7 +359,7 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
 
 } // namespace spmv
 
-static cudaError_t SetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int count, const int row[], PetscInt64 most, cudaStream_t stream)
+static cudaError_t SetBoundary(SpMVCudaStore block, const SpMVCudaCSR *csr, int count, const int row[], PetscInt64 most, cudaStream_t stream)
 {
   const int bs = block->UnitSize();
   if (!bs || csr->nnz > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
@@ -373,7 +373,7 @@ static cudaError_t SetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int cou
   SPMV_TRY(spmv::Upload(want, mark, stream));
   SPMV_TRY(all.Alloc(mark.size()));
   SPMV_TRY(all.Zero(stream));
-  SPMV_TRY(block->SetApart(want, all, stream));
+  SPMV_TRY(block->SetBoundary(want, all, stream));
   SPMV_TRY(spmv::Fetch(mark.data(), (unsigned *)all, mark.size(), stream));
   for (int u = 0; u < units; u++) {
     if (!(mark[u / spmv::WARP] >> u % spmv::WARP & 1)) continue;
@@ -385,29 +385,29 @@ static cudaError_t SetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int cou
   spmv::Array<int>  of, list, it, jt, from;
   spmv::Survey      survey;
   spmv::SliceRules  rules;
-  _n_SpMVCudaBlock *b = nullptr;
+  _n_SpMVCudaStore *b = nullptr;
   SPMV_TRY(spmv::Upload(of, unit, stream));
   SPMV_TRY(spmv::Upload(list, rows, stream));
   SPMV_TRY(spmv::SelectRows(*csr, list, (int)rows.size(), stream, it, jt, from));
 
-  const SpMVCudaCSR apart = {(PetscInt64)rows.size(), csr->n, (PetscInt64)(from.Bytes() / sizeof(int)), it, jt, 4, nullptr};
-  SPMV_TRY(spmv::TakeSurvey(apart, bs, stream, &survey));
+  const SpMVCudaCSR boundary = {(PetscInt64)rows.size(), csr->n, (PetscInt64)(from.Bytes() / sizeof(int)), it, jt, 4, nullptr};
+  SPMV_TRY(spmv::TakeSurvey(boundary, bs, stream, &survey));
   rules.sigma      = 1;
   rules.per_thread = 8; // few rows: what counts is how soon the last of them ends
-  SPMV_TRY(spmv::ShareOut(apart, bs, survey, &rules));
-  const cudaError_t error = spmv::SlicesCreate(apart, bs, block->single, survey, rules, spmv::ROWS_APART, &of, stream, &b);
-  block->apart.reset(b);
+  SPMV_TRY(spmv::ShareOut(boundary, bs, survey, &rules));
+  const cudaError_t error = spmv::SlicesCreate(boundary, bs, block->single, survey, rules, spmv::BOUNDARY_ROWS, &of, stream, &b);
+  block->boundary.reset(b);
   if (error != cudaSuccess) {
-    block->apart.reset();
+    block->boundary.reset();
     return error;
   }
-  b->Of(apart);
+  b->Of(boundary);
   b->it.Swap(it);
   b->from.Swap(from);
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaSetApart(SpMVCudaBlock block, const SpMVCudaCSR *csr, int count, const int row[], PetscInt64 most, cudaStream_t stream)
+cudaError_t SpMVCudaSetBoundary(SpMVCudaStore block, const SpMVCudaCSR *csr, int count, const int row[], PetscInt64 most, cudaStream_t stream)
 {
-  return spmv::Guarded([=] { return SetApart(block, csr, count, row, most, stream); });
+  return spmv::Guarded([=] { return SetBoundary(block, csr, count, row, most, stream); });
 }

@@ -1,5 +1,5 @@
 /*
-  The off-diagonal block as the diagonal block's product adds it: see Ghosts in device.cuh. For blocks of few and short rows, such as the faces of a
+  The off-diagonal block as the diagonal block's product adds it: see Offdiagonal in device.cuh. For blocks of few and short rows, such as the faces of a
   subdomain have: a product of their own would begin when the other has ended, and take longer for that than for what it multiplies.
 */
 #include "device.cuh"
@@ -57,7 +57,7 @@ __global__ void round(int64_t count, Scalar *value)
 
 } // namespace
 
-cudaError_t GhostRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 most, cudaStream_t stream)
+cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 most, cudaStream_t stream)
 {
   const int      rows = WARP * bs, groups = (int)((csr.m + rows - 1) / rows);
   Array<int64_t> sum;
@@ -85,7 +85,7 @@ cudaError_t GhostRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 most, c
   });
 }
 
-cudaError_t GhostRows::Fill(const SpMVCudaCSR &csr, bool single, cudaStream_t stream)
+cudaError_t OffdiagonalRows::Fill(const SpMVCudaCSR &csr, bool single, cudaStream_t stream)
 {
   SPMV_TRY(cudaMemcpyAsync(value, csr.a, value.Bytes(), cudaMemcpyDeviceToDevice, stream));
   if (single) SPMV_LAUNCH(csr.nnz, 256, stream, round, csr.nnz, value);
