@@ -431,6 +431,12 @@ static PetscErrorCode Pattern(Test *t, Record *r)
       for (PetscInt i = rs; i < re && (route[0] == 'n' || i == 0); i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    } else if (!strcmp(route, "zeroed")) { /* new entries, zeroed before the next product */
+      for (PetscInt i = rs; i < re; i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatZeroEntries(A));
+      PetscCall(FillLike(t->R, 90 + k, A));
     } else if (!strcmp(route, "ignored")) { /* new entries that the matrix was told to drop */
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
       for (PetscInt i = rs; i < re; i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
@@ -662,6 +668,7 @@ static const Operation operations[] = {{"hash", Unknown, 0, "hash"},
                                        {"zerorowscolumns", Values, SOLVE, "zerorowscolumns"},
                                        {"newentries", Pattern, FULL, "newentries"},
                                        {"oneentry", Pattern, FULL, "oneentry"},
+                                       {"zeroed", Pattern, FULL, "zeroed"},
                                        {"ignored", Pattern, FULL, "ignored"},
                                        {"axpydifferent", Pattern, FULL, "axpydifferent"},
                                        {"shiftmissing", Pattern, FULL | SQUARE, "shift"},

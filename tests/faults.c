@@ -858,6 +858,33 @@ static PetscErrorCode RunLives(const char *type, PetscBool quick, PetscInt n, ch
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The transports that a matrix falls back to when one is refused: each is made once for a communicator, and kept */
+static PetscErrorCode MakeTransports(const char *type, PetscBool device)
+{
+#if defined(PETSC_HAVE_CUDA)
+  const char *const transports[] = {"host", "nccl"};
+  int               devices      = 0;
+  PetscBool         struck;
+
+  PetscFunctionBegin;
+  if (!device || now.size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)cudaGetDeviceCount(&devices);
+  for (int k = 0; k < (devices < now.size ? 1 : 2); k++) { /* NCCL wants a device for each rank */
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_halo", transports[k]));
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(phases); q++) {
+      if (strcmp(phases[q].name, "mult")) continue;
+      run.phase = phases[q].name;
+      run.rank = run.k = -1;
+      PetscCall(RunFault(&phases[q], &big, type, device, &struck));
+    }
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_halo"));
+#else
+  PetscFunctionBegin;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   char      type[64] = "sellp", expect[16] = "", *only[64];
@@ -886,6 +913,7 @@ int main(int argc, char **argv)
   if (__lsan_enable) __lsan_enable();
   signal(SIGALRM, OnAlarm);
   FaultsInstall(PETSC_TRUE);
+  if (!batch) PetscCall(MakeTransports(type, device));
   PetscCall(RunLives(type, quick, n, only, device));
   FaultsInstall(PETSC_FALSE);
   PetscCall(PetscCommDestroy(&self));

@@ -611,6 +611,30 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  AIJCUSPARSE zeros its copy on the device and declares the host's values old, even where that copy still has the pattern from before new entries were inserted:
+  reading the values back then fails or writes past their end. Where the host's values are newer, they are zeroed there.
+*/
+static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
+{
+  Mat_SpMV    *spmv;
+  SpMVCSR      csr;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (A->offloadmask != PETSC_OFFLOAD_CPU || A->structure_only) {
+    PetscCall((*spmv->parent.zeroentries)(A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSpMVGetPattern(A, &csr));
+  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+  PetscCall(PetscArrayzero(a, csr.i[csr.m]));
+  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
+  PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---------------------------------------------------------------- sums */
 
 static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
@@ -688,6 +712,7 @@ void MatSpMVSetOps_CUDA(Mat A, PetscBool mpi)
     SpMVSet(bindtocpu, MatBindToCPU_SeqSpMVCUDA);
     SpMVSet(getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
     SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
+    SpMVSet(zeroentries, MatZeroEntries_SeqSpMVCUDA);
     SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
   }
   SpMVSet(productsetfromoptions, MatProductSetFromOptions_SpMVCUDA);

@@ -360,10 +360,9 @@ static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, cudaError_t *error)
 }
 
 /* Where each rank's pieces are in the others' memory */
-static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, char reason[SPMV_HALO_TEXT])
+static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, cudaError_t *error, char reason[SPMV_HALO_TEXT])
 {
   SpMVHaloOffer *mine = NULL, *theirs = NULL;
-  cudaError_t    error;
   PetscMPIInt    size;
   PetscErrorCode ierr;
 
@@ -373,12 +372,12 @@ static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, char reason[SPMV_HALO_TEXT])
   ierr = SpMVAgree(halo->comm, ierr);
   if (ierr) PetscCall(PetscFree2(mine, theirs));
   PetscCall(ierr);
-  error = SpMVCudaHaloGetOffers(halo->core, size, mine);
-  PetscCall(SpMVHaloAgree(halo->comm, error, reason));
+  *error = SpMVCudaHaloGetOffers(halo->core, size, mine);
+  PetscCall(SpMVHaloAgree(halo->comm, *error, reason));
   if (!reason[0]) {
     PetscCallMPI(MPI_Alltoall(mine, sizeof(*mine), MPI_BYTE, theirs, sizeof(*theirs), MPI_BYTE, halo->comm));
-    error = SpMVCudaHaloOpen(halo->core, theirs);
-    PetscCall(SpMVHaloAgree(halo->comm, error, reason));
+    *error = SpMVCudaHaloOpen(halo->core, theirs);
+    PetscCall(SpMVHaloAgree(halo->comm, *error, reason));
   }
   PetscCall(PetscFree2(mine, theirs));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -399,14 +398,17 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char r
   error           = SpMVCudaHaloCreate(link->transport[transport], &halo->send, &halo->receive, &halo->core);
   PetscCall(SpMVHaloAgree(halo->comm, error, reason));
   if (!reason[0] && transport != SPMV_TRANSPORT_HOST) {
-    if (transport == SPMV_TRANSPORT_PEER) PetscCall(SpMVHaloOpen(halo, reason));
+    if (transport == SPMV_TRANSPORT_PEER) PetscCall(SpMVHaloOpen(halo, &error, reason));
     if (!reason[0]) {
       error = SpMVCudaHaloConnect(halo->core, reason);
       PetscCall(SpMVHaloAgree(halo->comm, error, reason));
     }
-    if (reason[0]) { /* it does not work between these ranks: for no halo to come, and by NCCL, which has one connection for all, for none there is */
+    if (reason[0]) { /* the transport does not work between these ranks; with NCCL, the halos that exist share the broken connection */
+      int memory = error == cudaErrorMemoryAllocation; /* which may be free again for the next halo */
+
       if (transport == SPMV_TRANSPORT_NCCL) SpMVCudaCommAbort(link->transport[transport], reason);
-      PetscCall(PetscStrncpy(link->reason[transport], reason, SPMV_HALO_TEXT));
+      PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &memory, 1, MPI_INT, MPI_MAX, halo->comm));
+      if (transport == SPMV_TRANSPORT_NCCL || !memory) PetscCall(PetscStrncpy(link->reason[transport], reason, SPMV_HALO_TEXT));
     }
   }
   if (reason[0]) {

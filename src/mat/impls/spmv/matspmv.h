@@ -113,6 +113,7 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(bindtocpu)                     \
   X(getdiagonal)                   \
   X(diagonalscale)                 \
+  X(zeroentries)                   \
   X(axpy)
 
 /* What a stored copy of a sequential matrix was made from */
