@@ -526,9 +526,9 @@ int main(int argc, char **argv)
     };
     auto sellp = [&](SpMVCudaKernel k, bool single = false) {
       return [=, &csr](SpMVCudaStore *block) {
-        SELLPParams p = {};
-        p.compress    = 1;
-        p.single      = single;
+        SELLPParams p     = {};
+        p.common.compress = 1;
+        p.common.single   = single;
         return SpMVCudaSELLPSetUp(&csr, &p, k, PETSC_FALSE, 0, block);
       };
     };
@@ -540,8 +540,8 @@ int main(int argc, char **argv)
         p.csr_align        = 32;
         p.nnz_per_thread   = 8;
         p.max_threads_log2 = logs;
-        p.compress         = 1;
-        p.single           = single;
+        p.common.compress  = 1;
+        p.common.single    = single;
         return SpMVCudaEVCHYBSetUp(&csr, &p, k, PETSC_FALSE, 0, block);
       };
     };

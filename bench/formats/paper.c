@@ -322,16 +322,16 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
   PetscFunctionBeginUser;
   SELLPParamsDefault(&p);
   EVCHYBParamsDefault(&q);
-  p.kernel = q.kernel = CoreFormats[s->which].kernel;
+  p.common.kernel = q.common.kernel = CoreFormats[s->which].kernel;
   if (colon) {
     char more;
 
-    PetscCheck(p.kernel == SPMV_KERNEL_PAPER && !CoreFormats[s->which].evchyb && sscanf(colon, ":%d:%d%c", &b, &t, &more) == 2, PETSC_COMM_SELF,
+    PetscCheck(p.common.kernel == SPMV_KERNEL_PAPER && !CoreFormats[s->which].evchyb && sscanf(colon, ":%d:%d%c", &b, &t, &more) == 2, PETSC_COMM_SELF,
                PETSC_ERR_ARG_WRONG, "-formats: %s: only sellp-paper takes b and t, as in sellp-paper:8:4", s->name);
     PetscCheck(b >= 1 && b <= 1024 && t >= 1 && t <= 32 && !(t & (t - 1)), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "-formats: %s: b must be 1 to 1024, and t 1, 2, 4, 8, 16 or 32", s->name);
   }
-  if (p.kernel == SPMV_KERNEL_PAPER) { /* the paper's own, where the default is a choice */
+  if (p.common.kernel == SPMV_KERNEL_PAPER) { /* the paper's own, where the default is a choice */
     p.b     = b;
     p.t     = t;
     p.sigma = 1;

@@ -162,6 +162,15 @@ done:
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+void SpMVCommonParamsDefault(SpMVCommonParams *p)
+{
+  p->node     = 0;
+  p->compress = 1;
+  p->single   = 0;
+  p->tune     = 0;
+  p->kernel   = SPMV_KERNEL_AUTO;
+}
+
 PetscErrorCode SpMVPlanCreate(PetscInt units, PetscInt slices, SpMVPlan *P)
 {
   PetscFunctionBegin;

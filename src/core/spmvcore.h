@@ -58,6 +58,17 @@ typedef enum {
   SPMV_KERNEL_PAPER   /* as the format's paper has it */
 } SpMVKernel;
 
+/* The parameters that every format has; the first member of a format's own */
+typedef struct {
+  PetscInt   node;     /* node block size; 0 = detect, 1 = off */
+  PetscInt   compress; /* leave out what the pattern implies: 1 = on, 0 = off */
+  PetscInt   single;   /* on the device, store values of double precision in single precision; sums stay double: 1 = on, 0 = off */
+  PetscInt   tune;     /* on the device, time several layouts and use the fastest: 1 = on, 0 = off */
+  SpMVKernel kernel;
+} SpMVCommonParams;
+
+PETSC_INTERN void SpMVCommonParamsDefault(SpMVCommonParams *);
+
 /*
   Units: rows of one and the same columns share one list of indices. A unit is 1 to SPMV_MAX_NODE consecutive rows; where the
   whole block consists of dense s x s blocks (block = s), all units have s rows and columns are addressed s at a time.

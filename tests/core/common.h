@@ -275,26 +275,26 @@ static inline PetscBool FormatGet(int k, PetscInt m, Format *F)
   if (!F->evchyb) {
     SELLPParams *p = &F->sellp;
 
-    p->b        = heights[k % 6];
-    p->t        = threads[k / 6 % 3];
-    p->sigma    = sigmas[k / 18 % 4];
-    p->node     = k / 72 % 2;
-    p->compress = k / 144 % 2;
-    p->kernel   = kernels[k / 288 % 3];
-    (void)snprintf(F->text, sizeof(F->text), "sellp b %d t %d sigma %d node %d compress %d kernel %d", (int)p->b, (int)p->t, (int)p->sigma, (int)p->node,
-                   (int)p->compress, (int)p->kernel);
-    if ((!p->compress || p->b % 8 || p->b > 8) && (p->node || p->kernel == SPMV_KERNEL_VECTOR)) return PETSC_FALSE;
+    p->b               = heights[k % 6];
+    p->t               = threads[k / 6 % 3];
+    p->sigma           = sigmas[k / 18 % 4];
+    p->common.node     = k / 72 % 2;
+    p->common.compress = k / 144 % 2;
+    p->common.kernel   = kernels[k / 288 % 3];
+    (void)snprintf(F->text, sizeof(F->text), "sellp b %d t %d sigma %d node %d compress %d kernel %d", (int)p->b, (int)p->t, (int)p->sigma, (int)p->common.node,
+                   (int)p->common.compress, (int)p->common.kernel);
+    if ((!p->common.compress || p->b % 8 || p->b > 8) && (p->common.node || p->common.kernel == SPMV_KERNEL_VECTOR)) return PETSC_FALSE;
   } else {
     static const PetscInt limits[] = {128, 16, 0};
     EVCHYBParams         *p        = &F->evc;
 
     k -= nsellp;
-    p->ell_limit = limits[k % 3];
-    p->node      = k / 3 % 2;
-    p->compress  = k / 6 % 2;
-    p->kernel    = kernels[k / 12 % 3];
-    (void)snprintf(F->text, sizeof(F->text), "evchyb ell_limit %d node %d compress %d kernel %d", (int)p->ell_limit, (int)p->node, (int)p->compress,
-                   (int)p->kernel);
+    p->ell_limit       = limits[k % 3];
+    p->common.node     = k / 3 % 2;
+    p->common.compress = k / 6 % 2;
+    p->common.kernel   = kernels[k / 12 % 3];
+    (void)snprintf(F->text, sizeof(F->text), "evchyb ell_limit %d node %d compress %d kernel %d", (int)p->ell_limit, (int)p->common.node,
+                   (int)p->common.compress, (int)p->common.kernel);
   }
   return PETSC_TRUE;
 }

@@ -68,10 +68,10 @@ int main(int argc, char **argv)
       Expect(C.entries == A.i[A.m] && S.nonzeros == A.i[A.m], "%s, %s: %ld entries", A.name, F.text, (long)C.entries);
       Expect(C.entries + C.padding == S.stored, "%s, %s: %ld + %ld stored, not %ld", A.name, F.text, (long)C.entries, (long)C.padding, (long)S.stored);
       Expect(S.long_stored <= S.stored && S.bytes > 0 && S.kernel, "%s, %s", A.name, F.text);
-      if (!F.evchyb && F.sellp.kernel == SPMV_KERNEL_SLICES) Expect(S.long_rows == 0, "%s, %s", A.name, F.text);
-      if (F.evchyb && F.evc.node == 1) Expect(S.node == 1, "%s, %s", A.name, F.text);
+      if (!F.evchyb && F.sellp.common.kernel == SPMV_KERNEL_SLICES) Expect(S.long_rows == 0, "%s, %s", A.name, F.text);
+      if (F.evchyb && F.evc.common.node == 1) Expect(S.node == 1, "%s, %s", A.name, F.text);
       /* slices in the order of the rows: the paper's SELL-P, entry for entry */
-      if (!F.evchyb && !F.sellp.compress && F.sellp.sigma == 1 && F.sellp.b && F.sellp.kernel == SPMV_KERNEL_SLICES) {
+      if (!F.evchyb && !F.sellp.common.compress && F.sellp.sigma == 1 && F.sellp.b && F.sellp.common.kernel == SPMV_KERNEL_SLICES) {
         PetscInt64 stored = 0, empty = 0;
 
         for (PetscInt r = 0; r < A.m; r++) empty += A.i[r] == A.i[r + 1];

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
         const SpMVCSR now = {A.m, A.n, A.i, A.j, as[v].a};
 
         PetscCall(SpMVStoreFill(B, &now));
-        Expect(!SpMVStoreUsesParent(B) || (F.evchyb ? F.evc.kernel : F.sellp.kernel) == SPMV_KERNEL_AUTO, "%s, %s", A.name, F.text);
+        Expect(!SpMVStoreUsesParent(B) || (F.evchyb ? F.evc.common.kernel : F.sellp.common.kernel) == SPMV_KERNEL_AUTO, "%s, %s", A.name, F.text);
         if (SpMVStoreUsesParent(B)) continue;
         for (int s = 0; s < 3; s++) {
           if (refill && s != (f + refill) % 3) continue; /* one after the other will do */

@@ -1151,13 +1151,13 @@ int main(int argc, char **argv)
   using Setup = decltype(Layout::setup);
   auto sellp  = [](PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false) -> Setup {
     return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *block) {
-      SELLPParams p = {};
-      p.b           = b;
-      p.t           = t;
-      p.sigma       = sigma;
-      p.node        = node;
-      p.compress    = compress;
-      p.single      = single;
+      SELLPParams p     = {};
+      p.b               = b;
+      p.t               = t;
+      p.sigma           = sigma;
+      p.common.node     = node;
+      p.common.compress = compress;
+      p.common.single   = single;
       return SpMVCudaSELLPSetUp(csr, &p, k, transpose, s, block);
     };
   };
@@ -1169,9 +1169,9 @@ int main(int argc, char **argv)
       p.csr_align        = 32;
       p.nnz_per_thread   = 8;
       p.max_threads_log2 = 9;
-      p.node             = node;
-      p.compress         = compress;
-      p.single           = single;
+      p.common.node      = node;
+      p.common.compress  = compress;
+      p.common.single    = single;
       return SpMVCudaEVCHYBSetUp(csr, &p, k, transpose, s, block);
     };
   };

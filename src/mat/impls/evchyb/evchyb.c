@@ -23,7 +23,7 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
                            1, 1024, &params->csr_align));
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_nonzeros_per_thread", "Nonzeros of a row that one thread takes before a second one helps",
                            "MATEVCHYB", 1, 65536, &params->nnz_per_thread));
-  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "evchyb", "MATEVCHYB", &params->node, &params->compress, &params->single, &params->tune, &params->kernel));
+  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "evchyb", "MATEVCHYB", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -38,8 +38,8 @@ static cudaError_t EVCHYBSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, P
 {
   const EVCHYBParams *params = (const EVCHYBParams *)ctx;
 
-  if (params->kernel == SPMV_KERNEL_PARENT) return cudaErrorNotSupported;
-  return SpMVCudaEVCHYBSetUp(A, params, SpMVKernelCUDA(params->kernel, params->tune), transpose, stream, block);
+  if (params->common.kernel == SPMV_KERNEL_PARENT) return cudaErrorNotSupported;
+  return SpMVCudaEVCHYBSetUp(A, params, SpMVKernelCUDA(params->common.kernel, params->common.tune), transpose, stream, block);
 }
 #endif
 

@@ -7,16 +7,12 @@
 #include "../../../core/spmvcore.h"
 
 typedef struct {
-  PetscInt   ell_limit;        /* longest row of the ELL part, 128 */
-  PetscInt   row_align;        /* rows of a row block are a multiple of it, 32 */
-  PetscInt   csr_align;        /* rows of the vector CSR part are padded to a multiple of it, 32 */
-  PetscInt   nnz_per_thread;   /* entries a thread takes of a long row before a second one helps, 8 */
-  PetscInt   max_threads_log2; /* at most 2^9 threads a row */
-  PetscInt   node;             /* node block size; 0 = detect, 1 = off */
-  PetscInt   compress;         /* leave out what the pattern implies: 1 = on, 0 = off */
-  PetscInt   single;           /* on the device, store values of double precision in single precision; sums stay double: 1 = on, 0 = off */
-  PetscInt   tune;             /* on the device, time several layouts and take the fastest: 1 = on, 0 = off */
-  SpMVKernel kernel;
+  SpMVCommonParams common;
+  PetscInt         ell_limit;        /* longest row of the ELL part, 128 */
+  PetscInt         row_align;        /* rows of a row block are a multiple of it, 32 */
+  PetscInt         csr_align;        /* rows of the vector CSR part are padded to a multiple of it, 32 */
+  PetscInt         nnz_per_thread;   /* entries a thread takes of a long row before a second one helps, 8 */
+  PetscInt         max_threads_log2; /* at most 2^9 threads a row */
 } EVCHYBParams;
 
 PETSC_INTERN void EVCHYBParamsDefault(EVCHYBParams *);

@@ -387,9 +387,9 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
       s->names = adaptive ? ADAPTIVE : PAPER;
       return s->Create(A, *p, adaptive ? -1 : (int)PetscMin(p->ell_limit, (PetscInt)INT_MAX), adaptive ? 1 : (int)p->csr_align, stream);
     }
-    Choice c = {(int)p->node,
-                p->compress && kernel != SPMVCUDA_KERNEL_SLICES,
-                p->single && sizeof(Single) < sizeof(Scalar),
+    Choice c = {(int)p->common.node,
+                p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES,
+                p->common.single && sizeof(Single) < sizeof(Scalar),
                 kernel == SPMVCUDA_KERNEL_TUNE,
                 {1024, 65536, 0},
                 ROWS,
@@ -397,7 +397,7 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
                 nullptr};
     c.rules  = [p](const Survey &s, int bs, int64_t) {
       SliceRules r;
-      r.narrow = p->compress != 0;
+      r.narrow = p->common.compress != 0;
       r.vector = (int)PetscMin(p->ell_limit, (PetscInt)INT_MAX);
       // The format's order, by length and first column, over all rows takes apart what neighbouring rows share. Where they share x, rows
       // keep to windows; single entries also lose to the second key there, as equal rows come in their own order otherwise

@@ -3,16 +3,12 @@
 
 void EVCHYBParamsDefault(EVCHYBParams *p)
 {
+  SpMVCommonParamsDefault(&p->common);
   p->ell_limit        = 128;
   p->row_align        = 32;
   p->csr_align        = 32;
   p->nnz_per_thread   = 8;
   p->max_threads_log2 = 9;
-  p->node             = 0;
-  p->compress         = 1;
-  p->single           = 0;
-  p->tune             = 0;
-  p->kernel           = SPMV_KERNEL_AUTO;
 }
 
 /*
@@ -92,7 +88,7 @@ static PetscErrorCode EVCHYBPlan(const SpMVCSR *A, const EVCHYBParams *p, const 
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  SpMVCall(SpMVUnitsFind(A, p->compress ? p->node : 1, &U));
+  SpMVCall(SpMVUnitsFind(A, p->common.compress ? p->common.node : 1, &U));
   csr = SpMVCostParent(A, &U);
   if (U.block == 1 && U.count < A->m) {
     double single, grouped;
@@ -106,7 +102,7 @@ static PetscErrorCode EVCHYBPlan(const SpMVCSR *A, const EVCHYBParams *p, const 
   SpMVCall(PetscMalloc4(U.count, &unit, U.count, &pool, A->m, &first, U.count, &slice));
   SpMVCall(SpMVPlanCreate(U.count, U.count, P));
   P->block      = U.block;
-  P->plain      = p->compress ? PETSC_FALSE : PETSC_TRUE;
+  P->plain      = p->common.compress ? PETSC_FALSE : PETSC_TRUE;
   P->long_align = p->csr_align;
 
   /* Rows of one unit have one length and one first column, so they are neighbours in the sorted order. Short rows that the
@@ -118,7 +114,7 @@ static PetscErrorCode EVCHYBPlan(const SpMVCSR *A, const EVCHYBParams *p, const 
     const int u = first[E->perm[k]];
 
     if (u < 0 || A->i[U.row[u] + 1] == A->i[U.row[u]]) continue;
-    if (p->kernel != SPMV_KERNEL_VECTOR && (A->i[U.row[u] + 1] - A->i[U.row[u]] <= p->ell_limit || p->kernel == SPMV_KERNEL_SLICES))
+    if (p->common.kernel != SPMV_KERNEL_VECTOR && (A->i[U.row[u] + 1] - A->i[U.row[u]] <= p->ell_limit || p->common.kernel == SPMV_KERNEL_SLICES))
       unit[nunit++] = u;
     else
       unit[--nlong] = u; /* from the back */
@@ -158,7 +154,7 @@ static PetscErrorCode EVCHYBPlan(const SpMVCSR *A, const EVCHYBParams *p, const 
       slices += SpMVCostSlice((int)((A->i[U.row[last] + 1] - A->i[U.row[last]]) / U.block), g, U.block);
     }
   }
-  if (p->kernel == SPMV_KERNEL_AUTO) {
+  if (p->common.kernel == SPMV_KERNEL_AUTO) {
     for (int k = 0; k < nunit; k++) rows += SpMVCostLong(A, U.row[unit[k]], U.rows[unit[k]]);
     for (int k = nlong; k < U.count; k++) over += SpMVCostLong(A, U.row[unit[k]], U.rows[unit[k]]);
     *parent = over + PetscMin(rows, slices) > csr ? PETSC_TRUE : PETSC_FALSE;
@@ -168,7 +164,7 @@ static PetscErrorCode EVCHYBPlan(const SpMVCSR *A, const EVCHYBParams *p, const 
       for (int k = 0; k < nunit; k++) SpMVPlanLong(P, &U, unit[k]);
       P->long_align = SPMV_LANES;
     }
-  } else if (p->kernel == SPMV_KERNEL_VECTOR)
+  } else if (p->common.kernel == SPMV_KERNEL_VECTOR)
     P->long_align = SPMV_LANES;
   for (int k = U.count - 1; k >= nlong; k--) SpMVPlanLong(P, &U, unit[k]);
 done:
@@ -187,7 +183,7 @@ PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVStore *b
   PetscErrorCode  ierr   = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_STORED || A->n > SPMV_MAX_STORED) {
+  if (p->common.kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_STORED || A->n > SPMV_MAX_STORED) {
     PetscCall(SpMVStoreCreateParent(A, block));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

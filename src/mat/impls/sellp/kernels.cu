@@ -190,9 +190,9 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
       return s ? s->Create(A, (int)(p->b ? PetscMin(p->b, 1024 / t) : 8), t, stream) : cudaErrorMemoryAllocation;
     }
     // A slice is a warp's work here, so of b and t only t is left to choose
-    Choice c = {(int)p->node,
-                p->compress && kernel != SPMVCUDA_KERNEL_SLICES && !p->t && p->sigma <= 1,
-                p->single && sizeof(Single) < sizeof(Scalar),
+    Choice c = {(int)p->common.node,
+                p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES && !p->t && p->sigma <= 1,
+                p->common.single && sizeof(Single) < sizeof(Scalar),
                 kernel == SPMVCUDA_KERNEL_TUNE,
                 {},
                 ROWS,
@@ -201,7 +201,7 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
     if (!p->sigma) c.sigmas = {1, 1024, 4096};
     c.rules = [p, &A](const Survey &s, int bs, int64_t entries) {
       SliceRules r;
-      r.narrow  = p->compress != 0;
+      r.narrow  = p->common.compress != 0;
       r.threads = p->t ? PowerOfTwo(p->t, WARP) : 0;
       // Sorting costs a list of rows and the locality of y: only where it saves more
       if (p->sigma)

@@ -5,14 +5,10 @@
 
 void SELLPParamsDefault(SELLPParams *p)
 {
-  p->b        = 0;
-  p->t        = 0;
-  p->sigma    = 0;
-  p->node     = 0;
-  p->compress = 1;
-  p->single   = 0;
-  p->tune     = 0;
-  p->kernel   = SPMV_KERNEL_AUTO;
+  SpMVCommonParamsDefault(&p->common);
+  p->b     = 0;
+  p->t     = 0;
+  p->sigma = 0;
 }
 
 static int SELLPLength(const SpMVCSR *A, const SpMVUnits *U, int unit)
@@ -106,7 +102,7 @@ static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  SpMVCall(SpMVUnitsFind(A, p->node, &U));
+  SpMVCall(SpMVUnitsFind(A, p->common.node, &U));
   csr = SpMVCostParent(A, &U);
   if (U.block == 1 && U.count < A->m) {
     double single, grouped;
@@ -122,7 +118,7 @@ static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p
   SpMVCall(SpMVPlanCreate(U.count, U.count, P));
   P->block    = U.block;
   P->multiple = p->t > 0 ? p->t : 1;
-  if (p->kernel == SPMV_KERNEL_VECTOR) {
+  if (p->common.kernel == SPMV_KERNEL_VECTOR) {
     for (int u = 0; u < U.count; u++)
       if (SELLPLength(A, &U, u)) SpMVPlanLong(P, &U, u);
     P->start[0] = 0;
@@ -172,7 +168,7 @@ static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p
       /* Rows much longer than the others of their slice leave it: one dense row must not widen seven short ones */
       limit = w;
       best  = SpMVCostSlice(w / (int)P->block, g, (int)P->block);
-      if (p->kernel == SPMV_KERNEL_AUTO && w > SPMV_LANES) {
+      if (p->common.kernel == SPMV_KERNEL_AUTO && w > SPMV_LANES) {
         double removed = 0;
         int    top     = w;
 
@@ -206,7 +202,7 @@ static PetscErrorCode SELLPPlanCompressed(const SpMVCSR *A, const SELLPParams *p
       slices += best;
     }
   }
-  if (p->kernel == SPMV_KERNEL_AUTO) {
+  if (p->common.kernel == SPMV_KERNEL_AUTO) {
     for (int u = 0; u < U.count; u++)
       if (SELLPLength(A, &U, u)) rows += SpMVCostLong(A, U.row[u], U.rows[u]);
     *parent = PetscMin(rows, slices) > csr ? PETSC_TRUE : PETSC_FALSE;
@@ -233,11 +229,11 @@ PetscErrorCode SELLPSetUp(const SpMVCSR *A, const SELLPParams *p, SpMVStore *blo
   PetscErrorCode ierr   = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (p->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_STORED || A->n > SPMV_MAX_STORED) {
+  if (p->common.kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_STORED || A->n > SPMV_MAX_STORED) {
     PetscCall(SpMVStoreCreateParent(A, block));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if ((!p->compress || (p->b > 0 && p->b != SPMV_LANES)) && p->kernel != SPMV_KERNEL_VECTOR)
+  if ((!p->common.compress || (p->b > 0 && p->b != SPMV_LANES)) && p->common.kernel != SPMV_KERNEL_VECTOR)
     SpMVCall(SELLPPlanUncompressed(A, p, &P));
   else
     SpMVCall(SELLPPlanCompressed(A, p, &P, &parent));

@@ -24,7 +24,7 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
              "Option -%smat_sellp_threads_per_row is %" PetscInt_FMT ": it must be 1, 2, 4, 8, 16 or 32, which divide a warp", prefix, params->t);
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_sigma", "Rows of a window that is sorted by length, 1 for none (default: chosen from the matrix)",
                            "MATSELLP", 1, PETSC_MAX_INT, &params->sigma));
-  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "sellp", "MATSELLP", &params->node, &params->compress, &params->single, &params->tune, &params->kernel));
+  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "sellp", "MATSELLP", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -39,8 +39,8 @@ static cudaError_t SELLPSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, Pe
 {
   const SELLPParams *params = (const SELLPParams *)ctx;
 
-  if (params->kernel == SPMV_KERNEL_PARENT || params->kernel == SPMV_KERNEL_VECTOR) return cudaErrorNotSupported;
-  return SpMVCudaSELLPSetUp(A, params, SpMVKernelCUDA(params->kernel, params->tune), transpose, stream, block);
+  if (params->common.kernel == SPMV_KERNEL_PARENT || params->common.kernel == SPMV_KERNEL_VECTOR) return cudaErrorNotSupported;
+  return SpMVCudaSELLPSetUp(A, params, SpMVKernelCUDA(params->common.kernel, params->common.tune), transpose, stream, block);
 }
 #endif
 

@@ -160,22 +160,21 @@ PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const c
 }
 
 /* The options that every format has, -mat_<format>_<name>, under the names of the format and of its manual page */
-PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[], PetscInt *node, PetscInt *compress,
-                                 PetscInt *single, PetscInt *tune, SpMVKernel *kernel)
+PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[], SpMVCommonParams *p)
 {
   const struct {
     const char *name, *text;
     PetscInt   *value;
-  } flags[] = {{"compress", "Leave out indices and values that repeat", compress},
-               {"single", "On a GPU, store values in single precision (sums stay double)", single},
-               {"tune", "On a GPU, time several layouts at set-up and take the fastest", tune}};
+  } flags[] = {{"compress", "Leave out indices and values that repeat", &p->compress},
+               {"single", "On a GPU, store values in single precision (sums stay double)", &p->single},
+               {"tune", "On a GPU, time several layouts at set-up and take the fastest", &p->tune}};
   char option[64];
 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_node_size", format));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option, "Rows and columns of a node block, 1 for none, 0 to find it", manual, 0, SPMV_MAX_NODE, node));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option, "Rows and columns of a node block, 1 for none, 0 to find it", manual, 0, SPMV_MAX_NODE, &p->node));
   PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_kernel", format));
-  PetscCall(PetscOptionsEnum(option, "Product", manual, SpMVKernelTypes, (PetscEnum)*kernel, (PetscEnum *)kernel, NULL));
+  PetscCall(PetscOptionsEnum(option, "Product", manual, SpMVKernelTypes, (PetscEnum)p->kernel, (PetscEnum *)&p->kernel, NULL));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(flags); k++) {
     PetscBool on = (PetscBool)*flags[k].value;
 
