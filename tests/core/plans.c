@@ -1,0 +1,379 @@
+/*
+  The golden test of the plans: what the host's rules make of many matrices, by default and over all parameters, is what tests/core/plans.txt has. The file
+  is for double precision and the portable kernels, so it holds on every machine. After a change of the rules that is meant, write it anew:
+
+    MATRICES_DIR=tests/matrices build/<tag>/tests/core-plans print >tests/core/plans.txt
+
+  `core-plans bits` prints a line for each matrix, parameters and instruction set, with hashes of all arrays of the store and of the bits of its products: a
+  change of the code that is to change neither prints the same lines before and after it.
+*/
+#include "common.h"
+#include "../../src/core/spmvimpl.h"
+#include <inttypes.h>
+#include "../../examples/mmload.h"
+
+#define LINE 512
+
+static FILE     *golden = NULL; /* compare with its lines, else print */
+static PetscBool bits   = PETSC_FALSE;
+
+static uint64_t Hash(uint64_t h, uint64_t word)
+{
+  h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+  return h ^ h >> 29;
+}
+
+static uint64_t HashReals(uint64_t h, PetscInt64 n, const PetscReal v[])
+{
+  for (PetscInt64 k = 0; k < n; k++) {
+    const double d = (double)v[k];
+    uint64_t     word;
+
+    memcpy(&word, &d, sizeof(word));
+    h = Hash(h, word);
+  }
+  return h;
+}
+
+static uint64_t HashInts(uint64_t h, PetscInt64 n, const int v[])
+{
+  for (PetscInt64 k = 0; k < n; k++) h = Hash(h, (uint64_t)(int64_t)v[k]);
+  return h;
+}
+
+static void HashEntry(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
+{
+  uint64_t *h = (uint64_t *)ctx;
+
+  *h = HashReals(Hash(Hash(*h, (uint64_t)(int64_t)row), (uint64_t)(int64_t)col), SPMV_PARTS, (const PetscReal *)&value);
+}
+
+/* What is stored, in its order, and what is said of it; not the size of the struct, which is no part of the plan */
+static uint64_t HashStore(uint64_t h, SpMVStore B)
+{
+  SpMVStats S;
+
+  SpMVStoreGetStats(B, &S);
+  if (SpMVStoreUsesParent(B)) return Hash(h, 1);
+  {
+    const PetscInt64 count[] = {S.nonzeros,
+                                S.stored,
+                                S.slices,
+                                S.diagonal,
+                                S.long_rows,
+                                S.long_stored,
+                                S.distinct,
+                                S.bytes - (PetscInt64)sizeof(*B),
+                                S.node,
+                                S.height,
+                                S.threads,
+                                S.sigma,
+                                SpMVStoreTransposeUsesParent(B)};
+
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(count); k++) h = Hash(h, (uint64_t)count[k]);
+  }
+  for (const char *c = S.kernel; *c; c++) h = Hash(h, (uint64_t)*c);
+  SpMVStoreVisit(B, HashEntry, &h);
+  return h;
+}
+
+static uint64_t HashArrays(SpMVStore B)
+{
+  uint64_t h = 0;
+
+  if (B->parent) return 0;
+  for (int r = 0; r < B->nruns; r++) {
+    const SpMVRun   *R       = B->runs + r;
+    const PetscInt64 field[] = {R->kind, R->g, R->c, R->lanes, R->count, R->row, R->pattern, R->slice, R->val, R->idx, R->rows, R->len};
+
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(field); k++) h = Hash(h, (uint64_t)field[k]);
+  }
+  for (int p = 0; p < B->npatterns; p++) h = HashInts(h, 3, &B->patterns[p].width);
+  h = HashInts(h, B->noffset, B->offset);
+  for (PetscInt64 k = 0; k < B->noffset; k++) h = Hash(h, B->mask[k]);
+  h = HashInts(h, B->nwidth, B->width);
+  h = HashInts(h, B->nrows, B->rows);
+  h = HashInts(h, B->nlen, B->len);
+  h = HashInts(h, B->nidx, B->idx);
+  h = HashReals(h, B->nval * SPMV_VECTOR, B->val);
+  h = HashReals(h, (B->distinct ? (PetscInt64)B->distinct * B->block * B->block : B->ndval) * SPMV_VECTOR, B->dval);
+  if (B->distinct) h = HashInts(HashInts(h, B->ndslices, B->list), B->ncode, B->code);
+  return h;
+}
+
+static PetscErrorCode PrintBits(const Matrix *A, const Format *F, SpMVStore B)
+{
+  const PetscInt big = PetscMax(A->m, A->n);
+  PetscScalar   *x, *y, *z;
+  uint64_t       h[4] = {0, 0, 0, 0};
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(big, &x, big, &y, big, &z));
+  for (PetscInt k = 0; k < big; k++) {
+    x[k] = (PetscScalar)sin(1.0 + (double)k);
+    z[k] = (PetscScalar)cos(2.0 + (double)k);
+  }
+  if (!SpMVStoreUsesParent(B)) {
+    SpMVStoreMult(B, x, y);
+    h[0] = HashReals(0, A->m * SPMV_PARTS, (const PetscReal *)y);
+    SpMVStoreMultAdd(B, x, z, y);
+    h[1] = HashReals(0, A->m * SPMV_PARTS, (const PetscReal *)y);
+    SpMVStoreMultTranspose(B, PETSC_FALSE, x, NULL, y);
+    h[2] = HashReals(0, A->n * SPMV_PARTS, (const PetscReal *)y);
+    SpMVStoreMultTranspose(B, PETSC_TRUE, x, z, y);
+    h[3] = HashReals(0, A->n * SPMV_PARTS, (const PetscReal *)y);
+  }
+  (void)printf("%s; %s; %s; %016" PRIx64 " %016" PRIx64 ";", A->name, F->text, SpMVGetISAName(), HashStore(0, B), HashArrays(B));
+  for (int p = 0; p < 4; p++) (void)printf(" %016" PRIx64, h[p]);
+  (void)printf("\n");
+  PetscCall(PetscFree3(x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void Report(const char *line)
+{
+  char expected[LINE] = "";
+
+  if (!golden)
+    (void)puts(line);
+  else {
+    if (fgets(expected, sizeof(expected), golden)) expected[strcspn(expected, "\n")] = 0;
+    Expect(!strcmp(line, expected), "\n  %s\n  is not what plans.txt has:\n  %s", line, expected);
+  }
+}
+
+/* Stores the matrix, in the mode `bits` once with each instruction set, and adds it to the hash */
+static PetscErrorCode AddStore(const Matrix *A, const Format *F, SpMVStats *S, uint64_t *h)
+{
+  const SpMVCSR csr = {A->m, A->n, A->i, A->j, A->a};
+
+  PetscFunctionBegin;
+  for (int isa = SPMV_ISA_PORTABLE; isa <= (bits ? SPMV_ISA_AVX512 : SPMV_ISA_PORTABLE); isa++) {
+    SpMVStore B;
+
+    if (!SpMVSetISA((SpMVISA)isa)) continue;
+    PetscCall(FormatSetUp(F, &csr, &B));
+    PetscCall(SpMVStoreFill(B, &csr));
+    if (bits) PetscCall(PrintBits(A, F, B));
+    SpMVStoreGetStats(B, S);
+    *h = HashStore(*h, B);
+    PetscCall(SpMVStoreDestroy(&B));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One line for each format: its store by default, and a hash of this one and those of all parameters */
+static PetscErrorCode CheckMatrix(const Matrix *A)
+{
+  const int step = A->i[A->m] > 20000 ? 11 : 1; /* prime to the number of values of each parameter */
+
+  PetscFunctionBegin;
+  for (int evchyb = 0; evchyb < 2; evchyb++) {
+    Format    F;
+    SpMVStats by_default, S;
+    uint64_t  h = 0;
+    char      line[LINE];
+
+    SELLPParamsDefault(&F.sellp);
+    EVCHYBParamsDefault(&F.evc);
+    F.evchyb          = (PetscBool)evchyb;
+    SpMVDistinctLeast = 0;
+    (void)snprintf(F.text, sizeof(F.text), "%s by default", evchyb ? "evchyb" : "sellp");
+    PetscCall(AddStore(A, &F, &by_default, &h));
+    for (int f = 0; f < FormatCount(); f++) {
+      if (f % step || !FormatGet(f, A->m, &F) || F.evchyb != (PetscBool)evchyb) continue;
+      SpMVDistinctLeast = f % 2 ? 0 : 512 * 1024;
+      PetscCall(AddStore(A, &F, &S, &h));
+    }
+    S = by_default;
+    (void)snprintf(line, sizeof(line), "%s; %s; %s, stored %ld, slices %ld, diagonal %ld, long %ld, distinct %ld, node %d, sigma %d; %016" PRIx64, A->name,
+                   evchyb ? "evchyb" : "sellp", S.kernel, (long)S.stored, (long)S.slices, (long)S.diagonal, (long)S.long_rows, (long)S.distinct, (int)S.node,
+                   (int)S.sigma, h);
+    if (!bits) Report(line);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Larger ones, a row at a time: the columns ascend */
+typedef int (*Row)(int row, int n, int columns[]);
+
+static int Ascending(int count, int columns[])
+{
+  int kept = 0;
+
+  for (int k = 1; k < count; k++) {
+    const int column = columns[k];
+    int       l      = k;
+
+    for (; l > 0 && columns[l - 1] > column; l--) columns[l] = columns[l - 1];
+    columns[l] = column;
+  }
+  for (int k = 0; k < count; k++)
+    if (!k || columns[k] != columns[kept - 1]) columns[kept++] = columns[k];
+  return kept;
+}
+
+static int Grid3(int side, int cell, int columns[])
+{
+  const int x = cell % side, y = cell / side % side, z = cell / (side * side);
+  int       count = 0;
+
+  if (z > 0) columns[count++] = cell - side * side;
+  if (y > 0) columns[count++] = cell - side;
+  if (x > 0) columns[count++] = cell - 1;
+  columns[count++] = cell;
+  if (x < side - 1) columns[count++] = cell + 1;
+  if (y < side - 1) columns[count++] = cell + side;
+  if (z < side - 1) columns[count++] = cell + side * side;
+  return count;
+}
+
+static int RowGrid(int row, int n, int columns[])
+{
+  (void)n;
+  return Grid3(24, row, columns);
+}
+
+static int RowNodes(int row, int n, int columns[])
+{
+  int cells[7], count = Grid3(11, row / 3, cells);
+
+  (void)n;
+  for (int k = 0; k < 3 * count; k++) columns[k] = 3 * cells[k / 3] + k % 3;
+  return 3 * count;
+}
+
+/* Rows of 1 to 4 unknowns a cell share their columns; every ninth row has a column more */
+static int RowInodes(int row, int n, int columns[])
+{
+  const int cell = row / 4, size = 1 + cell % 4;
+  int       count = 0;
+
+  for (int k = 0; k < 5 + cell % 7; k++) columns[count++] = (int)(mix((uint32_t)cell + 7u * (uint32_t)(row % 4 / size), (uint32_t)k) % (uint32_t)n);
+  if (row % 9 == 0) columns[count++] = row;
+  return Ascending(count, columns);
+}
+
+static int RowRandom(int row, int n, int columns[])
+{
+  int count = 2 + (int)(mix((uint32_t)row, 1u) % 17);
+
+  for (int k = 0; k < count; k++) columns[k] = (int)(mix((uint32_t)row, 100u + (uint32_t)k) % (uint32_t)n);
+  return Ascending(count, columns);
+}
+
+static int RowPower(int row, int n, int columns[])
+{
+  const int count = PetscMin(400, 1 + 1000 / (1 + (int)(mix((uint32_t)row, 3u) % 1000)));
+
+  for (int k = 0; k < count; k++) columns[k] = (int)(mix((uint32_t)row, 100u + (uint32_t)k) % (uint32_t)n);
+  return Ascending(count, columns);
+}
+
+static int RowBand(int row, int n, int columns[])
+{
+  int count = 0;
+
+  for (int c = PetscMax(0, row - 20); c <= PetscMin(n - 1, row + 20 + row % 5); c++) columns[count++] = c;
+  return count;
+}
+
+static int RowMostlyEmpty(int row, int n, int columns[])
+{
+  return row % 5 ? 0 : RowRandom(row, n, columns);
+}
+
+static const struct {
+  const char *name;
+  int         m, n;
+  Row         row;
+  int         distinct; /* values, 0: all differ */
+} Larger[] = {{"24^3 points", 13824, 13824, RowGrid, 0},          {"24^3 points, two values", 13824, 13824, RowGrid, 2},
+              {"11^3 nodes of 3", 3993, 3993, RowNodes, 0},       {"11^3 nodes of 3, constant", 3993, 3993, RowNodes, 1},
+              {"inodes of 1 to 4", 4000, 4000, RowInodes, 0},     {"2 to 18 a row", 5000, 5000, RowRandom, 0},
+              {"2 to 18 a row, wide", 1500, 90000, RowRandom, 0}, {"power law, larger", 6000, 6000, RowPower, 0},
+              {"band of 41 to 45", 1200, 1200, RowBand, 0},       {"4 of 5 rows empty", 6000, 900, RowMostlyEmpty, 0}};
+
+static PetscErrorCode CheckLarger(size_t k)
+{
+  Matrix A = {Larger[k].name, Larger[k].m, Larger[k].n, NULL, NULL, NULL};
+  int    columns[512];
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(A.m + 1, &A.i, 512 * A.m, &A.j, 512 * A.m, &A.a));
+  A.i[0] = 0;
+  for (int r = 0; r < A.m; r++) {
+    const int count = Larger[k].row(r, Larger[k].n, columns);
+
+    for (int q = 0; q < count; q++) {
+      A.j[A.i[r] + q] = columns[q];
+      A.a[A.i[r] + q] = Larger[k].distinct ? (PetscScalar)(1 + (columns[q] * 31 + q) % Larger[k].distinct) : number();
+    }
+    A.i[r + 1] = A.i[r] + count;
+  }
+  PetscCall(CheckMatrix(&A));
+  PetscCall(MatrixDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckFile(const char *folder, const char *name)
+{
+  char      file[PETSC_MAX_PATH_LEN];
+  Mat       M;
+  Matrix    A;
+  PetscInt  m;
+  PetscBool done;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx", folder, name));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &M));
+  PetscCall(MatSetType(M, MATSEQAIJ));
+  PetscCall(MatLoadFile(PETSC_COMM_SELF, file, M));
+  A.name = name;
+  PetscCall(MatGetSize(M, &A.m, &A.n));
+  PetscCall(MatGetRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
+  PetscCall(MatSeqAIJGetArray(M, &A.a));
+  PetscCall(CheckMatrix(&A));
+  PetscCall(MatSeqAIJRestoreArray(M, &A.a));
+  PetscCall(MatRestoreRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
+  PetscCall(MatDestroy(&M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const char *const names[] = {"Si2",      "USAir97",  "bcsstk02", "cage8",   "can_838", "dwt_607",
+                                      "fs_541_1", "gr_30_30", "jgl011",   "lns_131", "nos3",    "west0989"};
+  const char              *folder  = getenv("MATRICES_DIR");
+  const PetscBool          print   = (PetscBool)(argc > 1 && !strcmp(argv[1], "print"));
+  char                     file[PETSC_MAX_PATH_LEN], line[LINE];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  bits = (PetscBool)(argc > 1 && !strcmp(argv[1], "bits"));
+  if (!bits && (!folder || PetscDefined(USE_COMPLEX) || sizeof(PetscReal) != sizeof(double))) {
+    (void)puts("plans.txt is for real numbers of double precision, and MATRICES_DIR must name tests/matrices");
+    PetscCall(PetscFinalize());
+    return 0;
+  }
+  if (!print && !bits) {
+    PetscCall(PetscSNPrintf(file, sizeof(file), "%s/../core/plans.txt", folder));
+    golden = fopen(file, "r");
+    PetscCheck(golden, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot read %s", file);
+  }
+  for (int k = 0; k < MATRICES; k++) {
+    Matrix A;
+
+    PetscCall(MatrixGet(k, &A));
+    PetscCall(CheckMatrix(&A));
+    PetscCall(MatrixDestroy(&A));
+  }
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Larger); k++) PetscCall(CheckLarger(k));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names) && folder; k++) PetscCall(CheckFile(folder, names[k]));
+  if (golden) {
+    Expect(!fgets(line, sizeof(line), golden), "plans.txt has more lines, from %s", line);
+    (void)fclose(golden);
+  }
+  PetscCall(PetscFinalize());
+  return failures ? 1 : 0;
+}
