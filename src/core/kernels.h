@@ -2,7 +2,7 @@
   The kernels, compiled once for each instruction set. The including file defines SPMV_TARGET, SPMV_AVX512 / SPMV_AVX2 and
   SPMV_KERNELS (the table's name) and SPMV_ISA_NAME.
 
-  Inner functions take the shape of a run (g rows and c columns of a block) as compile-time constants; the switches at the end
+  Inner functions take the shape of a run (rbs rows and cbs columns of a block) as compile-time constants; the switches at the end
   make one instance of each. Padded lanes are masked where x is read (their product is 0 times 0), so that no Inf or NaN in x
   reaches a row that has no entry there.
 */
@@ -17,17 +17,17 @@
   #define SPMV_UNROLL
 #endif
 
-/* OP(r) for each r < g, with accumulators that are separate variables: compilers keep those in registers */
-#define SPMV_EACH(g, OP) \
-  do {                   \
-    OP(0);               \
-    if ((g) > 1) OP(1);  \
-    if ((g) > 2) OP(2);  \
-    if ((g) > 3) OP(3);  \
-    if ((g) > 4) OP(4);  \
-    if ((g) > 5) OP(5);  \
-    if ((g) > 6) OP(6);  \
-    if ((g) > 7) OP(7);  \
+/* OP(r) for each r < rbs, with accumulators that are separate variables: compilers keep those in registers */
+#define SPMV_EACH(rbs, OP) \
+  do {                     \
+    OP(0);                 \
+    if ((rbs) > 1) OP(1);  \
+    if ((rbs) > 2) OP(2);  \
+    if ((rbs) > 3) OP(3);  \
+    if ((rbs) > 4) OP(4);  \
+    if ((rbs) > 5) OP(5);  \
+    if ((rbs) > 6) OP(6);  \
+    if ((rbs) > 7) OP(7);  \
   } while (0)
 #define SPMV_ZERO8  V8 a0 = v8_zero(), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0
 #define SPMV_FMA(r) a##r = v8_fma(v8_value(v + (r)*SPMV_VECTOR), xv, a##r)
@@ -43,37 +43,37 @@
 #define SPMV_FETCHVALUE(r) SPMV_FETCH(v + (r)*SPMV_VECTOR + SPMV_AHEAD)
 
 /* Writes what a slice has summed up: t[8 r + l] for row r of lane l's unit */
-SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, PetscInt row, int lanes, int g, const PetscScalar *t)
+SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, PetscInt row, int lanes, int rbs, const PetscScalar *t)
 {
   for (int l = 0; l < lanes; l++) {
-    const PetscInt first = rows ? rows[l] : row + l * g;
+    const PetscInt first = rows ? rows[l] : row + l * rbs;
 
     if (z) {
-      for (int r = 0; r < g; r++) y[first + r] = z[first + r] + t[8 * r + l];
+      for (int r = 0; r < rbs; r++) y[first + r] = z[first + r] + t[8 * r + l];
     } else {
-      for (int r = 0; r < g; r++) y[first + r] = t[8 * r + l];
+      for (int r = 0; r < rbs; r++) y[first + r] = t[8 * r + l];
     }
   }
 }
 #define SPMV_KEEP(r) v8_store(t + 8 * (r), a##r)
-#define SPMV_PUT(y, z, rows, row, lanes, g)                                     \
+#define SPMV_PUT(y, z, rows, row, lanes, rbs)                                   \
   do {                                                                          \
-    if ((g) == 1 && !(rows) && (lanes) == 8)                                    \
+    if ((rbs) == 1 && !(rows) && (lanes) == 8)                                  \
       v8_store((y) + (row), (z) ? v8_add(v8_strided((z) + (row), 1), a0) : a0); \
     else {                                                                      \
-      PetscScalar t[8 * (g)];                                                   \
+      PetscScalar t[8 * (rbs)];                                                 \
                                                                                 \
-      SPMV_EACH(g, SPMV_KEEP);                                                  \
-      if ((g) == 1 && (rows) && (lanes) == 8 && !(z)) {                         \
+      SPMV_EACH(rbs, SPMV_KEEP);                                                \
+      if ((rbs) == 1 && (rows) && (lanes) == 8 && !(z)) {                       \
         SPMV_UNROLL                                                             \
         for (int l = 0; l < 8; l++) (y)[(rows)[l]] = t[l];                      \
       } else                                                                    \
-        spmv_put(y, z, rows, row, lanes, g, t);                                 \
+        spmv_put(y, z, rows, row, lanes, rbs, t);                               \
     }                                                                           \
   } while (0)
 
-SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g,
-                             const int c)
+SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int rbs,
+                             const int cbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -88,7 +88,7 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, con
     int       k = 0;
     SPMV_ZERO8;
 
-    if (g == 1 && c == 1) {
+    if (rbs == 1 && cbs == 1) {
       for (; k + 2 <= wf; k += 2, j += 16, v += 2 * SPMV_VECTOR) {
         SPMV_FETCH(v + SPMV_AHEAD);
         SPMV_FETCH(v + SPMV_VECTOR + SPMV_AHEAD);
@@ -98,36 +98,36 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, con
       }
     }
     for (; k < wf; k++, j += 8) {
-      for (int cc = 0; cc < c; cc++, v += g * SPMV_VECTOR) {
+      for (int cc = 0; cc < cbs; cc++, v += rbs * SPMV_VECTOR) {
         const V8 xv = v8_gather(x + cc, j);
 
-        SPMV_EACH(g, SPMV_FETCHVALUE);
-        SPMV_EACH(g, SPMV_FMA);
+        SPMV_EACH(rbs, SPMV_FETCHVALUE);
+        SPMV_EACH(rbs, SPMV_FMA);
       }
     }
     if (k < w) {
       for (; k < w; k++, j += 8) {
         const uint8_t m = m8_longer(len, k);
 
-        for (int cc = 0; cc < c; cc++, v += g * SPMV_VECTOR) {
+        for (int cc = 0; cc < cbs; cc++, v += rbs * SPMV_VECTOR) {
           const V8 xv = v8_keep(m, v8_gather(x + cc, j));
 
-          SPMV_EACH(g, SPMV_FMA);
+          SPMV_EACH(rbs, SPMV_FMA);
         }
       }
       len += 8;
     }
-    if (g == 1 && c == 1) a0 = v8_add(a0, a1);
-    SPMV_PUT(y, z, rows, row, lanes, g);
+    if (rbs == 1 && cbs == 1) a0 = v8_add(a0, a1);
+    SPMV_PUT(y, z, rows, row, lanes, rbs);
     if (rows)
       rows += 8;
     else
-      row += 8 * g;
+      row += 8 * rbs;
   }
 }
 
 /* One slice by diagonals; the steps' values at v, or (code) each at the place of its code */
-SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g,
+SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int rbs,
                            const PetscBool distinct)
 {
   const SpMVPattern *P    = B->patterns + R->pattern;
@@ -138,7 +138,7 @@ SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const
 
   for (int s = 0; s < R->count; s++) {
     const int          lanes = s == R->count - 1 ? R->lanes : 8;
-    const PetscInt     row   = R->row + s * 8 * g;
+    const PetscInt     row   = R->row + s * 8 * rbs;
     const PetscScalar *xr    = x + row;
     const int         *code  = distinct ? B->code + B->list[R->slice + s] : NULL;
     SPMV_ZERO8;
@@ -146,7 +146,7 @@ SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const
     if (P->full) {
       int k = 0;
 
-      if (g == 1) {
+      if (rbs == 1) {
         for (; k + 2 <= w; k += 2) {
           const PetscReal *v = distinct ? dval + (size_t)code[k] * SPMV_VECTOR : next;
           const PetscReal *u = distinct ? dval + (size_t)code[k + 1] * SPMV_VECTOR : next + SPMV_VECTOR;
@@ -161,31 +161,31 @@ SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const
         }
       }
       for (; k < w; k++) {
-        const PetscReal *v = distinct ? dval + (size_t)code[k] * (g * g * SPMV_VECTOR) : next;
+        const PetscReal *v = distinct ? dval + (size_t)code[k] * (rbs * rbs * SPMV_VECTOR) : next;
 
-        for (int cc = 0; cc < g; cc++, v += g * SPMV_VECTOR) {
-          const V8 xv = v8_strided(xr + off[k] + cc, g);
+        for (int cc = 0; cc < rbs; cc++, v += rbs * SPMV_VECTOR) {
+          const V8 xv = v8_strided(xr + off[k] + cc, rbs);
 
-          if (!distinct) SPMV_EACH(g, SPMV_FETCHVALUE);
-          SPMV_EACH(g, SPMV_FMA);
+          if (!distinct) SPMV_EACH(rbs, SPMV_FETCHVALUE);
+          SPMV_EACH(rbs, SPMV_FMA);
         }
         if (!distinct) next = v;
       }
     } else {
       for (int k = 0; k < w; k++) {
-        const PetscReal *v = distinct ? dval + (size_t)code[k] * (g * g * SPMV_VECTOR) : next;
+        const PetscReal *v = distinct ? dval + (size_t)code[k] * (rbs * rbs * SPMV_VECTOR) : next;
 
-        for (int cc = 0; cc < g; cc++, v += g * SPMV_VECTOR) {
-          const V8 xv = g > 1 && mask[k] == 255 ? v8_strided(xr + off[k] + cc, g) : v8_mstrided(mask[k], xr + off[k] + cc, g);
+        for (int cc = 0; cc < rbs; cc++, v += rbs * SPMV_VECTOR) {
+          const V8 xv = rbs > 1 && mask[k] == 255 ? v8_strided(xr + off[k] + cc, rbs) : v8_mstrided(mask[k], xr + off[k] + cc, rbs);
 
-          if (!distinct) SPMV_EACH(g, SPMV_FETCHVALUE);
-          SPMV_EACH(g, SPMV_FMA);
+          if (!distinct) SPMV_EACH(rbs, SPMV_FETCHVALUE);
+          SPMV_EACH(rbs, SPMV_FMA);
         }
         if (!distinct) next = v;
       }
     }
-    if (g == 1) a0 = v8_add(a0, a1);
-    SPMV_PUT(y, z, (const int *)NULL, row, lanes, g);
+    if (rbs == 1) a0 = v8_add(a0, a1);
+    SPMV_PUT(y, z, (const int *)NULL, row, lanes, rbs);
   }
 }
 
@@ -195,7 +195,7 @@ SPMV_INLINE V8 spmv_long_x(const PetscScalar *x, const int *j)
   return j[0] < 0 ? v8_strided(x + ~j[0], 1) : v8_gather(x, j);
 }
 
-SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int g)
+SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int rbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -210,7 +210,7 @@ SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const
     int              k   = 0;
     SPMV_ZERO8;
 
-    if (g == 1) {
+    if (rbs == 1) {
       for (; k + 4 <= full; k += 4, j += 32, v += 4 * SPMV_VECTOR) {
         SPMV_FETCH(v + SPMV_AHEAD);
         SPMV_FETCH(v + SPMV_VECTOR + SPMV_AHEAD);
@@ -225,21 +225,21 @@ SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const
       }
       a0 = v8_add(v8_add(a0, a1), v8_add(a2, a3));
     }
-    for (; k < full; k++, j += 8, v += g * SPMV_VECTOR) {
+    for (; k < full; k++, j += 8, v += rbs * SPMV_VECTOR) {
       const V8 xv = spmv_long_x(x, j);
 
-      SPMV_EACH(g, SPMV_FETCHVALUE);
-      SPMV_EACH(g, SPMV_FMA);
+      SPMV_EACH(rbs, SPMV_FETCHVALUE);
+      SPMV_EACH(rbs, SPMV_FMA);
     }
     if (len % 8) {
       const uint8_t m  = (uint8_t)((1u << (len % 8)) - 1);
       const V8      xv = j[0] < 0 ? v8_mstrided(m, x + ~j[0], 1) : v8_keep(m, v8_gather(x, j));
 
-      SPMV_EACH(g, SPMV_FMA);
+      SPMV_EACH(rbs, SPMV_FMA);
     }
 #define SPMV_PUTSUM(r) y[row + (r)] = z ? z[row + (r)] + v8_sum(a##r) : v8_sum(a##r)
-    SPMV_EACH(g, SPMV_PUTSUM);
-    v = v0 + (size_t)steps * g * SPMV_VECTOR;
+    SPMV_EACH(rbs, SPMV_PUTSUM);
+    v = v0 + (size_t)steps * rbs * SPMV_VECTOR;
     j = j0 + (size_t)steps * 8;
   }
 }
@@ -294,14 +294,14 @@ SPMV_INLINE void spmv_plain(const struct _n_SpMVStore *B, const SpMVRun *R, cons
 }
 
 /*
-  Transposed. The values of a block's column are summed over its rows first, one addition to y for g entries; the additions
+  Transposed. The values of a block's column are summed over its rows first, one addition to y for rbs entries; the additions
   themselves are scalar, as lanes may meet in one column. Diagonals are contiguous in y. conj(a) x = conj(a conj(x)).
 */
 #define SPMV_DOT(r)  t = v8_fma(v8_value(v + (r)*SPMV_VECTOR), x##r, t)
 #define SPMV_CONJ(r) x##r = v8_conj(conjugate, x##r)
 
-SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g,
-                               const int c)
+SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int rbs,
+                               const int cbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -316,15 +316,15 @@ SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, c
     V8            x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
     PetscScalar   add[8];
 
-#define SPMV_XROW(r) x##r = rows ? v8_gather(x + (r), rows) : (lanes == 8 ? v8_strided(x + row + (r), g) : v8_mstrided(m, x + row + (r), g))
-    SPMV_EACH(g, SPMV_XROW);
-    SPMV_EACH(g, SPMV_CONJ);
+#define SPMV_XROW(r) x##r = rows ? v8_gather(x + (r), rows) : (lanes == 8 ? v8_strided(x + row + (r), rbs) : v8_mstrided(m, x + row + (r), rbs))
+    SPMV_EACH(rbs, SPMV_XROW);
+    SPMV_EACH(rbs, SPMV_CONJ);
     for (int k = 0; k < wid[0]; k++, j += 8) {
-      for (int cc = 0; cc < c; cc++, v += g * SPMV_VECTOR) {
+      for (int cc = 0; cc < cbs; cc++, v += rbs * SPMV_VECTOR) {
         V8 t = v8_zero();
 
-        SPMV_EACH(g, SPMV_FETCHVALUE);
-        SPMV_EACH(g, SPMV_DOT);
+        SPMV_EACH(rbs, SPMV_FETCHVALUE);
+        SPMV_EACH(rbs, SPMV_DOT);
         t = v8_conj(conjugate, t);
         v8_store(add, t);
         if (k < wid[1]) {
@@ -340,21 +340,21 @@ SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, c
     if (rows)
       rows += 8;
     else
-      row += 8 * g;
+      row += 8 * rbs;
   }
 }
 
-SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g)
+SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int rbs)
 {
   const SpMVPattern *P    = B->patterns + R->pattern;
   const int         *off  = B->offset + P->offset;
   const uint8_t     *mask = B->mask + P->offset;
-  const int          w = P->width, block = g * g * SPMV_VECTOR;
+  const int          w = P->width, block = rbs * rbs * SPMV_VECTOR;
 
   /* Diagonal by diagonal over a few slices: neighbouring diagonals of one slice would each read what the last has just
      written, at another alignment, which stalls the processor. Blocks are added entry by entry anyhow. */
-  const int    some  = g > 1 ? 1 : PetscMax(2, PetscMin(32, 2048 / (w * SPMV_PARTS + 1)));
-  const size_t ahead = g > 1 ? (size_t)SPMV_AHEAD : (size_t)some * w * block;
+  const int    some  = rbs > 1 ? 1 : PetscMax(2, PetscMin(32, 2048 / (w * SPMV_PARTS + 1)));
+  const size_t ahead = rbs > 1 ? (size_t)SPMV_AHEAD : (size_t)some * w * block;
 
   for (int s0 = 0; s0 < R->count; s0 += some) {
     const int s1 = PetscMin(s0 + some, R->count);
@@ -363,22 +363,22 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
       for (int s = s0; s < s1; s++) {
         const int        lanes = s == R->count - 1 ? R->lanes : 8;
         const uint8_t    m     = (uint8_t)((1u << lanes) - 1);
-        const PetscInt   row   = R->row + s * 8 * g;
+        const PetscInt   row   = R->row + s * 8 * rbs;
         const PetscReal *v =
             B->dval + (B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * block : (size_t)R->val * SPMV_VECTOR + ((size_t)s * w + k) * block);
         PetscScalar *yr = y + row + off[k];
         V8           x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
 
-#define SPMV_XDIAG(r) x##r = lanes == 8 ? v8_strided(x + row + (r), g) : v8_mstrided(m, x + row + (r), g)
-        SPMV_EACH(g, SPMV_XDIAG);
-        SPMV_EACH(g, SPMV_CONJ);
-        for (int cc = 0; cc < g; cc++, v += g * SPMV_VECTOR) {
+#define SPMV_XDIAG(r) x##r = lanes == 8 ? v8_strided(x + row + (r), rbs) : v8_mstrided(m, x + row + (r), rbs)
+        SPMV_EACH(rbs, SPMV_XDIAG);
+        SPMV_EACH(rbs, SPMV_CONJ);
+        for (int cc = 0; cc < rbs; cc++, v += rbs * SPMV_VECTOR) {
           V8 t = v8_zero();
 
-          for (int r = 0; r < g && !B->distinct; r++) SPMV_FETCH(v + r * SPMV_VECTOR + ahead);
-          SPMV_EACH(g, SPMV_DOT);
+          for (int r = 0; r < rbs && !B->distinct; r++) SPMV_FETCH(v + r * SPMV_VECTOR + ahead);
+          SPMV_EACH(rbs, SPMV_DOT);
           t = v8_conj(conjugate, t);
-          if (g == 1) {
+          if (rbs == 1) {
             if (mask[k] == 255)
               v8_store(yr, v8_add(v8_strided(yr, 1), t));
             else
@@ -388,7 +388,7 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
 
             v8_store(add, t);
             for (int l = 0; l < 8; l++)
-              if (mask[k] >> l & 1) yr[l * g + cc] += add[l];
+              if (mask[k] >> l & 1) yr[l * rbs + cc] += add[l];
           }
         }
       }
@@ -396,7 +396,7 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
   }
 }
 
-SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int g)
+SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int rbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -411,13 +411,13 @@ SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
     V8               x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
 
 #define SPMV_XSET(r) x##r = v8_set1(x[row + (r)])
-    SPMV_EACH(g, SPMV_XSET);
-    SPMV_EACH(g, SPMV_CONJ);
-    for (int k = 0; k < len; k += 8, j += 8, v += g * SPMV_VECTOR) {
+    SPMV_EACH(rbs, SPMV_XSET);
+    SPMV_EACH(rbs, SPMV_CONJ);
+    for (int k = 0; k < len; k += 8, j += 8, v += rbs * SPMV_VECTOR) {
       V8 t = v8_zero();
 
-      SPMV_EACH(g, SPMV_FETCHVALUE);
-      SPMV_EACH(g, SPMV_DOT);
+      SPMV_EACH(rbs, SPMV_FETCHVALUE);
+      SPMV_EACH(rbs, SPMV_DOT);
       t = v8_conj(conjugate, t);
       if (j[0] < 0 && k + 8 <= len) {
         PetscScalar *yr = y + ~j[0];
@@ -431,7 +431,7 @@ SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
         for (int l = 0; l < nl; l++) y[j[0] < 0 ? ~j[0] + l : j[l]] += add[l];
       }
     }
-    v = v0 + (size_t)steps * g * SPMV_VECTOR;
+    v = v0 + (size_t)steps * rbs * SPMV_VECTOR;
     j = j0 + (size_t)steps * 8;
   }
 }
@@ -471,34 +471,34 @@ SPMV_INLINE void spmv_plain_t(const struct _n_SpMVStore *B, const SpMVRun *R, co
   #define SPMV_NOINLINE
 #endif
 
-#define SPMV_INSTANCE(g)                                                                                                                                  \
-  static SPMV_NOINLINE void spmv_gather_1_##g(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
-  {                                                                                                                                                       \
-    spmv_gather(B, R, x, z, y, g, 1);                                                                                                                     \
-  }                                                                                                                                                       \
-  static SPMV_NOINLINE void spmv_gather_n_##g(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
-  {                                                                                                                                                       \
-    spmv_gather(B, R, x, z, y, g, g);                                                                                                                     \
-  }                                                                                                                                                       \
-  static SPMV_NOINLINE void spmv_diag_##g(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
-  {                                                                                                                                                       \
-    if (B->distinct)                                                                                                                                      \
-      spmv_diag(B, R, x, z, y, g, PETSC_TRUE);                                                                                                            \
-    else                                                                                                                                                  \
-      spmv_diag(B, R, x, z, y, g, PETSC_FALSE);                                                                                                           \
-  }                                                                                                                                                       \
-  static SPMV_NOINLINE void spmv_long_##g(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
-  {                                                                                                                                                       \
-    spmv_long(B, R, x, z, y, g);                                                                                                                          \
-  }                                                                                                                                                       \
-  static SPMV_NOINLINE void spmv_t_##g(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)         \
-  {                                                                                                                                                       \
-    if (R->kind == SPMV_RUN_DIAG)                                                                                                                         \
-      spmv_diag_t(B, R, conjugate, x, y, g);                                                                                                              \
-    else if (R->kind == SPMV_RUN_LONG)                                                                                                                    \
-      spmv_long_t(B, R, conjugate, x, y, g);                                                                                                              \
-    else                                                                                                                                                  \
-      spmv_gather_t(B, R, conjugate, x, y, g, R->c);                                                                                                      \
+#define SPMV_INSTANCE(rbs)                                                                                                                                  \
+  static SPMV_NOINLINE void spmv_gather_1_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
+  {                                                                                                                                                         \
+    spmv_gather(B, R, x, z, y, rbs, 1);                                                                                                                     \
+  }                                                                                                                                                         \
+  static SPMV_NOINLINE void spmv_gather_n_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
+  {                                                                                                                                                         \
+    spmv_gather(B, R, x, z, y, rbs, rbs);                                                                                                                   \
+  }                                                                                                                                                         \
+  static SPMV_NOINLINE void spmv_diag_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
+  {                                                                                                                                                         \
+    if (B->distinct)                                                                                                                                        \
+      spmv_diag(B, R, x, z, y, rbs, PETSC_TRUE);                                                                                                            \
+    else                                                                                                                                                    \
+      spmv_diag(B, R, x, z, y, rbs, PETSC_FALSE);                                                                                                           \
+  }                                                                                                                                                         \
+  static SPMV_NOINLINE void spmv_long_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
+  {                                                                                                                                                         \
+    spmv_long(B, R, x, z, y, rbs);                                                                                                                          \
+  }                                                                                                                                                         \
+  static SPMV_NOINLINE void spmv_t_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)         \
+  {                                                                                                                                                         \
+    if (R->kind == SPMV_RUN_DIAG)                                                                                                                           \
+      spmv_diag_t(B, R, conjugate, x, y, rbs);                                                                                                              \
+    else if (R->kind == SPMV_RUN_LONG)                                                                                                                      \
+      spmv_long_t(B, R, conjugate, x, y, rbs);                                                                                                              \
+    else                                                                                                                                                    \
+      spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs);                                                                                                    \
   }
 SPMV_SHAPES(SPMV_INSTANCE)
 
@@ -514,19 +514,19 @@ static SPMV_NOINLINE void spmv_plain_any_t(const struct _n_SpMVStore *B, const S
 static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   typedef void (*Kernel)(const struct _n_SpMVStore *, const SpMVRun *, const PetscScalar *, const PetscScalar *, PetscScalar *);
-#define SPMV_NAME_1(g) spmv_gather_1_##g,
-#define SPMV_NAME_N(g) spmv_gather_n_##g,
-#define SPMV_NAME_D(g) spmv_diag_##g,
-#define SPMV_NAME_L(g) spmv_long_##g,
+#define SPMV_NAME_1(rbs) spmv_gather_1_##rbs,
+#define SPMV_NAME_N(rbs) spmv_gather_n_##rbs,
+#define SPMV_NAME_D(rbs) spmv_diag_##rbs,
+#define SPMV_NAME_L(rbs) spmv_long_##rbs,
   static const Kernel kernel[4][8] = {{SPMV_SHAPES(SPMV_NAME_1)}, {SPMV_SHAPES(SPMV_NAME_N)}, {SPMV_SHAPES(SPMV_NAME_D)}, {SPMV_SHAPES(SPMV_NAME_L)}};
 
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R = B->runs + r;
 
     switch (R->kind) {
-    case SPMV_RUN_GATHER: kernel[R->c > 1 ? 1 : 0][R->g - 1](B, R, x, z, y); break;
-    case SPMV_RUN_DIAG: kernel[2][R->g - 1](B, R, x, z, y); break;
-    case SPMV_RUN_LONG: kernel[3][R->g - 1](B, R, x, z, y); break;
+    case SPMV_RUN_GATHER: kernel[R->cbs > 1 ? 1 : 0][R->rbs - 1](B, R, x, z, y); break;
+    case SPMV_RUN_DIAG: kernel[2][R->rbs - 1](B, R, x, z, y); break;
+    case SPMV_RUN_LONG: kernel[3][R->rbs - 1](B, R, x, z, y); break;
     default: spmv_plain_any(B, R, x, z, y); break;
     }
   }
@@ -535,7 +535,7 @@ static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const 
 static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
 {
   typedef void (*Kernel)(const struct _n_SpMVStore *, const SpMVRun *, PetscBool, const PetscScalar *, PetscScalar *);
-#define SPMV_NAME_T(g) spmv_t_##g,
+#define SPMV_NAME_T(rbs) spmv_t_##rbs,
   static const Kernel kernel[8] = {SPMV_SHAPES(SPMV_NAME_T)};
 
   for (int r = 0; r < B->nruns; r++) {
@@ -544,7 +544,7 @@ static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjug
     if (R->kind == SPMV_RUN_UNCOMPRESSED)
       spmv_plain_any_t(B, R, conjugate, x, y);
     else
-      kernel[R->g - 1](B, R, conjugate, x, y);
+      kernel[R->rbs - 1](B, R, conjugate, x, y);
   }
 }
 

@@ -1,4 +1,4 @@
-/* The oracle of the tests: decodes what is stored one entry at a time, in the plainest way, and shares nothing with the kernels */
+/* The oracle of the tests: decodes a store one entry at a time, in the simplest way, and shares nothing with the kernels */
 #include "spmvimpl.h"
 
 static PetscScalar SpMVGet(const PetscReal *v, size_t distance)
@@ -14,8 +14,8 @@ static PetscScalar SpMVGet(const PetscReal *v, size_t distance)
 void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
 {
   for (int r = 0; r < B->nruns; r++) {
-    const SpMVRun *R = B->runs + r;
-    const int      g = R->g, c = R->c, H = B->height;
+    const SpMVRun *R   = B->runs + r;
+    const int      rbs = R->rbs, cbs = R->cbs, H = B->height;
     size_t v = (size_t)R->val * (R->kind == SPMV_RUN_UNCOMPRESSED ? SPMV_PARTS : SPMV_VECTOR), j = (size_t)R->idx, len = (size_t)R->len, list = (size_t)R->rows;
 
     for (int s = 0; s < R->count; s++) {
@@ -24,15 +24,15 @@ void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
 
         for (int k = 0; k < P->width; k++) {
           const size_t at =
-              B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * g * g * SPMV_VECTOR : v + ((size_t)s * P->width + k) * g * g * SPMV_VECTOR;
+              B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * rbs * rbs * SPMV_VECTOR : v + ((size_t)s * P->width + k) * rbs * rbs * SPMV_VECTOR;
 
-          for (int q = 0; q < c; q++)
-            for (int p = 0; p < g; p++)
+          for (int q = 0; q < cbs; q++)
+            for (int p = 0; p < rbs; p++)
               for (int l = 0; l < H; l++) {
-                const PetscInt row = R->row + ((PetscInt)s * H + l) * g;
+                const PetscInt row = R->row + ((PetscInt)s * H + l) * rbs;
 
                 entry(ctx, (B->mask[P->offset + k] >> l & 1) ? row + p : -1, row + B->offset[P->offset + k] + q,
-                      SpMVGet(B->dval + at + (size_t)(q * g + p) * SPMV_VECTOR + l, SPMV_LANES));
+                      SpMVGet(B->dval + at + (size_t)(q * rbs + p) * SPMV_VECTOR + l, SPMV_LANES));
               }
         }
       } else if (R->kind == SPMV_RUN_LONG) {
@@ -41,29 +41,29 @@ void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
         for (int k = 0; k < padded; k++) {
           const int first = B->idx[j + k - k % SPMV_LANES], col = first < 0 ? ~first + (k < n ? k % SPMV_LANES : 0) : B->idx[j + k];
 
-          for (int p = 0; p < g; p++)
+          for (int p = 0; p < rbs; p++)
             entry(ctx, k < n ? B->rows[list + s] + p : -1, col,
-                  SpMVGet(B->val + v + (size_t)(k / SPMV_LANES * g + p) * SPMV_VECTOR + k % SPMV_LANES, SPMV_LANES));
+                  SpMVGet(B->val + v + (size_t)(k / SPMV_LANES * rbs + p) * SPMV_VECTOR + k % SPMV_LANES, SPMV_LANES));
         }
         j += padded;
-        v += (size_t)padded / SPMV_LANES * g * SPMV_VECTOR;
+        v += (size_t)padded / SPMV_LANES * rbs * SPMV_VECTOR;
       } else {
         const int w = B->width[R->slice + 2 * s], wmin = B->width[R->slice + 2 * s + 1];
         const int lanes = R->kind == SPMV_RUN_UNCOMPRESSED || s < R->count - 1 ? H : R->lanes, listed = R->row < 0,
                   ragged = R->kind == SPMV_RUN_UNCOMPRESSED || wmin < w;
 
         for (int k = 0; k < w; k++)
-          for (int q = 0; q < c; q++)
-            for (int p = 0; p < g; p++)
+          for (int q = 0; q < cbs; q++)
+            for (int p = 0; p < rbs; p++)
               for (int l = 0; l < H; l++) {
-                const PetscInt  row  = listed ? B->rows[list + l] : R->row + ((PetscInt)s * H + l) * g;
+                const PetscInt  row  = listed ? B->rows[list + l] : R->row + ((PetscInt)s * H + l) * rbs;
                 const PetscBool here = l < lanes && row >= 0 && (!ragged || k < B->len[len + l]) ? PETSC_TRUE : PETSC_FALSE;
 
                 entry(ctx, here ? row + p : -1, B->idx[j + (size_t)k * H + l] + q,
-                      SpMVGet(B->val + v + ((size_t)((size_t)k * c + q) * g + p) * H * SPMV_PARTS + l, (size_t)H));
+                      SpMVGet(B->val + v + ((size_t)((size_t)k * cbs + q) * rbs + p) * H * SPMV_PARTS + l, (size_t)H));
               }
         j += (size_t)w * H;
-        v += (size_t)w * g * c * H * SPMV_PARTS;
+        v += (size_t)w * rbs * cbs * H * SPMV_PARTS;
         if (ragged) len += H;
         if (listed) list += H;
       }

@@ -1,13 +1,10 @@
 /*
-  How a block is stored. Everything a kernel of the host reads is here.
-
-  Runs are walked in order. All slices of a run are of one kind and shape, so that a kernel's inner loops know g and c
-  (rows and columns of a block) as constants and no slice needs a descriptor of its own. A stored vector is one entry for each of
-  eight lanes; complex ones keep the eight real parts before the eight imaginary ones, so that kernels need no shuffles.
+  The inside of the host's core: units and plans, from which a store is made, and the store, which is all that a kernel reads.
 */
 #pragma once
 
 #include "spmvcore.h"
+#include <limits.h>
 #include <stdint.h>
 
 #if defined(PETSC_USE_COMPLEX)
@@ -17,36 +14,111 @@
 #endif
 #define SPMV_VECTOR (SPMV_LANES * SPMV_PARTS) /* numbers in a stored vector */
 
+/* The tuned numbers, each with its meaning and its source in cost.c. Tests set distinct_bytes */
+typedef struct {
+  double     slice, slice_row, gather, multiply, diagonal, diagonal_bs, scatter_unit;
+  double     along, along_row, along_next, parent, parent_row, parent_entry;
+  PetscInt64 diagonal_mean, diagonal_width, diagonal_width_block;
+  double     outlier_gain, along_gain;
+  PetscInt   empty_share, sort_window[2], sort_padding, sort_gain;
+  PetscInt64 distinct_bytes, distinct_steps;
+  double     transpose_limit, transpose_full, transpose_entry, transpose_block, transpose_any, transpose_unit, transpose_unit_row;
+} SpMVTuning;
+
+PETSC_INTERN SpMVTuning SpMVTuned;
+
+/*
+  Units: rows with the same columns share one list of indices. A unit is 1 to SPMV_MAX_NODE consecutive rows; if the whole matrix consists of dense
+  bs x bs blocks, all units have bs rows and columns are addressed bs at a time.
+*/
+typedef struct {
+  int            count, bs;
+  int           *row;   /* first row of each unit */
+  unsigned char *rows;  /* number of its rows */
+  PetscInt       empty; /* empty rows */
+} SpMVUnits;
+
+static inline PetscInt SpMVUnitLength(const SpMVCSR *A, const SpMVUnits *U, int unit)
+{
+  return A->i[U->row[unit] + 1] - A->i[U->row[unit]];
+}
+
+PETSC_INTERN PetscErrorCode SpMVUnitsFind(const SpMVCSR *, PetscInt node, SpMVUnits *);
+PETSC_INTERN PetscErrorCode SpMVUnitsDestroy(SpMVUnits *);
+
+/* The diagonals of `lanes` consecutive units that begin with row `row`, or -1 if they are more than `limit`. Fills, unless NULL, their offsets (column less
+   row, of a block's first entries) and the lanes that have an entry on each. They come in the order of each row's entries; where these do not ascend, one
+   diagonal can occur several times */
+PETSC_INTERN int SpMVDiagonals(const SpMVCSR *, int row, int bs, int lanes, int limit, int offset[], unsigned char mask[]);
+PETSC_INTERN int SpMVDiagonalLimit(int width, int bs, PetscInt64 entries); /* the most that are worth while */
+
+/* Sorts unit numbers by length within windows of `window` places; stable */
+PETSC_INTERN PetscErrorCode SpMVSortByLength(const SpMVCSR *, const SpMVUnits *, PetscInt n, const int unit[], PetscInt window, int sorted[]);
+
+/* Estimates of time, to choose by; rbs and cbs are the rows and columns of a block */
+PETSC_INTERN double SpMVCostSlice(int width, int rbs, int cbs);
+PETSC_INTERN double SpMVCostDiagonals(int width, int bs);
+PETSC_INTERN double SpMVCostLong(const SpMVCSR *, int row, int rows);
+PETSC_INTERN double SpMVCostLongMost(int length, int rows);
+PETSC_INTERN double SpMVCostParent(const SpMVCSR *, const SpMVUnits *);
+PETSC_INTERN void   SpMVCostUnits(const SpMVCSR *, const SpMVUnits *, double *single, double *grouped);
+
+/*
+  A plan: the units of each slice, in order. The slices come first, slice s holds the units start[s] to start[s + 1] - 1 (all of one number of rows, at most
+  `height` units); the remaining units form the vector CSR part. Rows in no unit must be empty.
+*/
+typedef struct {
+  PetscInt       height, multiple, long_align; /* as in SpMVRules */
+  PetscInt       sigma;                        /* window that the units were sorted in, for the statistics */
+  PetscInt       bs;                           /* columns of a block: 1, or the rows of every unit */
+  PetscBool      uncompressed;
+  PetscBool      parent; /* nothing else is read: the parent's product is faster */
+  PetscInt       slices;
+  PetscInt       units;
+  int           *start;
+  unsigned char *diagonal; /* store this slice by diagonals if they are few enough */
+  int           *row;      /* first row of each unit */
+  unsigned char *rows;     /* number of its rows */
+} SpMVPlan;
+
+PETSC_INTERN PetscErrorCode SpMVPlanCreate(const SpMVCSR *, const SpMVRules *, SpMVPlan *);
+PETSC_INTERN PetscErrorCode SpMVPlanDestroy(SpMVPlan *);
+
+/*
+  A store. Its runs are walked in order. All slices of a run have one kind and shape, so a kernel's inner loops know rbs and cbs (rows and columns of a
+  block) as constants and no slice needs a descriptor of its own. A stored vector has one entry for each of eight lanes; complex ones have the eight real
+  parts before the eight imaginary ones, so kernels need no shuffles. A step is what a kernel reads at a time: cbs x rbs vectors.
+*/
 typedef enum {
-  SPMV_RUN_GATHER,      /* slices of eight units: step k, lane l: one column index, c x g values */
+  SPMV_RUN_GATHER,      /* slices of eight units: for each step and lane one column index, cbs x rbs values */
   SPMV_RUN_DIAG,        /* slices of eight consecutive units on common diagonals: no indices */
   SPMV_RUN_LONG,        /* vector CSR: eight columns of a unit at a time */
   SPMV_RUN_UNCOMPRESSED /* slices of any height, uncompressed */
 } SpMVRunKind;
 
 typedef struct {
-  unsigned char kind, g, c;
-  unsigned char lanes;   /* of the run's last slice; the others are full */
+  unsigned char kind, rbs, cbs;
+  unsigned char lanes;   /* of the run's last slice; all before it are full */
   int           count;   /* slices; LONG: units */
-  int           row;     /* first row where the run's rows are consecutive, else -1: they are listed in rows */
+  int           row;     /* first row if the run's rows are consecutive, else -1: they are listed in rows */
   int           pattern; /* DIAG */
-  PetscInt64    slice;   /* GATHER, PLAIN: first pair in width; DIAG: first entry in list; LONG: first entry in width */
-  PetscInt64    val;     /* in vectors (PLAIN: in entries) */
+  PetscInt64    slice;   /* GATHER, UNCOMPRESSED: first pair in width; DIAG: first entry in list; LONG: first entry in width */
+  PetscInt64    val;     /* in vectors (UNCOMPRESSED: in entries) */
   PetscInt64    idx;
   PetscInt64    rows;
-  PetscInt64    len; /* ragged slices only: how long each lane is, in steps */
+  PetscInt64    len; /* ragged slices only: the length of each lane, in steps */
 } SpMVRun;
 
 typedef struct {
-  int width, offset; /* steps; where its offsets and masks start */
+  int width, offset; /* in steps; first of its offsets and masks */
   int full;          /* no lane is masked */
 } SpMVPattern;
 
 struct _n_SpMVStore {
   int          m, n;
   PetscBool    parent, transpose_parent;
-  PetscBool    scattered; /* rows that are in no run exist: y is set before */
-  int          height, multiple, align, block;
+  PetscBool    scattered; /* some rows are in no run: y is set before */
+  int          height, multiple, align, bs;
   int          nruns;
   SpMVRun     *runs;
   int          npatterns;
@@ -56,20 +128,20 @@ struct _n_SpMVStore {
   int         *width; /* GATHER: width and width without padding of each slice; LONG: length of each unit */
   int         *idx;   /* LONG: first index of a step ~column where the eight columns are consecutive */
   int         *rows, *len;
-  PetscReal   *val;  /* values of GATHER, LONG and PLAIN */
+  PetscReal   *val;  /* values of GATHER, LONG and UNCOMPRESSED */
   PetscReal   *dval; /* values of DIAG: one step after the other, or (distinct > 0) each distinct step once */
   PetscInt     distinct;
-  int         *list; /* distinct: where in code a slice's steps are listed */
-  int         *code; /* distinct: which step */
+  int         *list; /* distinct: first of a slice's codes */
+  int         *code; /* distinct: number of the step */
   void        *raw_val, *raw_dval, *raw_idx;
-  PetscInt64   nval, ndval, ndslices, nidx, nwidth, nrows, nlen, noffset, nlist, ncode, dcap, ccap;
+  PetscInt64   nval, ndval, ndslices, nidx, nwidth, nrows, nlen, noffset, ncode;
   SpMVStats    stats;
 };
 
 typedef struct {
   const char *name;
-  double      slowdown;                                                                                  /* on data in cache, over the AVX-512 kernels */
-  void (*mult)(const struct _n_SpMVStore *, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* rows of the runs only; z NULL: none */
+  double      slowdown; /* time over that of the AVX-512 kernels, on data in cache */
+  void (*mult)(const struct _n_SpMVStore *, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* rows of the runs only; z can be NULL */
   void (*multtransposeadd)(const struct _n_SpMVStore *, PetscBool conjugate, const PetscScalar *x, PetscScalar *y);
 } SpMVKernels;
 

@@ -1,5 +1,6 @@
 /* What is stored: every entry once, in its place; as much padding as the statistics say; a user's slices as asked for */
 #include "common.h"
+#include "../../src/core/spmvimpl.h"
 
 typedef struct {
   const Matrix *A;
@@ -38,7 +39,7 @@ int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
-  SpMVDistinctLeast = 0;
+  SpMVTuned.distinct_bytes = 0;
   for (int k = 0; k < MATRICES; k++) {
     Matrix A;
 

@@ -84,7 +84,7 @@ static uint64_t HashArrays(SpMVStore B)
   if (B->parent) return 0;
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun   *R       = B->runs + r;
-    const PetscInt64 field[] = {R->kind, R->g, R->c, R->lanes, R->count, R->row, R->pattern, R->slice, R->val, R->idx, R->rows, R->len};
+    const PetscInt64 field[] = {R->kind, R->rbs, R->cbs, R->lanes, R->count, R->row, R->pattern, R->slice, R->val, R->idx, R->rows, R->len};
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(field); k++) h = Hash(h, (uint64_t)field[k]);
   }
@@ -96,7 +96,7 @@ static uint64_t HashArrays(SpMVStore B)
   h = HashInts(h, B->nlen, B->len);
   h = HashInts(h, B->nidx, B->idx);
   h = HashReals(h, B->nval * SPMV_VECTOR, B->val);
-  h = HashReals(h, (B->distinct ? (PetscInt64)B->distinct * B->block * B->block : B->ndval) * SPMV_VECTOR, B->dval);
+  h = HashReals(h, (B->distinct ? (PetscInt64)B->distinct * B->bs * B->bs : B->ndval) * SPMV_VECTOR, B->dval);
   if (B->distinct) h = HashInts(HashInts(h, B->ndslices, B->list), B->ncode, B->code);
   return h;
 }
@@ -176,13 +176,13 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
 
     SELLPParamsDefault(&F.sellp);
     EVCHYBParamsDefault(&F.evc);
-    F.evchyb          = (PetscBool)evchyb;
-    SpMVDistinctLeast = 0;
+    F.evchyb                 = (PetscBool)evchyb;
+    SpMVTuned.distinct_bytes = 0;
     (void)snprintf(F.text, sizeof(F.text), "%s by default", evchyb ? "evchyb" : "sellp");
     PetscCall(AddStore(A, &F, &by_default, &h));
     for (int f = 0; f < FormatCount(); f++) {
       if (f % step || !FormatGet(f, A->m, &F) || F.evchyb != (PetscBool)evchyb) continue;
-      SpMVDistinctLeast = f % 2 ? 0 : 512 * 1024;
+      SpMVTuned.distinct_bytes = f % 2 ? 0 : 512 * 1024;
       PetscCall(AddStore(A, &F, &S, &h));
     }
     S = by_default;

@@ -1,5 +1,6 @@
 /* Every product of every format, on every instruction set this processor has, against a plain CSR loop */
 #include "common.h"
+#include "../../src/core/spmvimpl.h"
 
 /* n scalars between two pages that must not be touched; at the front or at the back of what lies between */
 typedef struct {
@@ -171,7 +172,7 @@ int main(int argc, char **argv)
 
       if (!FormatGet(f, A.m, &F)) continue;
       PetscCall(FormatSetUp(&F, &csr, &B));
-      SpMVDistinctLeast = f % 7 ? 0 : 512 * 1024;
+      SpMVTuned.distinct_bytes = f % 7 ? 0 : 512 * 1024;
       for (int refill = 0; refill < 4; refill++) {
         const int     v   = refills[refill];
         const SpMVCSR now = {A.m, A.n, A.i, A.j, as[v].a};

@@ -1,0 +1,342 @@
+/* From a pattern and a format's rules to a plan: the units of each slice, and the vector CSR part */
+#include "spmvimpl.h"
+
+void SpMVCommonParamsDefault(SpMVCommonParams *p)
+{
+  p->node     = 0;
+  p->compress = 1;
+  p->single   = 0;
+  p->tune     = 0;
+  p->kernel   = SPMV_KERNEL_AUTO;
+}
+
+PetscBool SpMVRulesUseParent(const SpMVCSR *A, const SpMVRules *R)
+{
+  return R->kernel == SPMV_KERNEL_PARENT || A->m > SPMV_MAX_STORED || A->n > SPMV_MAX_STORED ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* What is known while a plan is made */
+typedef struct {
+  const SpMVCSR   *A;
+  const SpMVRules *R;
+  SpMVPlan        *P;
+  SpMVUnits        U;
+  PetscBool        drop_empty;
+  int             *unit, nunit;    /* units of the slices, in the format's order */
+  int             *longs, nlong;   /* units of the vector CSR part */
+  int             *pool, npool;    /* units of `unit` that are in no slice by diagonals */
+  int             *slice, *sorted; /* work: units of one number of rows */
+  double           slices, parent; /* estimates: all slices, the parent's product */
+} SpMVPlanner;
+
+static int SpMVPlannerLength(const SpMVPlanner *W, int unit)
+{
+  return (int)SpMVUnitLength(W->A, &W->U, unit);
+}
+
+static void SpMVPlanSlice(SpMVPlanner *W, PetscInt n, const int unit[], PetscBool diagonal)
+{
+  SpMVPlan *P = W->P;
+
+  P->diagonal[P->slices] = (unsigned char)diagonal;
+  for (PetscInt k = 0; k < n; k++) {
+    P->row[P->units + k]  = W->U.row[unit[k]];
+    P->rows[P->units + k] = W->U.rows[unit[k]];
+  }
+  P->units += n;
+  P->start[++P->slices] = (int)P->units;
+}
+
+/* After all slices */
+static void SpMVPlanLong(SpMVPlanner *W, int unit)
+{
+  SpMVPlan *P = W->P;
+
+  P->row[P->units]    = W->U.row[unit];
+  P->rows[P->units++] = W->U.rows[unit];
+}
+
+/* Units as they are found, unless storing the rows one by one is faster */
+static PetscErrorCode SpMVPlannerUnits(SpMVPlanner *W)
+{
+  const SpMVCSR *A = W->A;
+  double         single, grouped;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVUnitsFind(A, W->R->node, &W->U));
+  W->parent = SpMVCostParent(A, &W->U);
+  if (W->U.bs == 1 && W->U.count < A->m) {
+    SpMVCostUnits(A, &W->U, &single, &grouped);
+    if (single < grouped) {
+      PetscCall(SpMVUnitsDestroy(&W->U));
+      PetscCall(SpMVUnitsFind(A, 1, &W->U));
+    }
+  }
+  W->drop_empty = W->R->order || W->U.empty > A->m / SpMVTuned.empty_share ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Puts the units in the format's order, those of long rows in a list of their own. All rows of a unit have the same length and first column, so a format's order keeps them together */
+static PetscErrorCode SpMVPlannerOrder(SpMVPlanner *W)
+{
+  const SpMVRules *R        = W->R;
+  const PetscInt   n        = R->order ? W->A->m : W->U.count;
+  int             *at_row   = NULL; /* the unit that begins with a row */
+  const PetscBool  all_long = R->kernel == SPMV_KERNEL_VECTOR ? PETSC_TRUE : PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (!R->order && !all_long && R->longest == PETSC_MAX_INT) { /* as they are */
+    for (int u = 0; u < W->U.count; u++) W->unit[u] = u;
+    W->nunit = W->U.count;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (R->order) {
+    PetscCall(PetscMalloc1(n, &at_row));
+    for (PetscInt r = 0; r < n; r++) at_row[r] = -1;
+    for (int u = 0; u < W->U.count; u++) at_row[W->U.row[u]] = u;
+  }
+  for (PetscInt k = 0; k < n; k++) {
+    const int u = R->order ? at_row[R->order[k]] : (int)k;
+
+    if (u < 0 || (!SpMVPlannerLength(W, u) && (R->order || all_long))) continue;
+    if (all_long || SpMVUnitLength(W->A, &W->U, u) > R->longest)
+      W->longs[W->nlong++] = u;
+    else
+      W->unit[W->nunit++] = u;
+  }
+  PetscCall(PetscFree(at_row));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Units from place k on that a slice by diagonals could hold: the next eight, or (a format with an order of its own) those of consecutive rows */
+static int SpMVPlannerRun(const SpMVPlanner *W, int k)
+{
+  const SpMVUnits *U    = &W->U;
+  const int       *unit = W->unit + k, most = PetscMin(SPMV_LANES, W->nunit - k), rows = U->rows[unit[0]];
+  int              n = 1;
+
+  if (!W->R->diagonal_run) return most;
+  while (rows == U->bs && n < most && U->rows[unit[n]] == rows && U->row[unit[n]] == U->row[unit[0]] + n * rows) n++;
+  return n;
+}
+
+/* The diagonals of n units of consecutive rows, or -1: they are too many, or the units are not all of one kind */
+static int SpMVPlannerDiagonals(const SpMVPlanner *W, int n, const int unit[])
+{
+  const SpMVCSR   *A       = W->A;
+  const SpMVUnits *U       = &W->U;
+  const int        bs      = U->bs;
+  PetscInt64       entries = 0;
+  int              width   = 0;
+
+  for (int l = 0; l < n; l++) {
+    const int length = (int)SpMVUnitLength(A, U, unit[l]);
+
+    if (U->rows[unit[l]] != bs) return -1;
+    width = PetscMax(width, length);
+    entries += (PetscInt64)length * bs;
+  }
+  width /= bs;
+  return width ? SpMVDiagonals(A, U->row[unit[0]], bs, n, SpMVDiagonalLimit(width, bs, entries), NULL, NULL) : -1;
+}
+
+/* Slices by diagonals stay where they are in the order; all other units go to the pool */
+static void SpMVPlannerDiagonalSlices(SpMVPlanner *W)
+{
+  const SpMVRules *R = W->R;
+
+  for (int k = 0, n; k < W->nunit; k += n) {
+    int diagonals = -1;
+
+    n = SpMVPlannerRun(W, k);
+    if (R->diagonals && n >= R->diagonal_run) diagonals = SpMVPlannerDiagonals(W, n, W->unit + k);
+    if (diagonals >= 0) {
+      SpMVPlanSlice(W, n, W->unit + k, PETSC_TRUE);
+      W->slices += SpMVCostDiagonals(diagonals, W->U.bs);
+    } else {
+      for (int l = k; l < k + n; l++)
+        if (!W->drop_empty || SpMVPlannerLength(W, W->unit[l])) W->pool[W->npool++] = W->unit[l];
+    }
+  }
+}
+
+/* Entries that slices of these units, in this order, would store for each row of a unit */
+static PetscInt64 SpMVPlannerStored(const SpMVPlanner *W, PetscInt n, const int unit[])
+{
+  const PetscInt height = W->R->height;
+  PetscInt64     stored = 0;
+
+  for (PetscInt k = 0; k < n; k += height) {
+    int width = 0;
+
+    for (PetscInt l = k; l < PetscMin(n, k + height); l++) width = PetscMax(width, SpMVPlannerLength(W, unit[l]));
+    stored += (PetscInt64)width * height;
+  }
+  return stored;
+}
+
+/* Sorts if that pays, in the smallest window that comes close to the best */
+static PetscErrorCode SpMVPlannerSort(SpMVPlanner *W, PetscInt n, int unit[])
+{
+  const SpMVTuning *T       = &SpMVTuned;
+  PetscInt          sigma   = W->R->sigma;
+  PetscInt64        entries = 0, natural, sorted = 0, good;
+
+  PetscFunctionBegin;
+  if (sigma == 1 || !n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (sigma)
+    PetscCall(SpMVSortByLength(W->A, &W->U, n, unit, sigma, W->sorted));
+  else {
+    for (PetscInt k = 0; k < n; k++) entries += SpMVPlannerLength(W, unit[k]);
+    good    = entries + entries / T->sort_padding;
+    natural = SpMVPlannerStored(W, n, unit);
+    if (natural <= good) PetscFunctionReturn(PETSC_SUCCESS);
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(T->sort_window); q++) {
+      sigma = T->sort_window[q];
+      PetscCall(SpMVSortByLength(W->A, &W->U, n, unit, sigma, W->sorted));
+      sorted = SpMVPlannerStored(W, n, W->sorted);
+      if (sorted <= good) break;
+    }
+    if (natural <= sorted + sorted / T->sort_gain) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscArraycpy(unit, W->sorted, n));
+  W->P->sigma = PetscMax(W->P->sigma, sigma);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows much longer than the rest of their slice leave it: one dense row must not widen seven short ones. Finds the longest length to keep, and returns the
+   estimate for the slice and the rows that leave it */
+static double SpMVPlannerOutliers(const SpMVPlanner *W, int rows, int lanes, const int length[], int *limit)
+{
+  const int bs = W->U.bs;
+  double    best, removed = 0;
+  int       width = 0;
+
+  for (int l = 0; l < lanes; l++) width = PetscMax(width, length[l]);
+  *limit = width;
+  best   = SpMVCostSlice(width / bs, rows, bs);
+  if (!W->R->outliers || width <= SPMV_LANES) return best;
+  for (int next; width > 0; width = next) {
+    double cost;
+
+    next = 0;
+    for (int l = 0; l < lanes; l++) {
+      if (length[l] == width)
+        removed += SpMVCostLongMost(width, rows);
+      else if (length[l] < width)
+        next = PetscMax(next, length[l]);
+    }
+    cost = removed + (next ? SpMVCostSlice(next / bs, rows, bs) : 0.0);
+    if (cost < SpMVTuned.outlier_gain * best) {
+      best   = cost;
+      *limit = next;
+    }
+  }
+  return best;
+}
+
+/* A slice of compressed units of one number of rows, less its outliers */
+static void SpMVPlannerGatherSlice(SpMVPlanner *W, int lanes, const int unit[])
+{
+  const int rows = W->U.rows[unit[0]];
+  int       length[SPMV_LANES], kept[SPMV_LANES], nkept = 0, limit;
+
+  for (int l = 0; l < lanes; l++) length[l] = SpMVPlannerLength(W, unit[l]);
+  W->slices += SpMVPlannerOutliers(W, rows, lanes, length, &limit);
+  for (int l = 0; l < lanes; l++) {
+    if (length[l] <= limit)
+      kept[nkept++] = unit[l];
+    else
+      W->longs[W->nlong++] = unit[l];
+  }
+  if (nkept) SpMVPlanSlice(W, nkept, kept, PETSC_FALSE);
+}
+
+/* Slices of the pool: units of one number of rows together, sorted if the rules say so */
+static PetscErrorCode SpMVPlannerPoolSlices(SpMVPlanner *W)
+{
+  const PetscInt height = W->R->height;
+
+  PetscFunctionBegin;
+  for (int rows = 1; rows <= SPMV_MAX_NODE && W->npool; rows++) {
+    PetscInt n = 0;
+
+    for (int k = 0; k < W->npool; k++)
+      if (W->U.rows[W->pool[k]] == rows) W->slice[n++] = W->pool[k];
+    PetscCall(SpMVPlannerSort(W, n, W->slice));
+    for (PetscInt k = 0; k < n; k += height) {
+      const PetscInt lanes = PetscMin(height, n - k);
+
+      if (height == SPMV_LANES)
+        SpMVPlannerGatherSlice(W, (int)lanes, W->slice + k);
+      else
+        SpMVPlanSlice(W, lanes, W->slice + k, PETSC_FALSE);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Slices, vector CSR for all rows, or the parent: whichever has the least estimate. `nlong` are the units that are not for slices anyway */
+static void SpMVPlannerChoose(SpMVPlanner *W, int nlong)
+{
+  SpMVPlan *P     = W->P;
+  double    along = 0, rest = 0;
+
+  for (int k = 0; k < W->nunit; k++)
+    if (SpMVPlannerLength(W, W->unit[k])) along += SpMVCostLong(W->A, W->U.row[W->unit[k]], W->U.rows[W->unit[k]]);
+  for (int k = nlong - 1; k >= 0; k--) rest += SpMVCostLong(W->A, W->U.row[W->longs[k]], W->U.rows[W->longs[k]]);
+  P->parent = rest + PetscMin(along, W->slices) > W->parent ? PETSC_TRUE : PETSC_FALSE;
+  if (along < SpMVTuned.along_gain * W->slices) {
+    P->slices = 0;
+    P->units  = 0;
+    for (int k = 0; k < W->nunit; k++)
+      if (SpMVPlannerLength(W, W->unit[k])) SpMVPlanLong(W, W->unit[k]);
+    P->long_align = SPMV_LANES;
+    W->nlong      = nlong;
+  }
+}
+
+static PetscErrorCode SpMVPlanAllocate(const SpMVRules *R, const SpMVUnits *U, SpMVPlan *P)
+{
+  PetscFunctionBegin;
+  P->height       = R->height;
+  P->multiple     = R->multiple;
+  P->long_align   = R->kernel == SPMV_KERNEL_VECTOR ? SPMV_LANES : R->long_align;
+  P->sigma        = 1;
+  P->bs           = U->bs;
+  P->uncompressed = R->uncompressed;
+  PetscCall(PetscMalloc4(U->count + 1, &P->start, U->count + 1, &P->diagonal, U->count, &P->row, U->count, &P->rows));
+  P->start[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVPlanCreate(const SpMVCSR *A, const SpMVRules *R, SpMVPlan *P)
+{
+  SpMVPlanner    W    = {.A = A, .R = R, .P = P};
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  int            nlong;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(P, sizeof(*P)));
+  SpMVCall(SpMVPlannerUnits(&W));
+  SpMVCall(PetscMalloc5(W.U.count, &W.unit, W.U.count, &W.longs, W.U.count, &W.pool, W.U.count, &W.slice, W.U.count, &W.sorted));
+  SpMVCall(SpMVPlanAllocate(R, &W.U, P));
+  SpMVCall(SpMVPlannerOrder(&W));
+  nlong = W.nlong;
+  SpMVPlannerDiagonalSlices(&W);
+  SpMVCall(SpMVPlannerPoolSlices(&W));
+  if (R->kernel == SPMV_KERNEL_AUTO) SpMVPlannerChoose(&W, nlong);
+  for (int k = 0; k < W.nlong; k++) SpMVPlanLong(&W, W.longs[k]);
+done:
+  PetscCall(PetscFree5(W.unit, W.longs, W.pool, W.slice, W.sorted));
+  PetscCall(SpMVUnitsDestroy(&W.U));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVPlanDestroy(SpMVPlan *P)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree4(P->start, P->diagonal, P->row, P->rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

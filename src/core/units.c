@@ -1,0 +1,166 @@
+/* What the pattern of a matrix has that need not be stored: rows with the same columns, dense node blocks, diagonals */
+#include "spmvimpl.h"
+
+/* Does the matrix consist of aligned dense blocks of bs rows and columns? same[r]: row r has the columns of row r - 1 */
+static PetscBool SpMVIsBlocked(const SpMVCSR *A, int bs, const unsigned char *same)
+{
+  if (A->m % bs || A->n % bs) return PETSC_FALSE;
+  for (PetscInt r = 0; r < A->m; r++)
+    if (r % bs && !same[r]) return PETSC_FALSE;
+  for (PetscInt r = 0; r < A->m; r += bs) {
+    if ((A->i[r + 1] - A->i[r]) % bs) return PETSC_FALSE;
+    for (PetscInt k = A->i[r]; k < A->i[r + 1]; k += bs) {
+      if (A->j[k] % bs) return PETSC_FALSE;
+      for (PetscInt c = 1; c < bs; c++)
+        if (A->j[k + c] != A->j[k] + c) return PETSC_FALSE;
+    }
+  }
+  return PETSC_TRUE;
+}
+
+PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
+{
+  const PetscInt m     = A->m;
+  int            limit = node > 1 ? (int)PetscMin(node, SPMV_MAX_NODE) : SPMV_MAX_NODE;
+  unsigned char *same;
+
+  PetscFunctionBegin;
+  U->row  = NULL;
+  U->rows = NULL;
+  PetscCall(PetscMalloc1(m, &U->row));
+  PetscCall(PetscMalloc1(m, &U->rows));
+  PetscCall(PetscMalloc1(m, &same));
+  U->count = 0;
+  U->bs    = 1;
+  U->empty = 0;
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt  len = A->i[r + 1] - A->i[r], before = r ? A->i[r] - A->i[r - 1] : -1;
+    const PetscInt *j = A->j + A->i[r];
+
+    same[r] = (unsigned char)(len == before && (!len || (j[0] == j[-len] && !memcmp(j, j - len, (size_t)len * sizeof(*j)))));
+    if (!len) U->empty++;
+  }
+  if (node != 1 && A->i[m] > 0) {
+    for (int bs = limit; bs > 1; bs--) {
+      if (node > 1 && bs != node) break;
+      if (SpMVIsBlocked(A, bs, same)) {
+        U->bs = bs;
+        break;
+      }
+    }
+  }
+  if (node == 1) limit = 1;
+  if (U->bs > 1) limit = U->bs;
+  for (PetscInt r = 0; r < m;) {
+    int rows = 1;
+
+    /* Each empty row is a unit of its own, so that a plan can leave it out. In node blocks, empty rows come together anyway */
+    while (rows < limit && r + rows < m && same[r + rows] && (U->bs > 1 || A->i[r + 1] > A->i[r])) rows++;
+    U->row[U->count]    = (int)r;
+    U->rows[U->count++] = (unsigned char)rows;
+    r += rows;
+  }
+  PetscCall(PetscFree(same));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVUnitsDestroy(SpMVUnits *U)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(U->row));
+  PetscCall(PetscFree(U->rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A diagonal saves the index (4 bytes beside the 8 of a value, once for bs x bs values) and the gather; it costs storage and time for the lanes that have
+  no entry on it. Slices with many such lanes are better packed with other rows.
+*/
+int SpMVDiagonalLimit(int width, int bs, PetscInt64 entries)
+{
+  const SpMVTuning *T    = &SpMVTuned;
+  const PetscInt64  mean = entries / ((PetscInt64)SPMV_LANES * bs * bs), most = 1 + mean + mean * T->diagonal_mean / 100;
+  const PetscInt64  own = width + (bs == 1 ? width * T->diagonal_width / 100 : width * T->diagonal_width_block / (100 * bs * bs));
+
+  return (int)PetscMin(own, most);
+}
+
+int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int limit, int offset[], unsigned char mask[])
+{
+  PetscInt at[SPMV_LANES], end[SPMV_LANES];
+  int      next[SPMV_LANES], D = 0;
+
+  /* In most slices of a grid, all rows have the same diagonals */
+  if (lanes == SPMV_LANES) {
+    const PetscInt *j0 = A->j + A->i[row], len = A->i[row + 1] - A->i[row];
+    PetscInt        differ = 0;
+
+    for (int l = 1; l < SPMV_LANES && !differ; l++) {
+      const PetscInt  r = row + (PetscInt)l * bs, shift = (PetscInt)l * bs;
+      const PetscInt *j = A->j + A->i[r];
+
+      if (A->i[r + 1] - A->i[r] != len)
+        differ = 1;
+      else
+        for (PetscInt k = 0; k < len; k++) differ |= (j[k] - shift) ^ j0[k];
+    }
+    if (!differ) {
+      if (len / bs > limit) return -1;
+      for (PetscInt k = 0; k < len / bs; k++) {
+        if (offset) offset[k] = (int)(j0[k * bs] - row);
+        if (mask) mask[k] = 255;
+      }
+      return (int)(len / bs);
+    }
+  }
+  for (int l = 0; l < SPMV_LANES; l++) {
+    const PetscInt r = row + (PetscInt)l * bs;
+
+    at[l]   = l < lanes ? A->i[r] : 0;
+    end[l]  = l < lanes ? A->i[r + 1] : 0;
+    next[l] = at[l] < end[l] ? (int)(A->j[at[l]] - r) : INT_MAX;
+  }
+  for (;;) {
+    int           least = INT_MAX;
+    unsigned char m     = 0;
+
+    for (int l = 0; l < SPMV_LANES; l++) least = next[l] < least ? next[l] : least;
+    if (least == INT_MAX) return D;
+    if (D == limit) return -1;
+    for (int l = 0; l < SPMV_LANES; l++) {
+      if (next[l] == least) {
+        m |= (unsigned char)(1u << l);
+        at[l] += bs;
+        next[l] = at[l] < end[l] ? (int)(A->j[at[l]] - (row + (PetscInt)l * bs)) : INT_MAX;
+      }
+    }
+    if (offset) offset[D] = least;
+    if (mask) mask[D] = m;
+    D++;
+  }
+}
+
+/* Stable; sorts by length within windows of `window` places */
+PetscErrorCode SpMVSortByLength(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, const int unit[], PetscInt window, int sorted[])
+{
+  PetscInt       longest = 0, nw, *count = NULL;
+  int           *tmp  = NULL;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  window = PetscMax(PetscMin(window, n), 1);
+  nw     = n / window + (n % window > 0);
+  for (PetscInt k = 0; k < n; k++) longest = PetscMax(longest, SpMVUnitLength(A, U, unit[k]));
+  SpMVCall(PetscMalloc1(n, &tmp));
+  SpMVCall(PetscCalloc1((size_t)PetscMax(longest, nw) + 2, &count));
+  for (PetscInt k = 0; k < n; k++) count[SpMVUnitLength(A, U, unit[k]) + 1]++;
+  for (PetscInt k = 0; k <= longest; k++) count[k + 1] += count[k];
+  for (PetscInt k = 0; k < n; k++) tmp[count[SpMVUnitLength(A, U, unit[k])]++] = (int)k;
+  for (PetscInt k = 0; k < nw; k++) count[k] = k * window;
+  for (PetscInt k = 0; k < n; k++) sorted[count[tmp[k] / window]++] = unit[tmp[k]];
+done:
+  PetscCall(PetscFree(tmp));
+  PetscCall(PetscFree(count));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

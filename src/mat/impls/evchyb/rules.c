@@ -1,0 +1,116 @@
+/* EVC-HYB: the paper's partition, and the rules by which the host stores it */
+#include "evchyb.h"
+
+void EVCHYBParamsDefault(EVCHYBParams *p)
+{
+  SpMVCommonParamsDefault(&p->common);
+  p->ell_limit        = 128;
+  p->row_align        = 32;
+  p->csr_align        = 32;
+  p->nnz_per_thread   = 8;
+  p->max_threads_log2 = 9;
+}
+
+/*
+  Rows sorted by length and, within one length, by first column. Rows of length L come in multiples of row_align; what is left
+  over joins the rows of length L + 1, and in the end, with what is longer than ell_limit, the vector CSR part. A row block has
+  at least two multiples: the text does not say so, but the paper's table does (Table 3: 57 rows of cage14, which has none longer
+  than 41, are left to the vector CSR part, and all figures of ibm-dc1).
+*/
+PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[], const EVCHYBParams *p, EVCHYBPartition *E)
+{
+  PetscInt      *count = NULL, *by_column = NULL, longest = 0, first = 0, next = 0;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(E, sizeof(*E)));
+  E->m = m;
+  for (PetscInt r = 0; r < m; r++) longest = PetscMax(longest, length[r]);
+  SpMVCall(PetscMalloc1(m, &E->perm));
+  SpMVCall(PetscCalloc1((size_t)PetscMax(longest, first_column ? n : 0) + 2, &count));
+  if (first_column) {
+    SpMVCall(PetscMalloc1(m, &by_column));
+    for (PetscInt r = 0; r < m; r++) count[(length[r] ? first_column[r] : 0) + 1]++;
+    for (PetscInt k = 0; k < n; k++) count[k + 1] += count[k];
+    for (PetscInt r = 0; r < m; r++) by_column[count[length[r] ? first_column[r] : 0]++] = r;
+    PetscCall(PetscMemzero(count, (size_t)(PetscMax(longest, n) + 2) * sizeof(*count)));
+  }
+  for (PetscInt r = 0; r < m; r++) count[length[r] + 1]++;
+  for (PetscInt k = 0; k <= longest; k++) count[k + 1] += count[k];
+  for (PetscInt k = 0; k < m; k++) {
+    const PetscInt r = by_column ? by_column[k] : k;
+
+    E->perm[count[length[r]]++] = r;
+  }
+  /* count[L]: sorted rows no longer than L */
+  SpMVCall(PetscMalloc1((size_t)PetscMin(longest, p->ell_limit) + 1, &E->blocks));
+  for (PetscInt L = 0; L <= PetscMin(longest, p->ell_limit); L++) {
+    const PetscInt rows = (count[L] - first) / p->row_align * p->row_align;
+
+    if (rows < 2 * p->row_align) continue;
+    E->blocks[E->nblocks++] = (EVCHYBRowBlock){first, rows, L};
+    E->ell_entries += (PetscInt64)rows * L;
+    first += rows;
+  }
+  E->isplit = first;
+  for (PetscInt k = first; k < m; k++) {
+    const PetscInt len = length[E->perm[k]];
+    PetscInt       q   = 0;
+
+    E->csr_entries += (len + p->csr_align - 1) / p->csr_align * (PetscInt64)p->csr_align;
+    while (q < PetscMin(p->max_threads_log2, EVCHYB_MAX_RANGES - 1) && len > (p->nnz_per_thread << q)) q++;
+    E->range_rows[q]++;
+    next = PetscMax(next, q + 1);
+  }
+  E->ranges = next;
+done:
+  PetscCall(PetscFree(by_column));
+  PetscCall(PetscFree(count));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode EVCHYBPartitionDestroy(EVCHYBPartition *E)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(E->perm));
+  PetscCall(PetscFree(E->blocks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rows in the partition's order. A row that it leaves to the vector CSR part because row_align rows of its length are not to be had is better off in a
+   slice of eight, so on the host only the length decides */
+PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVStore *store)
+{
+  EVCHYBPartition E      = {0};
+  PetscInt       *length = NULL, *column = NULL;
+  PetscErrorCode  ierr = PETSC_SUCCESS;
+  SpMVRules       R    = {.kernel       = p->common.kernel,
+                          .node         = p->common.compress ? p->common.node : 1,
+                          .longest      = p->common.kernel == SPMV_KERNEL_SLICES ? PETSC_MAX_INT : p->ell_limit,
+                          .height       = SPMV_LANES,
+                          .multiple     = 1,
+                          .sigma        = 1,
+                          .long_align   = p->csr_align,
+                          .diagonal_run = SPMV_LANES - 2, /* sorting leaves runs of consecutive rows; shorter ones are better packed with other rows */
+                          .diagonals    = p->common.compress ? PETSC_TRUE : PETSC_FALSE,
+                          .uncompressed = p->common.compress ? PETSC_FALSE : PETSC_TRUE};
+
+  PetscFunctionBegin;
+  if (!SpMVRulesUseParent(A, &R)) {
+    SpMVCall(PetscMalloc2(A->m, &length, A->m, &column));
+    for (PetscInt r = 0; r < A->m; r++) {
+      length[r] = A->i[r + 1] - A->i[r];
+      column[r] = length[r] ? A->j[A->i[r]] : 0;
+    }
+    SpMVCall(EVCHYBPartitionCreate(A->m, A->n, length, column, p, &E));
+    PetscCall(PetscFree2(length, column));
+    R.order = E.perm;
+  }
+  SpMVCall(SpMVStoreCreate(A, &R, store));
+done:
+  PetscCall(PetscFree2(length, column));
+  PetscCall(EVCHYBPartitionDestroy(&E));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
