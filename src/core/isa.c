@@ -1,4 +1,4 @@
-/* Which instruction set multiplies: found out once, when first asked */
+/* The instruction set of the kernels, detected by the first product */
 #include "spmvimpl.h"
 
 static const SpMVKernels *active = NULL;

@@ -1,9 +1,9 @@
 /*
   The kernels, compiled once for each instruction set. The including file defines SPMV_TARGET, SPMV_AVX512 / SPMV_AVX2 and
-  SPMV_KERNELS (the table's name) and SPMV_ISA_NAME.
+  SPMV_KERNELS (the table's name), SPMV_ISA_NAME and SPMV_ISA_SLOWDOWN.
 
-  Inner functions take the shape of a run (rbs rows and cbs columns of a block) as compile-time constants; the switches at the end
-  make one instance of each. Padded lanes are masked where x is read (their product is 0 times 0), so that no Inf or NaN in x
+  Inner functions have the shape of a run (rbs rows and cbs columns of a block) as compile-time constants; the switches at the end
+  make one instance for each. Padded lanes are masked where x is read (their product is 0 times 0), so that no Inf or NaN in x
   reaches a row that has no entry there.
 */
 #include "spmvimpl.h"
@@ -17,7 +17,7 @@
   #define SPMV_UNROLL
 #endif
 
-/* OP(r) for each r < rbs, with accumulators that are separate variables: compilers keep those in registers */
+/* OP(r) for each r < rbs. The accumulators are separate variables, which compilers keep in registers */
 #define SPMV_EACH(rbs, OP) \
   do {                     \
     OP(0);                 \
@@ -32,9 +32,9 @@
 #define SPMV_ZERO8  V8 a0 = v8_zero(), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0
 #define SPMV_FMA(r) a##r = v8_fma(v8_value(v + (r)*SPMV_VECTOR), xv, a##r)
 
-/* Values are read once, in order, but hardware prefetchers stop where a page ends and start anew at each product */
+/* Values are read once, in order, but hardware prefetchers stop at the end of a page and start again with each product */
 #if defined(__GNUC__)
-  #define SPMV_AHEAD    (4096 / (int)sizeof(PetscReal)) /* numbers; the best of 512 to 8192 bytes */
+  #define SPMV_AHEAD    (4096 / (int)sizeof(PetscReal)) /* in reals; the best of 512 to 8192 bytes */
   #define SPMV_FETCH(p) __builtin_prefetch(p)
 #else
   #define SPMV_AHEAD 0
@@ -42,33 +42,33 @@
 #endif
 #define SPMV_FETCHVALUE(r) SPMV_FETCH(v + (r)*SPMV_VECTOR + SPMV_AHEAD)
 
-/* Writes what a slice has summed up: t[8 r + l] for row r of lane l's unit */
-SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, PetscInt row, int lanes, int rbs, const PetscScalar *t)
+/* Writes the sums of a slice: sum[8 r + l] is that of row r of lane l's unit */
+SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, PetscInt row, int lanes, int rbs, const PetscScalar *sum)
 {
   for (int l = 0; l < lanes; l++) {
     const PetscInt first = rows ? rows[l] : row + l * rbs;
 
     if (z) {
-      for (int r = 0; r < rbs; r++) y[first + r] = z[first + r] + t[8 * r + l];
+      for (int r = 0; r < rbs; r++) y[first + r] = z[first + r] + sum[8 * r + l];
     } else {
-      for (int r = 0; r < rbs; r++) y[first + r] = t[8 * r + l];
+      for (int r = 0; r < rbs; r++) y[first + r] = sum[8 * r + l];
     }
   }
 }
-#define SPMV_KEEP(r) v8_store(t + 8 * (r), a##r)
+#define SPMV_KEEP(r) v8_store(sum + 8 * (r), a##r)
 #define SPMV_PUT(y, z, rows, row, lanes, rbs)                                   \
   do {                                                                          \
     if ((rbs) == 1 && !(rows) && (lanes) == 8)                                  \
       v8_store((y) + (row), (z) ? v8_add(v8_strided((z) + (row), 1), a0) : a0); \
     else {                                                                      \
-      PetscScalar t[8 * (rbs)];                                                 \
+      PetscScalar sum[8 * (rbs)];                                               \
                                                                                 \
       SPMV_EACH(rbs, SPMV_KEEP);                                                \
       if ((rbs) == 1 && (rows) && (lanes) == 8 && !(z)) {                       \
         SPMV_UNROLL                                                             \
-        for (int l = 0; l < 8; l++) (y)[(rows)[l]] = t[l];                      \
+        for (int l = 0; l < 8; l++) (y)[(rows)[l]] = sum[l];                    \
       } else                                                                    \
-        spmv_put(y, z, rows, row, lanes, rbs, t);                               \
+        spmv_put(y, z, rows, row, lanes, rbs, sum);                             \
     }                                                                           \
   } while (0)
 
@@ -98,8 +98,8 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, con
       }
     }
     for (; k < wf; k++, j += 8) {
-      for (int cc = 0; cc < cbs; cc++, v += rbs * SPMV_VECTOR) {
-        const V8 xv = v8_gather(x + cc, j);
+      for (int c = 0; c < cbs; c++, v += rbs * SPMV_VECTOR) {
+        const V8 xv = v8_gather(x + c, j);
 
         SPMV_EACH(rbs, SPMV_FETCHVALUE);
         SPMV_EACH(rbs, SPMV_FMA);
@@ -109,8 +109,8 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, con
       for (; k < w; k++, j += 8) {
         const uint8_t m = m8_longer(len, k);
 
-        for (int cc = 0; cc < cbs; cc++, v += rbs * SPMV_VECTOR) {
-          const V8 xv = v8_keep(m, v8_gather(x + cc, j));
+        for (int c = 0; c < cbs; c++, v += rbs * SPMV_VECTOR) {
+          const V8 xv = v8_keep(m, v8_gather(x + c, j));
 
           SPMV_EACH(rbs, SPMV_FMA);
         }
@@ -126,7 +126,7 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, con
   }
 }
 
-/* One slice by diagonals; the steps' values at v, or (code) each at the place of its code */
+/* Slices by diagonals; the values of their steps follow one another, or (distinct) each step has a code that locates them */
 SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int rbs,
                            const PetscBool distinct)
 {
@@ -163,8 +163,8 @@ SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const
       for (; k < w; k++) {
         const PetscReal *v = distinct ? dval + (size_t)code[k] * (rbs * rbs * SPMV_VECTOR) : next;
 
-        for (int cc = 0; cc < rbs; cc++, v += rbs * SPMV_VECTOR) {
-          const V8 xv = v8_strided(xr + off[k] + cc, rbs);
+        for (int c = 0; c < rbs; c++, v += rbs * SPMV_VECTOR) {
+          const V8 xv = v8_strided(xr + off[k] + c, rbs);
 
           if (!distinct) SPMV_EACH(rbs, SPMV_FETCHVALUE);
           SPMV_EACH(rbs, SPMV_FMA);
@@ -175,8 +175,8 @@ SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const
       for (int k = 0; k < w; k++) {
         const PetscReal *v = distinct ? dval + (size_t)code[k] * (rbs * rbs * SPMV_VECTOR) : next;
 
-        for (int cc = 0; cc < rbs; cc++, v += rbs * SPMV_VECTOR) {
-          const V8 xv = rbs > 1 && mask[k] == 255 ? v8_strided(xr + off[k] + cc, rbs) : v8_mstrided(mask[k], xr + off[k] + cc, rbs);
+        for (int c = 0; c < rbs; c++, v += rbs * SPMV_VECTOR) {
+          const V8 xv = rbs > 1 && mask[k] == 255 ? v8_strided(xr + off[k] + c, rbs) : v8_mstrided(mask[k], xr + off[k] + c, rbs);
 
           if (!distinct) SPMV_EACH(rbs, SPMV_FETCHVALUE);
           SPMV_EACH(rbs, SPMV_FMA);
@@ -189,7 +189,7 @@ SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const
   }
 }
 
-/* x at eight columns of a long unit's step */
+/* x at the eight columns of a step of a long unit */
 SPMV_INLINE V8 spmv_long_x(const PetscScalar *x, const int *j)
 {
   return j[0] < 0 ? v8_strided(x + ~j[0], 1) : v8_gather(x, j);
@@ -244,8 +244,8 @@ SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const
   }
 }
 
-/* Slices of any height: eight lanes at a time where the height allows, else one by one */
-SPMV_INLINE void spmv_plain(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+/* Slices of any height: eight lanes at a time, the remaining ones one by one */
+SPMV_INLINE void spmv_uncompressed(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   const int        H    = B->height;
   const PetscReal *v    = B->val + R->val * SPMV_PARTS;
@@ -264,14 +264,14 @@ SPMV_INLINE void spmv_plain(const struct _n_SpMVStore *B, const SpMVRun *R, cons
       V8  a  = v8_zero();
       int wl = 0;
 
-      for (int q = 0; q < 8; q++) wl = PetscMax(wl, len[l + q]);
+      for (int i = 0; i < 8; i++) wl = PetscMax(wl, len[l + i]);
       for (int k = 0; k < wl; k++) a = v8_fma(v8_value(v + k * step + l), v8_keep(m8_longer(len + l, k), v8_gather(x, j + (size_t)k * H + l)), a);
       {
-        PetscScalar t[8];
+        PetscScalar sum[8];
 
-        v8_store(t, a);
-        for (int q = 0; q < 8; q++)
-          if (rows[l + q] >= 0) y[rows[l + q]] = z ? z[rows[l + q]] + t[q] : t[q];
+        v8_store(sum, a);
+        for (int i = 0; i < 8; i++)
+          if (rows[l + i] >= 0) y[rows[l + i]] = z ? z[rows[l + i]] + sum[i] : sum[i];
       }
     }
 #endif
@@ -294,10 +294,10 @@ SPMV_INLINE void spmv_plain(const struct _n_SpMVStore *B, const SpMVRun *R, cons
 }
 
 /*
-  Transposed. The values of a block's column are summed over its rows first, one addition to y for rbs entries; the additions
-  themselves are scalar, as lanes may meet in one column. Diagonals are contiguous in y. conj(a) x = conj(a conj(x)).
+  Transposed products. A block's column is first multiplied and summed over its rows, so rbs entries cost one addition to y. These
+  additions are scalar, as several lanes can have the same column. Diagonals are contiguous in y. conj(a) x = conj(a conj(x)).
 */
-#define SPMV_DOT(r)  t = v8_fma(v8_value(v + (r)*SPMV_VECTOR), x##r, t)
+#define SPMV_DOT(r)  dot = v8_fma(v8_value(v + (r)*SPMV_VECTOR), x##r, dot)
 #define SPMV_CONJ(r) x##r = v8_conj(conjugate, x##r)
 
 SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int rbs,
@@ -320,19 +320,19 @@ SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, c
     SPMV_EACH(rbs, SPMV_XROW);
     SPMV_EACH(rbs, SPMV_CONJ);
     for (int k = 0; k < wid[0]; k++, j += 8) {
-      for (int cc = 0; cc < cbs; cc++, v += rbs * SPMV_VECTOR) {
-        V8 t = v8_zero();
+      for (int c = 0; c < cbs; c++, v += rbs * SPMV_VECTOR) {
+        V8 dot = v8_zero();
 
         SPMV_EACH(rbs, SPMV_FETCHVALUE);
         SPMV_EACH(rbs, SPMV_DOT);
-        t = v8_conj(conjugate, t);
-        v8_store(add, t);
+        dot = v8_conj(conjugate, dot);
+        v8_store(add, dot);
         if (k < wid[1]) {
           SPMV_UNROLL
-          for (int l = 0; l < 8; l++) y[j[l] + cc] += add[l];
+          for (int l = 0; l < 8; l++) y[j[l] + c] += add[l];
         } else {
           for (int l = 0; l < 8; l++)
-            if (k < len[l]) y[j[l] + cc] += add[l];
+            if (k < len[l]) y[j[l] + c] += add[l];
         }
       }
     }
@@ -349,12 +349,12 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
   const SpMVPattern *P    = B->patterns + R->pattern;
   const int         *off  = B->offset + P->offset;
   const uint8_t     *mask = B->mask + P->offset;
-  const int          w = P->width, block = rbs * rbs * SPMV_VECTOR;
+  const int          w = P->width, step = rbs * rbs * SPMV_VECTOR;
 
-  /* Diagonal by diagonal over a few slices: neighbouring diagonals of one slice would each read what the last has just
-     written, at another alignment, which stalls the processor. Blocks are added entry by entry anyhow. */
+  /* Diagonal by diagonal over a few slices. Within one slice, each diagonal would read what the one before it has just written,
+     at another alignment, which stalls the processor. Blocks are added entry by entry anyway. */
   const int    some  = rbs > 1 ? 1 : PetscMax(2, PetscMin(32, 2048 / (w * SPMV_PARTS + 1)));
-  const size_t ahead = rbs > 1 ? (size_t)SPMV_AHEAD : (size_t)some * w * block;
+  const size_t ahead = rbs > 1 ? (size_t)SPMV_AHEAD : (size_t)some * w * step;
 
   for (int s0 = 0; s0 < R->count; s0 += some) {
     const int s1 = PetscMin(s0 + some, R->count);
@@ -365,30 +365,30 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
         const uint8_t    m     = (uint8_t)((1u << lanes) - 1);
         const PetscInt   row   = R->row + s * 8 * rbs;
         const PetscReal *v =
-            B->dval + (B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * block : (size_t)R->val * SPMV_VECTOR + ((size_t)s * w + k) * block);
+            B->dval + (B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * step : (size_t)R->val * SPMV_VECTOR + ((size_t)s * w + k) * step);
         PetscScalar *yr = y + row + off[k];
         V8           x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
 
 #define SPMV_XDIAG(r) x##r = lanes == 8 ? v8_strided(x + row + (r), rbs) : v8_mstrided(m, x + row + (r), rbs)
         SPMV_EACH(rbs, SPMV_XDIAG);
         SPMV_EACH(rbs, SPMV_CONJ);
-        for (int cc = 0; cc < rbs; cc++, v += rbs * SPMV_VECTOR) {
-          V8 t = v8_zero();
+        for (int c = 0; c < rbs; c++, v += rbs * SPMV_VECTOR) {
+          V8 dot = v8_zero();
 
           for (int r = 0; r < rbs && !B->distinct; r++) SPMV_FETCH(v + r * SPMV_VECTOR + ahead);
           SPMV_EACH(rbs, SPMV_DOT);
-          t = v8_conj(conjugate, t);
+          dot = v8_conj(conjugate, dot);
           if (rbs == 1) {
             if (mask[k] == 255)
-              v8_store(yr, v8_add(v8_strided(yr, 1), t));
+              v8_store(yr, v8_add(v8_strided(yr, 1), dot));
             else
-              v8_mstore(mask[k], yr, v8_add(v8_mstrided(mask[k], yr, 1), t));
+              v8_mstore(mask[k], yr, v8_add(v8_mstrided(mask[k], yr, 1), dot));
           } else {
             PetscScalar add[8];
 
-            v8_store(add, t);
+            v8_store(add, dot);
             for (int l = 0; l < 8; l++)
-              if (mask[k] >> l & 1) yr[l * rbs + cc] += add[l];
+              if (mask[k] >> l & 1) yr[l * rbs + c] += add[l];
           }
         }
       }
@@ -414,20 +414,20 @@ SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
     SPMV_EACH(rbs, SPMV_XSET);
     SPMV_EACH(rbs, SPMV_CONJ);
     for (int k = 0; k < len; k += 8, j += 8, v += rbs * SPMV_VECTOR) {
-      V8 t = v8_zero();
+      V8 dot = v8_zero();
 
       SPMV_EACH(rbs, SPMV_FETCHVALUE);
       SPMV_EACH(rbs, SPMV_DOT);
-      t = v8_conj(conjugate, t);
+      dot = v8_conj(conjugate, dot);
       if (j[0] < 0 && k + 8 <= len) {
         PetscScalar *yr = y + ~j[0];
 
-        v8_store(yr, v8_add(v8_strided(yr, 1), t));
+        v8_store(yr, v8_add(v8_strided(yr, 1), dot));
       } else {
         PetscScalar add[8];
         const int   nl = PetscMin(8, len - k);
 
-        v8_store(add, t);
+        v8_store(add, dot);
         for (int l = 0; l < nl; l++) y[j[0] < 0 ? ~j[0] + l : j[l]] += add[l];
       }
     }
@@ -436,7 +436,7 @@ SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
   }
 }
 
-SPMV_INLINE void spmv_plain_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+SPMV_INLINE void spmv_uncompressed_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
 {
   const int        H    = B->height;
   const PetscReal *v    = B->val + R->val * SPMV_PARTS;
@@ -462,7 +462,7 @@ SPMV_INLINE void spmv_plain_t(const struct _n_SpMVStore *B, const SpMVRun *R, co
   }
 }
 
-/* One instance of each shape; not inlined into one another, which would only cost compile time */
+/* One instance for each shape, not inlined into others, which would only cost compile time */
 #define SPMV_SHAPES(OP) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8)
 
 #if defined(__GNUC__)
@@ -502,13 +502,13 @@ SPMV_INLINE void spmv_plain_t(const struct _n_SpMVStore *B, const SpMVRun *R, co
   }
 SPMV_SHAPES(SPMV_INSTANCE)
 
-static SPMV_NOINLINE void spmv_plain_any(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+static SPMV_NOINLINE void spmv_uncompressed_any(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
-  spmv_plain(B, R, x, z, y);
+  spmv_uncompressed(B, R, x, z, y);
 }
-static SPMV_NOINLINE void spmv_plain_any_t(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+static SPMV_NOINLINE void spmv_uncompressed_any_t(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
 {
-  spmv_plain_t(B, R, conjugate, x, y);
+  spmv_uncompressed_t(B, R, conjugate, x, y);
 }
 
 static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
@@ -527,7 +527,7 @@ static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const 
     case SPMV_RUN_GATHER: kernel[R->cbs > 1 ? 1 : 0][R->rbs - 1](B, R, x, z, y); break;
     case SPMV_RUN_DIAG: kernel[2][R->rbs - 1](B, R, x, z, y); break;
     case SPMV_RUN_LONG: kernel[3][R->rbs - 1](B, R, x, z, y); break;
-    default: spmv_plain_any(B, R, x, z, y); break;
+    default: spmv_uncompressed_any(B, R, x, z, y); break;
     }
   }
 }
@@ -542,10 +542,10 @@ static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjug
     const SpMVRun *R = B->runs + r;
 
     if (R->kind == SPMV_RUN_UNCOMPRESSED)
-      spmv_plain_any_t(B, R, conjugate, x, y);
+      spmv_uncompressed_any_t(B, R, conjugate, x, y);
     else
       kernel[R->rbs - 1](B, R, conjugate, x, y);
   }
 }
 
-const SpMVKernels SPMV_KERNELS = {SPMV_ISA_NAME, SPMV_ISA_SLOWDOWN, spmv_mult, spmv_multtransposeadd};
+const SpMVKernels SPMV_KERNELS = {.name = SPMV_ISA_NAME, .slowdown = SPMV_ISA_SLOWDOWN, .mult = spmv_mult, .multtransposeadd = spmv_multtransposeadd};

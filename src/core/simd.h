@@ -5,8 +5,8 @@
 
   R8 is eight real numbers, V8 eight scalars: an R8, or two where scalars are complex. Masks are a byte, bit l for lane l.
 
-  Gathers are eight scalar loads on purpose: AMD's gather instruction takes 2.5 times as long (Zen 5: 0.50 against 0.20 ns an
-  entry), and Intel's gains little, or loses since its microcode was mended.
+  Gathers are eight scalar loads on purpose: AMD's gather instruction takes 2.5 times as long (Zen 5: 0.50 instead of 0.20 ns an
+  entry), and Intel's gains little, or loses since a microcode update.
 */
 #if defined(SPMV_AVX512) || defined(SPMV_AVX2)
   #include <immintrin.h>
@@ -14,7 +14,7 @@
 
 #if defined(__GNUC__)
   #define SPMV_INLINE static inline __attribute__((always_inline)) SPMV_TARGET
-  #define SPMV_RARE   static __attribute__((noinline, unused)) SPMV_TARGET /* code that would only swell where it is inlined */
+  #define SPMV_RARE   static __attribute__((noinline, unused)) SPMV_TARGET /* inlined, it would only enlarge the code */
 #else
   #define SPMV_INLINE static inline
   #define SPMV_RARE   static
@@ -198,7 +198,7 @@ SPMV_INLINE PetscReal r8_sum(R8 a)
 
 #if !defined(R8_SET)
   #if defined(__GNUC__) && defined(PETSC_USE_REAL_DOUBLE)
-/* Four short vectors, which any processor of today has; compilers split longer ones badly */
+/* Four short vectors, which all current processors have; compilers split longer ones badly */
 typedef PetscReal R2 __attribute__((vector_size(16), aligned(8), may_alias));
 typedef struct {
   R2 a, b, c, d;
@@ -361,7 +361,7 @@ SPMV_INLINE R8 r8_strided(const PetscReal *p, const size_t s)
 }
 SPMV_RARE R8 r8_mstrided_any(uint8_t m, const PetscReal *p, size_t s)
 {
-  const PetscReal *q = p; /* masked lanes read what another lane reads */
+  const PetscReal *q = p; /* masked lanes read the address of another lane */
 
   if (!m) return r8_zero();
   for (uint8_t b = m; !(b & 1); b >>= 1) q += s;
@@ -374,7 +374,7 @@ SPMV_INLINE R8 r8_mstrided(uint8_t m, const PetscReal *p, const size_t s)
   return s == 1 ? r8_mload(m, p) : r8_mstrided_any(m, p, s);
 }
 
-/* Scalars. A stored vector keeps its parts apart; x and y interleave them. */
+/* Scalars. A stored vector has its real parts first, then its imaginary parts; x and y interleave them */
 #if defined(PETSC_USE_COMPLEX)
 typedef struct {
   R8 re, im;

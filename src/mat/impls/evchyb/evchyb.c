@@ -1,5 +1,5 @@
 /*
-  The matrix type evchyb: options and views of EVC-HYB, and the table that makes it a type.
+  The matrix type evchyb: the options and views of EVC-HYB, its order of rows as a PETSc ordering, and the table that makes it a type.
 */
 #include "../spmv/matspmv.h"
 #include "evchyb.h"
@@ -17,29 +17,29 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
   SpMVOptionsBegin(A, "EVC-HYB (evchyb) matrix options", "MATEVCHYB");
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_ell_limit", "Nonzeros of the longest row of the ELL part", "MATEVCHYB", 0, PETSC_MAX_INT,
                            &params->ell_limit));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_row_align", "Rows to a multiple of which a row block of the ELL part is cut", "MATEVCHYB", 1,
-                           1024, &params->row_align));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_csr_align", "Entries to a multiple of which a row of the vector CSR part is padded", "MATEVCHYB",
-                           1, 1024, &params->csr_align));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_nonzeros_per_thread", "Nonzeros of a row that one thread takes before a second one helps",
-                           "MATEVCHYB", 1, 65536, &params->nnz_per_thread));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_row_align", "A row block of the ELL part has a multiple of this many rows", "MATEVCHYB", 1, 1024,
+                           &params->row_align));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_csr_align", "A row of the vector CSR part is padded to a multiple of this many entries",
+                           "MATEVCHYB", 1, 1024, &params->csr_align));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_nonzeros_per_thread", "Nonzeros of a row up to which one thread multiplies it", "MATEVCHYB", 1,
+                           65536, &params->nnz_per_thread));
   PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "evchyb", "MATEVCHYB", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EVCHYBSetUpStore(const SpMVCSR *A, const void *params, SpMVStore *block)
+static PetscErrorCode EVCHYBSetUpStore(const SpMVCSR *A, const void *params, SpMVStore *store)
 {
-  return EVCHYBSetUp(A, (const EVCHYBParams *)params, block);
+  return EVCHYBSetUp(A, (const EVCHYBParams *)params, store);
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t EVCHYBSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaStore *block)
+static cudaError_t EVCHYBSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaStore *store)
 {
   const EVCHYBParams *params = (const EVCHYBParams *)ctx;
 
   if (params->common.kernel == SPMV_KERNEL_PARENT) return cudaErrorNotSupported;
-  return SpMVCudaEVCHYBSetUp(A, params, SpMVKernelCUDA(params->common.kernel, params->common.tune), transpose, stream, block);
+  return SpMVCudaEVCHYBSetUp(A, params, SpMVKernelCUDA(params->common.kernel, params->common.tune), transpose, stream, store);
 }
 #endif
 
@@ -56,52 +56,110 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
 }
 
 /*MC
+   MATORDERINGEVCHYB - "evchyb" - Orders the rows by length, then by first column, and the columns alike
+
+   Level: intermediate
+
+   Notes:
+   This is the order in which `MATEVCHYB` stores the rows, for `MatGetOrdering()`, `MatPermute()` and options whose value is a `MatOrderingType`. The products of
+   `MATEVCHYB` return y in the matrix' own order; those of the paper's kernel (`-mat_evchyb_kernel paper`) reorder it in a pass over y, which is not needed for
+   a matrix that was permuted once with this ordering.
+
+   It works for `MATAIJ` and all types derived from it. For a parallel matrix, PETSc orders the diagonal block of each process.
+
+   References:
+.  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015
+
+.seealso: `MATEVCHYB`, `MatGetOrdering()`, `MatPermute()`, `MATORDERINGROWLENGTH`
+M*/
+PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *icol)
+{
+  const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
+  EVCHYBPartition E    = {0};
+  EVCHYBParams    params;
+  PetscInt        m, n, start, *length = NULL, *column = NULL;
+  Mat             D = A;
+  PetscBool       mpi;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  (void)type;
+  EVCHYBParamsDefault(&params);
+  PetscCall(MatGetOwnershipRange(A, &start, NULL));
+  /* MatGetOrdering() itself takes the diagonal block, but not for all types, and not in all releases */
+  PetscCall(PetscStrbeginswith(((PetscObject)A)->type_name, MATMPIAIJ, &mpi));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
+  PetscCall(MatGetLocalSize(D, &m, &n));
+  ierr = PetscMalloc2(m, &length, m, &column);
+  for (PetscInt r = 0; r < m && !ierr; r++) {
+    const PetscInt *columns;
+
+    PetscCall(MatGetRow(D, r, &length[r], &columns, NULL));
+    column[r] = length[r] ? columns[0] : 0;
+    PetscCall(MatRestoreRow(D, r, NULL, &columns, NULL));
+  }
+  if (!ierr) ierr = EVCHYBPartitionCreate(m, n, length, column, &params, &E);
+  PetscCall(PetscFree2(length, column));
+  ierr = SpMVAgree(comm, ierr);
+  if (!ierr) {
+    for (PetscInt k = 0; k < m; k++) E.perm[k] += start;
+    ierr = ISCreateGeneral(comm, m, E.perm, PETSC_COPY_VALUES, irow);
+  }
+  PetscCall(EVCHYBPartitionDestroy(&E));
+  PetscCall(ierr);
+  PetscCall(ISDuplicate(*irow, icol));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
    MATEVCHYB - "evchyb" - A sparse matrix type derived from `MATAIJ` whose products run on the EVC-HYB format: rows sorted by length, then by
    first column; ELLPACK for rows of up to 128 nonzeros, vector CSR for longer ones
 
    Options Database Keys:
 +  -mat_type evchyb                        - sets the type in `MatSetFromOptions()`
 .  -mat_evchyb_ell_limit <nonzeros>        - longest row of the ELL part (default 128)
-.  -mat_evchyb_row_align <rows>            - on a GPU, the paper's kernel: a row block ends at a multiple of so many rows; what is left joins the next length (default 32)
-.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of so many entries; on a GPU of the paper's kernel (default 32)
+.  -mat_evchyb_row_align <rows>            - on a GPU, the paper's kernel: a row block has a multiple of this many rows; the remaining rows join the next length (default 32)
+.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of this many entries; on a GPU for the paper's kernel (default 32)
 .  -mat_evchyb_nonzeros_per_thread <n>     - on a GPU, kernels paper and csr: rows of up to n 2^i nonzeros have 2^i threads (default 8)
-.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, up to 8 (on a GPU 6), 1 for none, 0 (the default) finds them
+.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU); 1 for none, 0 (the default) to find them
 .  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
-.  -mat_evchyb_tune <bool>                 - on a GPU, time several layouts at set-up and take the fastest (default false)
-.  -mat_evchyb_compress <bool>             - leave out column indices that a diagonal or a node block implies, and values that repeat (default true)
-.  -mat_evchyb_kernel <auto,slices,csr,aij,paper> - force a product; auto (the default) decides by the matrix, slices is this format; on a GPU paper is the paper's own kernel (on
-                                             the host slices) and csr the adaptive CSR kernel that precedes it (on the host the vector CSR part's)
-.  -mat_spmv_halo <auto,peer,nccl,host,petsc>     - how several GPUs exchange the halo (default auto)
-.  -mat_spmv_halo_rows <share>                    - up to which share of the rows what they have in the off-diagonal block is multiplied apart or along (default 0.1)
--  -mat_spmv_halo_early <bool>                    - several GPUs of a node: a product begins with the exchange of its halo, not after it (default true)
+.  -mat_evchyb_tune <bool>                 - on a GPU, time several layouts at set-up and use the fastest (default false)
+.  -mat_evchyb_compress <bool>             - do not store column indices that a diagonal or a node block implies, nor repeated values (default true)
+.  -mat_evchyb_kernel <auto,slices,csr,aij,paper> - the product: auto (the default) chooses by the matrix, slices is this format, aij AIJ's product; paper is the paper's kernel (on
+                                             the host slices); csr is vector CSR on the host, on a GPU the adaptive CSR kernel that precedes the paper's
+.  -mat_spmv_halo <type>              - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
+.  -mat_spmv_halo_rows <fraction>     - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped product
+                                        to be used (default 0.1)
+-  -mat_spmv_halo_early <bool>        - GPUs of one node: start each product together with its halo exchange, not after it (default true)
 
    Level: beginner
 
    Notes:
-   Where the format cannot win, AIJ's own product runs; `-mat_view ::ascii_info` and `-ksp_view` say what was chosen.
+   Where AIJ's own product is estimated to be faster, it is used; `-mat_view ::ascii_info` and `-ksp_view` report the choice.
 
-   `MatGetType()` answers `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works; all but the
-   products with vectors are AIJ's own. A parallel matrix stores its diagonal and its off-diagonal block each in the format.
+   `MatGetType()` returns `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works; all except the
+   products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
 
-   Options that are out of range give `PETSC_ERR_ARG_OUTOFRANGE` with the option's name, and leave the matrix as it was.
+   An option that is out of range gives `PETSC_ERR_ARG_OUTOFRANGE` with its name and leaves the matrix unchanged.
 
    References:
 .  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015
 
 .seealso: `MATSELLP`, `MATAIJ`, `PetscSpMVGetFormat()`, `PetscSpMVGetInfo()`
 M*/
-SpMVFormatCreate(EVCHYB)
+SpMVFormatCreate(EVCHYB);
 
-    const SpMVFormat SpMVFormatEVCHYB = {"evchyb",
-                                         sizeof(EVCHYBParams),
-                                         MatCreate_SeqEVCHYB,
-                                         MatCreate_MPIEVCHYB,
-                                         MatCreate_EVCHYB,
-                                         EVCHYBDefaults,
-                                         EVCHYBOptions,
-                                         EVCHYBSetUpStore,
-                                         EVCHYBDescribe,
+const SpMVFormat SpMVFormatEVCHYB = {
+    .name       = "evchyb",
+    .paramssize = sizeof(EVCHYBParams),
+    .createseq  = MatCreate_SeqEVCHYB,
+    .creatempi  = MatCreate_MPIEVCHYB,
+    .create     = MatCreate_EVCHYB,
+    .defaults   = EVCHYBDefaults,
+    .options    = EVCHYBOptions,
+    .setup      = EVCHYBSetUpStore,
+    .describe   = EVCHYBDescribe,
 #if defined(PETSCSPMV_HAVE_CUDA)
-                                         EVCHYBSetUpCUDAStore
+    .setupcuda = EVCHYBSetUpCUDAStore,
 #endif
 };

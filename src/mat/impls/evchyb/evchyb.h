@@ -1,5 +1,5 @@
 /*
-  EVC-HYB: rows sorted by length, the short ones in ELL blocks of one length, the long ones in vectorised CSR. D. Guo, W. Gropp,
+  EVC-HYB: rows sorted by length, short ones in ELL blocks of one length, long ones in vector CSR. D. Guo, W. Gropp,
   L. Olson, "A hybrid format for better performance of sparse matrix-vector multiplication on a GPU", 2015.
 */
 #pragma once
@@ -7,20 +7,20 @@
 #include "../../../core/spmvcore.h"
 
 typedef struct {
-  SpMVCommonParams common;
+  SpMVCommonParams common;           /* first: the glue reads it */
   PetscInt         ell_limit;        /* longest row of the ELL part, 128 */
   PetscInt         row_align;        /* rows of a row block are a multiple of it, 32 */
   PetscInt         csr_align;        /* rows of the vector CSR part are padded to a multiple of it, 32 */
-  PetscInt         nnz_per_thread;   /* entries a thread takes of a long row before a second one helps, 8 */
+  PetscInt         nnz_per_thread;   /* a row of up to nnz_per_thread 2^i entries has 2^i threads, 8 */
   PetscInt         max_threads_log2; /* at most 2^9 threads a row */
 } EVCHYBParams;
 
 PETSC_INTERN void EVCHYBParamsDefault(EVCHYBParams *);
 
-/* The paper's partition, a pure function of the row lengths (and, for the order, of each row's first column) */
+/* The paper's partition: it depends on the rows' lengths only, and the order within one length on their first columns */
 #define EVCHYB_MAX_RANGES 32
 typedef struct {
-  PetscInt first, rows, length; /* in sorted order; all rows of the block are stored `length` long */
+  PetscInt first, rows, length; /* in sorted order; all rows of the block are padded to `length` */
 } EVCHYBRowBlock;
 
 typedef struct {
@@ -28,13 +28,13 @@ typedef struct {
   PetscInt       *perm; /* perm[k]: row at place k of the sorted order */
   PetscInt        nblocks;
   EVCHYBRowBlock *blocks;
-  PetscInt        isplit;                   /* sorted rows before it are in the ELL part */
+  PetscInt        isplit;                   /* the sorted rows before it are in the ELL part */
   PetscInt64      ell_entries, csr_entries; /* stored, padding included */
   PetscInt        ranges;
-  PetscInt        range_rows[EVCHYB_MAX_RANGES]; /* rows of the vector CSR part that get 2^k threads each */
+  PetscInt        range_rows[EVCHYB_MAX_RANGES]; /* rows of the vector CSR part that have 2^k threads each */
 } EVCHYBPartition;
 
-PETSC_INTERN PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[] /* may be NULL */,
+PETSC_INTERN PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[] /* can be NULL */,
                                                   const EVCHYBParams *, EVCHYBPartition *);
 PETSC_INTERN PetscErrorCode EVCHYBPartitionDestroy(EVCHYBPartition *);
 PETSC_INTERN PetscErrorCode EVCHYBSetUp(const SpMVCSR *, const EVCHYBParams *, SpMVStore *);

@@ -12,10 +12,10 @@ void EVCHYBParamsDefault(EVCHYBParams *p)
 }
 
 /*
-  Rows sorted by length and, within one length, by first column. Rows of length L come in multiples of row_align; what is left
-  over joins the rows of length L + 1, and in the end, with what is longer than ell_limit, the vector CSR part. A row block has
-  at least two multiples: the text does not say so, but the paper's table does (Table 3: 57 rows of cage14, which has none longer
-  than 41, are left to the vector CSR part, and all figures of ibm-dc1).
+  Rows are sorted by length and, within one length, by first column. A row block has a multiple of row_align rows of one length; the
+  remaining ones join the rows of the next length, and finally, with the rows longer than ell_limit, the vector CSR part. A row block
+  has at least 2 row_align rows. The paper's text does not say so, but its Table 3 shows it: 57 rows of cage14, which has none longer
+  than 41, are in the vector CSR part; and all figures of ibm-dc1 agree.
 */
 PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[], const EVCHYBParams *p, EVCHYBPartition *E)
 {
@@ -42,7 +42,7 @@ PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt leng
 
     E->perm[count[length[r]]++] = r;
   }
-  /* count[L]: sorted rows no longer than L */
+  /* count[L]: number of rows with at most L entries */
   SpMVCall(PetscMalloc1((size_t)PetscMin(longest, p->ell_limit) + 1, &E->blocks));
   for (PetscInt L = 0; L <= PetscMin(longest, p->ell_limit); L++) {
     const PetscInt rows = (count[L] - first) / p->row_align * p->row_align;

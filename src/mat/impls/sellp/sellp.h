@@ -7,10 +7,10 @@
 #include "../../../core/spmvcore.h"
 
 typedef struct {
-  SpMVCommonParams common;
-  PetscInt         b;     /* slice height, 0 = choose */
-  PetscInt         t;     /* threads per row: widths are padded to a multiple of it, 0 = choose */
-  PetscInt         sigma; /* rows are sorted by length within windows of so many; 1 = none (the paper), 0 = choose */
+  SpMVCommonParams common; /* first: the glue reads it */
+  PetscInt         b;      /* slice height, 0 = choose */
+  PetscInt         t;      /* threads per row: widths are padded to a multiple of it; 0 = choose */
+  PetscInt         sigma;  /* rows are sorted by length in windows of this many; 1 = not sorted (the paper), 0 = choose */
 } SELLPParams;
 
 PETSC_INTERN void           SELLPParamsDefault(SELLPParams *);

@@ -64,7 +64,7 @@ PETSC_INTERN PetscErrorCode MatCreate_MPISpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatCreate_SpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
 
-/* The three functions that MatRegister() wants of a format called NAME */
+/* The three functions that MatRegister() needs of a format called NAME. It ends in a declaration, so that its use ends with a semicolon */
 #define SpMVFormatCreate(NAME)                      \
   static PetscErrorCode MatCreate_Seq##NAME(Mat A)  \
   {                                                 \
@@ -77,7 +77,8 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   static PetscErrorCode MatCreate_##NAME(Mat A)     \
   {                                                 \
     return MatCreate_SpMV(A, &SpMVFormat##NAME);    \
-  }
+  }                                                 \
+  PETSC_INTERN const SpMVFormat SpMVFormat##NAME
 
 /* PetscObjectOptionsBegin() under a title of its own: under the Mat's, -help has been printed when the type is known */
 #define SpMVOptionsBegin(A, title, manual)                                                     \
