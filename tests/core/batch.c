@@ -1,4 +1,4 @@
-/* The layout of a batch's slices, for devices of few and of many multiprocessors: what their kernel relies on */
+/* The layout of a batch's slices, for devices with few and with many multiprocessors: the invariants that the kernel relies on */
 #include "common.h"
 #include "../../src/mat/impls/batch/batch.h"
 
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
       PetscCall(PetscFree(first));
     }
   }
-  { /* as many problems as there may be; of their first rows only those that are read are there */
+  { /* the largest number of problems; only those first rows that are read are in memory */
     const PetscInt i[2]  = {0, 1};
     const size_t   size  = ((size_t)SPMV_MAX_SIZE + 1) * sizeof(PetscInt);
     PetscInt      *first = (PetscInt *)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

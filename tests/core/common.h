@@ -1,4 +1,4 @@
-/* What the core's tests share: small matrices with an edge each, and a plain CSR loop to compare with */
+/* Shared by the core's tests: small matrices, each with an edge case, and a CSR loop to compare with */
 #pragma once
 
 #include "../../src/mat/impls/sellp/sellp.h"
@@ -24,7 +24,7 @@ static inline uint32_t mix(uint32_t a, uint32_t b)
   return (uint32_t)(h >> 32);
 }
 
-/* The columns of a row as a user's arrays may have them, in any order and some twice. Rows of the same columns have them in the same order */
+/* The columns of a row as a user's arrays can have them: in any order, some of them twice. Rows with the same columns have them in the same order */
 typedef enum { ASCENDING, DESCENDING, ANYHOW, TWICE, IN_THREES, ONE_ROW } Order;
 
 static inline void Disorder(PetscInt row, PetscInt n, PetscInt j[], Order order)
@@ -78,11 +78,11 @@ static inline PetscErrorCode MatrixDestroy(Matrix *A)
 }
 
 /*
-  y = z + op(A) x by a plain loop, with z = NULL for zero, and how far off a row may be: by what rounding does to each of its terms, so not at all where there
-  is no entry
+  y = z + op(A) x by a loop over the CSR arrays, with z = NULL for zero, and the error that each row may have: that of rounding in each of its terms, so none
+  if it has no entry
 */
-static inline PetscErrorCode PlainProduct(const Matrix *A, PetscBool transpose, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
-                                          PetscReal *allowed)
+static inline PetscErrorCode CSRProduct(const Matrix *A, PetscBool transpose, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
+                                        PetscReal *allowed)
 {
   const PetscInt rows = transpose ? A->n : A->m;
   PetscInt      *entries;
@@ -173,7 +173,7 @@ static inline PetscBool node_empty(PetscInt r, PetscInt c, PetscInt p)
 }
 static inline PetscBool inodes(PetscInt r, PetscInt c, PetscInt p)
 {
-  /* groups of 1, 2, 3 ... p rows of common columns, again and again */
+  /* groups of 1, 2, 3, ..., p rows with the same columns, repeated */
   PetscInt g = 1, at = r % (p * (p + 1) / 2), group = r / (p * (p + 1) / 2) * p;
 
   while (at >= g) at -= g++;
@@ -248,7 +248,7 @@ static inline PetscErrorCode MatrixGet(int k, Matrix *A)
   return MatrixBuild(matrices[k].name, matrices[k].m, matrices[k].n, matrices[k].has, matrices[k].p, matrices[k].constant, matrices[k].order, A);
 }
 
-/* Both formats with one way to name their parameters */
+/* The parameters of either format */
 typedef struct {
   PetscBool    evchyb;
   SELLPParams  sellp;
@@ -261,7 +261,7 @@ static inline int FormatCount(void)
   return 6 * 3 * 4 * 2 * 2 * 3 + 3 * 2 * 2 * 3;
 }
 
-/* PETSC_FALSE: this combination says nothing that another one does not */
+/* PETSC_FALSE: this combination tests nothing that no other one tests */
 static inline PetscBool FormatGet(int k, PetscInt m, Format *F)
 {
   static const PetscInt   heights[] = {0, 1, 5, 8, 16, 32}, threads[] = {1, 2, 4};

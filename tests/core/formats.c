@@ -1,7 +1,7 @@
 /*
-  The baseline formats of bench/formats on the conformance matrices and on tests/matrices: what is stored, the product on the host and, where there is a
-  GPU, on the device; there also cuSPARSE's formats and EVC-HYB's kernel with an operand held, and MKL where it is at hand. Run as `core-formats`,
-  under compute-sanitizer as `core-formats quick`, or `race`, which takes few matrices, where it is very slow.
+  The baseline formats of bench/formats, cuSPARSE's formats and MKL if they are there, and EVC-HYB's kernel with an operand held, on the matrices of common.h
+  and of tests/matrices: what is stored, and the products on the host and on a GPU. Run as `core-formats`; under compute-sanitizer as `core-formats quick`, or
+  `core-formats race` with few matrices, as racecheck is slow.
 */
 #include "common.h"
 #include "../../bench/formats/formats.h"
@@ -11,7 +11,7 @@
 #include "../../bench/mkl.h"
 #include "../../examples/mmload.h"
 
-/* The baselines with other parameters than theirs, so that small matrices reach all their branches */
+/* The baselines with parameters with which small matrices reach all branches */
 static const struct {
   const char *name;
   PetscInt    parameter[2];
@@ -24,7 +24,7 @@ static int       products = 0;
 typedef struct {
   const Matrix *A;
   PetscScalar  *x, *y, *ref;
-  PetscReal    *allowed; /* how far off a row may be */
+  PetscReal    *allowed; /* error that a row may have */
 #if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCudaCSR  csr;
   PetscScalar *dx, *dy;
@@ -61,7 +61,7 @@ static PetscErrorCode Draw(Problem *P, PetscBool wild)
 {
   PetscFunctionBegin;
   for (PetscInt c = 0; c < P->A->n; c++) P->x[c] = wild && !draw(12) ? (PetscScalar)(draw(2) ? INFINITY : NAN) : number();
-  PetscCall(PlainProduct(P->A, PETSC_FALSE, PETSC_FALSE, P->x, NULL, P->ref, P->allowed));
+  PetscCall(CSRProduct(P->A, PETSC_FALSE, PETSC_FALSE, P->x, NULL, P->ref, P->allowed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -90,7 +90,7 @@ static PetscErrorCode CheckDevice(Problem *P, const Baseline *B, const Stored *h
 
   PetscFunctionBegin;
   PetscCallCUDA(StoredUpload(host, &P->csr, &S, Device.stream));
-  for (int k = 0; k < 3; k++) { /* the second product with one x: nothing is left over from the first */
+  for (int k = 0; k < 3; k++) { /* two products with one x: nothing is left over from the first one */
     if (k != 1) PetscCall(Draw(P, k == 2));
     PetscCall(ToDevice(P));
     PetscCallCUDA((*B->cuda)(&S, P->dx, P->dy, Device.stream));
@@ -100,7 +100,7 @@ static PetscErrorCode CheckDevice(Problem *P, const Baseline *B, const Stored *h
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a held operand the product is that of another matrix or vector */
+/* With a held operand, the product is the one of another matrix or vector */
 static PetscErrorCode CheckHeld(Problem *P)
 {
   const Matrix *A = P->A;
@@ -109,10 +109,10 @@ static PetscErrorCode CheckHeld(Problem *P)
   PetscFunctionBegin;
   EVCHYBParamsDefault(&p);
   for (Held held = HELD_X; held <= HELD_BOTH; held++) {
-    SpMVCudaStore block;
+    SpMVCudaStore store;
 
-    PetscCallCUDA(EVCHYBHeldSetUp(held, &P->csr, &p, Device.stream, &block));
-    PetscCallCUDA(SpMVCudaFill(block, &P->csr, Device.stream));
+    PetscCallCUDA(EVCHYBHeldSetUp(held, &P->csr, &p, Device.stream, &store));
+    PetscCallCUDA(SpMVCudaFill(store, &P->csr, Device.stream));
     PetscCall(Draw(P, PETSC_FALSE));
     for (PetscInt r = 0; r < A->m; r++) {
       P->ref[r]     = 0.0;
@@ -126,16 +126,16 @@ static PetscErrorCode CheckHeld(Problem *P)
       P->allowed[r] *= 4 * PETSC_MACHINE_EPSILON * (PetscReal)(A->i[r + 1] - A->i[r]);
     }
     PetscCall(ToDevice(P));
-    PetscCallCUDA(SpMVCudaMult(block, PETSC_FALSE, P->dx, NULL, P->dy, Device.stream));
+    PetscCallCUDA(SpMVCudaMult(store, PETSC_FALSE, P->dx, NULL, P->dy, Device.stream));
     PetscCallCUDA(cudaStreamSynchronize(Device.stream));
     if (held != HELD_BOTH)
       PetscCall(FromDevice(P, "EVC-HYB", held == HELD_X ? "x held" : "A held"));
-    else { /* counts what is stored of each row */
+    else { /* the number of stored entries of each row */
       PetscCallCUDA(cudaMemcpy(P->y, P->dy, (size_t)A->m * sizeof(*P->y), cudaMemcpyDeviceToHost));
       for (PetscInt r = 0; r < A->m; r++)
         Expect(PetscRealPart(P->y[r]) >= (PetscReal)(A->i[r + 1] - A->i[r]), "%s, both held: row %d: %g", A->name, (int)r, (double)PetscRealPart(P->y[r]));
     }
-    PetscCallCUDA(SpMVCudaDestroy(&block));
+    PetscCallCUDA(SpMVCudaDestroy(&store));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -259,7 +259,7 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (device) {
     PetscCall(CheckHeld(&P));
-    if (!sanitized && A->i[A->m]) PetscCall(CheckCuSparse(&P, M)); /* else it is cuSPARSE that is looked at */
+    if (!sanitized && A->i[A->m]) PetscCall(CheckCuSparse(&P, M)); /* else the sanitizer would check cuSPARSE */
     PetscCallCUDA(cudaFree((void *)P.csr.i));
     PetscCallCUDA(cudaFree((void *)P.csr.j));
     PetscCallCUDA(cudaFree((void *)P.csr.a));
@@ -277,7 +277,7 @@ static inline PetscBool gaps(PetscInt r, PetscInt c, PetscInt p)
   return mix((uint32_t)r, 3u) % 3 && (!(r % p) || c < 3 || sparse(r, c, 20)) ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* Many tiles and slices, rows over several tiles, empty rows among and after them */
+/* Many tiles and slices, rows in several tiles, empty rows between and after them */
 static const struct {
   const char *name;
   PetscInt    m, n;
@@ -322,7 +322,7 @@ static PetscErrorCode CheckFiles(const char *folder)
 int main(int argc, char **argv)
 {
   const PetscBool quick = (PetscBool)(argc > 1 && !strcmp(argv[1], "quick")), race = (PetscBool)(argc > 1 && !strcmp(argv[1], "race"));
-  const char     *folder = getenv("MATRICES_DIR"), *mkl = "build/bench-venv/lib/libmkl_rt.so.3"; /* where bench/run leaves it */
+  const char     *folder = getenv("MATRICES_DIR"), *mkl = "build/bench-venv/lib/libmkl_rt.so.3"; /* bench/run installs it there */
   Matrix          A;
   PetscBool       flag;
 

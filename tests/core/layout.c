@@ -1,13 +1,13 @@
-/* What is stored: every entry once, in its place; as much padding as the statistics say; a user's slices as asked for */
+/* What is stored: every entry once, in its place; padding as in the statistics; slices as the user has set them */
 #include "common.h"
 #include "../../src/core/spmvimpl.h"
 
 typedef struct {
   const Matrix *A;
   const char   *text;
-  PetscInt     *seen; /* how often each entry of the CSR block was met */
+  PetscInt     *seen; /* how often each entry of the CSR matrix was visited */
   PetscInt64    entries, padding;
-  PetscInt      diagonal; /* padding may repeat a value, so long as it is finite */
+  PetscInt      diagonal; /* padding may repeat a value if it is finite */
 } Census;
 
 static void Count(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
@@ -26,7 +26,7 @@ static void Count(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
     Expect(row < A->m, "%s, %s: row %d", A->name, C->text, (int)row);
     return;
   }
-  for (PetscInt k = A->i[row]; k < A->i[row + 1]; k++) { /* a column may stand there twice */
+  for (PetscInt k = A->i[row]; k < A->i[row + 1]; k++) { /* a column can occur twice */
     if (A->j[k] == col && A->a[k] == value && !C->seen[k]) {
       C->seen[k]++;
       return;
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
       Expect(S.long_stored <= S.stored && S.bytes > 0 && S.kernel, "%s, %s", A.name, F.text);
       if (!F.evchyb && F.sellp.common.kernel == SPMV_KERNEL_SLICES) Expect(S.long_rows == 0, "%s, %s", A.name, F.text);
       if (F.evchyb && F.evc.common.node == 1) Expect(S.node == 1, "%s, %s", A.name, F.text);
-      /* slices in the order of the rows: the paper's SELL-P, entry for entry */
+      /* slices in the order of the rows: the paper's SELL-P exactly */
       if (!F.evchyb && !F.sellp.common.compress && F.sellp.sigma == 1 && F.sellp.b && F.sellp.common.kernel == SPMV_KERNEL_SLICES) {
         PetscInt64 stored = 0, empty = 0;
 
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     PetscCall(MatrixDestroy(&A));
   }
 
-  /* what the patterns are made for is found */
+  /* each pattern's feature is found */
   for (int k = 0; k < MATRICES; k++) {
     Matrix       A;
     SELLPParams  s;

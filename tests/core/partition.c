@@ -1,4 +1,4 @@
-/* EVC-HYB's partition: the figures of the paper's Table 3 for ibm-dc1, and what holds for any matrix */
+/* EVC-HYB's partition: the figures of the paper's Table 3 for ibm-dc1, and the invariants for any matrix */
 #include "common.h"
 
 /* {row length, rows of that length} of ibm-dc1 (SuiteSparse IBM_EDA/dc1) */
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
   PetscCall(PetscMalloc1(m, &length));
   for (size_t k = 0; k < sizeof(dc1) / sizeof(dc1[0]); k++)
     for (PetscInt q = 0; q < dc1[k][1]; q++) length[r++] = dc1[k][0];
-  for (PetscInt k = 0; k < m; k++) { /* the order of the rows is of no account */
+  for (PetscInt k = 0; k < m; k++) { /* the order of the rows does not matter */
     const PetscInt q = draw(m), t = length[k];
 
     length[k] = length[q];
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
   PetscCall(EVCHYBPartitionDestroy(&E));
   PetscCall(PetscFree(length));
 
-  /* threads per row: 8 entries one thread, 9 to 16 two, ... more than 8 * 256 the most */
+  /* threads per row: one for up to 8 entries, two for 9 to 16, ..., the most for more than 8 * 256 */
   {
     const PetscInt lengths[] = {1, 8, 9, 16, 17, 2048, 2049, 4096, 4097, 100000};
 

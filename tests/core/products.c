@@ -1,8 +1,8 @@
-/* Every product of every format, on every instruction set this processor has, against a plain CSR loop */
+/* Every product of every format, with every instruction set of this processor, compared with a loop over the CSR arrays */
 #include "common.h"
 #include "../../src/core/spmvimpl.h"
 
-/* n scalars between two pages that must not be touched; at the front or at the back of what lies between */
+/* n scalars between two pages that must not be accessed, adjacent to the first or (back) to the second one */
 typedef struct {
   char        *map;
   size_t       size;
@@ -25,14 +25,14 @@ static void GuardedDestroy(Guarded *G)
   (void)munmap(G->map, G->size);
 }
 
-/* y = A x, A' x and conj(A)' x, each alone and, next to it, added to z */
+/* y = A x, A' x and conj(A)' x, each alone and added to z */
 enum { MULT, MULT_ADD, TRANSPOSE, TRANSPOSE_ADD, HERMITIAN, HERMITIAN_ADD, PRODUCTS };
 
-/* Vectors to multiply with, and what a plain loop makes of them: made once for a matrix and its values, as all formats have to agree with it */
+/* Vectors to multiply with, and the products of CSRProduct(): made once for a matrix and its values, and used for all formats */
 typedef struct {
   PetscScalar *x, *xt, *z; /* n, m and the larger of both */
   PetscScalar *y[PRODUCTS];
-  PetscReal   *allowed[PRODUCTS]; /* how far off a row may be */
+  PetscReal   *allowed[PRODUCTS]; /* error that a row may have */
 } Expected;
 
 static void Draw(PetscInt n, PetscBool wild, PetscScalar v[])
@@ -53,7 +53,7 @@ static PetscErrorCode ExpectedCreate(const Matrix *A, PetscBool wild, Expected *
     const PetscBool transpose = p >= TRANSPOSE ? PETSC_TRUE : PETSC_FALSE;
 
     PetscCall(PetscMalloc2(big, &E->y[p], big, &E->allowed[p]));
-    PetscCall(PlainProduct(A, transpose, p >= HERMITIAN ? PETSC_TRUE : PETSC_FALSE, transpose ? E->xt : E->x, p % 2 ? E->z : NULL, E->y[p], E->allowed[p]));
+    PetscCall(CSRProduct(A, transpose, p >= HERMITIAN ? PETSC_TRUE : PETSC_FALSE, transpose ? E->xt : E->x, p % 2 ? E->z : NULL, E->y[p], E->allowed[p]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -70,7 +70,7 @@ static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt
 {
   for (PetscInt r = 0; r < n; r++) {
     if (PetscIsInfOrNanScalar(expect[r])) {
-#if defined(PETSC_USE_COMPLEX) /* which part is NaN depends on how the compiler multiplies */
+#if defined(PETSC_USE_COMPLEX) /* which part is NaN depends on the compiler's multiplication */
       Expect(PetscIsInfOrNanScalar(y[r]), "%s, %s, %s: %s: row %d", A->name, F->text, SpMVGetISAName(), what, (int)r);
 #else
       Expect(PetscIsNanScalar(expect[r]) ? PetscIsNanScalar(y[r]) : y[r] == expect[r], "%s, %s, %s: %s: row %d: %g, not %g", A->name, F->text, SpMVGetISAName(),
@@ -83,7 +83,7 @@ static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt
   }
 }
 
-/* Without the references where another instruction set has seen to them: they know none */
+/* Without the references if they were checked already: they do not depend on the instruction set */
 static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back, PetscBool references, const Expected *E)
 {
   const PetscInt m = A->m, n = A->n;
@@ -138,7 +138,7 @@ static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back,
   GuardedDestroy(&yt);
 }
 
-/* A matrix comes with its own values, with random ones, and with partly constant and infinite ones */
+/* A matrix is tested with its own values, with random ones, and with partly constant and infinite ones */
 enum { OWN, RANDOM, INFINITE, VALUES };
 
 int main(int argc, char **argv)
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
         Expect(!SpMVStoreUsesParent(B) || (F.evchyb ? F.evc.common.kernel : F.sellp.common.kernel) == SPMV_KERNEL_AUTO, "%s, %s", A.name, F.text);
         if (SpMVStoreUsesParent(B)) continue;
         for (int s = 0; s < 3; s++) {
-          if (refill && s != (f + refill) % 3) continue; /* one after the other will do */
+          if (refill && s != (f + refill) % 3) continue; /* one instruction set each is enough */
           if (!SpMVSetISA(isas[s])) continue;
           Check(&as[v], &F, B, (PetscBool)(refill % 2), (PetscBool)(refill || s == 0), &expected[v]);
           if (refill == 0) Check(&as[v], &F, B, PETSC_FALSE, (PetscBool)(s == 0), &wild);

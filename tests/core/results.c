@@ -1,4 +1,4 @@
-/* Files of results (bench/results.h): the older one stays until the new one is complete */
+/* Files of results (bench/results.h): the old one remains until the new one is complete */
 #include "common.h"
 #include "../../bench/results.h"
 #include <unistd.h>
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
   PetscCheck(mkdtemp(folder), PETSC_COMM_SELF, PETSC_ERR_SYS, "No folder %s", folder);
   snprintf(name, sizeof(name), "%s/a.csv", folder);
   snprintf(part, sizeof(part), "%s/a.csv.new", folder);
-  Write(name, 0, "first", "first"); /* where nothing is lost, what there is can be read at any time */
+  Write(name, 0, "first", "first"); /* the file can be read at any time where no results are lost */
   Holds(name, "first");
   Write(name, 0, "second", "first");
   Holds(name, "second");

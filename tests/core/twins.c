@@ -1,8 +1,8 @@
-/* The twins of the papers' matrices (bench/twins.h): small ones have what is published, the same rows in whatever order they are asked for */
+/* The twins of the papers' matrices (bench/twins.h): small ones have the published statistics, and the same rows in any order of generation */
 #include "common.h"
 #include "../../bench/patterns.h"
 
-/* How far off they may be, as shares of the published figure; size, quartiles and mean are exact. docs/results/twins.md has them all */
+/* Their largest relative deviation from the published figure; size, quartiles and mean are exact. docs/results/twins.md has all of them */
 static const struct {
   const char *name;
   double      std, skew, local; /* local: bandwidth, neighbours, similarity */
