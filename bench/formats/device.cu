@@ -3,7 +3,7 @@
   today can be expected to be given (read-only ones for x, streaming ones for what is read once), and no more.
 */
 #include "formats.h"
-#include "../../src/core/cuda/device.cuh"
+#include "../../src/core/cuda/paper.cuh"
 
 using namespace spmv;
 

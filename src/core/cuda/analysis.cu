@@ -1,7 +1,7 @@
 /*
   What set-up asks of a pattern before it chooses a layout, and the sorts and scans it is made with.
 */
-#include "device.cuh"
+#include "view.cuh"
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 

@@ -2,7 +2,7 @@
   The off-diagonal block as the diagonal block's product adds it: see Offdiagonal in device.cuh. For blocks of few and short rows, such as the faces of a
   subdomain have: a product of their own would begin when the other has ended, and take longer for that than for what it multiplies.
 */
-#include "device.cuh"
+#include "stores.cuh"
 
 namespace spmv {
 namespace {

@@ -8,7 +8,7 @@
   Steps whose values are all equal are marked at each refresh: a warp then reads one value instead of 32. Lanes without an entry
   hold a copy of the others' value, so they do not spoil this.
 */
-#include "device.cuh"
+#include "stores.cuh"
 
 namespace spmv {
 namespace {

@@ -3,7 +3,8 @@
   be loaded; the few of its types that the functions take have not changed since they appeared.
 */
 #include "halo.h"
-#include "device.cuh"
+#include "launch.cuh"
+#include "spmvcuda.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdarg>

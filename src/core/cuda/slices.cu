@@ -9,7 +9,7 @@
   entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's least column, or, where each step of a
   one-unit slice is a run of columns, one number a step, or, where all of it is one run, none. Slices with much work come first, so that they do not end last.
 */
-#include "device.cuh"
+#include "stores.cuh"
 
 namespace spmv {
 namespace {

@@ -1,7 +1,7 @@
 /*
   The interface in C, what all kinds of blocks have in common, and the choice between them.
 */
-#include "device.cuh"
+#include "stores.cuh"
 
 using spmv::Scalar;
 

@@ -2,7 +2,8 @@
   Arrays from the host to the device. The host's are AIJ's own, in pageable memory, which the driver copies with one thread through a
   small buffer, at a fifth of what the bus takes. Several threads with pinned buffers of their own fill it.
 */
-#include "device.cuh"
+#include "memory.cuh"
+#include "spmvcuda.h"
 #include <sched.h>
 #include <thread>
 

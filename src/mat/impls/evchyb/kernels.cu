@@ -1,7 +1,7 @@
 /*
   EVC-HYB on the device: what becomes of its parameters there, the paper's kernel, and the adaptive CSR kernel that precedes it.
 */
-#include "../../../core/cuda/device.cuh"
+#include "../../../core/cuda/paper.cuh"
 
 namespace spmv {
 namespace {

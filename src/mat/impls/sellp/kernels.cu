@@ -1,7 +1,7 @@
 /*
   SELL-P on the device: what becomes of its parameters there, and the paper's kernel.
 */
-#include "../../../core/cuda/device.cuh"
+#include "../../../core/cuda/paper.cuh"
 
 namespace spmv {
 namespace {

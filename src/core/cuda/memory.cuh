@@ -1,0 +1,169 @@
+/*
+  Errors, arrays on the device, and the order of work in several streams.
+*/
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <new>
+#include <utility>
+#include <vector>
+
+#define SPMV_TRY(call)                                  \
+  do {                                                  \
+    cudaError_t spmv_error_ = (call);                   \
+    if (spmv_error_ != cudaSuccess) return spmv_error_; \
+  } while (0)
+
+namespace spmv {
+
+// What the interface in C calls: no exception leaves it
+template <class F> cudaError_t Guarded(F f)
+{
+  try {
+    return f();
+  } catch (const std::bad_alloc &) { // the host's memory
+    return cudaErrorMemoryAllocation;
+  } catch (...) {
+    return cudaErrorUnknown;
+  }
+}
+
+// A kernel's launch, and CUB, report what they find in cudaGetLastError(): an error that the program has left there is cleared before
+inline void ForgetErrors()
+{
+  (void)cudaGetLastError();
+}
+
+// cudaFree waits for the device, so an array may be freed while kernels that read it are still queued
+template <class T> class Array {
+public:
+  Array()                         = default;
+  Array(const Array &)            = delete;
+  Array &operator=(const Array &) = delete;
+  ~Array()
+  {
+    Free();
+  }
+  cudaError_t Alloc(size_t count)
+  {
+    Free();
+    size = count;
+    return cudaMalloc((void **)&p, (count ? count : 1) * sizeof(T));
+  }
+  cudaError_t Zero(cudaStream_t stream)
+  {
+    return cudaMemsetAsync(p, 0, size * sizeof(T), stream);
+  }
+  cudaError_t Read(std::vector<T> &host) const // for the oracle
+  {
+    host.resize(size);
+    return size ? cudaMemcpy(host.data(), p, size * sizeof(T), cudaMemcpyDeviceToHost) : cudaSuccess;
+  }
+  void Free()
+  {
+    if (p) cudaFree(p);
+    p    = nullptr;
+    size = 0;
+  }
+  void Swap(Array &o)
+  {
+    std::swap(p, o.p);
+    std::swap(size, o.size);
+  }
+  size_t Bytes() const
+  {
+    return size * sizeof(T);
+  }
+  operator T *() const
+  {
+    return p;
+  }
+
+private:
+  T     *p    = nullptr;
+  size_t size = 0;
+};
+
+// A list made on the host, in an array of its own: set-up only
+template <class T> cudaError_t Upload(Array<T> &device, const std::vector<T> &host, cudaStream_t stream)
+{
+  SPMV_TRY(device.Alloc(host.size()));
+  return host.empty() ? cudaSuccess : cudaMemcpyAsync(device, host.data(), device.Bytes(), cudaMemcpyHostToDevice, stream);
+}
+
+// Reads a few numbers that the host needs to go on: set-up only
+template <class T> cudaError_t Fetch(T *host, const T *device, size_t count, cudaStream_t stream)
+{
+  SPMV_TRY(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream));
+  return cudaStreamSynchronize(stream);
+}
+
+// What there is of something on this device: set-up only
+inline cudaError_t DeviceHas(cudaDeviceAttr what, int *value)
+{
+  int device;
+  SPMV_TRY(cudaGetDevice(&device));
+  return cudaDeviceGetAttribute(value, what, device);
+}
+
+/*
+  Work with something that one kernel at a time may use, in the order in which it is queued, in whatever streams. In a single stream that costs a
+  comparison. Once there has been a second one, an event is recorded after each piece of work, as the stream before may be gone when another one comes
+  (the first time, the host waits instead). Where a stream is captured, what other streams do is the caller's to order.
+*/
+class StreamOrder {
+public:
+  StreamOrder()                               = default;
+  StreamOrder(const StreamOrder &)            = delete;
+  StreamOrder &operator=(const StreamOrder &) = delete;
+  ~StreamOrder()
+  {
+    if (event) cudaEventDestroy(event);
+  }
+  // thorough: behind everything on the device, not just behind the work that ended with Leave()
+  cudaError_t Enter(cudaStream_t stream, bool thorough = false)
+  {
+    if (!used || stream != last) SPMV_TRY(Change(stream, thorough));
+    return cudaSuccess;
+  }
+  cudaError_t Leave(cudaStream_t stream)
+  {
+    return several ? Record(stream) : cudaSuccess;
+  }
+
+private:
+  static cudaError_t IsCaptured(cudaStream_t stream, bool *captured)
+  {
+    cudaStreamCaptureStatus status;
+    SPMV_TRY(cudaStreamIsCapturing(stream, &status));
+    *captured = status != cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+  }
+  cudaError_t Change(cudaStream_t stream, bool thorough)
+  {
+    bool captured = false;
+    if (used) {
+      SPMV_TRY(IsCaptured(stream, &captured));
+      if (!captured) SPMV_TRY(recorded && !thorough ? cudaStreamWaitEvent(stream, event, 0) : cudaDeviceSynchronize());
+      if (!event) SPMV_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+      several = true;
+    }
+    used     = true;
+    recorded = false;
+    last     = stream;
+    return cudaSuccess;
+  }
+  cudaError_t Record(cudaStream_t stream)
+  {
+    bool captured;
+    SPMV_TRY(IsCaptured(stream, &captured));
+    recorded = !captured; // an event of a capture is of no use outside
+    return captured ? cudaSuccess : cudaEventRecord(event, stream);
+  }
+
+  cudaEvent_t  event = nullptr;
+  cudaStream_t last  = nullptr;
+  bool         used = false, several = false, recorded = false;
+};
+
+} // namespace spmv

@@ -1,0 +1,90 @@
+/*
+  All assembler of the device code, and the few named operations that decide what one thread sees of another's writes. Kernels use these names
+  instead of fences, volatile accesses and assembler of their own.
+*/
+#pragma once
+
+#include <cstdint>
+
+namespace spmv {
+
+constexpr int      WARP = 32;
+constexpr unsigned ALL  = 0xffffffffu;
+
+/*
+  What stands before is issued before what stands after. The compiler would rather save registers than keep loads in flight: it moves
+  loads down to their uses, one latency after the other. It does not move them across this, which costs one instruction and waits for none.
+*/
+__device__ __forceinline__ void Issue()
+{
+  __syncwarp();
+}
+
+/*
+  Loads as assembler, which the compiler may not move: Stream(), for values, down to their use, and Fresh(), for what other thread blocks or devices
+  write, up to before it has been written
+*/
+#define SPMV_LOADS(name, how)                                                             \
+  __device__ __forceinline__ double name(const double *p)                                 \
+  {                                                                                       \
+    double v;                                                                             \
+    asm volatile("ld.global." how ".f64 %0, [%1];" : "=d"(v) : "l"(p));                   \
+    return v;                                                                             \
+  }                                                                                       \
+  __device__ __forceinline__ float name(const float *p)                                   \
+  {                                                                                       \
+    float v;                                                                              \
+    asm volatile("ld.global." how ".f32 %0, [%1];" : "=f"(v) : "l"(p));                   \
+    return v;                                                                             \
+  }                                                                                       \
+  __device__ __forceinline__ void name(const double *p, double &a, double &b)             \
+  {                                                                                       \
+    asm volatile("ld.global." how ".v2.f64 {%0, %1}, [%2];" : "=d"(a), "=d"(b) : "l"(p)); \
+  }                                                                                       \
+  __device__ __forceinline__ void name(const float *p, float &a, float &b)                \
+  {                                                                                       \
+    asm volatile("ld.global." how ".v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "l"(p)); \
+  }
+SPMV_LOADS(Stream, "cs")
+SPMV_LOADS(Fresh, "cg")
+#undef SPMV_LOADS
+
+/*
+  Every kernel launched by Kernel begins with it, but for MultFused() and diagonals' MultInterior(): what the kernels before have written is there
+  afterwards, not earlier. CUDA promises that to the threads that call it; most warps of MultFused() do not, and read an x that was there before the
+  exchange they begin with: it has awaited that itself. Seen to hold on Hopper (tests/cuda/core.cu); SpMVCudaMultFused() does without if asked to.
+*/
+__device__ __forceinline__ void AwaitPrevious()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/*
+  The next kernel of the stream may begin when all blocks have said so, or are done, and waits for this one's end at its own AwaitPrevious() only. What this one has itself
+  awaited is then in memory, and no cache of a multiprocessor holds what was there before: they are emptied when a kernel begins (tests/cuda/core.cu looks).
+*/
+__device__ __forceinline__ void LetNextBegin()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/*
+  Counts a warp in and says whether it is the last of `count`, after which the counter is 0 again. What its lane has written before, the last one sees
+  after AcquireArrived(). A release alone: __threadfence() would empty the multiprocessor's L1, which holds x for all other warps.
+*/
+__device__ __forceinline__ bool ArriveLast(unsigned *arrived, unsigned count)
+{
+  const unsigned before = __nv_atomic_fetch_add(arrived, 1u, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_DEVICE);
+  if (before == count - 1) *arrived = 0;
+  return before == count - 1;
+}
+__device__ __forceinline__ void AcquireArrived()
+{
+  __nv_atomic_thread_fence(__NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_DEVICE);
+}
+
+} // namespace spmv

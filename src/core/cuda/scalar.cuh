@@ -1,0 +1,164 @@
+/*
+  The numbers that device code computes with: PETSc's scalar, real or complex, and what its values may be stored as.
+*/
+#pragma once
+
+#include "ptx.cuh"
+#include <petscsys.h>
+
+namespace spmv {
+
+// Binary compatible with PetscScalar of complex builds, and loaded whole
+template <class R> struct alignas(2 * sizeof(R)) Complex {
+  R re, im;
+};
+
+// What values may also be stored as: fewer bytes to read, for products and sums in the scalar's own precision
+#if defined(PETSC_USE_COMPLEX)
+using Scalar = Complex<PetscReal>;
+using Single = Complex<float>;
+#else
+using Scalar = PetscReal;
+using Single = float;
+#endif
+static_assert(sizeof(Scalar) == sizeof(PetscScalar), "PetscScalar must be real or complex, of float or double");
+
+// Complex values are read and written whole; the arrays of a program may begin anywhere that suits its parts
+inline bool IsAligned(const void *p)
+{
+  if constexpr (alignof(Scalar) == alignof(PetscReal)) return true;
+  return (uintptr_t)p % alignof(Scalar) == 0;
+}
+
+template <class To, class R> __host__ __device__ __forceinline__ To Convert(R a)
+{
+  return (To)a;
+}
+template <class To, class R> __host__ __device__ __forceinline__ To Convert(Complex<R> a)
+{
+  return {(decltype(To::re))a.re, (decltype(To::im))a.im};
+}
+
+// Calls f with a number of the type that values are stored as
+template <class F> auto WithStored(bool single, F f)
+{
+  if (single) return f(Single());
+  return f(Scalar());
+}
+inline size_t StoredSize(bool single)
+{
+  return single ? sizeof(Single) : sizeof(Scalar);
+}
+
+template <class R> __device__ __forceinline__ Complex<R> Stream(const Complex<R> *p)
+{
+  Complex<R> v;
+  Stream((const R *)p, v.re, v.im);
+  return v;
+}
+template <class R> __device__ __forceinline__ Complex<R> Fresh(const Complex<R> *p)
+{
+  Complex<R> v;
+  Fresh((const R *)p, v.re, v.im);
+  return v;
+}
+
+template <class S> struct Traits { // real
+  static __host__ __device__ S zero()
+  {
+    return S(0);
+  }
+  static __device__ S fma(S a, S x, S d)
+  {
+    return ::fma(a, x, d);
+  }
+  static __device__ S add(S a, S b)
+  {
+    return a + b;
+  }
+  static __device__ S conj(S a)
+  {
+    return a;
+  }
+  static __device__ S shfl(S a, int lane)
+  {
+    return __shfl_sync(ALL, a, lane);
+  }
+  static __device__ S down(S a, int by)
+  {
+    return __shfl_down_sync(ALL, a, by);
+  }
+  static __device__ S stream(const S *p) // read once
+  {
+    return Stream(p);
+  }
+  static __device__ S keep(const S *p) // read again, by others
+  {
+    return __ldg(p);
+  }
+  static __device__ S fresh(const S *p) // written by others during this launch
+  {
+    return Fresh(p);
+  }
+  static __device__ bool same(S a, S b) // to the bit: -0 is not 0
+  {
+    if constexpr (sizeof(S) == 8)
+      return __double_as_longlong(a) == __double_as_longlong(b);
+    else
+      return __float_as_int(a) == __float_as_int(b);
+  }
+};
+
+template <class R> struct Traits<Complex<R>> {
+  using S = Complex<R>;
+  using T = Traits<R>;
+  static __host__ __device__ S zero()
+  {
+    return {R(0), R(0)};
+  }
+  static __device__ S fma(S a, S x, S d)
+  {
+    return {::fma(a.re, x.re, ::fma(-a.im, x.im, d.re)), ::fma(a.re, x.im, ::fma(a.im, x.re, d.im))};
+  }
+  static __device__ S add(S a, S b)
+  {
+    return {a.re + b.re, a.im + b.im};
+  }
+  static __device__ S conj(S a)
+  {
+    return {a.re, -a.im};
+  }
+  static __device__ S shfl(S a, int lane)
+  {
+    return {T::shfl(a.re, lane), T::shfl(a.im, lane)};
+  }
+  static __device__ S down(S a, int by)
+  {
+    return {T::down(a.re, by), T::down(a.im, by)};
+  }
+  static __device__ S stream(const S *p)
+  {
+    return Stream(p);
+  }
+  static __device__ S keep(const S *p)
+  {
+    if constexpr (sizeof(R) == 8) {
+      double2 v = __ldg((const double2 *)p);
+      return {v.x, v.y};
+    } else {
+      float2 v = __ldg((const float2 *)p);
+      return {v.x, v.y};
+    }
+  }
+  static __device__ S fresh(const S *p)
+  {
+    return Fresh(p);
+  }
+  static __device__ bool same(S a, S b)
+  {
+    return T::same(a.re, b.re) && T::same(a.im, b.im);
+  }
+};
+using Num = Traits<Scalar>;
+
+} // namespace spmv
