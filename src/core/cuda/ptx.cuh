@@ -87,4 +87,45 @@ __device__ __forceinline__ void AcquireArrived()
   __nv_atomic_thread_fence(__NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_DEVICE);
 }
 
+/*
+  Between devices, through memory that both can reach. The writer: FenceSystem() after what the thread block has written, then StoreRelease(); the reader:
+  LoadRelaxed() until the number is there, then AcquireSystem(). The load has no order of its own, as each acquire would empty the L1 of a multiprocessor
+  that also multiplies.
+*/
+__device__ __forceinline__ void StoreReleaseSystem(unsigned *p, unsigned value)
+{
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+}
+__device__ __forceinline__ unsigned LoadRelaxedSystem(const unsigned *p)
+{
+  unsigned value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+__device__ __forceinline__ void AcquireSystem()
+{
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+__device__ __forceinline__ void FenceSystem()
+{
+  __threadfence_system();
+}
+
+// A flag that threads raise at any time, seen by others sooner or later: it saves work and orders nothing
+template <class T> __device__ __forceinline__ bool IsRaised(const T *flag)
+{
+  return *(const volatile T *)flag;
+}
+template <class T> __device__ __forceinline__ void Raise(T *flag)
+{
+  *(volatile T *)flag = 1;
+}
+
+__device__ __forceinline__ unsigned long long Nanoseconds()
+{
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
 } // namespace spmv

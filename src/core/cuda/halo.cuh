@@ -1,0 +1,192 @@
+/*
+  The inside of a halo exchange, shared by its transports: halo.cu (the interface, packing, and the host's transport), nccl.cu and peer.cu.
+*/
+#pragma once
+
+#include "halo.h"
+#include "launch.cuh"
+#include "spmvcuda.h"
+#include <chrono>
+#include <exception>
+#include <future>
+#include <thread>
+
+namespace spmv {
+
+constexpr int REALS = sizeof(Scalar) / sizeof(PetscReal);
+
+using NcclComm = void *;
+
+// Writes a reason for a failure
+void Report(char text[SPMV_HALO_TEXT], const char *format, ...);
+// Keeps this library's code in memory when the program unloads it
+void KeepLoaded();
+
+/*
+  Calls f in a thread and waits for it, but not forever: a set-up that involves other ranks never ends when one of them has failed. A thread that
+  does not return in time is abandoned, and the code that it runs must stay loaded.
+*/
+template <class Result, class F> bool Bounded(F f, Result *result)
+{
+  try {
+    std::packaged_task<Result()> task(std::move(f));
+    std::future<Result>          future = task.get_future();
+    std::thread(std::move(task)).detach();
+    if (future.wait_for(std::chrono::seconds(SPMV_HALO_SECONDS)) == std::future_status::ready) {
+      *result = future.get();
+      return true;
+    }
+  } catch (const std::exception &) { // no thread could be started: nothing has been done
+    return false;
+  }
+  KeepLoaded();
+  return false;
+}
+
+// An entry of one of the program's arrays, which may begin between two complex numbers
+__device__ __forceinline__ Scalar Read(const Scalar *p)
+{
+  Scalar a;
+#pragma unroll
+  for (int k = 0; k < REALS; k++) ((PetscReal *)&a)[k] = ((const PetscReal *)p)[k];
+  return a;
+}
+__device__ __forceinline__ void Write(Scalar *p, Scalar a)
+{
+#pragma unroll
+  for (int k = 0; k < REALS; k++) ((PetscReal *)p)[k] = ((const PetscReal *)&a)[k];
+}
+
+struct Pinned {
+  Scalar *p = nullptr;
+  ~Pinned()
+  {
+    if (p) cudaFreeHost(p);
+  }
+};
+
+struct Event {
+  cudaEvent_t event = nullptr;
+  ~Event()
+  {
+    if (event) cudaEventDestroy(event);
+  }
+  cudaError_t Create()
+  {
+    return cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  }
+  operator cudaEvent_t() const
+  {
+    return event;
+  }
+};
+
+// The entries exchanged with one rank: `count` from `start` on. Of what is sent, `first` is where they begin in x if they are one run of it, else -1
+struct Piece {
+  int rank, start, count, first;
+};
+
+/*
+  PEER: one for each rank that this one exchanges something with, in this rank's memory, written by the other rank. Both are numbers of exchanges.
+*/
+struct alignas(128) Post {
+  unsigned open;    // the other rank has read what its halo held before: this one may write there
+  unsigned arrived; // the other rank has written
+};
+
+struct Link {
+  const Post *here;
+  Post       *there;
+};
+
+// PEER: `count` entries to send, from position `at` on, to an array in another device's memory
+struct Chunk {
+  Scalar *to;
+  int     at, count, peer;
+};
+
+// PEER: the kernel's arguments
+struct Exchange {
+  const Chunk *chunk;
+  const Link  *link;
+  const int   *run, *index; // of x: what is sent, as in Pack()
+  unsigned    *count;       // exchanges so far, thread blocks of this one that are done, whether a wait has timed out
+  int          chunks, links;
+  unsigned     timeout; // microseconds; 0: none
+};
+
+} // namespace spmv
+
+struct _n_SpMVCudaComm {
+  SpMVTransport  transport;
+  int            rank, device = 0;
+  spmv::NcclComm nccl                  = nullptr;
+  bool           stuck                 = false; // something on the stream may never end
+  unsigned       exchanges             = 0;
+  cudaStream_t   stream                = nullptr;
+  char           error[SPMV_HALO_TEXT] = "";
+
+  ~_n_SpMVCudaComm()
+  {
+    if (stream) cudaStreamDestroy(stream);
+  }
+};
+
+struct _n_SpMVCudaHalo {
+  SpMVCudaComm             comm;
+  std::vector<spmv::Piece> send, receive;
+  int                      sent = 0, received = 0, packed = 0, rows = 0;
+  spmv::Array<char>        memory;                            // all that other ranks may write to, and its parts:
+  spmv::Scalar            *halo = nullptr, *buffer = nullptr; // what is received and what is sent; in reverse, the opposite
+  spmv::Array<int>         run, index;                        // of x: what is packed
+  spmv::Array<int>         row, start, place;                 // the reverse's sums
+  spmv::Event              ready, staged, done;
+  spmv::Pinned             host_sent, host_received;
+  int (*staging)(void *, PetscBool) = nullptr;
+  void *ctx                         = nullptr;
+
+  // PEER
+  std::vector<int>         peers; // the ranks that this one exchanges anything with, ascending; each has a Post, at the beginning of the memory
+  std::vector<void *>      opened;
+  spmv::Array<spmv::Link>  link;
+  spmv::Array<spmv::Chunk> chunk;
+  spmv::Array<unsigned>    count;
+  spmv::Exchange           direction[2] = {}; // forward and reverse
+  spmv::Kernel             kernel;
+  spmv::StreamOrder        order;
+
+  explicit _n_SpMVCudaHalo(SpMVCudaComm c) : comm(c)
+  {
+  }
+  bool Idle() const
+  {
+    return send.empty() && receive.empty();
+  }
+  // By PEER on `stream`, else on the halo's stream after all that `stream` has been given. Without x, the buffer is sent; in reverse, the halo
+  cudaError_t Begin(bool reverse, const spmv::Scalar *x, cudaStream_t stream);
+  // What was sent here is in the halo (in reverse, the buffer) for work that follows on the halo's stream
+  cudaError_t Receive(bool reverse);
+  // `stream` waits for the halo's stream
+  cudaError_t Join(cudaStream_t stream);
+  cudaError_t End(bool reverse, cudaStream_t stream)
+  {
+    SPMV_TRY(Receive(reverse));
+    return Join(stream);
+  }
+
+  void        Plan(const SpMVHaloList *s, const SpMVHaloList *r); // the pieces, and where in the buffer each is packed
+  cudaError_t Create(const SpMVHaloList *s, const SpMVHaloList *r);
+  cudaError_t Connect(char reason[SPMV_HALO_TEXT]);
+
+  // The host's transport
+  cudaError_t Stage(bool reverse);
+  cudaError_t Unstage(bool reverse);
+  // NCCL
+  cudaError_t ExchangeNccl(bool reverse, const spmv::Scalar *x);
+  // PEER
+  void        ListPeers();
+  cudaError_t ChoosePeer();
+  cudaError_t Open(const SpMVHaloOffer *theirs);
+  cudaError_t ExchangePeer(bool reverse, const spmv::Scalar *x, cudaStream_t stream);
+  cudaError_t TestPeer(bool reverse, char reason[SPMV_HALO_TEXT]);
+};

@@ -1,0 +1,178 @@
+/*
+  The halo exchange by PEER: one kernel, which writes into the memory of the other devices of the node.
+*/
+#include "halo.cuh"
+#include <algorithm>
+
+using namespace spmv;
+
+namespace {
+
+// A thread block sends a chunk at a time. Few thread blocks: the product that runs at the same time needs the others more
+constexpr int CHUNK = 1024, MOST_CHUNKS = 64; // entries; thread blocks
+
+/*
+  Waits until another device has signaled exchange n: all that it wrote before is visible then. False: timed out. The loop pauses, as its loads take bandwidth
+  from the product.
+*/
+__device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Exchange &g)
+{
+  unsigned           signaled;
+  unsigned long long begin = 0, now;
+  while (true) {
+    signaled = LoadRelaxedSystem(here);
+    if ((int)(signaled - n) >= 0) break; // also when the numbers wrap around
+    if (g.timeout) {
+      now = Nanoseconds();
+      if (!begin) begin = now;
+      if (now - begin > 1000ull * g.timeout || IsRaised(g.count + 2)) {
+        g.count[2] = 1;
+        return false;
+      }
+    }
+    __nanosleep(64);
+  }
+  AcquireSystem();
+  return true;
+}
+
+/*
+  A whole exchange. On entry the previous halo has been read, as the stream's earlier kernels are done: every peer is sent `open`. A chunk is written once its
+  receiver has sent `open`. The last thread block to finish sends `arrived` to all peers and waits for theirs. The stream's next kernel may begin at the same
+  time, provided that it neither reads the halo before AwaitPrevious() nor writes x: nothing here waits for it. x NULL: `source` is sent as it is.
+*/
+__global__ void __launch_bounds__(256) exchange(Exchange g, bool /* conjugate */, const Scalar *x, const Scalar *source, Scalar * /* y */)
+{
+  __shared__ bool last;
+  AwaitPrevious();
+  LetNextBegin();
+  const unsigned n = g.count[0] + 1;
+  if (blockIdx.x == 0) {
+    for (int k = threadIdx.x; k < g.links; k += blockDim.x) StoreReleaseSystem(&g.link[k].there->open, n);
+  }
+  for (int c = blockIdx.x; c < g.chunks; c += gridDim.x) {
+    const Chunk k = g.chunk[c];
+    if (!__syncthreads_and(threadIdx.x || Await(&g.link[k.peer].here->open, n, g))) continue;
+    for (int i = threadIdx.x; i < k.count; i += blockDim.x) {
+      const int at    = k.at + i;
+      const int first = x ? g.run[at / WARP] : 0;
+      k.to[i]         = !x ? source[at] : Read(x + (first >= 0 ? first + at % WARP : g.index[at]));
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    FenceSystem(); // for what the whole thread block has written
+    last = atomicAdd(g.count + 1, 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  FenceSystem();
+  for (int k = threadIdx.x; k < g.links; k += blockDim.x) StoreReleaseSystem(&g.link[k].there->arrived, n);
+  for (int k = threadIdx.x; k < g.links; k += blockDim.x) (void)Await(&g.link[k].here->arrived, n, g);
+  if (threadIdx.x == 0) {
+    g.count[0] = n;
+    g.count[1] = 0;
+  }
+}
+
+} // namespace
+
+void _n_SpMVCudaHalo::ListPeers()
+{
+  for (const auto &list : {send, receive}) {
+    for (const Piece &p : list) peers.push_back(p.rank);
+  }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+}
+
+cudaError_t _n_SpMVCudaHalo::ChoosePeer()
+{
+  return kernel.Choose((const void *)exchange);
+}
+
+cudaError_t _n_SpMVCudaHalo::ExchangePeer(bool reverse, const Scalar *x, cudaStream_t stream)
+{
+  const Exchange &g = direction[reverse];
+  return kernel.Launch((unsigned)std::clamp(g.chunks, 1, MOST_CHUNKS), 256, g, false, x, reverse ? halo : buffer, nullptr, stream);
+}
+
+// Maps the peers' memory and lists what is written where
+cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
+{
+  std::vector<Link>  links;
+  std::vector<Chunk> chunks;
+  int                begin[3] = {}; // of each direction's chunks, and the end
+  const auto         place    = [&](int rank) { return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin()); };
+  opened.resize(peers.size(), nullptr);
+  for (size_t k = 0; k < peers.size(); k++) {
+    const SpMVHaloOffer &of = theirs[peers[k]];
+    SPMV_TRY(cudaIpcOpenMemHandle(&opened[k], of.memory, cudaIpcMemLazyEnablePeerAccess));
+    links.push_back({(const Post *)(char *)memory + k, (Post *)((char *)opened[k] + of.post)});
+  }
+  for (const bool reverse : {false, true}) {
+    for (const Piece &p : reverse ? receive : send) {
+      const int            k  = place(p.rank);
+      const SpMVHaloOffer &of = theirs[p.rank];
+      Scalar *const        to = (Scalar *)((char *)opened[k] + (reverse ? of.sums : of.halo));
+      for (int i = 0; i < p.count; i += CHUNK) chunks.push_back({to + i, p.start + i, std::min(CHUNK, p.count - i), k});
+    }
+    begin[reverse + 1] = (int)chunks.size();
+  }
+  SPMV_TRY(Upload(link, links, nullptr));
+  SPMV_TRY(Upload(chunk, chunks, nullptr));
+  SPMV_TRY(count.Alloc(3));
+  SPMV_TRY(count.Zero(nullptr));
+  for (const bool reverse : {false, true})
+    direction[reverse] = {chunk + begin[reverse], link, run, index, count, begin[reverse + 1] - begin[reverse], (int)links.size(), 0};
+  return cudaDeviceSynchronize();
+}
+
+// Does what is written to another device arrive? On some machines it does not, without any error
+cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
+{
+  Scalar *const     target = reverse ? buffer : halo;
+  const size_t      size   = (size_t)(reverse ? sent : received) * sizeof(Scalar);
+  std::vector<char> found(size);
+  unsigned          late;
+  direction[reverse].timeout = SPMV_HALO_SECONDS * 1000000u / 4;
+  SPMV_TRY(cudaMemsetAsync(target, 0xff, size, comm->stream)); // before this rank signals that its memory may be written
+  SPMV_TRY(Begin(reverse, nullptr, comm->stream));
+  SPMV_TRY(End(reverse, comm->stream));
+  SPMV_TRY(cudaStreamSynchronize(comm->stream));
+  direction[reverse].timeout = 0;
+  SPMV_TRY(cudaMemcpy(&late, count + 2, sizeof(late), cudaMemcpyDeviceToHost));
+  SPMV_TRY(cudaMemcpy(found.data(), target, size, cudaMemcpyDeviceToHost));
+  if (!late && std::count(found.begin(), found.end(), 0) == (std::ptrdiff_t)size) return cudaSuccess;
+  Report(reason, "rank %d: what other ranks wrote into its GPU's memory has not arrived", comm->rank);
+  return late ? cudaErrorTimeout : cudaErrorUnknown;
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo halo, int size, SpMVHaloOffer mine[])
+{
+  const auto at = [=](const void *p) { return (int64_t)((const char *)p - (char *)halo->memory); };
+  mine[0]       = {{}, -1, -1, -1};
+  SPMV_TRY(cudaIpcGetMemHandle(&mine[0].memory, (char *)halo->memory));
+  for (int r = 1; r < size; r++) mine[r] = mine[0];
+  for (size_t k = 0; k < halo->peers.size(); k++) mine[halo->peers[k]].post = (int64_t)(k * sizeof(Post));
+  for (const Piece &p : halo->receive) mine[p.rank].halo = at(halo->halo + p.start);
+  for (const Piece &p : halo->send) mine[p.rank].sums = at(halo->buffer + p.start);
+  return cudaSuccess;
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloOpen(SpMVCudaHalo halo, const SpMVHaloOffer theirs[])
+{
+  return Guarded([=] { return halo->Open(theirs); });
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo halo)
+{
+  if (halo->comm->stuck || halo->opened.empty()) return cudaSuccess;
+  cudaError_t first = cudaDeviceSynchronize(); // the last exchange may have been in any stream
+  for (void *&p : halo->opened) {
+    const cudaError_t error = p ? cudaIpcCloseMemHandle(p) : cudaSuccess;
+    if (first == cudaSuccess) first = error;
+    p = nullptr;
+  }
+  return first;
+}
