@@ -3,7 +3,7 @@
   today can be expected to be given (read-only ones for x, streaming ones for what is read once), and no more.
 */
 #include "formats.h"
-#include "../../src/core/cuda/paper.cuh"
+#include "../../src/mat/impls/evchyb/paper.cuh"
 
 using namespace spmv;
 
@@ -315,51 +315,25 @@ cudaError_t StoredRelease(Stored *device)
 // ------------------------------------------------------------------------------------------------ EVC-HYB, an operand held
 
 /*
-  The library's own kernels once more for each operand that is held, in a namespace where "times" and "load x" mean something else. What is
-  not used is not loaded: the compiler drops the load.
+  The library's own kernels with another arithmetic: an operand that is held is 1. What is not used is not loaded: the compiler drops the load.
 */
-#define HELD_NUM(A)                                                        \
-  struct Num : Traits<Scalar> {                                            \
-    static __device__ Scalar fma(Scalar a, Scalar x, Scalar d)             \
-    {                                                                      \
-      return A ? Traits<Scalar>::add(x, d) : Traits<Scalar>::fma(a, x, d); \
-    }                                                                      \
-  };
-#define HELD_ENTRY(X)                                                                \
-  __device__ __forceinline__ Scalar HeldEntry(int col, const Scalar *__restrict__ x) \
-  {                                                                                  \
-    Scalar one             = Traits<Scalar>::zero();                                 \
-    ((PetscReal *)&one)[0] = 1;                                                      \
-    return X ? one : Entry(col, x);                                                  \
+template <bool A, bool X> struct Holding {
+  static __device__ __forceinline__ Scalar fma(Scalar a, Scalar x, Scalar d)
+  {
+    return A ? Num::add(x, d) : Num::fma(a, x, d);
   }
-#define HELD(A, X)        \
-  namespace spmv {        \
-  using namespace ::spmv; \
-  HELD_NUM(A)             \
-  HELD_ENTRY(X)           \
+  static __device__ __forceinline__ Scalar load(int col, const Scalar *__restrict__ x)
+  {
+    Scalar one             = Num::zero();
+    ((PetscReal *)&one)[0] = 1;
+    return X ? one : Entry(col, x);
   }
+};
 
-namespace held_x {
-HELD(false, true)
-#define Entry HeldEntry
-#include "../../src/mat/impls/evchyb/kernels.cu"
-#undef Entry
-} // namespace held_x
-namespace held_a {
-HELD(true, false)
-#define Entry HeldEntry
-#include "../../src/mat/impls/evchyb/kernels.cu"
-#undef Entry
-} // namespace held_a
-namespace held_both {
-HELD(true, true)
-#define Entry HeldEntry
-#include "../../src/mat/impls/evchyb/kernels.cu"
-#undef Entry
-} // namespace held_both
-
-cudaError_t EVCHYBHeldSetUp(Held held, const SpMVCudaCSR *A, const EVCHYBParams *p, cudaStream_t stream, SpMVCudaStore *block)
+cudaError_t EVCHYBHeldSetUp(Held held, const SpMVCudaCSR *csr, const EVCHYBParams *p, cudaStream_t stream, SpMVCudaStore *store)
 {
-  auto setup = held == HELD_X ? held_x::SpMVCudaEVCHYBSetUp : held == HELD_A ? held_a::SpMVCudaEVCHYBSetUp : held_both::SpMVCudaEVCHYBSetUp;
-  return setup(A, p, SPMVCUDA_KERNEL_PAPER, PETSC_FALSE, stream, block);
+  auto create = held == HELD_X   ? EVCHYBPaperCreateWith<Holding<false, true>>
+                : held == HELD_A ? EVCHYBPaperCreateWith<Holding<true, false>>
+                                 : EVCHYBPaperCreateWith<Holding<true, true>>;
+  return SetUp(csr, false, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **s) { return create(A, *p, false, stream, s); });
 }

@@ -12,7 +12,9 @@
 
 #include "../../src/core/spmvcore.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
-  #include "../../src/core/cuda/spmvcuda.h"
+  #include "../../src/core/cuda/paper.h"
+  #include "../../src/mat/impls/evchyb/evchybcuda.h"
+  #include "../../src/mat/impls/sellp/sellpcuda.h"
 #endif
 
 #if defined(__CUDACC__)

@@ -3,7 +3,9 @@
   Run as `core full`, under compute-sanitizer as `core quick`, or as `core race`, which takes two matrices, where it is very slow; compiled for another
   GPU than the one that is there, as `core unsupported`. `count` at the end prints how many checks passed.
 */
-#include "../../src/core/cuda/spmvcuda.h"
+#include "../../src/core/cuda/paper.h"
+#include "../../src/mat/impls/evchyb/evchybcuda.h"
+#include "../../src/mat/impls/sellp/sellpcuda.h"
 #include "check.h"
 #include <algorithm>
 #include <cmath>

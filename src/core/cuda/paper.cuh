@@ -3,11 +3,12 @@
 */
 #pragma once
 
+#include "paper.h"
 #include "stores.cuh"
 
 namespace spmv {
 
-// y = alpha A x + beta y, in which y is not read where it is not to be
+// y = alpha A x + beta y; y is not read unless `read`
 __device__ __forceinline__ Scalar Update(Scalar alpha, Scalar sum, bool read, Scalar beta, const Scalar *y)
 {
   return Num::fma(alpha, sum, read ? Num::fma(beta, *y, Num::zero()) : Num::zero());
@@ -19,8 +20,14 @@ __device__ __forceinline__ Scalar Entry(int col, const Scalar *__restrict__ x)
   return col < 0 ? Num::zero() : Num::keep(x + col);
 }
 
-struct PaperBlock : _n_SpMVCudaStore {
+struct PaperStore : _n_SpMVCudaStore {
+  // y = alpha A x + beta y; read: beta is not 0
   virtual cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t) = 0;
+  // false: leaves y in the order of the sorted rows
+  virtual cudaError_t SetReorder(bool)
+  {
+    return cudaErrorNotSupported;
+  }
 
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
@@ -28,12 +35,6 @@ struct PaperBlock : _n_SpMVCudaStore {
     ((PetscReal *)&one)[0] = 1;
     if (z && z != y) SPMV_TRY(cudaMemcpyAsync(y, z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
     return Product(one, x, z != nullptr, one, conjugate, y, stream);
-  }
-
-  cudaError_t Scaled(Scalar alpha, const Scalar *x, Scalar beta, Scalar *y, cudaStream_t stream) override
-  {
-    const Scalar zero = Num::zero();
-    return Product(alpha, x, memcmp(&beta, &zero, sizeof(zero)) != 0, beta, false, y, stream);
   }
 };
 

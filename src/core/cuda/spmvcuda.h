@@ -15,8 +15,6 @@
 #pragma once
 
 #include "../spmvcore.h"
-#include "../../mat/impls/sellp/sellp.h"
-#include "../../mat/impls/evchyb/evchyb.h"
 #include <cuda_runtime_api.h>
 #include <limits.h>
 
@@ -37,17 +35,18 @@ typedef enum {
   SPMVCUDA_KERNEL_AUTO,     /* statistics decide */
   SPMVCUDA_KERNEL_SLICES,   /* the format's own slices, never whole diagonals */
   SPMVCUDA_KERNEL_PAPER,    /* as the format's paper prints it */
-  SPMVCUDA_KERNEL_ADAPTIVE, /* EVC-HYB: the adaptive CSR kernel that precedes it */
+  SPMVCUDA_KERNEL_ADAPTIVE, /* of EVC-HYB: the adaptive CSR kernel that precedes the paper */
   SPMVCUDA_KERNEL_TUNE      /* set-up lays out the block in several ways, times their products, and keeps the fastest */
 } SpMVCudaKernel;
 
 /*
-  Layout without values. With transpose, the block is that of A^T (and takes a permutation of the nonzeros with it, for refreshes).
-  cudaErrorNotSupported, and no block, where it is larger than SPMVCUDA_MAX_SIZE, or the library has no code for the device: the caller's own product
-  must do.
+  A format's own set-up, declared by the format, makes a store with a layout but without values:
+
+    cudaError_t SetUp(const SpMVCudaCSR *, const its own parameters *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
+
+  With transpose, of A^T: the store then has a permutation of the nonzeros, for fills. cudaErrorNotSupported, and no store, where the matrix is larger than
+  SPMVCUDA_MAX_SIZE or the library has no code for the device: the caller must use another product.
 */
-PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
-PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
 
 /* Whether the library has code for the current device, which takes compute capability 8.0 or later, and one of those that it was compiled for */
 PETSC_INTERN PetscBool SpMVCudaIsSupported(void);
@@ -88,11 +87,6 @@ PETSC_INTERN PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaStore);
    if not all arrays are aligned, as SpMVCudaIsAligned() says; the other products do with any */
 PETSC_INTERN PetscBool   SpMVCudaIsAligned(const PetscScalar *);
 PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaStore, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
-
-/* y = alpha A x + beta y, which the papers' kernels take; cudaErrorNotSupported from the others. y is not read where beta is 0 */
-PETSC_INTERN cudaError_t SpMVCudaMultScaled(SpMVCudaStore, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t);
-/* Leave y of the papers' sorted kernels in the sorted order ("without reordering") */
-PETSC_INTERN cudaError_t SpMVCudaSetReorder(SpMVCudaStore, PetscBool);
 
 PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaStore *);
 PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);

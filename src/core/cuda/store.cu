@@ -35,33 +35,16 @@ cudaError_t SpMVCudaFill(SpMVCudaStore block, const SpMVCudaCSR *csr, cudaStream
   return block->order.Leave(stream);
 }
 
-// product(x, z, y) in its turn, on aligned arrays: those given, or copies
-template <class F> static cudaError_t Multiply(SpMVCudaStore block, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
-{
-  SPMV_TRY(block->order.Enter(stream));
-  if (spmv::IsAligned(x) && spmv::IsAligned(z) && spmv::IsAligned(y))
-    SPMV_TRY(product((const Scalar *)x, (const Scalar *)z, (Scalar *)y));
-  else {
-    const size_t rows = (size_t)block->m * sizeof(Scalar), columns = (size_t)block->n * sizeof(Scalar);
-    if (!block->copy_x) SPMV_TRY(block->copy_x.Alloc((size_t)block->n));
-    if (!block->copy_y) SPMV_TRY(block->copy_y.Alloc((size_t)block->m));
-    SPMV_TRY(cudaMemcpyAsync(block->copy_x, x, columns, cudaMemcpyDeviceToDevice, stream));
-    if (z) SPMV_TRY(cudaMemcpyAsync(block->copy_y, z, rows, cudaMemcpyDeviceToDevice, stream));
-    SPMV_TRY(product(block->copy_x, z ? (const Scalar *)block->copy_y : nullptr, block->copy_y));
-    SPMV_TRY(cudaMemcpyAsync(y, block->copy_y, rows, cudaMemcpyDeviceToDevice, stream));
-  }
-  return block->order.Leave(stream);
-}
-
 cudaError_t SpMVCudaMult(SpMVCudaStore block, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
 {
-  return Multiply(block, x, z, y, stream, [=](const Scalar *ax, const Scalar *az, Scalar *ay) { return block->Mult((bool)conjugate, ax, az, ay, stream); });
+  return spmv::Multiply(block, x, z, y, stream,
+                        [=](const Scalar *ax, const Scalar *az, Scalar *ay) { return block->Mult((bool)conjugate, ax, az, ay, stream); });
 }
 
 cudaError_t SpMVCudaMultFused(SpMVCudaStore block, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, PetscBool early,
                               cudaStream_t stream)
 {
-  return Multiply(block, x, z, y, stream, [=](const Scalar *ax, const Scalar *az, Scalar *ay) {
+  return spmv::Multiply(block, x, z, y, stream, [=](const Scalar *ax, const Scalar *az, Scalar *ay) {
     return block->MultFused(ax, (const Scalar *)halo, az, ay, early && ax == (const Scalar *)x, stream); // a copy of x has only just been made
   });
 }
@@ -110,19 +93,6 @@ cudaError_t SpMVCudaMultRows(SpMVCudaStore block, SpMVCudaRows rows, const Petsc
     return block->order.Leave(stream);
   }
   return (rows == SPMVCUDA_ROWS_BOUNDARY ? block->boundary.get() : block)->Mult(false, (const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
-}
-
-cudaError_t SpMVCudaMultScaled(SpMVCudaStore block, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t stream)
-{
-  Scalar a, b;
-  memcpy(&a, &alpha, sizeof(a));
-  memcpy(&b, &beta, sizeof(b));
-  return Multiply(block, x, y, y, stream, [=](const Scalar *ax, const Scalar *, Scalar *ay) { return block->Scaled(a, ax, b, ay, stream); });
-}
-
-cudaError_t SpMVCudaSetReorder(SpMVCudaStore block, PetscBool reorder)
-{
-  return block->SetReorder((bool)reorder);
 }
 
 cudaError_t SpMVCudaDestroy(SpMVCudaStore *block)

@@ -106,10 +106,6 @@ struct _n_SpMVCudaStore {
   {
     return false;
   }
-  virtual cudaError_t Scaled(spmv::Scalar, const spmv::Scalar *, spmv::Scalar, spmv::Scalar *, cudaStream_t)
-  {
-    return cudaErrorNotSupported;
-  }
   virtual bool SkipsEmpty() const // onto y, z = y, rows without entries are neither read nor written
   {
     return false;
@@ -127,15 +123,29 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
-  virtual cudaError_t SetReorder(bool)
-  {
-    return cudaErrorNotSupported;
-  }
   virtual void        Stats(SpMVStats *) const            = 0; // what it adds: bytes includes its own arrays only
   virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
 };
 
 namespace spmv {
+
+// product(x, z, y) in its turn, on aligned arrays: those given, or copies
+template <class F> cudaError_t Multiply(SpMVCudaStore block, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
+{
+  SPMV_TRY(block->order.Enter(stream));
+  if (IsAligned(x) && IsAligned(z) && IsAligned(y))
+    SPMV_TRY(product((const Scalar *)x, (const Scalar *)z, (Scalar *)y));
+  else {
+    const size_t rows = (size_t)block->m * sizeof(Scalar), columns = (size_t)block->n * sizeof(Scalar);
+    if (!block->copy_x) SPMV_TRY(block->copy_x.Alloc((size_t)block->n));
+    if (!block->copy_y) SPMV_TRY(block->copy_y.Alloc((size_t)block->m));
+    SPMV_TRY(cudaMemcpyAsync(block->copy_x, x, columns, cudaMemcpyDeviceToDevice, stream));
+    if (z) SPMV_TRY(cudaMemcpyAsync(block->copy_y, z, rows, cudaMemcpyDeviceToDevice, stream));
+    SPMV_TRY(product(block->copy_x, z ? (const Scalar *)block->copy_y : nullptr, block->copy_y));
+    SPMV_TRY(cudaMemcpyAsync(y, block->copy_y, rows, cudaMemcpyDeviceToDevice, stream));
+  }
+  return block->order.Leave(stream);
+}
 
 // How slices are formed; what makes sellp and evchyb different on the device is written here
 struct SliceRules {

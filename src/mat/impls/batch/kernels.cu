@@ -7,6 +7,7 @@
 */
 #include "batch.h"
 #include "../../../core/cuda/device.cuh"
+#include "../sellp/sellpcuda.h"
 
 using namespace spmv;
 

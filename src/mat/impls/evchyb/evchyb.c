@@ -3,6 +3,9 @@
 */
 #include "../spmv/matspmv.h"
 #include "evchyb.h"
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include "evchybcuda.h"
+#endif
 
 static void EVCHYBDefaults(void *params)
 {

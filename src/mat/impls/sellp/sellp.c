@@ -3,6 +3,9 @@
 */
 #include "../spmv/matspmv.h"
 #include "sellp.h"
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include "sellpcuda.h"
+#endif
 
 static void SELLPDefaults(void *params)
 {

@@ -1,12 +1,10 @@
 /*
-  SELL-P on the device: what becomes of its parameters there, and the paper's kernel.
+  SELL-P's kernel as the paper prints it.
 */
-#include "../../../core/cuda/paper.cuh"
+#include "paper.cuh"
 
 namespace spmv {
 namespace {
-
-// ------------------------------------------------------------------------------------------------ the paper's kernel
 
 struct Sliced {
   int            m, b, t, slices;
@@ -15,8 +13,7 @@ struct Sliced {
   const Scalar  *value;
 };
 
-constexpr SpMVNames PAPER = SPMV_NAMES("CUDA SELL-P, the paper's kernel"), ROWS = SPMV_NAMES("CUDA SELL-P slices"),
-                    NODES = SPMV_NAMES("CUDA SELL-P slices of node blocks");
+constexpr SpMVNames PAPER = SPMV_NAMES("CUDA SELL-P, the paper's kernel");
 
 /*
   Figure 2 of the paper: b x t threads a slice, the loop unrolled by two, fan-in through shared memory, a 2-D grid. Five changes:
@@ -78,7 +75,7 @@ template <class I> __global__ void widths(View<I> v, int b, int t, int slices, i
 }
 
 // Threads as in the product. With a: values, else columns
-template <class I> __global__ void sellp_write(View<I> v, Sliced s, const int *from, const Scalar *a, int *col, Scalar *value)
+template <class I> __global__ void sellp_write(View<I> v, Sliced s, const int *value_index, const Scalar *a, int *col, Scalar *value)
 {
   const int     bdx = blockIdx.x, row = bdx * s.b + threadIdx.x, block = s.b * s.t;
   const int64_t start = row < v.units ? v.start(row) : 0, end = s.offset[bdx + 1] * block;
@@ -86,13 +83,13 @@ template <class I> __global__ void sellp_write(View<I> v, Sliced s, const int *f
   int64_t       at  = s.offset[bdx] * block + threadIdx.y * s.b + threadIdx.x;
   for (int64_t q = threadIdx.y; at < end; q += s.t, at += block) {
     if (a)
-      value[at] = q < len ? a[from ? from[start + q] : start + q] : Num::zero();
+      value[at] = q < len ? a[value_index ? value_index[start + q] : start + q] : Num::zero();
     else
       col[at] = q < len ? v.col(start, (int)q) : -1;
   }
 }
 
-struct Paper : PaperBlock {
+struct Paper : PaperStore {
   Sliced         s = {};
   Array<int64_t> offset;
   Array<int>     col;
@@ -168,50 +165,14 @@ struct Paper : PaperBlock {
   }
 };
 
-int PowerOfTwo(PetscInt a, int most)
-{
-  int p = 1;
-  while (2 * p <= a && 2 * p <= most) p *= 2;
-  return p;
-}
-
 } // namespace
-} // namespace spmv
 
-cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpMVCudaKernel kernel, PetscBool transpose, cudaStream_t stream,
-                               SpMVCudaStore *block)
+cudaError_t SELLPPaperCreate(const SpMVCudaCSR &csr, const SELLPParams &p, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
-  using namespace spmv;
-  return SetUp(csr, (bool)transpose, stream, block, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
-    if (kernel == SPMVCUDA_KERNEL_PAPER) {
-      Paper    *s = new (std::nothrow) Paper;
-      const int t = p->t ? PowerOfTwo(p->t, 128) : 8;
-      *b          = s;
-      return s ? s->Create(A, (int)(p->b ? PetscMin(p->b, 1024 / t) : 8), t, stream) : cudaErrorMemoryAllocation;
-    }
-    // A slice is a warp's work here, so of b and t only t is left to choose
-    Choice c = {(int)p->common.node,
-                p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES && !p->t && p->sigma <= 1,
-                p->common.single && sizeof(Single) < sizeof(Scalar),
-                kernel == SPMVCUDA_KERNEL_TUNE,
-                {},
-                ROWS,
-                NODES,
-                nullptr};
-    if (!p->sigma) c.sigmas = {1, 1024, 4096};
-    c.rules = [p, &A](const Survey &s, int bs, int64_t entries) {
-      SliceRules r;
-      r.narrow  = p->common.compress != 0;
-      r.threads = p->t ? PowerOfTwo(p->t, WARP) : 0;
-      // Sorting costs a list of rows and the locality of y: only where it saves more
-      if (p->sigma)
-        r.sigma = (int)PetscMin(p->sigma, (PetscInt)INT_MAX);
-      else if (s.natural <= (unsigned long long)(entries + entries / 20))
-        r.sigma = 1;
-      else
-        r.sigma = s.local() || entries >= 16 * (A.m / bs) ? 1024 : 4096; // short rows anywhere: nothing to lose
-      return r;
-    };
-    return Choose(A, c, stream, b);
-  });
+  Paper    *s = new (std::nothrow) Paper;
+  const int t = p.t ? PowerOfTwo(p.t, 128) : 8;
+  *store      = s;
+  return s ? s->Create(csr, (int)(p.b ? PetscMin(p.b, 1024 / t) : 8), t, stream) : cudaErrorMemoryAllocation;
 }
+
+} // namespace spmv

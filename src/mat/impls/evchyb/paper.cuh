@@ -1,0 +1,178 @@
+/*
+  EVC-HYB's kernels as the paper prints them. What "times" and "load x" mean is a parameter, so that the paper's experiments, which hold an operand, use the
+  same kernels.
+*/
+#pragma once
+
+#include "../../../core/cuda/paper.cuh"
+#include "evchyb.h"
+
+namespace spmv {
+
+// Table 1 of the paper
+struct SubELL {
+  const int64_t *bnz;    // first entry of each row block
+  const int     *clen;   // its length
+  const int     *rmark;  // its first row
+  const int     *gbmark; // its first GPU block
+  const int     *j;      // -1: padding
+  const Scalar  *as;
+  int            np, gpublks;
+};
+struct SubCSR {
+  const int64_t *i;
+  const int     *rmark, *gbmark; // of each range of rows with one number of threads a row
+  const int     *j;
+  const Scalar  *as;
+  int            np, gpublks;
+};
+
+// The arithmetic of the matrix product
+struct EVCHYBMultiply {
+  static __device__ __forceinline__ Scalar fma(Scalar a, Scalar x, Scalar d)
+  {
+    return Num::fma(a, x, d);
+  }
+  static __device__ __forceinline__ Scalar load(int col, const Scalar *__restrict__ x)
+  {
+    return Entry(col, x);
+  }
+};
+
+template <class Arithmetic> __device__ Scalar Term(Scalar v, int j, const Scalar *__restrict__ x, bool conjugate, Scalar sum)
+{
+  return Arithmetic::fma(conjugate ? Num::conj(v) : v, Arithmetic::load(j, x), sum);
+}
+
+/*
+  The search of both listings: which range this GPU block belongs to. The listings have one thread a range, which takes as many
+  threads as ranges; here each thread may look at several, as a block may be smaller.
+*/
+inline __device__ int find_range(const int *gbmark, int np, int bid)
+{
+  __shared__ int ib;
+  for (int p = threadIdx.x; p < np; p += blockDim.x) {
+    if (bid >= gbmark[p] && bid < gbmark[p + 1]) ib = p;
+  }
+  __syncthreads();
+  return ib;
+}
+
+// Listing 1
+template <class Arithmetic>
+__device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read, Scalar beta, bool conjugate)
+{
+  const int      tid = threadIdx.x, bid = blockIdx.x, bDim = blockDim.x;
+  const int      ib      = find_range(ell.gbmark, ell.np, bid);
+  const unsigned NROWB   = ell.rmark[ib + 1] - ell.rmark[ib]; // the last row and a stride fit into 32 bits, but not into 31
+  const unsigned rstride = bDim * (ell.gbmark[ib + 1] - ell.gbmark[ib]);
+  const int64_t  vlen    = (int64_t)ell.clen[ib] * NROWB;
+  Scalar        *yb      = y + ell.rmark[ib];
+  const Scalar  *vb      = ell.as + ell.bnz[ib];
+  const int     *idxb    = ell.j + ell.bnz[ib];
+
+  for (unsigned row = bDim * (bid - ell.gbmark[ib]) + tid; row < NROWB; row += rstride) {
+    const Scalar *v1   = vb + row;
+    const int    *idx1 = idxb + row;
+    Scalar        sum1 = Num::zero();
+    for (int64_t j = 0; j < vlen; j += NROWB) sum1 = Term<Arithmetic>(v1[j], idx1[j], x, conjugate, sum1);
+    yb[row] = Update(alpha, sum1, read, beta, yb + row);
+  }
+}
+
+// Listing 2. Its barriers stand in a loop that threads leave at different times; here the whole block stays until its last row
+template <class Arithmetic>
+__device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read, Scalar beta, bool conjugate,
+                                     int EC_BOUNDARY)
+{
+  Scalar        *sd1 = (Scalar *)spmv_shared;
+  const int      tid = threadIdx.x, bid = blockIdx.x - EC_BOUNDARY, bDim = blockDim.x;
+  const int      ib          = find_range(csr.gbmark, csr.np, bid);
+  const int      TPR         = bDim >> (csr.np - 1 - ib);
+  const unsigned NROWB       = csr.rmark[ib + 1] - csr.rmark[ib];
+  const unsigned rstride     = bDim / TPR * (csr.gbmark[ib + 1] - csr.gbmark[ib]); // rows of a block first: the threads may be more than 2^31
+  const int      irc         = csr.rmark[ib];
+  const int64_t  ivstart     = csr.i[irc];
+  const int64_t *iib         = csr.i + irc;
+  const int     *idxb        = csr.j + ivstart;
+  const Scalar  *vb          = csr.as + ivstart;
+  Scalar        *yb          = y + irc;
+  const unsigned row_id      = bDim / TPR * (bid - csr.gbmark[ib]) + tid / TPR;
+  const int      thread_lane = tid % TPR;
+
+  for (unsigned row = row_id; row - tid / TPR < NROWB; row += rstride) {
+    Scalar sum = Num::zero();
+    if (row < NROWB) {
+      const int64_t n = iib[row] - iib[0], len = iib[row + 1] - iib[row];
+      for (int64_t j = thread_lane; j < len; j += TPR) sum = Term<Arithmetic>(vb[n + j], idxb[n + j], x, conjugate, sum);
+    }
+    sd1[tid] = sum;
+    __syncthreads();
+    for (int i = TPR >> 1; i > 0; i >>= 1) {
+      if (thread_lane < i) sd1[tid] = Num::add(sd1[tid], sd1[tid + i]);
+      __syncthreads();
+    }
+    if (thread_lane == 0 && row < NROWB) yb[row] = Update(alpha, sd1[tid], read, beta, yb + row);
+    __syncthreads();
+  }
+}
+
+// Algorithm 1: one launch
+template <class Arithmetic>
+__global__ void SpMV_EVCHYB_adaptive(SubELL ell, SubCSR csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read, Scalar beta, bool conjugate,
+                                     int isplit)
+{
+  if ((int)blockIdx.x < ell.gpublks)
+    SpMV_ELL_adaptive<Arithmetic>(ell, x, alpha, y, read, beta, conjugate);
+  else
+    SpMV_CSR_adaptiveTPR<Arithmetic>(csr, x, alpha, y + isplit, read, beta, conjugate, ell.gpublks);
+}
+
+// The layout, which is the same for any arithmetic
+struct EVCHYBPaperLayout : PaperStore {
+  SubELL         ell    = {};
+  SubCSR         csr    = {};
+  int            isplit = 0, threads = 0;
+  bool           sorted = false, permute = true; // rows are not in their natural order; y is to be
+  Array<int64_t> bnz, csr_i;
+  Array<int>     clen, rmark, gbmark, csr_rmark, csr_gbmark, j, csr_j, order;
+  Array<Scalar>  as, csr_as, y_sorted;
+
+  // adaptive: no ELL part, which is the adaptive CSR kernel that precedes the format
+  cudaError_t Create(const SpMVCudaCSR &, const EVCHYBParams &, bool adaptive, cudaStream_t);
+  cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) override;
+  cudaError_t Reorder(bool read, Scalar beta, Scalar *y, cudaStream_t); // y from y_sorted
+  cudaError_t SetReorder(bool reorder) override
+  {
+    permute = reorder;
+    return cudaSuccess;
+  }
+  void        Stats(SpMVStats *) const override;
+  cudaError_t Visit(SpMVVisitor entry, void *ctx) const override;
+};
+
+template <class Arithmetic> struct EVCHYBPaper : EVCHYBPaperLayout {
+  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t stream) override
+  {
+    const bool     after = sorted && permute;
+    const unsigned grid  = (unsigned)(ell.gpublks + csr.gpublks);
+    if (!grid) return cudaSuccess;
+    ForgetErrors();
+    SpMV_EVCHYB_adaptive<Arithmetic>
+        <<<grid, threads, threads * sizeof(Scalar), stream>>>(ell, csr, x, alpha, after ? (Scalar *)y_sorted : y, read && !after, beta, conjugate, isplit);
+    SPMV_TRY(cudaGetLastError());
+    return after ? Reorder(read, beta, y, stream) : cudaSuccess;
+  }
+};
+
+template <class Arithmetic>
+cudaError_t EVCHYBPaperCreateWith(const SpMVCudaCSR &csr, const EVCHYBParams &p, bool adaptive, cudaStream_t stream, _n_SpMVCudaStore **store)
+{
+  auto *s = new (std::nothrow) EVCHYBPaper<Arithmetic>;
+  *store  = s;
+  return s ? s->Create(csr, p, adaptive, stream) : cudaErrorMemoryAllocation;
+}
+// With EVCHYBMultiply
+cudaError_t EVCHYBPaperCreate(const SpMVCudaCSR &, const EVCHYBParams &, bool adaptive, cudaStream_t, _n_SpMVCudaStore **);
+
+} // namespace spmv

@@ -1,0 +1,41 @@
+/*
+  EVC-HYB on the device: the format's own rules for forming slices, from its parameters and the matrix.
+*/
+#include "evchybcuda.h"
+#include "paper.cuh"
+
+namespace spmv {
+namespace {
+
+constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("CUDA EVC-HYB rows of node blocks");
+
+} // namespace
+} // namespace spmv
+
+cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, SpMVCudaKernel kernel, PetscBool transpose, cudaStream_t stream,
+                                SpMVCudaStore *store)
+{
+  using namespace spmv;
+  return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
+    if (kernel == SPMVCUDA_KERNEL_PAPER || kernel == SPMVCUDA_KERNEL_ADAPTIVE) return EVCHYBPaperCreate(A, *p, kernel == SPMVCUDA_KERNEL_ADAPTIVE, stream, b);
+    Choice c = {(int)p->common.node,
+                p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES,
+                p->common.single && sizeof(Single) < sizeof(Scalar),
+                kernel == SPMVCUDA_KERNEL_TUNE,
+                {1024, 65536, 0},
+                ROWS,
+                NODES,
+                nullptr};
+    c.rules  = [p](const Survey &s, int bs, int64_t) {
+      SliceRules r;
+      r.narrow = p->common.compress != 0;
+      r.vector = (int)PetscMin(p->ell_limit, (PetscInt)INT_MAX);
+      // The format's order, by length and first column, over all rows takes apart what neighbouring rows share. Where they share x, rows
+      // keep to windows; single entries also lose to the second key there, as equal rows come in their own order otherwise
+      r.by_column = bs > 1 || !s.local();
+      r.sigma     = !s.local() ? 0 : bs > 1 ? 65536 : 1024;
+      return r;
+    };
+    return Choose(A, c, stream, b);
+  });
+}
