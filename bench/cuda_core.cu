@@ -2,7 +2,7 @@
   Benchmark of the device core, without PETSc: both formats and the papers' kernels against cuSPARSE, on generated matrices.
 
   Usage: cuda_core [-papers] [-sweep] [-csv file] [name ...]      Names as listed in cases() below; none: all.
-  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu src/core/cuda/{analysis,boundary,diagonals,paper,slices,store}.cu
+  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu src/core/cuda/{analysis,boundary,choose,diagonals,offdiagonal,paper,slices,store}.cu
          src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse
 
   Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm; "stream" is the same for products launched one by one, where
@@ -575,7 +575,7 @@ int main(int argc, char **argv)
             r.by_column  = by;
             r.per_thread = per;
             r.vector     = by ? 128 : 0;
-            r.whole      = spmv::Survey::LONG;
+            r.whole      = spmv::Tuning::LONG;
             r.chunk      = 256;
             CHECK(spmv::TakeSurvey(csr, bs, 0, &v));
             if ((by && sigma == 1) || (!by && sigma > 4096) || (sigma == 1 && v.natural > 5 * (unsigned long long)nnz)) continue;

@@ -43,12 +43,12 @@ template <class I> __global__ void survey(View<I> v, double slope, Survey *out)
   const int         u      = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   const int         length = u < v.units ? v.len(u) : 0, longest = __reduce_max_sync(ALL, length);
   const int         empty  = __popc(__ballot_sync(ALL, u < v.units && !length));
-  const unsigned    bulk   = __reduce_add_sync(ALL, (unsigned)(length > Survey::LONG ? min(length, 1 << 26) : 0));
+  const unsigned    bulk   = __reduce_add_sync(ALL, (unsigned)(length > Tuning::LONG ? min(length, 1 << 26) : 0));
   unsigned          looked = 0, near = 0;
   __shared__ Survey block;
   for (int q = 0; q < length; q += length / 4 + 1) {
     looked++;
-    near += fabs(v.col(v.start(u), q) - u * slope) <= Survey::NEAR;
+    near += fabs(v.col(v.start(u), q) - u * slope) <= Tuning::NEAR;
   }
   looked = __reduce_add_sync(ALL, looked);
   near   = __reduce_add_sync(ALL, near);
@@ -101,7 +101,7 @@ cudaError_t TakeSurvey(const SpMVCudaCSR &csr, int bs, cudaStream_t stream, Surv
 template <class I> __global__ void check_node(View<I> v, int *failed)
 {
   const int u = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, s = v.bs;
-  if (u >= v.units || *(volatile int *)failed) return;
+  if (u >= v.units || IsRaised(failed)) return;
   const int64_t first = v.start(u), length = v.i[(int64_t)u * s + 1] - first;
   bool          ok = length % s == 0;
   for (int e = 1; e < s && ok; e++) ok = v.i[(int64_t)u * s + e + 1] - v.i[(int64_t)u * s + e] == length;
@@ -110,7 +110,7 @@ template <class I> __global__ void check_node(View<I> v, int *failed)
     ok              = (c - q % s) % s == 0;
     for (int e = 0; e < s && ok; e++) ok = v.j[first + e * length + q] == c;
   }
-  if (!ok) *(volatile int *)failed = 1;
+  if (!ok) Raise(failed);
 }
 
 cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream, int *size)

@@ -13,7 +13,7 @@
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = 128; // threads; small, so that 48 registers leave room for ten blocks a multiprocessor
+constexpr int BLOCK = Tuning::DIAGONALS_BLOCK;
 
 struct Args {
   int             units, slices, steps, words; // steps of a slice where all have as many; words of `equal` a slice
@@ -150,12 +150,12 @@ struct Count {
 template <class I> __global__ void find(View<I> v, int slices, int limit, uint64_t *hash, int *slice, int64_t *steps, Count *count)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
-  if (s >= slices || __any_sync(ALL, *(volatile int *)&count->failed)) return; // together
+  if (s >= slices || __any_sync(ALL, IsRaised(&count->failed))) return; // together
   uint64_t  h = 1;
   const int k = walk(v, s, limit, [&](int, int offset, unsigned lanes) { h = mix(h, (uint64_t)(unsigned)offset << 32 | lanes); });
   if (threadIdx.x % WARP == 0) {
     if (k < 0)
-      *(volatile int *)&count->failed = 1;
+      Raise(&count->failed);
     else {
       hash[s]  = mix(h, k);
       slice[s] = s;
@@ -233,7 +233,7 @@ __global__ void copy_marks(int slices, const int2 *from, int2 *to)
 
 // ------------------------------------------------------------------------------------------------ values
 
-constexpr int FILL_BATCH = 4, FILL_BLOCK = 64;
+constexpr int FILL_BATCH = Tuning::FILL_BATCH, FILL_BLOCK = Tuning::FILL_BLOCK;
 
 size_t FillShared(int bs)
 {
@@ -299,7 +299,7 @@ __global__ void fill(View<I> v, Args g, bool uniform, const int *from, const Sca
 // Tells the host, without it waiting, whether marks are worth a look
 __global__ void announce(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *host)
 {
-  *host = generation << 1 | (*equals > steps / 16);
+  *host = generation << 1 | (*equals > steps / Tuning::EQUAL_SHARE);
 }
 
 // Without and with a look at marks, and the same for MultFused() and MultInterior()
@@ -366,11 +366,11 @@ struct Diagonals : _n_SpMVCudaStore {
         if (!g.slices) return cudaSuccess;
         ForgetErrors();
         if (bs == 1)
-          fill<1, V><<<grid, FILL_BLOCK, 0, stream>>>(v, g, uniform, from, a, to, head, equal, equals);
+          fill<1, V><<<grid, FILL_BLOCK, 0, stream>>>(v, g, uniform, value_index, a, to, head, equal, equals);
         else if (bs <= 3)
-          fill<3, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, from, a, to, head, equal, equals);
+          fill<3, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, value_index, a, to, head, equal, equals);
         else
-          fill<6, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, from, a, to, head, equal, equals);
+          fill<6, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, g, uniform, value_index, a, to, head, equal, equals);
         return cudaGetLastError();
       });
     }));
@@ -379,28 +379,28 @@ struct Diagonals : _n_SpMVCudaStore {
     return cudaSuccess;
   }
 
-  cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  cudaError_t Mult(bool conjugate, const Operands &v, cudaStream_t stream) override
   {
-    return Launch(g, conjugate, x, z, y, stream);
+    return Launch(g, conjugate, v, stream);
   }
-  cudaError_t MultFused(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
     Args args = g;
-    if (halo) { // rows with ghosts tend to be the first and the last: in the middle of the product the halo has come
+    if (halo) { // boundary rows tend to be the first and the last: in the middle of the product the halo has arrived
       args.offdiag = fused->With(halo);
       args.turn    = Blocks((int64_t)g.slices * WARP, BLOCK) / 2;
     }
-    return Launch(args, false, x, z, y, stream, true, !early);
+    return Launch(args, false, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
   bool CanFuseOffdiagonal() const override
   {
     return true;
   }
-  cudaError_t MultInterior(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  cudaError_t MultInterior(const Operands &v, cudaStream_t stream) override
   {
     Args args = g;
     args.head = others;
-    return Launch(args, false, x, z, y, stream, true, true);
+    return Launch(args, false, v, stream, true, Begin::AFTER);
   }
   int UnitSize() const override
   {
@@ -413,15 +413,15 @@ struct Diagonals : _n_SpMVCudaStore {
     SPMV_LAUNCH(g.slices, 256, stream, mark_boundary, g.slices, g.units, want, all, others);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false, bool last = false)
+  cudaError_t Launch(const Args &args, bool conjugate, const Operands &v, cudaStream_t stream, bool parallel = false, Begin begin = Begin::EARLY)
   {
-    if (waiting) { // marks are looked at unless the refresh is known to have found too few; both give the same bits
-      const unsigned said = *(volatile unsigned *)host;
-      waiting             = said >> 1 != generation;
-      marked              = waiting || (said & 1);
+    if (waiting) { // marks are looked at unless the fill is known to have found too few; both give the same bits
+      const unsigned reported = *(volatile unsigned *)host;
+      waiting                 = reported >> 1 != generation;
+      marked                  = waiting || (reported & 1);
     }
     if (!g.slices) return cudaSuccess;
-    return kernel[beside][marked].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream, 0, last);
+    return kernel[parallel][marked].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, v, stream, 0, begin);
   }
 
   void Stats(SpMVStats *s) const override
@@ -466,7 +466,6 @@ struct Diagonals : _n_SpMVCudaStore {
 
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **block)
 {
-  constexpr int   MOST  = 192; // steps of a slice
   const int       units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;
   Array<uint64_t> hash;
   Array<int>      slice, pattern, representative, failed;
@@ -481,7 +480,7 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t
   SPMV_TRY(count.Zero(stream));
   SPMV_TRY(steps.Zero(stream));
   SPMV_TRY(WithView(csr, bs, [&](auto v) {
-    SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, find, v, slices, MOST, hash, slice, steps, count);
+    SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, find, v, slices, (int)Tuning::DIAGONALS_MOST, hash, slice, steps, count);
     return cudaSuccess;
   }));
   SPMV_TRY(Fetch(&found, (Count *)count, 1, stream));
@@ -493,7 +492,7 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t
   d->bs       = bs;
   d->single   = single;
   d->names    = bs > 1 ? NODES : ENTRIES;
-  d->uniform  = (int64_t)slices * found.longest <= (int64_t)found.steps + (int64_t)found.steps / 32;
+  d->uniform  = (int64_t)slices * found.longest <= (int64_t)found.steps + (int64_t)found.steps / Tuning::UNIFORM_SHARE;
   d->steps    = d->uniform ? (int64_t)slices * found.longest : (int64_t)found.steps;
   d->g.units  = units;
   d->g.slices = slices;

@@ -6,6 +6,7 @@
 #include "halo.h"
 #include "launch.cuh"
 #include "spmvcuda.h"
+#include "tuning.cuh"
 #include <chrono>
 #include <exception>
 #include <future>

@@ -25,10 +25,30 @@ inline cudaError_t Load(const void *kernel)
 // Whether the library has code for this device: cudaErrorNotSupported where not
 cudaError_t Supported();
 
+// y = A x, or y = z + A x where z is not NULL. z may be y
+struct Operands {
+  const Scalar *x, *z;
+  Scalar       *y;
+};
+
+enum class Begin {
+  EARLY, // as soon as all thread blocks of the previous kernel have called LetNextBegin() or have ended
+  AFTER  // when all previous work in the stream is done
+};
+
 /*
-  A product's kernel, chosen at set-up, so that a product is one call. Where device and driver can, it is launched early ("programmatic
-  dependent launch"): its threads are there, but wait, when the kernel before it in the stream ends. That takes a fifth off the host's
-  time for a launch and hides most of the device's. A captured product keeps it.
+  A product's kernel, chosen at set-up, so that a product is a single call. Where device and driver support it, it is launched early ("programmatic dependent
+  launch"): its threads exist, and wait, when the previous kernel of the stream ends. That takes a fifth off the host's time for a launch and hides most of
+  the device's. A product that is captured in a graph keeps it.
+
+  The contract of early launches:
+  - A kernel that is launched by Kernel calls AwaitPrevious() before it reads or writes anything that earlier work in the stream writes or reads.
+  - Exempt are the kernels of MultFused() and, among diagonals, of MultInterior(). MultInterior() is launched with Begin::AFTER. MultFused() with Begin::EARLY
+    may only be launched directly after the exchange of a halo: that kernel has awaited whatever wrote x, and writes nothing but the halo, which the fused
+    kernel awaits. One warp of the fused kernel awaits the exchange in any case, so that when all of it is done, the exchange is, too.
+  - LetNextBegin() is called by the exchange and by the fused kernels only: whatever follows another kernel begins when that one has ended.
+  - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a fused kernel do not: that they see x as it was before the exchange has been
+    tested on Hopper (tests/cuda: "x as it is"). -mat_spmv_halo_early 0 does without.
 */
 class Kernel {
 public:
@@ -43,13 +63,14 @@ public:
     return cudaSuccess;
   }
 
+  // Of a kernel with the arguments (args, conjugate, x, z, y)
   template <class Args>
-  cudaError_t Launch(unsigned grid, unsigned block, const Args &g, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream,
-                     size_t shared = 0, bool last = false) const // last: not early, but when all before it is done
+  cudaError_t Launch(unsigned grid, unsigned block, const Args &args, bool conjugate, Operands v, cudaStream_t stream, size_t shared = 0,
+                     Begin begin = Begin::EARLY) const
   {
-    void *args[] = {(void *)&g, &conjugate, &x, &z, &y};
+    void *arguments[] = {(void *)&args, &conjugate, &v.x, &v.z, &v.y};
 #if CUDART_VERSION >= 12030
-    if (early && !last) {
+    if (early && begin == Begin::EARLY) {
       cudaLaunchAttribute attribute                        = {};
       cudaLaunchConfig_t  config                           = {};
       attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -60,10 +81,10 @@ public:
       config.stream                                        = stream;
       config.attrs                                         = &attribute;
       config.numAttrs                                      = 1;
-      return cudaLaunchKernelExC(&config, code, args);
+      return cudaLaunchKernelExC(&config, code, arguments);
     }
 #endif
-    return cudaLaunchKernel(code, dim3(grid), dim3(block), args, shared, stream);
+    return cudaLaunchKernel(code, dim3(grid), dim3(block), arguments, shared, stream);
   }
 
 private:

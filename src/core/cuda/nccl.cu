@@ -23,12 +23,6 @@ struct NcclConfig {
   const char *net;
 };
 
-/*
-  NCCL's kernels take thread blocks of the device from the product that runs at the same time: by default so many that a halo of half a megabyte costs 3 % of
-  a product, and a buffer of megabytes for each. Four move as much as a halo has in the time that it has.
-*/
-constexpr int HALO_BLOCKS = 4;
-
 #define NCCL_FUNCTIONS(X)                                                \
   X(GetVersion, int, (int *))                                            \
   X(GetUniqueId, int, (SpMVNCCLId *))                                    \
@@ -75,7 +69,7 @@ struct Nccl {
   }
   int Init(NcclComm *comm, int size, const SpMVNCCLId &id, int rank) const
   {
-    const NcclConfig config = {sizeof(config), 0xcafebeefu, 21700, 1, INT_MIN, INT_MIN, HALO_BLOCKS, nullptr};
+    const NcclConfig config = {sizeof(config), 0xcafebeefu, 21700, 1, INT_MIN, INT_MIN, Tuning::NCCL_BLOCKS, nullptr};
     return InitConfig ? InitConfig(comm, size, id, rank, &config) : CommInitRank(comm, size, id, rank);
   }
   // What failed, with NCCL's own explanation

@@ -14,7 +14,7 @@ cudaError_t SpMVCudaMultScaled(SpMVCudaStore store, PetscScalar alpha, const Pet
   memcpy(&a, &alpha, sizeof(a));
   memcpy(&b, &beta, sizeof(b));
   const bool read = memcmp(&b, &zero, sizeof(zero)) != 0;
-  return Multiply(store, x, y, y, stream, [=](const Scalar *ax, const Scalar *, Scalar *ay) { return paper->Product(a, ax, read, b, false, ay, stream); });
+  return Multiply(store, x, y, y, stream, [=](const Operands &v) { return paper->Product(a, v.x, read, b, false, v.y, stream); });
 }
 
 cudaError_t SpMVCudaSetReorder(SpMVCudaStore store, PetscBool reorder)

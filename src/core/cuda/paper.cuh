@@ -29,12 +29,12 @@ struct PaperStore : _n_SpMVCudaStore {
     return cudaErrorNotSupported;
   }
 
-  cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  cudaError_t Mult(bool conjugate, const Operands &v, cudaStream_t stream) override
   {
     Scalar one             = Num::zero();
     ((PetscReal *)&one)[0] = 1;
-    if (z && z != y) SPMV_TRY(cudaMemcpyAsync(y, z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
-    return Product(one, x, z != nullptr, one, conjugate, y, stream);
+    if (v.z && v.z != v.y) SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
+    return Product(one, v.x, v.z != nullptr, one, conjugate, v.y, stream);
   }
 };
 

@@ -8,8 +8,7 @@ using namespace spmv;
 
 namespace {
 
-// A thread block sends a chunk at a time. Few thread blocks: the product that runs at the same time needs the others more
-constexpr int CHUNK = 1024, MOST_CHUNKS = 64; // entries; thread blocks
+constexpr int CHUNK = Tuning::HALO_CHUNK; // entries that a thread block sends at a time
 
 /*
   Waits until another device has signaled exchange n: all that it wrote before is visible then. False: timed out. The loop pauses, as its loads take bandwidth
@@ -94,7 +93,7 @@ cudaError_t _n_SpMVCudaHalo::ChoosePeer()
 cudaError_t _n_SpMVCudaHalo::ExchangePeer(bool reverse, const Scalar *x, cudaStream_t stream)
 {
   const Exchange &g = direction[reverse];
-  return kernel.Launch((unsigned)std::clamp(g.chunks, 1, MOST_CHUNKS), 256, g, false, x, reverse ? halo : buffer, nullptr, stream);
+  return kernel.Launch((unsigned)std::clamp(g.chunks, 1, (int)Tuning::HALO_BLOCKS), 256, g, false, {x, reverse ? halo : buffer, nullptr}, stream);
 }
 
 // Maps the peers' memory and lists what is written where

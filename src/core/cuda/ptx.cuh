@@ -12,8 +12,8 @@ constexpr int      WARP = 32;
 constexpr unsigned ALL  = 0xffffffffu;
 
 /*
-  What stands before is issued before what stands after. The compiler would rather save registers than keep loads in flight: it moves
-  loads down to their uses, one latency after the other. It does not move them across this, which costs one instruction and waits for none.
+  Everything before this is issued before anything after it. The compiler prefers saving registers to keeping loads in flight: it moves loads down to their
+  uses, one latency after the other. It does not move them across this, which costs one instruction and waits for nothing.
 */
 __device__ __forceinline__ void Issue()
 {
@@ -49,11 +49,7 @@ SPMV_LOADS(Stream, "cs")
 SPMV_LOADS(Fresh, "cg")
 #undef SPMV_LOADS
 
-/*
-  Every kernel launched by Kernel begins with it, but for MultFused() and diagonals' MultInterior(): what the kernels before have written is there
-  afterwards, not earlier. CUDA promises that to the threads that call it; most warps of MultFused() do not, and read an x that was there before the
-  exchange they begin with: it has awaited that itself. Seen to hold on Hopper (tests/cuda/core.cu); SpMVCudaMultFused() does without if asked to.
-*/
+// Waits until the previous kernel of the stream is done and its writes are visible (programmatic dependent launch). See Kernel in launch.cuh for the contract
 __device__ __forceinline__ void AwaitPrevious()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -62,8 +58,9 @@ __device__ __forceinline__ void AwaitPrevious()
 }
 
 /*
-  The next kernel of the stream may begin when all blocks have said so, or are done, and waits for this one's end at its own AwaitPrevious() only. What this one has itself
-  awaited is then in memory, and no cache of a multiprocessor holds what was there before: they are emptied when a kernel begins (tests/cuda/core.cu looks).
+  Lets the next kernel of the stream begin once all thread blocks have called this, or have ended. That kernel waits for the end of this one only in its own
+  AwaitPrevious(). What this kernel has itself awaited is in memory by then, and no multiprocessor's cache holds older data: caches are invalidated when a kernel
+  begins (tests/cuda checks that).
 */
 __device__ __forceinline__ void LetNextBegin()
 {
@@ -73,8 +70,8 @@ __device__ __forceinline__ void LetNextBegin()
 }
 
 /*
-  Counts a warp in and says whether it is the last of `count`, after which the counter is 0 again. What its lane has written before, the last one sees
-  after AcquireArrived(). A release alone: __threadfence() would empty the multiprocessor's L1, which holds x for all other warps.
+  Counts a warp's arrival and returns whether it is the last of `count`; the counter is 0 again then. What the calling lanes have written before is visible to
+  the last warp after AcquireArrived(). Only a release: __threadfence() would empty the multiprocessor's L1, which holds x for all other warps.
 */
 __device__ __forceinline__ bool ArriveLast(unsigned *arrived, unsigned count)
 {

@@ -14,12 +14,12 @@
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = 256; // threads
+constexpr int BLOCK = Tuning::SLICES_BLOCK;
 
 enum Mode { WIDE, NARROW, RUNS, LINE };
 
-constexpr int      WINDOW = 1024; // units in which one thread forms slices
-constexpr int      MAX_LU = 3;    // 2^3 units a lane
+constexpr int      WINDOW = Tuning::SLICES_WINDOW;
+constexpr int      MAX_LU = 3; // 2^3 units a lane
 constexpr unsigned NOBODY = 0xffff;
 
 struct __align__(32) Slice
@@ -74,9 +74,9 @@ struct Args {
   const char  *index;
   Scalar      *partial;
   unsigned    *arrived;
-  const int   *unit;    // which of y's each unit is, NULL: the same
-  bool         others;  // leave alone what is apart
-  Offdiagonal  offdiag; // of MultFused()
+  const int   *unit;     // which of y's each unit is, NULL: the same
+  bool         interior; // skips the slices of boundary rows
+  Offdiagonal  offdiag;  // of MultFused()
 };
 
 // ------------------------------------------------------------------------------------------------ product
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(Args g, bool conjugate, const
   const int4  a = __ldg((const int4 *)(g.slice + s)), b = __ldg((const int4 *)(g.slice + s) + 1);
   const Slice c    = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
   const int   mode = ModeOf(c.shape), lu = LogU(c.shape);
-  if (!FUSED && g.others && (c.shape & BOUNDARY)) return;
+  if (!FUSED && g.interior && (c.shape & BOUNDARY)) return;
   if (BS == 1 && lu) {
     if (mode == WIDE) {
       if (lu == 1)
@@ -436,7 +436,7 @@ template <class V, class I> __global__ void fill_entries(View<I> v, Args g, int 
   });
 }
 
-constexpr int FILL_BLOCK = 64;
+constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
 
 template <class V, class I> __global__ void fill_nodes(View<I> v, Args g, int chunk, const int *from, const Scalar *a, V *value)
 {
@@ -503,41 +503,40 @@ struct Slices : _n_SpMVCudaStore {
         if (!g.slices) return cudaSuccess;
         ForgetErrors();
         if (bs == 1)
-          fill_entries<<<grid, FILL_BLOCK, 0, stream>>>(v, g, chunk, from, (const Scalar *)csr.a, to);
+          fill_entries<<<grid, FILL_BLOCK, 0, stream>>>(v, g, chunk, value_index, (const Scalar *)csr.a, to);
         else
-          fill_nodes<<<grid, FILL_BLOCK, size, stream>>>(v, g, chunk, from, (const Scalar *)csr.a, to);
+          fill_nodes<<<grid, FILL_BLOCK, size, stream>>>(v, g, chunk, value_index, (const Scalar *)csr.a, to);
         return cudaGetLastError();
       });
     });
   }
 
-  cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  cudaError_t Mult(bool conjugate, const Operands &v, cudaStream_t stream) override
   {
-    if (compact) { // the other rows of y first, at the speed of a copy, then the few that are not empty
-      if (!z)
-        SPMV_TRY(cudaMemsetAsync(y, 0, (size_t)m * sizeof(Scalar), stream));
-      else if (z != y)
-        SPMV_TRY(cudaMemcpyAsync(y, z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
-      z = y;
-    }
-    return Launch(g, conjugate, x, z, y, stream);
+    if (!compact) return Launch(g, conjugate, v, stream);
+    // All rows of y first, at the speed of a copy, then the few that are not empty
+    if (!v.z)
+      SPMV_TRY(cudaMemsetAsync(v.y, 0, (size_t)m * sizeof(Scalar), stream));
+    else if (v.z != v.y)
+      SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
+    return Launch(g, conjugate, {v.x, v.y, v.y}, stream);
   }
-  cudaError_t MultFused(const Scalar *x, const Scalar *halo, const Scalar *z, Scalar *y, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
-    if (compact) return Mult(false, x, z, y, stream);
+    if (compact) return Mult(false, v, stream);
     Args args = g;
     if (halo) args.offdiag = fused->With(halo);
-    return Launch(args, false, x, z, y, stream, true, !early);
+    return Launch(args, false, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
   bool CanFuseOffdiagonal() const override
   {
     return !compact;
   }
-  cudaError_t MultInterior(const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
+  cudaError_t MultInterior(const Operands &v, cudaStream_t stream) override
   {
-    Args args   = g;
-    args.others = true;
-    return Launch(args, false, x, z, y, stream);
+    Args args     = g;
+    args.interior = true;
+    return Launch(args, false, v, stream);
   }
   bool SkipsEmpty() const override
   {
@@ -552,11 +551,10 @@ struct Slices : _n_SpMVCudaStore {
     SPMV_LAUNCH((int64_t)g.slices * WARP, 256, stream, mark_boundary, g, want, all, slice);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream, bool beside = false,
-                     bool last = false) const
+  cudaError_t Launch(const Args &args, bool conjugate, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY) const
   {
     if (!g.slices) return cudaSuccess;
-    return kernel[beside].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, x, z, y, stream, 0, last);
+    return kernel[after_exchange].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, v, stream, 0, begin);
   }
 
   void Stats(SpMVStats *s) const override

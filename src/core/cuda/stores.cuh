@@ -12,22 +12,22 @@
 namespace spmv {
 
 /*
-  The off-diagonal block of a parallel matrix as a product of the diagonal block adds it, row by row, once it has summed up its own: CSR of groups of 32
-  units, those without an entry left out
+  The off-diagonal block of a parallel matrix as the diagonal block's fused product adds it, row by row, after its own entries: CSR by groups of 32 units,
+  without the groups that have no entries
 */
 struct Offdiagonal {
-  const int    *slot;  // of each group: which of those that are kept it is, or -1
-  const int    *start; // of each row of these, and the end of the last
+  const int    *slot;  // of each group: its place among the stored groups, or -1
+  const int    *start; // of each row of the stored groups, and the end of the last
   const int    *col;
   const Scalar *value;
   const Scalar *halo; // NULL: nothing is added
 
-  // d += what the rows of a unit have there
+  // d += the product of a unit's rows
   template <int BS> __device__ __forceinline__ void Add(int slot, int unit, Scalar *d) const
   {
     if (slot < 0) return;
-    AwaitPrevious(); // for the halo
-    constexpr int BATCH = 4;
+    AwaitPrevious();         // for the halo
+    constexpr int BATCH = 4; // entries whose loads are issued at once
 #pragma unroll
     for (int e = 0; e < BS; e++) {
       const int *p = start + ((int64_t)slot * WARP + unit % WARP) * BS + e;
@@ -51,7 +51,7 @@ struct OffdiagonalRows {
   Array<int>    slot, start, col;
   Array<Scalar> value;
 
-  cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t); // cudaErrorNotSupported: too many, or too long
+  cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t); // cudaErrorNotSupported: more than `most` rows, or long ones
   cudaError_t Fill(const SpMVCudaCSR &, bool single, cudaStream_t);
   Offdiagonal With(const Scalar *halo) const
   {
@@ -65,7 +65,7 @@ struct OffdiagonalRows {
 
 } // namespace spmv
 
-// All that a kernel may be called, as constants: whoever reads the statistics may keep the pointer
+// All names that a kernel may have. Constants, as statistics point to them
 #define SPMV_NAMES(name)                                                                                        \
   {                                                                                                             \
     name, name ", values in single precision", name ", measured", name ", values in single precision, measured" \
@@ -78,11 +78,11 @@ struct _n_SpMVCudaStore {
   const char *const *names    = nullptr; // SpMVNames of the kernel
   bool               single   = false;   // values are stored as spmv::Single
   bool               measured = false;   // it was the fastest of several
-  spmv::Array<int>   it;                 // transposed blocks, and those of rows apart: their row offsets,
-  spmv::Array<int>   from;               // and where their values are found in A
+  spmv::Array<int>   it;                 // of A^T, and of boundary rows: the row offsets,
+  spmv::Array<int>   value_index;        // and where in A each value is
 
-  std::unique_ptr<_n_SpMVCudaStore>      boundary; // the rows that may be multiplied apart from the others, once more
-  std::unique_ptr<spmv::OffdiagonalRows> fused;    // the off-diagonal block, where this one's product adds it
+  std::unique_ptr<_n_SpMVCudaStore>      boundary; // the boundary rows, stored a second time
+  std::unique_ptr<spmv::OffdiagonalRows> fused;    // the off-diagonal block, added by MultFused()
 
   spmv::StreamOrder         order;          // of fills and products, which share partial sums and values
   spmv::Array<spmv::Scalar> copy_x, copy_y; // of arrays that are not aligned
@@ -94,114 +94,118 @@ struct _n_SpMVCudaStore {
     n   = (int)csr.n;
     nnz = csr.nnz;
   }
-  virtual cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) = 0; // a of A where `from` is set, i always of this block
-  virtual cudaError_t Mult(bool conjugate, const spmv::Scalar *x, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t) = 0;
-  // y = A x or z + A x beside the kernel before in the stream, which writes nothing of it but the halo: with `early` begins with that one, and lets the
-  // next begin. With a halo, what `ghosts` add, where HasOffdiagonal()
-  virtual cudaError_t MultFused(const spmv::Scalar *x, const spmv::Scalar *, const spmv::Scalar *z, spmv::Scalar *y, bool, cudaStream_t stream)
+  // csr.a is A's even where value_index is set; csr.i is always that of this store
+  virtual cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t)                 = 0;
+  virtual cudaError_t Mult(bool conjugate, const spmv::Operands &, cudaStream_t) = 0;
+  // The product that follows the exchange of a halo by one kernel. early: begins with the exchange (see Kernel), and lets the next kernel begin. With a
+  // halo, adds `fused`
+  virtual cudaError_t MultFused(const spmv::Operands &v, const spmv::Scalar * /* halo */, bool /* early */, cudaStream_t stream)
   {
-    return Mult(false, x, z, y, stream);
+    return Mult(false, v, stream);
   }
   virtual bool CanFuseOffdiagonal() const
   {
     return false;
   }
-  virtual bool SkipsEmpty() const // onto y, z = y, rows without entries are neither read nor written
+  virtual bool SkipsEmpty() const // with z = y, rows without entries are neither read nor written
   {
     return false;
   }
-  virtual int UnitSize() const // rows of a unit, where the next two work; 0 = they do not
+  virtual int UnitSize() const // rows of a unit, for the next two; 0 = they are not supported
   {
     return 0;
   }
-  // MultInterior() is to leave alone the units in `want`, bit u % 32 of word u / 32, and may leave alone more: `all`, zeros before
-  virtual cudaError_t SetBoundary(const unsigned *, unsigned *, cudaStream_t)
+  // MultInterior() must leave the units in `boundary` alone, bit u % 32 of word u / 32. It may leave more units alone: all of these are set in `skipped`,
+  // which is zero on entry
+  virtual cudaError_t SetBoundary(const unsigned * /* boundary */, unsigned * /* skipped */, cudaStream_t)
   {
     return cudaErrorNotSupported;
   }
-  virtual cudaError_t MultInterior(const spmv::Scalar *, const spmv::Scalar *, spmv::Scalar *, cudaStream_t)
+  virtual cudaError_t MultInterior(const spmv::Operands &, cudaStream_t)
   {
     return cudaErrorNotSupported;
   }
-  virtual void        Stats(SpMVStats *) const            = 0; // what it adds: bytes includes its own arrays only
+  virtual void        Stats(SpMVStats *) const            = 0; // `bytes` includes only the arrays of the derived class
   virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
 };
 
 namespace spmv {
 
-// product(x, z, y) in its turn, on aligned arrays: those given, or copies
-template <class F> cudaError_t Multiply(SpMVCudaStore block, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
+// product(operands), in the order of the store's streams, on aligned arrays: the given ones, or copies
+template <class F> cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
 {
-  SPMV_TRY(block->order.Enter(stream));
+  SPMV_TRY(store->order.Enter(stream));
   if (IsAligned(x) && IsAligned(z) && IsAligned(y))
-    SPMV_TRY(product((const Scalar *)x, (const Scalar *)z, (Scalar *)y));
+    SPMV_TRY(product(Operands{(const Scalar *)x, (const Scalar *)z, (Scalar *)y}));
   else {
-    const size_t rows = (size_t)block->m * sizeof(Scalar), columns = (size_t)block->n * sizeof(Scalar);
-    if (!block->copy_x) SPMV_TRY(block->copy_x.Alloc((size_t)block->n));
-    if (!block->copy_y) SPMV_TRY(block->copy_y.Alloc((size_t)block->m));
-    SPMV_TRY(cudaMemcpyAsync(block->copy_x, x, columns, cudaMemcpyDeviceToDevice, stream));
-    if (z) SPMV_TRY(cudaMemcpyAsync(block->copy_y, z, rows, cudaMemcpyDeviceToDevice, stream));
-    SPMV_TRY(product(block->copy_x, z ? (const Scalar *)block->copy_y : nullptr, block->copy_y));
-    SPMV_TRY(cudaMemcpyAsync(y, block->copy_y, rows, cudaMemcpyDeviceToDevice, stream));
+    const size_t rows = (size_t)store->m * sizeof(Scalar), columns = (size_t)store->n * sizeof(Scalar);
+    if (!store->copy_x) SPMV_TRY(store->copy_x.Alloc((size_t)store->n));
+    if (!store->copy_y) SPMV_TRY(store->copy_y.Alloc((size_t)store->m));
+    SPMV_TRY(cudaMemcpyAsync(store->copy_x, x, columns, cudaMemcpyDeviceToDevice, stream));
+    if (z) SPMV_TRY(cudaMemcpyAsync(store->copy_y, z, rows, cudaMemcpyDeviceToDevice, stream));
+    SPMV_TRY(product(Operands{store->copy_x, z ? (const Scalar *)store->copy_y : nullptr, store->copy_y}));
+    SPMV_TRY(cudaMemcpyAsync(y, store->copy_y, rows, cudaMemcpyDeviceToDevice, stream));
   }
-  return block->order.Leave(stream);
+  return store->order.Leave(stream);
 }
 
-// How slices are formed; what makes sellp and evchyb different on the device is written here
+// How slices are formed: where the formats differ on the device
 struct SliceRules {
-  int  sigma      = 0;     // units are sorted by length within windows of so many; 0 = in the whole block, 1 = not at all
-  bool by_column  = false; // sort ascending by length, then by first column (EVC-HYB), else descending by length
-  int  per_thread = 0;     // entries a thread takes before a second one helps; 0 = by the number of entries
-  int  threads    = 0;     // of each unit; 0 = by length
-  int  vector     = 0;     // units longer than it get a whole warp; 0 = by per_thread alone
+  int  sigma      = 0;     // units are sorted by length within windows of so many; 0 = over all units, 1 = not at all
+  bool by_column  = false; // sort ascending by length, then by first column (EVC-HYB); else descending by length
+  int  per_thread = 0;     // entries a lane has before a second one helps; 0 = by the number of entries
+  int  threads    = 0;     // lanes of each unit; 0 = by length
+  int  vector     = 0;     // longer units have a whole warp; 0 = by per_thread alone
   int  whole      = 0;     // longer units are split
   int  chunk      = 0;     // into parts of so many entries
   bool narrow     = true;  // 16-bit columns, and none for runs of columns
 };
+// Sets what a format leaves open: how units are shared out among lanes and warps, for the whole device
+cudaError_t ShareOut(const SpMVCudaCSR &, int bs, const Survey &, SliceRules *);
 
-// Values are zeros until the first refresh
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &, int bs, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaStore **); // *block NULL: too much padding
-// With `unit`, which it takes: those are the units of y that the block's are, and each of them is written
+// The layouts, with zeros for values. *store NULL: diagonals need more padding than `limit`
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &, int bs, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaStore **store);
+// With `unit`, whose array is taken over: the unit of y that each unit of the matrix is. Every unit is then written
 cudaError_t SlicesCreate(const SpMVCudaCSR &, int bs, bool single, const Survey &, SliceRules, const SpMVNames &, Array<int> *unit, cudaStream_t,
                          _n_SpMVCudaStore **);
 
-// The choice both formats share: node blocks where there are, diagonals where they take fewer bytes than slices, else slices
+// The choice that the formats share: node blocks where there are any, diagonals where they take fewer bytes than slices, else slices
 struct Choice {
   int              node;            // 0 = look for node blocks, 1 = none, else of this size
   bool             diagonals;       // may be used
   bool             single;          // store values in single precision
-  bool             measure;         // build the layouts that make sense, time each, keep the fastest
+  bool             measure;         // create the plausible layouts, time each, keep the fastest
   std::vector<int> sigmas;          // windows that may be tried then
-  const SpMVNames &entries, &nodes; // what slices of entries and of node blocks are called
+  const SpMVNames &entries, &nodes; // names of slices of entries and of node blocks
 
-  std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own, should it be slices
+  std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own, for slices
 };
 cudaError_t Choose(const SpMVCudaCSR &, const Choice &, cudaStream_t, _n_SpMVCudaStore **);
 
-// Checks sizes, transposes if asked to, and calls f(csr, &block), which lays out the block itself
-template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaStore *block, F f)
+// Checks sizes, transposes if required, and calls f(csr, &store), which creates the layout
+template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaStore *store, F f)
 {
-  *block = nullptr;
-  // Columns, rows and positions of transposed blocks are 32-bit numbers, the next multiples of what they are shared out by, too
+  *store = nullptr;
+  // Columns, rows and positions of transposed matrices are 32-bit numbers, and so are the next multiples of what they are shared out by
   if (csr->m > SPMVCUDA_MAX_SIZE || csr->n > SPMVCUDA_MAX_SIZE || (transpose && csr->nnz > SPMVCUDA_MAX_SIZE)) return cudaErrorNotSupported;
   SPMV_TRY(Supported());
   SpMVCudaCSR       use = *csr;
-  Array<int>        it, jt, from;
-  _n_SpMVCudaStore *b = nullptr;
+  Array<int>        it, jt, value_index;
+  _n_SpMVCudaStore *s = nullptr;
   if (transpose) {
-    SPMV_TRY(TransposeCSR(*csr, stream, it, jt, from));
+    SPMV_TRY(TransposeCSR(*csr, stream, it, jt, value_index));
     use = {csr->n, csr->m, csr->nnz, it, jt, 4, nullptr};
   }
-  cudaError_t error = Guarded([&] { return f(use, &b); });
-  if (error == cudaSuccess) error = cudaStreamSynchronize(stream); // the scratch arrays go
+  cudaError_t error = Guarded([&] { return f(use, &s); });
+  if (error == cudaSuccess) error = cudaStreamSynchronize(stream); // the scratch arrays are freed
   if (error != cudaSuccess) {
-    delete b;
+    delete s;
     return error;
   }
-  b->Of(use);
-  b->it.Swap(it);
-  b->from.Swap(from);
-  *block = b;
+  s->Of(use);
+  s->it.Swap(it);
+  s->value_index.Swap(value_index);
+  *store = s;
   return cudaSuccess;
 }
 

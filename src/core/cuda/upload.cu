@@ -4,14 +4,15 @@
 */
 #include "memory.cuh"
 #include "spmvcuda.h"
+#include "tuning.cuh"
 #include <sched.h>
 #include <thread>
 
 namespace spmv {
 namespace {
 
-constexpr size_t CHUNK   = (size_t)2 << 20;
-constexpr int    THREADS = 6;
+constexpr size_t CHUNK   = Tuning::UPLOAD_CHUNK;
+constexpr int    THREADS = Tuning::UPLOAD_THREADS;
 
 // Two pinned chunks for each thread, kept from the first large copy on
 unsigned char *staging[THREADS] = {};

@@ -5,6 +5,7 @@
 
 #include "launch.cuh"
 #include "spmvcuda.h"
+#include "tuning.cuh"
 
 namespace spmv {
 
@@ -36,11 +37,10 @@ template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, int bs, F f)
 
 // What the choice of a layout rests on
 struct Survey {
-  unsigned long long   natural; // entries of 32-unit slices in the natural order, padding included
-  unsigned long long   bulk;    // entries in units longer than LONG
-  int                  longest, empty;
-  unsigned             looked, near; // a few columns of each unit, and those of them within NEAR of the unit's own place
-  static constexpr int LONG = 1024, NEAR = 8192;
+  unsigned long long natural; // entries of 32-unit slices in the natural order, padding included
+  unsigned long long bulk;    // entries in units longer than Tuning::LONG
+  int                longest, empty;
+  unsigned           looked, near; // a few columns of each unit, and those of them within Tuning::NEAR of the unit's own place
 
   bool local() const // neighbouring units read neighbouring x: their order matters
   {

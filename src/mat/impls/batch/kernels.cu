@@ -642,7 +642,7 @@ struct Slices : _n_BatchCuda {
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
     if (!g.slices) return cudaSuccess;
-    return kernel.Launch(g.blocks * g.groups, BLOCK, g, conjugate, x, z, y, stream, shared);
+    return kernel.Launch(g.blocks * g.groups, BLOCK, g, conjugate, {x, z, y}, stream, shared);
   }
 
   void Stats(BatchStats *s) const override

@@ -91,7 +91,7 @@ template <class T> cudaError_t Put(Array<T> &to, const std::vector<T> &values, c
 template <class V> cudaError_t Write(EVCHYBPaperLayout &l, V v, const Scalar *a, cudaStream_t stream)
 {
   const int64_t warps = (l.isplit + WARP - 1) / WARP + (v.units - l.isplit);
-  SPMV_LAUNCH(warps * WARP, 256, stream, evchyb_write, v, l.isplit, l.ell, l.csr, l.order, l.from, a, l.j, l.csr_j, l.as, l.csr_as);
+  SPMV_LAUNCH(warps * WARP, 256, stream, evchyb_write, v, l.isplit, l.ell, l.csr, l.order, l.value_index, a, l.j, l.csr_j, l.as, l.csr_as);
   return cudaSuccess;
 }
 

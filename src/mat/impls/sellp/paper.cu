@@ -99,7 +99,7 @@ struct Paper : PaperStore {
   {
     if (!s.slices) return cudaSuccess;
     ForgetErrors();
-    sellp_write<<<s.slices, dim3(s.b, s.t), 0, stream>>>(v, s, from, a, col, value);
+    sellp_write<<<s.slices, dim3(s.b, s.t), 0, stream>>>(v, s, value_index, a, col, value);
     return cudaGetLastError();
   }
 

@@ -1,0 +1,206 @@
+/*
+  The choice of a layout that all formats share, by statistics or by measuring.
+*/
+#include "stores.cuh"
+
+int SpMVCudaDiagonalsLeast = spmv::Tuning::DIAGONALS_MIN;
+
+namespace spmv {
+
+cudaError_t ShareOut(const SpMVCudaCSR &csr, int bs, const Survey &survey, SliceRules *r)
+{
+  const int64_t units = csr.m / bs, entries = csr.nnz / ((int64_t)bs * bs);
+  const bool    bulk = survey.bulk * 4 > (unsigned long long)entries;
+  int           processors;
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+  if (!r->per_thread) {
+    const bool many = bs == 1 && entries >= Tuning::MANY_FROM * units && entries < (bulk ? Tuning::MANY_TO_BULK : Tuning::MANY_TO) * units;
+    r->per_thread   = many ? Tuning::PER_THREAD_MANY : Tuning::PER_THREAD;
+    while (r->per_thread > Tuning::PER_THREAD_LEAST && entries / r->per_thread < processors * Tuning::THREADS) r->per_thread /= 2;
+  }
+  r->chunk = bulk ? Tuning::CHUNK_BULK : Tuning::CHUNK;
+  while (r->chunk > Tuning::CHUNK_LEAST && entries / r->chunk < processors * Tuning::CHUNKS) r->chunk /= 2;
+  r->whole = PetscMax(r->chunk, (int)Tuning::LONG);
+  return cudaSuccess;
+}
+
+namespace {
+
+// A matrix with node blocks of size bs, its survey, and the layouts that it may be stored in
+struct Layouts {
+  const SpMVCudaCSR &csr;
+  const Choice      &c;
+  cudaStream_t       stream;
+  int                bs      = 1;
+  Survey             survey  = {};
+  int64_t            entries = 0;
+  SliceRules         rules;
+
+  cudaError_t Take(int size)
+  {
+    bs      = size;
+    entries = csr.nnz / ((int64_t)bs * bs);
+    SPMV_TRY(TakeSurvey(csr, bs, stream, &survey));
+    rules = c.rules(survey, bs, entries);
+    return ShareOut(csr, bs, survey, &rules);
+  }
+
+  // *store NULL: diagonals do not pay
+  cudaError_t Diagonals(_n_SpMVCudaStore **store) const
+  {
+    const int64_t value = (int64_t)bs * bs * (int64_t)StoredSize(c.single);
+    int           processors;
+    *store = nullptr;
+    if (!c.diagonals || survey.empty > csr.m / bs / 2) return cudaSuccess;
+    // Where rows are few, slices give each of them several lanes. Diagonals are faster even then if they take only one round of loads
+    SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+    if (!c.measure && survey.longest > Tuning::ONE_ROUND && csr.m / bs / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
+    // A column index takes two or four bytes of a slice's entry; diagonals may be padded by as much
+    return DiagonalsCreate(csr, bs, c.single, entries * (value + 3) / value + WARP, stream, store);
+  }
+
+  cudaError_t Slices(const SliceRules &r, _n_SpMVCudaStore **store) const
+  {
+    return SlicesCreate(csr, bs, c.single, survey, r, bs > 1 ? c.nodes : c.entries, nullptr, stream, store);
+  }
+};
+
+/*
+  Keeps the fastest of the stores that enter it, one after the other, so that no more than two exist at a time. Their values are zeros, which take as much time
+  as any others. Only diagonals could be faster with the actual values, as steps of equal values are not marked yet: they are timed as if there were none.
+*/
+class Contest {
+public:
+  Contest(const SpMVCudaCSR &csr, cudaStream_t stream) : csr(csr), stream(stream)
+  {
+  }
+  Contest(const Contest &) = delete;
+  ~Contest()
+  {
+    delete best;
+    for (cudaEvent_t e : event) {
+      if (e) cudaEventDestroy(e);
+    }
+  }
+
+  cudaError_t Begin()
+  {
+    for (cudaEvent_t &e : event) SPMV_TRY(cudaEventCreate(&e));
+    SPMV_TRY(x.Alloc(csr.n));
+    SPMV_TRY(y.Alloc(csr.m));
+    return x.Zero(stream);
+  }
+
+  // create(&store) creates the next one, or none. *won: it is the fastest so far
+  template <class F> cudaError_t Enter(F create, bool *won)
+  {
+    _n_SpMVCudaStore *b     = nullptr;
+    float             t     = 0;
+    cudaError_t       error = create(&b);
+    *won                    = false;
+    if (error == cudaSuccess && b) error = Time(b, &t);
+    if (error == cudaSuccess && b && (!best || t < Tuning::GAIN * time - Tuning::NOISE)) { // otherwise it may be chance
+      std::swap(b, best);
+      time = t;
+      *won = true;
+    }
+    delete b;
+    if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) { // another layout may do
+      failed = error;
+      (void)cudaGetLastError();
+      return cudaSuccess;
+    }
+    return error;
+  }
+
+  cudaError_t End(_n_SpMVCudaStore **store)
+  {
+    if (!best) return failed;
+    best->measured = true;
+    *store         = best;
+    best           = nullptr;
+    return cudaSuccess;
+  }
+
+private:
+  cudaError_t Products(_n_SpMVCudaStore *b, int count, float *each)
+  {
+    SPMV_TRY(cudaEventRecord(event[0], stream));
+    for (int k = 0; k < count; k++) SPMV_TRY(b->Mult(false, {x, nullptr, y}, stream));
+    SPMV_TRY(cudaEventRecord(event[1], stream));
+    SPMV_TRY(cudaEventSynchronize(event[1]));
+    SPMV_TRY(cudaEventElapsedTime(each, event[0], event[1]));
+    *each /= (float)count;
+    return cudaSuccess;
+  }
+
+  // The least of four means: of two products, and three times of more
+  cudaError_t Time(_n_SpMVCudaStore *b, float *least)
+  {
+    float t;
+    b->Of(csr);
+    SPMV_TRY(Products(b, 2, &t)); // warm
+    SPMV_TRY(Products(b, 2, least));
+    const int count = (int)PetscMax((float)Tuning::PRODUCTS_LEAST, PetscMin((float)Tuning::PRODUCTS_MOST, Tuning::TIMED / (*least + 1e-6f)));
+    for (int k = 0; k < 3; k++) {
+      SPMV_TRY(Products(b, count, &t));
+      *least = PetscMin(t, *least);
+    }
+    return cudaSuccess;
+  }
+
+  const SpMVCudaCSR &csr;
+  cudaStream_t       stream;
+  cudaEvent_t        event[2] = {};
+  Array<Scalar>      x, y;
+  _n_SpMVCudaStore  *best   = nullptr;
+  float              time   = 0;
+  cudaError_t        failed = cudaErrorNotSupported;
+};
+
+// In the order in which the statistics would have chosen
+cudaError_t Measure(Layouts l, int node, _n_SpMVCudaStore **store)
+{
+  Contest contest(l.csr, l.stream);
+  bool    won;
+  SPMV_TRY(contest.Begin());
+  for (int bs = node; bs; bs = bs > 1 ? 1 : 0) {
+    SPMV_TRY(l.Take(bs));
+    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Diagonals(b); }, &won));
+    SliceRules r = l.rules;
+    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(r, b); }, &won));
+    bool slices = won; // the fastest so far
+    for (int sigma : l.c.sigmas) {
+      SliceRules other = r;
+      other.sigma      = sigma;
+      // The natural order may need far too much padding to be tried
+      if (sigma == l.rules.sigma || (sigma == 1 && l.survey.natural > Tuning::NATURAL_MOST * (unsigned long long)l.entries)) continue;
+      SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
+      if (won) r = other;
+      slices = slices || won;
+    }
+    for (int per : {l.rules.per_thread / 2, l.rules.per_thread * 2}) {
+      SliceRules other = r;
+      other.per_thread = per;
+      if (!slices || r.threads || !per) continue;
+      SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
+    }
+  }
+  return contest.End(store);
+}
+
+} // namespace
+
+cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream, _n_SpMVCudaStore **store)
+{
+  int     bs = 1;
+  Layouts l{csr, c, stream};
+  if (c.node <= MAX_NODE) SPMV_TRY(FindNodeSize(csr, c.node ? c.node : MAX_NODE, stream, &bs));
+  if (c.node && bs != c.node) bs = 1;
+  if (c.measure) return Measure(l, bs, store);
+  SPMV_TRY(l.Take(bs));
+  SPMV_TRY(l.Diagonals(store));
+  return *store ? cudaSuccess : l.Slices(l.rules, store);
+}
+
+} // namespace spmv

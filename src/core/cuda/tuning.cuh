@@ -1,0 +1,71 @@
+/*
+  The tuned numbers of the device core, in one table, with the measurement or the reason that set them. A format's own numbers are in its rules.cu.
+*/
+#pragma once
+
+namespace spmv {
+
+struct Tuning {
+  // ---- choice between diagonals and slices
+  static constexpr int ONE_ROUND      = 9;   // diagonals: as many loads as are issued at once. Up to so many, diagonals are faster for any number of rows
+  static constexpr int DIAGONALS_MIN  = 12;  // slices a multiprocessor: with more diagonals than that, fewer slices cannot hide several rounds of loads
+  static constexpr int DIAGONALS_MOST = 192; // diagonals of a slice; beyond that slices
+
+  // ---- survey of the rows
+  static constexpr int LONG = 1024; // entries: a row that is longer counts as bulk, and may be split
+  static constexpr int NEAR = 8192; // columns: as close to its row's own place, a column is near, and neighboring rows are likely to share x in the caches
+
+  // ---- lanes of a row of slices. The fewer lanes a row has, the more of its loads each lane issues at once, until a row has a whole warp in any case. But where
+  // rows are short, or many of the entries are in very long rows (bulk), the other rows should not end last
+  static constexpr int PER_THREAD       = 16;  // entries a lane
+  static constexpr int PER_THREAD_MANY  = 32;  // entries a lane where rows, without node blocks, have so many entries on average:
+  static constexpr int MANY_FROM        = 16;  // at least
+  static constexpr int MANY_TO          = 256; // fewer than
+  static constexpr int MANY_TO_BULK     = 64;  // the same with bulk
+  static constexpr int PER_THREAD_LEAST = 4;
+  static constexpr int THREADS          = 256; // a multiprocessor: entries a lane are halved until there is work for so many
+  static constexpr int PER_THREAD_FEW   = 8;   // of boundary rows: few rows, of which only the end of the last counts
+
+  // ---- long rows in parts
+  static constexpr int CHUNK       = 256;  // entries of a part: a few long rows should not end last
+  static constexpr int CHUNK_BULK  = 4096; // where many rows are long, parts are an expense, and their warps read x in several places at once
+  static constexpr int CHUNK_LEAST = 1024; // CHUNK_BULK is halved down to this while
+  static constexpr int CHUNKS      = 12;   // parts a multiprocessor are not reached
+
+  // ---- measuring (-mat_..._tune): a layout replaces the best so far where its time is below GAIN times the best's, less NOISE
+  static constexpr float GAIN           = 0.97f;
+  static constexpr float NOISE          = 3e-4f; // ms: launches vary by 0.3 us
+  static constexpr float TIMED          = 0.3f;  // ms of products in each of three means, within
+  static constexpr int   PRODUCTS_LEAST = 3;
+  static constexpr int   PRODUCTS_MOST  = 20;
+  static constexpr int   NATURAL_MOST   = 4; // times the entries: with more padding than that, the natural order is not tried
+
+  // ---- kernels of diagonals
+  static constexpr int DIAGONALS_BLOCK = 128; // threads; small, so that 48 registers leave room for ten thread blocks a multiprocessor
+  static constexpr int EQUAL_SHARE     = 16;  // products look for marks where at least one step in so many is marked
+  static constexpr int UNIFORM_SHARE   = 32;  // slices are padded to equal numbers of steps where that adds at most one step in so many
+
+  // ---- kernels of slices
+  static constexpr int SLICES_BLOCK  = 256;  // threads
+  static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
+
+  // ---- fills
+  static constexpr int FILL_BLOCK = 64; // threads
+  static constexpr int FILL_BATCH = 4;  // steps of diagonals whose entries are gathered at once
+
+  // ---- off-diagonal block in the diagonal block's product
+  static constexpr int OFFDIAGONAL_MOST = 32; // entries of a unit, which one thread adds
+
+  // ---- exchange of the halo
+  static constexpr int HALO_CHUNK  = 1024; // PEER: entries that a thread block sends at a time
+  static constexpr int HALO_BLOCKS = 64;   // PEER: thread blocks at most, as the product that runs at the same time needs the others more
+  // NCCL: thread blocks. NCCL's default costs a product 3 % for a halo of half a megabyte, and a buffer of megabytes for each. Four move as much as a halo has
+  // in the time that it has
+  static constexpr int NCCL_BLOCKS = 4;
+
+  // ---- upload from pageable memory, which the driver's own copy does at a fifth of the speed of the bus
+  static constexpr int UPLOAD_CHUNK   = 2 << 20; // bytes
+  static constexpr int UPLOAD_THREADS = 6;
+};
+
+} // namespace spmv
