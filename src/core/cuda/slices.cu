@@ -1,13 +1,13 @@
 /*
   Slices of sorted rows, for every pattern that does not lie on diagonals.
 
-  One warp multiplies one slice. By the lengths of its units (rows, or node rows of dense bs x bs blocks) a slice holds
-    - 64, 128 or 256 short ones, 2, 4 or 8 of them a lane, so that a warp still has eight vector loads to issue at once;
-    - 32 / T of them with T = 1, 2, ..., 32 lanes each;
+  One warp multiplies one slice. Depending on the lengths of its units (rows, or node rows of dense bs x bs blocks), a slice holds
+    - 64, 128 or 256 short units, 2, 4 or 8 of them a lane, so that a warp still has eight vector loads to issue at once;
+    - 32 / T units with T = 1, 2, ..., 32 lanes each;
     - a part of one long unit: the parts leave partial sums, and the warp that arrives last adds them, in their order.
-  Step k of a slice is 32 blocks, stored value by value, 32 lanes side by side; units that are shorter than their slice have marked
-  entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's least column, or, where each step of a
-  one-unit slice is a run of columns, one number a step, or, where all of it is one run, none. Slices with much work come first, so that they do not end last.
+  Step k of a slice is 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that are shorter than their slice have marked entries that
+  read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's least column. Where each step of a one-unit slice is a run of columns, there is
+  one number a step; where the whole slice is one run, none. Slices with much work come first, so that they do not end last.
 */
 #include "stores.cuh"
 
@@ -18,9 +18,9 @@ constexpr int BLOCK = Tuning::SLICES_BLOCK;
 
 enum Mode { WIDE, NARROW, RUNS, LINE };
 
-constexpr int      WINDOW = Tuning::SLICES_WINDOW;
-constexpr int      MAX_LU = 3; // 2^3 units a lane
-constexpr unsigned NOBODY = 0xffff;
+constexpr int      WINDOW    = Tuning::SLICES_WINDOW;
+constexpr int      MAX_LU    = 3; // 2^3 units a lane
+constexpr unsigned NO_COLUMN = 0xffff;
 
 struct __align__(32) Slice
 {
@@ -33,7 +33,7 @@ struct __align__(32) Slice
   int      part;  // of a part: where its partial sum goes
   int      group; // of a part: which long unit
 };
-// shape: bits 0-2 log2 T, 3-4 log2 units a lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE), 23 apart
+// shape: bits 0-2 log2 T, 3-4 log2 units a lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE), 23 boundary
 __host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
 {
   return (unsigned)(lt | lu << 3 | part << 7 | units << 8);
@@ -63,7 +63,7 @@ __host__ __device__ inline int Tail(unsigned s)
   return s >> 17 & 63;
 }
 
-constexpr unsigned BOUNDARY = 1u << 23; // its rows are multiplied apart from the others, where that is asked for
+constexpr unsigned BOUNDARY = 1u << 23; // has boundary rows: MultInterior() skips it
 
 struct Args {
   int          slices;
@@ -74,7 +74,7 @@ struct Args {
   const char  *index;
   Scalar      *partial;
   unsigned    *arrived;
-  const int   *unit;     // which of y's each unit is, NULL: the same
+  const int   *unit;     // the unit of y that each unit is, NULL: the same
   bool         interior; // skips the slices of boundary rows
   Offdiagonal  offdiag;  // of MultFused()
 };
@@ -83,24 +83,24 @@ struct Args {
 
 // V: what values are stored as
 template <class V, int BS, bool FUSED, int U, int MODE>
-__device__ __forceinline__ void product(const Args &g, const Slice &c, int lane, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void product(const Args &args, const Slice &self, int lane, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
-  const int     steps = c.steps * U, units = Units(c.shape);
-  const bool    part  = U == 1 && IsPart(c.shape);
-  const V      *value = (const V *)g.value + (int64_t)c.value * (WARP * BS * BS) + lane;
-  const char   *index = g.index + (int64_t)c.index * 32;
+  const int     steps = self.steps * U, units = Units(self.shape);
+  const bool    part  = U == 1 && IsPart(self.shape);
+  const V      *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
+  const char   *index = args.index + (int64_t)self.index * 32;
   Scalar        d[U * BS];
   int           unit[U];
 
 #pragma unroll
   for (int u = 0; u < U; u++) {
     const int r = u * WARP + lane;
-    unit[u]     = part || r >= units ? -1 : g.order ? __ldg(g.order + c.first + r) : c.first + r;
+    unit[u]     = part || r >= units ? -1 : args.order ? __ldg(args.order + self.first + r) : self.first + r;
 #pragma unroll
-    for (int e = 0; e < BS; e++) d[u * BS + e] = Num::zero();
+    for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
   }
-  // FULL: no step is past the end, so that nothing stands between the loads
+  // FULL: no step is past the end, so that there is nothing between the loads
   auto batch = [&](int k0, auto full) {
     constexpr bool FULL = decltype(full)::value;
     V              v[BATCH][BS * BS];
@@ -111,29 +111,29 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
       const int  k  = k0 + b;
       const bool in = FULL || k < steps;
       if (MODE == WIDE) col[b] = in ? __ldcs((const int *)index + k * WARP + lane) : -1;
-      if (MODE == NARROW) col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NOBODY;
-      if (MODE == LINE) col[b] = in && (k < steps - 1 || lane < Tail(c.shape)) ? c.base + k * WARP + lane : -1;
-      if (MODE == RUNS) col[b] = in && (k < steps - 1 || lane < Tail(c.shape)) ? __ldg((const int *)index + k) + lane : -1;
+      if (MODE == NARROW) col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
+      if (MODE == LINE) col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? self.base + k * WARP + lane : -1;
+      if (MODE == RUNS) col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? __ldg((const int *)index + k) + lane : -1;
 #pragma unroll
-      for (int e = 0; e < BS * BS; e++) v[b][e] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + e) * WARP) : Traits<V>::zero();
+      for (int i = 0; i < BS * BS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + i) * WARP) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const bool    own = MODE == NARROW ? col[b] != (int)NOBODY : col[b] >= 0;
-      const Scalar *q   = x + (int64_t)(MODE == NARROW ? c.base + col[b] : col[b]) * BS;
+      const bool    own = MODE == NARROW ? col[b] != (int)NO_COLUMN : col[b] >= 0;
+      const Scalar *at  = x + (int64_t)(MODE == NARROW ? self.base + col[b] : col[b]) * BS;
 #pragma unroll
-      for (int f = 0; f < BS; f++) xs[b][f] = own ? Num::keep(q + f) : Num::zero();
+      for (int j = 0; j < BS; j++) xs[b][j] = own ? Num::keep(at + j) : Num::zero();
     }
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) { // padding is 0 times 0
 #pragma unroll
-      for (int f = 0; f < BS; f++) {
+      for (int j = 0; j < BS; j++) {
 #pragma unroll
-        for (int e = 0; e < BS; e++) {
-          const Scalar a    = Convert<Scalar>(v[b][e * BS + f]);
-          d[b % U * BS + e] = Num::fma(conjugate ? Num::conj(a) : a, xs[b][f], d[b % U * BS + e]);
+        for (int i = 0; i < BS; i++) {
+          const Scalar a    = Convert<Scalar>(v[b][i * BS + j]);
+          d[b % U * BS + i] = Num::fma(conjugate ? Num::conj(a) : a, xs[b][j], d[b % U * BS + i]);
         }
       }
     }
@@ -142,77 +142,77 @@ __device__ __forceinline__ void product(const Args &g, const Slice &c, int lane,
   for (; k0 + BATCH <= steps; k0 += BATCH) batch(k0, std::true_type{});
   if (BATCH > 1 && k0 < steps) batch(k0, std::false_type{});
   if (U == 1) {
-    const int alone = WARP >> LogT(c.shape);
+    const int alone = WARP >> LogT(self.shape);
     for (int by = WARP / 2; by >= alone; by >>= 1) {
 #pragma unroll
-      for (int e = 0; e < BS; e++) d[e] = Num::add(d[e], Num::down(d[e], by));
+      for (int i = 0; i < BS; i++) d[i] = Num::add(d[i], Num::down(d[i], by));
     }
   }
   if (part) {
-    const int2 group = __ldg(g.group + c.group);
-    Scalar    *sum   = g.partial + (int64_t)group.x * BS;
+    const int2 group = __ldg(args.group + self.group);
+    Scalar    *parts = args.partial + (int64_t)group.x * BS;
     int        last  = 0;
     if (lane == 0) {
 #pragma unroll
-      for (int e = 0; e < BS; e++) sum[(int64_t)c.part * BS + e] = d[e];
-      last = ArriveLast(g.arrived + c.group, (unsigned)group.y);
+      for (int i = 0; i < BS; i++) parts[(int64_t)self.part * BS + i] = d[i];
+      last = ArriveLast(args.arrived + self.group, (unsigned)group.y);
     }
     if (!__shfl_sync(ALL, last, 0)) return;
     AcquireArrived();
     __syncwarp();
 #pragma unroll
-    for (int e = 0; e < BS; e++) {
-      d[e] = Num::zero();
-      for (int k = lane; k < group.y; k += WARP) d[e] = Num::add(d[e], Num::fresh(sum + (int64_t)k * BS + e));
-      for (int by = WARP / 2; by; by >>= 1) d[e] = Num::add(d[e], Num::down(d[e], by));
+    for (int i = 0; i < BS; i++) {
+      d[i] = Num::zero();
+      for (int k = lane; k < group.y; k += WARP) d[i] = Num::add(d[i], Num::fresh(parts + (int64_t)k * BS + i));
+      for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));
     }
-    if (lane == 0) unit[0] = c.first;
+    if (lane == 0) unit[0] = self.first;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (unit[u] < 0) continue;
-    if (FUSED && g.offdiag.halo) g.offdiag.Add<BS>(__ldg(g.offdiag.slot + unit[u] / WARP), unit[u], d + u * BS);
-    const int64_t r = (int64_t)(g.unit ? __ldg(g.unit + unit[u]) : unit[u]) * BS;
+    if (FUSED && args.offdiag.halo) args.offdiag.Add<BS>(__ldg(args.offdiag.slot + unit[u] / WARP), unit[u], d + u * BS);
+    const int64_t r = (int64_t)(args.unit ? __ldg(args.unit + unit[u]) : unit[u]) * BS;
 #pragma unroll
-    for (int e = 0; e < BS; e++) y[r + e] = z ? Num::add(z[r + e], d[u * BS + e]) : d[u * BS + e];
+    for (int i = 0; i < BS; i++) y[r + i] = z ? Num::add(z[r + i], d[u * BS + i]) : d[u * BS + i];
   }
 }
 
 template <class V, int BS, bool FUSED>
-__global__ void __launch_bounds__(BLOCK, 2) slices(Args g, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, 2) slices(Args args, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (FUSED) LetNextBegin();
-  if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, what came before is, too
-  if (s >= g.slices) return;
-  const int4  a = __ldg((const int4 *)(g.slice + s)), b = __ldg((const int4 *)(g.slice + s) + 1);
-  const Slice c    = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
-  const int   mode = ModeOf(c.shape), lu = LogU(c.shape);
-  if (!FUSED && g.interior && (c.shape & BOUNDARY)) return;
+  if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
+  if (s >= args.slices) return;
+  const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
+  const Slice self = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
+  const int   mode = ModeOf(self.shape), lu = LogU(self.shape);
+  if (!FUSED && args.interior && (self.shape & BOUNDARY)) return;
   if (BS == 1 && lu) {
     if (mode == WIDE) {
       if (lu == 1)
-        product<V, 1, FUSED, 2, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, WIDE>(args, self, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<V, 1, FUSED, 4, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, WIDE>(args, self, lane, conjugate, x, z, y);
       else
-        product<V, 1, FUSED, 8, WIDE>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, WIDE>(args, self, lane, conjugate, x, z, y);
     } else {
       if (lu == 1)
-        product<V, 1, FUSED, 2, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, NARROW>(args, self, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<V, 1, FUSED, 4, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, NARROW>(args, self, lane, conjugate, x, z, y);
       else
-        product<V, 1, FUSED, 8, NARROW>(g, c, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, NARROW>(args, self, lane, conjugate, x, z, y);
     }
   } else if (mode == WIDE)
-    product<V, BS, FUSED, 1, WIDE>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, WIDE>(args, self, lane, conjugate, x, z, y);
   else if (mode == NARROW)
-    product<V, BS, FUSED, 1, NARROW>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, NARROW>(args, self, lane, conjugate, x, z, y);
   else if (mode == LINE)
-    product<V, BS, FUSED, 1, LINE>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, LINE>(args, self, lane, conjugate, x, z, y);
   else
-    product<V, BS, FUSED, 1, RUNS>(g, c, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, RUNS>(args, self, lane, conjugate, x, z, y);
 }
 
 // ------------------------------------------------------------------------------------------------ order
@@ -261,13 +261,13 @@ __device__ int longest(const int *length, int first, int count)
   return w;
 }
 
-// f(first place, units, log2 U, log2 T, steps, parts) for the slices of places first to last - 1
+// Calls f(first place, units, log2 U, log2 T, steps, parts) for the slices of places first to last - 1
 template <class F> __device__ void form(const int *length, int first, int last, int bs, const SliceRules &r, F f)
 {
   while (first < last) {
     const int here = length[first], left = last - first;
     int       lu = bs == 1 && !r.threads ? MAX_LU : 0, lt = 0, w = 0, units;
-    for (; lu; lu--) { // as many units a lane as eight vectors hold
+    for (; lu; lu--) { // as many units a lane as fit in eight vectors
       if (here > 8 >> lu || WARP << (lu - 1) >= left) continue;
       w = longest(length, first, min(left, WARP << lu));
       if (w <= 8 >> lu) break;
@@ -290,12 +290,12 @@ template <class F> __device__ void form(const int *length, int first, int last, 
   }
 }
 
-__device__ int rank_of(int lu, int lt, int steps) // 0: first to run
+__device__ int rank_of(int lu, int lt, int steps) // 0: runs first
 {
   return lt == 5 ? 0 : steps << lu > 8 ? 1 : 2;
 }
 
-// counts: slices of rank 0, 1 and 2, long units, parts, of each window
+// counts: for each window, the slices of rank 0, 1 and 2, long units, parts
 __global__ void count_slices(int places, int windows, const int *length, int bs, SliceRules r, int64_t *counts)
 {
   const int w = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -313,12 +313,12 @@ __global__ void count_slices(int places, int windows, const int *length, int bs,
     groups += parts > 0;
     all += parts;
   });
-  for (int c = 0; c < 3; c++) counts[(int64_t)c * windows + w] = n[c];
+  for (int rank = 0; rank < 3; rank++) counts[(int64_t)rank * windows + w] = n[rank];
   counts[(int64_t)3 * windows + w] = groups;
   counts[(int64_t)4 * windows + w] = all;
 }
 
-// counts are summed by now
+// counts: prefix sums
 __global__ void write_slices(int places, int windows, const int *length, const int *order, int bs, SliceRules r, const int64_t *counts, Slice *slice,
                              int2 *group)
 {
@@ -349,20 +349,20 @@ __global__ void write_slices(int places, int windows, const int *length, const i
 
 // ------------------------------------------------------------------------------------------------ columns and values
 
-// f(step, own, position in the CSR's row of blocks, unit) for a lane's entries of a slice; all lanes take the same steps
-template <class I, class F> __device__ void entries(const View<I> &v, const Slice &c, const int *order, int chunk, F f)
+// Calls f(step, own, entry of the CSR's row, unit) for a lane's entries of a slice; all lanes have the same steps
+template <class I, class F> __device__ void entries(const View<I> &v, const Slice &self, const int *order, int chunk, F f)
 {
-  const int lane = threadIdx.x % WARP, lt = LogT(c.shape), lu = LogU(c.shape), U = 1 << lu, alone = WARP >> lt;
+  const int lane = threadIdx.x % WARP, lt = LogT(self.shape), lu = LogU(self.shape), U = 1 << lu, alone = WARP >> lt;
   for (int u = 0; u < U; u++) {
     const int  r    = lu ? u * WARP + lane : lane % alone;
-    const bool mine = r < Units(c.shape);
-    const int  unit = !mine ? 0 : IsPart(c.shape) ? c.first : order ? order[c.first + r] : c.first + r;
-    int        end = mine ? v.len(unit) : 0, q = lu ? 0 : lane / alone;
-    if (IsPart(c.shape)) {
-      q += c.part * chunk;
-      end = min(end, (c.part + 1) * chunk);
+    const bool mine = r < Units(self.shape);
+    const int  unit = !mine ? 0 : IsPart(self.shape) ? self.first : order ? order[self.first + r] : self.first + r;
+    int        end = mine ? v.len(unit) : 0, entry = lu ? 0 : lane / alone;
+    if (IsPart(self.shape)) {
+      entry += self.part * chunk;
+      end = min(end, (self.part + 1) * chunk);
     }
-    for (int k = 0; k < c.steps; k++, q += 1 << lt) f(k * U + u, q < end, q, unit);
+    for (int k = 0; k < self.steps; k++, entry += 1 << lt) f(k * U + u, entry < end, entry, unit);
   }
 }
 
@@ -373,18 +373,18 @@ template <class I> __global__ void measure(View<I> v, int count, Slice *slice, c
     if (s == count && lane == 0) values[s] = indices[s] = 0;
     return;
   }
-  Slice c     = slice[s];
+  Slice self  = slice[s];
   int   least = INT_MAX, most = -1, tail = WARP, start = 0;
-  bool  runs = narrow && LogT(c.shape) == 5, line = runs;
-  entries(v, c, order, chunk, [&](int k, bool own, int q, int unit) {
-    const int col = own ? v.col(v.start(unit), q) : -1;
+  bool  runs = narrow && LogT(self.shape) == 5, line = runs;
+  entries(v, self, order, chunk, [&](int k, bool own, int entry, int unit) {
+    const int col = own ? v.col(v.start(unit), entry) : -1;
     if (own) {
       least = min(least, col);
       most  = max(most, col);
     }
     if (runs) {
       const int first = __shfl_sync(ALL, col, 0);
-      tail            = __popc(__ballot_sync(ALL, own)); // ends as that of the last step
+      tail            = __popc(__ballot_sync(ALL, own)); // in the end, that of the last step
       runs            = __all_sync(ALL, !own || col - lane == first);
       if (k == 0) start = first;
       line = line && first == start + k * WARP;
@@ -393,10 +393,10 @@ template <class I> __global__ void measure(View<I> v, int count, Slice *slice, c
   least = __reduce_min_sync(ALL, least);
   most  = __reduce_max_sync(ALL, most);
   if (lane) return;
-  const int steps = c.steps << LogU(c.shape);
-  const int mode  = runs ? (line ? LINE : RUNS) : narrow && most >= 0 && most - least < (int)NOBODY ? NARROW : WIDE;
+  const int steps = self.steps << LogU(self.shape);
+  const int mode  = runs ? (line ? LINE : RUNS) : narrow && most >= 0 && most - least < (int)NO_COLUMN ? NARROW : WIDE;
   slice[s].base   = mode == NARROW ? least : mode == LINE ? start : 0;
-  slice[s].shape  = c.shape | mode << 5 | (runs ? tail << 17 : 0);
+  slice[s].shape  = self.shape | mode << 5 | (runs ? tail << 17 : 0);
   values[s]       = steps;
   indices[s]      = mode == LINE ? 0 : mode == RUNS ? (steps + 7) / 8 : (int64_t)steps * (mode == NARROW ? 2 : 4);
 }
@@ -406,15 +406,15 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= count) return;
-  const Slice c    = slice[s];
-  const int   mode = ModeOf(c.shape);
+  const Slice self = slice[s];
+  const int   mode = ModeOf(self.shape);
   char       *p    = index + indices[s] * 32;
-  entries(v, c, order, chunk, [&](int k, bool own, int q, int unit) {
-    const int col = own ? v.col(v.start(unit), q) : -1;
+  entries(v, self, order, chunk, [&](int k, bool own, int entry, int unit) {
+    const int col = own ? v.col(v.start(unit), entry) : -1;
     if (mode == WIDE)
       ((int *)p)[k * WARP + lane] = col;
     else if (mode == NARROW)
-      ((unsigned short *)p)[k * WARP + lane] = (unsigned short)(own ? col - c.base : NOBODY);
+      ((unsigned short *)p)[k * WARP + lane] = (unsigned short)(own ? col - self.base : NO_COLUMN);
     else if (mode == RUNS && lane == 0)
       ((int *)p)[k] = col;
   });
@@ -424,56 +424,56 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
   }
 }
 
-template <class V, class I> __global__ void fill_entries(View<I> v, Args g, int chunk, const int *from, const Scalar *a, V *value)
+template <class V, class I> __global__ void fill_entries(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= g.slices) return;
-  const Slice c = g.slice[s];
-  V          *p = value + (int64_t)c.value * WARP + lane;
-  entries(v, c, g.order, chunk, [&](int k, bool own, int q, int unit) {
-    const int64_t at     = v.start(unit) + q;
-    p[(int64_t)k * WARP] = Convert<V>(own ? a[from ? from[at] : at] : Num::zero());
+  if (s >= args.slices) return;
+  const Slice self = args.slice[s];
+  V          *p    = value + (int64_t)self.value * WARP + lane;
+  entries(v, self, args.order, chunk, [&](int k, bool own, int entry, int unit) {
+    const int64_t at     = v.start(unit) + entry;
+    p[(int64_t)k * WARP] = Convert<V>(own ? a[value_index ? value_index[at] : at] : Num::zero());
   });
 }
 
 constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
 
-template <class V, class I> __global__ void fill_nodes(View<I> v, Args g, int chunk, const int *from, const Scalar *a, V *value)
+template <class V, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, bs = v.bs, stride = bs | 1;
-  if (s >= g.slices) return;
-  const Slice c      = g.slice[s];
-  V          *p      = value + (int64_t)c.value * bs * bs * WARP + lane;
+  if (s >= args.slices) return;
+  const Slice self   = args.slice[s];
+  V          *p      = value + (int64_t)self.value * bs * bs * WARP + lane;
   Scalar     *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * WARP * bs * stride;
-  entries(v, c, g.order, chunk, [&](int k, bool own, int q, int unit) {
-    const int64_t at = v.start(unit) + (int64_t)q * bs, width = (int64_t)v.len(unit) * bs;
-    for (int e = 0; e < bs; e++) Gather<2>(a, from, at + e * width, own ? bs : 0, stride, shared + e * WARP * stride);
-    for (int e = 0; e < bs; e++) {
-      for (int f = 0; f < bs; f++) p[((int64_t)k * bs * bs + e * bs + f) * WARP] = Convert<V>(own ? shared[(e * WARP + lane) * stride + f] : Num::zero());
+  entries(v, self, args.order, chunk, [&](int k, bool own, int entry, int unit) {
+    const int64_t at = v.start(unit) + (int64_t)entry * bs, width = (int64_t)v.len(unit) * bs;
+    for (int i = 0; i < bs; i++) Gather<2>(a, value_index, at + i * width, own ? bs : 0, stride, shared + i * WARP * stride);
+    for (int i = 0; i < bs; i++) {
+      for (int j = 0; j < bs; j++) p[((int64_t)k * bs * bs + i * bs + j) * WARP] = Convert<V>(own ? shared[(i * WARP + lane) * stride + j] : Num::zero());
     }
   });
 }
 
-// A slice with a unit that is to be apart is so as a whole
-__global__ void mark_boundary(Args g, const unsigned *want, unsigned *all, Slice *slice)
+// A slice with a boundary unit is skipped as a whole
+__global__ void mark_boundary(Args args, const unsigned *boundary, unsigned *skipped, Slice *slice)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= g.slices) return;
-  const Slice c     = slice[s];
-  const int   units = Units(c.shape);
-  auto        unit  = [&](int r) { return IsPart(c.shape) || !g.order ? c.first + r : g.order[c.first + r]; };
-  bool        apart = false;
-  for (int r = lane; r < units; r += WARP) apart = apart || want[unit(r) / WARP] >> unit(r) % WARP & 1;
-  if (!__any_sync(ALL, apart)) return;
-  for (int r = lane; r < units; r += WARP) atomicOr(all + unit(r) / WARP, 1u << unit(r) % WARP);
+  if (s >= args.slices) return;
+  const Slice self  = slice[s];
+  const int   units = Units(self.shape);
+  auto        unit  = [&](int r) { return IsPart(self.shape) || !args.order ? self.first + r : args.order[self.first + r]; };
+  bool        skip  = false;
+  for (int r = lane; r < units; r += WARP) skip = skip || boundary[unit(r) / WARP] >> unit(r) % WARP & 1;
+  if (!__any_sync(ALL, skip)) return;
+  for (int r = lane; r < units; r += WARP) atomicOr(skipped + unit(r) / WARP, 1u << unit(r) % WARP);
   if (lane == 0) slice[s].shape |= BOUNDARY;
 }
 
 struct Slices : _n_SpMVCudaStore {
-  int             bs = 1, chunk = 0, groups = 0;
-  bool            compact = false; // empty units are in no slice
+  int             bs = 1, chunk = 0, groups = 0, places = 0; // places: units that are in slices
+  bool            compact = false;                           // empty units are in no slice
   int64_t         steps   = 0;
-  Args            g       = {};
+  Args            args    = {};
   Kernel          kernel[2]; // [1]: of MultFused()
   Array<Slice>    slice;
   Array<int>      order, unit;
@@ -481,6 +481,10 @@ struct Slices : _n_SpMVCudaStore {
   Array<Scalar>   partial;
   Array<char>     value, index;
   Array<unsigned> arrived;
+
+  cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, cudaStream_t);
+  cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
+  cudaError_t IndexColumns(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
 
   template <class V> cudaError_t Pick(V)
   {
@@ -497,15 +501,15 @@ struct Slices : _n_SpMVCudaStore {
     return WithView(csr, bs, [&](auto v) {
       return WithStored(single, [&](auto type) {
         using V             = decltype(type);
-        const unsigned grid = Blocks((int64_t)g.slices * WARP, FILL_BLOCK);
+        const unsigned grid = Blocks((int64_t)args.slices * WARP, FILL_BLOCK);
         const size_t   size = bs > 1 ? (size_t)FILL_BLOCK * bs * (bs | 1) * sizeof(Scalar) : 0;
         V             *to   = (V *)(char *)value;
-        if (!g.slices) return cudaSuccess;
+        if (!args.slices) return cudaSuccess;
         ForgetErrors();
         if (bs == 1)
-          fill_entries<<<grid, FILL_BLOCK, 0, stream>>>(v, g, chunk, value_index, (const Scalar *)csr.a, to);
+          fill_entries<<<grid, FILL_BLOCK, 0, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a, to);
         else
-          fill_nodes<<<grid, FILL_BLOCK, size, stream>>>(v, g, chunk, value_index, (const Scalar *)csr.a, to);
+          fill_nodes<<<grid, FILL_BLOCK, size, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a, to);
         return cudaGetLastError();
       });
     });
@@ -513,20 +517,20 @@ struct Slices : _n_SpMVCudaStore {
 
   cudaError_t Mult(bool conjugate, const Operands &v, cudaStream_t stream) override
   {
-    if (!compact) return Launch(g, conjugate, v, stream);
+    if (!compact) return Launch(args, conjugate, v, stream);
     // All rows of y first, at the speed of a copy, then the few that are not empty
     if (!v.z)
       SPMV_TRY(cudaMemsetAsync(v.y, 0, (size_t)m * sizeof(Scalar), stream));
     else if (v.z != v.y)
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
-    return Launch(g, conjugate, {v.x, v.y, v.y}, stream);
+    return Launch(args, conjugate, {v.x, v.y, v.y}, stream);
   }
   cudaError_t MultFused(const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
     if (compact) return Mult(false, v, stream);
-    Args args = g;
-    if (halo) args.offdiag = fused->With(halo);
-    return Launch(args, false, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+    Args use = args;
+    if (halo) use.offdiag = fused->With(halo);
+    return Launch(use, false, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
   bool CanFuseOffdiagonal() const override
   {
@@ -534,9 +538,9 @@ struct Slices : _n_SpMVCudaStore {
   }
   cudaError_t MultInterior(const Operands &v, cudaStream_t stream) override
   {
-    Args args     = g;
-    args.interior = true;
-    return Launch(args, false, v, stream);
+    Args use     = args;
+    use.interior = true;
+    return Launch(use, false, v, stream);
   }
   bool SkipsEmpty() const override
   {
@@ -546,21 +550,21 @@ struct Slices : _n_SpMVCudaStore {
   {
     return compact ? 0 : bs;
   }
-  cudaError_t SetBoundary(const unsigned *want, unsigned *all, cudaStream_t stream) override
+  cudaError_t SetBoundary(const unsigned *boundary, unsigned *skipped, cudaStream_t stream) override
   {
-    SPMV_LAUNCH((int64_t)g.slices * WARP, 256, stream, mark_boundary, g, want, all, slice);
+    SPMV_LAUNCH((int64_t)args.slices * WARP, 256, stream, mark_boundary, args, boundary, skipped, slice);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &args, bool conjugate, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY) const
+  cudaError_t Launch(const Args &use, bool conjugate, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY) const
   {
-    if (!g.slices) return cudaSuccess;
-    return kernel[after_exchange].Launch(Blocks((int64_t)g.slices * WARP, BLOCK), BLOCK, args, conjugate, v, stream, 0, begin);
+    if (!args.slices) return cudaSuccess;
+    return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, conjugate, v, stream, 0, begin);
   }
 
   void Stats(SpMVStats *s) const override
   {
     s->stored    = steps * WARP * bs * bs;
-    s->slices    = g.slices;
+    s->slices    = args.slices;
     s->long_rows = (PetscInt64)groups * bs;
     s->bytes     = slice.Bytes() + order.Bytes() + unit.Bytes() + group.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes();
     s->node      = bs;
@@ -577,9 +581,9 @@ struct Slices : _n_SpMVCudaStore {
     SPMV_TRY(index.Read(ix));
     return WithStored(single, [&](auto type) {
       const auto *stored = (const decltype(type) *)v.data();
-      for (const Slice &c : S) {
-        const int   U = 1 << LogU(c.shape), alone = WARP >> LogT(c.shape), mode = ModeOf(c.shape), count = c.steps * U;
-        const char *p = ix.data() + (int64_t)c.index * 32;
+      for (const Slice &self : S) {
+        const int   U = 1 << LogU(self.shape), alone = WARP >> LogT(self.shape), mode = ModeOf(self.shape), count = self.steps * U;
+        const char *p = ix.data() + (int64_t)self.index * 32;
         for (int k = 0; k < count; k++) {
           for (int l = 0; l < WARP; l++) {
             int            col;
@@ -588,19 +592,19 @@ struct Slices : _n_SpMVCudaStore {
               memcpy(&col, p + ((int64_t)k * WARP + l) * 4, 4);
             else if (mode == NARROW) {
               memcpy(&near, p + ((int64_t)k * WARP + l) * 2, 2);
-              col = near == NOBODY ? -1 : c.base + near;
+              col = near == NO_COLUMN ? -1 : self.base + near;
             } else {
               if (mode == RUNS)
                 memcpy(&col, p + (int64_t)k * 4, 4);
               else
-                col = c.base + k * WARP;
-              col = k < count - 1 || l < Tail(c.shape) ? col + l : -1;
+                col = self.base + k * WARP;
+              col = k < count - 1 || l < Tail(self.shape) ? col + l : -1;
             }
             if (col < 0) continue;
             const int r    = U > 1 ? k % U * WARP + l : l % alone;
-            const int unit = IsPart(c.shape) ? c.first : o.empty() ? c.first + r : o[c.first + r];
+            const int unit = IsPart(self.shape) ? self.first : o.empty() ? self.first + r : o[self.first + r];
             for (int e = 0; e < bs * bs; e++)
-              Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, stored[(((int64_t)c.value + k) * bs * bs + e) * WARP + l]);
+              Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, stored[(((int64_t)self.value + k) * bs * bs + e) * WARP + l]);
           }
         }
       }
@@ -609,27 +613,13 @@ struct Slices : _n_SpMVCudaStore {
   }
 };
 
-} // namespace
-
-cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules r, const SpMVNames &names, Array<int> *unit,
-                         cudaStream_t stream, _n_SpMVCudaStore **block)
+// The units in the order in which they form slices, without the empty ones if compact
+cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const SliceRules &rules, cudaStream_t stream)
 {
-  const int units = (int)(csr.m / bs);
-  if (r.threads && survey.longest / r.threads >= INT_MAX / WARP) return cudaErrorNotSupported; // entries of a slice are counted in 32 bits
-  Slices *b = new (std::nothrow) Slices;
-  if (!b) return cudaErrorMemoryAllocation;
-  *block     = b;
-  b->bs      = bs;
-  b->single  = single;
-  b->names   = names;
-  b->chunk   = r.chunk; // a multiple of WARP
-  b->compact = !unit && survey.empty > units / 2;
-  if (unit) b->unit.Swap(*unit);
-
-  const int  places = b->compact ? units - survey.empty : units, windows = (places + WINDOW - 1) / WINDOW;
-  const bool sort = r.by_column || r.sigma != 1;
-  if (b->compact || sort) SPMV_TRY(b->order.Alloc(places));
-  if (b->compact) {
+  const int  units = (int)(csr.m / bs);
+  const bool sort  = rules.by_column || rules.sigma != 1;
+  if (compact || sort) SPMV_TRY(order.Alloc(places));
+  if (compact) {
     Array<int64_t> flag;
     SPMV_TRY(flag.Alloc((size_t)units + 1));
     SPMV_TRY(WithView(csr, bs, [&](auto v) {
@@ -637,69 +627,101 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Surv
       return cudaSuccess;
     }));
     SPMV_TRY(ExclusiveSum(flag, (int64_t)units + 1, stream));
-    SPMV_LAUNCH(units, 256, stream, list_nonempty, units, flag, b->order);
+    SPMV_LAUNCH(units, 256, stream, list_nonempty, units, flag, order);
   } else if (sort)
-    SPMV_LAUNCH(places, 256, stream, iota, places, b->order);
-  if (sort && places) {
-    Array<uint64_t> key;
-    const int       sigma = r.sigma ? r.sigma : units, bits = BitsFor(survey.longest);
-    SPMV_TRY(key.Alloc(places));
-    SPMV_TRY(WithView(csr, bs, [&](auto v) {
-      SPMV_LAUNCH(places, 256, stream, sort_keys, v, places, sigma, r.by_column, survey.longest, bits, b->order, key);
-      return cudaSuccess;
-    }));
-    SPMV_TRY(SortPairs(key, b->order, places, PetscMin(64, (r.by_column ? 32 : 0) + bits + BitsFor(places / sigma)), stream));
-  }
+    SPMV_LAUNCH(places, 256, stream, iota, places, order);
+  if (!sort || !places) return cudaSuccess;
 
+  Array<uint64_t> key;
+  const int       sigma = rules.sigma ? rules.sigma : units, bits = BitsFor(survey.longest);
+  SPMV_TRY(key.Alloc(places));
+  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+    SPMV_LAUNCH(places, 256, stream, sort_keys, v, places, sigma, rules.by_column, survey.longest, bits, order, key);
+    return cudaSuccess;
+  }));
+  return SortPairs(key, order, places, PetscMin(64, (rules.by_column ? 32 : 0) + bits + BitsFor(places / sigma)), stream);
+}
+
+cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)
+{
+  const int      windows = (places + WINDOW - 1) / WINDOW;
   Array<int>     length;
-  Array<int64_t> counts, values, indices;
+  Array<int64_t> counts;
+  int64_t        end[3]; // of the slices, the long units and the parts, in the prefix sums of their counts
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
   SPMV_TRY(WithView(csr, bs, [&](auto v) {
-    SPMV_LAUNCH(places, 256, stream, lengths, v, places, b->order, length);
+    SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
     return cudaSuccess;
   }));
-  SPMV_LAUNCH(windows + 1, 64, stream, count_slices, places, windows, length, bs, r, counts);
+  SPMV_LAUNCH(windows + 1, 64, stream, count_slices, places, windows, length, bs, rules, counts);
   SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
-  int64_t end[3];
-  for (int c = 0; c < 3; c++)
-    SPMV_TRY(cudaMemcpyAsync(end + c, (int64_t *)counts + (c + 3) * (int64_t)windows, sizeof(int64_t), cudaMemcpyDeviceToHost, stream));
+  for (int k = 0; k < 3; k++)
+    SPMV_TRY(cudaMemcpyAsync(end + k, (int64_t *)counts + (k + 3) * (int64_t)windows, sizeof(int64_t), cudaMemcpyDeviceToHost, stream));
   SPMV_TRY(cudaStreamSynchronize(stream));
   const int64_t parts = end[2] - end[1];
-  b->groups           = (int)(end[1] - end[0]);
+  groups              = (int)(end[1] - end[0]);
   if (end[0] >= INT_MAX || parts >= INT_MAX) return cudaErrorNotSupported;
-  b->g.slices = (int)end[0];
-  SPMV_TRY(b->slice.Alloc(end[0]));
-  if (b->groups) {
-    SPMV_TRY(b->group.Alloc(b->groups));
-    SPMV_TRY(b->arrived.Alloc(b->groups));
-    SPMV_TRY(b->arrived.Zero(stream));
-    SPMV_TRY(b->partial.Alloc((size_t)parts * bs));
+  args.slices = (int)end[0];
+  SPMV_TRY(slice.Alloc(end[0]));
+  if (groups) {
+    SPMV_TRY(group.Alloc(groups));
+    SPMV_TRY(arrived.Alloc(groups));
+    SPMV_TRY(arrived.Zero(stream));
+    SPMV_TRY(partial.Alloc((size_t)parts * bs));
   }
-  SPMV_LAUNCH(windows, 64, stream, write_slices, places, windows, length, b->order, bs, r, counts, b->slice, b->group);
+  SPMV_LAUNCH(windows, 64, stream, write_slices, places, windows, length, order, bs, rules, counts, slice, group);
+  return cudaSuccess;
+}
 
-  SPMV_TRY(values.Alloc(end[0] + 1));
-  SPMV_TRY(indices.Alloc(end[0] + 1));
+cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)
+{
+  const int64_t  count = args.slices;
+  Array<int64_t> values, indices;
+  int64_t        pieces;
+  SPMV_TRY(values.Alloc(count + 1));
+  SPMV_TRY(indices.Alloc(count + 1));
   SPMV_TRY(WithView(csr, bs, [&](auto v) {
-    SPMV_LAUNCH((end[0] + 1) * WARP, 256, stream, measure, v, b->g.slices, b->slice, b->order, r.chunk, r.narrow, values, indices);
+    SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow, values, indices);
     return cudaSuccess;
   }));
-  SPMV_TRY(ExclusiveSum(values, end[0] + 1, stream));
-  SPMV_TRY(ExclusiveSum(indices, end[0] + 1, stream));
-  int64_t pieces;
-  SPMV_TRY(Fetch(&b->steps, (int64_t *)values + end[0], 1, stream));
-  SPMV_TRY(Fetch(&pieces, (int64_t *)indices + end[0], 1, stream));
-  if (b->steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
-  SPMV_TRY(b->index.Alloc(pieces * 32));
-  SPMV_TRY(b->index.Zero(stream)); // slices begin at multiples of 32 bytes
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
-    SPMV_LAUNCH(end[0] * WARP, 256, stream, write_columns, v, b->g.slices, b->slice, b->order, r.chunk, values, indices, b->index);
+  SPMV_TRY(ExclusiveSum(values, count + 1, stream));
+  SPMV_TRY(ExclusiveSum(indices, count + 1, stream));
+  SPMV_TRY(Fetch(&steps, (int64_t *)values + count, 1, stream));
+  SPMV_TRY(Fetch(&pieces, (int64_t *)indices + count, 1, stream));
+  if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
+  SPMV_TRY(index.Alloc(pieces * 32));
+  SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
+  return WithView(csr, bs, [&](auto v) {
+    SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices, index);
     return cudaSuccess;
-  }));
-  SPMV_TRY(b->value.Alloc((size_t)b->steps * WARP * bs * bs * StoredSize(single)));
-  SPMV_TRY(b->value.Zero(stream));
-  SPMV_TRY(WithStored(single, [&](auto type) { return b->Pick(type); }));
-  b->g = {b->g.slices, b->slice, b->order, b->group, (char *)b->value, b->index, b->partial, b->arrived, b->unit, false, {}};
+  });
+}
+
+} // namespace
+
+cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules rules, const SpMVNames &names, Array<int> *unit,
+                         cudaStream_t stream, _n_SpMVCudaStore **store)
+{
+  const int units = (int)(csr.m / bs);
+  if (rules.threads && survey.longest / rules.threads >= INT_MAX / WARP) return cudaErrorNotSupported; // entries of a slice are counted in 32 bits
+  Slices *s = new (std::nothrow) Slices;
+  if (!s) return cudaErrorMemoryAllocation;
+  *store     = s;
+  s->bs      = bs;
+  s->single  = single;
+  s->names   = names;
+  s->chunk   = rules.chunk; // a multiple of WARP
+  s->compact = !unit && survey.empty > units / 2;
+  s->places  = s->compact ? units - survey.empty : units;
+  if (unit) s->unit.Swap(*unit);
+  SPMV_TRY(s->Sort(csr, survey, rules, stream));
+  SPMV_TRY(s->Form(csr, rules, stream));
+  SPMV_TRY(s->IndexColumns(csr, rules, stream));
+  SPMV_TRY(s->value.Alloc((size_t)s->steps * WARP * bs * bs * StoredSize(single)));
+  SPMV_TRY(s->value.Zero(stream));
+  SPMV_TRY(WithStored(single, [&](auto type) { return s->Pick(type); }));
+  s->args = {s->args.slices, s->slice, s->order, s->group, (char *)s->value, s->index, s->partial, s->arrived, s->unit, false, {}};
   return cudaStreamSynchronize(stream);
 }
 
