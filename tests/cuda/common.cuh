@@ -1,0 +1,116 @@
+/*
+  What the tests of the device core share: arrays on the device, the reference product, checks, and layouts to be tested.
+*/
+#pragma once
+
+#include "check.h"
+#include "matrices.cuh"
+#include <cstring>
+#include <string>
+#include <tuple>
+
+template <class T> struct Device { // poisoned: what nobody writes shows
+  T     *p = nullptr;
+  size_t size;
+  explicit Device(size_t n) : size(n)
+  {
+    CHECK(cudaMalloc((void **)&p, (n + 1) * sizeof(T)));
+    Poison();
+  }
+  explicit Device(const std::vector<T> &v) : Device(v.size())
+  {
+    Set(v);
+  }
+  Device(const Device &) = delete;
+  ~Device()
+  {
+    cudaFree(p);
+  }
+  void Poison()
+  {
+    CHECK(cudaMemset(p, 0xff, (size + 1) * sizeof(T)));
+  }
+  void Set(const std::vector<T> &v)
+  {
+    CHECK(cudaMemcpy(p, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  std::vector<T> Get() const
+  {
+    std::vector<T> v(size);
+    CHECK(cudaMemcpy(v.data(), p, size * sizeof(T), cudaMemcpyDeviceToHost));
+    return v;
+  }
+};
+
+static int  failures = 0, checks = 0;
+static void Expect(bool right, const Matrix &A, const char *layout, const char *kernel, const char *what)
+{
+  checks++;
+  if (right) return;
+  failures++;
+  if (failures < 60) printf("FAILED %s, %s (%s): %s\n", A.name, layout, kernel, what);
+}
+
+// op(A) x + z with the sum of magnitudes, which rounding is measured by
+static void Reference(const Matrix &A, bool transpose, bool conjugate, const std::vector<Number> &x, const Number *z, std::vector<Wide> &y,
+                      std::vector<double> &size)
+{
+  const int rows = transpose ? A.n : A.m;
+  y.assign(rows, Wide(0));
+  size.assign(rows, 0.0);
+  for (int r = 0; r < rows && z; r++) {
+    y[r]    = Wide(z[r]);
+    size[r] = std::abs(y[r]);
+  }
+  for (int r = 0; r < A.m; r++) {
+    for (int q = A.i[r]; q < A.i[r + 1]; q++) {
+      const int  to = transpose ? A.j[q] : r, at = transpose ? r : A.j[q];
+      const Wide t = Wide(conjugate ? Conj(A.a[q]) : A.a[q]) * Wide(x[at]);
+      y[to] += t;
+      size[to] += std::abs(t);
+    }
+  }
+}
+
+static bool Close(const std::vector<Number> &y, const std::vector<Wide> &ref, const std::vector<double> &size)
+{
+  const double eps = sizeof(PetscReal) == 8 ? 1e-14 : 1e-5;
+  for (size_t r = 0; r < y.size(); r++) {
+    if (!(std::abs(Wide(y[r]) - ref[r]) <= eps * (8 + size[r]))) return false;
+  }
+  return true;
+}
+
+struct Layout {
+  const char                                                                               *name;
+  bool                                                                                      transpose, conjugate;
+  std::function<cudaError_t(const SpMVCudaCSR *, PetscBool, cudaStream_t, SpMVCudaStore *)> setup;
+  bool                                                                                      single, measured;
+};
+
+struct Seen {
+  std::vector<std::tuple<int, int, double, double>> entries;
+};
+static void See(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
+{
+  Number a;
+  memcpy((void *)&a, &value, sizeof(a));
+  ((Seen *)ctx)->entries.emplace_back((int)row, (int)col, std::real(a), std::imag(a));
+}
+
+static const PetscScalar *P(const Number *p)
+{
+  return (const PetscScalar *)p;
+}
+
+static __device__ void LetNextBegin()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+static __device__ void Dawdle(int clocks)
+{
+  const long long begin = clock64();
+  while (clock64() - begin < clocks) continue;
+}

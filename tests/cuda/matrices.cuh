@@ -1,0 +1,147 @@
+/*
+  Numbers and matrices for the tests of the device core: the same random ones in every run.
+*/
+#pragma once
+
+#include "../../src/core/cuda/spmvcuda.h"
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <functional>
+#include <vector>
+
+#if defined(PETSC_USE_COMPLEX)
+using Number = std::complex<PetscReal>;
+using Wide   = std::complex<double>;
+using Single = std::complex<float>;
+#else
+using Number = PetscReal;
+using Wide   = double;
+using Single = float;
+#endif
+
+static uint64_t seed = 88172645463325252ull;
+static uint64_t Random()
+{
+  seed ^= seed << 13;
+  seed ^= seed >> 7;
+  return seed ^= seed << 17;
+}
+static int Int(int n)
+{
+  return (int)(Random() % (uint64_t)n);
+}
+static double Real()
+{
+  return (double)(Random() >> 11) * (1.0 / 9007199254740992.0) - 0.5;
+}
+static Number Value()
+{
+#if defined(PETSC_USE_COMPLEX)
+  return Number((PetscReal)Real(), (PetscReal)Real());
+#else
+  return (Number)Real();
+#endif
+}
+static Number Conj(Number a)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return std::conj(a);
+#else
+  return a;
+#endif
+}
+// Not in a register: GCC 12 forgets the last of an odd number of complex values where it makes a loop of vectors from this
+static Number Rounded(Number a)
+{
+  volatile float re = (float)std::real(a), im = (float)std::imag(a);
+#if defined(PETSC_USE_COMPLEX)
+  return Number(re, im);
+#else
+  (void)im;
+  return re;
+#endif
+}
+static bool Finite(Number a)
+{
+  return std::isfinite(std::abs(a));
+}
+
+struct Matrix {
+  const char         *name;
+  int                 m, n;
+  std::vector<int>    i, j;
+  std::vector<Number> a;
+};
+
+using Row = std::vector<int>;
+static Matrix Build(const char *name, int m, int n, std::function<void(int, Row &)> f, bool ascend = true)
+{
+  Matrix A{name, m, n, {0}, {}, {}};
+  for (int r = 0; r < m; r++) {
+    Row row;
+    f(r, row);
+    std::sort(row.begin(), row.end());
+    row.erase(std::unique(row.begin(), row.end()), row.end());
+    row.erase(std::remove_if(row.begin(), row.end(), [&](int c) { return c < 0 || c >= n; }), row.end());
+    if (!ascend) std::reverse(row.begin(), row.end());
+    A.j.insert(A.j.end(), row.begin(), row.end());
+    A.i.push_back((int)A.j.size());
+  }
+  A.a.resize(A.j.size());
+  return A;
+}
+
+// 7 or 27 points on a grid, s unknowns a point, a share of the neighbours
+static Matrix Grid(const char *name, int N, int points, int s, int percent)
+{
+  return Build(name, N * N * N * s, N * N * N * s, [=](int r, Row &row) {
+    const int p = r / s, x = p % N, y = p / N % N, z = p / N / N;
+    for (int k = 0; k < 27; k++) {
+      const int dx = k % 3 - 1, dy = k / 3 % 3 - 1, dz = k / 9 - 1;
+      if (points == 7 && abs(dx) + abs(dy) + abs(dz) > 1) continue;
+      if (x + dx < 0 || x + dx >= N || y + dy < 0 || y + dy >= N || z + dz < 0 || z + dz >= N) continue;
+      const int q = p + dx + N * (dy + N * dz);
+      if (q != p && (int)(((uint64_t)q * 2654435761u ^ (uint64_t)p * 40503u) >> 5) % 100 >= percent) continue;
+      for (int e = 0; e < s; e++) row.push_back(q * s + e);
+    }
+  });
+}
+
+// A with the blocks of s columns of each node row as f leaves them: in any order, some more than once
+static Matrix Disorder(const char *name, const Matrix &A, int s, std::function<void(int, Row &)> f)
+{
+  Matrix B{name, A.m, A.n, {0}, {}, {}};
+  for (int u = 0; u < A.m / s; u++) {
+    Row blocks;
+    for (int q = A.i[u * s]; q < A.i[u * s + 1]; q += s) blocks.push_back(A.j[q] / s);
+    f(u, blocks);
+    for (int e = 0; e < s; e++) {
+      for (int c : blocks) {
+        for (int d = 0; d < s; d++) B.j.push_back(c * s + d);
+      }
+      B.i.push_back((int)B.j.size());
+    }
+  }
+  B.a.resize(B.j.size());
+  return B;
+}
+static void Shuffle(int, Row &row)
+{
+  for (size_t k = row.size(); k > 1; k--) std::swap(row[k - 1], row[Int((int)k)]);
+}
+static void ShuffleTwice(int unit, Row &row)
+{
+  for (int k = row.empty() ? 0 : Int(4); k > 0; k--) row.push_back(row[Int((int)row.size())]);
+  Shuffle(unit, row);
+}
+
+static Matrix Lengths(const char *name, int m, int n, std::function<int(int)> length, bool ascend = true)
+{
+  return Build(
+      name, m, n,
+      [=](int r, Row &row) {
+        for (int q = length(r); q > 0; q--) row.push_back(Int(n));
+      },
+      ascend);
+}

@@ -1,0 +1,181 @@
+/*
+  The order of products and fills, in one stream and in several, and what they see of each other's writes.
+*/
+#pragma once
+
+#include "common.cuh"
+
+// Every block reads all of x, then writes a part of it: what the multiprocessors' caches hold of the others' parts is old
+static __global__ void Replace(int n, Number *x, const Number *next, Number *nowhere)
+{
+  Number sum = x[threadIdx.x % n];
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    const Number a = x[i];
+    if (*(const PetscReal *)&a > *(const PetscReal *)&sum) sum = a;
+  }
+  Dawdle(10000);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] = next[i];
+  if (*(const PetscReal *)&sum > 1e30) *nowhere = sum;
+}
+
+// As an exchange begins: when what came before is done, and the product with it
+static __global__ void Follow()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  LetNextBegin();
+  Dawdle(10000);
+}
+
+// A product that waits for nobody reads x as it is, not as it was when the caches last saw it
+static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
+{
+  Device<int>         i(A.i), j(A.j);
+  Device<Number>      a(A.a.size()), x(A.n), next[2] = {Device<Number>(A.n), Device<Number>(A.n)}, y(A.m), nowhere(1);
+  const SpMVCudaCSR   csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  std::vector<Number> hx[2] = {std::vector<Number>(A.n), std::vector<Number>(A.n)}, good[2];
+  SpMVCudaStore       block;
+  SpMVStats           stats;
+  bool                same = true;
+  for (auto &v : A.a) v = Value();
+  a.Set(A.a);
+  CHECK(L.setup(&csr, PETSC_FALSE, stream, &block));
+  SpMVCudaGetStats(block, &stats);
+  CHECK(SpMVCudaFill(block, &csr, stream));
+  for (int k = 0; k < 2; k++) {
+    for (auto &v : hx[k]) v = Value();
+    next[k].Set(hx[k]);
+    CHECK(SpMVCudaMult(block, PETSC_FALSE, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    good[k] = y.Get();
+  }
+  x.Set(hx[1]);
+  for (int round = 0; round < 400; round++) {
+    cudaLaunchAttribute early = {};
+    cudaLaunchConfig_t  config{};
+    early.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = config.blockDim = dim3(1);
+    config.stream                    = stream;
+    config.attrs                     = &early;
+    config.numAttrs                  = 1;
+    Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
+    CHECK(cudaGetLastError());
+    CHECK(cudaLaunchKernelEx(&config, Follow));
+    CHECK(SpMVCudaMultFused(block, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    const std::vector<Number> got = y.Get();
+    same                          = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
+  }
+  Expect(same, A, L.name, stats.kernel, "x as it is");
+  CHECK(SpMVCudaDestroy(&block));
+}
+
+static __global__ void Delay(int clocks)
+{
+  Dawdle(clocks);
+}
+
+/*
+  One block in two streams that nothing else puts in order: products share the partial sums of long rows, and a fill comes before the products that are
+  called after it, and after those that were called before it
+*/
+static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other)
+{
+  constexpr int       COUNT = 64, ROUNDS = 10, CLOCKS = 300000;
+  const Matrix        A = Build("long rows, two streams", 16, 60000, [](int r, Row &row) {
+    for (int c = 0; c < 60000; c++) {
+      if ((c * 31 + r * 17) % 3) row.push_back(c);
+    }
+  });
+  Device<int>         i(A.i), j(A.j);
+  std::vector<Number> ha(A.a.size()), hx(A.n), good[2][2];
+  const cudaStream_t  in[2] = {stream, other};
+  SpMVCudaStore       block;
+  SpMVStats           stats;
+  bool                same = true;
+  Device<Number>      a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())}, x[2] = {Device<Number>(A.n), Device<Number>(A.n)},
+                 y[2] = {Device<Number>((size_t)COUNT * A.m), Device<Number>((size_t)COUNT * A.m)};
+  SpMVCudaCSR csr[2];
+  for (int k = 0; k < 2; k++) {
+    for (auto &v : ha) v = Value();
+    for (auto &v : hx) v = Value();
+    a[k].Set(ha);
+    x[k].Set(hx);
+    csr[k] = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a[k].p)};
+  }
+  CHECK(L.setup(&csr[0], PETSC_FALSE, stream, &block));
+  SpMVCudaGetStats(block, &stats);
+  auto expect = [&](const char *what) {
+    Expect(same, A, L.name, stats.kernel, what);
+    same = true;
+  };
+  auto mult = [&](int where, int k, int at) { CHECK(SpMVCudaMult(block, PETSC_FALSE, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where])); };
+  auto look = [&](int values, int k, int at) {
+    const std::vector<Number> got = y[k].Get();
+    same                          = same && !memcmp((void *)(got.data() + at * A.m), (void *)good[values][k].data(), A.m * sizeof(Number));
+  };
+  for (int values = 1; values >= 0; values--) { // alone
+    CHECK(SpMVCudaFill(block, &csr[values], stream));
+    for (int k = 0; k < 2; k++) {
+      mult(0, k, 0);
+      CHECK(cudaDeviceSynchronize());
+      good[values][k] = y[k].Get();
+      good[values][k].resize(A.m);
+    }
+  }
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int k = 0; k < 2; k++) y[k].Poison();
+    CHECK(cudaDeviceSynchronize());
+    for (int at = 0; at < COUNT; at++) {
+      for (int k = 0; k < 2; k++) mult(k, k, at); // x[k] in stream k
+    }
+    CHECK(cudaDeviceSynchronize());
+    for (int at = 0; at < COUNT; at++) {
+      for (int k = 0; k < 2; k++) look(0, k, at);
+    }
+  }
+  expect("products in two streams");
+  for (int round = 0; round < ROUNDS; round++) {
+    const int new_one = 1 - round % 2, old_one = round % 2; // values
+    for (int k = 0; k < 2; k++) y[k].Poison();
+    CHECK(cudaDeviceSynchronize());
+    Delay<<<1, 1, 0, other>>>(CLOCKS);
+    mult(1, 0, 0); // of the old values, late
+    CHECK(SpMVCudaFill(block, &csr[new_one], stream));
+    mult(0, 0, 1);
+    CHECK(cudaDeviceSynchronize());
+    look(old_one, 0, 0);
+    look(new_one, 0, 1);
+  }
+  expect("a fill after a product in another stream");
+  for (int round = 0; round < ROUNDS; round++) {
+    const int new_one = 1 - round % 2;
+    y[0].Poison();
+    CHECK(cudaDeviceSynchronize());
+    Delay<<<1, 1, 0, stream>>>(CLOCKS);
+    CHECK(SpMVCudaFill(block, &csr[new_one], stream));
+    mult(1, 0, 0);
+    CHECK(cudaDeviceSynchronize());
+    look(new_one, 0, 0);
+  }
+  expect("a product after a fill in another stream");
+  for (int round = 0; round < ROUNDS; round++) { // streams come and go
+    cudaStream_t brief;
+    CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
+    y[1].Poison();
+    CHECK(cudaDeviceSynchronize());
+    for (int at = 0; at < COUNT; at++) {
+      CHECK(SpMVCudaMult(block, PETSC_FALSE, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m, at % 2 ? other : brief));
+      if (at == COUNT / 2) CHECK(cudaStreamDestroy(brief));
+      if (at == COUNT / 2) CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
+    }
+    CHECK(cudaStreamDestroy(brief));
+    CHECK(cudaDeviceSynchronize());
+    for (int at = 0; at < COUNT; at++) look(0, 1, at);
+  }
+  expect("streams that are destroyed");
+  Expect(stats.long_rows > 0, A, L.name, stats.kernel, "rows in parts");
+  CHECK(SpMVCudaDestroy(&block));
+}

@@ -1,0 +1,425 @@
+/*
+  A layout of a matrix: all its products against the reference, its oracle and statistics.
+*/
+#pragma once
+
+#include "../../src/core/cuda/paper.h"
+#include "common.cuh"
+#include <set>
+
+static std::set<std::string> fusing; // the layouts whose products have added an off-diagonal block
+
+// Stands for an exchange: it takes its time, and lets the product begin at the same time
+static __global__ void Arrive(int n, const Number *source, Number *target)
+{
+  LetNextBegin();
+  Dawdle(20000);
+  for (int i = threadIdx.x; i < n; i += blockDim.x) target[i] = source[i];
+}
+
+struct Streams {
+  cudaStream_t stream, other;
+  cudaEvent_t  event;
+};
+
+class Products {
+public:
+  Products(Matrix &matrix, const Layout &layout, int bytes, const Streams &streams)
+      : A(matrix), L(layout), rows(L.transpose ? A.n : A.m), cols(L.transpose ? A.m : A.n), stream(streams.stream), other(streams.other), event(streams.event),
+        i8(std::vector<int64_t>(A.i.begin(), A.i.end())), j8(std::vector<int64_t>(A.j.begin(), A.j.end())), i4(A.i), j4(A.j), a(A.a.size()), x(cols), y(rows),
+        z(rows), hx(cols), hz(rows), is_boundary(rows, false), single(L.single && sizeof(Single) < sizeof(Number))
+  {
+    csr = {A.m, A.n, (PetscInt64)A.j.size(), bytes == 8 ? (void *)i8.p : (void *)i4.p, bytes == 8 ? (void *)j8.p : (void *)j4.p, bytes, NULL};
+  }
+
+  void Test()
+  {
+    CHECK(L.setup(&csr, L.transpose, stream, &store)); // without values
+    SpMVCudaGetStats(store, &stats);
+    if (!L.transpose && !L.conjugate && rows) SetBoundary();
+    csr.a = P(a.p);
+    for (int refresh = 0; refresh < 2; refresh++) {
+      Fill(refresh);
+      Plain();
+      for (int kind = 0; kind < 3 && !L.transpose && !L.conjugate; kind++) Fused(kind);
+      for (int kind = 0; kind < 3 && SpMVCudaHasBoundary(store); kind++) ByRows(kind);
+    }
+    Oracle();
+    if (cols) NonFinite();
+    if (rows == cols) Sequences();
+    Graph();
+    Scaled();
+    Unordered();
+    CHECK(SpMVCudaDestroy(&store));
+  }
+
+private:
+  Matrix             &A;
+  const Layout       &L;
+  const int           rows, cols;
+  const cudaStream_t  stream, other;
+  const cudaEvent_t   event;
+  Device<int64_t>     i8, j8;
+  Device<int>         i4, j4;
+  Device<Number>      a, x, y, z;
+  std::vector<Number> hx, hz, hy;
+  std::vector<Wide>   ref;
+  std::vector<double> size;
+  std::vector<bool>   is_boundary;
+  const bool          single;
+  SpMVCudaCSR         csr;
+  SpMVCudaStore       store;
+  SpMVStats           stats;
+
+  void Expect(bool right, const char *what)
+  {
+    ::Expect(right, A, L.name, stats.kernel, what);
+  }
+
+  // y = A x, or y = z + A x
+  void Mult(const Number *from, const Number *add, Number *to)
+  {
+    CHECK(SpMVCudaMult(store, L.conjugate, P(from), P(add), (PetscScalar *)to, stream));
+    CHECK(cudaStreamSynchronize(stream));
+  }
+
+  void SetBoundary()
+  {
+    std::vector<int> list;
+    const int        begin = Int(rows), end = begin + Int(rows - begin + 1), density = 1 + Int(200);
+    for (int r = 0; r < rows; r++) {
+      if ((r < begin || r >= end) && Int(density)) continue;
+      list.push_back(r);
+      is_boundary[r] = true;
+    }
+    const cudaError_t error = SpMVCudaSetBoundary(store, &csr, (int)list.size(), list.data(), rows, stream);
+    if (error != cudaErrorNotSupported) CHECK(error);
+    SpMVCudaGetStats(store, &stats);
+  }
+
+  void Fill(int refresh)
+  {
+    for (auto &v : A.a) v = refresh == 0 && Int(4) ? Number(-1) : Value(); // many equal values, then none
+    for (auto &v : hx) v = Value();
+    for (auto &v : hz) v = Value();
+    a.Set(A.a);
+    x.Set(hx);
+    CHECK(SpMVCudaFill(store, &csr, stream));
+    if (single) { // from here on what is stored, to the same bounds
+      for (auto &v : A.a) v = Rounded(v);
+    }
+  }
+
+  void Plain()
+  {
+    y.Poison();
+    Mult(x.p, NULL, y.p);
+    hy = y.Get();
+    Reference(A, L.transpose, L.conjugate, hx, NULL, ref, size);
+    Expect(Close(hy, ref, size), "y = A x");
+
+    y.Poison();
+    Mult(x.p, NULL, y.p);
+    std::vector<Number> again = y.Get();
+    Expect(!rows || !memcmp(again.data(), hy.data(), rows * sizeof(Number)), "the same bits twice");
+
+    z.Set(hz);
+    y.Poison();
+    Reference(A, L.transpose, L.conjugate, hx, hz.data(), ref, size);
+    Mult(x.p, z.p, y.p);
+    Expect(Close(y.Get(), ref, size), "y = z + A x");
+    Mult(x.p, z.p, z.p);
+    Expect(Close(z.Get(), ref, size), "z = z + A x");
+  }
+
+  // A few rows' entries in an off-diagonal block; none if kind is 0
+  struct Offdiagonal {
+    int                 ghosts;
+    size_t              longest = 0;
+    std::vector<int>    i{0}, j;
+    std::vector<Number> a, halo;
+  };
+  Offdiagonal RandomOffdiagonal(int kind)
+  {
+    Offdiagonal o;
+    o.ghosts        = 1 + Int(300);
+    const int begin = Int(rows + 1), density = 1 + Int(20), most = 1 + Int(kind == 2 ? 140 : 9);
+    for (int r = 0; r < rows; r++) {
+      for (int g = Int(o.ghosts), end = kind && r >= begin && !Int(density) ? Int(most + 1) : 0; g < o.ghosts && end; g++, end--) o.j.push_back(g);
+      o.longest = std::max(o.longest, o.j.size() - o.i.back());
+      o.i.push_back((int)o.j.size());
+    }
+    o.a.resize(o.j.size());
+    o.halo.resize(o.ghosts);
+    for (auto &v : o.a) v = Value();
+    for (auto &v : o.halo) v = Value();
+    return o;
+  }
+
+  // As with a halo that arrives in the same stream: at the same time as the previous kernel, with an off-diagonal block if the kernel adds it
+  void Fused(int kind)
+  {
+    Offdiagonal    o = RandomOffdiagonal(kind);
+    Device<int>    di(o.i), dj(o.j);
+    Device<Number> da(o.a.size()), halo(o.ghosts), arrived(o.ghosts);
+    da.Set(o.a);
+    halo.Set(o.halo);
+    const SpMVCudaCSR off   = {A.m, o.ghosts, (PetscInt64)o.j.size(), di.p, dj.p, 4, P(da.p)};
+    const cudaError_t error = kind ? SpMVCudaFuseOffdiagonal(store, &off, rows, stream) : cudaErrorNotSupported;
+    if (kind) Expect((error == cudaErrorNotSupported) == !SpMVCudaHasOffdiagonal(store), "an off-diagonal block or none");
+    if (error != cudaErrorNotSupported) {
+      CHECK(error);
+      Expect(o.longest <= 32, "long rows are refused");
+      fusing.insert(L.name);
+      CHECK(SpMVCudaFillOffdiagonal(store, &off, stream));
+      if (single) {
+        for (auto &v : o.a) v = Rounded(v);
+      }
+    } else if (kind)
+      return;
+    for (const bool add : {false, true}) {
+      Reference(A, false, false, hx, add ? hz.data() : NULL, ref, size);
+      for (int r = 0; r < rows && !error; r++) {
+        for (int q = o.i[r]; q < o.i[r + 1]; q++) {
+          const Wide t = Wide(o.a[q]) * Wide(o.halo[o.j[q]]);
+          ref[r] += t;
+          size[r] += std::abs(t);
+        }
+      }
+      if (kind == 0 && !add) Late();
+      for (int trial = 0; trial < 3; trial++) {
+        const PetscBool early = trial < 2 ? PETSC_TRUE : PETSC_FALSE;
+        z.Set(hz);
+        y.Poison();
+        arrived.Poison();
+        // The halo is there when the previous kernel is done, not earlier
+        Arrive<<<1, 256, 0, stream>>>(o.ghosts, halo.p, arrived.p);
+        CHECK(cudaGetLastError());
+        CHECK(SpMVCudaMultFused(store, P(x.p), error ? NULL : P(arrived.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, early, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        Expect(Close(y.Get(), ref, size), error ? "at the same time as another kernel" : "at the same time as another kernel, with an off-diagonal block");
+      }
+    }
+  }
+
+  // What the previous kernel writes late is awaited: by what follows an early product, and by a product that is not early
+  void Late()
+  {
+    for (int trial = 0; trial < 2; trial++) {
+      Device<Number> late(cols), unused(rows);
+      y.Poison();
+      Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
+      CHECK(cudaGetLastError());
+      CHECK(SpMVCudaMultFused(store, P(x.p), NULL, NULL, (PetscScalar *)unused.p, PETSC_TRUE, stream));
+      CHECK(SpMVCudaMult(store, PETSC_FALSE, P(late.p), NULL, (PetscScalar *)y.p, stream));
+      CHECK(cudaStreamSynchronize(stream));
+      Expect(Close(y.Get(), ref, size), "after a product at the same time as another kernel");
+    }
+    Device<Number> late(cols);
+    y.Poison();
+    Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
+    CHECK(cudaGetLastError());
+    CHECK(SpMVCudaMultFused(store, P(late.p), NULL, NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    Expect(Close(y.Get(), ref, size), "x from the previous kernel, not early");
+  }
+
+  // The interior rows, then the boundary rows. kind: without z, with z, onto z
+  void ByRows(int kind)
+  {
+    Device<Number> &to = kind == 2 ? z : y;
+    z.Set(hz);
+    y.Poison();
+    const std::vector<Number> before = to.Get();
+    const PetscScalar        *add    = kind ? P(z.p) : NULL;
+    Reference(A, false, false, hx, kind ? hz.data() : NULL, ref, size);
+    CHECK(SpMVCudaMultRows(store, SPMVCUDA_ROWS_INTERIOR, P(x.p), add, (PetscScalar *)to.p, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    hy             = to.Get();
+    bool untouched = true;
+    for (int r = 0; r < rows; r++) { // with the boundary rows, other rows of their slices are skipped
+      const bool same = !memcmp((void *)&hy[r], (void *)&before[r], sizeof(Number));
+      untouched       = untouched && (same || !is_boundary[r]);
+      if (same) hy[r] = (Number)ref[r];
+    }
+    Expect(untouched, "boundary rows are left alone");
+    Expect(Close(hy, ref, size), "the interior rows");
+    CHECK(SpMVCudaMultRows(store, SPMVCUDA_ROWS_BOUNDARY, P(x.p), add, (PetscScalar *)to.p, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    Expect(Close(to.Get(), ref, size), "all rows");
+  }
+
+  // What is stored is A
+  void Oracle()
+  {
+    Seen                                              seen;
+    std::vector<std::tuple<int, int, double, double>> want;
+    CHECK(SpMVCudaVisit(store, See, &seen));
+    for (int r = 0; r < A.m; r++) {
+      for (int q = A.i[r]; q < A.i[r + 1]; q++) want.emplace_back(L.transpose ? A.j[q] : r, L.transpose ? r : A.j[q], std::real(A.a[q]), std::imag(A.a[q]));
+    }
+    std::sort(want.begin(), want.end());
+    std::sort(seen.entries.begin(), seen.entries.end());
+    Expect(want == seen.entries, "the oracle sees A");
+    const PetscInt64 least = stats.stored * (PetscInt64)(single ? sizeof(Single) : sizeof(Number));
+    Expect(stats.nonzeros == (PetscInt64)A.j.size() && stats.stored >= stats.nonzeros && stats.bytes >= least, "statistics");
+    Expect(!strstr(stats.kernel, ", values in single precision") == !single && !strstr(stats.kernel, ", measured") == !L.measured, "the kernel's name");
+  }
+
+  // NaN and Inf stay in the rows that have the column, and Inf in A in its row
+  void NonFinite()
+  {
+    for (int bad = 0; bad < 2; bad++) {
+      const int         c = Int(cols);
+      std::vector<bool> has(rows, false);
+      for (int r = 0; r < A.m; r++) {
+        for (int q = A.i[r]; q < A.i[r + 1]; q++) {
+          if ((L.transpose ? r : A.j[q]) == c) has[L.transpose ? A.j[q] : r] = true;
+        }
+      }
+      std::vector<Number> h = hx;
+      h[c]                  = bad ? Number(NAN) : Number(INFINITY);
+      x.Set(h);
+      y.Poison();
+      Mult(x.p, NULL, y.p);
+      hy         = y.Get();
+      bool right = true;
+      for (int r = 0; r < rows; r++) right = right && Finite(hy[r]) == !has[r];
+      Expect(right, bad ? "NaN stays in its rows" : "Inf stays in its rows");
+    }
+    if (A.a.empty()) return;
+    const int           e = Int((int)A.a.size());
+    std::vector<Number> h = A.a;
+    h[e]                  = Number(INFINITY);
+    const int own         = L.transpose ? A.j[e] : (int)(std::upper_bound(A.i.begin(), A.i.end(), e) - A.i.begin()) - 1;
+    for (auto &v : hx) v = Number(1);
+    x.Set(hx);
+    a.Set(h);
+    CHECK(SpMVCudaFill(store, &csr, stream));
+    Mult(x.p, NULL, y.p);
+    hy         = y.Get();
+    bool right = true;
+    for (int r = 0; r < rows; r++) right = right && Finite(hy[r]) == (r != own);
+    Expect(right, "Inf in A stays in its row");
+    a.Set(A.a);
+    CHECK(SpMVCudaFill(store, &csr, stream));
+  }
+
+  // Fills and products that follow one another, in two streams, also in a graph: none begins before what it reads is there
+  void Sequences()
+  {
+    std::vector<Number> fresh(A.a.size()), separate;
+    for (auto &v : fresh) v = Value();
+    Device<Number> b(fresh);
+    enum { SEPARATE, CHAIN, GRAPH };
+    for (int how : {SEPARATE, CHAIN, GRAPH}) {
+      auto step = [&](cudaError_t error) {
+        CHECK(error);
+        if (how == SEPARATE) CHECK(cudaDeviceSynchronize());
+      };
+      auto wait = [&](cudaStream_t waits, cudaStream_t goes) {
+        CHECK(cudaEventRecord(event, goes));
+        CHECK(cudaStreamWaitEvent(waits, event, 0));
+      };
+      a.Set(A.a);
+      x.Set(hz);
+      if (how == GRAPH) CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+      for (int k = 0; k < 2; k++) {
+        step(SpMVCudaFill(store, &csr, stream));
+        step(SpMVCudaMult(store, L.conjugate, P(x.p), NULL, (PetscScalar *)y.p, stream));
+        wait(other, stream);
+        step(SpMVCudaMult(store, L.conjugate, P(y.p), P(x.p), (PetscScalar *)z.p, other));
+        wait(stream, other);
+        step(SpMVCudaMult(store, L.conjugate, P(z.p), P(z.p), (PetscScalar *)y.p, stream));
+        step(SpMVCudaMult(store, L.conjugate, P(y.p), NULL, (PetscScalar *)x.p, stream));
+        step(cudaMemcpyAsync(a.p, b.p, fresh.size() * sizeof(Number), cudaMemcpyDeviceToDevice, stream));
+      }
+      if (how == GRAPH) EndGraph(1);
+      CHECK(cudaStreamSynchronize(stream));
+      if (how == SEPARATE) separate = x.Get();
+      Expect(!rows || !memcmp(separate.data(), x.Get().data(), rows * sizeof(Number)), how == CHAIN ? "one after the other" : "a graph of several");
+    }
+    a.Set(A.a);
+    CHECK(SpMVCudaFill(store, &csr, stream));
+  }
+
+  // Launches what has been captured so many times
+  void EndGraph(int launches)
+  {
+    cudaGraph_t     graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int k = 0; k < launches; k++) CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+  }
+
+  // A product is a graph
+  void Graph()
+  {
+    for (auto &v : hx) v = Value();
+    x.Set(hx);
+    Reference(A, L.transpose, L.conjugate, hx, hz.data(), ref, size);
+    z.Set(hz);
+    y.Poison();
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(SpMVCudaMult(store, L.conjugate, P(x.p), P(z.p), (PetscScalar *)y.p, stream));
+    EndGraph(2);
+    Expect(Close(y.Get(), ref, size), "captured in a graph");
+  }
+
+  // alpha and beta, where the kernel has them
+  void Scaled()
+  {
+    Number      alpha = Number(-0.5), beta = Number(2);
+    PetscScalar pa, pb, p0;
+    memcpy(&pa, &alpha, sizeof(pa));
+    memcpy(&pb, &beta, sizeof(pb));
+    memset(&p0, 0, sizeof(p0));
+    z.Set(hz);
+    const cudaError_t error = SpMVCudaMultScaled(store, pa, P(x.p), pb, (PetscScalar *)z.p, stream);
+    if (error == cudaErrorNotSupported) return;
+    CHECK(error);
+    CHECK(cudaStreamSynchronize(stream));
+    Reference(A, L.transpose, false, hx, NULL, ref, size);
+    for (int r = 0; r < rows; r++) {
+      ref[r] = Wide(alpha) * ref[r] + Wide(beta) * Wide(hz[r]);
+      size[r] += 2;
+    }
+    Expect(Close(z.Get(), ref, size), "y = alpha A x + beta y");
+    y.Poison(); // NaN, which beta = 0 must not read
+    Reference(A, L.transpose, false, hx, NULL, ref, size);
+    for (auto &v : ref) v *= Wide(alpha);
+    CHECK(SpMVCudaMultScaled(store, pa, P(x.p), p0, (PetscScalar *)y.p, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    Expect(Close(y.Get(), ref, size), "y = alpha A x");
+  }
+
+  // y in the order of the sorted rows: by length, then by first column
+  void Unordered()
+  {
+    if (SpMVCudaSetReorder(store, PETSC_FALSE) != cudaSuccess) return;
+    std::vector<int> order(rows), length(rows, 0), first(rows, 0);
+    for (int r = A.m - 1; r >= 0; r--) {
+      for (int q = A.i[r + 1] - 1; q >= A.i[r]; q--) {
+        const int to = L.transpose ? A.j[q] : r;
+        length[to]++;
+        first[to] = L.transpose ? r : A.j[q];
+      }
+    }
+    for (int r = 0; r < rows; r++) order[r] = r;
+    std::stable_sort(order.begin(), order.end(), [&](int p, int q) { return length[p] != length[q] ? length[p] < length[q] : first[p] < first[q]; });
+    std::vector<Wide>   ref2(rows);
+    std::vector<double> size2(rows);
+    Reference(A, L.transpose, L.conjugate, hx, NULL, ref, size);
+    for (int p = 0; p < rows; p++) {
+      ref2[p]  = ref[order[p]];
+      size2[p] = size[order[p]];
+    }
+    y.Poison();
+    Mult(x.p, NULL, y.p);
+    Expect(Close(y.Get(), ref2, size2), "without reordering");
+  }
+};
