@@ -2,13 +2,13 @@
   Benchmark of the device core, without PETSc: both formats and the papers' kernels against cuSPARSE, on generated matrices.
 
   Usage: cuda_core [-papers] [-sweep] [-csv file] [name ...]      Names as listed in cases() below; none: all.
-  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu src/core/cuda/{analysis,boundary,choose,diagonals,offdiagonal,paper,slices,store}.cu
-         src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse
+  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu
+         src/core/cuda/{analysis,boundary,choose,diagonals,offdiagonal,paper,slices,store}.cu src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse
 
-  Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm; "stream" is the same for products launched one by one, where
-  the host's time for a launch may be what counts (that of an empty kernel is printed first). Each product is checked against cuSPARSE's CSR product. "bytes" are those of
-  the format's arrays and of x and y, each moved once; "share" is what they make of the bandwidth of a device copy. Set-up is the time
-  of analysis, layout and first values, as a caller waits for it; refresh that of later values.
+  Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. "stream" is the same for products launched one by one, where the host's time for a
+  launch may decide (that of an empty kernel is printed first). Each product is checked against cuSPARSE's CSR product. "bytes" are those of the format's arrays
+  and of x and y, each moved once; "share" is their share of the bandwidth of a device copy. Set-up is the time of analysis, layout and first values, as a caller
+  waits for it; refresh is the time of later values.
 */
 #include "../src/core/cuda/paper.cuh"
 #include "../src/mat/impls/evchyb/evchybcuda.h"

@@ -1,7 +1,7 @@
 /*
-  Tests of the device core, without PETSc: every layout and kernel against a plain CSR product on the host. Silent when right.
-  Run as `core full`, under compute-sanitizer as `core quick`, or as `core race`, which takes two matrices, where it is very slow; compiled for another
-  GPU than the one that is there, as `core unsupported`. `count` at the end prints how many checks passed.
+  Tests of the device core, without PETSc: every layout and kernel against a CSR product on the host. Silent when right.
+  Run as `core full`; under compute-sanitizer as `core quick`, or, where that is very slow, as `core race`, with two matrices; compiled for another GPU than
+  that of the machine, as `core unsupported`. `count` at the end prints how many checks passed.
 */
 #include "../../src/mat/impls/evchyb/evchybcuda.h"
 #include "../../src/mat/impls/sellp/sellpcuda.h"
@@ -14,12 +14,12 @@ static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bo
 {
   Device<int>   i(A.i), j(A.j);
   SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
-  SpMVCudaStore block;
+  SpMVCudaStore store;
   SpMVStats     stats[2];
   for (int single = 0; single < 2; single++) {
-    CHECK(setup(single != 0, &csr, &block));
-    SpMVCudaGetStats(block, &stats[single]);
-    CHECK(SpMVCudaDestroy(&block));
+    CHECK(setup(single != 0, &csr, &store));
+    SpMVCudaGetStats(store, &stats[single]);
+    CHECK(SpMVCudaDestroy(&store));
   }
   if (!stats[0].diagonal != !stats[1].diagonal) return; // the fewer bytes a value has, the more a column index costs
   const PetscInt64 saved = stats[0].stored * (PetscInt64)(sizeof(Number) - PetscMin(sizeof(Single), sizeof(Number)));
@@ -37,22 +37,22 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
     std::vector<Number> x(A.n);
     std::vector<Wide>   ref;
     std::vector<double> size;
-    SpMVCudaStore       block;
+    SpMVCudaStore       store;
     SpMVStats           stats;
     for (auto &v : A.a) v = Value();
     for (auto &v : x) v = Value();
     Device<int>    i(A.i), j(A.j);
     Device<Number> a(A.a), dx(x), y(A.m);
     SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-    CHECK(L.setup(&csr, PETSC_FALSE, stream, &block));
-    CHECK(SpMVCudaFill(block, &csr, stream));
-    CHECK(SpMVCudaMult(block, PETSC_FALSE, P(dx.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
+    CHECK(SpMVCudaFill(store, &csr, stream));
+    CHECK(SpMVCudaMult(store, PETSC_FALSE, P(dx.p), NULL, (PetscScalar *)y.p, stream));
     CHECK(cudaStreamSynchronize(stream));
-    SpMVCudaGetStats(block, &stats);
+    SpMVCudaGetStats(store, &stats);
     Reference(A, false, false, x, NULL, ref, size);
     Expect(Close(y.Get(), ref, size), A, L.name, stats.kernel, "y = A x");
     Expect(right(stats), A, L.name, stats.kernel, what);
-    CHECK(SpMVCudaDestroy(&block));
+    CHECK(SpMVCudaDestroy(&store));
   };
   auto diagonals = [](const SpMVStats &s) { return s.diagonal > 0; };
   auto slices    = [](const SpMVStats &s) { return !s.diagonal; };
@@ -164,7 +164,7 @@ using Setup = decltype(Layout::setup);
 
 static Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false)
 {
-  return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *block) {
+  return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
     SELLPParams p     = {};
     p.b               = b;
     p.t               = t;
@@ -172,13 +172,13 @@ static Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscI
     p.common.node     = node;
     p.common.compress = compress;
     p.common.single   = single;
-    return SpMVCudaSELLPSetUp(csr, &p, k, transpose, s, block);
+    return SpMVCudaSELLPSetUp(csr, &p, k, transpose, s, store);
   };
 }
 
 static Setup EVCHYB(PetscInt limit, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false)
 {
-  return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *block) {
+  return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
     EVCHYBParams p     = {};
     p.ell_limit        = limit;
     p.row_align        = 32;
@@ -188,7 +188,7 @@ static Setup EVCHYB(PetscInt limit, PetscInt node, PetscInt compress, SpMVCudaKe
     p.common.node      = node;
     p.common.compress  = compress;
     p.common.single    = single;
-    return SpMVCudaEVCHYBSetUp(csr, &p, k, transpose, s, block);
+    return SpMVCudaEVCHYBSetUp(csr, &p, k, transpose, s, store);
   };
 }
 

@@ -5,7 +5,7 @@
 
 #include "common.cuh"
 
-// Every block reads all of x, then writes a part of it: what the multiprocessors' caches hold of the others' parts is old
+// Every thread block reads all of x, then writes a part of it: the multiprocessors' caches hold old values of the other parts
 static __global__ void Replace(int n, Number *x, const Number *next, Number *nowhere)
 {
   Number sum = x[threadIdx.x % n];
@@ -28,25 +28,25 @@ static __global__ void Follow()
   Dawdle(10000);
 }
 
-// A product that waits for nobody reads x as it is, not as it was when the caches last saw it
+// A product that awaits nothing reads x as it is, not as it was when the caches last read it
 static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
 {
   Device<int>         i(A.i), j(A.j);
   Device<Number>      a(A.a.size()), x(A.n), next[2] = {Device<Number>(A.n), Device<Number>(A.n)}, y(A.m), nowhere(1);
   const SpMVCudaCSR   csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
   std::vector<Number> hx[2] = {std::vector<Number>(A.n), std::vector<Number>(A.n)}, good[2];
-  SpMVCudaStore       block;
+  SpMVCudaStore       store;
   SpMVStats           stats;
   bool                same = true;
   for (auto &v : A.a) v = Value();
   a.Set(A.a);
-  CHECK(L.setup(&csr, PETSC_FALSE, stream, &block));
-  SpMVCudaGetStats(block, &stats);
-  CHECK(SpMVCudaFill(block, &csr, stream));
+  CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
+  SpMVCudaGetStats(store, &stats);
+  CHECK(SpMVCudaFill(store, &csr, stream));
   for (int k = 0; k < 2; k++) {
     for (auto &v : hx[k]) v = Value();
     next[k].Set(hx[k]);
-    CHECK(SpMVCudaMult(block, PETSC_FALSE, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, PETSC_FALSE, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
     CHECK(cudaStreamSynchronize(stream));
     good[k] = y.Get();
   }
@@ -63,13 +63,13 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
     Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
     CHECK(cudaGetLastError());
     CHECK(cudaLaunchKernelEx(&config, Follow));
-    CHECK(SpMVCudaMultFused(block, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
+    CHECK(SpMVCudaMultFused(store, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     same                          = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
   }
   Expect(same, A, L.name, stats.kernel, "x as it is");
-  CHECK(SpMVCudaDestroy(&block));
+  CHECK(SpMVCudaDestroy(&store));
 }
 
 static __global__ void Delay(int clocks)
@@ -78,7 +78,7 @@ static __global__ void Delay(int clocks)
 }
 
 /*
-  One block in two streams that nothing else puts in order: products share the partial sums of long rows, and a fill comes before the products that are
+  One store in two streams that nothing else orders: products share the partial sums of long rows, and a fill comes before the products that are
   called after it, and after those that were called before it
 */
 static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other)
@@ -92,7 +92,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
   Device<int>         i(A.i), j(A.j);
   std::vector<Number> ha(A.a.size()), hx(A.n), good[2][2];
   const cudaStream_t  in[2] = {stream, other};
-  SpMVCudaStore       block;
+  SpMVCudaStore       store;
   SpMVStats           stats;
   bool                same = true;
   Device<Number>      a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())}, x[2] = {Device<Number>(A.n), Device<Number>(A.n)},
@@ -105,19 +105,19 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     x[k].Set(hx);
     csr[k] = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a[k].p)};
   }
-  CHECK(L.setup(&csr[0], PETSC_FALSE, stream, &block));
-  SpMVCudaGetStats(block, &stats);
+  CHECK(L.setup(&csr[0], PETSC_FALSE, stream, &store));
+  SpMVCudaGetStats(store, &stats);
   auto expect = [&](const char *what) {
     Expect(same, A, L.name, stats.kernel, what);
     same = true;
   };
-  auto mult = [&](int where, int k, int at) { CHECK(SpMVCudaMult(block, PETSC_FALSE, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where])); };
+  auto mult = [&](int where, int k, int at) { CHECK(SpMVCudaMult(store, PETSC_FALSE, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where])); };
   auto look = [&](int values, int k, int at) {
     const std::vector<Number> got = y[k].Get();
     same                          = same && !memcmp((void *)(got.data() + at * A.m), (void *)good[values][k].data(), A.m * sizeof(Number));
   };
   for (int values = 1; values >= 0; values--) { // alone
-    CHECK(SpMVCudaFill(block, &csr[values], stream));
+    CHECK(SpMVCudaFill(store, &csr[values], stream));
     for (int k = 0; k < 2; k++) {
       mult(0, k, 0);
       CHECK(cudaDeviceSynchronize());
@@ -143,7 +143,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     CHECK(cudaDeviceSynchronize());
     Delay<<<1, 1, 0, other>>>(CLOCKS);
     mult(1, 0, 0); // of the old values, late
-    CHECK(SpMVCudaFill(block, &csr[new_one], stream));
+    CHECK(SpMVCudaFill(store, &csr[new_one], stream));
     mult(0, 0, 1);
     CHECK(cudaDeviceSynchronize());
     look(old_one, 0, 0);
@@ -155,7 +155,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     y[0].Poison();
     CHECK(cudaDeviceSynchronize());
     Delay<<<1, 1, 0, stream>>>(CLOCKS);
-    CHECK(SpMVCudaFill(block, &csr[new_one], stream));
+    CHECK(SpMVCudaFill(store, &csr[new_one], stream));
     mult(1, 0, 0);
     CHECK(cudaDeviceSynchronize());
     look(new_one, 0, 0);
@@ -167,7 +167,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     y[1].Poison();
     CHECK(cudaDeviceSynchronize());
     for (int at = 0; at < COUNT; at++) {
-      CHECK(SpMVCudaMult(block, PETSC_FALSE, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m, at % 2 ? other : brief));
+      CHECK(SpMVCudaMult(store, PETSC_FALSE, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m, at % 2 ? other : brief));
       if (at == COUNT / 2) CHECK(cudaStreamDestroy(brief));
       if (at == COUNT / 2) CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
     }
@@ -177,5 +177,5 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
   }
   expect("streams that are destroyed");
   Expect(stats.long_rows > 0, A, L.name, stats.kernel, "rows in parts");
-  CHECK(SpMVCudaDestroy(&block));
+  CHECK(SpMVCudaDestroy(&store));
 }

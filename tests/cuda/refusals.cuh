@@ -33,15 +33,15 @@ static void TestTooLarge(const Layout &L, cudaStream_t stream)
   for (const auto &size : sizes) {
     const SpMVCudaCSR csr       = {size[0], size[1], size[2], NULL, NULL, 4, NULL};
     const PetscBool   transpose = L.transpose || size[2] > 5 ? PETSC_TRUE : PETSC_FALSE; // only there the number of entries counts
-    SpMVCudaStore     block     = (SpMVCudaStore)&csr;
-    const cudaError_t error     = L.setup(&csr, transpose, stream, &block);
-    Expect(error == cudaErrorNotSupported && !block, A, L.name, "any", "is refused");
+    SpMVCudaStore     store     = (SpMVCudaStore)&csr;
+    const cudaError_t error     = L.setup(&csr, transpose, stream, &store);
+    Expect(error == cudaErrorNotSupported && !store, A, L.name, "any", "is refused");
   }
   CHECK(cudaDeviceSynchronize());
   Expect(cudaPeekAtLastError() == cudaSuccess, A, L.name, "any", "no error is left");
 }
 
-// The first row all ones, the others one entry on the diagonal
+// The first row is all ones, all other rows have one entry on the diagonal
 static __global__ void OneLongRow(int rows, int columns, int *i, int *j, Number *a, Number *x)
 {
   for (int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; q < (int64_t)columns + rows - 1; q += (int64_t)gridDim.x * blockDim.x) {
@@ -60,7 +60,7 @@ static void TestLongest(const Layout &L, cudaStream_t stream)
   const Matrix  A{"a row of 2^29", rows, columns, {0}, {}, {}};
   const size_t  nnz = (size_t)columns + rows - 1;
   size_t        free, total;
-  SpMVCudaStore block;
+  SpMVCudaStore store;
   CHECK(cudaMemGetInfo(&free, &total));
   if (sizeof(Number) > 4 || free < (size_t)20 << 30) return; // in single precision: the fewest bytes
   Device<int>       i(rows + 1), j(nnz);
@@ -68,15 +68,15 @@ static void TestLongest(const Layout &L, cudaStream_t stream)
   const SpMVCudaCSR csr = {rows, columns, (PetscInt64)nnz, i.p, j.p, 4, P(a.p)};
   OneLongRow<<<1024, 256, 0, stream>>>(rows, columns, i.p, j.p, a.p, x.p);
   CHECK(cudaGetLastError());
-  CHECK(L.setup(&csr, PETSC_FALSE, stream, &block));
-  CHECK(SpMVCudaFill(block, &csr, stream));
-  CHECK(SpMVCudaMult(block, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream));
+  CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
+  CHECK(SpMVCudaFill(store, &csr, stream));
+  CHECK(SpMVCudaMult(store, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream));
   CHECK(cudaStreamSynchronize(stream));
   const std::vector<Number> got   = y.Get();
   bool                      right = true;
   for (int r = 0; r < rows; r++) right = right && got[r] == Number(r ? 1 : columns); // exact: multiples of as many ones as a part has
   Expect(right, A, L.name, "any", "y = A x");
-  CHECK(SpMVCudaDestroy(&block));
+  CHECK(SpMVCudaDestroy(&store));
 }
 
 // An error that the program has not looked at is not reported as the library's
@@ -85,7 +85,7 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   Device<int>    i(A.i), j(A.j);
   Device<Number> a(A.a.size()), x(A.n), y(A.m);
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  SpMVCudaStore  block;
+  SpMVCudaStore  store;
   SpMVStats      stats;
   Seen           seen;
   const int      row[2] = {0, 1};
@@ -93,23 +93,23 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   auto           step = [&](cudaError_t error, const char *what) { Expect(error == cudaSuccess || error == cudaErrorNotSupported, A, L.name, "any", what); };
   auto           fail = [&] { Expect(cudaMalloc(&nothing, (size_t)1 << 60) == cudaErrorMemoryAllocation, A, L.name, "any", "an error of one's own"); };
   fail();
-  step(L.setup(&csr, L.transpose, stream, &block), "set-up after an error of another");
-  if (!block) return;
-  SpMVCudaGetStats(block, &stats);
+  step(L.setup(&csr, L.transpose, stream, &store), "set-up after an error of another");
+  if (!store) return;
+  SpMVCudaGetStats(store, &stats);
   fail();
-  if (!L.transpose && !L.conjugate) step(SpMVCudaSetBoundary(block, &csr, 2, row, A.m, stream), "rows apart after an error of another");
+  if (!L.transpose && !L.conjugate) step(SpMVCudaSetBoundary(store, &csr, 2, row, A.m, stream), "boundary rows after an error of another");
   fail();
-  if (!L.transpose && !L.conjugate) step(SpMVCudaFuseOffdiagonal(block, &csr, A.m, stream), "an off-diagonal block after an error of another");
+  if (!L.transpose && !L.conjugate) step(SpMVCudaFuseOffdiagonal(store, &csr, A.m, stream), "an off-diagonal block after an error of another");
   fail();
-  step(SpMVCudaFill(block, &csr, stream), "a fill after an error of another");
+  step(SpMVCudaFill(store, &csr, stream), "a fill after an error of another");
   fail();
-  if (SpMVCudaHasOffdiagonal(block)) step(SpMVCudaFillOffdiagonal(block, &csr, stream), "a fill of an off-diagonal block after an error of another");
+  if (SpMVCudaHasOffdiagonal(store)) step(SpMVCudaFillOffdiagonal(store, &csr, stream), "a fill of an off-diagonal block after an error of another");
   fail();
-  step(SpMVCudaMult(block, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream), "a product after an error of another");
+  step(SpMVCudaMult(store, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream), "a product after an error of another");
   fail();
-  step(SpMVCudaVisit(block, See, &seen), "a visit after an error of another");
+  step(SpMVCudaVisit(store, See, &seen), "a visit after an error of another");
   fail();
-  step(SpMVCudaDestroy(&block), "an end after an error of another");
+  step(SpMVCudaDestroy(&store), "an end after an error of another");
   (void)cudaGetLastError();
 }
 
@@ -119,7 +119,7 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   Device<int>      i(A.i), j(A.j);
   Device<Number>   a(A.a);
   SpMVCudaCSR      csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  SpMVCudaStore    block;
+  SpMVCudaStore    store;
   Seen             seen;
   std::vector<int> list(A.m);
   for (int r = 0; r < A.m; r++) list[r] = r;
@@ -138,23 +138,24 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
     Expect(good && !more, A, L.name, "any", what);
   };
   each("set-up without the host's memory", [&] {
-    const cudaError_t error = L.setup(&csr, L.transpose, stream, &block);
+    const cudaError_t error = L.setup(&csr, L.transpose, stream, &store);
     const int         left  = allocations;
     allocations             = -1;
-    Expect((error == cudaSuccess) == (block != NULL), A, L.name, "any", "a block or an error");
-    if (block) CHECK(SpMVCudaDestroy(&block));
+    Expect((error == cudaSuccess) == (store != NULL), A, L.name, "any", "a store or an error");
+    if (store) CHECK(SpMVCudaDestroy(&store));
     allocations = left;
     return error;
   });
-  CHECK(L.setup(&csr, L.transpose, stream, &block));
-  CHECK(SpMVCudaFill(block, &csr, stream)); // a visit reads the values
-  if (!L.transpose) each("rows apart without the host's memory", [&] { return SpMVCudaSetBoundary(block, &csr, (int)list.size(), list.data(), A.m, stream); });
-  if (!L.transpose) each("an off-diagonal block without the host's memory", [&] { return SpMVCudaFuseOffdiagonal(block, &csr, A.m, stream); });
+  CHECK(L.setup(&csr, L.transpose, stream, &store));
+  CHECK(SpMVCudaFill(store, &csr, stream)); // a visit reads the values
+  if (!L.transpose)
+    each("boundary rows without the host's memory", [&] { return SpMVCudaSetBoundary(store, &csr, (int)list.size(), list.data(), A.m, stream); });
+  if (!L.transpose) each("an off-diagonal block without the host's memory", [&] { return SpMVCudaFuseOffdiagonal(store, &csr, A.m, stream); });
   each("a visit without the host's memory", [&] {
     seen.entries.clear();
-    return SpMVCudaVisit(block, See, &seen);
+    return SpMVCudaVisit(store, See, &seen);
   });
-  CHECK(SpMVCudaDestroy(&block));
+  CHECK(SpMVCudaDestroy(&store));
   const size_t               bytes = (size_t)64 << 20; // enough for several threads
   Device<unsigned char>      to(bytes);
   std::vector<unsigned char> from(bytes, 7);
@@ -178,11 +179,11 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
   Device<int>    i(A.i), j(A.j);
   Device<Number> a(A.a), x(cols + 1), y(rows + 1), z(rows + 1);
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  SpMVCudaStore  block;
+  SpMVCudaStore  store;
   SpMVStats      stats;
-  CHECK(L.setup(&csr, L.transpose, stream, &block));
-  CHECK(SpMVCudaFill(block, &csr, stream));
-  SpMVCudaGetStats(block, &stats);
+  CHECK(L.setup(&csr, L.transpose, stream, &store));
+  CHECK(SpMVCudaFill(store, &csr, stream));
+  SpMVCudaGetStats(store, &stats);
   if (L.single && sizeof(Single) < sizeof(Number)) {
     for (auto &v : A.a) v = Rounded(v);
   }
@@ -198,26 +199,26 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
     CHECK(cudaMemcpy(pz, hz.data(), rows * sizeof(Number), cudaMemcpyHostToDevice));
     y.Poison();
     Reference(A, L.transpose, L.conjugate, hx, NULL, ref, size);
-    CHECK(SpMVCudaMult(block, L.conjugate, P(px), NULL, (PetscScalar *)py, stream));
+    CHECK(SpMVCudaMult(store, L.conjugate, P(px), NULL, (PetscScalar *)py, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = A x, not aligned");
     Reference(A, L.transpose, L.conjugate, hx, hz.data(), ref, size);
-    CHECK(SpMVCudaMult(block, L.conjugate, P(px), P(pz), (PetscScalar *)py, stream));
+    CHECK(SpMVCudaMult(store, L.conjugate, P(px), P(pz), (PetscScalar *)py, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = z + A x, not aligned");
     if (!L.transpose && !L.conjugate) {
       y.Poison();
-      CHECK(SpMVCudaMultFused(block, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
+      CHECK(SpMVCudaMultFused(store, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
       CHECK(cudaStreamSynchronize(stream));
       Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "after an exchange, not aligned");
-      const cudaError_t error = SpMVCudaMultRows(block, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
+      const cudaError_t error = SpMVCudaMultRows(store, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
       Expect(error == (which ? cudaErrorMisalignedAddress : cudaSuccess), A, L.name, stats.kernel, "by rows, not aligned");
     }
-    CHECK(SpMVCudaMult(block, L.conjugate, P(px), P(pz), (PetscScalar *)pz, stream));
+    CHECK(SpMVCudaMult(store, L.conjugate, P(px), P(pz), (PetscScalar *)pz, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(get(pz), ref, size), A, L.name, stats.kernel, "z = z + A x, not aligned");
   }
-  CHECK(SpMVCudaDestroy(&block));
+  CHECK(SpMVCudaDestroy(&store));
 }
 
 // Where the library has no code for the device, every set-up leaves it to the caller's own product, and no error behind
@@ -225,8 +226,8 @@ static void TestUnsupported(Matrix &A, const Layout &L, cudaStream_t stream)
 {
   Device<int>       i(A.i), j(A.j);
   const SpMVCudaCSR csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
-  SpMVCudaStore     block = (SpMVCudaStore)&csr;
-  const cudaError_t error = L.setup(&csr, L.transpose, stream, &block);
-  Expect(error == cudaErrorNotSupported && !block, A, L.name, "any", "no code for this device");
+  SpMVCudaStore     store = (SpMVCudaStore)&csr;
+  const cudaError_t error = L.setup(&csr, L.transpose, stream, &store);
+  Expect(error == cudaErrorNotSupported && !store, A, L.name, "any", "no code for this device");
   Expect(cudaGetLastError() == cudaSuccess, A, L.name, "any", "no error is left");
 }

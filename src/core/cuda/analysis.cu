@@ -1,5 +1,5 @@
 /*
-  What set-up asks of a pattern before it chooses a layout, and the sorts and scans it is made with.
+  The statistics that choose a layout, and the sorts and scans that layouts are made with.
 */
 #include "view.cuh"
 #include <cub/device/device_radix_sort.cuh>
@@ -45,31 +45,31 @@ template <class I> __global__ void survey(View<I> v, double slope, Survey *out)
   const int         empty  = __popc(__ballot_sync(ALL, u < v.units && !length));
   const unsigned    bulk   = __reduce_add_sync(ALL, (unsigned)(length > Tuning::LONG ? min(length, 1 << 26) : 0));
   unsigned          looked = 0, near = 0;
-  __shared__ Survey block;
+  __shared__ Survey total;
   for (int q = 0; q < length; q += length / 4 + 1) {
     looked++;
     near += fabs(v.col(v.start(u), q) - u * slope) <= Tuning::NEAR;
   }
   looked = __reduce_add_sync(ALL, looked);
   near   = __reduce_add_sync(ALL, near);
-  if (threadIdx.x == 0) block = Survey{0, 0, 0, 0, 0, 0};
+  if (threadIdx.x == 0) total = Survey{0, 0, 0, 0, 0, 0};
   __syncthreads();
   if (threadIdx.x % WARP == 0) {
-    atomicAdd(&block.natural, (unsigned long long)longest * WARP);
-    atomicAdd(&block.bulk, (unsigned long long)bulk);
-    atomicMax(&block.longest, longest);
-    atomicAdd(&block.empty, empty);
-    atomicAdd(&block.looked, looked);
-    atomicAdd(&block.near, near);
+    atomicAdd(&total.natural, (unsigned long long)longest * WARP);
+    atomicAdd(&total.bulk, (unsigned long long)bulk);
+    atomicMax(&total.longest, longest);
+    atomicAdd(&total.empty, empty);
+    atomicAdd(&total.looked, looked);
+    atomicAdd(&total.near, near);
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    atomicAdd(&out->natural, block.natural);
-    atomicAdd(&out->bulk, block.bulk);
-    atomicMax(&out->longest, block.longest);
-    atomicAdd(&out->empty, block.empty);
-    atomicAdd(&out->looked, block.looked / 4); // four a unit at most: fits
-    atomicAdd(&out->near, block.near / 4);
+    atomicAdd(&out->natural, total.natural);
+    atomicAdd(&out->bulk, total.bulk);
+    atomicMax(&out->longest, total.longest);
+    atomicAdd(&out->empty, total.empty);
+    atomicAdd(&out->looked, total.looked / 4); // four a unit at most: fits
+    atomicAdd(&out->near, total.near / 4);
   }
 }
 
@@ -97,7 +97,7 @@ cudaError_t TakeSurvey(const SpMVCudaCSR &csr, int bs, cudaStream_t stream, Surv
 
 // ------------------------------------------------------------------------------------------------ node blocks
 
-// A warp looks at bs rows; most matrices fail at once, and then no other warp reads columns
+// A warp checks bs rows. Most matrices fail at once, and then no other warp reads columns
 template <class I> __global__ void check_node(View<I> v, int *failed)
 {
   const int u = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, s = v.bs;
@@ -144,8 +144,8 @@ template <class I> __global__ void row_lengths(View<I> v, int count, const int *
   if (r <= count) length[r] = r < count ? (int64_t)(v.i[row[r] + 1] - v.i[row[r]]) : 0;
 }
 
-// start is summed by now
-template <class I> __global__ void copy_rows(View<I> v, int count, const int *row, const int64_t *start, int *it, int *jt, int *from)
+// start: prefix sums
+template <class I> __global__ void copy_rows(View<I> v, int count, const int *row, const int64_t *start, int *it, int *jt, int *value_index)
 {
   const int r = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (r > count) return;
@@ -153,12 +153,12 @@ template <class I> __global__ void copy_rows(View<I> v, int count, const int *ro
   if (r == count) return;
   const int64_t first = v.i[row[r]];
   for (int64_t q = lane; q < start[r + 1] - start[r]; q += WARP) {
-    jt[start[r] + q]   = (int)v.j[first + q];
-    from[start[r] + q] = (int)(first + q);
+    jt[start[r] + q]          = (int)v.j[first + q];
+    value_index[start[r] + q] = (int)(first + q);
   }
 }
 
-cudaError_t SelectRows(const SpMVCudaCSR &csr, const Array<int> &row, int count, cudaStream_t stream, Array<int> &it, Array<int> &jt, Array<int> &from)
+cudaError_t SelectRows(const SpMVCudaCSR &csr, const Array<int> &row, int count, cudaStream_t stream, Array<int> &it, Array<int> &jt, Array<int> &value_index)
 {
   Array<int64_t> start;
   int64_t        nnz;
@@ -171,9 +171,9 @@ cudaError_t SelectRows(const SpMVCudaCSR &csr, const Array<int> &row, int count,
   SPMV_TRY(Fetch(&nnz, (int64_t *)start + count, 1, stream));
   SPMV_TRY(it.Alloc((size_t)count + 1));
   SPMV_TRY(jt.Alloc(nnz));
-  SPMV_TRY(from.Alloc(nnz));
+  SPMV_TRY(value_index.Alloc(nnz));
   SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH(((int64_t)count + 1) * WARP, 256, stream, copy_rows, v, count, row, start, it, jt, from);
+    SPMV_LAUNCH(((int64_t)count + 1) * WARP, 256, stream, copy_rows, v, count, row, start, it, jt, value_index);
     return cudaSuccess;
   }));
   return cudaStreamSynchronize(stream);
@@ -202,22 +202,22 @@ static __global__ void offsets_of(int64_t nnz, int rows, const uint64_t *key, co
   if (q < nnz) jt[q] = row[position[q]];
 }
 
-cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int> &it, Array<int> &jt, Array<int> &from)
+cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int> &it, Array<int> &jt, Array<int> &value_index)
 {
   Array<uint64_t> key;
   Array<int>      row;
   SPMV_TRY(key.Alloc(csr.nnz));
   SPMV_TRY(row.Alloc(csr.nnz));
-  SPMV_TRY(from.Alloc(csr.nnz));
+  SPMV_TRY(value_index.Alloc(csr.nnz));
   SPMV_TRY(jt.Alloc(csr.nnz));
   SPMV_TRY(it.Alloc(csr.n + 1));
   SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)v.units * WARP, 256, stream, list_entries, v, key, from, row);
+    SPMV_LAUNCH((int64_t)v.units * WARP, 256, stream, list_entries, v, key, value_index, row);
     return cudaSuccess;
   }));
   // Stable, so that the rows of A ascend within each row of A^T
-  if (csr.nnz) SPMV_TRY(SortPairs(key, from, csr.nnz, BitsFor(csr.n), stream));
-  SPMV_LAUNCH(csr.nnz + 1, 256, stream, offsets_of, csr.nnz, (int)csr.n, key, from, row, it, jt);
+  if (csr.nnz) SPMV_TRY(SortPairs(key, value_index, csr.nnz, BitsFor(csr.n), stream));
+  SPMV_LAUNCH(csr.nnz + 1, 256, stream, offsets_of, csr.nnz, (int)csr.n, key, value_index, row, it, jt);
   return cudaStreamSynchronize(stream);
 }
 

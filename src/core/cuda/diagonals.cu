@@ -221,10 +221,10 @@ __global__ void write_patterns_of_slices(int count, int stride, const int *patte
   if (t < count) pattern_of_slice[t] = make_int2(pattern[t] * stride, 0);
 }
 
-__global__ void shorten(int count, const int64_t *from, unsigned *to)
+__global__ void shorten(int count, const int64_t *wide, unsigned *to)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (t < count) to[t] = (unsigned)from[t];
+  if (t < count) to[t] = (unsigned)wide[t];
 }
 
 // The slices with boundary units are skipped
@@ -236,10 +236,10 @@ __global__ void mark_boundary(int slices, int units, const unsigned *boundary, u
   pattern_of_slice[s].x |= INT_MIN;
 }
 
-__global__ void copy_marks(int slices, const int2 *from, int2 *to)
+__global__ void copy_marks(int slices, const int2 *source, int2 *to)
 {
   const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (s < slices) to[s].y = from[s].y;
+  if (s < slices) to[s].y = source[s].y;
 }
 
 // ------------------------------------------------------------------------------------------------ values

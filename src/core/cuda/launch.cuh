@@ -1,5 +1,5 @@
 /*
-  Launches of kernels.
+  Launches of kernels, and the contract of early ones.
 */
 #pragma once
 
@@ -15,14 +15,14 @@ inline unsigned Blocks(int64_t threads, int block)
   return (unsigned)((threads + block - 1) / block);
 }
 
-// Loads a kernel's code now: where modules are loaded lazily, its first launch would
+// Loads a kernel's code now: where modules are loaded lazily, its first launch would do that
 inline cudaError_t Load(const void *kernel)
 {
   cudaFuncAttributes attributes;
   return cudaFuncGetAttributes(&attributes, kernel);
 }
 
-// Whether the library has code for this device: cudaErrorNotSupported where not
+// Whether the library has code for this device: cudaErrorNotSupported if not
 cudaError_t Supported();
 
 // y = A x, or y = z + A x where z is not NULL. z may be y

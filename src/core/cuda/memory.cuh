@@ -16,7 +16,7 @@
 
 namespace spmv {
 
-// What the interface in C calls: no exception leaves it
+// Wraps what the interface in C calls: no exception leaves it
 template <class F> cudaError_t Guarded(F f)
 {
   try {
@@ -28,7 +28,7 @@ template <class F> cudaError_t Guarded(F f)
   }
 }
 
-// A kernel's launch, and CUB, report what they find in cudaGetLastError(): an error that the program has left there is cleared before
+// Called before launches and CUB, which report any error in cudaGetLastError(): the program may have left one there
 inline void ForgetErrors()
 {
   (void)cudaGetLastError();
@@ -84,21 +84,21 @@ private:
   size_t size = 0;
 };
 
-// A list made on the host, in an array of its own: set-up only
+// Copies a list from the host to an array of its size: set-up only
 template <class T> cudaError_t Upload(Array<T> &device, const std::vector<T> &host, cudaStream_t stream)
 {
   SPMV_TRY(device.Alloc(host.size()));
   return host.empty() ? cudaSuccess : cudaMemcpyAsync(device, host.data(), device.Bytes(), cudaMemcpyHostToDevice, stream);
 }
 
-// Reads a few numbers that the host needs to go on: set-up only
+// Reads a few numbers that the host needs in order to continue: set-up only
 template <class T> cudaError_t Fetch(T *host, const T *device, size_t count, cudaStream_t stream)
 {
   SPMV_TRY(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream));
   return cudaStreamSynchronize(stream);
 }
 
-// What there is of something on this device: set-up only
+// An attribute of the current device: set-up only
 inline cudaError_t DeviceHas(cudaDeviceAttr what, int *value)
 {
   int device;
@@ -107,9 +107,9 @@ inline cudaError_t DeviceHas(cudaDeviceAttr what, int *value)
 }
 
 /*
-  Work with something that one kernel at a time may use, in the order in which it is queued, in whatever streams. In a single stream that costs a
-  comparison. Once there has been a second one, an event is recorded after each piece of work, as the stream before may be gone when another one comes
-  (the first time, the host waits instead). Where a stream is captured, what other streams do is the caller's to order.
+  Keeps work with a resource that only one kernel at a time may use in the order in which it is queued, in any streams. In a single stream that costs a
+  comparison. Once there has been a second stream, an event is recorded after each piece of work, since the previous stream may have been destroyed when another
+  is used (the first time, the host waits instead). While a stream is captured, the caller must order it with other streams.
 */
 class StreamOrder {
 public:
@@ -120,7 +120,7 @@ public:
   {
     if (event) cudaEventDestroy(event);
   }
-  // thorough: behind everything on the device, not just behind the work that ended with Leave()
+  // thorough: after everything on the device, not just after the work that ended with Leave()
   cudaError_t Enter(cudaStream_t stream, bool thorough = false)
   {
     if (!used || stream != last) SPMV_TRY(Change(stream, thorough));
@@ -157,7 +157,7 @@ private:
   {
     bool captured;
     SPMV_TRY(IsCaptured(stream, &captured));
-    recorded = !captured; // an event of a capture is of no use outside
+    recorded = !captured; // an event of a capture cannot be used outside
     return captured ? cudaSuccess : cudaEventRecord(event, stream);
   }
 

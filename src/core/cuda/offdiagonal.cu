@@ -12,7 +12,7 @@ struct Extent {
   int                longest;
 };
 
-// Of each group of 32 units, of bs rows each: 1 where it has entries
+// For each group of 32 units of bs rows: 1 if it has entries
 template <class I> __global__ void flag_groups(View<I> v, int groups, int rows, int64_t *flag)
 {
   const int g = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -30,7 +30,7 @@ template <class I> __global__ void measure_rows(View<I> v, Extent *extent)
   atomicMax(&extent->longest, most);
 }
 
-// sum is that of the flags by now. The entries of the groups that are left out are none, so a row ends where the next one begins
+// sum: prefix sums of the flags. Groups that are left out have no entries, so that each row ends where the next stored one begins
 template <class I> __global__ void write_starts(View<I> v, int groups, int rows, const int64_t *sum, int *slot, int *start)
 {
   const int64_t t = blockIdx.x * (int64_t)blockDim.x + threadIdx.x, g = t / rows;
@@ -41,10 +41,10 @@ template <class I> __global__ void write_starts(View<I> v, int groups, int rows,
   if (t == 0) start[sum[groups] * rows] = (int)v.i[v.units];
 }
 
-template <class I> __global__ void narrow(int64_t count, const I *from, int *to)
+template <class I> __global__ void narrow(int64_t count, const I *wide, int *to)
 {
   const int64_t t = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
-  if (t < count) to[t] = (int)from[t];
+  if (t < count) to[t] = (int)wide[t];
 }
 
 __global__ void round(int64_t count, Scalar *value)

@@ -59,8 +59,8 @@ __device__ __forceinline__ void AwaitPrevious()
 
 /*
   Lets the next kernel of the stream begin once all thread blocks have called this, or have ended. That kernel waits for the end of this one only in its own
-  AwaitPrevious(). What this kernel has itself awaited is in memory by then, and no multiprocessor's cache holds older data: caches are invalidated when a kernel
-  begins (tests/cuda checks that).
+  AwaitPrevious(). What this kernel has itself awaited is in memory by then, and no multiprocessor's cache holds older data: caches are invalidated when a
+  kernel begins (tests/cuda checks that).
 */
 __device__ __forceinline__ void LetNextBegin()
 {

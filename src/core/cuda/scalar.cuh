@@ -13,7 +13,7 @@ template <class R> struct alignas(2 * sizeof(R)) Complex {
   R re, im;
 };
 
-// What values may also be stored as: fewer bytes to read, for products and sums in the scalar's own precision
+// Values may be stored as Single: fewer bytes to read. Products and sums are in the scalar's own precision
 #if defined(PETSC_USE_COMPLEX)
 using Scalar = Complex<PetscReal>;
 using Single = Complex<float>;
@@ -23,7 +23,7 @@ using Single = float;
 #endif
 static_assert(sizeof(Scalar) == sizeof(PetscScalar), "PetscScalar must be real or complex, of float or double");
 
-// Complex values are read and written whole; the arrays of a program may begin anywhere that suits its parts
+// Complex values are read and written whole; a program's array may be aligned only to their parts
 inline bool IsAligned(const void *p)
 {
   if constexpr (alignof(Scalar) == alignof(PetscReal)) return true;
@@ -92,11 +92,11 @@ template <class S> struct Traits { // real
   {
     return Stream(p);
   }
-  static __device__ S keep(const S *p) // read again, by others
+  static __device__ S keep(const S *p) // read again by other threads
   {
     return __ldg(p);
   }
-  static __device__ S fresh(const S *p) // written by others during this launch
+  static __device__ S fresh(const S *p) // written by other threads during this launch
   {
     return Fresh(p);
   }

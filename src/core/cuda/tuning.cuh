@@ -13,10 +13,10 @@ struct Tuning {
 
   // ---- survey of the rows
   static constexpr int LONG = 1024; // entries: a row that is longer counts as bulk, and may be split
-  static constexpr int NEAR = 8192; // columns: as close to its row's own place, a column is near, and neighboring rows are likely to share x in the caches
+  static constexpr int NEAR = 8192; // columns: a column that is as close to its row's own place is near. Near rows are likely to share x in the caches
 
-  // ---- lanes of a row of slices. The fewer lanes a row has, the more of its loads each lane issues at once, until a row has a whole warp in any case. But where
-  // rows are short, or many of the entries are in very long rows (bulk), the other rows should not end last
+  // ---- lanes of a row of slices. The fewer lanes a row has, the more of its loads each lane issues at once, until rows have a whole warp in any case. But
+  // where rows are short, or many of the entries are in very long rows (bulk), the other rows should not end last
   static constexpr int PER_THREAD       = 16;  // entries a lane
   static constexpr int PER_THREAD_MANY  = 32;  // entries a lane where rows, without node blocks, have so many entries on average:
   static constexpr int MANY_FROM        = 16;  // at least

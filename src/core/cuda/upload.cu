@@ -1,6 +1,6 @@
 /*
-  Arrays from the host to the device. The host's are AIJ's own, in pageable memory, which the driver copies with one thread through a
-  small buffer, at a fifth of what the bus takes. Several threads with pinned buffers of their own fill it.
+  Copies of arrays from the host to the device. The arrays are AIJ's own, in pageable memory, which the driver copies with one thread through a small buffer, at
+  a fifth of the speed of the bus. Several threads with their own pinned buffers use all of it.
 */
 #include "memory.cuh"
 #include "spmvcuda.h"
@@ -17,7 +17,7 @@ constexpr int    THREADS = Tuning::UPLOAD_THREADS;
 // Two pinned chunks for each thread, kept from the first large copy on
 unsigned char *staging[THREADS] = {};
 
-// As many threads as this process may use cores: where MPI binds it to one, the driver's own copy is the best there is
+// As many threads as this process may use cores. Where MPI binds it to one core, nothing is faster than the driver's own copy
 int Threads()
 {
   cpu_set_t set;
@@ -83,24 +83,24 @@ static cudaError_t Upload(int count, void *const device[], const void *const hos
     for (int a = 0; a < count; a++) {
       if (bytes[a]) SPMV_TRY(cudaMemcpy(device[a], host[a], bytes[a], cudaMemcpyHostToDevice));
     }
-    return cudaStreamSynchronize(nullptr); // cudaMemcpy() may come back when the host's array has been read, which is earlier
+    return cudaStreamSynchronize(nullptr); // cudaMemcpy() may return once the host's array has been read, which is earlier
   }
   for (int a = 0; a < count; a++) {
     for (size_t at = 0; at < bytes[a]; at += CHUNK)
       pieces.push_back({(unsigned char *)device[a] + at, (const unsigned char *)host[a] + at, bytes[a] - at < CHUNK ? bytes[a] - at : CHUNK});
   }
   SPMV_TRY(cudaGetDevice(&gpu));
-  std::vector<std::thread> others;
+  std::vector<std::thread> workers;
   std::vector<cudaError_t> error(threads, cudaSuccess);
   for (int t = 1; t < threads; t++) {
     try {
-      others.emplace_back([&, t] { error[t] = Send(gpu, pieces, t, threads, staging[t]); });
-    } catch (...) { // no more threads: its share is ours
+      workers.emplace_back([&, t] { error[t] = Send(gpu, pieces, t, threads, staging[t]); });
+    } catch (...) { // no more threads: its share is done here
       error[t] = Send(gpu, pieces, t, threads, staging[t]);
     }
   }
   error[0] = Send(gpu, pieces, 0, threads, staging[0]);
-  for (auto &other : others) other.join();
+  for (auto &worker : workers) worker.join();
   for (auto e : error) SPMV_TRY(e);
   return cudaSuccess;
 }

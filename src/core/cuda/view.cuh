@@ -1,5 +1,5 @@
 /*
-  The CSR that set-up and fills read: as blocks of any size, what set-up finds out about its pattern, and the sorts and scans that layouts are made with.
+  The CSR that set-up and fills read: as node blocks of any size, statistics of its pattern, and the sorts and scans that layouts are made with.
 */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace spmv {
 
-// A CSR pattern seen bs x bs block by block (bs = 1: entry by entry). A unit is bs rows of the same blocks.
+// A CSR pattern of bs x bs node blocks (bs = 1: of entries). A unit is bs rows with the same node blocks
 template <class I> struct View {
   const I *i, *j;
   int      units, bs;
@@ -28,36 +28,36 @@ template <class I> struct View {
   }
 };
 
-// Runs f with the view of the CSR's own index type
+// Calls f with the view of the CSR's own index type
 template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, int bs, F f)
 {
   if (csr.index_bytes == 8) return f(View<int64_t>{(const int64_t *)csr.i, (const int64_t *)csr.j, (int)(csr.m / bs), bs});
   return f(View<int>{(const int *)csr.i, (const int *)csr.j, (int)(csr.m / bs), bs});
 }
 
-// What the choice of a layout rests on
+// The statistics that choose a layout
 struct Survey {
   unsigned long long natural; // entries of 32-unit slices in the natural order, padding included
   unsigned long long bulk;    // entries in units longer than Tuning::LONG
   int                longest, empty;
-  unsigned           looked, near; // a few columns of each unit, and those of them within Tuning::NEAR of the unit's own place
+  unsigned           looked, near; // sampled columns of each unit, and how many of them are within Tuning::NEAR of the unit's own place
 
-  bool local() const // neighbouring units read neighbouring x: their order matters
+  bool local() const // neighboring units read neighboring x: their order matters
   {
     return near > looked / 2;
   }
 };
 cudaError_t TakeSurvey(const SpMVCudaCSR &, int bs, cudaStream_t, Survey *);
 
-constexpr int MAX_NODE = 6; // of node blocks; larger ones are stored entry by entry
+constexpr int MAX_NODE = 6; // the largest node blocks; matrices with larger ones are stored entry by entry
 
-// The largest s <= limit <= MAX_NODE such that all of A is dense s x s blocks on an s x s grid, 1 if none
+// The largest s <= limit <= MAX_NODE such that A consists of dense s x s blocks on an s x s grid; 1 if none
 cudaError_t FindNodeSize(const SpMVCudaCSR &, int limit, cudaStream_t, int *);
-// A^T: offsets, rows of A as columns, and where each entry stands in A
-cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &from);
+// A^T: offsets, rows of A as columns, and where in A each entry is
+cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
 
-// The pattern of some rows of a block, and where their entries stand in it
-cudaError_t SelectRows(const SpMVCudaCSR &, const Array<int> &row, int count, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &from);
+// The pattern of some rows of A, and where in A their entries are
+cudaError_t SelectRows(const SpMVCudaCSR &, const Array<int> &row, int count, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
 
 cudaError_t ExclusiveSum(Array<int64_t> &, int64_t count, cudaStream_t); // in place
 // Stable, by the low `bits` bits of the keys
@@ -71,11 +71,11 @@ inline int BitsFor(uint64_t largest)
 }
 
 /*
-  Each lane wants `count` (at most 4 PER) consecutive values from a[at] on (from NULL), or from the places listed at from[at] on. Four
-  lanes read each lane's, as 32 scattered reads at once keep the cache busy for 32 cycles, and leave them in `shared`, `stride` apart.
+  Gives each lane `count` (at most 4 PER) consecutive values, from a[at] on, or, if value_index is not NULL, from the places value_index[at] on. Four lanes at a
+  time read a lane's values, as 32 scattered reads at once keep the cache busy for 32 cycles. They leave them in `shared`, `stride` values from lane to lane.
   All lanes call it.
 */
-template <int PER> __device__ __forceinline__ void Gather(const Scalar *a, const int *from, int64_t at, int count, int stride, Scalar *shared)
+template <int PER> __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, int64_t at, int count, int stride, Scalar *shared)
 {
   const int lane = threadIdx.x % WARP, group = lane / 4;
   Scalar    v[4][PER];
@@ -87,10 +87,10 @@ template <int PER> __device__ __forceinline__ void Gather(const Scalar *a, const
 #pragma unroll
     for (int k = 0; k < PER; k++) {
       const int i = k * 4 + lane % 4;
-      if (i < n[r]) v[r][k] = a[from ? from[p + i] : p + i];
+      if (i < n[r]) v[r][k] = a[value_index ? value_index[p + i] : p + i];
     }
   }
-  Issue(); // also: what was in `shared` before has been read
+  Issue(); // also: the previous contents of `shared` have been read
 #pragma unroll
   for (int r = 0; r < 4; r++) {
 #pragma unroll

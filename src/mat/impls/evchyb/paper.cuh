@@ -45,8 +45,8 @@ template <class Arithmetic> __device__ Scalar Term(Scalar v, int j, const Scalar
 }
 
 /*
-  The search of both listings: which range this GPU block belongs to. The listings have one thread a range, which takes as many
-  threads as ranges; here each thread may look at several, as a block may be smaller.
+  The search of both listings for the range that this GPU block belongs to. The listings have one thread a range, and need as many threads as ranges. Here each
+  thread may check several, as a thread block may have fewer threads.
 */
 inline __device__ int find_range(const int *gbmark, int np, int bid)
 {
@@ -80,7 +80,7 @@ __device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ 
   }
 }
 
-// Listing 2. Its barriers stand in a loop that threads leave at different times; here the whole block stays until its last row
+// Listing 2. Its barriers are in a loop that threads leave at different times; here the whole thread block stays until its last row
 template <class Arithmetic>
 __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read, Scalar beta, bool conjugate,
                                      int EC_BOUNDARY)

@@ -7,6 +7,9 @@
 namespace spmv {
 namespace {
 
+constexpr int WINDOW       = 1024;  // rows that are sorted together
+constexpr int WINDOW_NODES = 65536; // node rows that are sorted together
+
 constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("CUDA EVC-HYB rows of node blocks");
 
 } // namespace
@@ -22,7 +25,7 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
                 p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
                 kernel == SPMVCUDA_KERNEL_TUNE,
-                {1024, 65536, 0},
+                {WINDOW, WINDOW_NODES, 0},
                 ROWS,
                 NODES,
                 nullptr};
@@ -30,10 +33,10 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
       SliceRules r;
       r.narrow = p->common.compress != 0;
       r.vector = (int)PetscMin(p->ell_limit, (PetscInt)INT_MAX);
-      // The format's order, by length and first column, over all rows takes apart what neighbouring rows share. Where they share x, rows
-      // keep to windows; single entries also lose to the second key there, as equal rows come in their own order otherwise
+      // The format's order, by length and first column over all rows, separates neighboring rows. Where these read the same x, rows are sorted within windows.
+      // Single entries also lose by the second key there, as equal rows stay in their own order without it
       r.by_column = bs > 1 || !s.local();
-      r.sigma     = !s.local() ? 0 : bs > 1 ? 65536 : 1024;
+      r.sigma     = !s.local() ? 0 : bs > 1 ? WINDOW_NODES : WINDOW;
       return r;
     };
     return Choose(A, c, stream, b);

@@ -17,9 +17,11 @@ constexpr SpMVNames PAPER = SPMV_NAMES("CUDA SELL-P, the paper's kernel");
 
 /*
   Figure 2 of the paper: b x t threads a slice, the loop unrolled by two, fan-in through shared memory, a 2-D grid. Five changes:
-  any t (a power of two); barriers that all threads reach (Figure 2 has them in branches, which GPUs since Volta do not allow), of a warp
-  once no more than a warp takes part; offsets that need no division to become the number of steps; padding that reads no x; and
-  several slices a block if they are small, as GPUs start about one block a cycle and 64 threads do not keep one busy for so long.
+    - any t (a power of two);
+    - barriers that all threads reach (Figure 2 has them in branches, which GPUs since Volta do not allow), and of a warp once no more than a warp takes part;
+    - offsets that give the number of steps without a division;
+    - padding that reads no x;
+    - several slices a thread block if they are small, as GPUs start about one thread block a cycle, and 64 threads do not keep one busy for that long.
 */
 __global__ void sellp_paper(Sliced s, Scalar alpha, const Scalar *__restrict__ x, bool read, Scalar beta, bool conjugate, Scalar *y)
 {

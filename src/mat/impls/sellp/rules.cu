@@ -7,6 +7,11 @@
 namespace spmv {
 namespace {
 
+constexpr int UNSORTED_SHARE = 20;   // rows are not sorted where slices of them would be padded by at most one entry in so many
+constexpr int WINDOW         = 1024; // rows that are sorted together
+constexpr int WINDOW_SHORT   = 4096; // the same where rows are short and their columns anywhere: they have no locality to lose
+constexpr int SHORT          = 16;   // entries
+
 constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES("CUDA SELL-P slices of node blocks");
 
 } // namespace
@@ -18,7 +23,7 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
   using namespace spmv;
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
     if (kernel == SPMVCUDA_KERNEL_PAPER) return SELLPPaperCreate(A, *p, stream, b);
-    // A slice is a warp's work here, so of b and t only t is left to choose
+    // On the device a slice is the work of one warp: t determines b
     Choice c = {(int)p->common.node,
                 p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES && !p->t && p->sigma <= 1,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
@@ -27,18 +32,18 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
                 ROWS,
                 NODES,
                 nullptr};
-    if (!p->sigma) c.sigmas = {1, 1024, 4096};
+    if (!p->sigma) c.sigmas = {1, WINDOW, WINDOW_SHORT};
     c.rules = [p, &A](const Survey &s, int bs, int64_t entries) {
       SliceRules r;
       r.narrow  = p->common.compress != 0;
       r.threads = p->t ? PowerOfTwo(p->t, WARP) : 0;
-      // Sorting costs a list of rows and the locality of y: only where it saves more
+      // Sorting costs a list of rows and the locality of y: only where it saves more than that
       if (p->sigma)
         r.sigma = (int)PetscMin(p->sigma, (PetscInt)INT_MAX);
-      else if (s.natural <= (unsigned long long)(entries + entries / 20))
+      else if (s.natural <= (unsigned long long)(entries + entries / UNSORTED_SHARE))
         r.sigma = 1;
       else
-        r.sigma = s.local() || entries >= 16 * (A.m / bs) ? 1024 : 4096; // short rows anywhere: nothing to lose
+        r.sigma = s.local() || entries >= SHORT * (A.m / bs) ? WINDOW : WINDOW_SHORT;
       return r;
     };
     return Choose(A, c, stream, b);
