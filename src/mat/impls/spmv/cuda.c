@@ -1,94 +1,12 @@
 /*
-  The products of a sequential matrix on the device, and what else differs there.
+  A sequential matrix' copy in the format on the device, and its products.
 
-  The parent is AIJCUSPARSE, and the matrix keeps its name: CUSPARSE's code, and more of PETSc, compares it for equality. What PETSc makes "of
-  the same type" by that name has lost the format, so the operations that do are taken over, and give the format back. The format's arrays
-  are laid out from the CSR arrays on the device where AIJCUSPARSE has them up to date, else from the host's, which are copied there and
+  The format's arrays are laid out from the CSR arrays on the device where AIJCUSPARSE has them up to date, else from the host's, which are copied there and
   not kept: a loop of products holds one copy of the matrix, not two.
 */
 #include "matspmv.h"
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include <petsc/private/vecimpl.h> /* offloadmask */
-#endif
-
-/*
-  Do new matrices live on a device? As the types' names hang on it, it is settled once, when the package is registered; ranks that
-  disagree use the host.
-*/
-PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
-{
-#if defined(PETSCSPMV_HAVE_CUDA)
-  static int  settled = -1;
-  PetscMPIInt size;
-
-  PetscFunctionBegin;
-  if (settled < 0) {
-    const char *const option[] = {"-device_enable", "-device_enable_cuda"};
-    int               devices  = 0;
-
-    if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
-    (void)cudaGetLastError(); /* that there is none is no error */
-    for (int k = 0; k < 2; k++) {
-      char      value[16];
-      PetscBool set, none;
-
-      PetscCall(PetscOptionsGetString(NULL, NULL, option[k], value, sizeof(value), &set));
-      PetscCall(PetscStrcasecmp(set ? value : "", "none", &none));
-      if (none) devices = 0;
-    }
-    settled = devices > 0;
-  }
-  *use = (PetscBool)settled;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (size > 1) {
-    int all;
-
-    PetscCallMPI(MPI_Allreduce(&settled, &all, 1, MPI_INT, MPI_MIN, comm));
-    *use = (PetscBool)all;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-#else
-  PetscFunctionBegin;
-  (void)comm;
-  *use = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-#endif
-}
-
-/* AIJ has refilled the host's values without a word to AIJCUSPARSE */
-PetscErrorCode SpMVHostIsNewer(Mat A)
-{
-  PetscFunctionBegin;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscBool same;
-
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same)); /* MPIAIJ looks at its blocks */
-  if (same && A->offloadmask != PETSC_OFFLOAD_UNALLOCATED) A->offloadmask = PETSC_OFFLOAD_CPU;
-#else
-  (void)A;
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-
-PetscErrorCode SpMVGetStream(cudaStream_t *stream)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The device's name for what the options ask for; a format looks itself at what it leaves to AIJCUSPARSE */
-SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel, PetscInt tune)
-{
-  switch (kernel) {
-  case SPMV_KERNEL_SLICES: return SPMVCUDA_KERNEL_SLICES;
-  case SPMV_KERNEL_VECTOR: return SPMVCUDA_KERNEL_ADAPTIVE;
-  case SPMV_KERNEL_PAPER: return SPMVCUDA_KERNEL_PAPER;
-  default: return tune ? SPMVCUDA_KERNEL_TUNE : SPMVCUDA_KERNEL_AUTO;
-  }
-}
 
 /* ---------------------------------------------------------------- the CSR arrays on the device */
 
@@ -154,7 +72,7 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *hos
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- the stored blocks */
+/* ---------------------------------------------------------------- the stored copies */
 
 /* A block for a new pattern, k = 1 of the transpose. Where CUDA refuses it, *error says why */
 static PetscErrorCode MatSpMVSetUpStore_CUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr, cudaStream_t stream, cudaError_t *error)
@@ -201,17 +119,6 @@ static PetscErrorCode MatSpMVStore_CUDA(Mat A, Mat_SpMV *spmv, int k, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees block k; the next product sets it up */
-PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *spmv, int k)
-{
-  PetscFunctionBegin;
-  spmv->cuda[k].source.mat = NULL;
-  spmv->cuda[k].plain      = PETSC_FALSE;
-  if (k == 0) spmv->fused.mat = NULL; /* they go with the block */
-  if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A block of A, or (k = 1) of its transpose, in line with the matrix. After an error the matrix is as before its first product: the next one tries again */
 static PetscErrorCode MatSpMVUpdate_CUDA(Mat A, Mat_SpMV *spmv, int k, cudaStream_t stream)
 {
@@ -234,6 +141,19 @@ static PetscErrorCode MatSpMVUpdate_CUDA(Mat A, Mat_SpMV *spmv, int k, cudaStrea
     SpMVSourceSet(&spmv->cuda[k].source, A, &host);
   PetscCall(MatSpMVRestorePattern(A, &host));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A's own data, its block on the device up to date; NULL where AIJCUSPARSE multiplies */
+PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **spmv)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, spmv));
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(MatSpMVUpdate_CUDA(A, *spmv, transpose, stream));
+  if ((*spmv)->cuda[transpose].plain) *spmv = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -482,240 +402,5 @@ PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal share
   }
   *has = (PetscBool)!spmv->fused_refused;
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A's own data, its block on the device up to date; NULL where AIJCUSPARSE multiplies */
-PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **spmv)
-{
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, spmv));
-  PetscCall(SpMVGetStream(&stream));
-  PetscCall(MatSpMVUpdate_CUDA(A, *spmv, transpose, stream));
-  if ((*spmv)->cuda[transpose].plain) *spmv = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultHermitianTranspose_SeqSpMVCUDA(Mat A, Vec xx, Vec yy)
-{
-  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, NULL, yy);
-}
-
-static PetscErrorCode MatMultHermitianTransposeAdd_SeqSpMVCUDA(Mat A, Vec xx, Vec yy, Vec zz)
-{
-  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, yy, zz);
-}
-
-/* ---------------------------------------------------------------- operations of AIJCUSPARSE that take device vectors only */
-
-/* A device vector that stands in for a host vector, or the vector itself */
-PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
-{
-  const PetscScalar *a;
-  PetscMemType       memtype;
-  PetscInt           n;
-
-  PetscFunctionBegin;
-  *d = v;
-  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetArrayReadAndMemType(v, &a, &memtype));
-  if (PetscMemTypeHost(memtype)) {
-    PetscScalar *b;
-
-    PetscCall(VecGetLocalSize(v, &n));
-    PetscCall(VecCreate(PETSC_COMM_SELF, d));
-    PetscCall(VecSetSizes(*d, n, n));
-    PetscCall(VecSetType(*d, VECSEQCUDA));
-    if (copy) {
-      PetscCall(VecGetArrayWrite(*d, &b));
-      PetscCall(PetscArraycpy(b, a, n));
-      PetscCall(VecRestoreArrayWrite(*d, &b));
-    }
-  }
-  PetscCall(VecRestoreArrayReadAndMemType(v, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
-{
-  PetscFunctionBegin;
-  if (*d == v) {
-    *d = NULL;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (copy) {
-    const PetscScalar *a;
-    PetscScalar       *b;
-    PetscInt           n;
-
-    PetscCall(VecGetLocalSize(v, &n));
-    PetscCall(VecGetArrayRead(*d, &a));
-    PetscCall(VecGetArrayWrite(v, &b));
-    PetscCall(PetscArraycpy(b, a, n));
-    PetscCall(VecRestoreArrayWrite(v, &b));
-    PetscCall(VecRestoreArrayRead(*d, &a));
-    /*
-      VecMDot() of a device vector with v copies v to the device, and takes the copy for up to date ever after, as nobody else tells (PETSc 3.26). Bases of
-      GMRES may be such a mixture: KSPCreateVecs() makes the first vectors by the DM, those of a field of a DMDA on the host, and later ones like the solution
-    */
-    v->offloadmask = PETSC_OFFLOAD_CPU;
-  }
-  PetscCall(VecDestroy(d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVVecCopyLocal(Vec from, Vec to)
-{
-  const PetscScalar *a;
-  PetscScalar       *b;
-  PetscInt           n;
-  cudaStream_t       stream;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
-  PetscCall(VecGetLocalSize(from, &n));
-  PetscCall(VecCUDAGetArrayRead(from, &a));
-  PetscCall(VecCUDAGetArrayWrite(to, &b));
-  if (n) PetscCallCUDA(cudaMemcpyAsync(b, a, n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
-  PetscCall(VecCUDARestoreArrayWrite(to, &b));
-  PetscCall(VecCUDARestoreArrayRead(from, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
-{
-  Mat_SpMV *spmv;
-  Vec       d;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
-  PetscCall((*spmv->parent.getdiagonal)(A, d));
-  PetscCall(SpMVVecRestore(v, PETSC_TRUE, &d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
-{
-  Mat_SpMV *spmv;
-  Vec       l, r;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVVecOnDevice(left, PETSC_TRUE, &l));
-  PetscCall(SpMVVecOnDevice(right, PETSC_TRUE, &r));
-  PetscCall((*spmv->parent.diagonalscale)(A, l, r));
-  PetscCall(SpMVVecRestore(left, PETSC_FALSE, &l));
-  PetscCall(SpMVVecRestore(right, PETSC_FALSE, &r));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  AIJCUSPARSE zeros its copy on the device and declares the host's values old, even where that copy still has the pattern from before new entries were inserted:
-  reading the values back then fails or writes past their end. Where the host's values are newer, they are zeroed there.
-*/
-static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
-{
-  Mat_SpMV    *spmv;
-  SpMVCSR      csr;
-  PetscScalar *a;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (A->offloadmask != PETSC_OFFLOAD_CPU || A->structure_only) {
-    PetscCall((*spmv->parent.zeroentries)(A));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatSpMVGetPattern(A, &csr));
-  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
-  PetscCall(PetscArrayzero(a, csr.i[csr.m]));
-  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
-  PetscCall(MatSpMVRestorePattern(A, &csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- sums */
-
-static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
-{
-  SpMVCSR csr;
-
-  PetscFunctionBegin;
-  *has = PETSC_FALSE;
-  PetscCall(MatSpMVGetPattern(A, &csr));
-  for (PetscInt r = 0; r < csr.m && !*has; r++) *has = (PetscBool)(csr.i[r] == csr.i[r + 1]);
-  PetscCall(MatSpMVRestorePattern(A, &csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  CUSPARSE adds on the device if both matrices have its operation. A subset it adds by reading row offsets of all rows where it may keep those of
-  the nonempty ones only, beyond their end: the host adds such matrices.
-*/
-static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
-{
-  const Mat mat[2]                                               = {A, X};
-  PetscErrorCode (*ours[2])(Mat, PetscScalar, Mat, MatStructure) = {A->ops->axpy, X->ops->axpy};
-  Mat_SpMV      *spmv;
-  PetscBool      empty[2] = {PETSC_FALSE, PETSC_FALSE};
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  if (str == SUBSET_NONZERO_PATTERN && !A->boundtocpu) {
-    for (int k = 0; k < 2; k++) PetscCall(SpMVHasEmptyRows(mat[k], &empty[k]));
-  }
-  if (empty[0] || empty[1]) PetscCall(MatBindToCPU(A, PETSC_TRUE));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatSpMVGet(mat[k], &spmv));
-    if (spmv) mat[k]->ops->axpy = spmv->parent.axpy;
-  }
-  ierr = (*A->ops->axpy)(A, a, X, str);                    /* with a new pattern it replaces A's data, but not its operations */
-  for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* after an error, too */
-  if (!ierr && (empty[0] || empty[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- bound to the host and back */
-
-/* AIJCUSPARSE sets the operations of the place that the matrix goes to; ours go in front again */
-static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
-{
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall((*spmv->parent.bindtocpu)(A, bind));
-  /* while bound, AIJ's operations change the host's values and say nothing of it */
-  if (!bind && A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU;
-  #define SpMVTakeOver(op)             \
-    if (A->ops->op != spmv->ours.op) { \
-      spmv->parent.op = A->ops->op;    \
-      A->ops->op      = spmv->ours.op; \
-    }
-  SpMVHooks(SpMVTakeOver)
-  #undef SpMVTakeOver
-      PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
-  PetscCall(MatSpMVForget(A, spmv)); /* the copy on the other side */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* In front of those of MatSpMVSetOps_Seq() or MatSpMVSetOps_MPI() */
-void MatSpMVSetOps_CUDA(Mat A, PetscBool mpi)
-{
-  #define SpMVSet(op, f) \
-    if (A->ops->op) A->ops->op = f
-  if (!mpi) {
-    A->ops->multhermitiantranspose    = MatMultHermitianTranspose_SeqSpMVCUDA;
-    A->ops->multhermitiantransposeadd = MatMultHermitianTransposeAdd_SeqSpMVCUDA;
-    SpMVSet(bindtocpu, MatBindToCPU_SeqSpMVCUDA);
-    SpMVSet(getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
-    SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
-    SpMVSet(zeroentries, MatZeroEntries_SeqSpMVCUDA);
-    SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
-  }
-  SpMVSet(productsetfromoptions, MatProductSetFromOptions_SpMVCUDA);
-  #undef SpMVSet
 }
 #endif

@@ -4,9 +4,6 @@
   Whatever can fail on one rank while it is set up ends in SpMVHaloAgree(), so that all ranks go on, or none: a rank that
   returned alone would leave the others waiting in MPI or in NCCL.
 */
-#if !defined(_GNU_SOURCE)
-  #define _GNU_SOURCE /* RTLD_DEFAULT */
-#endif
 #include "halo.h"
 
 const char *const SpMVHaloTypes[] = {"auto", "peer", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
@@ -14,7 +11,6 @@ const char *const SpMVHaloTypes[] = {"auto", "peer", "nccl", "host", "petsc", "S
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include <petscsf.h>
   #include <petsc/private/petscimpl.h> /* use_gpu_aware_mpi */
-  #include <dlfcn.h>
 
   /* Since then, PetscSF counts ranks as MPI does */
   #if PETSC_VERSION_LT(3, 23, 0)
@@ -648,49 +644,4 @@ PetscErrorCode SpMVHaloReverseEnd(SpMVHalo halo, PetscScalar y[], cudaStream_t s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- MPI and device arrays */
-
-/*
-  When PETSc first uses a device, on however many ranks, it sends a device array to itself, and aborts if that fails and -use_gpu_aware_mpi 0
-  was not given. What it goes by is a variable of its own, which it reads then, when a PetscSF is made, for hypre and for -log_view; so, where MPI
-  says of itself that it takes no device arrays, the variable is set as the option would.
-
-  MPIs that cannot be asked are left to PETSc, and so are devices that share the host's page tables, whose memory any MPI may be able to read.
-*/
-PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
-{
-  int (*openmpi)(void)       = (int (*)(void))dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
-  int (*mpich)(int, int *)   = (int (*)(int, int *))dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support");
-  const char *const option[] = {"-use_gpu_aware_mpi", "-sf_use_gpu_aware_mpi"};
-  int               devices = 0, aware = 1, shared = 0;
-  PetscMPIInt       size;
-
-  PetscFunctionBegin;
-  if (!use_gpu_aware_mpi || PetscDeviceInitialized(PETSC_DEVICE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < 2; k++) {
-    PetscBool set;
-
-    PetscCall(PetscOptionsHasName(NULL, NULL, option[k], &set));
-    if (set) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (openmpi)
-    aware = openmpi();
-  else if (mpich)
-    PetscCallMPI(mpich(0 /* MPIX_GPU_SUPPORT_CUDA */, &aware));
-  if (aware) PetscFunctionReturn(PETSC_SUCCESS);
-  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
-  if (!devices || cudaDeviceGetAttribute(&shared, cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0) != cudaSuccess) shared = 1;
-  (void)cudaGetLastError(); /* that there is no device is no error */
-  if (shared) PetscFunctionReturn(PETSC_SUCCESS);
-
-  use_gpu_aware_mpi = PETSC_FALSE;
-  PetscCall(PetscInfo(NULL, "MPI says that it takes no device arrays: as with -use_gpu_aware_mpi 0\n"));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (size > 1)
-    PetscCall(
-        PetscFPrintf(comm, PETSC_STDERR,
-                     "PetscSpMV: this MPI takes no device arrays, so what PETSc itself sends goes through the host (-use_gpu_aware_mpi 0 says so, too, and "
-                     "silences this)\n"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 #endif

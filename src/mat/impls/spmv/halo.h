@@ -25,7 +25,7 @@
 #include <petscmat.h>
 #include "../../../core/spmvcore.h"
 
-/* mpi.c: what may go wrong on one rank alone, before any of them goes on. Collective */
+/* agree.c: what may go wrong on one rank alone, before any of them goes on. Collective */
 PETSC_INTERN PetscErrorCode SpMVAgree(MPI_Comm, PetscErrorCode);
 PETSC_INTERN PetscErrorCode SpMVAgreeOnText(MPI_Comm, PetscBool knows, char text[], int len);
 

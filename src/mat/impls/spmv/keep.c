@@ -3,26 +3,6 @@
 */
 #include "matspmv.h"
 
-/*
-  A sequential AIJ matrix is born as what -mat_seqaij_type says, one of our types or, say, AIJPERM. That is not what its maker works on: MatDuplicate() fills it without
-  what AIJPERM does at assembly, MatTranspose() empties it in giving it the type of the original (PETSc 3.18 to 3.26), and we cannot take it over. So the option is hidden
-  while the parent makes matrices.
-*/
-PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *hidden)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_seqaij_type", hidden->type, sizeof(hidden->type), &hidden->set));
-  if (hidden->set) PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *hidden)
-{
-  PetscFunctionBegin;
-  if (hidden->set) PetscCall(PetscOptionsSetValue(NULL, "-mat_seqaij_type", hidden->type));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode SpMVKeepBegin(const Mat_SpMV *spmv, SpMVKeep *keep)
 {
   PetscFunctionBegin;
@@ -123,6 +103,5 @@ void MatSpMVSetOps_Keep(Mat A)
   SpMVSet(createsubmatrix, MatCreateSubMatrix_SpMV);
   SpMVSet(createsubmatrices, MatCreateSubMatrices_SpMV);
   SpMVSet(creatempimatconcatenateseqmat, MatCreateMPIMatConcatenateSeqMat_SpMV);
-  SpMVSet(productsetfromoptions, MatProductSetFromOptions_SpMVHost);
 #undef SpMVSet
 }

@@ -184,81 +184,122 @@ typedef struct {
 
 typedef enum { SPMV_NORMAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
 
-PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);
-PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[], SpMVCommonParams *);
-PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions(Mat, const Mat_SpMV *, SpMVHaloOptions *);
+/* agree.c is declared in halo.h, which does without this file */
+
+/* matspmv.c: the state of a matrix */
 PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matrix is none of ours */
-PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
-PETSC_INTERN PetscErrorCode MatSpMVUnhook(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVSet(Mat, Mat_SpMV *);
+PETSC_INTERN PetscErrorCode SpMVMergedSet(Mat, const Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params);
+PETSC_INTERN void           MatSpMVUseParent(Mat, Mat_SpMV *, PetscBool);
 PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *);     /* frees the stored copies: the next product sets them up anew */
 PETSC_INTERN PetscErrorCode MatSpMVForgetHost(Mat, Mat_SpMV *); /* that of the host only */
-PETSC_INTERN void           MatSpMVUseParent(Mat, Mat_SpMV *, PetscBool);
-PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
-PETSC_INTERN PetscErrorCode MatSpMVGetStats(Mat, SpMVStats *);                               /* of a sequential matrix, brought up to date */
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* what such a product reads, brought up to date */
-PETSC_INTERN PetscErrorCode MatSpMVGetReadyAlone_Seq(Mat); /* the same on the host, without an error: AIJ multiplies where memory is short */
-
-/* seq.c: what a copy was made from, and the host's products on arrays, z NULL or y */
 PETSC_INTERN PetscBool      SpMVSourceIsCurrent(const SpMVSource *, Mat);
 PETSC_INTERN PetscBool      SpMVSourceHasPattern(const SpMVSource *, Mat, const SpMVCSR *);
 PETSC_INTERN void           SpMVSourceSet(SpMVSource *, Mat, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVGetPattern(Mat, SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVRestorePattern(Mat, SpMVCSR *);
-PETSC_INTERN PetscErrorCode MatSpMVApplyHost(Mat, Mat_SpMV *, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
-PETSC_INTERN PetscErrorCode MatSpMVApplyHostVecs(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatSpMVApplyParent(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
-/* seq.c and mpi.c: the hooked operations of either kind */
-PETSC_INTERN void           MatSpMVSetOps_Seq(Mat);
-PETSC_INTERN void           MatSpMVSetOps_MPI(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat);
-
-/* keep.c: what is made from a matrix has its format and its parameters */
+/* parent.c: the types that ours are derived from */
 typedef struct {
   PetscBool set; /* -mat_seqaij_type was, to this */
   char      type[128];
 } SpMVHidden;
 
 typedef struct {
+  PetscErrorCode (*destroy)(Mat); /* NULL: not known yet */
+  PetscErrorCode (*retrieve)(Mat);
+  PetscErrorCode (*store)(Mat);
+  PetscErrorCode (*productsetfromoptions)(Mat); /* of AIJCUSPARSE and AIJ */
+} SpMVParent;
+
+PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */
+PETSC_INTERN PetscErrorCode SpMVLearnParent(PetscBool device, PetscBool mpi);
+PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *);
+PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
+PETSC_INTERN PetscErrorCode SpMVComposeBefore(Mat, const char name[], PetscErrorCode (*)(Mat));
+
+/* options.c */
+PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);
+PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[], SpMVCommonParams *);
+PETSC_INTERN PetscErrorCode SpMVReadOptions(Mat, Mat_SpMV *);
+PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions(Mat, const Mat_SpMV *, SpMVHaloOptions *);
+
+/* device.c */
+PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* new matrices live on a device */
+PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
+
+/* host.c: the copy on the host and its products, on arrays z NULL or y */
+PETSC_INTERN PetscErrorCode MatSpMVUpdate_Host(Mat, Mat_SpMV *);
+PETSC_INTERN PetscErrorCode MatSpMVGetReadyAlone_Seq(Mat); /* the same without an error: AIJ multiplies where memory is short */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_Host(Mat, Mat_SpMV *, SpMVStats *);
+PETSC_INTERN PetscErrorCode MatSpMVApplyHost(Mat, Mat_SpMV *, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
+PETSC_INTERN PetscErrorCode MatSpMVApplyHostVecs(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatSpMVApplyParent(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+
+/* seq.c: a sequential matrix, on either side */
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* what such a product reads, brought up to date */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats(Mat, SpMVStats *);                               /* of what is stored, brought up to date */
+PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
+
+/* hook.c: taking a matrix over and giving it back */
+PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
+PETSC_INTERN PetscErrorCode MatSpMVUnhook(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
+PETSC_INTERN PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
+
+/* keep.c: what is made from a matrix has its format and its parameters */
+typedef struct {
   const SpMVFormat *format;
   SpMVParams        params;
   SpMVHidden        hidden;
 } SpMVKeep;
 
-PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *);
-PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVKeepBegin(const Mat_SpMV *, SpMVKeep *);
 PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
 PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
+
+/* types.c: what a matrix of each kind takes over. setops set operations, compose functions that PETSc finds by name; ours false: give them back */
+typedef struct {
+  MatType parent;
+  void (*setops[6])(Mat);                                                             /* called in turn, ended by NULL */
+  PetscErrorCode (*compose[3])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ended by NULL */
+} SpMVKind;
+
+PETSC_INTERN const SpMVKind SpMVKinds[2][2]; /* [on a device][MPI] */
+PETSC_INTERN void           MatSpMVSetOps_Seq(Mat);
+PETSC_INTERN void           MatSpMVSetOps_MPI(Mat);
 PETSC_INTERN void           MatSpMVSetOps_Keep(Mat);
+PETSC_INTERN void           MatSpMVSetOps_View(Mat);
+PETSC_INTERN void           MatSpMVSetOps_Product(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_Parent(Mat, PetscBool, PetscBool, PetscBool);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_Product(Mat, PetscBool, PetscBool, PetscBool);
 
-/* product.c: what PETSc asks for the functions of a product of matrices */
-#define SpMVProductAnyType "MatProductSetFromOptions_anytype_C"
-PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
-PETSC_INTERN PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat);
-PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat);
-PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat);
-
-/* cuda.c: the same on the device */
-PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* new matrices live on a device */
-PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
 #if defined(PETSCSPMV_HAVE_CUDA)
-PETSC_INTERN void           MatSpMVSetOps_CUDA(Mat, PetscBool mpi);
+PETSC_INTERN void MatSpMVSetOps_SeqCUDA(Mat);
+PETSC_INTERN void MatSpMVSetOps_SeqCUSPARSE(Mat);
+PETSC_INTERN void MatSpMVSetOps_ProductCUDA(Mat);
+
+/* matspmv.c */
+PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *, int k); /* frees one of the copies there */
+
+/* options.c */
 PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel, PetscInt tune);
+
+/* device.c */
 PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);               /* that PETSc's vectors use */
 PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *); /* what stands in for a vector on the host, or the vector itself */
 PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* its values back, if asked for */
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                  /* between device vectors, of which no other rank need know */
+
+/* cuda.c: the copies on the device and their products */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* up to date on the device; NULL where AIJCUSPARSE multiplies */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat, Mat offdiag, PetscReal share, PetscBool always);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal share, PetscBool *has);
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* up to date on the device; NULL where AIJCUSPARSE multiplies */
-PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *, int k);                          /* frees one of the copies there */
-PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);
 
 /* factor.c: triangular solves between host vectors */
 PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);

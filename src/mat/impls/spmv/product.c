@@ -3,6 +3,8 @@
 */
 #include "matspmv.h"
 
+#define SpMVProductAnyType "MatProductSetFromOptions_anytype_C"
+
 /* While PETSc computes a product of three in two steps, the third factor is still there and does not count */
 static Mat SpMVProductFactor(Mat C, int k)
 {
@@ -72,6 +74,7 @@ typedef enum {
 #define SPMV_FUNCTIONS 64
 static PetscErrorCode (*SpMVProductBehind[SPMV_KINDS][SPMV_FUNCTIONS])(Mat);
 static PetscErrorCode SpMVProductWrap(SpMVProductKind, PetscErrorCode (**)(Mat));
+static PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /* The numeric phase of a product that AIJ computes on the host, of factors on the device */
@@ -189,7 +192,7 @@ static PetscErrorCode SpMVProductWrap(SpMVProductKind kind, PetscErrorCode (**f)
 }
 
 /* The operation that matrices of ours have on the host: the factors' operation as AIJ matrices, where all have the same */
-PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
+static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
 {
   PetscErrorCode (*f)(Mat) = NULL;
   Mat_SpMV *spmv;
@@ -215,7 +218,7 @@ PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /* The operation that matrices of ours have on the device */
-PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
+static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 {
   Mat_SpMV *spmv;
 
@@ -248,7 +251,7 @@ static PetscErrorCode SpMVProductAskOthers(Mat C)
 }
 
 /* What PETSc finds by the name of a product of three, a virtual transpose and two matrices of ours, which AIJ can compute */
-PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
+static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
 {
   PetscFunctionBegin;
   PetscCall(SpMVProductAsAIJ(C, NULL));
@@ -263,7 +266,7 @@ PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
   On the device, first: one of our matrices and one of plain AIJCUSPARSE do not count as equal, but AIJCUSPARSE's product takes them. One
   of ours and one of plain AIJ (DMDA makes such interpolations) is known to neither; AIJ's product on the host takes both.
 */
-PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
+static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
 {
   const Mat factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
   PetscBool cusparse  = PETSC_TRUE, is;
@@ -298,3 +301,34 @@ PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   PetscCall(SpMVProductWrap(ours->device && onhost ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC, &C->ops->productsymbolic));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, SpMVProductAnyType, ours ? MatProductSetFromOptions_SpMV : NULL));
+  for (int k = 0; SpMVFormats[k]; k++) {
+    char name[128];
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_transpose_%saij%s_%saij%s_C", mpi ? "mpi" : "seq", SpMVFormats[k]->name,
+                            mpi ? "mpi" : "seq", SpMVFormats[k]->name));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, ours ? MatProductSetFromOptions_TransposeSpMV : NULL));
+  }
+  if (device && !mpi) {
+    PetscCall(SpMVComposeBefore(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
+    PetscCall(SpMVComposeBefore(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
+                                ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void MatSpMVSetOps_Product(Mat A)
+{
+  if (A->ops->productsetfromoptions) A->ops->productsetfromoptions = MatProductSetFromOptions_SpMVHost;
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+void MatSpMVSetOps_ProductCUDA(Mat A)
+{
+  if (A->ops->productsetfromoptions) A->ops->productsetfromoptions = MatProductSetFromOptions_SpMVCUDA;
+}
+#endif

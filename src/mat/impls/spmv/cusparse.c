@@ -1,0 +1,134 @@
+/*
+  Operations of AIJCUSPARSE that are mended for our matrices: those that take device vectors only, and faults (PETSc 3.26).
+*/
+#include "matspmv.h"
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+
+static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
+{
+  Mat_SpMV *spmv;
+  Vec       d;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
+  PetscCall((*spmv->parent.getdiagonal)(A, d));
+  PetscCall(SpMVVecRestore(v, PETSC_TRUE, &d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
+{
+  Mat_SpMV *spmv;
+  Vec       l, r;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVVecOnDevice(left, PETSC_TRUE, &l));
+  PetscCall(SpMVVecOnDevice(right, PETSC_TRUE, &r));
+  PetscCall((*spmv->parent.diagonalscale)(A, l, r));
+  PetscCall(SpMVVecRestore(left, PETSC_FALSE, &l));
+  PetscCall(SpMVVecRestore(right, PETSC_FALSE, &r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  AIJCUSPARSE zeros its copy on the device and declares the host's values old, even where that copy still has the pattern from before new entries were inserted:
+  reading the values back then fails or writes past their end. Where the host's values are newer, they are zeroed there.
+*/
+static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
+{
+  Mat_SpMV    *spmv;
+  SpMVCSR      csr;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (A->offloadmask != PETSC_OFFLOAD_CPU || A->structure_only) {
+    PetscCall((*spmv->parent.zeroentries)(A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSpMVGetPattern(A, &csr));
+  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+  PetscCall(PetscArrayzero(a, csr.i[csr.m]));
+  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
+  PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
+{
+  SpMVCSR csr;
+
+  PetscFunctionBegin;
+  *has = PETSC_FALSE;
+  PetscCall(MatSpMVGetPattern(A, &csr));
+  for (PetscInt r = 0; r < csr.m && !*has; r++) *has = (PetscBool)(csr.i[r] == csr.i[r + 1]);
+  PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  CUSPARSE adds on the device if both matrices have its operation. A subset it adds by reading row offsets of all rows where it may keep those of
+  the nonempty ones only, beyond their end: the host adds such matrices.
+*/
+static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
+{
+  const Mat mat[2]                                               = {A, X};
+  PetscErrorCode (*ours[2])(Mat, PetscScalar, Mat, MatStructure) = {A->ops->axpy, X->ops->axpy};
+  Mat_SpMV      *spmv;
+  PetscBool      empty[2] = {PETSC_FALSE, PETSC_FALSE};
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (str == SUBSET_NONZERO_PATTERN && !A->boundtocpu) {
+    for (int k = 0; k < 2; k++) PetscCall(SpMVHasEmptyRows(mat[k], &empty[k]));
+  }
+  if (empty[0] || empty[1]) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatSpMVGet(mat[k], &spmv));
+    if (spmv) mat[k]->ops->axpy = spmv->parent.axpy;
+  }
+  ierr = (*A->ops->axpy)(A, a, X, str);                    /* with a new pattern it replaces A's data, but not its operations */
+  for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* after an error, too */
+  if (!ierr && (empty[0] || empty[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AIJCUSPARSE sets the operations of the place that the matrix goes to; ours go in front again */
+static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->parent.bindtocpu)(A, bind));
+  /* while bound, AIJ's operations change the host's values and say nothing of it */
+  if (!bind && A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU;
+  #define SpMVTakeOver(op)             \
+    if (A->ops->op != spmv->ours.op) { \
+      spmv->parent.op = A->ops->op;    \
+      A->ops->op      = spmv->ours.op; \
+    }
+  SpMVHooks(SpMVTakeOver)
+  #undef SpMVTakeOver
+      PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
+  PetscCall(MatSpMVForget(A, spmv)); /* the copy on the other side */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In front of those of MatSpMVSetOps_Seq() */
+void MatSpMVSetOps_SeqCUSPARSE(Mat A)
+{
+  #define SpMVSet(op, f) \
+    if (A->ops->op) A->ops->op = f
+  SpMVSet(bindtocpu, MatBindToCPU_SeqSpMVCUDA);
+  SpMVSet(getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
+  SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
+  SpMVSet(zeroentries, MatZeroEntries_SeqSpMVCUDA);
+  SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
+  #undef SpMVSet
+}
+#endif

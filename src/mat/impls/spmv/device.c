@@ -1,0 +1,200 @@
+/*
+  The device: whether there is one, its stream, and vectors that are not on it.
+*/
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* RTLD_DEFAULT */
+#endif
+#include "matspmv.h"
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include <petsc/private/vecimpl.h> /* offloadmask */
+  #include <dlfcn.h>
+#endif
+
+/*
+  Do new matrices live on a device? As the types' names hang on it, it is settled once, when the package is registered; ranks that
+  disagree use the host.
+*/
+PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
+{
+#if defined(PETSCSPMV_HAVE_CUDA)
+  static int  settled = -1;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  if (settled < 0) {
+    const char *const option[] = {"-device_enable", "-device_enable_cuda"};
+    int               devices  = 0;
+
+    if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+    (void)cudaGetLastError(); /* that there is none is no error */
+    for (int k = 0; k < 2; k++) {
+      char      value[16];
+      PetscBool set, none;
+
+      PetscCall(PetscOptionsGetString(NULL, NULL, option[k], value, sizeof(value), &set));
+      PetscCall(PetscStrcasecmp(set ? value : "", "none", &none));
+      if (none) devices = 0;
+    }
+    settled = devices > 0;
+  }
+  *use = (PetscBool)settled;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (size > 1) {
+    int all;
+
+    PetscCallMPI(MPI_Allreduce(&settled, &all, 1, MPI_INT, MPI_MIN, comm));
+    *use = (PetscBool)all;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  PetscFunctionBegin;
+  (void)comm;
+  *use = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+#endif
+}
+
+/* AIJ has refilled the host's values without a word to AIJCUSPARSE */
+PetscErrorCode SpMVHostIsNewer(Mat A)
+{
+  PetscFunctionBegin;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscBool same;
+
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same)); /* MPIAIJ looks at its blocks */
+  if (same && A->offloadmask != PETSC_OFFLOAD_UNALLOCATED) A->offloadmask = PETSC_OFFLOAD_CPU;
+#else
+  (void)A;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+
+PetscErrorCode SpMVGetStream(cudaStream_t *stream)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  When PETSc first uses a device, on however many ranks, it sends a device array to itself, and aborts if that fails and -use_gpu_aware_mpi 0
+  was not given. What it goes by is a variable of its own, which it reads then, when a PetscSF is made, for hypre and for -log_view; so, where MPI
+  says of itself that it takes no device arrays, the variable is set as the option would.
+
+  MPIs that cannot be asked are left to PETSc, and so are devices that share the host's page tables, whose memory any MPI may be able to read.
+*/
+PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
+{
+  int (*openmpi)(void)       = (int (*)(void))dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
+  int (*mpich)(int, int *)   = (int (*)(int, int *))dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support");
+  const char *const option[] = {"-use_gpu_aware_mpi", "-sf_use_gpu_aware_mpi"};
+  int               devices = 0, aware = 1, shared = 0;
+  PetscMPIInt       size;
+
+  PetscFunctionBegin;
+  if (!use_gpu_aware_mpi || PetscDeviceInitialized(PETSC_DEVICE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) {
+    PetscBool set;
+
+    PetscCall(PetscOptionsHasName(NULL, NULL, option[k], &set));
+    if (set) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (openmpi)
+    aware = openmpi();
+  else if (mpich)
+    PetscCallMPI(mpich(0 /* MPIX_GPU_SUPPORT_CUDA */, &aware));
+  if (aware) PetscFunctionReturn(PETSC_SUCCESS);
+  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+  if (!devices || cudaDeviceGetAttribute(&shared, cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0) != cudaSuccess) shared = 1;
+  (void)cudaGetLastError(); /* that there is no device is no error */
+  if (shared) PetscFunctionReturn(PETSC_SUCCESS);
+
+  use_gpu_aware_mpi = PETSC_FALSE;
+  PetscCall(PetscInfo(NULL, "MPI says that it takes no device arrays: as with -use_gpu_aware_mpi 0\n"));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (size > 1)
+    PetscCall(
+        PetscFPrintf(comm, PETSC_STDERR,
+                     "PetscSpMV: this MPI takes no device arrays, so what PETSc itself sends goes through the host (-use_gpu_aware_mpi 0 says so, too, and "
+                     "silences this)\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- vectors */
+
+/* A device vector that stands in for a host vector, or the vector itself */
+PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
+{
+  const PetscScalar *a;
+  PetscMemType       memtype;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  *d = v;
+  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetArrayReadAndMemType(v, &a, &memtype));
+  if (PetscMemTypeHost(memtype)) {
+    PetscScalar *b;
+
+    PetscCall(VecGetLocalSize(v, &n));
+    PetscCall(VecCreate(PETSC_COMM_SELF, d));
+    PetscCall(VecSetSizes(*d, n, n));
+    PetscCall(VecSetType(*d, VECSEQCUDA));
+    if (copy) {
+      PetscCall(VecGetArrayWrite(*d, &b));
+      PetscCall(PetscArraycpy(b, a, n));
+      PetscCall(VecRestoreArrayWrite(*d, &b));
+    }
+  }
+  PetscCall(VecRestoreArrayReadAndMemType(v, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
+{
+  PetscFunctionBegin;
+  if (*d == v) {
+    *d = NULL;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (copy) {
+    const PetscScalar *a;
+    PetscScalar       *b;
+    PetscInt           n;
+
+    PetscCall(VecGetLocalSize(v, &n));
+    PetscCall(VecGetArrayRead(*d, &a));
+    PetscCall(VecGetArrayWrite(v, &b));
+    PetscCall(PetscArraycpy(b, a, n));
+    PetscCall(VecRestoreArrayWrite(v, &b));
+    PetscCall(VecRestoreArrayRead(*d, &a));
+    /*
+      VecMDot() of a device vector with v copies v to the device, and takes the copy for up to date ever after, as nobody else tells (PETSc 3.26). Bases of
+      GMRES may be such a mixture: KSPCreateVecs() makes the first vectors by the DM, those of a field of a DMDA on the host, and later ones like the solution
+    */
+    v->offloadmask = PETSC_OFFLOAD_CPU;
+  }
+  PetscCall(VecDestroy(d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVVecCopyLocal(Vec from, Vec to)
+{
+  const PetscScalar *a;
+  PetscScalar       *b;
+  PetscInt           n;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(VecGetLocalSize(from, &n));
+  PetscCall(VecCUDAGetArrayRead(from, &a));
+  PetscCall(VecCUDAGetArrayWrite(to, &b));
+  if (n) PetscCallCUDA(cudaMemcpyAsync(b, a, n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
+  PetscCall(VecCUDARestoreArrayWrite(to, &b));
+  PetscCall(VecCUDARestoreArrayRead(from, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif

@@ -1,0 +1,99 @@
+/*
+  The options that all formats have.
+*/
+#include "matspmv.h"
+
+const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "paper", "SpMVKernel", "SPMV_KERNEL_", NULL};
+
+/* An integer option within [lower, upper]. Not PetscOptionsRangeInt(): it refuses our 0, "choose", as the value so far */
+PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const char option[], const char text[], const char manual[], PetscInt lower,
+                              PetscInt upper, PetscInt *value)
+{
+  const char *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
+  PetscBool   set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInt(option, text, manual, *value, value, &set));
+  if (set) {
+    PetscCheck(*value >= lower && *value <= upper, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
+               "Option -%s%s is %" PetscInt_FMT ": it must be from %" PetscInt_FMT " to %" PetscInt_FMT, prefix, option + 1, *value, lower, upper);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The options that every format has, -mat_<format>_<name>, under the names of the format and of its manual page */
+PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[], SpMVCommonParams *p)
+{
+  const struct {
+    const char *name, *text;
+    PetscInt   *value;
+  } flags[] = {{"compress", "Leave out indices and values that repeat", &p->compress},
+               {"single", "On a GPU, store values in single precision (sums stay double)", &p->single},
+               {"tune", "On a GPU, time several layouts at set-up and take the fastest", &p->tune}};
+  char option[64];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_node_size", format));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option, "Rows and columns of a node block, 1 for none, 0 to find it", manual, 0, SPMV_MAX_NODE, &p->node));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_kernel", format));
+  PetscCall(PetscOptionsEnum(option, "Product", manual, SpMVKernelTypes, (PetscEnum)p->kernel, (PetscEnum *)&p->kernel, NULL));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(flags); k++) {
+    PetscBool on = (PetscBool)*flags[k].value;
+
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_%s", format, flags[k].name));
+    PetscCall(PetscOptionsBool(option, flags[k].text, manual, on, &on, NULL));
+    *flags[k].value = on;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  How the parallel product exchanges its halo on GPUs. The product asks when it makes a halo, as what PETSc makes of a matrix (duplicates, products,
+  coarse levels) has read no options; and whoever reads options does, so that a wrong value is refused there, with or without GPUs.
+*/
+PetscErrorCode MatSpMVGetHaloOptions(Mat A, const Mat_SpMV *spmv, SpMVHaloOptions *o)
+{
+  const char *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
+
+  PetscFunctionBegin;
+  o->type  = SPMV_HALO_AUTO;
+  o->rows  = 0.1;
+  o->early = PETSC_TRUE;
+  SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
+  PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
+  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, whose ghosts are multiplied apart or along", spmv->format->name, o->rows,
+                             &o->rows, &o->asked));
+  PetscCall(
+      PetscOptionsBool("-mat_spmv_halo_early", "Peers: the product begins with the exchange, not after it", spmv->format->name, o->early, &o->early, NULL));
+  PetscOptionsEnd();
+  PetscCheck(o->rows >= 0 && o->rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
+             "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1", prefix, (double)o->rows); /* NaN is neither */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
+{
+  SpMVParams      params;
+  SpMVHaloOptions halo;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemcpy(params, spmv->params, sizeof(params)));
+  PetscCall((*spmv->format->options)(A, params));
+  PetscCall(MatSpMVGetHaloOptions(A, spmv, &halo));
+  PetscCall(MatSpMVSetParams(A, spmv, params));
+  PetscCall(PetscMemzero(spmv->agreed, sizeof(spmv->agreed))); /* on all ranks, whether these were their parameters before or not */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* The device's name for what the options ask for; a format looks itself at what it leaves to AIJCUSPARSE */
+SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel, PetscInt tune)
+{
+  switch (kernel) {
+  case SPMV_KERNEL_SLICES: return SPMVCUDA_KERNEL_SLICES;
+  case SPMV_KERNEL_VECTOR: return SPMVCUDA_KERNEL_ADAPTIVE;
+  case SPMV_KERNEL_PAPER: return SPMVCUDA_KERNEL_PAPER;
+  default: return tune ? SPMVCUDA_KERNEL_TUNE : SPMVCUDA_KERNEL_AUTO;
+  }
+}
+#endif

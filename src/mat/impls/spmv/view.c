@@ -1,0 +1,181 @@
+/*
+  What is stored of a matrix, as a view prints it and as programs can get it.
+*/
+#include "matspmv.h"
+
+/* The entries that are stored by the format: none where the parent's product runs */
+static PetscInt64 SpMVStatsFormatted(const SpMVStats *stats)
+{
+  return stats->stored ? stats->nonzeros : 0;
+}
+
+/* One line on one block, or on the same block of every rank */
+static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm, PetscViewer viewer)
+{
+  SpMVStats  all = *local;
+  char       what[256], rest[64] = "";
+  PetscInt64 sum[8] = {SpMVStatsFormatted(local), local->stored,      local->slices, local->diagonal,
+                       local->long_rows,          local->long_stored, local->bytes,  local->nonzeros};
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 8, MPIU_INT64, MPI_SUM, comm));
+  all.nonzeros    = sum[0];
+  all.stored      = sum[1];
+  all.slices      = sum[2];
+  all.diagonal    = sum[3];
+  all.long_rows   = sum[4];
+  all.long_stored = sum[5];
+  all.bytes       = sum[6];
+  PetscCall((*spmv->format->describe)(spmv->params, &all, what, sizeof(what)));
+  if (sum[7] > sum[0]) PetscCall(PetscSNPrintf(rest, sizeof(rest), ", %" PetscInt64_FMT " nonzeros by AIJ's own product", sum[7] - sum[0]));
+  if (all.stored) {
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "%s format%s: %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros (padding %.2f%%), %" PetscInt64_FMT
+                                     " bytes, kernel: %s%s\n",
+                                     spmv->format->name, which, what, all.stored, all.nonzeros,
+                                     all.nonzeros ? 100. * (double)(all.stored - all.nonzeros) / (double)all.nonzeros : 0., all.bytes, all.kernel, rest));
+  } else
+    PetscCall(PetscViewerASCIIPrintf(viewer, "%s format%s: nothing stored, kernel: %s\n", spmv->format->name, which, all.kernel));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats[2])
+{
+  Mat block[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVGetStats(block[k], &stats[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
+{
+  Mat_SpMV         *spmv;
+  PetscViewerFormat format;
+  PetscBool         isascii, mpi;
+  SpMVStats         stats[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(PetscViewerGetFormat(viewer, &format));
+  /* a DM's view permutes to natural order, which the native format is there to avoid */
+  if (format == PETSC_VIEWER_NATIVE || format == PETSC_VIEWER_LOAD_BALANCE)
+    PetscCall((*spmv->parent.view)(A, viewer));
+  else
+    PetscCall((*spmv->view)(A, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
+  if (!isascii || !A->assembled || A->factortype || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL))
+    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVIsMPI(A, &mpi));
+  if (mpi) {
+    const char *const which[2] = {", diagonal blocks", ", off-diagonal blocks"};
+    const MPI_Comm    comm     = PetscObjectComm((PetscObject)A);
+
+    PetscCall(SpMVAgree(comm, MatSpMVGetStats_MPI(A, spmv, stats)));
+    for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(spmv, which[k], &stats[k], comm, viewer));
+#if defined(PETSCSPMV_HAVE_CUDA)
+    if (spmv->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->halo)));
+#endif
+  } else {
+    PetscCall(MatSpMVGetStats(A, &stats[0]));
+    PetscCall(SpMVViewStats(spmv, "", &stats[0], PETSC_COMM_SELF, viewer));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void MatSpMVSetOps_View(Mat A)
+{
+  A->ops->view = MatView_SpMV;
+}
+
+/*@C
+   PetscSpMVGetFormat - asks which of PetscSpMV's formats a matrix has
+
+   Not Collective
+
+   Input Parameter:
+.  A - the matrix, of any type
+
+   Output Parameter:
+.  format - `MATSELLP`, `MATEVCHYB`, or `NULL` if the matrix has neither; not to be freed
+
+   Level: intermediate
+
+   Note:
+   `MatGetType()` answers with the name of a type derived from AIJ (`MATSEQAIJSELLP`, ...), because much of PETSc takes a matrix for AIJ by
+   the first letters of that name.
+
+.seealso: `MATSELLP`, `MATEVCHYB`, `PetscSpMVGetInfo()`
+@*/
+PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointer(format, 2);
+  PetscCall(MatSpMVGet(A, &spmv));
+  *format = spmv ? spmv->format->name : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+   PetscSpMVGetInfo - asks what the calling process stores of a matrix in its format
+
+   Not Collective
+
+   Input Parameter:
+.  A - the assembled matrix, of type `MATSELLP` or `MATEVCHYB`
+
+   Output Parameter:
+.  info - sizes, padding and the kernel chosen, see `PetscSpMVInfo`
+
+   Level: intermediate
+
+   Notes:
+   Sets the format up if no product has done so yet. The same figures, summed over the processes, stand in `-mat_view ::ascii_info`,
+   `-ksp_view` and `-snes_view`.
+
+   Errors `PETSC_ERR_ARG_WRONG` for a matrix of another type, `PETSC_ERR_ARG_TYPENOTSET` for one without a type, and `PETSC_ERR_ARG_WRONGSTATE` for an unassembled one.
+
+.seealso: `PetscSpMVInfo`, `PetscSpMVGetFormat()`
+@*/
+PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
+{
+  Mat_SpMV *spmv;
+  Mat       block[2] = {A, NULL};
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointer(info, 2);
+  PetscCheck(((PetscObject)A)->type_name, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_TYPENOTSET, "Matrix object's type is not set: Argument # 1");
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCheck(spmv, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Matrix of type %s is none of PetscSpMV's", ((PetscObject)A)->type_name);
+  PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
+  PetscCall(PetscMemzero(info, sizeof(*info)));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  if (mpi) {
+    PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  }
+  for (int k = 0; k < 2 && block[k]; k++) {
+    SpMVStats stats;
+
+    PetscCall(MatSpMVGetStats(block[k], &stats));
+    info->nonzeros += stats.nonzeros;
+    info->formatted += SpMVStatsFormatted(&stats);
+    info->stored += stats.stored;
+    info->slices += stats.slices;
+    info->long_rows += stats.long_rows;
+    info->long_stored += stats.long_stored;
+    info->bytes += stats.bytes;
+    if (k == 0) {
+      info->node   = stats.node;
+      info->kernel = stats.kernel;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
