@@ -79,9 +79,9 @@ static PetscErrorCode MatSpMVSetUpStore_CUDA(Mat A, Mat_SpMV *spmv, int k, const
 {
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
-  *error = (*spmv->format->setupcuda)(csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].block);
-  if (*error == cudaSuccess && k == 0 && spmv->nboundary) {
-    *error = SpMVCudaSetBoundary(spmv->cuda[0].block, csr, spmv->nboundary, spmv->boundary, spmv->boundary_limit, stream);
+  *error = (*spmv->format->setupcuda)(csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].store);
+  if (*error == cudaSuccess && k == 0 && spmv->boundary.count) {
+    *error = SpMVCudaSetBoundary(spmv->cuda[0].store, csr, spmv->boundary.count, spmv->boundary.rows, spmv->boundary.limit, stream);
     if (*error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
     if (*error == cudaErrorNotSupported || *error == cudaErrorMemoryAllocation) *error = cudaSuccess; /* all rows are multiplied together, then */
   }
@@ -100,12 +100,12 @@ static PetscErrorCode MatSpMVStore_CUDA(Mat A, Mat_SpMV *spmv, int k, PetscBool 
   if (pattern) PetscCall(MatSpMVSetUpStore_CUDA(A, spmv, k, &device.csr, stream, &error));
   if (error == cudaSuccess) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
-    error = SpMVCudaFill(spmv->cuda[k].block, &device.csr, stream);
+    error = SpMVCudaFill(spmv->cuda[k].store, &device.csr, stream);
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
   }
   PetscCall(SpMVDeviceCSRRestore(&device));
   if (error == cudaErrorNotSupported) {
-    spmv->cuda[k].plain = PETSC_TRUE;
+    spmv->cuda[k].use_parent = PETSC_TRUE;
     PetscCall(PetscInfo(A, "AIJCUSPARSE multiplies: %s\n",
                         SpMVCudaIsSupported() ? "this block is left to it by -mat_<type>_kernel, or too large for 32-bit numbers"
                                               : "this GPU is none of compute capability 8.0 or later that the library was compiled for (make CUDA_ARCHS=...)"));
@@ -127,18 +127,18 @@ static PetscErrorCode MatSpMVUpdate_CUDA(Mat A, Mat_SpMV *spmv, int k, cudaStrea
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (SpMVSourceIsCurrent(&spmv->cuda[k].source, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (SpMVKeyIsCurrent(&spmv->cuda[k].key, A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGetPattern(A, &host));
-  pattern = (PetscBool)((!spmv->cuda[k].block && !spmv->cuda[k].plain) || !SpMVSourceHasPattern(&spmv->cuda[k].source, A, &host));
+  pattern = (PetscBool)((!spmv->cuda[k].store && !spmv->cuda[k].use_parent) || !SpMVKeyHasPattern(&spmv->cuda[k].key, A, &host));
   if (pattern) {
     PetscCall(MatSpMVForget_CUDA(spmv, k));
-    spmv->cuda[k].plain = A->structure_only;
+    spmv->cuda[k].use_parent = A->structure_only;
   }
-  if (!spmv->cuda[k].plain) ierr = MatSpMVStore_CUDA(A, spmv, k, pattern, &host, stream);
+  if (!spmv->cuda[k].use_parent) ierr = MatSpMVStore_CUDA(A, spmv, k, pattern, &host, stream);
   if (ierr)
     PetscCall(MatSpMVForget_CUDA(spmv, k));
   else
-    SpMVSourceSet(&spmv->cuda[k].source, A, &host);
+    SpMVKeySetPattern(&spmv->cuda[k].key, A, &host);
   PetscCall(MatSpMVRestorePattern(A, &host));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -153,7 +153,7 @@ PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **sp
   PetscCall(MatSpMVGet(A, spmv));
   PetscCall(SpMVGetStream(&stream));
   PetscCall(MatSpMVUpdate_CUDA(A, *spmv, transpose, stream));
-  if ((*spmv)->cuda[transpose].plain) *spmv = NULL;
+  if ((*spmv)->cuda[transpose].use_parent) *spmv = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -166,9 +166,9 @@ PetscErrorCode MatSpMVGetStats_CUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
   PetscCall(MatSpMVUpdate_CUDA(A, spmv, 0, stream));
   PetscCall(PetscMemzero(stats, sizeof(*stats)));
   stats->node = 1;
-  if (spmv->cuda[0].block) SpMVCudaGetStats(spmv->cuda[0].block, stats);
-  if (spmv->cuda[0].plain) stats->kernel = "AIJCUSPARSE's own";
-  stats->nonzeros = spmv->cuda[0].source.nz;
+  if (spmv->cuda[0].store) SpMVCudaGetStats(spmv->cuda[0].store, stats);
+  if (spmv->cuda[0].use_parent) stats->kernel = "AIJCUSPARSE's own";
+  stats->nonzeros = spmv->cuda[0].key.nz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -290,21 +290,21 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
       host = PETSC_TRUE;
   }
   if (device) PetscCall(MatSpMVUpdate_CUDA(A, spmv, k, stream));
-  if (device && host && !spmv->cuda[k].plain) PetscCall(SpMVOperandsStage(A, count, o, stream, &staged));
+  if (device && host && !spmv->cuda[k].use_parent) PetscCall(SpMVOperandsStage(A, count, o, stream, &staged));
   #define SpMVArray(v) (o[v].copy ? o[v].copy : o[v].array)
-  if (device && staged && !spmv->cuda[k].plain) {
+  if (device && staged && !spmv->cuda[k].use_parent) {
     const PetscScalar *y = yy ? (yy == zz ? SpMVArray(0) : SpMVArray(2)) : NULL;
 
     PetscCall(PetscLogGpuTimeBegin());
-    PetscCallCUDA(SpMVCudaMult(spmv->cuda[k].block, (PetscBool)(op == SPMV_HERMITIAN), SpMVArray(1), y, SpMVArray(0), stream));
+    PetscCallCUDA(SpMVCudaMult(spmv->cuda[k].store, (PetscBool)(op == SPMV_HERMITIAN), SpMVArray(1), y, SpMVArray(0), stream));
     PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(2.0 * spmv->cuda[k].source.nz - (yy || k ? 0 : PetscMin(spmv->cuda[k].source.m, spmv->cuda[k].source.nz))));
+    PetscCall(PetscLogGpuFlops(2.0 * spmv->cuda[k].key.nz - (yy || k ? 0 : PetscMin(spmv->cuda[k].key.m, spmv->cuda[k].key.nz))));
   }
   #undef SpMVArray
   for (int v = count - 1; v >= 0; v--) PetscCall(SpMVOperandRestore(&o[v], stream));
-  if (!device || !staged || (spmv->cuda[k].plain && host))
+  if (!device || !staged || (spmv->cuda[k].use_parent && host))
     PetscCall(MatSpMVApplyHostVecs(A, spmv, op, xx, yy, zz));
-  else if (spmv->cuda[k].plain)
+  else if (spmv->cuda[k].use_parent)
     PetscCall(MatSpMVApplyParent(A, spmv, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -320,44 +320,41 @@ PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat A, Mat B, PetscReal share, PetscBo
 {
   const PetscInt least = 8000000; /* nonzeros: 20 us of an H200 */
   Mat_SpMV      *spmv;
-  PetscObjectId  id;
   SpMVCSR        csr;
   PetscInt       count = 0;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(PetscObjectGetId((PetscObject)B, &id));
-  if (spmv->boundary_id == id && spmv->boundary_state == B->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  if (SpMVKeyHasNonzeroState(&spmv->boundary.key, B)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGetPattern(A, &csr));
   always = (PetscBool)(always || csr.i[csr.m] >= least);
   PetscCall(MatSpMVRestorePattern(A, &csr));
   PetscCall(MatSpMVGetPattern(B, &csr));
   for (PetscInt r = 0; r < csr.m; r++) count += csr.i[r + 1] > csr.i[r];
   if (!always || (PetscReal)count > share * (PetscReal)csr.m || csr.m >= INT_MAX) count = 0;
-  if (count || spmv->nboundary) {
-    if (spmv->cuda[0].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[0].block));
-    spmv->cuda[0].source.mat = NULL;
+  if (count || spmv->boundary.count) {
+    if (spmv->cuda[0].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[0].store));
+    spmv->cuda[0].key.mat = NULL;
   }
-  PetscCall(PetscFree(spmv->boundary));
-  spmv->nboundary   = 0;
-  spmv->boundary_id = 0; /* should this fail, the next product tries again */
-  ierr              = PetscMalloc1(count, &spmv->boundary);
+  PetscCall(PetscFree(spmv->boundary.rows));
+  spmv->boundary.count   = 0;
+  spmv->boundary.key.mat = NULL; /* should this fail, the next product tries again */
+  ierr                   = PetscMalloc1(count, &spmv->boundary.rows);
   for (PetscInt r = 0; !ierr && r < csr.m && count; r++) {
-    if (csr.i[r + 1] > csr.i[r]) spmv->boundary[spmv->nboundary++] = (int)r;
+    if (csr.i[r + 1] > csr.i[r]) spmv->boundary.rows[spmv->boundary.count++] = (int)r;
   }
   PetscCall(MatSpMVRestorePattern(B, &csr));
   PetscCall(ierr);
-  spmv->boundary_limit = (PetscInt64)(share * (PetscReal)csr.m);
-  spmv->boundary_id    = id;
-  spmv->boundary_state = B->nonzerostate;
+  spmv->boundary.limit = (PetscInt64)(share * (PetscReal)csr.m);
+  SpMVKeySet(&spmv->boundary.key, B);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* What the diagonal block's product adds of the off-diagonal block B: its layout (of a new pattern) and values, unless the device refuses them */
 static PetscErrorCode MatSpMVStoreFused_CUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool pattern, const SpMVCSR *host)
 {
-  const SpMVCudaStore block = spmv->cuda[0].block;
+  const SpMVCudaStore block = spmv->cuda[0].store;
   SpMVDeviceCSR       device;
   cudaStream_t        stream;
   cudaError_t         error = cudaSuccess;
@@ -368,7 +365,7 @@ static PetscErrorCode MatSpMVStoreFused_CUDA(Mat_SpMV *spmv, Mat B, PetscReal sh
   if (pattern) error = SpMVCudaFuseOffdiagonal(block, &device.csr, (PetscInt64)(share * (PetscReal)host->m), stream);
   if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
   if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) {
-    spmv->fused_refused = PETSC_TRUE; /* a product of its own, then */
+    spmv->fused.refused = PETSC_TRUE; /* a product of its own, then */
     error               = cudaSuccess;
   } else if (error == cudaSuccess)
     error = SpMVCudaFillOffdiagonal(block, &device.csr, stream);
@@ -380,27 +377,23 @@ static PetscErrorCode MatSpMVStoreFused_CUDA(Mat_SpMV *spmv, Mat B, PetscReal sh
 /* The off-diagonal block B as the product of the diagonal block, which is up to date, adds it; has is false where it cannot */
 PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal share, PetscBool *has)
 {
-  PetscObjectId  id;
   SpMVCSR        host;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectGetId((PetscObject)B, &id));
-  if (id != spmv->fused_id) spmv->fused.mat = NULL;
-  if (!SpMVSourceIsCurrent(&spmv->fused, B)) {
+  if (!SpMVKeyIsCurrent(&spmv->fused.key, B)) {
     PetscBool pattern;
 
     PetscCall(MatSpMVGetPattern(B, &host));
-    pattern         = (PetscBool)!SpMVSourceHasPattern(&spmv->fused, B, &host);
-    spmv->fused.mat = NULL; /* should this fail, the next product tries again */
-    if (pattern) spmv->fused_refused = B->structure_only;
-    if (!spmv->fused_refused) ierr = MatSpMVStoreFused_CUDA(spmv, B, share, pattern, &host);
-    if (!ierr) SpMVSourceSet(&spmv->fused, B, &host);
-    spmv->fused_id = id;
+    pattern             = (PetscBool)!SpMVKeyHasPattern(&spmv->fused.key, B, &host);
+    spmv->fused.key.mat = NULL; /* should this fail, the next product tries again */
+    if (pattern) spmv->fused.refused = B->structure_only;
+    if (!spmv->fused.refused) ierr = MatSpMVStoreFused_CUDA(spmv, B, share, pattern, &host);
+    if (!ierr) SpMVKeySetPattern(&spmv->fused.key, B, &host);
     PetscCall(MatSpMVRestorePattern(B, &host));
     PetscCall(ierr);
   }
-  *has = (PetscBool)!spmv->fused_refused;
+  *has = (PetscBool)!spmv->fused.refused;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -34,7 +34,7 @@ PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
 
     if (!block[k]) continue;
     PetscCall(PetscObjectGetId((PetscObject)block[k], &id));
-    if (id == spmv->id[k]) continue;
+    if (id == spmv->parallel.hooked[k]) continue;
     PetscCall(MatSpMVGet(block[k], &own));
     if (own && own->format != spmv->format) {
       PetscCall(MatSpMVUnhook(block[k]));
@@ -47,7 +47,7 @@ PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
       PetscCall(MatConvert(block[k], spmv->device ? MATSEQAIJCUSPARSE : MATSEQAIJ, MAT_INPLACE_MATRIX, &block[k]));
       PetscCall(MatSpMVHook(block[k], spmv->format, spmv->params));
     }
-    spmv->id[k] = id;
+    spmv->parallel.hooked[k] = id;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -79,7 +79,7 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi)
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
-  else if (spmv->plain)
+  else if (spmv->host.use_parent)
     MatSpMVUseParent(A, spmv, PETSC_FALSE);
   if (A->ops->view != spmv->ours.view) { /* the DM that made the matrix views it in its own way, and says nothing of the format */
     spmv->view   = A->ops->view;

@@ -22,11 +22,11 @@ static PetscErrorCode MatSpMVSetUpStore(Mat A, Mat_SpMV *spmv, const SpMVCSR *cs
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVForgetHost(A, spmv));
-  if (!A->structure_only && SpMVCSRIsSorted(csr)) PetscCall((*spmv->format->setup)(csr, spmv->params, &spmv->block));
-  spmv->plain = (PetscBool)(!spmv->block || SpMVStoreUsesParent(spmv->block));
-  MatSpMVUseParent(A, spmv, spmv->plain);
-  spmv->nonzerorows = 0;
-  for (PetscInt r = 0; r < csr->m; r++) spmv->nonzerorows += csr->i[r + 1] > csr->i[r];
+  if (!A->structure_only && SpMVCSRIsSorted(csr)) PetscCall((*spmv->format->setup)(csr, spmv->params, &spmv->host.store));
+  spmv->host.use_parent = (PetscBool)(!spmv->host.store || SpMVStoreUsesParent(spmv->host.store));
+  MatSpMVUseParent(A, spmv, spmv->host.use_parent);
+  spmv->host.nonzerorows = 0;
+  for (PetscInt r = 0; r < csr->m; r++) spmv->host.nonzerorows += csr->i[r + 1] > csr->i[r];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -36,7 +36,7 @@ static PetscErrorCode MatSpMVFillStore(Mat A, Mat_SpMV *spmv, SpMVCSR *csr)
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
-  ierr = SpMVStoreFill(spmv->block, csr);
+  ierr = SpMVStoreFill(spmv->host.store, csr);
   PetscCall(MatSeqAIJRestoreArrayRead(A, &csr->a));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -49,14 +49,14 @@ PetscErrorCode MatSpMVUpdate_Host(Mat A, Mat_SpMV *spmv)
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (SpMVSourceIsCurrent(&spmv->source, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (SpMVKeyIsCurrent(&spmv->host.key, A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGetPattern(A, &csr));
-  if ((!spmv->block && !spmv->plain) || !SpMVSourceHasPattern(&spmv->source, A, &csr)) {
+  if ((!spmv->host.store && !spmv->host.use_parent) || !SpMVKeyHasPattern(&spmv->host.key, A, &csr)) {
     PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
     ierr = MatSpMVSetUpStore(A, spmv, &csr);
     PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   }
-  if (!ierr && !spmv->plain) {
+  if (!ierr && !spmv->host.use_parent) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
     ierr = MatSpMVFillStore(A, spmv, &csr);
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
@@ -64,7 +64,7 @@ PetscErrorCode MatSpMVUpdate_Host(Mat A, Mat_SpMV *spmv)
   if (ierr)
     PetscCall(MatSpMVForgetHost(A, spmv));
   else
-    SpMVSourceSet(&spmv->source, A, &csr);
+    SpMVKeySetPattern(&spmv->host.key, A, &csr);
   PetscCall(MatSpMVRestorePattern(A, &csr));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -78,16 +78,16 @@ PetscErrorCode MatSpMVGetReadyAlone_Seq(Mat A)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  if (SpMVSourceIsCurrent(&spmv->source, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (SpMVKeyIsCurrent(&spmv->host.key, A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   ierr = MatSpMVUpdate_Host(A, spmv);
   PetscCall(PetscPopErrorHandler());
   if (ierr) {
     PetscCall(PetscInfo(A, "No memory for the %s format: AIJ's own product runs until the matrix changes\n", spmv->format->name));
     PetscCall(MatSpMVGetPattern(A, &csr));
-    SpMVSourceSet(&spmv->source, A, &csr);
-    spmv->source.i = NULL; /* no pattern is this one: the next change sets the format up */
-    spmv->plain    = PETSC_TRUE;
+    SpMVKeySetPattern(&spmv->host.key, A, &csr);
+    spmv->host.key.i      = NULL; /* no pattern is this one: the next change sets the format up */
+    spmv->host.use_parent = PETSC_TRUE;
     MatSpMVUseParent(A, spmv, PETSC_TRUE);
     PetscCall(MatSpMVRestorePattern(A, &csr));
   }
@@ -98,14 +98,14 @@ PetscErrorCode MatSpMVGetStats_Host(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVUpdate_Host(A, spmv));
-  if (spmv->block)
-    SpMVStoreGetStats(spmv->block, stats);
+  if (spmv->host.store)
+    SpMVStoreGetStats(spmv->host.store, stats);
   else {
     PetscCall(PetscMemzero(stats, sizeof(*stats)));
     stats->node = 1;
   }
-  if (spmv->plain) stats->kernel = "AIJ's own";
-  stats->nonzeros = spmv->source.nz;
+  if (spmv->host.use_parent) stats->kernel = "AIJ's own";
+  stats->nonzeros = spmv->host.key.nz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,15 +142,15 @@ PetscErrorCode MatSpMVApplyHost(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscSca
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVUpdate_Host(A, spmv));
-  if (spmv->plain || (op != SPMV_NORMAL && SpMVStoreTransposeUsesParent(spmv->block)))
+  if (spmv->host.use_parent || (op != SPMV_NORMAL && SpMVStoreTransposeUsesParent(spmv->host.store)))
     PetscCall(MatMultAdd_CSR(A, op, x, z, y));
   else if (op != SPMV_NORMAL)
-    SpMVStoreMultTranspose(spmv->block, (PetscBool)(op == SPMV_HERMITIAN), x, z, y);
+    SpMVStoreMultTranspose(spmv->host.store, (PetscBool)(op == SPMV_HERMITIAN), x, z, y);
   else if (z)
-    SpMVStoreMultAdd(spmv->block, x, z, y);
+    SpMVStoreMultAdd(spmv->host.store, x, z, y);
   else
-    SpMVStoreMult(spmv->block, x, y);
-  PetscCall(PetscLogFlops(2.0 * spmv->source.nz - (op == SPMV_NORMAL && !z ? spmv->nonzerorows : 0)));
+    SpMVStoreMult(spmv->host.store, x, y);
+  PetscCall(PetscLogFlops(2.0 * spmv->host.key.nz - (op == SPMV_NORMAL && !z ? spmv->host.nonzerorows : 0)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

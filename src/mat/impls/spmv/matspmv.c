@@ -3,18 +3,18 @@
 */
 #include "matspmv.h"
 
-static const char SpMVKey[] = "PetscSpMV";
+static const char SpMVContainer[] = "PetscSpMV";
 
 static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
-  PetscCall(SpMVStoreDestroy(&spmv->block));
+  PetscCall(SpMVStoreDestroy(&spmv->host.store));
 #if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2; k++) {
-    if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
+    if (spmv->cuda[k].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].store));
   }
-  PetscCall(PetscFree(spmv->boundary));
-  PetscCall(SpMVHaloDestroy(&spmv->halo));
+  PetscCall(PetscFree(spmv->boundary.rows));
+  PetscCall(SpMVHaloDestroy(&spmv->exchange.halo));
 #endif
   PetscCall(PetscFree(spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -62,7 +62,7 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
 
   PetscFunctionBegin;
   *spmv = NULL;
-  PetscCall(PetscObjectQuery((PetscObject)A, SpMVKey, (PetscObject *)&container));
+  PetscCall(PetscObjectQuery((PetscObject)A, SpMVContainer, (PetscObject *)&container));
   if (container) PetscCall(PetscContainerGetPointer(container, (void **)spmv));
   if (A == SpMVMerged.mat && *spmv) {
     SpMVMerged.mat = NULL;
@@ -83,7 +83,7 @@ PetscErrorCode MatSpMVSet(Mat A, Mat_SpMV *spmv)
     PetscCall(PetscContainerSetPointer(container, spmv));
     PetscCall(PetscContainerSetCtxDestroy(container, SpMVDestroyCtx));
   }
-  PetscCall(PetscObjectCompose((PetscObject)A, SpMVKey, (PetscObject)container));
+  PetscCall(PetscObjectCompose((PetscObject)A, SpMVContainer, (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -112,10 +112,10 @@ void MatSpMVUseParent(Mat A, Mat_SpMV *spmv, PetscBool use)
 PetscErrorCode MatSpMVForgetHost(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
-  PetscCall(SpMVStoreDestroy(&spmv->block));
-  if (spmv->plain) MatSpMVUseParent(A, spmv, PETSC_FALSE);
-  spmv->source.mat = NULL;
-  spmv->plain      = PETSC_FALSE;
+  PetscCall(SpMVStoreDestroy(&spmv->host.store));
+  if (spmv->host.use_parent) MatSpMVUseParent(A, spmv, PETSC_FALSE);
+  spmv->host.key.mat    = NULL;
+  spmv->host.use_parent = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -124,10 +124,10 @@ PetscErrorCode MatSpMVForgetHost(Mat A, Mat_SpMV *spmv)
 PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *spmv, int k)
 {
   PetscFunctionBegin;
-  spmv->cuda[k].source.mat = NULL;
-  spmv->cuda[k].plain      = PETSC_FALSE;
-  if (k == 0) spmv->fused.mat = NULL; /* they go with the block */
-  if (spmv->cuda[k].block) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].block));
+  spmv->cuda[k].key.mat    = NULL;
+  spmv->cuda[k].use_parent = PETSC_FALSE;
+  if (k == 0) spmv->fused.key.mat = NULL; /* they go with the block */
+  if (spmv->cuda[k].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].store));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -139,8 +139,8 @@ PetscErrorCode MatSpMVForget(Mat A, Mat_SpMV *spmv)
 #if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2; k++) PetscCall(MatSpMVForget_CUDA(spmv, k));
 #endif
-  spmv->id[0] = spmv->id[1] = 0;
-  PetscCall(PetscMemzero(spmv->agreed, sizeof(spmv->agreed)));
+  spmv->parallel.hooked[0] = spmv->parallel.hooked[1] = 0;
+  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -160,30 +160,46 @@ PetscErrorCode MatSpMVSetParams(Mat A, Mat_SpMV *spmv, const void *params)
 /* ---------------------------------------------------------------- what a copy was made from */
 
 /*
-  The object state changes with every documented way to change values; the Mat itself is part of the key because MatHeaderReplace() moves
-  the data to another Mat, whose state counts differently.
+  Every documented way to change values increases the object state, and every change of the pattern the nonzero state. The Mat itself belongs to the key because
+  MatHeaderReplace() moves the data to another Mat, whose state counts differently; its id, because another Mat may be allocated at the same address.
 */
-PetscBool SpMVSourceIsCurrent(const SpMVSource *source, Mat A)
+static PetscBool SpMVKeyIsOf(const SpMVKey *key, Mat A)
 {
-  return (PetscBool)(source->mat == A && source->state == ((PetscObject)A)->state && source->nonzerostate == A->nonzerostate);
+  return (PetscBool)(key->mat == A && key->id == ((PetscObject)A)->id);
 }
 
-PetscBool SpMVSourceHasPattern(const SpMVSource *source, Mat A, const SpMVCSR *csr)
+PetscBool SpMVKeyIsCurrent(const SpMVKey *key, Mat A)
 {
-  return (PetscBool)(source->mat == A && source->nonzerostate == A->nonzerostate && source->m == csr->m && source->n == csr->n &&
-                     source->nz == csr->i[csr->m] && source->i == csr->i && source->j == csr->j);
+  return (PetscBool)(SpMVKeyIsOf(key, A) && key->state == ((PetscObject)A)->state && key->nonzerostate == A->nonzerostate);
 }
 
-void SpMVSourceSet(SpMVSource *source, Mat A, const SpMVCSR *csr)
+PetscBool SpMVKeyHasNonzeroState(const SpMVKey *key, Mat A)
 {
-  source->mat          = A;
-  source->state        = ((PetscObject)A)->state;
-  source->nonzerostate = A->nonzerostate;
-  source->m            = csr->m;
-  source->n            = csr->n;
-  source->nz           = csr->i[csr->m];
-  source->i            = csr->i;
-  source->j            = csr->j;
+  return (PetscBool)(SpMVKeyIsOf(key, A) && key->nonzerostate == A->nonzerostate);
+}
+
+PetscBool SpMVKeyHasPattern(const SpMVKey *key, Mat A, const SpMVCSR *csr)
+{
+  return (PetscBool)(SpMVKeyHasNonzeroState(key, A) && key->m == csr->m && key->n == csr->n && key->nz == csr->i[csr->m] && key->i == csr->i &&
+                     key->j == csr->j);
+}
+
+void SpMVKeySet(SpMVKey *key, Mat A)
+{
+  key->mat          = A;
+  key->id           = ((PetscObject)A)->id;
+  key->state        = ((PetscObject)A)->state;
+  key->nonzerostate = A->nonzerostate;
+}
+
+void SpMVKeySetPattern(SpMVKey *key, Mat A, const SpMVCSR *csr)
+{
+  SpMVKeySet(key, A);
+  key->m  = csr->m;
+  key->n  = csr->n;
+  key->nz = csr->i[csr->m];
+  key->i  = csr->i;
+  key->j  = csr->j;
 }
 
 static const PetscInt SpMVNoRows[1] = {0};

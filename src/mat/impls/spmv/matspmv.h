@@ -117,21 +117,66 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(zeroentries)                   \
   X(axpy)
 
-/* What a stored copy of a sequential matrix was made from */
+/* The state of a matrix when something was made from it */
 typedef struct {
-  Mat              mat;
-  PetscObjectState state, nonzerostate;
-  PetscInt         m, n, nz;
-  const PetscInt  *i, *j;
-} SpMVSource;
-
-/* The state of a parallel matrix when all ranks last agreed that what they store of it is up to date. It counts in step on all ranks, which that of their
-   blocks does not: a rank may change its own */
-typedef struct {
+  Mat              mat; /* NULL: nothing has been made */
   PetscObjectId    id;
   PetscObjectState state, nonzerostate;
-  PetscBool        bound;
+  PetscInt         m, n, nz; /* and its pattern, where SpMVKeySetPattern() has set it */
+  const PetscInt  *i, *j;
+} SpMVKey;
+
+/* A sequential matrix: its copy on the host */
+typedef struct {
+  SpMVKey   key;
+  SpMVStore store;
+  PetscBool use_parent; /* AIJ's own product runs: columns out of order, no values, ... */
+  PetscInt  nonzerorows;
+} SpMVHostCopy;
+
+/* The state of a parallel matrix when all ranks last agreed that what they store of it is up to date. It counts in step on all ranks; the states of its blocks do
+   not, because a rank may change its own blocks */
+typedef struct {
+  SpMVKey   key;
+  PetscBool bound; /* to the CPU */
 } SpMVAgreed;
+
+/* An MPI matrix */
+typedef struct {
+  PetscObjectId hooked[2];    /* its blocks when they were taken over */
+  SpMVAgreed    agreed[2][2]; /* [device vectors][transposed] */
+} SpMVParallel;
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* A sequential matrix: its copy on the device, or that of its transpose */
+typedef struct {
+  SpMVKey       key;
+  SpMVCudaStore store;
+  PetscBool     use_parent; /* AIJCUSPARSE's product runs */
+} SpMVCudaCopy;
+
+/* A diagonal block on the device: its boundary rows, those in which the off-diagonal block has entries, which are multiplied on their own */
+typedef struct {
+  SpMVKey    key; /* of the off-diagonal block */
+  int       *rows, count;
+  PetscInt64 limit; /* the most rows that may be boundary rows */
+} SpMVBoundary;
+
+/* Or the off-diagonal block as fused into the diagonal block's kernel */
+typedef struct {
+  SpMVKey   key;     /* of the off-diagonal block */
+  PetscBool refused; /* it cannot be fused */
+} SpMVFused;
+
+/* An MPI matrix: the exchange of its halo on the device */
+typedef struct {
+  SpMVHalo        halo;
+  SpMVKey         key; /* of the MPI matrix */
+  PetscObjectId   offdiag;
+  PetscBool       bound; /* no halo has been made: a matrix or vector of some rank is bound to the CPU */
+  SpMVHaloOptions options;
+} SpMVExchange;
+#endif
 
 /* Parameters of any format, within their matrix: reading options needs no memory that a rank alone could lack */
 typedef PetscInt64 SpMVParams[16];
@@ -139,46 +184,17 @@ typedef PetscInt64 SpMVParams[16];
 typedef struct {
   const SpMVFormat *format;
   SpMVParams        params;
-  MatType           parenttype;             /* what the matrix would be without us */
-  PetscBool         device;                 /* that is AIJCUSPARSE */
+  MatType           parenttype;             /* the type that Unhook restores */
+  PetscBool         device;                 /* the parent is AIJCUSPARSE */
   struct _MatOps    parent, ours;           /* the operations before and after; only those of SpMVHooks() are meant */
   PetscErrorCode (*view)(Mat, PetscViewer); /* what viewed before us: AIJ, or the DM that made the matrix */
-
-  /* a sequential matrix: the block stored on the host */
-  SpMVStore  block;
-  PetscBool  plain; /* AIJ's own product runs: columns out of order, no values, ... */
-  PetscInt   nonzerorows;
-  SpMVSource source;
-
+  SpMVHostCopy host;
+  SpMVParallel parallel;
 #if defined(PETSCSPMV_HAVE_CUDA)
-  /* and on the device: that of A, and, once it is needed, that of its transpose */
-  struct {
-    SpMVCudaStore block;
-    PetscBool     plain;
-    SpMVSource    source;
-  } cuda[2];
-  /* of a diagonal block on the device: the rows that are multiplied apart from the others, and the off-diagonal block that they are from */
-  int             *boundary, nboundary;
-  PetscInt64       boundary_limit;
-  PetscObjectId    boundary_id;
-  PetscObjectState boundary_state;
-  /* or what its product adds of that one, on the device, was made from, unless that refused it */
-  SpMVSource    fused;
-  PetscObjectId fused_id;
-  PetscBool     fused_refused;
-#endif
-
-  /* an MPI matrix: its blocks as they were hooked, and what all ranks have agreed on */
-  PetscObjectId id[2];
-  SpMVAgreed    agreed[2][2]; /* for products with host and with device vectors, plain and transposed */
-#if defined(PETSCSPMV_HAVE_CUDA)
-  /* its halo on the device, and what that was made from */
-  SpMVHalo         halo;
-  PetscBool        halo_bound; /* none is made: a rank's operands are bound to the host */
-  Mat              halo_mat;
-  PetscObjectState halo_state;
-  PetscObjectId    halo_id;
-  SpMVHaloOptions  halo_options;
+  SpMVCudaCopy cuda[2]; /* of the matrix, and of its transpose */
+  SpMVBoundary boundary;
+  SpMVFused    fused;
+  SpMVExchange exchange;
 #endif
 } Mat_SpMV;
 
@@ -195,9 +211,11 @@ PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params
 PETSC_INTERN void           MatSpMVUseParent(Mat, Mat_SpMV *, PetscBool);
 PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *);     /* frees the stored copies: the next product sets them up anew */
 PETSC_INTERN PetscErrorCode MatSpMVForgetHost(Mat, Mat_SpMV *); /* that of the host only */
-PETSC_INTERN PetscBool      SpMVSourceIsCurrent(const SpMVSource *, Mat);
-PETSC_INTERN PetscBool      SpMVSourceHasPattern(const SpMVSource *, Mat, const SpMVCSR *);
-PETSC_INTERN void           SpMVSourceSet(SpMVSource *, Mat, const SpMVCSR *);
+PETSC_INTERN PetscBool      SpMVKeyIsCurrent(const SpMVKey *, Mat);
+PETSC_INTERN PetscBool      SpMVKeyHasNonzeroState(const SpMVKey *, Mat);
+PETSC_INTERN PetscBool      SpMVKeyHasPattern(const SpMVKey *, Mat, const SpMVCSR *);
+PETSC_INTERN void           SpMVKeySet(SpMVKey *, Mat);
+PETSC_INTERN void           SpMVKeySetPattern(SpMVKey *, Mat, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVGetPattern(Mat, SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVRestorePattern(Mat, SpMVCSR *);
 

@@ -66,20 +66,19 @@ static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec
   }
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
   PetscCall(PetscObjectGetId((PetscObject)block[1], &id));
-  if (spmv->halo_bound || spmv->halo_mat != A || spmv->halo_state != A->nonzerostate || spmv->halo_id != id) {
-    spmv->halo_mat = NULL; /* should this fail, the next product tries again */
-    PetscCall(SpMVHaloDestroy(&spmv->halo));
+  if (spmv->exchange.bound || !SpMVKeyHasNonzeroState(&spmv->exchange.key, A) || spmv->exchange.offdiag != id) {
+    spmv->exchange.key.mat = NULL; /* should this fail, the next product tries again */
+    PetscCall(SpMVHaloDestroy(&spmv->exchange.halo));
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bound, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
-    spmv->halo_bound = (PetscBool)bound;
+    spmv->exchange.bound = (PetscBool)bound;
     if (!bound) {
-      PetscCall(MatSpMVGetHaloOptions(A, spmv, &spmv->halo_options));
-      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, spmv->halo_options.type, &spmv->halo));
+      PetscCall(MatSpMVGetHaloOptions(A, spmv, &spmv->exchange.options));
+      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, spmv->exchange.options.type, &spmv->exchange.halo));
     }
-    spmv->halo_mat   = A;
-    spmv->halo_state = A->nonzerostate;
-    spmv->halo_id    = id;
+    SpMVKeySet(&spmv->exchange.key, A);
+    spmv->exchange.offdiag = id;
   }
-  *ours = (PetscBool)(spmv->halo && !SpMVHaloUsesPetsc(spmv->halo));
+  *ours = (PetscBool)(spmv->exchange.halo && !SpMVHaloUsesPetsc(spmv->exchange.halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -94,8 +93,8 @@ typedef enum { SPMV_IN_TURN, SPMV_BOUNDARY, SPMV_FUSED } SpMVOrder;
 static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], SpMVOrder *order)
 {
   const Vec       v[3]   = {xx, yy, zz};
-  const PetscBool peer   = SpMVHaloUsesPeer(spmv->halo);
-  PetscBool       ghosts = (PetscBool) !!SpMVHaloGetArray(spmv->halo), bound, added = PETSC_FALSE;
+  const PetscBool peer   = SpMVHaloUsesPeer(spmv->exchange.halo);
+  PetscBool       ghosts = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo), bound, added = PETSC_FALSE;
 
   PetscFunctionBegin;
   *order = SPMV_IN_TURN;
@@ -106,13 +105,13 @@ static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec 
     PetscCall(VecBoundToCPU(v[k], &bound));
     if (bound) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!peer) PetscCall(MatSpMVSetBoundary_SeqCUDA(block[0], block[1], spmv->halo_options.rows, spmv->halo_options.asked));
+  if (!peer) PetscCall(MatSpMVSetBoundary_SeqCUDA(block[0], block[1], spmv->exchange.options.rows, spmv->exchange.options.asked));
   PetscCall(MatSpMVGetReady_SeqCUDA(block[0], PETSC_FALSE, &own[0]));
-  if (!own[0] || (!peer && !SpMVCudaHasBoundary(own[0]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
-  if (peer && ghosts) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], spmv->halo_options.rows, &added));
+  if (!own[0] || (!peer && !SpMVCudaHasBoundary(own[0]->cuda[0].store))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (peer && ghosts) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], spmv->exchange.options.rows, &added));
   if (ghosts && !added) {
     PetscCall(MatSpMVGetReady_SeqCUDA(block[1], PETSC_FALSE, &own[1]));
-    if (!own[1] || (!peer && !SpMVCudaSkipsEmptyRows(own[1]->cuda[0].block))) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!own[1] || (!peer && !SpMVCudaSkipsEmptyRows(own[1]->cuda[0].store))) PetscFunctionReturn(PETSC_SUCCESS);
   }
   *order = peer ? SPMV_FUSED : SPMV_BOUNDARY;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -124,7 +123,7 @@ static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec 
 */
 static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
-  const SpMVHalo     halo = spmv->halo;
+  const SpMVHalo     halo = spmv->exchange.halo;
   Mat                block[2];
   Vec                d;
   const PetscScalar *x, *y = NULL, *ghost = SpMVHaloGetArray(halo);
@@ -139,10 +138,10 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
   PetscCall(SpMVHaloEnter(halo, stream));
   PetscCall(MatSpMVGetOrder(spmv, block, xx, yy, zz, own, &order));
   if (order != SPMV_IN_TURN) {
-    const SpMVCudaStore diagonal = own[0]->cuda[0].block, off = own[1] ? own[1]->cuda[0].block : NULL;
-    PetscLogDouble      nz = own[0]->cuda[0].source.nz;
+    const SpMVCudaStore diagonal = own[0]->cuda[0].store, off = own[1] ? own[1]->cuda[0].store : NULL;
+    PetscLogDouble      nz = own[0]->cuda[0].key.nz;
 
-    nz += own[1] ? own[1]->cuda[0].source.nz : ghost ? own[0]->fused.nz : 0;
+    nz += own[1] ? own[1]->cuda[0].key.nz : ghost ? own[0]->fused.key.nz : 0;
     PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
     if (yy && yy != zz) {
       PetscCall(VecGetArrayReadAndMemType(yy, &y, NULL));
@@ -157,7 +156,7 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
       PetscCall(PetscLogGpuTimeBegin());
       PetscCall(SpMVHaloBegin(halo, x, stream));
       if (order == SPMV_FUSED) {
-        PetscCallCUDA(SpMVCudaMultFused(diagonal, x, off ? NULL : ghost, y, z, spmv->halo_options.early, stream));
+        PetscCallCUDA(SpMVCudaMultFused(diagonal, x, off ? NULL : ghost, y, z, spmv->exchange.options.early, stream));
         if (off) PetscCallCUDA(SpMVCudaMult(off, PETSC_FALSE, ghost, z, z, stream));
       } else {
         PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_INTERIOR, x, y, z, stream));
@@ -168,7 +167,7 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
       }
       PetscCall(SpMVHaloLeave(halo, stream));
       PetscCall(PetscLogGpuTimeEnd());
-      PetscCall(PetscLogGpuFlops(2.0 * nz - (yy ? 0 : PetscMin(own[0]->cuda[0].source.m, own[0]->cuda[0].source.nz))));
+      PetscCall(PetscLogGpuFlops(2.0 * nz - (yy ? 0 : PetscMin(own[0]->cuda[0].key.m, own[0]->cuda[0].key.nz))));
     }
     if (yy == zz)
       PetscCall(VecRestoreArrayAndMemType(zz, &z));
@@ -197,7 +196,7 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
 /* zz = yy + A^T xx: what belongs to other ranks first, so that it travels during the diagonal block's product */
 static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
-  const SpMVHalo     halo = spmv->halo;
+  const SpMVHalo     halo = spmv->exchange.halo;
   Mat                block[2];
   Vec                d;
   const PetscScalar *g;
@@ -245,7 +244,7 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
     if (k == 0) PetscCall(SpMVVecsOnDevice(xx, yy, zz, &device));
     PetscCall(MatSpMVGetReady_Seq(block[k], device, transpose));
   }
-  if (ours && order == SPMV_IN_TURN && SpMVHaloGetArray(spmv->halo)) PetscCall(SpMVHaloGetVec(spmv->halo, &d));
+  if (ours && order == SPMV_IN_TURN && SpMVHaloGetArray(spmv->exchange.halo)) PetscCall(SpMVHaloGetVec(spmv->exchange.halo, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -299,7 +298,7 @@ static PetscErrorCode MatSpMVPrepareAlone_MPI(Mat A, Mat_SpMV *spmv)
     PetscObjectId id;
 
     PetscCall(PetscObjectGetId((PetscObject)block[k], &id));
-    if (id == spmv->id[k]) PetscCall(MatSpMVGetReadyAlone_Seq(block[k]));
+    if (id == spmv->parallel.hooked[k]) PetscCall(MatSpMVGetReadyAlone_Seq(block[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -310,18 +309,18 @@ static PetscErrorCode MatSpMVPrepareAlone_MPI(Mat A, Mat_SpMV *spmv)
 */
 static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz, Mat_SpMV **spmv)
 {
-  SpMVAgreed *agreed, now = {0, ((PetscObject)A)->state, A->nonzerostate, PETSC_FALSE};
+  SpMVAgreed *agreed, now = {0};
   PetscBool   device = PETSC_FALSE, ours = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, spmv));
-  PetscCall(PetscObjectGetId((PetscObject)A, &now.id));
+  SpMVKeySet(&now.key, A);
   PetscCall(MatBoundToCPU(A, &now.bound));
 #if defined(PETSCSPMV_HAVE_CUDA)
   if ((*spmv)->device) PetscCall(SpMVVecsAreDevice(xx, yy, zz, &device));
 #endif
-  agreed = &(*spmv)->agreed[device][(*spmv)->device && transpose];
-  if (agreed->id == now.id && agreed->state == now.state && agreed->nonzerostate == now.nonzerostate && agreed->bound == now.bound) {
+  agreed = &(*spmv)->parallel.agreed[device][(*spmv)->device && transpose];
+  if (SpMVKeyIsCurrent(&agreed->key, A) && agreed->bound == now.bound) {
     if (!(*spmv)->device) PetscCall(MatSpMVPrepareAlone_MPI(A, *spmv));
   } else {
 #if defined(PETSCSPMV_HAVE_CUDA)

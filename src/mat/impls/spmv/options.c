@@ -81,7 +81,7 @@ PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscCall((*spmv->format->options)(A, params));
   PetscCall(MatSpMVGetHaloOptions(A, spmv, &halo));
   PetscCall(MatSpMVSetParams(A, spmv, params));
-  PetscCall(PetscMemzero(spmv->agreed, sizeof(spmv->agreed))); /* on all ranks, whether these were their parameters before or not */
+  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, whether these were their parameters before or not */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -29,7 +29,7 @@ PetscErrorCode MatSpMVGetStats(Mat A, SpMVStats *stats)
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  if (spmv->device && !A->boundtocpu && !spmv->source.mat) {
+  if (spmv->device && !A->boundtocpu && !spmv->host.key.mat) {
     PetscCall(MatSpMVGetStats_CUDA(A, spmv, stats));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -57,7 +57,7 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
   }
 #endif
   if (op == SPMV_NORMAL) PetscCall(MatSpMVUpdate_Host(A, spmv));
-  if (op == SPMV_NORMAL && spmv->plain)
+  if (op == SPMV_NORMAL && spmv->host.use_parent)
     PetscCall(MatSpMVApplyParent(A, spmv, op, xx, yy, zz));
   else
     PetscCall(MatSpMVApplyHostVecs(A, spmv, op, xx, yy, zz));

@@ -76,7 +76,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
     PetscCall(SpMVAgree(comm, MatSpMVGetStats_MPI(A, spmv, stats)));
     for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(spmv, which[k], &stats[k], comm, viewer));
 #if defined(PETSCSPMV_HAVE_CUDA)
-    if (spmv->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->halo)));
+    if (spmv->exchange.halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->exchange.halo)));
 #endif
   } else {
     PetscCall(MatSpMVGetStats(A, &stats[0]));
