@@ -175,136 +175,35 @@ PetscErrorCode MatSpMVGetStats_CUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
 /* ---------------------------------------------------------------- products */
 
 /*
-  An operand's array on the device; a host vector's is copied there for the length of one product. Not by SpMVVecOnDevice(): to find out where a vector is
-  it asks for the values, also those that a product overwrites, and it copies through a second array on the host
-*/
-typedef struct {
-  Vec          v;
-  PetscScalar *array, *copy;
-  PetscMemType memtype;
-  PetscInt     n;
-  enum { SPMV_READ, SPMV_WRITE, SPMV_UPDATE } access;
-} SpMVOperand;
-
-static PetscErrorCode SpMVOperandGet(SpMVOperand *o)
-{
-  PetscFunctionBegin;
-  o->copy = NULL;
-  if (o->access == SPMV_READ)
-    PetscCall(VecGetArrayReadAndMemType(o->v, (const PetscScalar **)&o->array, &o->memtype));
-  else if (o->access == SPMV_WRITE)
-    PetscCall(VecGetArrayWriteAndMemType(o->v, &o->array, &o->memtype));
-  else
-    PetscCall(VecGetArrayAndMemType(o->v, &o->array, &o->memtype));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* *staged becomes false where the device has no memory for the copy */
-static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream, PetscBool *staged)
-{
-  const size_t bytes = (size_t)o->n * sizeof(PetscScalar);
-  cudaError_t  error;
-
-  PetscFunctionBegin;
-  if (PetscMemTypeDevice(o->memtype) || !*staged) PetscFunctionReturn(PETSC_SUCCESS);
-  error = cudaMalloc((void **)&o->copy, PetscMax(bytes, 1));
-  if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    o->copy = NULL;
-    *staged = PETSC_FALSE;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCallCUDA(error);
-  if (o->access != SPMV_WRITE && bytes) {
-    PetscCallCUDA(cudaMemcpyAsync(o->copy, o->array, bytes, cudaMemcpyHostToDevice, stream));
-    PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The operands that are on the host, copied to the device: all of them or none */
-static PetscErrorCode SpMVOperandsStage(Mat A, int count, SpMVOperand o[], cudaStream_t stream, PetscBool *staged)
-{
-  PetscFunctionBegin;
-  *staged = PETSC_TRUE;
-  for (int v = 0; v < count; v++) PetscCall(SpMVOperandStage(&o[v], stream, staged));
-  for (int v = 0; v < count && !*staged; v++) {
-    PetscCallCUDA(cudaFree(o[v].copy));
-    o[v].copy = NULL;
-  }
-  if (!*staged) PetscCall(PetscInfo(A, "The host multiplies: the GPU has no memory for copies of the vectors that are on the host\n"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SpMVOperandRestore(SpMVOperand *o, cudaStream_t stream)
-{
-  const size_t bytes = (size_t)o->n * sizeof(PetscScalar);
-
-  PetscFunctionBegin;
-  if (o->copy) {
-    if (o->access != SPMV_READ && bytes) {
-      PetscCallCUDA(cudaMemcpyAsync(o->array, o->copy, bytes, cudaMemcpyDeviceToHost, stream));
-      PetscCallCUDA(cudaStreamSynchronize(stream));
-      PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
-    }
-    PetscCallCUDA(cudaFree(o->copy));
-  }
-  if (o->access == SPMV_READ)
-    PetscCall(VecRestoreArrayReadAndMemType(o->v, (const PetscScalar **)&o->array));
-  else if (o->access == SPMV_WRITE)
-    PetscCall(VecRestoreArrayWriteAndMemType(o->v, &o->array));
-  else
-    PetscCall(VecRestoreArrayAndMemType(o->v, &o->array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
   zz = yy + op(A) xx, where yy may be zz, and NULL for zero. On the device as soon as one of the vectors is there: between host vectors
   alone, the host's format is faster than sending them to and fro. Where the device has no memory for the copies the host multiplies: in the middle of a
   parallel product, an error on this rank alone would reach the others too late.
 */
 PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  const int    k     = op != SPMV_NORMAL;
-  const int    count = yy && yy != zz ? 3 : 2;
-  SpMVOperand  o[3];
-  PetscBool    device = PETSC_FALSE, host = PETSC_FALSE, staged = PETSC_TRUE;
-  cudaStream_t stream;
+  SpMVCudaCopy *copy   = &spmv->cuda[op != SPMV_NORMAL];
+  PetscBool     staged = PETSC_TRUE;
+  SpMVOperands  o;
+  cudaStream_t  stream;
 
   PetscFunctionBegin;
-  o[0].v      = zz;
-  o[0].access = yy == zz ? SPMV_UPDATE : SPMV_WRITE;
-  o[0].n      = k ? A->cmap->n : A->rmap->n;
-  o[1].v      = xx;
-  o[1].access = SPMV_READ;
-  o[1].n      = k ? A->rmap->n : A->cmap->n;
-  o[2].v      = yy;
-  o[2].access = SPMV_READ;
-  o[2].n      = o[0].n;
   PetscCall(SpMVGetStream(&stream));
-  for (int v = 0; v < count; v++) {
-    PetscCall(SpMVOperandGet(&o[v]));
-    if (PetscMemTypeDevice(o[v].memtype))
-      device = PETSC_TRUE;
-    else
-      host = PETSC_TRUE;
+  PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
+  if (o.device) PetscCall(MatSpMVUpdate_CUDA(A, spmv, op != SPMV_NORMAL, stream));
+  if (o.device && o.host && !copy->use_parent) {
+    PetscCall(SpMVOperandsStage(&o, stream, &staged));
+    if (!staged) PetscCall(PetscInfo(A, "The host multiplies: the GPU has no memory for copies of the vectors that are on the host\n"));
   }
-  if (device) PetscCall(MatSpMVUpdate_CUDA(A, spmv, k, stream));
-  if (device && host && !spmv->cuda[k].use_parent) PetscCall(SpMVOperandsStage(A, count, o, stream, &staged));
-  #define SpMVArray(v) (o[v].copy ? o[v].copy : o[v].array)
-  if (device && staged && !spmv->cuda[k].use_parent) {
-    const PetscScalar *y = yy ? (yy == zz ? SpMVArray(0) : SpMVArray(2)) : NULL;
-
+  if (o.device && staged && !copy->use_parent) {
     PetscCall(PetscLogGpuTimeBegin());
-    PetscCallCUDA(SpMVCudaMult(spmv->cuda[k].store, (PetscBool)(op == SPMV_HERMITIAN), SpMVArray(1), y, SpMVArray(0), stream));
+    PetscCallCUDA(SpMVCudaMult(copy->store, (PetscBool)(op == SPMV_HERMITIAN), o.x, o.y, o.z, stream));
     PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(2.0 * spmv->cuda[k].key.nz - (yy || k ? 0 : PetscMin(spmv->cuda[k].key.m, spmv->cuda[k].key.nz))));
+    PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz - (yy || op != SPMV_NORMAL ? 0 : PetscMin(copy->key.m, copy->key.nz))));
   }
-  #undef SpMVArray
-  for (int v = count - 1; v >= 0; v--) PetscCall(SpMVOperandRestore(&o[v], stream));
-  if (!device || !staged || (spmv->cuda[k].use_parent && host))
+  PetscCall(SpMVOperandsEnd(&o));
+  if (!o.device || !staged || (copy->use_parent && o.host))
     PetscCall(MatSpMVApplyHostVecs(A, spmv, op, xx, yy, zz));
-  else if (spmv->cuda[k].use_parent)
+  else if (copy->use_parent)
     PetscCall(MatSpMVApplyParent(A, spmv, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -107,14 +107,16 @@ static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
   PetscCall((*spmv->parent.bindtocpu)(A, bind));
   /* while bound, AIJ's operations change the host's values and say nothing of it */
   if (!bind && A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU;
-  #define SpMVTakeOver(op)             \
-    if (A->ops->op != spmv->ours.op) { \
-      spmv->parent.op = A->ops->op;    \
-      A->ops->op      = spmv->ours.op; \
-    }
-  SpMVHooks(SpMVTakeOver)
+  #define SpMVTakeOver(op)               \
+    do {                                 \
+      if (A->ops->op != spmv->ours.op) { \
+        spmv->parent.op = A->ops->op;    \
+        A->ops->op      = spmv->ours.op; \
+      }                                  \
+    } while (0)
+  SpMVHooks(SpMVTakeOver);
   #undef SpMVTakeOver
-      PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
+  PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
   PetscCall(MatSpMVForget(A, spmv)); /* the copy on the other side */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -69,14 +69,124 @@ PetscErrorCode SpMVHostIsNewer(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
+/* ---------------------------------------------------------------- operands of a product */
 
+static PetscErrorCode SpMVOperandGet(SpMVOperand *o, SpMVPlace place)
+{
+  PetscFunctionBegin;
+  o->memtype = PETSC_MEMTYPE_HOST;
+  if (place == SPMV_ON_HOST) {
+    if (o->access == SPMV_READ)
+      PetscCall(VecGetArrayRead(o->v, (const PetscScalar **)&o->array));
+    else if (o->access == SPMV_WRITE)
+      PetscCall(VecGetArrayWrite(o->v, &o->array));
+    else
+      PetscCall(VecGetArray(o->v, &o->array));
+  } else if (o->access == SPMV_READ)
+    PetscCall(VecGetArrayReadAndMemType(o->v, (const PetscScalar **)&o->array, &o->memtype));
+  else if (o->access == SPMV_WRITE)
+    PetscCall(VecGetArrayWriteAndMemType(o->v, &o->array, &o->memtype));
+  else
+    PetscCall(VecGetArrayAndMemType(o->v, &o->array, &o->memtype));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVOperandRestore(SpMVOperand *o, SpMVPlace place)
+{
+  PetscFunctionBegin;
+  if (place == SPMV_ON_HOST) {
+    if (o->access == SPMV_READ)
+      PetscCall(VecRestoreArrayRead(o->v, (const PetscScalar **)&o->array));
+    else if (o->access == SPMV_WRITE)
+      PetscCall(VecRestoreArrayWrite(o->v, &o->array));
+    else
+      PetscCall(VecRestoreArray(o->v, &o->array));
+  } else if (o->access == SPMV_READ)
+    PetscCall(VecRestoreArrayReadAndMemType(o->v, (const PetscScalar **)&o->array));
+  else if (o->access == SPMV_WRITE)
+    PetscCall(VecRestoreArrayWriteAndMemType(o->v, &o->array));
+  else
+    PetscCall(VecRestoreArrayAndMemType(o->v, &o->array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Points x, y and z at the operands' arrays, or at the copies of these */
+static void SpMVOperandsPoint(SpMVOperands *o)
+{
+  PetscScalar *array[3];
+
+  for (int v = 0; v < 3; v++) array[v] = o->operand[v].copy ? o->operand[v].copy : o->operand[v].array;
+  o->z = array[0];
+  o->x = array[1];
+  o->y = o->operand[0].access == SPMV_UPDATE ? array[0] : array[2];
+}
+
+PetscErrorCode SpMVOperandsBegin(SpMVPlace place, Vec xx, Vec yy, Vec zz, SpMVOperands *o)
+{
+  const Vec v[3] = {zz, xx, yy == zz ? NULL : yy};
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(o, sizeof(*o)));
+  o->place = place;
+  for (int k = 0; k < 3; k++) {
+    o->operand[k].v      = v[k];
+    o->operand[k].access = k ? SPMV_READ : yy == zz ? SPMV_UPDATE : SPMV_WRITE;
+    if (!v[k]) continue;
+    PetscCall(SpMVOperandGet(&o->operand[k], place));
+    if (PetscMemTypeDevice(o->operand[k].memtype))
+      o->device = PETSC_TRUE;
+    else
+      o->host = PETSC_TRUE;
+  }
+  SpMVOperandsPoint(o);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
 PetscErrorCode SpMVGetStream(cudaStream_t *stream)
 {
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Frees the copies, after the result has been copied back */
+static PetscErrorCode SpMVOperandUnstage(SpMVOperand *o, PetscBool back)
+{
+  cudaStream_t stream;
+  PetscInt     n;
+
+  PetscFunctionBegin;
+  if (!o->copy) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetLocalSize(o->v, &n));
+  if (back && o->access != SPMV_READ && n) {
+    const size_t bytes = (size_t)n * sizeof(PetscScalar);
+
+    PetscCall(SpMVGetStream(&stream));
+    PetscCallCUDA(cudaMemcpyAsync(o->array, o->copy, bytes, cudaMemcpyDeviceToHost, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
+  }
+  PetscCallCUDA(cudaFree(o->copy));
+  o->copy = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+PetscErrorCode SpMVOperandsEnd(SpMVOperands *o)
+{
+  PetscFunctionBegin;
+  for (int k = 2; k >= 0; k--) {
+    if (!o->operand[k].v) continue;
+#if defined(PETSCSPMV_HAVE_CUDA)
+    PetscCall(SpMVOperandUnstage(&o->operand[k], PETSC_TRUE));
+#endif
+    PetscCall(SpMVOperandRestore(&o->operand[k], o->place));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
 
 /*
   When PETSc first uses a device, on however many ranks, it sends a device array to itself, and aborts if that fails and -use_gpu_aware_mpi 0
@@ -119,6 +229,46 @@ PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
         PetscFPrintf(comm, PETSC_STDERR,
                      "PetscSpMV: this MPI takes no device arrays, so what PETSc itself sends goes through the host (-use_gpu_aware_mpi 0 says so, too, and "
                      "silences this)\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* *staged becomes false where the device has no memory for the copy */
+static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream, PetscBool *staged)
+{
+  PetscInt    n;
+  size_t      bytes;
+  cudaError_t error;
+
+  PetscFunctionBegin;
+  if (!o->v || PetscMemTypeDevice(o->memtype) || !*staged) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetLocalSize(o->v, &n));
+  bytes = (size_t)n * sizeof(PetscScalar);
+  error = cudaMalloc((void **)&o->copy, PetscMax(bytes, 1));
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    o->copy = NULL;
+    *staged = PETSC_FALSE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCallCUDA(error);
+  if (o->access != SPMV_WRITE && bytes) {
+    PetscCallCUDA(cudaMemcpyAsync(o->copy, o->array, bytes, cudaMemcpyHostToDevice, stream));
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Copies the operands that are on the host to the device, for one product: all of them or none. SpMVVecOnDevice() will not do: to find out where a vector is, it
+  gets its values, also those that a product overwrites, and it copies through a second array on the host.
+*/
+PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool *staged)
+{
+  PetscFunctionBegin;
+  *staged = PETSC_TRUE;
+  for (int k = 0; k < 3; k++) PetscCall(SpMVOperandStage(&o->operand[k], stream, staged));
+  for (int k = 0; k < 3 && !*staged; k++) PetscCall(SpMVOperandUnstage(&o->operand[k], PETSC_FALSE));
+  SpMVOperandsPoint(o);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -36,11 +36,14 @@ static PetscErrorCode SpMVFactorGet(Mat F, SpMVFactor **f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  #define SpMVTake(F, f, op, function)                \
-    if ((F)->ops->op && (F)->ops->op != (function)) { \
-      (f)->ops.op  = (F)->ops->op;                    \
-      (F)->ops->op = function;                        \
-    }
+  /* Puts a function of ours in place of AIJCUSPARSE's, where there is one */
+  #define SpMVTake(F, f, op, function)                  \
+    do {                                                \
+      if ((F)->ops->op && (F)->ops->op != (function)) { \
+        (f)->ops.op  = (F)->ops->op;                    \
+        (F)->ops->op = function;                        \
+      }                                                 \
+    } while (0)
 
 static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor *f, PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *), IS row, IS col,
                                      const MatFactorInfo *info)
@@ -106,45 +109,88 @@ static PetscErrorCode MatSolveTranspose_SpMVFactor(Mat F, Vec b, Vec x)
   return SpMVFactorSolve(F, PETSC_TRUE, b, x);
 }
 
-  /* A factorisation's numeric phase, which sets the solves, and its symbolic one, which sets the numeric one */
-  #define SpMVFactorNumeric(Op, op)                                                \
-    static PetscErrorCode Op##_SpMVFactor(Mat F, Mat A, const MatFactorInfo *info) \
-    {                                                                              \
-      SpMVFactor *f;                                                               \
-                                                                                   \
-      PetscFunctionBegin;                                                          \
-      PetscCall(SpMVFactorGet(F, &f));                                             \
-      PetscCall((*f->ops.op)(F, A, info));                                         \
-      SpMVTake(F, f, op, Op##_SpMVFactor);                                         \
-      SpMVTake(F, f, solve, MatSolve_SpMVFactor);                                  \
-      SpMVTake(F, f, solvetranspose, MatSolveTranspose_SpMVFactor);                \
-      PetscCall(SpMVFactorRenewTransposed(F, f, A, info));                         \
-      PetscFunctionReturn(PETSC_SUCCESS);                                          \
-    }
-  #define SpMVFactorSymbolic(Op, op, numeric, Numeric, parameters, keep, ...) \
-    static PetscErrorCode Op##_SpMVFactor parameters                          \
-    {                                                                         \
-      SpMVFactor *f;                                                          \
-                                                                              \
-      PetscFunctionBegin;                                                     \
-      PetscCall(SpMVFactorGet(F, &f));                                        \
-      PetscCall((*f->ops.op)(__VA_ARGS__));                                   \
-      SpMVTake(F, f, numeric, Numeric##_SpMVFactor);                          \
-      PetscCall(keep);                                                        \
-      PetscFunctionReturn(PETSC_SUCCESS);                                     \
-    }
-/* Up to the end of the function after these macros, which clang-format takes for a part of them */
-/* clang-format off */
-SpMVFactorNumeric(MatLUFactorNumeric, lufactornumeric)
-SpMVFactorNumeric(MatCholeskyFactorNumeric, choleskyfactornumeric)
-SpMVFactorSymbolic(MatLUFactorSymbolic, lufactorsymbolic, lufactornumeric, MatLUFactorNumeric, (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info),
-                   SpMVFactorKeep(F, f, f->ops.lufactorsymbolic, r, c, info), F, A, r, c, info)
-SpMVFactorSymbolic(MatILUFactorSymbolic, ilufactorsymbolic, lufactornumeric, MatLUFactorNumeric, (Mat F, Mat A, IS r, IS c, const MatFactorInfo *info),
-                   SpMVFactorKeep(F, f, f->ops.ilufactorsymbolic, r, c, info), F, A, r, c, info)
-SpMVFactorSymbolic(MatCholeskyFactorSymbolic, choleskyfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
-                   (Mat F, Mat A, IS p, const MatFactorInfo *info), PETSC_SUCCESS, F, A, p, info)
-SpMVFactorSymbolic(MatICCFactorSymbolic, iccfactorsymbolic, choleskyfactornumeric, MatCholeskyFactorNumeric,
-                   (Mat F, Mat A, IS p, const MatFactorInfo *info), PETSC_SUCCESS, F, A, p, info)
+/* ---------------------------------------------------------------- the numeric phases, which set the solves */
+
+static PetscErrorCode SpMVFactorTakeSolves(Mat F, SpMVFactor *f, Mat A, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  SpMVTake(F, f, solve, MatSolve_SpMVFactor);
+  SpMVTake(F, f, solvetranspose, MatSolveTranspose_SpMVFactor);
+  PetscCall(SpMVFactorRenewTransposed(F, f, A, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatLUFactorNumeric_SpMVFactor(Mat F, Mat A, const MatFactorInfo *info)
+{
+  SpMVFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVFactorGet(F, &f));
+  PetscCall((*f->ops.lufactornumeric)(F, A, info));
+  SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);
+  PetscCall(SpMVFactorTakeSolves(F, f, A, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatCholeskyFactorNumeric_SpMVFactor(Mat F, Mat A, const MatFactorInfo *info)
+{
+  SpMVFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVFactorGet(F, &f));
+  PetscCall((*f->ops.choleskyfactornumeric)(F, A, info));
+  SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);
+  PetscCall(SpMVFactorTakeSolves(F, f, A, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the symbolic phases, which set the numeric one */
+
+static PetscErrorCode MatLUFactorSymbolic_SpMVFactor(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  SpMVFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVFactorGet(F, &f));
+  PetscCall((*f->ops.lufactorsymbolic)(F, A, row, col, info));
+  SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);
+  PetscCall(SpMVFactorKeep(F, f, f->ops.lufactorsymbolic, row, col, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatILUFactorSymbolic_SpMVFactor(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  SpMVFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVFactorGet(F, &f));
+  PetscCall((*f->ops.ilufactorsymbolic)(F, A, row, col, info));
+  SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);
+  PetscCall(SpMVFactorKeep(F, f, f->ops.ilufactorsymbolic, row, col, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatCholeskyFactorSymbolic_SpMVFactor(Mat F, Mat A, IS perm, const MatFactorInfo *info)
+{
+  SpMVFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVFactorGet(F, &f));
+  PetscCall((*f->ops.choleskyfactorsymbolic)(F, A, perm, info));
+  SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatICCFactorSymbolic_SpMVFactor(Mat F, Mat A, IS perm, const MatFactorInfo *info)
+{
+  SpMVFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVFactorGet(F, &f));
+  PetscCall((*f->ops.iccfactorsymbolic)(F, A, perm, info));
+  SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
 {
@@ -169,8 +215,6 @@ static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
   SpMVTake(*F, f, iccfactorsymbolic, MatICCFactorSymbolic_SpMVFactor);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* clang-format on */
 
 PetscErrorCode SpMVRegisterFactors(void)
 {

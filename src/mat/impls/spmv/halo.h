@@ -40,9 +40,9 @@ typedef enum {
 PETSC_INTERN const char *const SpMVHaloTypes[];
 typedef struct {
   SpMVHaloType type;
-  PetscReal    rows;  /* the share of rows, at most, whose ghosts get a treatment of their own, which stores them or their rows twice, */
-  PetscBool    asked; /* however small the block */
-  PetscBool    early; /* by PEER the product begins with the exchange, before the device is done with that */
+  PetscReal    rows;     /* the share of rows, at most, whose ghosts get a treatment of their own, which stores them or their rows twice, */
+  PetscBool    rows_set; /* however small the block */
+  PetscBool    early;    /* by PEER the product begins with the exchange, before the device is done with that */
 } SpMVHaloOptions;
 
 #if defined(PETSCSPMV_HAVE_CUDA)

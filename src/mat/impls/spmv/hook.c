@@ -347,9 +347,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(SpMVLearnParent(device, mpi));
   PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Parameters of %s are too large", format->name);
-  ierr = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(&spmv));
-  if (ierr) PetscCall(PetscFree(spmv)); /* another rank has none */
-  PetscCall(ierr);
+  PetscCall(MatSpMVNew(A, &spmv));
   spmv->format     = format;
   spmv->device     = device;
   spmv->parenttype = SpMVKinds[device][mpi].parent;
@@ -364,10 +362,10 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   }
   PetscCall(MatSpMVSet(A, spmv));
 
-#define SpMVKeep(op) spmv->parent.op = A->ops->op;
-  SpMVHooks(SpMVKeep)
+#define SpMVKeep(op) spmv->parent.op = A->ops->op
+  SpMVHooks(SpMVKeep);
 #undef SpMVKeep
-      spmv->view = A->ops->view;
+  spmv->view = A->ops->view;
   for (int k = 0; SpMVKinds[device][mpi].setops[k]; k++) (*SpMVKinds[device][mpi].setops[k])(A);
   A->ops->assemblyend    = MatAssemblyEnd_SpMV;
   A->ops->duplicate      = MatDuplicate_SpMV;
@@ -376,10 +374,10 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   A->ops->setfromoptions = MatSetFromOptions_SpMV;
   if (A->ops->lufactor) A->ops->lufactor = MatLUFactor_SpMV;
   if (A->ops->ilufactor && device) A->ops->ilufactor = MatILUFactor_SpMV;
-#define SpMVKeep(op) spmv->ours.op = A->ops->op;
-  SpMVHooks(SpMVKeep)
+#define SpMVKeep(op) spmv->ours.op = A->ops->op
+  SpMVHooks(SpMVKeep);
 #undef SpMVKeep
-      spmv->ours.convertfrom = MatConvertFrom_SpMV;
+  spmv->ours.convertfrom = MatConvertFrom_SpMV;
   PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
   if (!device) { /* CUSPARSE's code wants matrices by its own name */
     PetscCall(PetscSNPrintf(name, sizeof(name), "%saij%s", mpi ? "mpi" : "seq", format->name));
@@ -402,11 +400,11 @@ PetscErrorCode MatSpMVUnhook(Mat A)
   if (mpi && A->preallocated) PetscCall(MatSpMVUnhookBlocks_MPI(A));
     /* PETSc may have put an operation of its own before ours meanwhile, as it does with the destroy of submatrices; that one stays */
 #define SpMVGiveBack(op) \
-  if (A->ops->op == spmv->ours.op) A->ops->op = spmv->parent.op;
-  view = A->ops->view == spmv->ours.view ? spmv->view : A->ops->view;
-  SpMVHooks(SpMVGiveBack)
+  if (A->ops->op == spmv->ours.op) A->ops->op = spmv->parent.op
+  view                                        = A->ops->view == spmv->ours.view ? spmv->view : A->ops->view;
+  SpMVHooks(SpMVGiveBack);
 #undef SpMVGiveBack
-      A->ops->view = view;
+  A->ops->view = view;
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, spmv->parenttype));
   PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
   PetscCall(MatSpMVSet(A, NULL));

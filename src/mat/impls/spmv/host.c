@@ -190,25 +190,11 @@ PetscErrorCode MatSpMVApplyParent(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec 
 /* zz = yy + op(A) xx with the host's format, wherever the vectors are; yy may be zz, and NULL for zero */
 PetscErrorCode MatSpMVApplyHostVecs(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  const PetscScalar *x, *y = NULL;
-  PetscScalar       *z;
+  SpMVOperands o;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(xx, &x));
-  if (yy == zz) {
-    PetscCall(VecGetArray(zz, &z));
-    y = z;
-  } else {
-    if (yy) PetscCall(VecGetArrayRead(yy, &y));
-    PetscCall(VecGetArrayWrite(zz, &z));
-  }
-  PetscCall(MatSpMVApplyHost(A, spmv, op, x, y, z));
-  if (yy == zz)
-    PetscCall(VecRestoreArray(zz, &z));
-  else {
-    PetscCall(VecRestoreArrayWrite(zz, &z));
-    if (yy) PetscCall(VecRestoreArrayRead(yy, &y));
-  }
-  PetscCall(VecRestoreArrayRead(xx, &x));
+  PetscCall(SpMVOperandsBegin(SPMV_ON_HOST, xx, yy, zz, &o));
+  PetscCall(MatSpMVApplyHost(A, spmv, op, o.x, o.y, o.z));
+  PetscCall(SpMVOperandsEnd(&o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

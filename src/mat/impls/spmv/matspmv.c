@@ -71,6 +71,19 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: all ranks have one, or none */
+PetscErrorCode MatSpMVNew(Mat A, Mat_SpMV **spmv)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *spmv = NULL;
+  ierr  = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(spmv));
+  if (ierr) PetscCall(PetscFree(*spmv)); /* another rank has none */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Keeps spmv with A, which from then on owns it; NULL removes what was kept */
 PetscErrorCode MatSpMVSet(Mat A, Mat_SpMV *spmv)
 {

@@ -87,35 +87,37 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
 
 /* AIJ's operations that a format takes over; what they were is kept, both to call and to put back. Those below the line are taken over
    on the device only */
-#define SpMVHooks(X)               \
-  X(mult)                          \
-  X(multadd)                       \
-  X(multtranspose)                 \
-  X(multtransposeadd)              \
-  X(assemblyend)                   \
-  X(duplicate)                     \
-  X(destroy)                       \
-  X(view)                          \
-  X(convert)                       \
-  X(convertfrom)                   \
-  X(setfromoptions)                \
-  X(lufactor)                      \
-  X(transpose)                     \
-  X(transposesymbolic)             \
-  X(permute)                       \
-  X(createsubmatrix)               \
-  X(createsubmatrices)             \
-  X(creatempimatconcatenateseqmat) \
-  X(productsetfromoptions)         \
-  /* -------------------- */       \
-  X(ilufactor)                     \
-  X(multhermitiantranspose)        \
-  X(multhermitiantransposeadd)     \
-  X(bindtocpu)                     \
-  X(getdiagonal)                   \
-  X(diagonalscale)                 \
-  X(zeroentries)                   \
-  X(axpy)
+#define SpMVHooks(X)                  \
+  do {                                \
+    X(mult);                          \
+    X(multadd);                       \
+    X(multtranspose);                 \
+    X(multtransposeadd);              \
+    X(assemblyend);                   \
+    X(duplicate);                     \
+    X(destroy);                       \
+    X(view);                          \
+    X(convert);                       \
+    X(convertfrom);                   \
+    X(setfromoptions);                \
+    X(lufactor);                      \
+    X(transpose);                     \
+    X(transposesymbolic);             \
+    X(permute);                       \
+    X(createsubmatrix);               \
+    X(createsubmatrices);             \
+    X(creatempimatconcatenateseqmat); \
+    X(productsetfromoptions);         \
+    /* -------------------- */        \
+    X(ilufactor);                     \
+    X(multhermitiantranspose);        \
+    X(multhermitiantransposeadd);     \
+    X(bindtocpu);                     \
+    X(getdiagonal);                   \
+    X(diagonalscale);                 \
+    X(zeroentries);                   \
+    X(axpy);                          \
+  } while (0)
 
 /* The state of a matrix when something was made from it */
 typedef struct {
@@ -205,6 +207,7 @@ typedef enum { SPMV_NORMAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
 /* matspmv.c: the state of a matrix */
 PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matrix is none of ours */
+PETSC_INTERN PetscErrorCode MatSpMVNew(Mat, Mat_SpMV **);
 PETSC_INTERN PetscErrorCode MatSpMVSet(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode SpMVMergedSet(Mat, const Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params);
@@ -244,9 +247,31 @@ PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char f
 PETSC_INTERN PetscErrorCode SpMVReadOptions(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions(Mat, const Mat_SpMV *, SpMVHaloOptions *);
 
-/* device.c */
+/* device.c: whether there is one, and the arrays of zz = yy + A xx, where yy may be zz, and NULL for zero */
+typedef enum {
+  SPMV_ON_HOST, /* arrays on the host */
+  SPMV_IN_PLACE /* arrays where the vectors' values are */
+} SpMVPlace;
+
+typedef struct {
+  Vec          v; /* NULL: there is none */
+  PetscScalar *array, *copy;
+  PetscMemType memtype;
+  enum { SPMV_READ, SPMV_WRITE, SPMV_UPDATE } access;
+} SpMVOperand;
+
+typedef struct {
+  SpMVOperand        operand[3]; /* zz, xx, and yy if it is not zz */
+  SpMVPlace          place;
+  const PetscScalar *x, *y; /* y is z, or NULL, if yy is */
+  PetscScalar       *z;
+  PetscBool          device, host; /* some of the arrays are there */
+} SpMVOperands;
+
 PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* new matrices live on a device */
 PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
+PETSC_INTERN PetscErrorCode SpMVOperandsBegin(SpMVPlace, Vec xx, Vec yy, Vec zz, SpMVOperands *);
+PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 
 /* host.c: the copy on the host and its products, on arrays z NULL or y */
 PETSC_INTERN PetscErrorCode MatSpMVUpdate_Host(Mat, Mat_SpMV *);
@@ -307,7 +332,8 @@ PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *, int k); /* frees one 
 PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel, PetscInt tune);
 
 /* device.c */
-PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);               /* that PETSc's vectors use */
+PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                                      /* that PETSc's vectors use */
+PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged); /* copies those on the host to the device */
 PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *); /* what stands in for a vector on the host, or the vector itself */
 PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* its values back, if asked for */
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                  /* between device vectors, of which no other rank need know */

@@ -82,22 +82,28 @@ static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How the two blocks' products go together: one after the other, or as the core's halo.h says of rows apart and of peers */
-typedef enum { SPMV_IN_TURN, SPMV_BOUNDARY, SPMV_FUSED } SpMVOrder;
+/* The order of the two blocks' products */
+typedef enum {
+  SPMV_ORDER_SEQUENTIAL, /* the diagonal block's, the end of the exchange, the off-diagonal block's. Always possible */
+  SPMV_ORDER_SPLIT,      /* the interior rows' on PETSc's stream while the halo arrives, both products of the boundary rows on the halo's stream */
+  SPMV_ORDER_FUSED       /* with peers: one kernel waits for the halo and computes both, or the off-diagonal block's product follows */
+} SpMVOrder;
 
 /*
-  The first is always right. The others want the blocks up to date on the device before the exchange begins, and nothing bound to the host; where rows
-  are apart, the off-diagonal block's product must not touch the others' y, which the other stream writes at the same time. own[1] is NULL where the
-  diagonal block's product adds the off-diagonal block, or that is empty.
+  SPLIT and FUSED need both blocks up to date on the device before the exchange begins, and nothing bound to the CPU. With SPLIT the off-diagonal block's product
+  must not write to interior rows of y, which the other stream writes at the same time. own[1] is NULL where the diagonal block's kernel adds the off-diagonal
+  block's product, or where the off-diagonal block is empty.
 */
 static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], SpMVOrder *order)
 {
-  const Vec       v[3]   = {xx, yy, zz};
-  const PetscBool peer   = SpMVHaloUsesPeer(spmv->exchange.halo);
-  PetscBool       ghosts = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo), bound, added = PETSC_FALSE;
+  const SpMVHaloOptions *options = &spmv->exchange.options;
+  const Vec              v[3]    = {xx, yy, zz};
+  const PetscBool        peer    = SpMVHaloUsesPeer(spmv->exchange.halo);
+  const PetscBool        ghosts  = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo);
+  PetscBool              bound, fused = PETSC_FALSE;
 
   PetscFunctionBegin;
-  *order = SPMV_IN_TURN;
+  *order = SPMV_ORDER_SEQUENTIAL;
   own[1] = NULL;
   if (block[0]->boundtocpu || block[1]->boundtocpu || (!ghosts && !peer)) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 3; k++) {
@@ -105,79 +111,76 @@ static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec 
     PetscCall(VecBoundToCPU(v[k], &bound));
     if (bound) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!peer) PetscCall(MatSpMVSetBoundary_SeqCUDA(block[0], block[1], spmv->exchange.options.rows, spmv->exchange.options.asked));
+  if (!peer) PetscCall(MatSpMVSetBoundary_SeqCUDA(block[0], block[1], options->rows, options->rows_set));
   PetscCall(MatSpMVGetReady_SeqCUDA(block[0], PETSC_FALSE, &own[0]));
   if (!own[0] || (!peer && !SpMVCudaHasBoundary(own[0]->cuda[0].store))) PetscFunctionReturn(PETSC_SUCCESS);
-  if (peer && ghosts) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], spmv->exchange.options.rows, &added));
-  if (ghosts && !added) {
+  if (peer && ghosts) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], options->rows, &fused));
+  if (ghosts && !fused) {
     PetscCall(MatSpMVGetReady_SeqCUDA(block[1], PETSC_FALSE, &own[1]));
     if (!own[1] || (!peer && !SpMVCudaSkipsEmptyRows(own[1]->cuda[0].store))) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  *order = peer ? SPMV_FUSED : SPMV_BOUNDARY;
+  *order = peer ? SPMV_ORDER_FUSED : SPMV_ORDER_SPLIT;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The products and the exchange in an order that overlaps them; *done is false where the arrays are not aligned for it: a sequential product copies them */
+static PetscErrorCode MatMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder order, Mat_SpMV *own[2], Vec xx, Vec yy, Vec zz, cudaStream_t stream,
+                                                   PetscBool *done)
+{
+  const SpMVHalo      halo     = spmv->exchange.halo;
+  const SpMVCudaStore diagonal = own[0]->cuda[0].store, offdiag = own[1] ? own[1]->cuda[0].store : NULL;
+  const PetscScalar  *ghost = SpMVHaloGetArray(halo);
+  PetscLogDouble      nz    = own[0]->cuda[0].key.nz;
+  SpMVOperands        o;
+  cudaStream_t        halostream;
+
+  PetscFunctionBegin;
+  nz += own[1] ? own[1]->cuda[0].key.nz : ghost ? own[0]->fused.key.nz : 0;
+  PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
+  *done = (PetscBool)(order == SPMV_ORDER_FUSED || (SpMVCudaIsAligned(o.x) && SpMVCudaIsAligned(o.y) && SpMVCudaIsAligned(o.z)));
+  if (*done) {
+    PetscCall(PetscLogGpuTimeBegin());
+    PetscCall(SpMVHaloBegin(halo, o.x, stream));
+    if (order == SPMV_ORDER_FUSED) {
+      PetscCallCUDA(SpMVCudaMultFused(diagonal, o.x, offdiag ? NULL : ghost, o.y, o.z, spmv->exchange.options.early, stream));
+      if (offdiag) PetscCallCUDA(SpMVCudaMult(offdiag, PETSC_FALSE, ghost, o.z, o.z, stream));
+    } else {
+      PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_INTERIOR, o.x, o.y, o.z, stream));
+      PetscCall(SpMVHaloReceive(halo, &halostream));
+      PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_BOUNDARY, o.x, o.y, o.z, halostream));
+      PetscCallCUDA(SpMVCudaMultRows(offdiag, SPMVCUDA_ROWS_ALL, ghost, o.z, o.z, halostream));
+      PetscCall(SpMVHaloJoin(halo, stream));
+    }
+    PetscCall(SpMVHaloLeave(halo, stream));
+    PetscCall(PetscLogGpuTimeEnd());
+    PetscCall(PetscLogGpuFlops(2.0 * nz - (yy ? 0 : PetscMin(own[0]->cuda[0].key.m, own[0]->cuda[0].key.nz))));
+  }
+  PetscCall(SpMVOperandsEnd(&o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  zz = yy + A xx: the diagonal block's product while the halo comes, then the off-diagonal block's. Where few rows read ghosts, either the first adds the
-  second's part, or both products of these rows are in the halo's stream, beside that of the other rows: nothing has to start when both are done.
+  zz = yy + A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. Where few rows are boundary rows, either the diagonal block's
+  kernel computes both, or both products of these rows run on the halo's stream at the same time as the interior rows': no kernel has to start when both are done.
 */
-static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
   const SpMVHalo     halo = spmv->exchange.halo;
   Mat                block[2];
   Vec                d;
-  const PetscScalar *x, *y = NULL, *ghost = SpMVHaloGetArray(halo);
-  PetscScalar       *z;
+  const PetscScalar *x;
   Mat_SpMV          *own[2];
   SpMVOrder          order;
-  cudaStream_t       stream, halos;
+  cudaStream_t       stream;
+  PetscBool          done = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVHaloEnter(halo, stream));
   PetscCall(MatSpMVGetOrder(spmv, block, xx, yy, zz, own, &order));
-  if (order != SPMV_IN_TURN) {
-    const SpMVCudaStore diagonal = own[0]->cuda[0].store, off = own[1] ? own[1]->cuda[0].store : NULL;
-    PetscLogDouble      nz = own[0]->cuda[0].key.nz;
-
-    nz += own[1] ? own[1]->cuda[0].key.nz : ghost ? own[0]->fused.key.nz : 0;
-    PetscCall(VecGetArrayReadAndMemType(xx, &x, NULL));
-    if (yy && yy != zz) {
-      PetscCall(VecGetArrayReadAndMemType(yy, &y, NULL));
-      PetscCall(VecGetArrayWriteAndMemType(zz, &z, NULL));
-    } else if (yy) {
-      PetscCall(VecGetArrayAndMemType(zz, &z, NULL));
-      y = z;
-    } else
-      PetscCall(VecGetArrayWriteAndMemType(zz, &z, NULL));
-    if (order == SPMV_BOUNDARY && !(SpMVCudaIsAligned(x) && SpMVCudaIsAligned(y) && SpMVCudaIsAligned(z))) order = SPMV_IN_TURN; /* which copies them */
-    if (order != SPMV_IN_TURN) {
-      PetscCall(PetscLogGpuTimeBegin());
-      PetscCall(SpMVHaloBegin(halo, x, stream));
-      if (order == SPMV_FUSED) {
-        PetscCallCUDA(SpMVCudaMultFused(diagonal, x, off ? NULL : ghost, y, z, spmv->exchange.options.early, stream));
-        if (off) PetscCallCUDA(SpMVCudaMult(off, PETSC_FALSE, ghost, z, z, stream));
-      } else {
-        PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_INTERIOR, x, y, z, stream));
-        PetscCall(SpMVHaloReceive(halo, &halos));
-        PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_BOUNDARY, x, y, z, halos));
-        PetscCallCUDA(SpMVCudaMultRows(off, SPMVCUDA_ROWS_ALL, ghost, z, z, halos));
-        PetscCall(SpMVHaloJoin(halo, stream));
-      }
-      PetscCall(SpMVHaloLeave(halo, stream));
-      PetscCall(PetscLogGpuTimeEnd());
-      PetscCall(PetscLogGpuFlops(2.0 * nz - (yy ? 0 : PetscMin(own[0]->cuda[0].key.m, own[0]->cuda[0].key.nz))));
-    }
-    if (yy == zz)
-      PetscCall(VecRestoreArrayAndMemType(zz, &z));
-    else {
-      PetscCall(VecRestoreArrayWriteAndMemType(zz, &z));
-      if (yy) PetscCall(VecRestoreArrayReadAndMemType(yy, &y));
-    }
-    PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
-    if (order != SPMV_IN_TURN) PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (order != SPMV_ORDER_SEQUENTIAL) PetscCall(MatMultAddOverlapped_MPICUDA(spmv, order, own, xx, yy, zz, stream, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVVecOnDevice(xx, PETSC_TRUE, &d));
   PetscCall(VecGetArrayReadAndMemType(d, &x, NULL));
   PetscCall(SpMVHaloBegin(halo, x, stream));
@@ -185,7 +188,7 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
   PetscCall(MatSpMVApply_Seq(block[0], SPMV_NORMAL, xx, yy, zz));
   PetscCall(SpMVHaloEnd(halo, stream));
   PetscCall(SpMVVecRestore(xx, PETSC_FALSE, &d));
-  if (ghost) {
+  if (SpMVHaloGetArray(halo)) {
     PetscCall(SpMVHaloGetVec(halo, &d));
     PetscCall(MatSpMVApply_Seq(block[1], SPMV_NORMAL, d, zz, zz));
   }
@@ -194,7 +197,7 @@ static PetscErrorCode MatMultAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
 }
 
 /* zz = yy + A^T xx: what belongs to other ranks first, so that it travels during the diagonal block's product */
-static PetscErrorCode MatMultTransposeAdd_MPISpMVCUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
   const SpMVHalo     halo = spmv->exchange.halo;
   Mat                block[2];
@@ -233,18 +236,18 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
   Mat       block[2];
   Mat_SpMV *own[2];
   Vec       d;
-  SpMVOrder order = SPMV_IN_TURN;
+  SpMVOrder order = SPMV_ORDER_SEQUENTIAL;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   if (ours && !transpose) PetscCall(MatSpMVGetOrder(spmv, block, xx, yy, zz, own, &order));
-  for (int k = 0; k < 2 && order == SPMV_IN_TURN; k++) {
+  for (int k = 0; k < 2 && order == SPMV_ORDER_SEQUENTIAL; k++) {
     PetscBool device = PETSC_TRUE; /* the halo's vector is there */
 
     if (k == 0) PetscCall(SpMVVecsOnDevice(xx, yy, zz, &device));
     PetscCall(MatSpMVGetReady_Seq(block[k], device, transpose));
   }
-  if (ours && order == SPMV_IN_TURN && SpMVHaloGetArray(spmv->exchange.halo)) PetscCall(SpMVHaloGetVec(spmv->exchange.halo, &d));
+  if (ours && order == SPMV_ORDER_SEQUENTIAL && SpMVHaloGetArray(spmv->exchange.halo)) PetscCall(SpMVHaloGetVec(spmv->exchange.halo, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -338,7 +341,7 @@ static PetscErrorCode MatMult_MPISpMV(Mat A, Vec xx, Vec yy)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, NULL, yy, &spmv));
-  SpMVTryDevice(MatMultAdd_MPISpMVCUDA, xx, NULL, yy);
+  SpMVTryDevice(MatMultAdd_MPICUDA, xx, NULL, yy);
   PetscCall((*spmv->parent.mult)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -349,7 +352,7 @@ static PetscErrorCode MatMultAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, yy, zz, &spmv));
-  SpMVTryDevice(MatMultAdd_MPISpMVCUDA, xx, yy, zz);
+  SpMVTryDevice(MatMultAdd_MPICUDA, xx, yy, zz);
   PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -360,7 +363,7 @@ static PetscErrorCode MatMultTranspose_MPISpMV(Mat A, Vec xx, Vec yy)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVBegin_MPI(A, PETSC_TRUE, xx, NULL, yy, &spmv));
-  SpMVTryDevice(MatMultTransposeAdd_MPISpMVCUDA, xx, NULL, yy);
+  SpMVTryDevice(MatMultTransposeAdd_MPICUDA, xx, NULL, yy);
   PetscCall((*spmv->parent.multtranspose)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -371,7 +374,7 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVBegin_MPI(A, PETSC_TRUE, xx, yy, zz, &spmv));
-  SpMVTryDevice(MatMultTransposeAdd_MPISpMVCUDA, xx, yy, zz);
+  SpMVTryDevice(MatMultTransposeAdd_MPICUDA, xx, yy, zz);
   PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -62,7 +62,7 @@ PetscErrorCode MatSpMVGetHaloOptions(Mat A, const Mat_SpMV *spmv, SpMVHaloOption
   SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
   PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
   PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, whose ghosts are multiplied apart or along", spmv->format->name, o->rows,
-                             &o->rows, &o->asked));
+                             &o->rows, &o->rows_set));
   PetscCall(
       PetscOptionsBool("-mat_spmv_halo_early", "Peers: the product begins with the exchange, not after it", spmv->format->name, o->early, &o->early, NULL));
   PetscOptionsEnd();
