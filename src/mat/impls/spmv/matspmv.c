@@ -5,8 +5,10 @@
 
 static const char SpMVContainer[] = "PetscSpMV";
 
-static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
+static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
 {
+  Mat_SpMV *spmv = (Mat_SpMV *)SpMVCtxGet(ctx);
+
   PetscFunctionBegin;
   PetscCall(SpMVStoreDestroy(&spmv->host.store));
 #if defined(PETSCSPMV_HAVE_CUDA)
@@ -19,23 +21,6 @@ static PetscErrorCode SpMVDestroy(Mat_SpMV *spmv)
   PetscCall(PetscFree(spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-#if PETSC_VERSION_LT(3, 23, 0)
-static PetscErrorCode SpMVDestroyCtx(void *ctx)
-{
-  return SpMVDestroy((Mat_SpMV *)ctx);
-}
-#elif PETSC_VERSION_LT(3, 25, 0)
-static PetscErrorCode SpMVDestroyCtx(void **ctx)
-{
-  return SpMVDestroy(*(Mat_SpMV **)ctx);
-}
-#else
-static PetscErrorCode SpMVDestroyCtx(PetscCtxRt ctx)
-{
-  return SpMVDestroy(*(Mat_SpMV **)ctx);
-}
-#endif
 
 /*
   MatHeaderMerge() replaces the data of a matrix, as MatAXPY() of another pattern does, and in older PETSc (3.18) what we have composed with it: the parameters are then

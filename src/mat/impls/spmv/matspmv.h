@@ -26,6 +26,19 @@ typedef PetscOptionItems *SpMVOptionItems;
 typedef PetscOptionItems SpMVOptionItems;
 #endif
 
+/* The argument of a container's destructor: the pointer, or its address */
+#if PETSC_VERSION_LT(3, 23, 0)
+typedef void *SpMVCtx;
+  #define SpMVCtxGet(ctx) (ctx)
+#else
+  #if PETSC_VERSION_LT(3, 25, 0)
+typedef void           **SpMVCtx;
+  #else
+typedef PetscCtxRt SpMVCtx;
+  #endif
+  #define SpMVCtxGet(ctx) (*(void **)(ctx))
+#endif
+
 #if !defined(PetscAssertPointer) /* before 3.21 */
   #define PetscAssertPointer(h, arg) PetscValidPointer(h, arg)
 #endif
@@ -180,6 +193,21 @@ typedef struct {
 } SpMVExchange;
 #endif
 
+/* What our symbolic phase of a product of matrices adds to PETSc's */
+typedef enum {
+  SPMV_SYMBOLIC,      /* the result gets the format and the parameters */
+  SPMV_SYMBOLIC_HOST, /* the same, and on the device the numeric phase is AIJ's on the host */
+  SPMV_SYMBOLIC_ABT,  /* A B^T of two types: B goes by the name of A's type */
+  SPMV_SYMBOLIC_AIJ   /* factors go by AIJ's name: a MATSHELL looks its function up by the name of the other factor, other types compare it */
+} SpMVProductKind;
+
+/* A factor of a product of matrices, the first of our types: the symbolic phase of the latest such product */
+typedef struct {
+  const Mat_Product *product;
+  SpMVProductKind    kind;
+  PetscErrorCode (*symbolic)(Mat); /* PETSc's */
+} SpMVProductPhase;
+
 /* Parameters of any format, within their matrix: reading options needs no memory that a rank alone could lack */
 typedef PetscInt64 SpMVParams[16];
 
@@ -190,8 +218,9 @@ typedef struct {
   PetscBool         device;                 /* the parent is AIJCUSPARSE */
   struct _MatOps    parent, ours;           /* the operations before and after; only those of SpMVHooks() are meant */
   PetscErrorCode (*view)(Mat, PetscViewer); /* what viewed before us: AIJ, or the DM that made the matrix */
-  SpMVHostCopy host;
-  SpMVParallel parallel;
+  SpMVProductPhase phase;
+  SpMVHostCopy     host;
+  SpMVParallel     parallel;
 #if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCudaCopy cuda[2]; /* of the matrix, and of its transpose */
   SpMVBoundary boundary;

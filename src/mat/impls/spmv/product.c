@@ -5,6 +5,8 @@
 
 #define SpMVProductAnyType "MatProductSetFromOptions_anytype_C"
 
+static PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
+
 /* While PETSc computes a product of three in two steps, the third factor is still there and does not count */
 static Mat SpMVProductFactor(Mat C, int k)
 {
@@ -57,27 +59,11 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  What we add to a function of a product. PETSc moves these functions from matrix to matrix (MatProductSymbolic_ABC_Basic()), so what lies
-  behind ours cannot be kept with the matrix: there is one function of ours for each of PETSc's.
-*/
-typedef enum {
-  SPMV_SYMBOLIC,      /* the result gets the format and the parameters */
-  SPMV_SYMBOLIC_HOST, /* on the device: and the numeric phase is the host's, see next */
-  SPMV_NUMERIC_HOST,  /* the factors' values must be on the host: AIJ's own functions do not always look */
-  SPMV_SYMBOLIC_ABT,  /* of A B^T, types of which differ: B goes by the name of A's type */
-  SPMV_SYMBOLIC_AIJ,  /* the factors go by AIJ's name: a MATSHELL looks for its function by the name of the other factor, others compare it */
-  SPMV_KINDS
-} SpMVProductKind;
-
-/* All of PETSc 3.26 sets 63 symbolic and 56 numeric functions, most of them for types that no factor of ours is multiplied with */
-#define SPMV_FUNCTIONS 64
-static PetscErrorCode (*SpMVProductBehind[SPMV_KINDS][SPMV_FUNCTIONS])(Mat);
-static PetscErrorCode SpMVProductWrap(SpMVProductKind, PetscErrorCode (**)(Mat));
-static PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
-
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* The numeric phase of a product that AIJ computes on the host, of factors on the device */
+/*
+  The numeric phase of a product that AIJ computes on the host, of factors on the device: their values must be on the host, because AIJ's functions do not always
+  check.
+*/
 static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 {
   Mat       factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
@@ -115,6 +101,63 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  One function of ours for each numeric function that stands behind it. A function is all that PETSc reliably carries from the symbolic to the numeric phase: it moves
+  functions and products from matrix to matrix (MatProductSymbolic_ABC_Basic()), makes another Mat_Product for the same function (MATSHELL), and calls AIJ's functions,
+  which read the product's data, without calling ours first (MatProductNumeric_PtAP_Unsafe()). So neither the matrix, nor the product, nor its data can hold it.
+
+  All of PETSc 3.26 sets 56 numeric functions, most of them for types that no factor of ours is multiplied with.
+*/
+  #define SPMV_NUMERICS 64
+static PetscErrorCode (*SpMVNumericBehind[SPMV_NUMERICS])(Mat);
+
+  #define SpMVNumeric(k) /* k is octal */                        \
+    static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat C)  \
+    {                                                            \
+      return SpMVProductNumericHost(C, SpMVNumericBehind[0##k]); \
+    }                                                            \
+    static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat)
+  #define SpMVNumeric8(k) \
+    SpMVNumeric(k##0);    \
+    SpMVNumeric(k##1);    \
+    SpMVNumeric(k##2);    \
+    SpMVNumeric(k##3);    \
+    SpMVNumeric(k##4);    \
+    SpMVNumeric(k##5);    \
+    SpMVNumeric(k##6);    \
+    SpMVNumeric(k##7)
+SpMVNumeric8(0);
+SpMVNumeric8(1);
+SpMVNumeric8(2);
+SpMVNumeric8(3);
+SpMVNumeric8(4);
+SpMVNumeric8(5);
+SpMVNumeric8(6);
+SpMVNumeric8(7);
+
+  #define SpMVName(k)  MatProductNumeric_SpMVHost_##k
+  #define SpMVName8(k) SpMVName(k##0), SpMVName(k##1), SpMVName(k##2), SpMVName(k##3), SpMVName(k##4), SpMVName(k##5), SpMVName(k##6), SpMVName(k##7)
+static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {SpMVName8(0), SpMVName8(1), SpMVName8(2), SpMVName8(3),
+                                                                      SpMVName8(4), SpMVName8(5), SpMVName8(6), SpMVName8(7)};
+
+/* Puts our numeric phase in front of the one that the symbolic phase has set */
+static PetscErrorCode SpMVProductTakeNumeric(Mat C)
+{
+  PetscErrorCode (*const f)(Mat) = C->ops->productnumeric;
+
+  PetscFunctionBegin;
+  if (!f) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < SPMV_NUMERICS; k++) {
+    if (f == SpMVNumericOurs[k]) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int k = 0; k < SPMV_NUMERICS; k++) {
+    if (!SpMVNumericBehind[k]) SpMVNumericBehind[k] = f;
+    if (SpMVNumericBehind[k] != f) continue;
+    C->ops->productnumeric = SpMVNumericOurs[k];
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has more than %d numeric functions for products of matrices: increase SPMV_NUMERICS", SPMV_NUMERICS);
+}
 #endif
 
 /*
@@ -143,52 +186,49 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscBool abt, PetscErrorCode (
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVProductRun(Mat C, SpMVProductKind kind, PetscErrorCode (*f)(Mat))
+/*
+  Our symbolic phase. The function that it stands in front of cannot be kept with C, because PETSc moves functions and products from matrix to matrix
+  (MatProductSymbolic_ABC_Basic()), nor with the product, whose data must be empty before this phase. So the factor of ours keeps that of the latest product; if several
+  products of one factor wait for their symbolic phases, all but the latest are set up again.
+*/
+static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
 {
+  Mat_SpMV        *spmv;
+  SpMVProductPhase phase = {NULL};
+
   PetscFunctionBegin;
-  if (kind == SPMV_SYMBOLIC_AIJ) PetscCall(SpMVProductAsAIJ(C, f));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  else if (kind == SPMV_NUMERIC_HOST)
-    PetscCall(SpMVProductNumericHost(C, f));
-#endif
+  PetscCall(SpMVProductGet(C, &spmv));
+  if (spmv) phase = spmv->phase; /* a copy: another product may be set up in this phase */
+  if (!spmv || phase.product != C->product) {
+    PetscCall(MatProductSetFromOptions(C));
+    PetscCheck(C->ops->productsymbolic, PetscObjectComm((PetscObject)C), PETSC_ERR_SUP, "The product is no longer supported: a factor has been changed");
+    PetscCall((*C->ops->productsymbolic)(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (phase.kind == SPMV_SYMBOLIC_AIJ)
+    PetscCall(SpMVProductAsAIJ(C, phase.symbolic));
   else
-    PetscCall(SpMVProductSymbolic(C, (PetscBool)(kind == SPMV_SYMBOLIC_ABT), f));
-  if (kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductWrap(SPMV_NUMERIC_HOST, &C->ops->productnumeric));
+    PetscCall(SpMVProductSymbolic(C, (PetscBool)(phase.kind == SPMV_SYMBOLIC_ABT), phase.symbolic));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (phase.kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductTakeNumeric(C));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* clang-format off */
-#define SpMVEach8(X, kind, k) X(kind, k##0) X(kind, k##1) X(kind, k##2) X(kind, k##3) X(kind, k##4) X(kind, k##5) X(kind, k##6) X(kind, k##7)
-#define SpMVEach(X, kind) \
-  SpMVEach8(X, kind, 00) SpMVEach8(X, kind, 01) SpMVEach8(X, kind, 02) SpMVEach8(X, kind, 03) \
-  SpMVEach8(X, kind, 04) SpMVEach8(X, kind, 05) SpMVEach8(X, kind, 06) SpMVEach8(X, kind, 07)
-#define SpMVDefine(kind, k) /* k is octal */                                     \
-  static PetscErrorCode SpMVProduct_##kind##_##k(Mat C)                          \
-  {                                                                              \
-    return SpMVProductRun(C, (SpMVProductKind)kind, SpMVProductBehind[kind][k]); \
-  }
-#define SpMVName(kind, k) SpMVProduct_##kind##_##k,
-SpMVEach(SpMVDefine, 0) SpMVEach(SpMVDefine, 1) SpMVEach(SpMVDefine, 2) SpMVEach(SpMVDefine, 3) SpMVEach(SpMVDefine, 4)
-static PetscErrorCode (*const SpMVProductOurs[SPMV_KINDS][SPMV_FUNCTIONS])(Mat) = {
-  {SpMVEach(SpMVName, 0)}, {SpMVEach(SpMVName, 1)}, {SpMVEach(SpMVName, 2)}, {SpMVEach(SpMVName, 3)}, {SpMVEach(SpMVName, 4)}};
-/* clang-format on */
-
-static PetscErrorCode SpMVProductWrap(SpMVProductKind kind, PetscErrorCode (**f)(Mat))
+/* Puts our symbolic phase in front of the one that has been set, if any */
+static PetscErrorCode SpMVProductTakeSymbolic(Mat C, SpMVProductKind kind)
 {
+  Mat_SpMV *spmv;
+
   PetscFunctionBegin;
-  if (!*f) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int l = 0; l < SPMV_KINDS; l++) {
-    for (int k = 0; k < SPMV_FUNCTIONS; k++) {
-      if (*f == SpMVProductOurs[l][k]) PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
-  for (int k = 0; k < SPMV_FUNCTIONS; k++) {
-    if (!SpMVProductBehind[kind][k]) SpMVProductBehind[kind][k] = *f;
-    if (SpMVProductBehind[kind][k] != *f) continue;
-    *f = SpMVProductOurs[kind][k];
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has more than %d functions for products of matrices: raise SPMV_FUNCTIONS in product.c", SPMV_FUNCTIONS);
+  if (!C->ops->productsymbolic || C->ops->productsymbolic == MatProductSymbolic_SpMV) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVProductGet(C, &spmv));
+  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of PetscSpMV's types");
+  spmv->phase.product     = C->product;
+  spmv->phase.kind        = kind;
+  spmv->phase.symbolic    = C->ops->productsymbolic;
+  C->ops->productsymbolic = MatProductSymbolic_SpMV;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The operation that matrices of ours have on the host: the factors' operation as AIJ matrices, where all have the same */
@@ -212,7 +252,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
   }
   PetscCall((*f)(C));
   PetscCall(PetscObjectObjectTypeCompare((PetscObject)C->product->A, (PetscObject)C->product->B, &same));
-  PetscCall(SpMVProductWrap(C->product->type == MATPRODUCT_ABt && !same ? SPMV_SYMBOLIC_ABT : SPMV_SYMBOLIC, &C->ops->productsymbolic));
+  PetscCall(SpMVProductTakeSymbolic(C, C->product->type == MATPRODUCT_ABt && !same ? SPMV_SYMBOLIC_ABT : SPMV_SYMBOLIC));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -226,7 +266,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
   PetscCall(SpMVProductGet(C, &spmv));
   PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of our types");
   PetscCall((*spmv->parent.productsetfromoptions)(C));
-  PetscCall(SpMVProductWrap(SPMV_SYMBOLIC, &C->ops->productsymbolic));
+  PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -255,7 +295,7 @@ static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
 {
   PetscFunctionBegin;
   PetscCall(SpMVProductAsAIJ(C, NULL));
-  PetscCall(SpMVProductWrap(SPMV_SYMBOLIC_AIJ, &C->ops->productsymbolic));
+  PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC_AIJ));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -297,8 +337,8 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   }
   if (!C->ops->productsymbolic && ours->device && host) PetscCall(SpMVProductAsAIJ(C, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)factor[0], MATSHELL, &is));
-  if (is) PetscCall(SpMVProductWrap(SPMV_SYMBOLIC_AIJ, &C->ops->productsymbolic));
-  PetscCall(SpMVProductWrap(ours->device && onhost ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC, &C->ops->productsymbolic));
+  if (is) PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC_AIJ));
+  PetscCall(SpMVProductTakeSymbolic(C, ours->device && onhost ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
