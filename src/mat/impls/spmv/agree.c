@@ -1,25 +1,25 @@
 /*
-  Agreement of all ranks of a communicator on errors.
+  Agreement of all ranks of a communicator on whether an operation has failed.
 */
 #include "halo.h"
 
-/* Collective: afterwards all ranks have the text of the first that knows why it failed, else of the first that failed at all; or none has one */
+/* Collective: broadcasts the text of the lowest failing rank; a rank that does not know the cause of its failure counts only if no other rank does. Empty: none failed */
 PetscErrorCode SpMVAgreeOnText(MPI_Comm comm, PetscBool knows, char text[], int len)
 {
-  PetscMPIInt rank, size, mine, first;
+  PetscMPIInt rank, size, mine, lowest;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
   mine = !text[0] ? 2 * size : knows ? rank : size + rank;
-  PetscCallMPI(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm));
-  if (first < 2 * size) PetscCallMPI(MPI_Bcast(text, len, MPI_CHAR, first % size, comm));
+  PetscCallMPI(MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, comm));
+  if (lowest < 2 * size) PetscCallMPI(MPI_Bcast(text, len, MPI_CHAR, lowest % size, comm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  Collective: where one rank has an error, all return it. What one rank alone may fail in comes before this, and what all must take part in comes after:
-  a rank that returned in between would leave the others waiting.
+  Collective: if one rank has an error, all return it. Call it after the operations that may fail on one rank alone and before those in which all ranks must take
+  part: if one rank returned in between, the others would wait for it forever.
 */
 PetscErrorCode SpMVAgree(MPI_Comm comm, PetscErrorCode mine)
 {
@@ -34,7 +34,7 @@ PetscErrorCode SpMVAgree(MPI_Comm comm, PetscErrorCode mine)
       const char *message;
 
       PetscCallMPI(MPI_Comm_rank(comm, &rank));
-      PetscCall(PetscErrorMessage(mine, NULL, (void *)&message)); /* of const char or not: releases differ */
+      PetscCall(PetscErrorMessage(mine, NULL, (void *)&message)); /* pointer to const char or to char, depending on the release */
       PetscCall(PetscSNPrintf(text, sizeof(text), "rank %d: %s", rank, message));
     }
     PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, text, sizeof(text)));

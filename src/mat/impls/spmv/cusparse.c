@@ -49,11 +49,11 @@ static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
     PetscCall((*spmv->parent.zeroentries)(A));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatSpMVGetPattern(A, &csr));
+  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
   PetscCall(MatSeqAIJGetArrayWrite(A, &a));
   PetscCall(PetscArrayzero(a, csr.i[csr.m]));
   PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
-  PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -63,9 +63,9 @@ static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
 
   PetscFunctionBegin;
   *has = PETSC_FALSE;
-  PetscCall(MatSpMVGetPattern(A, &csr));
+  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
   for (PetscInt r = 0; r < csr.m && !*has; r++) *has = (PetscBool)(csr.i[r] == csr.i[r + 1]);
-  PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -91,7 +91,7 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
     if (spmv) mat[k]->ops->axpy = spmv->parent.axpy;
   }
   ierr = (*A->ops->axpy)(A, a, X, str);                    /* with a new pattern it replaces A's data, but not its operations */
-  for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* after an error, too */
+  for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* even after an error */
   if (!ierr && (empty[0] || empty[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);

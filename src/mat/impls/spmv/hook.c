@@ -1,9 +1,9 @@
 /*
-  Taking an AIJ matrix over and giving it back; what makes matrices of our types: creation, conversion, duplication.
+  Taking an AIJ matrix over and giving it back, and the creation, conversion and duplication of matrices of our types.
 */
 #include "matspmv.h"
 
-/* The format that a type's name asks for, NULL for none of ours: sellp, seqsellp, mpisellp, seqaijsellp, mpiaijsellp, seqaijcusparsesellp */
+/* The format of a type name, NULL if it is not ours: sellp, seqsellp, mpisellp, seqaijsellp, mpiaijsellp, seqaijcusparsesellp */
 static PetscErrorCode SpMVFormatFind(MatType type, const SpMVFormat **format)
 {
   const char *const prefix[] = {"", "seq", "mpi", "seqaij", "mpiaij", "aij", "seqaijcusparse", "mpiaijcusparse"};
@@ -41,9 +41,9 @@ PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
       own = NULL;
     }
     if (own)
-      PetscCall(MatSpMVSetParams(block[k], own, spmv->params)); /* made by the type's name: it knows the format, not our options */
+      PetscCall(MatSpMVSetParams(block[k], own, spmv->params)); /* created by type name: it has the format, but not our parameters */
     else {
-      /* -mat_seqaij_type may have made it something else */
+      /* with -mat_seqaij_type it may have another type */
       PetscCall(MatConvert(block[k], spmv->device ? MATSEQAIJCUSPARSE : MATSEQAIJ, MAT_INPLACE_MATRIX, &block[k]));
       PetscCall(MatSpMVHook(block[k], spmv->format, spmv->params));
     }
@@ -80,15 +80,15 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   if (mpi)
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
   else if (spmv->host.use_parent)
-    MatSpMVUseParent(A, spmv, PETSC_FALSE);
-  if (A->ops->view != spmv->ours.view) { /* the DM that made the matrix views it in its own way, and says nothing of the format */
+    MatSpMVUseParent_Seq(A, spmv, PETSC_FALSE);
+  if (A->ops->view != spmv->ours.view) { /* the DM that created the matrix has set its own view, which does not show the format */
     spmv->view   = A->ops->view;
     A->ops->view = spmv->ours.view;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The parent's copy, on all ranks or on none: PETSc copies the blocks of a parallel matrix one by one, and leaves if one of them fails */
+/* Duplicates by the parent, on all ranks or on none: PETSc duplicates the blocks of a parallel matrix one by one and returns at the first error */
 static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDuplicateOption op, Mat *B)
 {
   PetscErrorCode ierr;
@@ -108,10 +108,10 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVDuplicateAsParent(A, spmv, op, B)); /* makes a matrix of A's type by its name, which is AIJCUSPARSE's own on a device */
+  PetscCall(SpMVDuplicateAsParent(A, spmv, op, B)); /* creates a matrix with A's type name, on the device AIJCUSPARSE's */
   PetscCall(MatSpMVGet(*B, &copy));
   if (!copy) {
-    PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* it comes with what we composed with A */
+    PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* PETSc has copied the functions composed with A */
     PetscCall(MatSpMVHook(*B, spmv->format, spmv->params));
   } else {
     PetscCall(MatSpMVSetParams(*B, copy, spmv->params));
@@ -120,7 +120,7 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What PETSc finds by a name that is composed with the matrix: ours, or the parent's again (of any matrix that has ours) */
+/* Composes our functions with A, or the parent's again. A may be a copy of one of our matrices that is not ours itself */
 PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
 {
   PetscBool mpi, device;
@@ -171,7 +171,7 @@ static PetscErrorCode MatDestroy_MPISpMVCUDA(Mat A)
 
 static PetscErrorCode (*const SpMVDestroys[2][2])(Mat) = {{MatDestroy_SeqSpMV, MatDestroy_MPISpMV}, {MatDestroy_SeqSpMVCUDA, MatDestroy_MPISpMVCUDA}};
 
-/* The parent's operation adds the options of the parent; ours have a heading of their own */
+/* The parent reads its own options first; ours have their own heading */
 static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptionsObject)
 {
   Mat_SpMV *spmv;
@@ -183,7 +183,7 @@ static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptions
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of A that is its parent's and nothing else */
+/* A copy of A with the parent type */
 static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
 {
   Mat_SpMV      *spmv;
@@ -199,16 +199,16 @@ static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
   name                        = ((PetscObject)A)->type_name;
   ((PetscObject)A)->type_name = (char *)spmv->parenttype;
   ierr                        = SpMVDuplicateAsParent(A, spmv, MAT_COPY_VALUES, B);
-  ((PetscObject)A)->type_name = name; /* after an error, too */
+  ((PetscObject)A)->type_name = name; /* even after an error */
   PetscCall(SpMVShowSeqAIJType(&hidden));
   PetscCall(ierr);
-  PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* it comes with what we composed with A */
+  PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* PETSc has copied the functions composed with A */
   if (mpi) PetscCall(MatSpMVUnhookBlocks_MPI(*B));
-  PetscCall(MatPropagateSymmetryOptions(A, *B)); /* to SBAIJ only what is known to be symmetric converts */
+  PetscCall(MatPropagateSymmetryOptions(A, *B)); /* only a matrix known to be symmetric converts to SBAIJ */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From one of our types to any other: through the plain AIJ matrix, whose converters PETSc finds by name */
+/* From one of our types to any other: through the parent type, whose converters PETSc finds by name */
 static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
   const SpMVFormat *format;
@@ -234,20 +234,20 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes a matrix of any type AIJ, or AIJCUSPARSE where there is a device */
+/* Converts a matrix of any type to AIJ, or to AIJCUSPARSE if there is a device */
 static PetscErrorCode SpMVConvertToParent(Mat *A)
 {
-  PetscBool      device, plain;
+  PetscBool      device, is_parent;
   SpMVHidden     hidden;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)*A), &device));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &plain, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &is_parent, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(SpMVHideSeqAIJType(&hidden));
-  if (!plain) ierr = MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A);
+  if (!is_parent) ierr = MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A);
   if (!ierr && device) ierr = MatConvert(*A, MATAIJCUSPARSE, MAT_INPLACE_MATRIX, A);
-  PetscCall(SpMVShowSeqAIJType(&hidden)); /* after an error, too */
+  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -265,7 +265,7 @@ static PetscErrorCode SpMVConvertInPlace(Mat A, const SpMVFormat *format)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From any type that converts to AIJ to one of ours */
+/* To one of our types from any type that converts to AIJ */
 PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
   const SpMVFormat *format;
@@ -275,7 +275,7 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
 
   PetscFunctionBegin;
   PetscCall(SpMVFormatFind(newtype, &format));
-  PetscCheck(format, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "Type %s is none of PetscSpMV's", newtype);
+  PetscCheck(format, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "Type %s is not a type of PetscSpMV", newtype);
   PetscCall(MatSpMVGet(A, &spmv));
   if (reuse == MAT_INPLACE_MATRIX)
     PetscCall(SpMVConvertInPlace(A, format));
@@ -300,10 +300,10 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
 }
 
 /*
-  LU in place merges the matrix with its factors, which are AIJ, and PETSc insists on one type; ILU in place leaves AIJCUSPARSE in a state that it
-  cannot destroy. The matrix becomes AIJ first.
+  In-place factorization. LU merges the matrix with its factors, which are AIJ, and PETSc requires both to have the same type; ILU leaves a matrix of AIJCUSPARSE that it
+  cannot destroy (PETSc 3.26). So the matrix is converted to AIJ first.
 */
-static PetscErrorCode SpMVBecomeAIJ(Mat A)
+static PetscErrorCode SpMVConvertToAIJ(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVUnhook(A));
@@ -314,7 +314,7 @@ static PetscErrorCode SpMVBecomeAIJ(Mat A)
 static PetscErrorCode MatLUFactor_SpMV(Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
-  PetscCall(SpMVBecomeAIJ(A));
+  PetscCall(SpMVConvertToAIJ(A));
   PetscCall((*A->ops->lufactor)(A, row, col, info));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -322,30 +322,30 @@ static PetscErrorCode MatLUFactor_SpMV(Mat A, IS row, IS col, const MatFactorInf
 static PetscErrorCode MatILUFactor_SpMV(Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
-  PetscCall(SpMVBecomeAIJ(A));
+  PetscCall(SpMVConvertToAIJ(A));
   PetscCall((*A->ops->ilufactor)(A, row, col, info));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  MatSpMVHook - makes an AIJ or AIJCUSPARSE matrix one of ours, in place
+  MatSpMVHook - turns an AIJ or AIJCUSPARSE matrix into one of ours, in place
 
-  The matrix may be unassembled, but its operations must be AIJ's own: not those that AIJ has while it collects entries in a hash table.
+  The matrix may be unassembled, but it must have AIJ's regular operations, not those for inserting entries into a hash table.
 */
 PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 {
   Mat_SpMV      *spmv = NULL;
-  PetscBool      plain, mpi, device;
+  PetscBool      is_aij, mpi, device;
   char           name[64];
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &plain, MATSEQAIJ, MATMPIAIJ, ""));
-  PetscCheck(plain || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s from one of type %s: convert it to %s first",
-             format->name, ((PetscObject)A)->type_name, MATAIJ);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is_aij, MATSEQAIJ, MATMPIAIJ, ""));
+  PetscCheck(is_aij || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot convert a matrix of type %s in place to type %s. Convert it to %s first",
+             ((PetscObject)A)->type_name, format->name, MATAIJ);
   PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall(SpMVLearnParent(device, mpi));
+  PetscCall(SpMVParentsSetUp(device, mpi));
   PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Parameters of %s are too large", format->name);
   PetscCall(MatSpMVNew(A, &spmv));
   spmv->format     = format;
@@ -356,7 +356,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   else
     (*format->defaults)(spmv->params);
   if (!params) {
-    ierr = SpMVReadOptions(A, spmv); /* a wrong option must leave the matrix as it was */
+    ierr = SpMVReadOptions(A, spmv); /* a wrong option must leave the matrix unchanged */
     if (ierr) PetscCall(PetscFree(spmv));
     PetscCall(ierr);
   }
@@ -379,7 +379,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 #undef SpMVKeep
   spmv->ours.convertfrom = MatConvertFrom_SpMV;
   PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
-  if (!device) { /* CUSPARSE's code wants matrices by its own name */
+  if (!device) { /* AIJCUSPARSE compares type names for equality, so its matrices keep its name */
     PetscCall(PetscSNPrintf(name, sizeof(name), "%saij%s", mpi ? "mpi" : "seq", format->name));
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
   }
@@ -387,7 +387,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatSpMVUnhook - gives the matrix back to AIJ, in place */
+/* MatSpMVUnhook - turns one of our matrices back into its parent type, in place */
 PetscErrorCode MatSpMVUnhook(Mat A)
 {
   Mat_SpMV *spmv;
@@ -398,7 +398,7 @@ PetscErrorCode MatSpMVUnhook(Mat A)
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi && A->preallocated) PetscCall(MatSpMVUnhookBlocks_MPI(A));
-    /* PETSc may have put an operation of its own before ours meanwhile, as it does with the destroy of submatrices; that one stays */
+    /* PETSc may have replaced one of our operations since, as it does with the destroy of submatrices; keep its operation */
 #define SpMVGiveBack(op) \
   if (A->ops->op == spmv->ours.op) A->ops->op = spmv->parent.op
   view                                        = A->ops->view == spmv->ours.view ? spmv->view : A->ops->view;
@@ -411,7 +411,7 @@ PetscErrorCode MatSpMVUnhook(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A new matrix becomes AIJ, and then ours */
+/* Sets the type of a new matrix to the parent, then takes it over */
 static PetscErrorCode SpMVCreate(Mat A, MatType parent, const SpMVFormat *format)
 {
   SpMVHidden     hidden;
@@ -420,12 +420,12 @@ static PetscErrorCode SpMVCreate(Mat A, MatType parent, const SpMVFormat *format
   PetscFunctionBegin;
   PetscCall(SpMVHideSeqAIJType(&hidden));
   ierr = MatSetType(A, parent);
-  PetscCall(SpMVShowSeqAIJType(&hidden)); /* after an error, too */
+  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
   PetscCall(ierr);
   PetscCall(MatSpMVHook(A, format, NULL));
   /*
-    MatConvert() to a type makes a matrix of that type and calls its convertfrom. Only those made here have ours: one that was to be AIJ and is of our type by
-    -mat_seqaij_type must not.
+    MatConvert() creates a matrix of the new type and calls its convertfrom. Only matrices created here have ours, not those that are of our type because of
+    -mat_seqaij_type.
   */
   A->ops->convertfrom = MatConvertFrom_SpMV;
   PetscFunctionReturn(PETSC_SUCCESS);

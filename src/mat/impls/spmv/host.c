@@ -1,11 +1,11 @@
 /*
-  A sequential matrix' copy in the format on the host, and its products.
+  The copy of a sequential matrix on the host, in its format, and the products with it.
 */
 #include "matspmv.h"
 
 /*
-  AIJ keeps columns ascending; MatCreateSeqAIJWithArrays() lets others through. The formats store any order, but the estimates that choose them do not know
-  what reading x in disorder costs
+  AIJ sorts the columns of each row, but MatCreateSeqAIJWithArrays() accepts unsorted ones. The formats can store any order, but the cost estimates do not include the
+  cost of reading x out of order.
 */
 static PetscBool SpMVCSRIsSorted(const SpMVCSR *csr)
 {
@@ -17,20 +17,20 @@ static PetscBool SpMVCSRIsSorted(const SpMVCSR *csr)
   return PETSC_TRUE;
 }
 
-/* A new layout for a new pattern */
-static PetscErrorCode MatSpMVSetUpStore(Mat A, Mat_SpMV *spmv, const SpMVCSR *csr)
+/* Lays out a new pattern */
+static PetscErrorCode MatSpMVSetUpStore_Seq(Mat A, Mat_SpMV *spmv, const SpMVCSR *csr)
 {
   PetscFunctionBegin;
-  PetscCall(MatSpMVForgetHost(A, spmv));
+  PetscCall(MatSpMVForgetHost_Seq(A, spmv));
   if (!A->structure_only && SpMVCSRIsSorted(csr)) PetscCall((*spmv->format->setup)(csr, spmv->params, &spmv->host.store));
   spmv->host.use_parent = (PetscBool)(!spmv->host.store || SpMVStoreUsesParent(spmv->host.store));
-  MatSpMVUseParent(A, spmv, spmv->host.use_parent);
+  MatSpMVUseParent_Seq(A, spmv, spmv->host.use_parent);
   spmv->host.nonzerorows = 0;
   for (PetscInt r = 0; r < csr->m; r++) spmv->host.nonzerorows += csr->i[r + 1] > csr->i[r];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSpMVFillStore(Mat A, Mat_SpMV *spmv, SpMVCSR *csr)
+static PetscErrorCode MatSpMVFillStore_Seq(Mat A, Mat_SpMV *spmv, SpMVCSR *csr)
 {
   PetscErrorCode ierr;
 
@@ -42,35 +42,35 @@ static PetscErrorCode MatSpMVFillStore(Mat A, Mat_SpMV *spmv, SpMVCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the block on the host in line with the matrix. After an error the matrix is as before its first product: the next one tries again */
-PetscErrorCode MatSpMVUpdate_Host(Mat A, Mat_SpMV *spmv)
+/* Brings the host's copy up to date. After an error there is no copy, as before the first product: the next product tries again */
+PetscErrorCode MatSpMVUpdateHost_Seq(Mat A, Mat_SpMV *spmv)
 {
   SpMVCSR        csr;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (SpMVKeyIsCurrent(&spmv->host.key, A)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVGetPattern(A, &csr));
+  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
   if ((!spmv->host.store && !spmv->host.use_parent) || !SpMVKeyHasPattern(&spmv->host.key, A, &csr)) {
     PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
-    ierr = MatSpMVSetUpStore(A, spmv, &csr);
+    ierr = MatSpMVSetUpStore_Seq(A, spmv, &csr);
     PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   }
   if (!ierr && !spmv->host.use_parent) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
-    ierr = MatSpMVFillStore(A, spmv, &csr);
+    ierr = MatSpMVFillStore_Seq(A, spmv, &csr);
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
   }
   if (ierr)
-    PetscCall(MatSpMVForgetHost(A, spmv));
+    PetscCall(MatSpMVForgetHost_Seq(A, spmv));
   else
     SpMVKeySetPattern(&spmv->host.key, A, &csr);
-  PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVGetReadyAlone_Seq(Mat A)
+PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat A)
 {
   Mat_SpMV      *spmv;
   SpMVCSR        csr;
@@ -80,24 +80,24 @@ PetscErrorCode MatSpMVGetReadyAlone_Seq(Mat A)
   PetscCall(MatSpMVGet(A, &spmv));
   if (SpMVKeyIsCurrent(&spmv->host.key, A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-  ierr = MatSpMVUpdate_Host(A, spmv);
+  ierr = MatSpMVUpdateHost_Seq(A, spmv);
   PetscCall(PetscPopErrorHandler());
   if (ierr) {
-    PetscCall(PetscInfo(A, "No memory for the %s format: AIJ's own product runs until the matrix changes\n", spmv->format->name));
-    PetscCall(MatSpMVGetPattern(A, &csr));
+    PetscCall(PetscInfo(A, "Out of memory for the %s format; using AIJ's own product until the matrix changes\n", spmv->format->name));
+    PetscCall(MatSpMVGetPattern_Seq(A, &csr));
     SpMVKeySetPattern(&spmv->host.key, A, &csr);
-    spmv->host.key.i      = NULL; /* no pattern is this one: the next change sets the format up */
+    spmv->host.key.i      = NULL; /* matches no pattern: the next change sets the format up */
     spmv->host.use_parent = PETSC_TRUE;
-    MatSpMVUseParent(A, spmv, PETSC_TRUE);
-    PetscCall(MatSpMVRestorePattern(A, &csr));
+    MatSpMVUseParent_Seq(A, spmv, PETSC_TRUE);
+    PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVGetStats_Host(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
+PetscErrorCode MatSpMVGetStatsHost_Seq(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
 {
   PetscFunctionBegin;
-  PetscCall(MatSpMVUpdate_Host(A, spmv));
+  PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   if (spmv->host.store)
     SpMVStoreGetStats(spmv->host.store, stats);
   else {
@@ -109,13 +109,13 @@ PetscErrorCode MatSpMVGetStats_Host(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = z + A x with AIJ's arrays, or its transpose, where the format has nothing better */
-static PetscErrorCode MatMultAdd_CSR(Mat A, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
+/* y = z + op(A) x with AIJ's arrays, where the format has no faster product */
+static PetscErrorCode MatSpMVMultAddCSR_Seq(Mat A, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
 {
   SpMVCSR csr;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetPattern(A, &csr));
+  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
   PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
   if (op == SPMV_NORMAL) {
     for (PetscInt r = 0; r < csr.m; r++) {
@@ -134,16 +134,16 @@ static PetscErrorCode MatMultAdd_CSR(Mat A, SpMVOp op, const PetscScalar x[], co
     }
   }
   PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
-  PetscCall(MatSpMVRestorePattern(A, &csr));
+  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVApplyHost(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
+PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
 {
   PetscFunctionBegin;
-  PetscCall(MatSpMVUpdate_Host(A, spmv));
+  PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   if (spmv->host.use_parent || (op != SPMV_NORMAL && SpMVStoreTransposeUsesParent(spmv->host.store)))
-    PetscCall(MatMultAdd_CSR(A, op, x, z, y));
+    PetscCall(MatSpMVMultAddCSR_Seq(A, op, x, z, y));
   else if (op != SPMV_NORMAL)
     SpMVStoreMultTranspose(spmv->host.store, (PetscBool)(op == SPMV_HERMITIAN), x, z, y);
   else if (z)
@@ -155,10 +155,10 @@ PetscErrorCode MatSpMVApplyHost(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscSca
 }
 
 /*
-  The parent's own product. AIJCUSPARSE's takes device vectors only. It adds what zz was to a transposed product when yy is another vector, and
-  passes real numbers' Hermitian one on to a cuSPARSE that refuses it (PETSc 3.26).
+  The parent's own product. That of AIJCUSPARSE accepts device vectors only. Two faults (PETSc 3.26): if yy is another vector than zz, its transposed product adds the
+  previous values of zz; and it passes the Hermitian product of real numbers on to cuSPARSE, which rejects it.
 */
-PetscErrorCode MatSpMVApplyParent(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+PetscErrorCode MatSpMVApplyParent_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   PetscFunctionBegin;
   if (op == SPMV_HERMITIAN && !PetscDefined(USE_COMPLEX)) op = SPMV_TRANSPOSE;
@@ -187,14 +187,14 @@ PetscErrorCode MatSpMVApplyParent(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + op(A) xx with the host's format, wherever the vectors are; yy may be zz, and NULL for zero */
-PetscErrorCode MatSpMVApplyHostVecs(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+/* zz = yy + op(A) xx with the host's copy, wherever the vectors are; yy may be zz, and NULL for zero */
+PetscErrorCode MatSpMVApplyHostVecs_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   SpMVOperands o;
 
   PetscFunctionBegin;
   PetscCall(SpMVOperandsBegin(SPMV_ON_HOST, xx, yy, zz, &o));
-  PetscCall(MatSpMVApplyHost(A, spmv, op, o.x, o.y, o.z));
+  PetscCall(MatSpMVApplyHost_Seq(A, spmv, op, o.x, o.y, o.z));
   PetscCall(SpMVOperandsEnd(&o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

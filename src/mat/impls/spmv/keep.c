@@ -1,5 +1,5 @@
 /*
-  What is made from a matrix has its format and its parameters: transposes, permuted matrices, submatrices and the like.
+  Matrices created from a matrix keep its format and its parameters: transposes, permuted matrices, submatrices and the like.
 */
 #include "matspmv.h"
 
@@ -12,7 +12,7 @@ PetscErrorCode SpMVKeepBegin(const Mat_SpMV *spmv, SpMVKeep *keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* B, which A's parent has made of A, is of the same type, by its name or, on a device, by ours: it gets the format, and has the parameters */
+/* B, created from A by A's parent, has A's type name. On the host that gives it the format already, on the device it is AIJCUSPARSE and gets the format here */
 PetscErrorCode SpMVKeepSet(SpMVKeep *keep, Mat B)
 {
   Mat_SpMV *spmv = NULL;
@@ -35,7 +35,7 @@ PetscErrorCode SpMVKeepEnd(SpMVKeep *keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The operation of A's parent; then the format and the parameters for the `count` matrices it has made */
+/* Calls the operation of A's parent, then sets format and parameters of the `count` matrices that it has created */
 #define SpMVKeepFormat(A, count, result, op, ...)                                                  \
   do {                                                                                             \
     Mat_SpMV      *spmv_;                                                                          \
@@ -45,7 +45,7 @@ PetscErrorCode SpMVKeepEnd(SpMVKeep *keep)
     PetscCall(SpMVKeepBegin(spmv_, &keep_));                                                       \
     ierr_ = (*spmv_->parent.op)(__VA_ARGS__);                                                      \
     for (PetscInt k_ = 0; !ierr_ && k_ < (count); k_++) ierr_ = SpMVKeepSet(&keep_, (result)[k_]); \
-    PetscCall(SpMVKeepEnd(&keep_)); /* after an error, too */                                      \
+    PetscCall(SpMVKeepEnd(&keep_)); /* even after an error */                                      \
     PetscCall(ierr_);                                                                              \
   } while (0)
 

@@ -1,5 +1,5 @@
 /*
-  The state of a matrix of any format: what is kept with it, from which state of the matrix its stored copies were made, and how to drop them.
+  The state of a matrix of any format: the Mat_SpMV composed with it, the keys by which stored copies are known to be up to date, and freeing the copies.
 */
 #include "matspmv.h"
 
@@ -23,8 +23,8 @@ static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
 }
 
 /*
-  MatHeaderMerge() replaces the data of a matrix, as MatAXPY() of another pattern does, and in older PETSc (3.18) what we have composed with it: the parameters are then
-  those of the matrix that it is merged with. In between it destroys the data, which is where they are kept for the matrix to get them back.
+  MatHeaderMerge(), which MatAXPY() calls for another pattern, replaces the data of a matrix and, in older PETSc (3.18), the objects composed with it, so that the matrix
+  would have the parameters of the one it is merged with. It destroys the old data first: the parameters are saved here then, and MatSpMVGet() restores them.
 */
 static struct {
   Mat               mat; /* NULL for none */
@@ -56,7 +56,7 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: all ranks have one, or none */
+/* Collective: allocated on all ranks or on none */
 PetscErrorCode MatSpMVNew(Mat A, Mat_SpMV **spmv)
 {
   PetscErrorCode ierr;
@@ -69,14 +69,14 @@ PetscErrorCode MatSpMVNew(Mat A, Mat_SpMV **spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Keeps spmv with A, which from then on owns it; NULL removes what was kept */
+/* Composes spmv with A, which then owns it; NULL removes the present one */
 PetscErrorCode MatSpMVSet(Mat A, Mat_SpMV *spmv)
 {
   PetscContainer container = NULL;
 
   PetscFunctionBegin;
   if (spmv) {
-    if (A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* another matrix was there */
+    if (A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* an earlier matrix at this address */
     PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)A), &container));
     PetscCall(PetscContainerSetPointer(container, spmv));
     PetscCall(PetscContainerSetCtxDestroy(container, SpMVDestroyCtx));
@@ -92,11 +92,11 @@ PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
 }
 
 /*
-  Where AIJ's own product wins it is put in place of ours, so that small matrices do not even pay for the look at the state; assembly
-  puts ours back. AIJ's product is right whatever happens to the matrix in between. The transposed products stay, see below; so do all
-  on a machine with a GPU, where AIJCUSPARSE's products take device vectors only.
+  Where AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for a look at the object state; assembly puts ours back. AIJ's product is
+  right whatever happens to the matrix in the meantime. The transposed products stay ours, see MatSpMVApply_Seq(). So do all products on the device, because those
+  of AIJCUSPARSE accept device vectors only.
 */
-void MatSpMVUseParent(Mat A, Mat_SpMV *spmv, PetscBool use)
+void MatSpMVUseParent_Seq(Mat A, Mat_SpMV *spmv, PetscBool use)
 {
   const struct _MatOps *from = use ? &spmv->ours : &spmv->parent, *to = use ? &spmv->parent : &spmv->ours;
 
@@ -107,24 +107,24 @@ void MatSpMVUseParent(Mat A, Mat_SpMV *spmv, PetscBool use)
 
 /* ---------------------------------------------------------------- stored copies */
 
-PetscErrorCode MatSpMVForgetHost(Mat A, Mat_SpMV *spmv)
+PetscErrorCode MatSpMVForgetHost_Seq(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
   PetscCall(SpMVStoreDestroy(&spmv->host.store));
-  if (spmv->host.use_parent) MatSpMVUseParent(A, spmv, PETSC_FALSE);
+  if (spmv->host.use_parent) MatSpMVUseParent_Seq(A, spmv, PETSC_FALSE);
   spmv->host.key.mat    = NULL;
   spmv->host.use_parent = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* Frees block k; the next product sets it up */
-PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *spmv, int k)
+/* Frees the copy of A (k = 0) or of its transpose (k = 1) on the device; the next product sets it up again */
+PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *spmv, int k)
 {
   PetscFunctionBegin;
   spmv->cuda[k].key.mat    = NULL;
   spmv->cuda[k].use_parent = PETSC_FALSE;
-  if (k == 0) spmv->fused.key.mat = NULL; /* they go with the block */
+  if (k == 0) spmv->fused.key.mat = NULL; /* destroyed together with the store */
   if (spmv->cuda[k].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].store));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -133,9 +133,9 @@ PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *spmv, int k)
 PetscErrorCode MatSpMVForget(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
-  PetscCall(MatSpMVForgetHost(A, spmv));
+  PetscCall(MatSpMVForgetHost_Seq(A, spmv));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVForget_CUDA(spmv, k));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
 #endif
   spmv->parallel.hooked[0] = spmv->parallel.hooked[1] = 0;
   PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed)));
@@ -155,7 +155,7 @@ PetscErrorCode MatSpMVSetParams(Mat A, Mat_SpMV *spmv, const void *params)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- what a copy was made from */
+/* ---------------------------------------------------------------- keys, and the pattern */
 
 /*
   Every documented way to change values increases the object state, and every change of the pattern the nonzero state. The Mat itself belongs to the key because
@@ -200,10 +200,11 @@ void SpMVKeySetPattern(SpMVKey *key, Mat A, const SpMVCSR *csr)
   key->j  = csr->j;
 }
 
+/* For matrices without rows, whose row offsets AIJ may not have */
 static const PetscInt SpMVNoRows[1] = {0};
 
 /* AIJ's row offsets and columns on the host */
-PetscErrorCode MatSpMVGetPattern(Mat A, SpMVCSR *csr)
+PetscErrorCode MatSpMVGetPattern_Seq(Mat A, SpMVCSR *csr)
 {
   PetscInt  m;
   PetscBool done;
@@ -221,7 +222,7 @@ PetscErrorCode MatSpMVGetPattern(Mat A, SpMVCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVRestorePattern(Mat A, SpMVCSR *csr)
+PetscErrorCode MatSpMVRestorePattern_Seq(Mat A, SpMVCSR *csr)
 {
   PetscInt  m;
   PetscBool done;

@@ -1,10 +1,25 @@
 /*
-  The glue between PETSc's matrices and the formats' core, written once for every format.
+  The glue between PETSc's matrices and the core, written once for all formats.
 
-  A matrix of a format is an AIJ matrix, sequential or MPI, some of whose operations are taken over ("hooked"): AIJ keeps the
-  entries and does whatever it can do, the format adds a second copy of the block, built lazily by the first product that needs it and
-  refreshed when PETSc's object state says that values or pattern have changed. Where PETSc has CUDA and there is a GPU, AIJCUSPARSE
-  takes AIJ's place, and the copy that products on device vectors need lives on the GPU. A format is one SpMVFormat table.
+  A matrix of a format is an AIJ matrix, sequential or MPI, some of whose operations are taken over ("hooked"). AIJ keeps the entries and does everything else. The format
+  adds a second copy of each sequential block ("store"). The first product that needs the copy creates it, and later products refresh it when PETSc's object state shows
+  that values or the pattern have changed. If PETSc has CUDA and there is a GPU, the parent type is AIJCUSPARSE instead of AIJ, and the copy for products with
+  device vectors is on the GPU. A format is one SpMVFormat table.
+
+  Each file calls only files below it in this list; MatSpMVHook() reaches those above through the table in types.c:
+
+    types.c     which operations each kind of matrix takes over
+    view.c      views, PetscSpMVGetInfo()           mpi.c       products of MPI matrices
+    product.c   products of matrices                cusparse.c  faults of AIJCUSPARSE
+    keep.c      transposes, submatrices, ...: the result keeps format and parameters
+    hook.c      taking over, giving back, creation, conversion, duplication
+    seq.c       products of sequential matrices: host or device
+    cuda.c      copy and products on the device     factor.c    triangular solves
+    host.c      copy and products on the host
+    parent.c    AIJ's and AIJCUSPARSE's functions   options.c
+    matspmv.c   state, keys, pattern
+    device.c    device, stream, operands            halo.c      exchange of the halo
+    agree.c     errors of all ranks
 */
 #pragma once
 
@@ -17,7 +32,7 @@
   #include "../../../core/cuda/spmvcuda.h"
 #endif
 
-/* What changed between the PETSc releases we build with */
+/* Differences between the PETSc releases we support */
 #if PETSC_VERSION_LT(3, 23, 0)
 typedef PetscOptionItems *SpMVOptionItems;
   #define PetscContainerSetCtxDestroy PetscContainerSetUserDestroy
@@ -45,25 +60,25 @@ typedef PetscCtxRt SpMVCtx;
 
 typedef struct _n_SpMVFormat SpMVFormat;
 struct _n_SpMVFormat {
-  const char *name;       /* "sellp": the root name; "aij" before it makes the name of an instance */
+  const char *name;       /* "sellp": the root name; instances are named seqaijsellp, mpiaijsellp */
   size_t      paramssize; /* of the format's parameters */
   PetscErrorCode (*createseq)(Mat);
   PetscErrorCode (*creatempi)(Mat);
   PetscErrorCode (*create)(Mat); /* by the size of the communicator */
   void (*defaults)(void *params);
   PetscErrorCode (*options)(Mat, void *params);                              /* reads and checks the format's options, prints them under -help */
-  PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVStore *); /* symbolic: pattern to layout */
-  PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len); /* the format's words in a view */
+  PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVStore *); /* lays the pattern out */
+  PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len); /* the format's part of a view */
 #if defined(PETSCSPMV_HAVE_CUDA)
-  /* the layout on the device, of A or of its transpose; cudaErrorNotSupported where the parent's product is to run */
+  /* lays out A or its transpose on the device; cudaErrorNotSupported: use the parent's product */
   cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
 #endif
 };
 
-/* What PetscOptionsEnum() wants to know of SpMVKernel */
+/* The names of SpMVKernel, for PetscOptionsEnum() */
 PETSC_INTERN const char *const SpMVKernelTypes[];
 
-/* The formats, ended by NULL; src/sys/petscspmv.c lists them */
+/* The formats, ending with NULL; defined in src/sys/petscspmv.c */
 PETSC_INTERN const SpMVFormat *const SpMVFormats[];
 PETSC_INTERN const SpMVFormat        SpMVFormatSELLP, SpMVFormatEVCHYB;
 
@@ -93,13 +108,12 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   }                                                 \
   PETSC_INTERN const SpMVFormat SpMVFormat##NAME
 
-/* PetscObjectOptionsBegin() under a title of its own: under the Mat's, -help has been printed when the type is known */
+/* PetscObjectOptionsBegin() with a title: -help has already printed the Mat's options when the type is set */
 #define SpMVOptionsBegin(A, title, manual)                                                     \
   PetscOptionsBegin(PetscObjectComm((PetscObject)A), ((PetscObject)A)->prefix, title, manual); \
   PetscOptionsObject->options = ((PetscObject)A)->options
 
-/* AIJ's operations that a format takes over; what they were is kept, both to call and to put back. Those below the line are taken over
-   on the device only */
+/* AIJ's operations that a format may take over; the parent's are saved, to be called and to be restored. Those below the line are taken over on the device only */
 #define SpMVHooks(X)                  \
   do {                                \
     X(mult);                          \
@@ -137,7 +151,7 @@ typedef struct {
   Mat              mat; /* NULL: nothing has been made */
   PetscObjectId    id;
   PetscObjectState state, nonzerostate;
-  PetscInt         m, n, nz; /* and its pattern, where SpMVKeySetPattern() has set it */
+  PetscInt         m, n, nz; /* its pattern, if set by SpMVKeySetPattern() */
   const PetscInt  *i, *j;
 } SpMVKey;
 
@@ -145,12 +159,12 @@ typedef struct {
 typedef struct {
   SpMVKey   key;
   SpMVStore store;
-  PetscBool use_parent; /* AIJ's own product runs: columns out of order, no values, ... */
+  PetscBool use_parent; /* AIJ's own product is used: unsorted columns, no values, cheaper, ... */
   PetscInt  nonzerorows;
 } SpMVHostCopy;
 
-/* The state of a parallel matrix when all ranks last agreed that what they store of it is up to date. It counts in step on all ranks; the states of its blocks do
-   not, because a rank may change its own blocks */
+/* The state of a parallel matrix when its copies were last up to date on all ranks. It is the same on all ranks; the states of the blocks are not, because a rank may
+   change its own blocks */
 typedef struct {
   SpMVKey   key;
   PetscBool bound; /* to the CPU */
@@ -158,7 +172,7 @@ typedef struct {
 
 /* An MPI matrix */
 typedef struct {
-  PetscObjectId hooked[2];    /* its blocks when they were taken over */
+  PetscObjectId hooked[2];    /* ids of the two blocks that have been taken over */
   SpMVAgreed    agreed[2][2]; /* [device vectors][transposed] */
 } SpMVParallel;
 
@@ -167,17 +181,17 @@ typedef struct {
 typedef struct {
   SpMVKey       key;
   SpMVCudaStore store;
-  PetscBool     use_parent; /* AIJCUSPARSE's product runs */
+  PetscBool     use_parent; /* AIJCUSPARSE's own product is used */
 } SpMVCudaCopy;
 
-/* A diagonal block on the device: its boundary rows, those in which the off-diagonal block has entries, which are multiplied on their own */
+/* A diagonal block on the device: its boundary rows, in which the off-diagonal block has entries; they are multiplied separately */
 typedef struct {
   SpMVKey    key; /* of the off-diagonal block */
   int       *rows, count;
   PetscInt64 limit; /* the most rows that may be boundary rows */
 } SpMVBoundary;
 
-/* Or the off-diagonal block as fused into the diagonal block's kernel */
+/* A diagonal block on the device: the off-diagonal block fused into its kernel */
 typedef struct {
   SpMVKey   key;     /* of the off-diagonal block */
   PetscBool refused; /* it cannot be fused */
@@ -188,7 +202,7 @@ typedef struct {
   SpMVHalo        halo;
   SpMVKey         key; /* of the MPI matrix */
   PetscObjectId   offdiag;
-  PetscBool       bound; /* no halo has been made: a matrix or vector of some rank is bound to the CPU */
+  PetscBool       bound; /* no halo has been created because a matrix or vector of some rank is bound to the CPU */
   SpMVHaloOptions options;
 } SpMVExchange;
 #endif
@@ -208,16 +222,16 @@ typedef struct {
   PetscErrorCode (*symbolic)(Mat); /* PETSc's */
 } SpMVProductPhase;
 
-/* Parameters of any format, within their matrix: reading options needs no memory that a rank alone could lack */
+/* Parameters of any format, stored in Mat_SpMV, so that reading options cannot run out of memory on one rank alone */
 typedef PetscInt64 SpMVParams[16];
 
 typedef struct {
   const SpMVFormat *format;
   SpMVParams        params;
-  MatType           parenttype;             /* the type that Unhook restores */
+  MatType           parenttype;             /* restored by MatSpMVUnhook() */
   PetscBool         device;                 /* the parent is AIJCUSPARSE */
-  struct _MatOps    parent, ours;           /* the operations before and after; only those of SpMVHooks() are meant */
-  PetscErrorCode (*view)(Mat, PetscViewer); /* what viewed before us: AIJ, or the DM that made the matrix */
+  struct _MatOps    parent, ours;           /* the operations before and after MatSpMVHook(), of SpMVHooks() only */
+  PetscErrorCode (*view)(Mat, PetscViewer); /* the previous view: AIJ's, or that of the DM that created the matrix */
   SpMVProductPhase phase;
   SpMVHostCopy     host;
   SpMVParallel     parallel;
@@ -231,88 +245,86 @@ typedef struct {
 
 typedef enum { SPMV_NORMAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
 
-/* agree.c is declared in halo.h, which does without this file */
-
 /* matspmv.c: the state of a matrix */
 PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
-PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL where the matrix is none of ours */
+PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL if the type is not ours */
 PETSC_INTERN PetscErrorCode MatSpMVNew(Mat, Mat_SpMV **);
 PETSC_INTERN PetscErrorCode MatSpMVSet(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode SpMVMergedSet(Mat, const Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params);
-PETSC_INTERN void           MatSpMVUseParent(Mat, Mat_SpMV *, PetscBool);
-PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *);     /* frees the stored copies: the next product sets them up anew */
-PETSC_INTERN PetscErrorCode MatSpMVForgetHost(Mat, Mat_SpMV *); /* that of the host only */
+PETSC_INTERN void           MatSpMVUseParent_Seq(Mat, Mat_SpMV *, PetscBool);
+PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *);         /* frees all copies; the next product sets them up again */
+PETSC_INTERN PetscErrorCode MatSpMVForgetHost_Seq(Mat, Mat_SpMV *); /* frees the host's copy */
 PETSC_INTERN PetscBool      SpMVKeyIsCurrent(const SpMVKey *, Mat);
 PETSC_INTERN PetscBool      SpMVKeyHasNonzeroState(const SpMVKey *, Mat);
 PETSC_INTERN PetscBool      SpMVKeyHasPattern(const SpMVKey *, Mat, const SpMVCSR *);
 PETSC_INTERN void           SpMVKeySet(SpMVKey *, Mat);
 PETSC_INTERN void           SpMVKeySetPattern(SpMVKey *, Mat, const SpMVCSR *);
-PETSC_INTERN PetscErrorCode MatSpMVGetPattern(Mat, SpMVCSR *);
-PETSC_INTERN PetscErrorCode MatSpMVRestorePattern(Mat, SpMVCSR *);
+PETSC_INTERN PetscErrorCode MatSpMVGetPattern_Seq(Mat, SpMVCSR *);
+PETSC_INTERN PetscErrorCode MatSpMVRestorePattern_Seq(Mat, SpMVCSR *);
 
 /* parent.c: the types that ours are derived from */
 typedef struct {
-  PetscBool set; /* -mat_seqaij_type was, to this */
+  PetscBool set; /* -mat_seqaij_type was set, to this type */
   char      type[128];
 } SpMVHidden;
 
 typedef struct {
-  PetscErrorCode (*destroy)(Mat); /* NULL: not known yet */
+  PetscErrorCode (*destroy)(Mat); /* NULL: not set up yet */
   PetscErrorCode (*retrieve)(Mat);
   PetscErrorCode (*store)(Mat);
-  PetscErrorCode (*productsetfromoptions)(Mat); /* of AIJCUSPARSE and AIJ */
+  PetscErrorCode (*productsetfromoptions)(Mat); /* for AIJCUSPARSE times AIJ */
 } SpMVParent;
 
 PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */
-PETSC_INTERN PetscErrorCode SpMVLearnParent(PetscBool device, PetscBool mpi);
+PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
 PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
-PETSC_INTERN PetscErrorCode SpMVComposeBefore(Mat, const char name[], PetscErrorCode (*)(Mat));
+PETSC_INTERN PetscErrorCode SpMVReplaceFunction(Mat, const char name[], PetscErrorCode (*)(Mat));
 
 /* options.c */
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);
 PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[], SpMVCommonParams *);
 PETSC_INTERN PetscErrorCode SpMVReadOptions(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions(Mat, const Mat_SpMV *, SpMVHaloOptions *);
+PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat, const Mat_SpMV *, SpMVHaloOptions *);
 
-/* device.c: whether there is one, and the arrays of zz = yy + A xx, where yy may be zz, and NULL for zero */
+/* device.c: use of a device, and the operands of zz = yy + A xx, where yy may be zz, and NULL for zero */
 typedef enum {
-  SPMV_ON_HOST, /* arrays on the host */
-  SPMV_IN_PLACE /* arrays where the vectors' values are */
+  SPMV_ON_HOST, /* get arrays on the host */
+  SPMV_IN_PLACE /* get arrays where the values are */
 } SpMVPlace;
 
 typedef struct {
-  Vec          v; /* NULL: there is none */
+  Vec          v; /* NULL: no such operand */
   PetscScalar *array, *copy;
   PetscMemType memtype;
   enum { SPMV_READ, SPMV_WRITE, SPMV_UPDATE } access;
 } SpMVOperand;
 
 typedef struct {
-  SpMVOperand        operand[3]; /* zz, xx, and yy if it is not zz */
+  SpMVOperand        operand[3]; /* zz, xx, yy unless it is zz */
   SpMVPlace          place;
-  const PetscScalar *x, *y; /* y is z, or NULL, if yy is */
+  const PetscScalar *x, *y; /* y is z if yy is zz, NULL if yy is NULL */
   PetscScalar       *z;
-  PetscBool          device, host; /* some of the arrays are there */
+  PetscBool          device, host; /* at least one array is there */
 } SpMVOperands;
 
-PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* new matrices live on a device */
-PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* AIJ has refilled the host's values without a word to AIJCUSPARSE */
+PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* whether new matrices use AIJCUSPARSE */
+PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* AIJ has changed the host's values without marking them as newer */
 PETSC_INTERN PetscErrorCode SpMVOperandsBegin(SpMVPlace, Vec xx, Vec yy, Vec zz, SpMVOperands *);
 PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 
-/* host.c: the copy on the host and its products, on arrays z NULL or y */
-PETSC_INTERN PetscErrorCode MatSpMVUpdate_Host(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode MatSpMVGetReadyAlone_Seq(Mat); /* the same without an error: AIJ multiplies where memory is short */
-PETSC_INTERN PetscErrorCode MatSpMVGetStats_Host(Mat, Mat_SpMV *, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVApplyHost(Mat, Mat_SpMV *, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
-PETSC_INTERN PetscErrorCode MatSpMVApplyHostVecs(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatSpMVApplyParent(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+/* host.c: the copy on the host and its products; z may be NULL or y */
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *);
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat); /* without an error: uses AIJ's product if out of memory */
+PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
+PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
+PETSC_INTERN PetscErrorCode MatSpMVApplyHostVecs_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
 /* seq.c: a sequential matrix, on either side */
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* what such a product reads, brought up to date */
-PETSC_INTERN PetscErrorCode MatSpMVGetStats(Mat, SpMVStats *);                               /* of what is stored, brought up to date */
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* brings up to date what such a product reads */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, SpMVStats *);                           /* of the copy, brought up to date */
 PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
 
 /* hook.c: taking a matrix over and giving it back */
@@ -322,7 +334,7 @@ PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
-/* keep.c: what is made from a matrix has its format and its parameters */
+/* keep.c: matrices created from a matrix keep its format and parameters */
 typedef struct {
   const SpMVFormat *format;
   SpMVParams        params;
@@ -333,11 +345,11 @@ PETSC_INTERN PetscErrorCode SpMVKeepBegin(const Mat_SpMV *, SpMVKeep *);
 PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
 PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 
-/* types.c: what a matrix of each kind takes over. setops set operations, compose functions that PETSc finds by name; ours false: give them back */
+/* types.c: what each kind of matrix takes over. setops set operations; compose composes functions that PETSc looks up by name, or restores the parent's (ours false) */
 typedef struct {
   MatType parent;
-  void (*setops[6])(Mat);                                                             /* called in turn, ended by NULL */
-  PetscErrorCode (*compose[3])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ended by NULL */
+  void (*setops[6])(Mat);                                                             /* called in this order, ending with NULL */
+  PetscErrorCode (*compose[3])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ending with NULL */
 } SpMVKind;
 
 PETSC_INTERN const SpMVKind SpMVKinds[2][2]; /* [on a device][MPI] */
@@ -355,24 +367,24 @@ PETSC_INTERN void MatSpMVSetOps_SeqCUSPARSE(Mat);
 PETSC_INTERN void MatSpMVSetOps_ProductCUDA(Mat);
 
 /* matspmv.c */
-PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *, int k); /* frees one of the copies there */
+PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees copy k */
 
 /* options.c */
 PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel, PetscInt tune);
 
 /* device.c */
-PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                                      /* that PETSc's vectors use */
-PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged); /* copies those on the host to the device */
-PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *); /* what stands in for a vector on the host, or the vector itself */
-PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* its values back, if asked for */
-PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                  /* between device vectors, of which no other rank need know */
+PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                                      /* the stream of PETSc's vectors */
+PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged); /* copies host arrays to the device */
+PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *); /* a device vector with the values of a host vector, or the vector itself */
+PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* copies the values back if `copy` */
+PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                  /* not collective */
 
 /* cuda.c: the copies on the device and their products */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* up to date on the device; NULL where AIJCUSPARSE multiplies */
-PETSC_INTERN PetscErrorCode MatSpMVGetStats_CUDA(Mat, Mat_SpMV *, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat, Mat offdiag, PetscReal share, PetscBool always);
-PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal share, PetscBool *has);
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* NULL: AIJCUSPARSE multiplies */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
+PETSC_INTERN PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat, Mat offdiag, PetscReal fraction, PetscBool fraction_set);
+PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
 
 /* factor.c: triangular solves between host vectors */
 PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);

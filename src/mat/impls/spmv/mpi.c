@@ -44,7 +44,7 @@ static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
   -mat_bind_below, -vec_bind_below and -dm_bind_below look at the size on each rank. So the ranks ask each other before they make a
   halo, again and again while something is bound somewhere; what is bound later, the products below take to the device and back.
 */
-static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
+static PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
 {
   const Vec       v[3] = {x, y, z};
   Mat             block[2];
@@ -67,12 +67,12 @@ static PetscErrorCode MatSpMVUpdateHalo(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
   PetscCall(PetscObjectGetId((PetscObject)block[1], &id));
   if (spmv->exchange.bound || !SpMVKeyHasNonzeroState(&spmv->exchange.key, A) || spmv->exchange.offdiag != id) {
-    spmv->exchange.key.mat = NULL; /* should this fail, the next product tries again */
+    spmv->exchange.key.mat = NULL; /* after an error the next product tries again */
     PetscCall(SpMVHaloDestroy(&spmv->exchange.halo));
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bound, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
     spmv->exchange.bound = (PetscBool)bound;
     if (!bound) {
-      PetscCall(MatSpMVGetHaloOptions(A, spmv, &spmv->exchange.options));
+      PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &spmv->exchange.options));
       PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, spmv->exchange.options.type, &spmv->exchange.halo));
     }
     SpMVKeySet(&spmv->exchange.key, A);
@@ -94,7 +94,7 @@ typedef enum {
   must not write to interior rows of y, which the other stream writes at the same time. own[1] is NULL where the diagonal block's kernel adds the off-diagonal
   block's product, or where the off-diagonal block is empty.
 */
-static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], SpMVOrder *order)
+static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], SpMVOrder *order)
 {
   const SpMVHaloOptions *options = &spmv->exchange.options;
   const Vec              v[3]    = {xx, yy, zz};
@@ -124,8 +124,8 @@ static PetscErrorCode MatSpMVGetOrder(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec 
 }
 
 /* The products and the exchange in an order that overlaps them; *done is false where the arrays are not aligned for it: a sequential product copies them */
-static PetscErrorCode MatMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder order, Mat_SpMV *own[2], Vec xx, Vec yy, Vec zz, cudaStream_t stream,
-                                                   PetscBool *done)
+static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder order, Mat_SpMV *own[2], Vec xx, Vec yy, Vec zz, cudaStream_t stream,
+                                                       PetscBool *done)
 {
   const SpMVHalo      halo     = spmv->exchange.halo;
   const SpMVCudaStore diagonal = own[0]->cuda[0].store, offdiag = own[1] ? own[1]->cuda[0].store : NULL;
@@ -163,7 +163,7 @@ static PetscErrorCode MatMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder ord
   zz = yy + A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. Where few rows are boundary rows, either the diagonal block's
   kernel computes both, or both products of these rows run on the halo's stream at the same time as the interior rows': no kernel has to start when both are done.
 */
-static PetscErrorCode MatMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
   const SpMVHalo     halo = spmv->exchange.halo;
   Mat                block[2];
@@ -178,8 +178,8 @@ static PetscErrorCode MatMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, 
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVHaloEnter(halo, stream));
-  PetscCall(MatSpMVGetOrder(spmv, block, xx, yy, zz, own, &order));
-  if (order != SPMV_ORDER_SEQUENTIAL) PetscCall(MatMultAddOverlapped_MPICUDA(spmv, order, own, xx, yy, zz, stream, &done));
+  PetscCall(MatSpMVGetOrder_MPICUDA(spmv, block, xx, yy, zz, own, &order));
+  if (order != SPMV_ORDER_SEQUENTIAL) PetscCall(MatSpMVMultAddOverlapped_MPICUDA(spmv, order, own, xx, yy, zz, stream, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVVecOnDevice(xx, PETSC_TRUE, &d));
   PetscCall(VecGetArrayReadAndMemType(d, &x, NULL));
@@ -197,7 +197,7 @@ static PetscErrorCode MatMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, 
 }
 
 /* zz = yy + A^T xx: what belongs to other ranks first, so that it travels during the diagonal block's product */
-static PetscErrorCode MatMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
   const SpMVHalo     halo = spmv->exchange.halo;
   Mat                block[2];
@@ -240,7 +240,7 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  if (ours && !transpose) PetscCall(MatSpMVGetOrder(spmv, block, xx, yy, zz, own, &order));
+  if (ours && !transpose) PetscCall(MatSpMVGetOrder_MPICUDA(spmv, block, xx, yy, zz, own, &order));
   for (int k = 0; k < 2 && order == SPMV_ORDER_SEQUENTIAL; k++) {
     PetscBool device = PETSC_TRUE; /* the halo's vector is there */
 
@@ -251,14 +251,14 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  #define SpMVTryDevice(product, xx, yy, zz)                     \
-    do {                                                         \
-      PetscBool ours_;                                           \
-      PetscCall(MatSpMVUpdateHalo(A, spmv, xx, yy, zz, &ours_)); \
-      if (ours_) {                                               \
-        PetscCall(product(A, spmv, xx, yy, zz));                 \
-        PetscFunctionReturn(PETSC_SUCCESS);                      \
-      }                                                          \
+  #define SpMVTryDevice(product, xx, yy, zz)                             \
+    do {                                                                 \
+      PetscBool ours_;                                                   \
+      PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, xx, yy, zz, &ours_)); \
+      if (ours_) {                                                       \
+        PetscCall(product(A, spmv, xx, yy, zz));                         \
+        PetscFunctionReturn(PETSC_SUCCESS);                              \
+      }                                                                  \
     } while (0)
 #else
   #define SpMVTryDevice(product, xx, yy, zz) (void)0
@@ -291,7 +291,7 @@ static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transp
   A rank has changed a block of its own, which the others do not know of. If it lacks memory for the block's copy, nobody may hear of it: AIJ's product
   takes its place, and the exchange goes on.
 */
-static PetscErrorCode MatSpMVPrepareAlone_MPI(Mat A, Mat_SpMV *spmv)
+static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 {
   Mat block[2];
 
@@ -301,7 +301,7 @@ static PetscErrorCode MatSpMVPrepareAlone_MPI(Mat A, Mat_SpMV *spmv)
     PetscObjectId id;
 
     PetscCall(PetscObjectGetId((PetscObject)block[k], &id));
-    if (id == spmv->parallel.hooked[k]) PetscCall(MatSpMVGetReadyAlone_Seq(block[k]));
+    if (id == spmv->parallel.hooked[k]) PetscCall(MatSpMVUpdateHostOrUseParent_Seq(block[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -324,10 +324,10 @@ static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec y
 #endif
   agreed = &(*spmv)->parallel.agreed[device][(*spmv)->device && transpose];
   if (SpMVKeyIsCurrent(&agreed->key, A) && agreed->bound == now.bound) {
-    if (!(*spmv)->device) PetscCall(MatSpMVPrepareAlone_MPI(A, *spmv));
+    if (!(*spmv)->device) PetscCall(MatSpMVPrepareLocal_MPI(A, *spmv));
   } else {
 #if defined(PETSCSPMV_HAVE_CUDA)
-    PetscCall(MatSpMVUpdateHalo(A, *spmv, xx, yy, zz, &ours));
+    PetscCall(MatSpMVUpdateHalo_MPICUDA(A, *spmv, xx, yy, zz, &ours));
 #endif
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVPrepare_MPI(A, *spmv, transpose, ours, xx, yy, zz)));
     *agreed = now;
@@ -341,7 +341,7 @@ static PetscErrorCode MatMult_MPISpMV(Mat A, Vec xx, Vec yy)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, NULL, yy, &spmv));
-  SpMVTryDevice(MatMultAdd_MPICUDA, xx, NULL, yy);
+  SpMVTryDevice(MatSpMVMultAdd_MPICUDA, xx, NULL, yy);
   PetscCall((*spmv->parent.mult)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -352,7 +352,7 @@ static PetscErrorCode MatMultAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, yy, zz, &spmv));
-  SpMVTryDevice(MatMultAdd_MPICUDA, xx, yy, zz);
+  SpMVTryDevice(MatSpMVMultAdd_MPICUDA, xx, yy, zz);
   PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -363,7 +363,7 @@ static PetscErrorCode MatMultTranspose_MPISpMV(Mat A, Vec xx, Vec yy)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVBegin_MPI(A, PETSC_TRUE, xx, NULL, yy, &spmv));
-  SpMVTryDevice(MatMultTransposeAdd_MPICUDA, xx, NULL, yy);
+  SpMVTryDevice(MatSpMVMultTransposeAdd_MPICUDA, xx, NULL, yy);
   PetscCall((*spmv->parent.multtranspose)(A, xx, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -374,7 +374,7 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVBegin_MPI(A, PETSC_TRUE, xx, yy, zz, &spmv));
-  SpMVTryDevice(MatMultTransposeAdd_MPICUDA, xx, yy, zz);
+  SpMVTryDevice(MatSpMVMultTransposeAdd_MPICUDA, xx, yy, zz);
   PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

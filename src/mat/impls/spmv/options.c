@@ -1,11 +1,11 @@
 /*
-  The options that all formats have.
+  The options that all formats share.
 */
 #include "matspmv.h"
 
 const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "paper", "SpMVKernel", "SPMV_KERNEL_", NULL};
 
-/* An integer option within [lower, upper]. Not PetscOptionsRangeInt(): it refuses our 0, "choose", as the value so far */
+/* An integer option within [lower, upper]. PetscOptionsRangeInt() cannot be used: it rejects the default 0 ("choose") as out of range */
 PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const char option[], const char text[], const char manual[], PetscInt lower,
                               PetscInt upper, PetscInt *value)
 {
@@ -21,22 +21,23 @@ PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The options that every format has, -mat_<format>_<name>, under the names of the format and of its manual page */
+/* The options -mat_<format>_<name> that every format has, for a format and its manual page */
 PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[], SpMVCommonParams *p)
 {
   const struct {
     const char *name, *text;
     PetscInt   *value;
-  } flags[] = {{"compress", "Leave out indices and values that repeat", &p->compress},
+  } flags[] = {{"compress", "Omit indices that the pattern implies and values that repeat", &p->compress},
                {"single", "On a GPU, store values in single precision (sums stay double)", &p->single},
-               {"tune", "On a GPU, time several layouts at set-up and take the fastest", &p->tune}};
+               {"tune", "On a GPU, time several layouts at set-up and use the fastest", &p->tune}};
   char option[64];
 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_node_size", format));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option, "Rows and columns of a node block, 1 for none, 0 to find it", manual, 0, SPMV_MAX_NODE, &p->node));
+  PetscCall(
+      SpMVOptionsInt(A, PetscOptionsObject, option, "Rows and columns of a node block (1: no node blocks, 0: detect)", manual, 0, SPMV_MAX_NODE, &p->node));
   PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_kernel", format));
-  PetscCall(PetscOptionsEnum(option, "Product", manual, SpMVKernelTypes, (PetscEnum)p->kernel, (PetscEnum *)&p->kernel, NULL));
+  PetscCall(PetscOptionsEnum(option, "Kernel of the product", manual, SpMVKernelTypes, (PetscEnum)p->kernel, (PetscEnum *)&p->kernel, NULL));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(flags); k++) {
     PetscBool on = (PetscBool)*flags[k].value;
 
@@ -48,10 +49,10 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
 }
 
 /*
-  How the parallel product exchanges its halo on GPUs. The product asks when it makes a halo, as what PETSc makes of a matrix (duplicates, products,
-  coarse levels) has read no options; and whoever reads options does, so that a wrong value is refused there, with or without GPUs.
+  How the parallel product exchanges its halo on GPUs. The product reads these options when it creates a halo, because the matrices that PETSc creates from others
+  (duplicates, products, coarse levels) have read none. MatSetFromOptions() reads them too, so that a wrong value is an error there, with or without GPUs.
 */
-PetscErrorCode MatSpMVGetHaloOptions(Mat A, const Mat_SpMV *spmv, SpMVHaloOptions *o)
+PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOptions *o)
 {
   const char *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
 
@@ -60,11 +61,12 @@ PetscErrorCode MatSpMVGetHaloOptions(Mat A, const Mat_SpMV *spmv, SpMVHaloOption
   o->rows  = 0.1;
   o->early = PETSC_TRUE;
   SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
-  PetscCall(PetscOptionsEnum("-mat_spmv_halo", "Exchange of the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
-  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Share of the rows, at most, whose ghosts are multiplied apart or along", spmv->format->name, o->rows,
-                             &o->rows, &o->rows_set));
   PetscCall(
-      PetscOptionsBool("-mat_spmv_halo_early", "Peers: the product begins with the exchange, not after it", spmv->format->name, o->early, &o->early, NULL));
+      PetscOptionsEnum("-mat_spmv_halo", "How GPUs exchange the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
+  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Largest fraction of boundary rows for the overlapped product to be used", spmv->format->name, o->rows,
+                             &o->rows, &o->rows_set));
+  PetscCall(PetscOptionsBool("-mat_spmv_halo_early", "With peer exchange, start the product together with the exchange", spmv->format->name, o->early,
+                             &o->early, NULL));
   PetscOptionsEnd();
   PetscCheck(o->rows >= 0 && o->rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
              "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1", prefix, (double)o->rows); /* NaN is neither */
@@ -79,14 +81,14 @@ PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscFunctionBegin;
   PetscCall(PetscMemcpy(params, spmv->params, sizeof(params)));
   PetscCall((*spmv->format->options)(A, params));
-  PetscCall(MatSpMVGetHaloOptions(A, spmv, &halo));
+  PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &halo));
   PetscCall(MatSpMVSetParams(A, spmv, params));
-  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, whether these were their parameters before or not */
+  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, even where the parameters have not changed */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* The device's name for what the options ask for; a format looks itself at what it leaves to AIJCUSPARSE */
+/* The device kernel for these options. The formats handle those with which AIJCUSPARSE multiplies */
 SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel, PetscInt tune)
 {
   switch (kernel) {

@@ -1,12 +1,12 @@
 /*
-  The types that ours are derived from, AIJ and AIJCUSPARSE: their own functions, and how to make matrices of them whatever -mat_seqaij_type says.
+  The types that ours are derived from, AIJ and AIJCUSPARSE: their own functions, and how to create matrices of these types whatever -mat_seqaij_type is.
 */
 #include "matspmv.h"
 
 /*
-  A sequential AIJ matrix is born as what -mat_seqaij_type says, one of our types or, say, AIJPERM. That is not what its maker works on: MatDuplicate() fills it without
-  what AIJPERM does at assembly, MatTranspose() empties it in giving it the type of the original (PETSc 3.18 to 3.26), and we cannot take it over. So the option is hidden
-  while the parent makes matrices.
+  With -mat_seqaij_type, new sequential AIJ matrices have that type: one of ours or, say, AIJPERM. The code that creates them does not expect this: MatDuplicate() fills
+  the new matrix without what AIJPERM does at assembly, MatTranspose() empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook() cannot
+  take such a matrix over. So the option is hidden while the parent creates matrices.
 */
 PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *hidden)
 {
@@ -24,13 +24,14 @@ PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *hidden)
 }
 
 /*
-  What AIJ (and AIJCUSPARSE) do, on the host or a device, sequential and MPI, where a matrix' own data cannot tell: MatHeaderMerge() calls destroy after it has taken
-  away the list that holds them, and MatDuplicate() gives what we composed with a matrix to one that is none of ours. Of a matrix as it is created, as PETSc puts
-  functions of its own before AIJ's in some that it makes (submatrices).
+  The parents' functions, for use where the matrix no longer has them: MatHeaderMerge() calls destroy after it has removed the composed objects, and MatDuplicate() copies
+  our composed functions to matrices that are not ours. They are taken from a new matrix of the type, because PETSc replaces functions of some matrices (submatrices),
+  and only when a matrix of the type is first taken over: creating a matrix of AIJCUSPARSE initializes the device, which programs that use none of our types must not
+  pay for.
 */
 SpMVParent SpMVParents[2][2];
 
-PetscErrorCode SpMVLearnParent(PetscBool device, PetscBool mpi)
+PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
 {
   SpMVHidden     hidden;
   Mat            A;
@@ -41,7 +42,7 @@ PetscErrorCode SpMVLearnParent(PetscBool device, PetscBool mpi)
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
   PetscCall(SpMVHideSeqAIJType(&hidden));
   ierr = MatSetType(A, SpMVKinds[device][mpi].parent);
-  PetscCall(SpMVShowSeqAIJType(&hidden)); /* after an error, too */
+  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
   PetscCall(ierr);
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &SpMVParents[device][mpi].retrieve));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &SpMVParents[device][mpi].store));
@@ -51,8 +52,8 @@ PetscErrorCode SpMVLearnParent(PetscBool device, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In place of a function that is there; a matrix that is bound to the host lacks some */
-PetscErrorCode SpMVComposeBefore(Mat A, const char name[], PetscErrorCode (*function)(Mat))
+/* Replaces a composed function if there is one: a matrix that is bound to the CPU lacks some */
+PetscErrorCode SpMVReplaceFunction(Mat A, const char name[], PetscErrorCode (*function)(Mat))
 {
   PetscErrorCode (*f)(Mat);
 
@@ -62,7 +63,7 @@ PetscErrorCode SpMVComposeBefore(Mat A, const char name[], PetscErrorCode (*func
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before 3.19, MatRetrieveValues() changes values without a word to the object state; in no release does it tell AIJCUSPARSE */
+/* Before PETSc 3.19, MatRetrieveValues() does not increase the object state; up to 3.26 it does not mark the host's values as newer than AIJCUSPARSE's */
 static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
 {
   Mat_SpMV *spmv;
@@ -77,7 +78,7 @@ static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On a device: MatStoreValues() takes the host's values, whether they are up to date or not */
+/* MatStoreValues() of AIJCUSPARSE stores the host's values even if the device's are newer (up to PETSc 3.26): copy them first */
 static PetscErrorCode MatStoreValues_SpMV(Mat A)
 {
   const PetscScalar *a;
@@ -92,7 +93,7 @@ static PetscErrorCode MatStoreValues_SpMV(Mat A)
 PetscErrorCode MatSpMVCompose_Parent(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   PetscFunctionBegin;
-  PetscCall(SpMVComposeBefore(A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : SpMVParents[device][mpi].retrieve));
-  if (device && !mpi) PetscCall(SpMVComposeBefore(A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : SpMVParents[device][mpi].store));
+  PetscCall(SpMVReplaceFunction(A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : SpMVParents[device][mpi].retrieve));
+  if (device && !mpi) PetscCall(SpMVReplaceFunction(A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : SpMVParents[device][mpi].store));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -52,7 +52,7 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
     ((PetscObject)factor[k])->type_name = (char *)(mpi ? MATMPIAIJ : MATSEQAIJ);
   }
   ierr = f ? (*f)(C) : MatProductSetFromOptions(C);
-  for (int k = 0; k < 3; k++) { /* after an error, too */
+  for (int k = 0; k < 3; k++) { /* even after an error */
     if (name[k]) ((PetscObject)factor[k])->type_name = name[k];
   }
   PetscCall(ierr);
@@ -181,7 +181,7 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscBool abt, PetscErrorCode (
   ierr         = (*f)(C);
   B->type_name = name;
   if (spmv && !ierr) ierr = SpMVKeepSet(&keep, C);
-  if (spmv) PetscCall(SpMVKeepEnd(&keep)); /* after an error, too */
+  if (spmv) PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -275,7 +275,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
   Where no name leads to a function, PETSc asks the first factor that can answer for factors of any type. That is ours, so we ask the others in its place:
   virtual transposes, diagonal matrices, MATPYTHON. They may put other factors in place of their own (a virtual transpose, the matrix in it).
 */
-static PetscErrorCode SpMVProductAskOthers(Mat C)
+static PetscErrorCode SpMVProductQueryFactors(Mat C)
 {
   PetscErrorCode (*f)(Mat);
 
@@ -330,7 +330,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   PetscCall(MatProductSetFromOptions_SpMVHost(C));
   if (ours->device && cusparse && ours->parent.productsetfromoptions) PetscCall((*ours->parent.productsetfromoptions)(C));
   if (!C->ops->productsymbolic) {
-    PetscCall(SpMVProductAskOthers(C));
+    PetscCall(SpMVProductQueryFactors(C));
     if (C->ops->productsymbolic) PetscFunctionReturn(PETSC_SUCCESS);
     onhost = PETSC_TRUE;
     PetscCall(SpMVProductAsAIJ(C, ours->device ? host : NULL));
@@ -354,9 +354,9 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, ours ? MatProductSetFromOptions_TransposeSpMV : NULL));
   }
   if (device && !mpi) {
-    PetscCall(SpMVComposeBefore(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
-    PetscCall(SpMVComposeBefore(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
-                                ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
+    PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
+    PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
+                                  ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

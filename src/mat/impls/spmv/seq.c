@@ -1,5 +1,5 @@
 /*
-  The products of a sequential matrix: on the host or on the device.
+  The products of a sequential matrix, on the host or on the device.
 */
 #include "matspmv.h"
 
@@ -18,11 +18,11 @@ PetscErrorCode MatSpMVGetReady_Seq(Mat A, PetscBool device, PetscBool transpose)
   (void)device;
   (void)transpose;
 #endif
-  PetscCall(MatSpMVUpdate_Host(A, spmv));
+  PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVGetStats(Mat A, SpMVStats *stats)
+PetscErrorCode MatSpMVGetStats_Seq(Mat A, SpMVStats *stats)
 {
   Mat_SpMV *spmv;
 
@@ -30,19 +30,19 @@ PetscErrorCode MatSpMVGetStats(Mat A, SpMVStats *stats)
   PetscCall(MatSpMVGet(A, &spmv));
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (spmv->device && !A->boundtocpu && !spmv->host.key.mat) {
-    PetscCall(MatSpMVGetStats_CUDA(A, spmv, stats));
+    PetscCall(MatSpMVGetStats_SeqCUDA(A, spmv, stats));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(MatSpMVGetStats_Host(A, spmv, stats));
+  PetscCall(MatSpMVGetStatsHost_Seq(A, spmv, stats));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
   zz = yy + op(A) xx, where yy may be zz, and NULL for zero.
 
-  AIJ's own transposed products are never used: they call VecSet() and VecCopy(), which are collective, on the parallel vectors that
-  MPIAIJ passes, and one rank may use its format and another not.
+  On the host AIJ's own transposed products are never used. They call VecSet() and VecCopy(), which are collective, on the parallel vectors that MPIAIJ passes, and one rank
+  may use its format while another does not.
 */
 PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
@@ -56,11 +56,11 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  if (op == SPMV_NORMAL) PetscCall(MatSpMVUpdate_Host(A, spmv));
+  if (op == SPMV_NORMAL) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   if (op == SPMV_NORMAL && spmv->host.use_parent)
-    PetscCall(MatSpMVApplyParent(A, spmv, op, xx, yy, zz));
+    PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
   else
-    PetscCall(MatSpMVApplyHostVecs(A, spmv, op, xx, yy, zz));
+    PetscCall(MatSpMVApplyHostVecs_Seq(A, spmv, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

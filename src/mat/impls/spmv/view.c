@@ -1,15 +1,15 @@
 /*
-  What is stored of a matrix, as a view prints it and as programs can get it.
+  What is stored of a matrix: views, and the functions by which programs get it.
 */
 #include "matspmv.h"
 
-/* The entries that are stored by the format: none where the parent's product runs */
+/* Entries stored by the format: none if the parent's product is used */
 static PetscInt64 SpMVStatsFormatted(const SpMVStats *stats)
 {
   return stats->stored ? stats->nonzeros : 0;
 }
 
-/* One line on one block, or on the same block of every rank */
+/* Prints one line for a sequential matrix, or for the diagonal or off-diagonal blocks of all ranks */
 static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm, PetscViewer viewer)
 {
   SpMVStats  all = *local;
@@ -46,7 +46,7 @@ static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats
   PetscFunctionBegin;
   PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVGetStats(block[k], &stats[k]));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVGetStats_Seq(block[k], &stats[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -60,7 +60,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscViewerGetFormat(viewer, &format));
-  /* a DM's view permutes to natural order, which the native format is there to avoid */
+  /* the native format bypasses a DM's view, which permutes to the natural ordering */
   if (format == PETSC_VIEWER_NATIVE || format == PETSC_VIEWER_LOAD_BALANCE)
     PetscCall((*spmv->parent.view)(A, viewer));
   else
@@ -79,7 +79,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
     if (spmv->exchange.halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->exchange.halo)));
 #endif
   } else {
-    PetscCall(MatSpMVGetStats(A, &stats[0]));
+    PetscCall(MatSpMVGetStats_Seq(A, &stats[0]));
     PetscCall(SpMVViewStats(spmv, "", &stats[0], PETSC_COMM_SELF, viewer));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -91,7 +91,7 @@ void MatSpMVSetOps_View(Mat A)
 }
 
 /*@C
-   PetscSpMVGetFormat - asks which of PetscSpMV's formats a matrix has
+   PetscSpMVGetFormat - Gets the PetscSpMV format of a matrix
 
    Not Collective
 
@@ -99,13 +99,13 @@ void MatSpMVSetOps_View(Mat A)
 .  A - the matrix, of any type
 
    Output Parameter:
-.  format - `MATSELLP`, `MATEVCHYB`, or `NULL` if the matrix has neither; not to be freed
+.  format - `MATSELLP`, `MATEVCHYB`, or `NULL` if the matrix has another type; do not free it
 
    Level: intermediate
 
    Note:
-   `MatGetType()` answers with the name of a type derived from AIJ (`MATSEQAIJSELLP`, ...), because much of PETSc takes a matrix for AIJ by
-   the first letters of that name.
+   `MatGetType()` returns the name of a type derived from AIJ (`MATSEQAIJSELLP`, ...), because much of PETSc identifies AIJ matrices by the beginning of
+   that name.
 
 .seealso: `MATSELLP`, `MATEVCHYB`, `PetscSpMVGetInfo()`
 @*/
@@ -122,7 +122,7 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
 }
 
 /*@
-   PetscSpMVGetInfo - asks what the calling process stores of a matrix in its format
+   PetscSpMVGetInfo - Gets information about what the calling process stores of a matrix in its format
 
    Not Collective
 
@@ -135,10 +135,9 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
    Level: intermediate
 
    Notes:
-   Sets the format up if no product has done so yet. The same figures, summed over the processes, stand in `-mat_view ::ascii_info`,
-   `-ksp_view` and `-snes_view`.
+   Sets up the format if no product has done so yet. `-mat_view ::ascii_info`, `-ksp_view` and `-snes_view` print the same numbers, summed over the processes.
 
-   Errors `PETSC_ERR_ARG_WRONG` for a matrix of another type, `PETSC_ERR_ARG_TYPENOTSET` for one without a type, and `PETSC_ERR_ARG_WRONGSTATE` for an unassembled one.
+   The error is `PETSC_ERR_ARG_WRONG` for a matrix of another type, `PETSC_ERR_ARG_TYPENOTSET` for one without a type, and `PETSC_ERR_ARG_WRONGSTATE` for an unassembled one.
 
 .seealso: `PetscSpMVInfo`, `PetscSpMVGetFormat()`
 @*/
@@ -153,7 +152,7 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
   PetscAssertPointer(info, 2);
   PetscCheck(((PetscObject)A)->type_name, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_TYPENOTSET, "Matrix object's type is not set: Argument # 1");
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCheck(spmv, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Matrix of type %s is none of PetscSpMV's", ((PetscObject)A)->type_name);
+  PetscCheck(spmv, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Matrix type %s is not a type of PetscSpMV", ((PetscObject)A)->type_name);
   PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
   PetscCall(PetscMemzero(info, sizeof(*info)));
   PetscCall(SpMVIsMPI(A, &mpi));
@@ -164,7 +163,7 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
   for (int k = 0; k < 2 && block[k]; k++) {
     SpMVStats stats;
 
-    PetscCall(MatSpMVGetStats(block[k], &stats));
+    PetscCall(MatSpMVGetStats_Seq(block[k], &stats));
     info->nonzeros += stats.nonzeros;
     info->formatted += SpMVStatsFormatted(&stats);
     info->stored += stats.stored;
