@@ -1,8 +1,8 @@
 /*
-   PetscSpMV: two sparse matrix types for PETSc whose matrix-vector product is faster than AIJ's, and a third for batches of small problems.
+   PetscSpMV: two sparse matrix types for PETSc whose matrix-vector products are faster than those of AIJ, and a third for batches of small problems.
 
-   This is the only public header. A program needs it only to link the library itself, to ask about a matrix or to make a batch; to use the types
-   in a program that exists, load the library with -dll_append and choose -mat_type sellp or -mat_type evchyb.
+   This is the only public header. A program needs it only to link the library, to get information about a matrix, or to create a batch. To use the types in an existing
+   program, load the library with -dll_append and choose -mat_type sellp or -mat_type evchyb.
 */
 #pragma once
 
@@ -12,7 +12,7 @@
 #define PETSCSPMV_VERSION_MINOR    1
 #define PETSCSPMV_VERSION_SUBMINOR 0
 
-/* The names that MatSetType(), MatConvert(), DMSetMatType() and -mat_type take */
+/* Type names for MatSetType(), MatConvert(), DMSetMatType() and -mat_type */
 #define MATSELLP     "sellp"
 #define MATSEQSELLP  "seqsellp"
 #define MATMPISELLP  "mpisellp"
@@ -20,8 +20,8 @@
 #define MATSEQEVCHYB "seqevchyb"
 #define MATMPIEVCHYB "mpievchyb"
 
-/* The names that MatGetType() answers: both types are derived from AIJ, and PETSc takes a type for AIJ by how its name begins. On a
-   machine with a GPU that PETSc uses, they go by the name of the type that they are derived from there, seqaijcusparse or mpiaijcusparse */
+/* Type names returned by MatGetType(): both types are derived from AIJ, and PETSc identifies AIJ by the beginning of the name. On a machine with a GPU that PETSc uses,
+   the name is that of the parent type there, seqaijcusparse or mpiaijcusparse */
 #define MATSEQAIJSELLP  "seqaijsellp"
 #define MATMPIAIJSELLP  "mpiaijsellp"
 #define MATSEQAIJEVCHYB "seqaijevchyb"
@@ -34,26 +34,26 @@
 #define MATORDERINGEVCHYB "evchyb"
 
 /*S
-   PetscSpMVInfo - what the calling process stores of a `MATSELLP` or `MATEVCHYB` matrix
+   PetscSpMVInfo - Information about what the calling process stores of a `MATSELLP` or `MATEVCHYB` matrix
 
    Level: intermediate
 
    Notes:
-   Counts cover both the diagonal and the off-diagonal block of a parallel matrix. With one of them AIJ's own product may run, for which the format stores nothing:
-   `formatted` counts the entries of the other one, and the padding is (`stored` - `formatted`) / `formatted`.
+   For a parallel matrix, the numbers are sums over its diagonal and its off-diagonal block. If AIJ's own product is used for a block, the format stores nothing of it, and
+   `formatted` does not count its entries. The padding is (`stored` - `formatted`) / `formatted`.
 
 .seealso: `PetscSpMVGetInfo()`
 S*/
 typedef struct {
   PetscInt64  nonzeros;    /* entries of the matrix */
-  PetscInt64  formatted;   /* entries of the matrix that the format stores; none of a block with which AIJ's own product runs */
+  PetscInt64  formatted;   /* entries of the matrix that the format stores */
   PetscInt64  stored;      /* entries stored by the format, padding included: at least `formatted` */
-  PetscInt64  slices;      /* slices; row blocks with the paper's kernel of evchyb */
+  PetscInt64  slices;      /* slices; with the paper's kernel of evchyb, row blocks */
   PetscInt64  long_rows;   /* rows kept in the vector CSR part */
   PetscInt64  long_stored; /* entries stored in that part, padding included */
-  PetscInt64  bytes;       /* of the format's arrays, beside AIJ's own */
-  PetscInt    node;        /* rows of a node block of the diagonal block, 1 if entries are stored one by one */
-  const char *kernel;      /* what multiplies with the diagonal block, a static string */
+  PetscInt64  bytes;       /* of the format's arrays, in addition to AIJ's */
+  PetscInt    node;        /* size of the node blocks of the diagonal block, 1 if there are none */
+  const char *kernel;      /* kernel of the diagonal block's product, a static string */
 } PetscSpMVInfo;
 
 PETSC_EXTERN PetscErrorCode PetscSpMVInitializePackage(void);

@@ -1,9 +1,9 @@
 /*
-  The package: its formats, its registration with PETSc, and the function by which PETSc loads it.
+  The package: the list of formats, registration with PETSc, and the function that PETSc calls when it loads the library.
 */
 #include "../mat/impls/spmv/matspmv.h"
 
-/* A further format is one more line here */
+/* Add a format here */
 const SpMVFormat *const SpMVFormats[] = {&SpMVFormatSELLP, &SpMVFormatEVCHYB, NULL};
 
 PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
@@ -11,7 +11,7 @@ PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
 static PetscBool PetscSpMVPackageInitialized = PETSC_FALSE;
 
 /*@C
-   PetscSpMVFinalizePackage - forgets that the package was initialized; PETSc calls it from `PetscFinalize()`
+   PetscSpMVFinalizePackage - Finalizes the package; called by `PetscFinalize()`
 
    Not Collective
 
@@ -30,15 +30,14 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 }
 
 /*@C
-   PetscSpMVInitializePackage - makes `MATSELLP`, `MATEVCHYB` and `MATBATCH` known to PETSc
+   PetscSpMVInitializePackage - Registers `MATSELLP`, `MATEVCHYB` and `MATBATCH` with PETSc
 
    Not Collective
 
    Level: beginner
 
    Notes:
-   Call it once after `PetscInitialize()` in a program that links the library. A program that loads the library with `-dll_append`
-   needs no call: PETSc makes it.
+   Call it after `PetscInitialize()` in a program that links the library. If the library is loaded with `-dll_append`, PETSc calls it.
 
 .seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`
 @*/
@@ -49,7 +48,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
   PetscFunctionBegin;
   if (PetscSpMVPackageInitialized) PetscFunctionReturn(PETSC_SUCCESS);
   PetscSpMVPackageInitialized = PETSC_TRUE;
-  PetscCall(MatInitializePackage()); /* the list of matrix types must exist before it grows */
+  PetscCall(MatInitializePackage()); /* registers the types of PETSc first */
   PetscCall(PetscLogEventRegister("MatSpMVSetUp", MAT_CLASSID, &MAT_SpMVSetUp));
   PetscCall(PetscLogEventRegister("MatSpMVFill", MAT_CLASSID, &MAT_SpMVFill));
   PetscCall(SpMVUseDevice(PETSC_COMM_SELF, &device));
@@ -61,18 +60,18 @@ PetscErrorCode PetscSpMVInitializePackage(void)
     char              seq[64], mpi[64], alias[64];
 
     /*
-       On a device, an instance goes by the name of AIJCUSPARSE. A type whose name begins with an assembled matrix' own is one that
-       MatSetType() converts to, in place; for any other it destroys the matrix.
+       On a device, an instance has the name of AIJCUSPARSE. MatSetType() converts an assembled matrix in place if the new name begins with its present one, and
+       destroys its data otherwise. So the names begin with that of AIJCUSPARSE.
     */
     PetscCall(PetscSNPrintf(seq, sizeof(seq), "seqaij%s%s", device ? "cusparse" : "", format->name));
     PetscCall(PetscSNPrintf(mpi, sizeof(mpi), "mpiaij%s%s", device ? "cusparse" : "", format->name));
-    PetscCall(MatRegister(format->name, format->create)); /* so that -help lists it; the root name below answers for it */
+    PetscCall(MatRegister(format->name, format->create)); /* for the list in -help; MatSetType() finds the root name below first */
     PetscCall(MatRegister(seq, format->createseq));
     PetscCall(MatRegister(mpi, format->creatempi));
     PetscCall(MatSeqAIJRegister(seq, MatConvertFrom_SpMV));
     /*
-       PETSc looks an instance's family up in this order, so the true root comes first. The aliases are roots too: under a root name,
-       MatSetType() sees that an assembled matrix has the type already, and leaves it alone.
+       PETSc searches an instance's root name in this order, so the true root comes first. The aliases are root names too, so that MatSetType() recognizes that an assembled
+       matrix has the type already and leaves it unchanged.
     */
     PetscCall(MatRegisterRootName(format->name, seq, mpi));
     PetscCall(PetscSNPrintf(alias, sizeof(alias), "seq%s", format->name));
@@ -95,7 +94,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What PETSc calls when it loads libpetscspmv by -dll_append */
+/* Called by PETSc when it loads libpetscspmv with -dll_append */
 PETSC_EXTERN PetscErrorCode PetscDLLibraryRegister_petscspmv(void);
 PetscErrorCode              PetscDLLibraryRegister_petscspmv(void)
 {

@@ -1,5 +1,6 @@
 /*
-  Operations of AIJCUSPARSE that are mended for our matrices: those that take device vectors only, and faults (PETSc 3.26).
+  Operations of AIJCUSPARSE that are corrected for our matrices: those that accept device vectors only, and faults. Each was found in PETSc 3.26.1; with a later release,
+  check whether it is still needed.
 */
 #include "matspmv.h"
 
@@ -34,8 +35,8 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
 }
 
 /*
-  AIJCUSPARSE zeros its copy on the device and declares the host's values old, even where that copy still has the pattern from before new entries were inserted:
-  reading the values back then fails or writes past their end. Where the host's values are newer, they are zeroed there.
+  AIJCUSPARSE zeros its values on the device and marks the host's as old, even if the device still has the pattern from before new entries were inserted: copying the values
+  back then fails or writes past their end. If the host's values are newer, zero these.
 */
 static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 {
@@ -70,8 +71,8 @@ static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
 }
 
 /*
-  CUSPARSE adds on the device if both matrices have its operation. A subset it adds by reading row offsets of all rows where it may keep those of
-  the nonempty ones only, beyond their end: the host adds such matrices.
+  AIJCUSPARSE adds on the device if both matrices have its operation. For a subset of the pattern it reads the row offsets of all rows, past their end if it has stored those of
+  the nonempty rows only. So such matrices are added on the host.
 */
 static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
 {
@@ -90,14 +91,14 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
     PetscCall(MatSpMVGet(mat[k], &spmv));
     if (spmv) mat[k]->ops->axpy = spmv->parent.axpy;
   }
-  ierr = (*A->ops->axpy)(A, a, X, str);                    /* with a new pattern it replaces A's data, but not its operations */
+  ierr = (*A->ops->axpy)(A, a, X, str);                    /* for a new pattern it replaces A's data, but not its operations */
   for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* even after an error */
   if (!ierr && (empty[0] || empty[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJCUSPARSE sets the operations of the place that the matrix goes to; ours go in front again */
+/* AIJCUSPARSE sets the operations for the host or the device; take these over again */
 static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
 {
   Mat_SpMV *spmv;
@@ -105,7 +106,7 @@ static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall((*spmv->parent.bindtocpu)(A, bind));
-  /* while bound, AIJ's operations change the host's values and say nothing of it */
+  /* while bound, AIJ's operations change the host's values without marking them as newer */
   if (!bind && A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU;
   #define SpMVTakeOver(op)               \
     do {                                 \
@@ -117,11 +118,11 @@ static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
   SpMVHooks(SpMVTakeOver);
   #undef SpMVTakeOver
   PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
-  PetscCall(MatSpMVForget(A, spmv)); /* the copy on the other side */
+  PetscCall(MatSpMVForget(A, spmv)); /* the copies, of the other side */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In front of those of MatSpMVSetOps_Seq() */
+/* After MatSpMVSetOps_SeqCUDA() */
 void MatSpMVSetOps_SeqCUSPARSE(Mat A)
 {
   #define SpMVSet(op, f) \

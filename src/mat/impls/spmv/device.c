@@ -1,5 +1,5 @@
 /*
-  The device: whether there is one, its stream, and vectors that are not on it.
+  The device: whether it is used, its stream, the operands of a product, and device copies of host vectors.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* RTLD_DEFAULT */
@@ -11,8 +11,7 @@
 #endif
 
 /*
-  Do new matrices live on a device? As the types' names hang on it, it is settled once, when the package is registered; ranks that
-  disagree use the host.
+  Whether new matrices use AIJCUSPARSE. The names of the types depend on it, so it is determined once, when the package is registered; ranks that differ use the host.
 */
 PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
 {
@@ -26,7 +25,7 @@ PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
     int               devices  = 0;
 
     if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
-    (void)cudaGetLastError(); /* that there is none is no error */
+    (void)cudaGetLastError(); /* no device is not an error */
     for (int k = 0; k < 2; k++) {
       char      value[16];
       PetscBool set, none;
@@ -54,14 +53,14 @@ PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
 #endif
 }
 
-/* AIJ has refilled the host's values without a word to AIJCUSPARSE */
+/* AIJ has changed the host's values without marking them as newer than the device's */
 PetscErrorCode SpMVHostIsNewer(Mat A)
 {
   PetscFunctionBegin;
 #if defined(PETSCSPMV_HAVE_CUDA)
   PetscBool same;
 
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same)); /* MPIAIJ looks at its blocks */
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same)); /* an MPI matrix has no values of its own */
   if (same && A->offloadmask != PETSC_OFFLOAD_UNALLOCATED) A->offloadmask = PETSC_OFFLOAD_CPU;
 #else
   (void)A;
@@ -110,7 +109,7 @@ static PetscErrorCode SpMVOperandRestore(SpMVOperand *o, SpMVPlace place)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Points x, y and z at the operands' arrays, or at the copies of these */
+/* Sets x, y and z to the operands' arrays or their copies */
 static void SpMVOperandsPoint(SpMVOperands *o)
 {
   PetscScalar *array[3];
@@ -150,7 +149,7 @@ PetscErrorCode SpMVGetStream(cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees the copies, after the result has been copied back */
+/* Frees a copy; with `back` the result is copied back first */
 static PetscErrorCode SpMVOperandUnstage(SpMVOperand *o, PetscBool back)
 {
   cudaStream_t stream;
@@ -189,11 +188,11 @@ PetscErrorCode SpMVOperandsEnd(SpMVOperands *o)
 #if defined(PETSCSPMV_HAVE_CUDA)
 
 /*
-  When PETSc first uses a device, on however many ranks, it sends a device array to itself, and aborts if that fails and -use_gpu_aware_mpi 0
-  was not given. What it goes by is a variable of its own, which it reads then, when a PetscSF is made, for hypre and for -log_view; so, where MPI
-  says of itself that it takes no device arrays, the variable is set as the option would.
+  When PETSc first uses a device, on any number of ranks, it sends a device array to itself, and aborts if that fails and -use_gpu_aware_mpi 0 was not given. It reads a
+  variable of its own then, when it creates a PetscSF, for hypre and for -log_view. So if MPI reports that it does not support device arrays, set the variable as the option
+  would.
 
-  MPIs that cannot be asked are left to PETSc, and so are devices that share the host's page tables, whose memory any MPI may be able to read.
+  Nothing is done for an MPI that cannot report it, or for a device that shares the host's page tables, because any MPI may be able to read its memory.
 */
 PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
 {
@@ -218,21 +217,20 @@ PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
   if (aware) PetscFunctionReturn(PETSC_SUCCESS);
   if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
   if (!devices || cudaDeviceGetAttribute(&shared, cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0) != cudaSuccess) shared = 1;
-  (void)cudaGetLastError(); /* that there is no device is no error */
+  (void)cudaGetLastError(); /* no device is not an error */
   if (shared) PetscFunctionReturn(PETSC_SUCCESS);
 
   use_gpu_aware_mpi = PETSC_FALSE;
-  PetscCall(PetscInfo(NULL, "MPI says that it takes no device arrays: as with -use_gpu_aware_mpi 0\n"));
+  PetscCall(PetscInfo(NULL, "MPI reports no support for device arrays; continuing as with -use_gpu_aware_mpi 0\n"));
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (size > 1)
-    PetscCall(
-        PetscFPrintf(comm, PETSC_STDERR,
-                     "PetscSpMV: this MPI takes no device arrays, so what PETSc itself sends goes through the host (-use_gpu_aware_mpi 0 says so, too, and "
-                     "silences this)\n"));
+    PetscCall(PetscFPrintf(comm, PETSC_STDERR,
+                           "PetscSpMV: this MPI does not support device arrays, so PETSc communicates through host memory (-use_gpu_aware_mpi 0 "
+                           "silences this)\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* *staged becomes false where the device has no memory for the copy */
+/* *staged becomes false if the device has no memory for the copy */
 static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream, PetscBool *staged)
 {
   PetscInt    n;
@@ -259,8 +257,8 @@ static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream, Pets
 }
 
 /*
-  Copies the operands that are on the host to the device, for one product: all of them or none. SpMVVecOnDevice() will not do: to find out where a vector is, it
-  gets its values, also those that a product overwrites, and it copies through a second array on the host.
+  Copies the operands that are on the host to the device for one product: all of them or none. SpMVVecOnDevice() cannot be used: to find out where a vector is, it gets its
+  values, even those that a product overwrites, and it copies through a second array on the host.
 */
 PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool *staged)
 {
@@ -274,7 +272,7 @@ PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool
 
 /* ---------------------------------------------------------------- vectors */
 
-/* A device vector that stands in for a host vector, or the vector itself */
+/* A device vector in place of a host vector, with its values if `copy`, or the vector itself */
 PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
 {
   const PetscScalar *a;
@@ -321,8 +319,8 @@ PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
     PetscCall(VecRestoreArrayWrite(v, &b));
     PetscCall(VecRestoreArrayRead(*d, &a));
     /*
-      VecMDot() of a device vector with v copies v to the device, and takes the copy for up to date ever after, as nobody else tells (PETSc 3.26). Bases of
-      GMRES may be such a mixture: KSPCreateVecs() makes the first vectors by the DM, those of a field of a DMDA on the host, and later ones like the solution
+      VecMDot() of a device vector with v copies v to the device and considers that copy up to date from then on, because nothing marks v as changed (PETSc 3.26).
+      A basis of GMRES may contain both: KSPCreateVecs() creates the first vectors by the DM, those of a field of a DMDA on the host, and later ones like the solution.
     */
     v->offloadmask = PETSC_OFFLOAD_CPU;
   }

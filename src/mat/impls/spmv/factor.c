@@ -1,9 +1,9 @@
 /*
   Triangular solves with factors of our matrices on the device.
 
-  AIJCUSPARSE's take vectors of the device alone, and say nothing when they get others: the result is lost. Its users have device vectors, as they
-  chose them together with the type. Ours may have chosen the type only. So the factors that it makes of our matrices are given solves
-  that stage host vectors; PETSc lets a factor's maker be replaced, and the solves are put in place by the numeric factorisation.
+  The solves of AIJCUSPARSE accept device vectors only, and lose the result of others without an error (PETSc 3.26, optimized). Its users have device vectors, because they
+  chose them together with the type; ours may have chosen the type only. So the factors of our matrices get solves that copy host vectors to the device and back. PETSc
+  lets us register another function that creates factors; the solves are replaced after each numeric factorization, which sets them.
 */
 #include "matspmv.h"
 
@@ -14,15 +14,15 @@ static const char *const   SpMVFactorKeys[]                                  = {
 static const MatFactorType SpMVFactorType[]                                  = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ICC};
 static PetscErrorCode (*MatGetFactor_AIJCUSPARSE)(Mat, MatFactorType, Mat *) = NULL;
 
-/* What lies behind a factor of ours. Its objects are composed with the factor, by SpMVFactorKeys[] */
+/* Data of a factor of ours. Its objects are composed with the factor under SpMVFactorKeys[] */
 typedef struct {
-  struct _MatOps ops; /* AIJCUSPARSE's */
+  struct _MatOps ops; /* AIJCUSPARSE's operations */
   MatFactorType  type;
-  PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *); /* of LU and ILU: the symbolic phase, and what it was given */
+  PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *); /* of LU and ILU: the symbolic phase, and its arguments */
   IS            row, col;
   MatFactorInfo info;
-  PetscBool     transposed; /* transposed systems have been solved, */
-  Mat           fresh;      /* and those since the last numeric phase are solved with this factor */
+  PetscBool     transposed; /* a transposed system has been solved */
+  Mat           fresh;      /* solves transposed systems since the latest numeric phase */
 } SpMVFactor;
 
 static PetscErrorCode SpMVFactorGet(Mat F, SpMVFactor **f)
@@ -31,12 +31,12 @@ static PetscErrorCode SpMVFactorGet(Mat F, SpMVFactor **f)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)F, SpMVFactorKey, (PetscObject *)&container));
-  PetscCheck(container, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A factor that is none of ours");
+  PetscCheck(container, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Factor was not created by PetscSpMV");
   PetscCall(PetscContainerGetPointer(container, (void **)f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  /* Puts a function of ours in place of AIJCUSPARSE's, where there is one */
+  /* Replaces AIJCUSPARSE's function, if there is one, by ours */
   #define SpMVTake(F, f, op, function)                  \
     do {                                                \
       if ((F)->ops->op && (F)->ops->op != (function)) { \
@@ -62,9 +62,9 @@ static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor *f, PetscErrorCode (*symb
 }
 
 /*
-  AIJCUSPARSE has cuSPARSE analyse the transposed factors, values and all, before its first transposed solve, and not again after the next numeric phase: it
-  would solve with the old values (PETSc 3.26). Once transposed systems have been solved, each numeric phase makes a new factor for them. Cholesky and ICC
-  solve them as they do others.
+  AIJCUSPARSE has cuSPARSE analyze the transposed factors, including their values, before its first transposed solve, but not again after the next numeric phase: it would
+  solve with the old values (PETSc 3.26). So once a transposed system has been solved, each numeric phase creates a new factor for them. Cholesky and ICC solve transposed
+  systems like others.
 */
 static PetscErrorCode SpMVFactorRenewTransposed(Mat F, SpMVFactor *f, Mat A, const MatFactorInfo *info)
 {
@@ -87,7 +87,7 @@ static PetscErrorCode SpMVFactorSolve(Mat F, PetscBool transpose, Vec b, Vec x)
 
   PetscFunctionBegin;
   PetscCall(SpMVFactorGet(F, &f));
-  PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb)); /* also where the factor has been bound to the host since: that changes no solve of AIJCUSPARSE's */
+  PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb)); /* also if the factor has been bound to the CPU: AIJCUSPARSE still solves on the device */
   PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
   if (transpose) f->transposed = PETSC_TRUE;
   if (transpose && f->fresh)
@@ -225,7 +225,7 @@ PetscErrorCode SpMVRegisterFactors(void)
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(SpMVFactorType); k++) {
     PetscCall(MatSolverTypeGet(MATSOLVERCUSPARSE, MATSEQAIJCUSPARSE, SpMVFactorType[k], &package, &mat, &make));
     if (!make || make == MatGetFactor_SpMV) continue;
-    MatGetFactor_AIJCUSPARSE = make; /* the same for all */
+    MatGetFactor_AIJCUSPARSE = make; /* the same function for all four */
     PetscCall(MatSolverTypeRegister(MATSOLVERCUSPARSE, MATSEQAIJCUSPARSE, SpMVFactorType[k], MatGetFactor_SpMV));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

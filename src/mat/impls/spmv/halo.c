@@ -1,8 +1,8 @@
 /*
   The halo of a parallel matrix on the device.
 
-  Whatever can fail on one rank while it is set up ends in SpMVHaloAgree(), so that all ranks go on, or none: a rank that
-  returned alone would leave the others waiting in MPI or in NCCL.
+  Every step of the set-up that can fail on one rank alone is followed by SpMVHaloAgree(), so that all ranks continue or none: if one rank returned alone, the others
+  would wait for it forever in MPI or in NCCL.
 */
 #include "halo.h"
 
@@ -12,7 +12,7 @@ const char *const SpMVHaloTypes[] = {"auto", "peer", "nccl", "host", "petsc", "S
   #include <petscsf.h>
   #include <petsc/private/petscimpl.h> /* use_gpu_aware_mpi */
 
-  /* Since then, PetscSF counts ranks as MPI does */
+  /* The type of PetscSF's numbers of ranks */
   #if PETSC_VERSION_LT(3, 23, 0)
 typedef PetscInt SpMVRankCount;
   #else
@@ -20,8 +20,7 @@ typedef PetscMPIInt SpMVRankCount;
   #endif
 
 /*
-  Collective: afterwards all ranks have the reason of the first that failed, or none has. A rank that has waited in vain for another knows
-  less than that one.
+  Collective: broadcasts the lowest failing rank's error text. Timeouts count last, since they are usually caused by another rank's failure.
 */
 static PetscErrorCode SpMVHaloAgree(MPI_Comm comm, cudaError_t error, char reason[SPMV_HALO_TEXT])
 {
@@ -30,12 +29,12 @@ static PetscErrorCode SpMVHaloAgree(MPI_Comm comm, cudaError_t error, char reaso
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   if (error != cudaSuccess && !reason[0]) PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "rank %d: %s", rank, cudaGetErrorString(error)));
-  if (error != cudaSuccess) (void)cudaGetLastError(); /* or the next launch would find it */
+  if (error != cudaSuccess) (void)cudaGetLastError(); /* or the next launch would report it */
   PetscCall(SpMVAgreeOnText(comm, (PetscBool)(error != cudaErrorTimeout), reason, SPMV_HALO_TEXT));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- who sends what to whom */
+/* ---------------------------------------------------------------- lists: what is sent to and received from each rank */
 
 PetscErrorCode SpMVHaloListDestroy(SpMVHaloList *list)
 {
@@ -68,9 +67,9 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt ngh
                                    char reason[SPMV_HALO_TEXT])
 {
   PetscSF            sf;
-  SpMVRankCount      owners, askers;
-  const PetscMPIInt *owner, *asker;
-  const PetscInt    *ostart, *astart, *ghost, *index;
+  SpMVRankCount      owners, readers;
+  const PetscMPIInt *owner, *reader;
+  const PetscInt    *ostart, *rstart, *ghost, *index;
   PetscMPIInt        rank;
   PetscBool          usable = PETSC_TRUE;
   PetscErrorCode     ierr;
@@ -82,19 +81,20 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt ngh
   PetscCall(PetscSFSetGraphLayout(sf, cmap, nghost, NULL, PETSC_USE_POINTER, garray));
   PetscCall(PetscSFSetUp(sf));
   PetscCall(PetscSFGetRootRanks(sf, &owners, &owner, &ostart, &ghost, NULL));
-  PetscCall(PetscSFGetLeafRanks(sf, &askers, &asker, &astart, &index));
-  /* As ghosts ascend, each owner's are a piece of the halo. Nobody but whoever makes a matrix by hand gets anything else */
+  PetscCall(PetscSFGetLeafRanks(sf, &readers, &reader, &rstart, &index));
+  /* Ghosts ascend, so those of each owner are contiguous. Only matrices assembled from user arrays can differ */
   for (SpMVRankCount k = 0; k < owners; k++) {
     if (owner[k] == rank || (k && owner[k] < owner[k - 1])) usable = PETSC_FALSE;
     for (PetscInt i = ostart[k]; i < ostart[k + 1]; i++) {
       if (ghost[i] != i) usable = PETSC_FALSE;
     }
   }
-  for (SpMVRankCount k = 1; k < askers; k++) {
-    if (asker[k] < asker[k - 1]) usable = PETSC_FALSE;
+  for (SpMVRankCount k = 1; k < readers; k++) {
+    if (reader[k] < reader[k - 1]) usable = PETSC_FALSE;
   }
-  if (!usable) PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "the off-diagonal block's columns on rank %d do not ascend, or are its own", rank));
-  ierr = SpMVHaloListCreate(askers, asker, astart, index, send);
+  if (!usable)
+    PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "on rank %d, the columns of the off-diagonal block are not ascending or include its own columns", rank));
+  ierr = SpMVHaloListCreate(readers, reader, rstart, index, send);
   if (!ierr) ierr = SpMVHaloListCreate(owners, owner, ostart, NULL, receive);
   PetscCall(PetscSFDestroy(&sf));
   PetscCall(SpMVAgree(comm, ierr));
@@ -110,10 +110,10 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt ngh
 
 typedef struct _n_SpMVHaloLink *SpMVHaloLink;
 struct _n_SpMVHaloLink {
-  MPI_Comm     comm; /* whose attribute it is; MPI_COMM_NULL once that is gone */
+  MPI_Comm     comm; /* of which it is an attribute; MPI_COMM_NULL after that has been freed */
   PetscInt     refct;
   SpMVCudaComm transport[SPMV_TRANSPORTS];
-  PetscBool    asked[SPMV_TRANSPORTS]; /* some are expensive to set up, and are asked for only once where they cannot be had */
+  PetscBool    tried[SPMV_TRANSPORTS]; /* the set-up may be expensive, and is tried once only */
   char         reason[SPMV_TRANSPORTS][SPMV_HALO_TEXT];
   int          version; /* of NCCL */
   SpMVHaloLink next;
@@ -185,7 +185,7 @@ static PetscErrorCode SpMVHaloLinkGet(MPI_Comm comm, SpMVHaloLink *link)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What peers and NCCL want to be different, or the same, on all ranks */
+/* Properties that must differ (GPU), or be equal (NCCL's version), on all ranks */
 typedef struct {
   char uuid[16];
   int  rank, version;
@@ -199,7 +199,7 @@ static int SpMVHaloCardCompare(const void *a, const void *b)
   return c ? c : p->rank - q->rank;
 }
 
-/* Collective, and so is its verdict: every rank sees the cards of all */
+/* Collective, with the same result on all ranks, because every rank compares the cards of all */
 static PetscErrorCode SpMVHaloLinkCompareCards(SpMVHaloLink link, SpMVHaloCard *mine, char reason[SPMV_HALO_TEXT])
 {
   SpMVHaloCard  *card = NULL;
@@ -220,13 +220,13 @@ static PetscErrorCode SpMVHaloLinkCompareCards(SpMVHaloLink link, SpMVHaloCard *
   qsort(card, (size_t)size, sizeof(*card), SpMVHaloCardCompare);
   for (PetscMPIInt r = 1; r < size && !reason[0]; r++) {
     if (!memcmp(card[r].uuid, card[r - 1].uuid, sizeof(card[r].uuid)))
-      PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "ranks %d and %d share a GPU, and each wants its own", card[r - 1].rank, card[r].rank));
+      PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "ranks %d and %d share a GPU", card[r - 1].rank, card[r].rank));
   }
   PetscCall(PetscFree(card));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective; where it cannot be had, all ranks have the reason */
+/* Collective. If the transport is not available, all ranks get the reason */
 static PetscErrorCode SpMVHaloLinkSetUp(SpMVHaloLink link, SpMVTransport transport)
 {
   struct {
@@ -242,8 +242,8 @@ static PetscErrorCode SpMVHaloLinkSetUp(SpMVHaloLink link, SpMVTransport transpo
   cudaError_t           error;
 
   PetscFunctionBegin;
-  if (link->asked[transport]) PetscFunctionReturn(PETSC_SUCCESS);
-  link->asked[transport] = PETSC_TRUE;
+  if (link->tried[transport]) PetscFunctionReturn(PETSC_SUCCESS);
+  link->tried[transport] = PETSC_TRUE;
   PetscCallMPI(MPI_Comm_rank(link->comm, &rank));
   PetscCallMPI(MPI_Comm_size(link->comm, &size));
   PetscCall(PetscMemzero(&card, sizeof(card)));
@@ -288,7 +288,7 @@ struct _n_SpMVHalo {
   SpMVHaloLink  link;
   SpMVTransport transport;
   PetscBool     petsc;
-  SpMVCudaHalo  core; /* NULL where no rank has anything to exchange */
+  SpMVCudaHalo  core; /* NULL if no rank has anything to exchange */
   SpMVHaloList  send, receive;
   PetscMPIInt   tag, requests;
   MPI_Request  *request[2]; /* forward and reverse */
@@ -305,7 +305,7 @@ static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse)
   return error;
 }
 
-/* Pieces of pinned memory are sent again and again: requests are made once. Receives come first, so that they are started first */
+/* Persistent requests, because the same pinned memory is sent in every exchange. Receives come first, to be started first */
 static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
 {
   PetscScalar *sent, *received;
@@ -326,7 +326,7 @@ static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
       PetscScalar        *a = array[side ^ reverse];
 
       for (int k = 0; k < l->peers; k++, request++) {
-        const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]); /* the core has refused larger ones */
+        const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]); /* SpMVCudaHaloCreate() has rejected larger ones */
 
         if (side == 0)
           PetscCallMPI(MPI_Recv_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
@@ -339,7 +339,7 @@ static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective, whatever goes wrong on this rank: nobody frees memory that another rank still has a hold of */
+/* Collective, even after errors on this rank: no rank frees memory that another rank has still mapped */
 static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, cudaError_t *error)
 {
   cudaError_t last = cudaSuccess;
@@ -355,7 +355,7 @@ static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, cudaError_t *error)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where each rank's pieces are in the others' memory */
+/* Peer transport: exchanges the addresses of the memory that ranks write to each other */
 static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, cudaError_t *error, char reason[SPMV_HALO_TEXT])
 {
   SpMVHaloOffer *mine = NULL, *theirs = NULL;
@@ -379,7 +379,7 @@ static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, cudaError_t *error, char reaso
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective; what cannot be had is undone on all ranks, and they have the reason */
+/* Collective. If the transport fails on a rank, it is undone on all ranks, and all get the reason */
 static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char reason[SPMV_HALO_TEXT])
 {
   SpMVHaloLink link = halo->link;
@@ -417,7 +417,7 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char r
 
 static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
 {
-  char        reason[SPMV_HALO_TEXT] = "", first[SPMV_HALO_TEXT] = "", why[2 * SPMV_HALO_TEXT + 64] = "", amount[96];
+  char        reason[SPMV_HALO_TEXT] = "", peer[SPMV_HALO_TEXT] = "", why[2 * SPMV_HALO_TEXT + 64] = "", amount[96];
   PetscInt64  local, sum;
   PetscMPIInt rank, peers, host;
   int         devices;
@@ -435,13 +435,13 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   }
 
   if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
-  (void)cudaGetLastError(); /* that there is none is told below */
+  (void)cudaGetLastError(); /* no device is reported below */
   if (devices)
-    PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA)); /* it selects this rank's */
+    PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA)); /* selects this rank's device */
   else
     PetscCall(PetscSNPrintf(reason, sizeof(reason), "rank %d has no GPU", rank));
   PetscCall(SpMVHaloAgree(halo->comm, cudaSuccess, reason));
-  /* Without the first two, PETSc's own scatter is best where it need not go through the host */
+  /* Without peer access and NCCL, PETSc's own scatter is fastest if MPI supports device arrays */
   host = !reason[0] && (type == SPMV_HALO_HOST || !use_gpu_aware_mpi);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
 
@@ -451,10 +451,10 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
       PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "GPU to GPU, %s", amount));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(PetscStrncpy(first, reason, sizeof(first)));
-    PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s)", first));
+    PetscCall(PetscStrncpy(peer, reason, sizeof(peer)));
+    PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s)", peer));
   }
-  if ((first[0] || !reason[0]) && (type == SPMV_HALO_AUTO || type == SPMV_HALO_NCCL)) {
+  if ((peer[0] || !reason[0]) && (type == SPMV_HALO_AUTO || type == SPMV_HALO_NCCL)) {
     const int *v = &halo->link->version;
 
     PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_NCCL, reason));
@@ -467,12 +467,12 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
     PetscBool same;
 
     PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
-    PetscCall(PetscStrcmp(first, reason, &same));
-    if (same || !first[0])
+    PetscCall(PetscStrcmp(peer, reason, &same));
+    if (same || !peer[0])
       PetscCall(PetscSNPrintf(why, sizeof(why), " (neither peer nor NCCL: %s)", reason));
     else
-      PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s; not NCCL: %s)", first, reason));
-    PetscCall(PetscInfo(NULL, "How the halo is not exchanged:%s\n", why));
+      PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s; not NCCL: %s)", peer, reason));
+    PetscCall(PetscInfo(NULL, "Transports that are not available:%s\n", why));
   }
   if (host) {
     PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_HOST, reason));
@@ -481,7 +481,7 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
       PetscFunctionReturn(PETSC_SUCCESS);
     }
     PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
-    PetscCall(PetscInfo(NULL, "Nor is it through pinned memory: %s\n", reason));
+    PetscCall(PetscInfo(NULL, "No exchange through pinned memory: %s\n", reason));
   }
   halo->petsc = PETSC_TRUE;
   PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "PETSc's VecScatter, %s%s", amount, why));
@@ -581,7 +581,7 @@ PetscErrorCode SpMVHaloGetVec(SpMVHalo halo, Vec *v)
 
   PetscFunctionBegin;
   if (!halo->vec) PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, halo->receive.start[halo->receive.peers], SpMVHaloGetArray(halo), &halo->vec));
-  PetscCall(VecCUDAGetArrayWrite(halo->vec, &array)); /* whatever it was on the host, the exchange has brought other values */
+  PetscCall(VecCUDAGetArrayWrite(halo->vec, &array)); /* the exchange has changed the values on the device */
   PetscCall(VecCUDARestoreArrayWrite(halo->vec, &array));
   *v = halo->vec;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -592,7 +592,7 @@ PetscScalar *SpMVHaloGetArray(SpMVHalo halo)
   return halo->core ? SpMVCudaHaloGetArray(halo->core) : NULL;
 }
 
-  /* A function of the core, and whichever of the two explains its failure */
+  /* Calls a function of the core if there is anything to exchange, and turns its error into PETSc's, with the transport's own text if it has one */
   #define SpMVHaloCall(halo, ...)                                                                                    \
     do {                                                                                                             \
       const cudaError_t error_ = (halo)->core ? __VA_ARGS__ : cudaSuccess;                                           \

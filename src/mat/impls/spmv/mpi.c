@@ -1,14 +1,14 @@
 /*
-  The MPI matrix: MPIAIJ's own products, which overlap the halo exchange with the diagonal block's product, over blocks that are hooked.
-  Between device vectors an exchange of our own takes the place of MPIAIJ's VecScatter, where halo.c finds one that is faster.
+  The products of an MPI matrix: MPIAIJ's own, which overlap the exchange of the halo with the diagonal block's product and use our products of the two blocks.
+  Between device vectors an exchange of our own replaces MPIAIJ's VecScatter where halo.c finds a faster one.
 
-  MPIAIJ makes, replaces and rebuilds its blocks in many places (preallocation, hash and COO assembly, disassembly, products), so they
-  are looked at before every product instead of in each of these places.
+  MPIAIJ creates, replaces and rebuilds its blocks in many places (preallocation, hash and COO assembly, disassembly, products), so every product checks whether
+  they have been taken over.
 */
 #include "matspmv.h"
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* Whether a product with these vectors runs on the device as far as their types say, which are the same on all ranks */
+/* Whether one of the vectors has a device type, which is the same on all ranks */
 static PetscErrorCode SpMVVecsAreDevice(Vec x, Vec y, Vec z, PetscBool *any)
 {
   const Vec v[3] = {x, y, z};
@@ -21,7 +21,7 @@ static PetscErrorCode SpMVVecsAreDevice(Vec x, Vec y, Vec z, PetscBool *any)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* And whether it does: one that is bound to the host does not count */
+/* Whether one of the vectors has a device type and is not bound to the CPU */
 static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
 {
   const Vec v[3] = {x, y, z};
@@ -39,10 +39,10 @@ static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
 }
 
 /*
-  Brings the halo of A up to date; *ours is false where MPIAIJ's own product is to run. All ranks come to the same answer: types of vectors are the same on all,
-  and so is whether something happened to the off-diagonal blocks, which MPIAIJ replaces together. What is bound to the host is not:
-  -mat_bind_below, -vec_bind_below and -dm_bind_below look at the size on each rank. So the ranks ask each other before they make a
-  halo, again and again while something is bound somewhere; what is bound later, the products below take to the device and back.
+  Brings the halo of A up to date; *ours is false if MPIAIJ's own product is to be used. All ranks get the same answer: the vectors' types are the same on all ranks,
+  and so is whether the off-diagonal blocks have changed, because MPIAIJ replaces them on all ranks together. Whether a matrix or vector is bound to the CPU is not the
+  same: -mat_bind_below, -vec_bind_below and -dm_bind_below compare with each rank's size. So the ranks agree on it before they create a halo, and again before each
+  product while something is bound on some rank. What is bound later is copied to the device and back by the products below.
 */
 static PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
 {
@@ -160,8 +160,8 @@ static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder
 }
 
 /*
-  zz = yy + A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. Where few rows are boundary rows, either the diagonal block's
-  kernel computes both, or both products of these rows run on the halo's stream at the same time as the interior rows': no kernel has to start when both are done.
+  zz = yy + A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. If there are few boundary rows, either the diagonal block's kernel
+  computes both products, or both products of these rows run on the halo's stream at the same time as the interior rows' product: no kernel has to wait for both.
 */
 static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
@@ -196,13 +196,13 @@ static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + A^T xx: what belongs to other ranks first, so that it travels during the diagonal block's product */
+/* zz = yy + A^T xx: the off-diagonal block's product first, so that its values travel to their ranks during the diagonal block's product */
 static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
   const SpMVHalo     halo = spmv->exchange.halo;
   Mat                block[2];
   Vec                d;
-  const PetscScalar *g;
+  const PetscScalar *ghost;
   PetscScalar       *z;
   cudaStream_t       stream;
 
@@ -213,8 +213,8 @@ static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec
   if (SpMVHaloGetArray(halo)) {
     PetscCall(SpMVHaloGetVec(halo, &d));
     PetscCall(MatSpMVApply_Seq(block[1], SPMV_TRANSPOSE, xx, NULL, d));
-    PetscCall(VecGetArrayReadAndMemType(d, &g, NULL)); /* copies what was computed on the host */
-    PetscCall(VecRestoreArrayReadAndMemType(d, &g));
+    PetscCall(VecGetArrayReadAndMemType(d, &ghost, NULL)); /* copies the values to the device if the host has computed them */
+    PetscCall(VecRestoreArrayReadAndMemType(d, &ghost));
   }
   PetscCall(SpMVHaloReverseBegin(halo, stream));
   PetscCall(MatSpMVApply_Seq(block[0], SPMV_TRANSPOSE, xx, yy, zz));
@@ -228,7 +228,7 @@ static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec
 }
 
 /*
-  All that a product on the device makes before its exchange begins. Where the exchange is ours, the rows to be multiplied apart come first: they belong to the
+  Creates all that a product on the device needs before its exchange begins. If the exchange is ours, the boundary rows are found first, because they are part of the
   diagonal block's layout.
 */
 static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
@@ -242,7 +242,7 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   if (ours && !transpose) PetscCall(MatSpMVGetOrder_MPICUDA(spmv, block, xx, yy, zz, own, &order));
   for (int k = 0; k < 2 && order == SPMV_ORDER_SEQUENTIAL; k++) {
-    PetscBool device = PETSC_TRUE; /* the halo's vector is there */
+    PetscBool device = PETSC_TRUE; /* the halo's vector is on the device */
 
     if (k == 0) PetscCall(SpMVVecsOnDevice(xx, yy, zz, &device));
     PetscCall(MatSpMVGetReady_Seq(block[k], device, transpose));
@@ -251,20 +251,20 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  #define SpMVTryDevice(product, xx, yy, zz)                             \
-    do {                                                                 \
-      PetscBool ours_;                                                   \
-      PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, xx, yy, zz, &ours_)); \
-      if (ours_) {                                                       \
-        PetscCall(product(A, spmv, xx, yy, zz));                         \
-        PetscFunctionReturn(PETSC_SUCCESS);                              \
-      }                                                                  \
-    } while (0)
-#else
-  #define SpMVTryDevice(product, xx, yy, zz) (void)0
+/* The product on the device, if our exchange is used; *done is false if MPIAIJ's own product is to be used */
+static PetscErrorCode MatSpMVTry_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, Vec xx, Vec yy, Vec zz, PetscBool *done)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, xx, yy, zz, done));
+  if (*done && transpose)
+    PetscCall(MatSpMVMultTransposeAdd_MPICUDA(A, spmv, xx, yy, zz));
+  else if (*done)
+    PetscCall(MatSpMVMultAdd_MPICUDA(A, spmv, xx, yy, zz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 #endif
 
-/* What the blocks store of a product with such vectors, brought up to date before its exchange begins */
+/* Brings up to date, before the exchange begins, what the two blocks store for a product with such vectors */
 static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
 {
   Mat block[2];
@@ -288,8 +288,8 @@ static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transp
 }
 
 /*
-  A rank has changed a block of its own, which the others do not know of. If it lacks memory for the block's copy, nobody may hear of it: AIJ's product
-  takes its place, and the exchange goes on.
+  The calling rank may have changed one of its blocks without the knowledge of the other ranks. If it has no memory for the block's copy, that must not be an error:
+  AIJ's product is used for the block, and the exchange goes on.
 */
 static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 {
@@ -307,8 +307,8 @@ static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 }
 
 /*
-  What every product begins with: our data, and blocks that are hooked and up to date, on all ranks or on none. The ranks ask each other only where something
-  has happened to the parallel matrix itself.
+  The beginning of every product: gets our data, and takes the blocks over and brings them up to date on all ranks or on none. The ranks communicate only if the state
+  of the parallel matrix has changed.
 */
 static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz, Mat_SpMV **spmv)
 {
@@ -335,48 +335,47 @@ static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec y
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatMult_MPISpMV(Mat A, Vec xx, Vec yy)
+/* zz = yy + A xx or yy + A^T xx, where yy may be zz, and NULL for zero */
+static PetscErrorCode MatSpMVApply_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz)
 {
   Mat_SpMV *spmv;
+  PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, NULL, yy, &spmv));
-  SpMVTryDevice(MatSpMVMultAdd_MPICUDA, xx, NULL, yy);
-  PetscCall((*spmv->parent.mult)(A, xx, yy));
+  PetscCall(MatSpMVBegin_MPI(A, transpose, xx, yy, zz, &spmv));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscCall(MatSpMVTry_MPICUDA(A, spmv, transpose, xx, yy, zz, &done));
+#endif
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  if (transpose && yy)
+    PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
+  else if (transpose)
+    PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
+  else if (yy)
+    PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
+  else
+    PetscCall((*spmv->parent.mult)(A, xx, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMult_MPISpMV(Mat A, Vec xx, Vec yy)
+{
+  return MatSpMVApply_MPI(A, PETSC_FALSE, xx, NULL, yy);
 }
 
 static PetscErrorCode MatMultAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 {
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, yy, zz, &spmv));
-  SpMVTryDevice(MatSpMVMultAdd_MPICUDA, xx, yy, zz);
-  PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatSpMVApply_MPI(A, PETSC_FALSE, xx, yy, zz);
 }
 
 static PetscErrorCode MatMultTranspose_MPISpMV(Mat A, Vec xx, Vec yy)
 {
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVBegin_MPI(A, PETSC_TRUE, xx, NULL, yy, &spmv));
-  SpMVTryDevice(MatSpMVMultTransposeAdd_MPICUDA, xx, NULL, yy);
-  PetscCall((*spmv->parent.multtranspose)(A, xx, yy));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatSpMVApply_MPI(A, PETSC_TRUE, xx, NULL, yy);
 }
 
 static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 {
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVBegin_MPI(A, PETSC_TRUE, xx, yy, zz, &spmv));
-  SpMVTryDevice(MatSpMVMultTransposeAdd_MPICUDA, xx, yy, zz);
-  PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatSpMVApply_MPI(A, PETSC_TRUE, xx, yy, zz);
 }
 
 void MatSpMVSetOps_MPI(Mat A)

@@ -1,5 +1,5 @@
 /*
-  The products of matrices: which of PETSc's functions computes one with a factor of ours, and the format of the result.
+  Products of matrices with a factor of our types: the function of PETSc's that computes one, and the format of the result.
 */
 #include "matspmv.h"
 
@@ -7,7 +7,7 @@
 
 static PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
 
-/* While PETSc computes a product of three in two steps, the third factor is still there and does not count */
+/* The third factor counts only for ABC: while PETSc computes ABC in two steps, it is still set for both */
 static Mat SpMVProductFactor(Mat C, int k)
 {
   const Mat_Product *product = C->product;
@@ -15,7 +15,7 @@ static Mat SpMVProductFactor(Mat C, int k)
   return k == 0 ? product->A : k == 1 ? product->B : product->type == MATPRODUCT_ABC ? product->C : NULL;
 }
 
-/* A product has the format and the parameters of the first of its factors that is ours */
+/* The result gets the format and parameters of the first factor of our types */
 static PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
 {
   PetscFunctionBegin;
@@ -28,7 +28,7 @@ static PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Calls f for the product C while those of its factors that are ours go by AIJ's name; without f, asks PETSc once more what computes C */
+/* Calls f, or MatProductSetFromOptions() if f is NULL, while the factors of our types have AIJ's type name */
 static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 {
   Mat            factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
@@ -61,14 +61,14 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /*
-  The numeric phase of a product that AIJ computes on the host, of factors on the device: their values must be on the host, because AIJ's functions do not always
-  check.
+  The numeric phase of a product that AIJ computes on the host with factors on the device. Their values are copied to the host first, because AIJ's functions do not
+  always do that.
 */
 static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 {
   Mat       factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
   Mat_SpMV *spmv;
-  PetscBool plain, maij;
+  PetscBool is_aij, maij;
 
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
@@ -90,9 +90,9 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
   }
   PetscCall((*f)(C));
   PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
-  if (maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* makes plain AIJ, whatever A is, and later writes to its arrays */
-    PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &plain));
-    if (plain) {
+  if (maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* creates AIJ, whatever the type of A, and later writes to its arrays */
+    PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &is_aij));
+    if (is_aij) {
       PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
       PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
     } else
@@ -102,11 +102,11 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 }
 
 /*
-  One function of ours for each numeric function that stands behind it. A function is all that PETSc reliably carries from the symbolic to the numeric phase: it moves
-  functions and products from matrix to matrix (MatProductSymbolic_ABC_Basic()), makes another Mat_Product for the same function (MATSHELL), and calls AIJ's functions,
-  which read the product's data, without calling ours first (MatProductNumeric_PtAP_Unsafe()). So neither the matrix, nor the product, nor its data can hold it.
+  One function of ours for each numeric function of PETSc's that it has to call. Only a function gets reliably from the symbolic to the numeric phase: PETSc moves functions
+  and products from matrix to matrix (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's functions, which read
+  the product's data, directly (MatProductNumeric_PtAP_Unsafe()). So PETSc's function can be kept neither with the matrix, nor with the product, nor in its data.
 
-  All of PETSc 3.26 sets 56 numeric functions, most of them for types that no factor of ours is multiplied with.
+  All of PETSc 3.26 sets 56 numeric functions, most of them for types that are not multiplied with ours.
 */
   #define SPMV_NUMERICS 64
 static PetscErrorCode (*SpMVNumericBehind[SPMV_NUMERICS])(Mat);
@@ -140,7 +140,7 @@ SpMVNumeric8(7);
 static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {SpMVName8(0), SpMVName8(1), SpMVName8(2), SpMVName8(3),
                                                                       SpMVName8(4), SpMVName8(5), SpMVName8(6), SpMVName8(7)};
 
-/* Puts our numeric phase in front of the one that the symbolic phase has set */
+/* Replaces the numeric function that the symbolic phase has set by the one of ours that calls it */
 static PetscErrorCode SpMVProductTakeNumeric(Mat C)
 {
   PetscErrorCode (*const f)(Mat) = C->ops->productnumeric;
@@ -161,10 +161,10 @@ static PetscErrorCode SpMVProductTakeNumeric(Mat C)
 #endif
 
 /*
-  A symbolic phase; the result gets the format and the parameters.
+  Calls PETSc's symbolic phase; the result gets the format and the parameters.
 
-  In that of A B^T AIJ gives a transpose of B the type of A by MatSetType(), which empties it unless A's type is derived from B's: in plain PETSc, A B^T of aij and
-  aijperm crashes (3.18 to 3.26). B goes by the name of A's type meanwhile.
+  For A B^T, AIJ sets the type of a transpose of B to that of A by MatSetType(), which empties it unless A's type is derived from B's: in plain PETSc, A B^T of aij and aijperm
+  crashes (3.18 to 3.26). With `abt`, B has the name of A's type during the call.
 */
 static PetscErrorCode SpMVProductSymbolic(Mat C, PetscBool abt, PetscErrorCode (*f)(Mat))
 {
@@ -187,9 +187,9 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscBool abt, PetscErrorCode (
 }
 
 /*
-  Our symbolic phase. The function that it stands in front of cannot be kept with C, because PETSc moves functions and products from matrix to matrix
-  (MatProductSymbolic_ABC_Basic()), nor with the product, whose data must be empty before this phase. So the factor of ours keeps that of the latest product; if several
-  products of one factor wait for their symbolic phases, all but the latest are set up again.
+  Our symbolic phase. PETSc's function, which it calls, cannot be kept with C, because PETSc moves functions and products from matrix to matrix
+  (MatProductSymbolic_ABC_Basic()), nor with the product, whose data must be empty before this phase. So it is kept with the factor that gives the result its format, which
+  keeps that of its latest product only: if several of its products wait for their symbolic phases, the earlier ones are set up again here.
 */
 static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
 {
@@ -215,7 +215,7 @@ static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Puts our symbolic phase in front of the one that has been set, if any */
+/* Replaces the symbolic function that has been set, if any, by ours, which calls it */
 static PetscErrorCode SpMVProductTakeSymbolic(Mat C, SpMVProductKind kind)
 {
   Mat_SpMV *spmv;
@@ -231,7 +231,7 @@ static PetscErrorCode SpMVProductTakeSymbolic(Mat C, SpMVProductKind kind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The operation that matrices of ours have on the host: the factors' operation as AIJ matrices, where all have the same */
+/* The operation of our matrices on the host: the parent's, if all factors have the same */
 static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
 {
   PetscErrorCode (*f)(Mat) = NULL;
@@ -257,14 +257,14 @@ static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* The operation that matrices of ours have on the device */
+/* The operation of our matrices on the device: the parent's */
 static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 {
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
-  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of our types");
+  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of PetscSpMV's types");
   PetscCall((*spmv->parent.productsetfromoptions)(C));
   PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -272,8 +272,8 @@ static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 #endif
 
 /*
-  Where no name leads to a function, PETSc asks the first factor that can answer for factors of any type. That is ours, so we ask the others in its place:
-  virtual transposes, diagonal matrices, MATPYTHON. They may put other factors in place of their own (a virtual transpose, the matrix in it).
+  If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. That factor is ours, so call those of the remaining factors
+  here: virtual transposes, diagonal matrices, MATPYTHON. They may replace factors of the product (a virtual transpose by the matrix in it).
 */
 static PetscErrorCode SpMVProductQueryFactors(Mat C)
 {
@@ -290,7 +290,7 @@ static PetscErrorCode SpMVProductQueryFactors(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What PETSc finds by the name of a product of three, a virtual transpose and two matrices of ours, which AIJ can compute */
+/* PETSc looks this up for a product of three, a virtual transpose and two matrices of ours, which AIJ can compute */
 static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
 {
   PetscFunctionBegin;
@@ -300,11 +300,11 @@ static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
 }
 
 /*
-  PETSc composes the name of a product's function from the names of its factors' types, so that, say, mpiaij times mpimaij is known and
-  mpiaijsellp times mpimaij is not. PETSc asks here when nothing else was found: ask once more under the name of AIJ.
+  PETSc looks a product's function up by the names of its factors' types, so that mpiaij times mpimaij is found and mpiaijsellp times mpimaij is not. It calls this function
+  if it has found no other: look again under the names of AIJ.
 
-  On the device, first: one of our matrices and one of plain AIJCUSPARSE do not count as equal, but AIJCUSPARSE's product takes them. One
-  of ours and one of plain AIJ (DMDA makes such interpolations) is known to neither; AIJ's product on the host takes both.
+  On the device, first: PETSc considers one of our matrices and one of AIJCUSPARSE as different, but AIJCUSPARSE's function multiplies them. For one of ours and one of AIJ
+  (DMDA creates such interpolations) PETSc has no function on the device; AIJ's function on the host multiplies them.
 */
 static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
 {
@@ -312,7 +312,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   PetscBool cusparse  = PETSC_TRUE, is;
   Mat_SpMV *spmv, *ours = NULL;
   PetscErrorCode (*host)(Mat) = NULL;
-  PetscBool onhost            = PETSC_FALSE;
+  PetscBool on_host           = PETSC_FALSE;
 
   PetscFunctionBegin;
   for (int k = 0; k < 3; k++) {
@@ -323,7 +323,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
     if (!is) cusparse = PETSC_FALSE;
     PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, ""));
     if (is) host = factor[k]->ops->productsetfromoptions;
-    /* while a factor goes by AIJ's name, PETSc comes by here again */
+    /* called again while the factors have AIJ's type name */
     if (spmv && is) PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
@@ -332,13 +332,13 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   if (!C->ops->productsymbolic) {
     PetscCall(SpMVProductQueryFactors(C));
     if (C->ops->productsymbolic) PetscFunctionReturn(PETSC_SUCCESS);
-    onhost = PETSC_TRUE;
+    on_host = PETSC_TRUE;
     PetscCall(SpMVProductAsAIJ(C, ours->device ? host : NULL));
   }
   if (!C->ops->productsymbolic && ours->device && host) PetscCall(SpMVProductAsAIJ(C, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)factor[0], MATSHELL, &is));
   if (is) PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC_AIJ));
-  PetscCall(SpMVProductTakeSymbolic(C, ours->device && onhost ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC));
+  PetscCall(SpMVProductTakeSymbolic(C, ours->device && on_host ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
