@@ -63,13 +63,13 @@ static PetscErrorCode SpMVHaloListCreate(PetscInt peers, const PetscMPIInt rank[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloList *send, SpMVHaloList *receive,
+PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloList *send, SpMVHaloList *receive,
                                    char reason[SPMV_HALO_TEXT])
 {
   PetscSF            sf;
   SpMVRankCount      owners, readers;
   const PetscMPIInt *owner, *reader;
-  const PetscInt    *ostart, *rstart, *ghost, *index;
+  const PetscInt    *ostart, *rstart, *leaf, *index;
   PetscMPIInt        rank;
   PetscBool          usable = PETSC_TRUE;
   PetscErrorCode     ierr;
@@ -78,15 +78,15 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt ngh
   reason[0] = 0;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCall(PetscSFCreate(comm, &sf));
-  PetscCall(PetscSFSetGraphLayout(sf, cmap, nghost, NULL, PETSC_USE_POINTER, garray));
+  PetscCall(PetscSFSetGraphLayout(sf, cmap, nhalo, NULL, PETSC_USE_POINTER, garray));
   PetscCall(PetscSFSetUp(sf));
-  PetscCall(PetscSFGetRootRanks(sf, &owners, &owner, &ostart, &ghost, NULL));
+  PetscCall(PetscSFGetRootRanks(sf, &owners, &owner, &ostart, &leaf, NULL));
   PetscCall(PetscSFGetLeafRanks(sf, &readers, &reader, &rstart, &index));
-  /* Ghosts ascend, so those of each owner are contiguous. Only matrices assembled from user arrays can differ */
+  /* garray ascends, so the columns of each owner are contiguous. Only matrices made from the user's own blocks can differ */
   for (SpMVRankCount k = 0; k < owners; k++) {
     if (owner[k] == rank || (k && owner[k] < owner[k - 1])) usable = PETSC_FALSE;
     for (PetscInt i = ostart[k]; i < ostart[k + 1]; i++) {
-      if (ghost[i] != i) usable = PETSC_FALSE;
+      if (leaf[i] != i) usable = PETSC_FALSE;
     }
   }
   for (SpMVRankCount k = 1; k < readers; k++) {
@@ -502,7 +502,7 @@ PetscErrorCode SpMVHaloLeave(SpMVHalo halo, cudaStream_t stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloType type, SpMVHalo *halo)
+PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloType type, SpMVHalo *halo)
 {
   char           reason[SPMV_HALO_TEXT] = "";
   SpMVHalo       h                      = NULL;
@@ -521,7 +521,7 @@ PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nghost, 
     PetscCall(PetscStrncpy(h->text, "PETSc's VecScatter", sizeof(h->text)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(SpMVHaloListsCreate(h->comm, cmap, nghost, garray, &h->send, &h->receive, reason));
+  PetscCall(SpMVHaloListsCreate(h->comm, cmap, nhalo, garray, &h->send, &h->receive, reason));
   if (reason[0]) {
     h->petsc = PETSC_TRUE;
     PetscCheck(type == SPMV_HALO_AUTO, h->comm, PETSC_ERR_SUP, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);

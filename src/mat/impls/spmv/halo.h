@@ -51,14 +51,14 @@ typedef struct {
 
 typedef struct _n_SpMVHalo *SpMVHalo;
 
-/* Collective, also for ranks without ghosts or rows. garray: the global columns of the off-diagonal block, ascending, as in MPIAIJ */
-PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloType, SpMVHalo *);
+/* Collective, also for ranks without halo or rows. garray: the global columns of the off-diagonal block, ascending, as in MPIAIJ */
+PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloType, SpMVHalo *);
 PETSC_INTERN PetscErrorCode SpMVHaloDestroy(SpMVHalo *);
 PETSC_INTERN PetscBool      SpMVHaloUsesPetsc(SpMVHalo);
 PETSC_INTERN PetscBool      SpMVHaloUsesPeer(SpMVHalo); /* SpMVHaloBegin() is one kernel; when it is done the halo has arrived */
 PETSC_INTERN const char    *SpMVHaloDescribe(SpMVHalo); /* the same text on all ranks */
 
-PETSC_INTERN PetscScalar   *SpMVHaloGetArray(SpMVHalo);      /* nghost values on the device; NULL if there are none */
+PETSC_INTERN PetscScalar   *SpMVHaloGetArray(SpMVHalo);      /* nhalo values on the device; NULL if there are none */
 PETSC_INTERN PetscErrorCode SpMVHaloGetVec(SpMVHalo, Vec *); /* the same as a vector; do not destroy it */
 /* Enclose all kernels that write or read the halo: programs may change streams between products */
 PETSC_INTERN PetscErrorCode SpMVHaloEnter(SpMVHalo, cudaStream_t);
@@ -71,7 +71,7 @@ PETSC_INTERN PetscErrorCode SpMVHaloReverseBegin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseEnd(SpMVHalo, PetscScalar y[], cudaStream_t);
 
 /* The lists alone, which need no device. Collective. If `reason`, the same on all ranks, is not empty, they cannot be used */
-PETSC_INTERN PetscErrorCode SpMVHaloListsCreate(MPI_Comm, PetscLayout cmap, PetscInt nghost, const PetscInt garray[], SpMVHaloList *send, SpMVHaloList *receive,
+PETSC_INTERN PetscErrorCode SpMVHaloListsCreate(MPI_Comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloList *send, SpMVHaloList *receive,
                                                 char reason[SPMV_HALO_TEXT]);
 PETSC_INTERN PetscErrorCode SpMVHaloListDestroy(SpMVHaloList *);
 

@@ -96,16 +96,16 @@ typedef enum {
 */
 static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], SpMVOrder *order)
 {
-  const SpMVHaloOptions *options = &spmv->exchange.options;
-  const Vec              v[3]    = {xx, yy, zz};
-  const PetscBool        peer    = SpMVHaloUsesPeer(spmv->exchange.halo);
-  const PetscBool        ghosts  = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo);
+  const SpMVHaloOptions *options  = &spmv->exchange.options;
+  const Vec              v[3]     = {xx, yy, zz};
+  const PetscBool        peer     = SpMVHaloUsesPeer(spmv->exchange.halo);
+  const PetscBool        has_halo = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo);
   PetscBool              bound, fused = PETSC_FALSE;
 
   PetscFunctionBegin;
   *order = SPMV_ORDER_SEQUENTIAL;
   own[1] = NULL;
-  if (block[0]->boundtocpu || block[1]->boundtocpu || (!ghosts && !peer)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (block[0]->boundtocpu || block[1]->boundtocpu || (!has_halo && !peer)) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 3; k++) {
     if (!v[k]) continue;
     PetscCall(VecBoundToCPU(v[k], &bound));
@@ -114,8 +114,8 @@ static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec 
   if (!peer) PetscCall(MatSpMVSetBoundary_SeqCUDA(block[0], block[1], options->rows, options->rows_set));
   PetscCall(MatSpMVGetReady_SeqCUDA(block[0], PETSC_FALSE, &own[0]));
   if (!own[0] || (!peer && !SpMVCudaHasBoundary(own[0]->cuda[0].store))) PetscFunctionReturn(PETSC_SUCCESS);
-  if (peer && ghosts) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], options->rows, &fused));
-  if (ghosts && !fused) {
+  if (peer && has_halo) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], options->rows, &fused));
+  if (has_halo && !fused) {
     PetscCall(MatSpMVGetReady_SeqCUDA(block[1], PETSC_FALSE, &own[1]));
     if (!own[1] || (!peer && !SpMVCudaSkipsEmptyRows(own[1]->cuda[0].store))) PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -129,26 +129,26 @@ static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder
 {
   const SpMVHalo      halo     = spmv->exchange.halo;
   const SpMVCudaStore diagonal = own[0]->cuda[0].store, offdiag = own[1] ? own[1]->cuda[0].store : NULL;
-  const PetscScalar  *ghost = SpMVHaloGetArray(halo);
-  PetscLogDouble      nz    = own[0]->cuda[0].key.nz;
+  const PetscScalar  *received = SpMVHaloGetArray(halo);
+  PetscLogDouble      nz       = own[0]->cuda[0].key.nz;
   SpMVOperands        o;
   cudaStream_t        halostream;
 
   PetscFunctionBegin;
-  nz += own[1] ? own[1]->cuda[0].key.nz : ghost ? own[0]->fused.key.nz : 0;
+  nz += own[1] ? own[1]->cuda[0].key.nz : received ? own[0]->fused.key.nz : 0;
   PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
   *done = (PetscBool)(order == SPMV_ORDER_FUSED || (SpMVCudaIsAligned(o.x) && SpMVCudaIsAligned(o.y) && SpMVCudaIsAligned(o.z)));
   if (*done) {
     PetscCall(PetscLogGpuTimeBegin());
     PetscCall(SpMVHaloBegin(halo, o.x, stream));
     if (order == SPMV_ORDER_FUSED) {
-      PetscCallCUDA(SpMVCudaMultFused(diagonal, o.x, offdiag ? NULL : ghost, o.y, o.z, spmv->exchange.options.early, stream));
-      if (offdiag) PetscCallCUDA(SpMVCudaMult(offdiag, PETSC_FALSE, ghost, o.z, o.z, stream));
+      PetscCallCUDA(SpMVCudaMultFused(diagonal, o.x, offdiag ? NULL : received, o.y, o.z, spmv->exchange.options.early, stream));
+      if (offdiag) PetscCallCUDA(SpMVCudaMult(offdiag, PETSC_FALSE, received, o.z, o.z, stream));
     } else {
       PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_INTERIOR, o.x, o.y, o.z, stream));
       PetscCall(SpMVHaloReceive(halo, &halostream));
       PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_BOUNDARY, o.x, o.y, o.z, halostream));
-      PetscCallCUDA(SpMVCudaMultRows(offdiag, SPMVCUDA_ROWS_ALL, ghost, o.z, o.z, halostream));
+      PetscCallCUDA(SpMVCudaMultRows(offdiag, SPMVCUDA_ROWS_ALL, received, o.z, o.z, halostream));
       PetscCall(SpMVHaloJoin(halo, stream));
     }
     PetscCall(SpMVHaloLeave(halo, stream));
@@ -202,7 +202,7 @@ static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec
   const SpMVHalo     halo = spmv->exchange.halo;
   Mat                block[2];
   Vec                d;
-  const PetscScalar *ghost;
+  const PetscScalar *received;
   PetscScalar       *z;
   cudaStream_t       stream;
 
@@ -213,8 +213,8 @@ static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec
   if (SpMVHaloGetArray(halo)) {
     PetscCall(SpMVHaloGetVec(halo, &d));
     PetscCall(MatSpMVApply_Seq(block[1], SPMV_TRANSPOSE, xx, NULL, d));
-    PetscCall(VecGetArrayReadAndMemType(d, &ghost, NULL)); /* copies the values to the device if the host has computed them */
-    PetscCall(VecRestoreArrayReadAndMemType(d, &ghost));
+    PetscCall(VecGetArrayReadAndMemType(d, &received, NULL)); /* copies the values to the device if the host has computed them */
+    PetscCall(VecRestoreArrayReadAndMemType(d, &received));
   }
   PetscCall(SpMVHaloReverseBegin(halo, stream));
   PetscCall(MatSpMVApply_Seq(block[0], SPMV_TRANSPOSE, xx, yy, zz));
