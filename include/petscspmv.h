@@ -27,10 +27,10 @@
 #define MATSEQAIJEVCHYB "seqaijevchyb"
 #define MATMPIAIJEVCHYB "mpiaijevchyb"
 
-/* The block-diagonal matrix of many small problems; one name for any number of processes */
+/* A block-diagonal matrix of many small problems; one type name for any number of processes */
 #define MATBATCH "batch"
 
-/* For MatGetOrdering(): rows by length, then by first column */
+/* For MatGetOrdering(): rows sorted by length, then by first column */
 #define MATORDERINGEVCHYB "evchyb"
 
 /*S
@@ -62,7 +62,7 @@ PETSC_EXTERN PetscErrorCode PetscSpMVGetFormat(Mat, const char *[]);
 PETSC_EXTERN PetscErrorCode PetscSpMVGetInfo(Mat, PetscSpMVInfo *);
 
 /*E
-   MatBatchSharing - what the problems of a `MATBATCH` matrix have in common, and so is given and stored once
+   MatBatchSharing - What all problems of a `MATBATCH` matrix share, which is then given and stored once
 
    Values:
 +  `MATBATCH_SHARE_NONE`    - nothing: each problem has its own size, pattern and values
@@ -78,7 +78,7 @@ typedef enum { MATBATCH_SHARE_NONE, MATBATCH_SHARE_PATTERN, MATBATCH_SHARE_VALUE
 #define MATBATCH_ALL -1 /* for MatBatchSetValues(): all problems */
 
 /*S
-   MatBatchInfo - what the calling process holds of a `MATBATCH` matrix
+   MatBatchInfo - Information about the part of a `MATBATCH` matrix on the calling process
 
    Level: intermediate
 
@@ -90,8 +90,8 @@ typedef struct {
   PetscInt64      nonzeros;          /* entries of all problems */
   MatBatchSharing sharing;
   PetscInt64      stored; /* values stored by the kernel's layout, padding included */
-  PetscInt64      bytes;  /* of that layout, which a product reads */
-  const char     *kernel; /* what multiplies, a static string */
+  PetscInt64      bytes;  /* of that layout, read by a product */
+  const char     *kernel; /* kernel of the product, a static string */
 } MatBatchInfo;
 
 PETSC_EXTERN PetscErrorCode MatCreateBatch(MPI_Comm, PetscInt, const PetscInt[], const PetscInt[], const PetscInt[], PetscScalar[], MatBatchSharing,
