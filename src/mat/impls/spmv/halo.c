@@ -488,20 +488,6 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVHaloEnter(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->core) PetscCallCUDA(SpMVCudaHaloEnter(halo->core, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloLeave(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->core) PetscCallCUDA(SpMVCudaHaloLeave(halo->core, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloType type, SpMVHalo *halo)
 {
   char           reason[SPMV_HALO_TEXT] = "";
@@ -592,55 +578,73 @@ PetscScalar *SpMVHaloGetArray(SpMVHalo halo)
   return halo->core ? SpMVCudaHaloGetArray(halo->core) : NULL;
 }
 
-  /* Calls a function of the core if there is anything to exchange, and turns its error into PETSc's, with the transport's own text if it has one */
-  #define SpMVHaloCall(halo, ...)                                                                                    \
-    do {                                                                                                             \
-      const cudaError_t error_ = (halo)->core ? __VA_ARGS__ : cudaSuccess;                                           \
-      if (PetscUnlikely(error_ != cudaSuccess)) {                                                                    \
-        const char *text_ = SpMVCudaCommGetError((halo)->link->transport[(halo)->transport]);                        \
-        SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Halo exchange: %s", text_[0] ? text_ : cudaGetErrorString(error_)); \
-      }                                                                                                              \
-    } while (0)
+/* ---------------------------------------------------------------- the exchange: the core's functions, with PETSc's errors, if there is anything to exchange */
+
+/* Turns an error of the core into PETSc's, with the transport's own text if it has one */
+static PetscErrorCode SpMVHaloCheck(SpMVHalo halo, cudaError_t error)
+{
+  PetscFunctionBegin;
+  if (PetscUnlikely(error != cudaSuccess)) {
+    const char *text = SpMVCudaCommGetError(halo->link->transport[halo->transport]);
+
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Halo exchange: %s", text[0] ? text : cudaGetErrorString(error));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloEnter(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (halo->core) PetscCallCUDA(SpMVCudaHaloEnter(halo->core, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloLeave(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (halo->core) PetscCallCUDA(SpMVCudaHaloLeave(halo->core, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 PetscErrorCode SpMVHaloBegin(SpMVHalo halo, const PetscScalar x[], cudaStream_t stream)
 {
   PetscFunctionBegin;
-  SpMVHaloCall(halo, SpMVCudaHaloBegin(halo->core, x, stream));
+  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBegin(halo->core, x, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloEnd(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  SpMVHaloCall(halo, SpMVCudaHaloEnd(halo->core, stream));
+  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloEnd(halo->core, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloReceive(SpMVHalo halo, cudaStream_t *own)
 {
   PetscFunctionBegin;
-  SpMVHaloCall(halo, SpMVCudaHaloReceive(halo->core, own));
+  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReceive(halo->core, own)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloJoin(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  SpMVHaloCall(halo, SpMVCudaHaloJoin(halo->core, stream));
+  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloJoin(halo->core, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloReverseBegin(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  SpMVHaloCall(halo, SpMVCudaHaloReverseBegin(halo->core, stream));
+  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReverseBegin(halo->core, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloReverseEnd(SpMVHalo halo, PetscScalar y[], cudaStream_t stream)
 {
   PetscFunctionBegin;
-  SpMVHaloCall(halo, SpMVCudaHaloReverseEnd(halo->core, y, stream));
+  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReverseEnd(halo->core, y, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

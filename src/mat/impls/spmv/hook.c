@@ -398,10 +398,10 @@ PetscErrorCode MatSpMVUnhook(Mat A)
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi && A->preallocated) PetscCall(MatSpMVUnhookBlocks_MPI(A));
-    /* PETSc may have replaced one of our operations since, as it does with the destroy of submatrices; keep its operation */
+  view = A->ops->view == spmv->ours.view ? spmv->view : A->ops->view;
+/* PETSc may have replaced one of our operations since, as it does with the destroy of submatrices; keep its operation */
 #define SpMVGiveBack(op) \
   if (A->ops->op == spmv->ours.op) A->ops->op = spmv->parent.op
-  view                                        = A->ops->view == spmv->ours.view ? spmv->view : A->ops->view;
   SpMVHooks(SpMVGiveBack);
 #undef SpMVGiveBack
   A->ops->view = view;
