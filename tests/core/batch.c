@@ -1,10 +1,10 @@
-/* The layout of a batch's slices, for devices with few and with many multiprocessors: the invariants that the kernel relies on */
+/* The layout of slices, for devices with few and with many multiprocessors: the properties that the kernel relies on */
 #include "common.h"
-#include "../../src/mat/impls/batch/batch.h"
+#include "../../src/mat/impls/batch/kernels.h"
 
-static int PlaceRow(const BatchSlices *S, int place)
+static int RowInOrder(const BatchSlices *S, int position)
 {
-  return S->width == 1 ? ((const uint8_t *)S->order)[place] : (S->width == 2 ? ((const uint16_t *)S->order)[place] : ((const int *)S->order)[place]);
+  return S->width == 1 ? ((const uint8_t *)S->order)[position] : (S->width == 2 ? ((const uint16_t *)S->order)[position] : ((const int *)S->order)[position]);
 }
 
 static PetscErrorCode CheckSlices(const char *name, const BatchPattern *B, int processors)
@@ -13,37 +13,38 @@ static PetscErrorCode CheckSlices(const char *name, const BatchPattern *B, int p
   PetscBool   fits;
   char       *seen;
   PetscInt64  share;
-  int        *first, *past; /* of each row: its problem's first, and the one after its last */
+  int        *first, *past; /* for each row, the first row of its problem and of the next one */
 
   PetscFunctionBeginUser;
   PetscCall(BatchSlicesCreate(B, processors, &S, &fits));
   Expect(fits, "%s", name);
   share = processors ? PetscMax(8192, S.entries * S.groups / (8 * processors)) : S.entries * S.groups + 1;
   Expect((PetscInt64)S.groups * S.problems >= B->problems && (PetscInt64)(S.groups - 1) * S.problems < B->problems, "%s: %d groups", name, (int)S.groups);
-  Expect(S.blocks && !S.block[0].slice && !S.block[0].row, "%s", name);
-  Expect((PetscInt)S.block[S.blocks].slice == S.slices && S.block[S.blocks].row == S.rows, "%s", name);
-  PetscCall(BatchRowsFirst(B, &S, &first));
+  Expect(S.blocks && !S.block[0].first_slice && !S.block[0].first_row, "%s", name);
+  Expect((PetscInt)S.block[S.blocks].first_slice == S.slices && S.block[S.blocks].first_row == S.rows, "%s", name);
+  PetscCall(BatchSlicesGetFirstRows(B, &S, &first));
   PetscCall(PetscMalloc1(S.rows, &past));
   for (int r = S.rows - 1; r >= 0; r--) past[r] = r + 1 < S.rows && first[r + 1] == first[r] ? past[r + 1] : r + 1;
   PetscCall(PetscCalloc1(S.rows, &seen));
   for (PetscInt b = 0; b < S.blocks; b++) {
     const BatchBlock *k   = S.block + b;
-    const int         end = k[1].row, rows = end - k->row;
+    const int         end = k[1].first_row, rows = end - k->first_row;
 
-    Expect(rows > 0 && rows <= BATCH_BLOCK_ROWS && k[1].slice > k->slice, "%s, %d: block %d", name, processors, (int)b);
-    Expect(rows <= BATCH_WARP || S.i[end] - S.i[k->row] <= share, "%s, %d: block %d of %d rows has %d entries", name, processors, (int)b, rows,
-           (int)(S.i[end] - S.i[k->row]));
+    Expect(rows > 0 && rows <= BATCH_BLOCK_ROWS && k[1].first_slice > k->first_slice, "%s, %d: block %d", name, processors, (int)b);
+    Expect(rows <= BATCH_WARP || S.i[end] - S.i[k->first_row] <= share, "%s, %d: block %d of %d rows has %d entries", name, processors, (int)b, rows,
+           (int)(S.i[end] - S.i[k->first_row]));
     Expect(k->columns >= 0 && k->columns <= BATCH_BLOCK_COLUMNS, "%s, %d: block %d", name, processors, (int)b);
-    for (unsigned s = k->slice; s < k[1].slice; s++) {
+    for (unsigned s = k->first_slice; s < k[1].first_slice; s++) {
       const BatchSlice *c = S.slice + s;
 
-      for (int q = c->place; q < c->place + BatchSliceRows(c->shape); q++) {
-        const int r = c->base + PlaceRow(&S, q);
+      for (int q = c->first_row; q < c->first_row + BatchSliceRows(c->shape); q++) {
+        const int r = c->base + RowInOrder(&S, q);
 
-        Expect(r >= k->row && r < end && !seen[r]++, "%s, %d: block %d, row %d", name, processors, (int)b, r);
+        Expect(r >= k->first_row && r < end && !seen[r]++, "%s, %d: block %d, row %d", name, processors, (int)b, r);
         Expect(past[r] - c->base <= (S.width == 1 ? 255 : (S.width == 2 ? 65535 : INT_MAX)), "%s, %d: row %d", name, processors, r);
-        Expect(!k->columns || (first[r] >= k->x && past[r] <= k->x + k->columns), "%s, %d: block %d lacks x of row %d", name, processors, (int)b, r);
-        Expect((PetscInt64)BatchSliceSteps(c->shape) << BatchLogT(c->shape) >= S.i[r + 1] - S.i[r], "%s, %d: row %d", name, processors, r);
+        Expect(!k->columns || (first[r] >= k->first_column && past[r] <= k->first_column + k->columns), "%s, %d: block %d lacks x of row %d", name, processors,
+               (int)b, r);
+        Expect((PetscInt64)BatchSliceSteps(c->shape) << BatchSliceLogLanes(c->shape) >= S.i[r + 1] - S.i[r], "%s, %d: row %d", name, processors, r);
       }
     }
   }
@@ -123,7 +124,7 @@ int main(int argc, char **argv)
       PetscCall(PetscFree(first));
     }
   }
-  { /* the largest number of problems; only those first rows that are read are in memory */
+  { /* the largest number of problems; only the part of their first rows that is read is in memory */
     const PetscInt i[2]  = {0, 1};
     const size_t   size  = ((size_t)SPMV_MAX_SIZE + 1) * sizeof(PetscInt);
     PetscInt      *first = (PetscInt *)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -132,7 +133,7 @@ int main(int argc, char **argv)
     PetscCheck((void *)first != MAP_FAILED, PETSC_COMM_SELF, PETSC_ERR_MEM, "mmap() failed");
     for (PetscInt p = 0; p <= BATCH_BLOCK_ROWS; p++) first[p] = p;
     first[SPMV_MAX_SIZE] = SPMV_MAX_SIZE;
-    for (size_t m = 0; m < PETSC_STATIC_ARRAY_LENGTH(processors); m++) PetscCall(CheckSlices("as many as there may be", &B, processors[m]));
+    for (size_t m = 0; m < PETSC_STATIC_ARRAY_LENGTH(processors); m++) PetscCall(CheckSlices("the most problems", &B, processors[m]));
     (void)munmap(first, size);
   }
   PetscCall(PetscFinalize());

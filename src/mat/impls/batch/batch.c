@@ -7,7 +7,7 @@
   in a copy of the local part that exists once it is asked for.
 */
 #include "../spmv/matspmv.h"
-#include "batch.h"
+#include "kernels.h"
 
 typedef struct {
   PetscInt first, last;
@@ -630,7 +630,7 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
     entries = BatchOffsets(&b->p, problem)[n] - BatchOffsets(&b->p, problem)[0];
     PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "Problem %" PetscInt_FMT " has entries, but the array of values is NULL", problem);
     PetscCall(MatBatchUnshare(A, &shared)); /* `values` may be the shared ones */
-    if (entries) PetscCall(PetscArraymove(b->a + BatchValuesAt(&b->p, problem) + BatchOffsets(&b->p, problem)[0], values, (size_t)entries));
+    if (entries) PetscCall(PetscArraymove(b->a + BatchValueShift(&b->p, problem) + BatchOffsets(&b->p, problem)[0], values, (size_t)entries));
     PetscCall(PetscFree(shared));
     PetscCall(MatBatchChanged(A, problem, problem + 1));
   }
@@ -669,7 +669,7 @@ PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const Pe
   if (n) *n = b->first[problem + 1] - b->first[problem];
   if (rowoffsets) *rowoffsets = BatchOffsets(&b->p, problem);
   if (columns) *columns = b->j;
-  if (values) *values = b->a + BatchValuesAt(&b->p, problem);
+  if (values) *values = b->a + BatchValueShift(&b->p, problem);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -863,7 +863,7 @@ BatchProduct(MatMultHermitianTranspose, SPMV_HERMITIAN)
   do {                                                                                                      \
     for (PetscInt p_ = 0; p_ < (b)->p.problems; p_++) {                                                     \
       const PetscInt    *i_ = BatchOffsets(&(b)->p, p_), f_ = (b)->first[p_], n_ = (b)->first[p_ + 1] - f_; \
-      PetscScalar *const a_ = (b)->a + BatchValuesAt(&(b)->p, p_);                                          \
+      PetscScalar *const a_ = (b)->a + BatchValueShift(&(b)->p, p_);                                          \
       for (PetscInt q_ = 0; q_ < n_; q_++)                                                                  \
         for (PetscInt k_ = i_[q_]; k_ < i_[q_ + 1]; k_++) {                                                 \
           const PetscInt     r = f_ + q_, c = f_ + (b)->j[k_];                                              \
@@ -904,7 +904,7 @@ static PetscErrorCode MatGetRow_Batch(Mat A, PetscInt row, PetscInt *n, PetscInt
   q   = r - b->first[p];
   len = i[q + 1] - i[q];
   if (n) *n = len;
-  if (vals) *vals = b->a + BatchValuesAt(&b->p, p) + i[q];
+  if (vals) *vals = b->a + BatchValueShift(&b->p, p) + i[q];
   if (cols) {
     if (!b->columns) {
       PetscInt longest = 0;
@@ -940,7 +940,7 @@ static PetscScalar *BatchEntry(Mat_Batch *b, PetscInt p, PetscInt row, PetscInt 
     else
       hi = mid;
   }
-  return lo < i[row + 1] && b->j[lo] == col ? b->a + BatchValuesAt(&b->p, p) + lo : NULL;
+  return lo < i[row + 1] && b->j[lo] == col ? b->a + BatchValueShift(&b->p, p) + lo : NULL;
 }
 
 static PetscErrorCode MatGetValues_Batch(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[], PetscScalar v[])
@@ -1348,7 +1348,7 @@ static PetscErrorCode MatEqual_Batch(Mat A, Mat B, PetscBool *equal)
   for (PetscInt p = 0; p < a->p.problems && *equal; p++) {
     const PetscInt *i = BatchOffsets(&a->p, p), *k = BatchOffsets(&b->p, p), n = a->first[p + 1] - a->first[p];
 
-    PetscCall(PetscArraycmp(a->a + BatchValuesAt(&a->p, p) + i[0], b->a + BatchValuesAt(&b->p, p) + k[0], (size_t)(i[n] - i[0]), equal));
+    PetscCall(PetscArraycmp(a->a + BatchValueShift(&a->p, p) + i[0], b->a + BatchValueShift(&b->p, p) + k[0], (size_t)(i[n] - i[0]), equal));
   }
   mine = *equal;
   PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
@@ -1376,7 +1376,7 @@ static PetscErrorCode MatBatchExpand(Mat A, PetscInt shift, PetscInt **i, PetscI
   (*i)[0] = 0;
   for (PetscInt p = 0; p < b->p.problems; p++) {
     const PetscInt    *o = BatchOffsets(&b->p, p), f = b->first[p], n = b->first[p + 1] - f;
-    const PetscScalar *a = b->a + BatchValuesAt(&b->p, p);
+    const PetscScalar *a = b->a + BatchValueShift(&b->p, p);
 
     for (PetscInt r = 0; r < n; r++) {
       for (PetscInt k = o[r]; k < o[r + 1]; k++, at++) {
@@ -1975,7 +1975,7 @@ static PetscErrorCode MatBatchStats(Mat A, BatchStats *stats)
   }
 #endif
   PetscCall(MatBatchUpdate_Host(A));
-  BatchHostStats(b->host, &b->p, stats);
+  BatchHostStats(b->host, stats);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
