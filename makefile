@@ -172,6 +172,9 @@ endif
 $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(B)/tests/core-formats: $(FORMATS)
+# A program in several files
+$(B)/tests/batching/%.o: OUR_FLAGS += -Itests
+$(B)/tests/batch: $(patsubst %.c,$(B)/%.o,$(wildcard tests/batching/*.c))
 $(PAPER): $(B)/bench/formats/paper.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)

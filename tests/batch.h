@@ -1,4 +1,4 @@
-/* What tests/batch.c and tests/fuzzbatch.c share: the arrays of a batch, and the same matrix as AIJ */
+/* For tests/batch.c and tests/fuzzbatch.c: the arrays of a batch, and the same matrix as AIJ */
 #pragma once
 
 #include <petscksp.h>
@@ -11,7 +11,7 @@
 static const char *const kernels[] = {"auto", "slices", "sellp", "coo", "csr-scalar", "csr-vector", "csr-smart", "csr-i", "ell"};
 
 typedef struct {
-  PetscInt        problems, rows, *sizes, *i, *j; /* i and j of one problem where they are shared */
+  PetscInt        problems, rows, *sizes, *i, *j; /* i and j of one problem if the pattern is shared */
   PetscScalar    *a;
   MatBatchSharing sharing;
   PetscInt64      values;
@@ -27,7 +27,7 @@ static inline PetscErrorCode ArraysDestroy(Arrays *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJ, with the absolute values and unit ones beside it for the bound: all by the arrays alone */
+/* The matrix as AIJ, and the matrix of the absolute values, for bounds: from the arrays, without the type batch */
 static inline PetscErrorCode MakeAIJ(MPI_Comm comm, const Arrays *A, Mat *B, Mat *bound)
 {
   PetscInt    *i, *j, shift, row = 0, at = 0, first = 0;

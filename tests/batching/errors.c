@@ -1,0 +1,406 @@
+/* Invalid arguments and unsupported operations: the error, its message, and that the matrix stays intact */
+#include "batching.h"
+#include "ranks.h"
+
+static char message[2048];
+
+static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
+{
+  if (p == PETSC_ERROR_INITIAL && mess) (void)PetscStrncpy(message, mess, sizeof(message));
+  return n;
+}
+
+/* Collective: ends the program if only some ranks return an error */
+#define Refused(call, code, words)                                                                                                                         \
+  do {                                                                                                                                                     \
+    PetscErrorCode ierr_;                                                                                                                                  \
+    PetscBool      any_;                                                                                                                                   \
+    char           text_[512];                                                                                                                             \
+    message[0] = 0;                                                                                                                                        \
+    PetscCall(PetscPushErrorHandler(KeepMessage, NULL));                                                                                                   \
+    ierr_ = (call);                                                                                                                                        \
+    PetscCall(PetscPopErrorHandler());                                                                                                                     \
+    PetscCheck(RanksAgree(ierr_, &any_), PETSC_COMM_SELF, PETSC_ERR_PLIB, "error %d here, and not on all ranks: %s", (int)ierr_, words);                   \
+    PetscCall(PetscSNPrintf(text_, sizeof(text_), "%s must fail with error %d and the words '%s', but returned error %d and '%.100s'", #call, (int)(code), \
+                            words, (int)ierr_, message));                                                                                                  \
+    Check(ierr_ == (code) && strstr(message, words), text_);                                                                                               \
+  } while (0)
+
+/* Invalid arguments of MatCreateBatch(): the arrays of two problems, of 2 and 3 rows, with one error */
+static const PetscInt two[2] = {2, 3}, two_i[6] = {0, 1, 3, 4, 5, 6}, two_j[6] = {0, 0, 1, 0, 1, 2};
+static PetscScalar    two_a[6] = {1, 2, 3, 4, 5, 6};
+
+static const PetscInt negative[2] = {2, -3}, huge[2] = {2000000000, 2000000000}, beyond[2] = {PETSC_MAX_INT, PETSC_MAX_INT}, least[2] = {PETSC_MIN_INT, 2},
+                      decreasing[6] = {0, 1, 3, 2, 5, 6}, falling[6] = {0, 1, -3, 2, 5, 6}, one[6] = {1, 1, 3, 4, 5, 6}, minus[6] = {-1, 1, 3, 4, 5, 6},
+                      outside[6] = {0, 0, 1, 0, 1, 3}, below[6] = {0, 0, 1, 0, -1, 2}, last[6] = {0, 0, 1, 0, 1, PETSC_MAX_INT},
+                      unsorted[6] = {0, 1, 0, 0, 1, 2}, twice[6] = {0, 1, 1, 0, 1, 2};
+
+static const struct {
+  const char     *words; /* of the message */
+  PetscErrorCode  code;
+  PetscInt        problems;
+  const PetscInt *sizes, *i, *j;
+  PetscScalar    *a;
+  int             sharing, mode;
+} creations[] = {
+    {"Number of problems -1 is negative", PETSC_ERR_ARG_OUTOFRANGE, -1, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"is negative", PETSC_ERR_ARG_OUTOFRANGE, PETSC_MIN_INT, two, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN, PETSC_COPY_VALUES},
+    {"problems on this process: at most", PETSC_ERR_ARG_OUTOFRANGE, PETSC_MAX_INT, two, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN, PETSC_COPY_VALUES},
+    {"Problem 1: its size -3 is negative", PETSC_ERR_ARG_OUTOFRANGE, 2, negative, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"Problem 0: its size", PETSC_ERR_ARG_OUTOFRANGE, 2, least, two_i, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES},
+    {"4000000000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2, huge, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"4000000000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2, huge, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN, PETSC_COPY_VALUES},
+    {"4294966000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2147483000, two, two_i, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES},
+    {"rows of all problems", PETSC_ERR_ARG_OUTOFRANGE, 2, beyond, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"the array of sizes is NULL", PETSC_ERR_ARG_NULL, 2, NULL, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"the array of row offsets is NULL", PETSC_ERR_ARG_NULL, 2, two, NULL, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"the array of columns is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, NULL, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"the array of columns is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, NULL, two_a, MATBATCH_SHARE_VALUES, PETSC_USE_POINTER},
+    {"the array of values is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, two_j, NULL, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"the array of values is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, two_j, NULL, MATBATCH_SHARE_PATTERN, PETSC_USE_POINTER},
+    {"Problem 1, row 0: row offsets decrease", PETSC_ERR_ARG_OUTOFRANGE, 2, two, decreasing, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"Problem 0, row 1: row offsets decrease from 1 to -3", PETSC_ERR_ARG_OUTOFRANGE, 2, two, falling, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"Row offsets must begin with 0, not 1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, one, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"Row offsets must begin with 0, not -1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, minus, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES},
+    {"Problem 1, row 2: column 3", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, outside, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"Problem 1, row 1: column -1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, below, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"Problem 1, row 2: column", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, last, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"columns must ascend, but 0 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"columns must ascend, but 1 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, twice, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"7 is no MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, 7, PETSC_COPY_VALUES},
+    {"is no MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, -1, PETSC_COPY_VALUES},
+    {"is no MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, 3, PETSC_COPY_VALUES},
+    {"3 is no PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, 3},
+    {"is no PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, -1},
+    {"is no PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, MATBATCH_SHARE_NONE, 99},
+    /* the caller still owns these arrays, which are static */
+    {"columns must ascend", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a, MATBATCH_SHARE_NONE, PETSC_OWN_POINTER},
+};
+
+/* On one rank, and on all ranks if the arguments of the last are invalid */
+static PetscErrorCode BadCreations(void)
+{
+  PetscMPIInt rank, size;
+  Mat         A;
+
+  PetscFunctionBeginUser;
+  now_case = "bad arguments of MatCreateBatch()";
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(creations); k++) {
+#define Create(comm)                                                                                                                                     \
+  MatCreateBatch(comm, creations[k].problems, creations[k].sizes, creations[k].i, creations[k].j, creations[k].a, (MatBatchSharing)creations[k].sharing, \
+                 (PetscCopyMode)creations[k].mode, &A)
+    Refused(Create(PETSC_COMM_SELF), creations[k].code, creations[k].words);
+    if (size == 1) continue;
+    if (rank == size - 1)
+      Refused(Create(PETSC_COMM_WORLD), creations[k].code, creations[k].words);
+    else
+      Refused(MatCreateBatch(PETSC_COMM_WORLD, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, (PetscCopyMode)(k % 2 ? PETSC_COPY_VALUES : PETSC_USE_POINTER),
+                             &A),
+              creations[k].code, "rank ");
+#undef Create
+  }
+  for (int k = 0; k < 6; k++) Check(two_a[k] == (PetscScalar)(k + 1), "the arrays of refused calls are intact");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of two problems, of 2 and 3 rows, and matrices and vectors that do not match it */
+typedef struct {
+  Mat A, aij, other; /* other: another pattern, without a diagonal */
+  Vec v, w, y, shorter, longer;
+} Victim;
+
+static PetscErrorCode VictimCreate(Victim *c)
+{
+  const PetscInt elsewhere[6] = {1, 0, 1, 1, 2, 0};
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &c->A));
+  PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, two, two_i, elsewhere, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &c->other));
+  PetscCall(MatConvert(c->A, MATAIJ, MAT_INITIAL_MATRIX, &c->aij));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, 5, &c->v));
+  PetscCall(VecDuplicate(c->v, &c->w));
+  PetscCall(VecDuplicate(c->v, &c->y));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, 4, &c->shorter));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, 6, &c->longer));
+  PetscCall(VecFill(c->v));
+  PetscCall(VecSet(c->shorter, 1.0));
+  PetscCall(VecSet(c->longer, 1.0));
+  PetscCall(MatMult(c->A, c->v, c->y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VictimDestroy(Victim *c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatDestroy(&c->A));
+  PetscCall(MatDestroy(&c->other));
+  PetscCall(MatDestroy(&c->aij));
+  PetscCall(VecDestroy(&c->v));
+  PetscCall(VecDestroy(&c->w));
+  PetscCall(VecDestroy(&c->y));
+  PetscCall(VecDestroy(&c->shorter));
+  PetscCall(VecDestroy(&c->longer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After a failed call the matrix still works, and has its former values */
+static PetscErrorCode VictimIntact(Victim *c, const char *call)
+{
+  const PetscScalar *a;
+  PetscBool          same;
+  char               text[256];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(text, sizeof(text), "product after %s", call));
+  PetscCall(VecSet(c->w, 77.0));
+  PetscCall(MatMult(c->A, c->v, c->w));
+  PetscCall(Same(c->w, c->y, text));
+  PetscCall(MatBatchGetProblem(c->A, 0, NULL, NULL, NULL, &a));
+  PetscCall(PetscArraycmp(a, two_a, 6, &same));
+  Check(same, text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define Bad(call, code, words)         \
+  do {                                 \
+    Refused(call, code, words);        \
+    PetscCall(VictimIntact(c, #call)); \
+  } while (0)
+
+static PetscErrorCode Through(Mat A, MatOperation op, Vec x, Vec z, Vec y)
+{
+  void (*f)(void);
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetOperation(A, op, &f));
+  if (z)
+    PetscCall((*(PetscErrorCode(*)(Mat, Vec, Vec, Vec))f)(A, x, z, y));
+  else
+    PetscCall((*(PetscErrorCode(*)(Mat, Vec, Vec))f)(A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BadVectors(Victim *c)
+{
+  static const MatOperation products[] = {MATOP_MULT,     MATOP_MULT_TRANSPOSE,     MATOP_MULT_HERMITIAN_TRANSPOSE,
+                                          MATOP_MULT_ADD, MATOP_MULT_TRANSPOSE_ADD, MATOP_MULT_HERMITIAN_TRANS_ADD};
+
+  PetscFunctionBeginUser;
+  now_case = "vectors of the wrong length";
+  for (int k = 0; k < 2; k++) {
+    const Vec bad = k ? c->longer : c->shorter;
+
+    Bad(MatGetDiagonal(c->A, bad), PETSC_ERR_ARG_SIZ, "Nonconforming");
+    Bad(MatDiagonalSet(c->A, bad, INSERT_VALUES), PETSC_ERR_ARG_INCOMP, "");
+    Bad(MatDiagonalSet(c->A, bad, ADD_VALUES), PETSC_ERR_ARG_INCOMP, "");
+    Bad(MatDiagonalScale(c->A, bad, NULL), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatDiagonalScale(c->A, NULL, bad), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatDiagonalScale(c->A, c->v, bad), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatGetRowMax(c->A, bad, NULL), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatGetRowMin(c->A, bad, NULL), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatGetRowMaxAbs(c->A, bad, NULL), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatGetRowMinAbs(c->A, bad, NULL), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatMult(c->A, bad, c->w), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatMult(c->A, c->v, bad), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatMultAdd(c->A, c->v, bad, c->w), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatMultTranspose(c->A, bad, c->w), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatMultTransposeAdd(c->A, c->v, c->w, bad), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatMultHermitianTranspose(c->A, c->v, bad), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatSOR(c->A, bad, 1.0, SOR_FORWARD_SWEEP, 0.0, 1, 1, c->w), PETSC_ERR_ARG_SIZ, "");
+    Bad(MatSOR(c->A, c->v, 1.0, SOR_FORWARD_SWEEP, 0.0, 1, 1, bad), PETSC_ERR_ARG_SIZ, "");
+    for (int p = 0; p < 6; p++) {
+      Bad(Through(c->A, products[p], bad, p < 3 ? NULL : c->w, c->w), PETSC_ERR_ARG_SIZ, "Nonconforming");
+      Bad(Through(c->A, products[p], c->v, p < 3 ? NULL : c->w, bad), PETSC_ERR_ARG_SIZ, "Nonconforming");
+      if (p >= 3) Bad(Through(c->A, products[p], c->v, bad, c->w), PETSC_ERR_ARG_SIZ, "Nonconforming");
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BadCalls(Victim *c)
+{
+  const PetscInt zero = 0, five = 5, wrong[2] = {1, 3};
+  PetscScalar    v[16];
+  PetscReal      norm;
+  MatBatchInfo   info;
+  Mat            M, *sub = NULL;
+  IS             outside;
+
+  PetscFunctionBeginUser;
+  now_case = "bad arguments";
+  /* PETSc marks the matrix as unassembled before it calls these operations */
+  Bad(MatSetValue(c->A, 0, 0, 9.0, INSERT_VALUES), PETSC_ERR_SUP, "MatBatchSetValues()");
+  Bad(MatSetValue(c->A, 0, 4, 9.0, ADD_VALUES), PETSC_ERR_SUP, "MatBatchSetValues()");
+  Bad(MatSetValuesBlocked(c->A, 1, &zero, 1, &zero, two_a, INSERT_VALUES), PETSC_ERR_SUP, "MatBatchSetValues()");
+  Bad(MatSetValuesRow(c->A, 0, two_a), PETSC_ERR_SUP, "MatBatchSetValues()");
+  Bad(MatZeroRows(c->A, 1, &zero, 1.0, NULL, NULL), PETSC_ERR_SUP, "");
+  Bad(MatZeroRowsColumns(c->A, 1, &zero, 1.0, NULL, NULL), PETSC_ERR_SUP, "");
+  Bad(MatGetRow(c->A, -1, NULL, NULL, NULL), PETSC_ERR_ARG_WRONGSTATE, "");
+  Bad(MatGetRow(c->A, 5, NULL, NULL, NULL), PETSC_ERR_ARG_WRONGSTATE, "");
+  Bad(MatGetValues(c->A, 1, &five, 1, &zero, v), PETSC_ERR_SUP, "not row 5");
+  Bad(MatGetValues(c->A, 1, &zero, 1, &five, v), PETSC_ERR_ARG_OUTOFRANGE, "Column 5 of 5");
+  Bad(MatInvertVariableBlockDiagonal(c->A, 2, wrong, v), PETSC_ERR_ARG_SIZ, "");
+  Bad(MatNorm(c->A, NORM_2, &norm), PETSC_ERR_SUP, "");
+#if PETSC_VERSION_LT(3, 19, 0) /* as PCGAMG calls it; after the error PCGAMG would leak memory */
+  Bad(MatCreateGraph(c->A, PETSC_TRUE, PETSC_TRUE, 0.0, &M), PETSC_ERR_SUP, "convert it to aij");
+#else
+  Bad(MatCreateGraph(c->A, PETSC_TRUE, PETSC_TRUE, 0.0, 0, NULL, &M), PETSC_ERR_SUP, "convert it to aij");
+#endif
+  Bad(MatShift(c->other, 1.0), PETSC_ERR_ARG_WRONGSTATE, "Problem 0 has no diagonal entry in row 0");
+  Bad(MatDiagonalSet(c->other, c->v, INSERT_VALUES), PETSC_ERR_ARG_WRONGSTATE, "no diagonal entry");
+  Bad(MatAXPY(c->A, 1.0, c->other, SAME_NONZERO_PATTERN), PETSC_ERR_ARG_WRONG, "the same pattern");
+  Bad(MatAXPY(c->A, 1.0, c->aij, SAME_NONZERO_PATTERN), PETSC_ERR_SUP, "MatBatchSetValues()");
+  Bad(MatCopy(c->other, c->A, SAME_NONZERO_PATTERN), PETSC_ERR_ARG_WRONG, "the same pattern");
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, 2, 4, 1, &outside));
+  Bad(MatCreateSubMatrix(c->A, outside, outside, MAT_INITIAL_MATRIX, &M), PETSC_ERR_ARG_OUTOFRANGE, "");
+  Bad(MatIncreaseOverlap(c->A, 1, &outside, 1), PETSC_ERR_ARG_OUTOFRANGE, "");
+  Bad(MatCreateSubMatrices(c->A, 1, &outside, &outside, MAT_INITIAL_MATRIX, &sub), PETSC_ERR_ARG_OUTOFRANGE, "");
+  PetscCall(ISDestroy(&outside));
+  Bad(MatBatchSetValues(c->A, 2, two_a), PETSC_ERR_ARG_OUTOFRANGE, "Problem 2: this process has 2 problems");
+  Bad(MatBatchSetValues(c->A, -2, two_a), PETSC_ERR_ARG_OUTOFRANGE, "Problem -2");
+  Bad(MatBatchSetValues(c->A, PETSC_MIN_INT, two_a), PETSC_ERR_ARG_OUTOFRANGE, "which count from 0");
+  Bad(MatBatchSetValues(c->A, PETSC_MAX_INT, two_a), PETSC_ERR_ARG_OUTOFRANGE, "which count from 0");
+  Bad(MatBatchSetValues(c->A, 1, NULL), PETSC_ERR_ARG_NULL, "Problem 1 has entries");
+  Bad(MatBatchSetValues(c->A, MATBATCH_ALL, NULL), PETSC_ERR_ARG_NULL, "array of values is NULL");
+  Bad(MatBatchSetValues(c->aij, 0, two_a), PETSC_ERR_ARG_WRONG, "not batch");
+  Bad(MatBatchGetProblem(c->A, -1, NULL, NULL, NULL, NULL), PETSC_ERR_ARG_OUTOFRANGE, "Problem -1");
+  Bad(MatBatchGetProblem(c->A, 2, NULL, NULL, NULL, NULL), PETSC_ERR_ARG_OUTOFRANGE, "Problem 2");
+  Bad(MatBatchGetProblem(c->aij, 0, NULL, NULL, NULL, NULL), PETSC_ERR_ARG_WRONG, "not batch");
+  Bad(MatBatchGetInfo(c->aij, &info), PETSC_ERR_ARG_WRONG, "not batch");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of the type without problems */
+static PetscErrorCode Unmade(Vec x, Vec y)
+{
+  PetscInt        n;
+  const PetscInt *i, *j;
+  PetscBool       done;
+  MatInfo         minfo;
+  MatBatchInfo    info;
+  Mat             A, M;
+
+  PetscFunctionBeginUser;
+  now_case = "a matrix without problems";
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 5, 5, 5, 5));
+  PetscCall(MatSetType(A, MATBATCH));
+  Refused(MatSetUp(A), PETSC_ERR_ARG_WRONGSTATE, "is made by MatCreateBatch()");
+  Refused(MatBatchSetValues(A, 0, two_a), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
+  Refused(MatBatchGetProblem(A, 0, NULL, NULL, NULL, NULL), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
+  Refused(MatBatchGetInfo(A, &info), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
+  Refused(MatSetValue(A, 0, 0, 1.0, INSERT_VALUES), PETSC_ERR_ARG_WRONGSTATE, "");
+  Refused(MatZeroEntries(A), PETSC_ERR_ARG_WRONGSTATE, "");
+  Refused(MatGetInfo(A, MAT_LOCAL, &minfo), PETSC_ERR_ARG_WRONGSTATE, "");
+  Refused(MatGetDiagonalBlock(A, &M), PETSC_ERR_ARG_WRONGSTATE, "");
+  Refused(MatDiagonalSet(A, x, INSERT_VALUES), PETSC_ERR_ARG_WRONGSTATE, "");
+  Refused(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done), PETSC_ERR_ARG_WRONGSTATE, "");
+  Refused(MatScale(A, 2.0), PETSC_ERR_ARG_WRONGSTATE, "");
+  Refused(MatMult(A, x, y), PETSC_ERR_ARG_WRONGSTATE, "");
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrices that cannot be problems of a batch */
+static PetscErrorCode BadMats(void)
+{
+  Mat         mats[2], A;
+  PetscMPIInt size;
+
+  PetscFunctionBeginUser;
+  now_case = "bad arguments of MatCreateBatchFromMats()";
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, -1, mats, &A), PETSC_ERR_ARG_OUTOFRANGE, "Number of problems -1 is negative");
+  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, PETSC_MAX_INT, mats, &A), PETSC_ERR_ARG_OUTOFRANGE, "problems on this process: at most");
+  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, NULL, &A), PETSC_ERR_ARG_NULL, "array of matrices is NULL");
+  PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 3, 3, 1, NULL, &mats[0]));
+  PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 2, 3, 1, NULL, &mats[1]));
+  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, mats, &A), PETSC_ERR_ARG_WRONGSTATE, "unassembled");
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatAssemblyBegin(mats[k], MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(mats[k], MAT_FINAL_ASSEMBLY));
+  }
+  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 2, mats, &A), PETSC_ERR_ARG_SIZ, "problems must be square");
+  PetscCall(MatDestroy(&mats[1]));
+  mats[1] = NULL;
+  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 2, mats, &A), PETSC_ERR_ARG_NULL, "Problem 1 is NULL");
+  PetscCall(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, mats, &A));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&mats[0]));
+  if (size > 1) {
+    PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 1, 1, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 0, NULL, &mats[0]));
+    Refused(MatCreateBatchFromMats(PETSC_COMM_WORLD, 1, mats, &A), PETSC_ERR_ARG_WRONG, "processes: each process owns whole problems");
+    PetscCall(MatDestroy(&mats[0]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AIJ matrices that cannot be converted: entries outside of the given blocks; rows with columns of other ranks, on all ranks and on the last one only */
+static PetscErrorCode BadConversions(Victim *c)
+{
+  const PetscInt wrong[2] = {1, 4};
+  PetscMPIInt    rank, size;
+  Mat            A, B;
+  PetscInt       s, e;
+
+  PetscFunctionBeginUser;
+  now_case = "bad conversions";
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(MatSetVariableBlockSizes(c->aij, 2, (PetscInt *)wrong));
+  Refused(MatConvert(c->aij, MATBATCH, MAT_INITIAL_MATRIX, &B), PETSC_ERR_ARG_WRONG, "outside of the diagonal blocks");
+  for (int alone = 0; alone < 2 && size > 1; alone++) {
+    PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 2, 2, PETSC_DETERMINE, PETSC_DETERMINE, 3, NULL, 3, NULL, &A));
+    PetscCall(MatGetOwnershipRange(A, &s, &e));
+    for (PetscInt r = s; r < e; r++) {
+      PetscCall(MatSetValue(A, r, r, 1.0, INSERT_VALUES));
+      if (!alone || rank == size - 1) PetscCall(MatSetValue(A, r, (r + 2) % (2 * size), 1.0, INSERT_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    Refused(MatConvert(A, MATBATCH, MAT_INITIAL_MATRIX, &B), PETSC_ERR_ARG_WRONG, !alone || rank == size - 1 ? "another process owns" : "rank ");
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatBatchSetValues() of one problem with the matrix's own array of shared values, which ends the sharing */
+static PetscErrorCode OwnValues(void)
+{
+  const PetscInt     sizes[2] = {2, 2};
+  const PetscScalar *a;
+  Mat                A;
+  PetscBool          same;
+
+  PetscFunctionBeginUser;
+  now_case = "values of the matrix itself";
+  PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, sizes, two_i, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES, &A));
+  PetscCall(MatBatchGetProblem(A, 1, NULL, NULL, NULL, &a));
+  PetscCall(MatBatchSetValues(A, 1, a));
+  for (PetscInt p = 0; p < 2; p++) {
+    PetscCall(MatBatchGetProblem(A, p, NULL, NULL, NULL, &a));
+    PetscCall(PetscArraycmp(a, two_a, 3, &same));
+    Check(same, "values");
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BadInput(void)
+{
+  Victim victim;
+
+  PetscFunctionBeginUser;
+  PetscCall(BadCreations());
+  PetscCall(BadMats());
+  PetscCall(VictimCreate(&victim));
+  PetscCall(BadVectors(&victim));
+  PetscCall(BadCalls(&victim));
+  PetscCall(BadConversions(&victim));
+  PetscCall(Unmade(victim.v, victim.w));
+  PetscCall(VictimDestroy(&victim));
+  PetscCall(OwnValues());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
