@@ -1,13 +1,11 @@
 /*
-  The matrix type batch against AIJ on random batches, with random operations and solvers. Each operation is written once, runs on the matrix as AIJ and then on the
-  batch, with the same random numbers, and records what it sees; the records must agree as those of harness.h do. Where AIJ itself fails, nothing is compared.
+  The matrix type batch against AIJ on random batches, with random operations and solvers. Each operation is written once. It runs on the matrix as AIJ and then on
+  the batch, with the same random numbers, and records its results; the records must agree as those of harness.h do. What AIJ itself cannot do is not compared.
 
-  Options: -first s and -count n (the cases of seeds s to s + n - 1), -seconds t (begin no case after so many), -seed s (that case alone), -verbose.
-  A case depends on its seed and the number of ranks alone. The seed is in each message of a failure.
+  Options: those of fuzz.h, except -type. A case depends only on its seed and the number of ranks.
 */
-#include "harness.h"
+#include "fuzz.h"
 #include "batch.h"
-#include "random.h"
 
 #define MOST_ROWS 12
 
@@ -21,11 +19,11 @@ enum {
 
 typedef struct {
   int       has;
-  PetscBool special; /* NaN, infinities, -0.0, denormals among the values */
-  PetscInt  blocks;  /* rows of all problems if that is one number, else 0 */
+  PetscBool special; /* NaN, infinities, -0.0 and denormals among the values */
+  PetscInt  blocks;  /* rows of each problem if all have the same number, else 0 */
   Arrays    a;       /* of this rank */
-  char      name[160], solver[256];
-} Fuzz;
+  char      solver[256];
+} RandomBatch;
 
 /* ---------------------------------------------------------------- batches */
 
@@ -62,12 +60,12 @@ static void DrawMask(PetscInt kind, PetscInt n, int has, Mask m)
   }
 }
 
-static PetscScalar DrawNumber(const Fuzz *f)
+static PetscScalar DrawNumber(const RandomBatch *batch)
 {
   static const PetscReal special[] = {NAN, INFINITY, -INFINITY, -0.0, 0.0, PETSC_SMALL * PETSC_SMALL};
   const PetscScalar      v         = number();
 
-  if (!f->special || draw(8)) return f->has & DEFINITE ? PetscRealPart(v) / 2 : v / 2.0;
+  if (!batch->special || draw(8)) return batch->has & DEFINITE ? PetscRealPart(v) / 2 : v / 2.0;
   switch (draw(6)) {
   case 0: return (PetscScalar)special[0];
   case 1:
@@ -79,38 +77,38 @@ static PetscScalar DrawNumber(const Fuzz *f)
 }
 
 /* Values of one problem, row by row */
-static void DrawProblem(const Fuzz *f, PetscInt n, const PetscInt i[], const PetscInt j[], PetscScalar a[])
+static void DrawProblem(const RandomBatch *batch, PetscInt n, const PetscInt i[], const PetscInt j[], PetscScalar a[])
 {
   PetscScalar full[MOST_ROWS][MOST_ROWS];
   PetscReal   sum[MOST_ROWS] = {0};
 
   for (PetscInt r = 0; r < n; r++) {
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) full[r][j[k]] = f->has & DEFINITE && j[k] < r ? full[j[k]][r] : DrawNumber(f);
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) full[r][j[k]] = batch->has & DEFINITE && j[k] < r ? full[j[k]][r] : DrawNumber(batch);
   }
   for (PetscInt r = 0; r < n; r++) {
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) sum[r] += PetscAbsScalar(full[r][j[k]]), sum[j[k]] += f->has & DEFINITE ? 0 : PetscAbsScalar(full[r][j[k]]);
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) sum[r] += PetscAbsScalar(full[r][j[k]]), sum[j[k]] += batch->has & DEFINITE ? 0 : PetscAbsScalar(full[r][j[k]]);
   }
   for (PetscInt r = 0; r < n; r++) {
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) a[k - i[0]] = f->has & DOMINANT && j[k] == r ? 1.0 + (PetscReal)draw(3) + sum[r] : full[r][j[k]];
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) a[k - i[0]] = batch->has & DOMINANT && j[k] == r ? 1.0 + (PetscReal)draw(3) + sum[r] : full[r][j[k]];
   }
 }
 
-/* The problems of this rank, whose numbers are its own; afterwards all ranks draw the same again */
-static PetscErrorCode DrawBatch(Fuzz *f, PetscMPIInt rank, PetscMPIInt size)
+/* The problems of this rank, drawn with random numbers of its own. Afterwards all ranks draw the same numbers again */
+static PetscErrorCode DrawBatch(RandomBatch *batch, PetscMPIInt rank, PetscMPIInt size)
 {
-  Arrays        *a    = &f->a;
+  Arrays        *a    = &batch->a;
   const PetscInt kind = draw(12), same = draw(2) ? 1 + draw(MOST_ROWS) : 0; /* kinds from 9 on: each problem has its own */
   uint64_t       common;
   PetscInt       at = 0, row = 0, patterns;
 
   PetscFunctionBegin;
-  f->has = draw(3) ? DIAGONAL | DOMINANT | (draw(2) ? DEFINITE : 0) : (draw(3) ? 0 : DIAGONAL);
-  f->has |= size == 1 ? ONERANK : 0;
-  f->special = (PetscBool)(!(f->has & DOMINANT) && draw(2));
-  f->has |= f->special ? 0 : FINITE;
-  a->sharing = (MatBatchSharing)(draw(2) ? draw(3) : 0);
-  f->blocks  = same || a->sharing ? (same ? same : 1 + draw(MOST_ROWS)) : 0;
-  common     = seed;
+  batch->has = draw(3) ? DIAGONAL | DOMINANT | (draw(2) ? DEFINITE : 0) : (draw(3) ? 0 : DIAGONAL);
+  batch->has |= size == 1 ? ONERANK : 0;
+  batch->special = (PetscBool)(!(batch->has & DOMINANT) && draw(2));
+  batch->has |= batch->special ? 0 : FINITE;
+  a->sharing    = (MatBatchSharing)(draw(2) ? draw(3) : 0);
+  batch->blocks = same || a->sharing ? (same ? same : 1 + draw(MOST_ROWS)) : 0;
+  common        = seed;
   seed += 0x9E3779B97F4A7C15u * (uint64_t)(rank + 1);
   a->problems = draw(10) ? 1 + draw(60 / size) : 0;
   if (!a->problems) a->sharing = MATBATCH_SHARE_NONE;
@@ -123,12 +121,12 @@ static PetscErrorCode DrawBatch(Fuzz *f, PetscMPIInt rank, PetscMPIInt size)
   a->rows = 0;
   for (PetscInt p = 0; p < a->problems; p++) {
     Mask           mask;
-    const PetscInt n = f->blocks ? f->blocks : (draw(9) ? 1 + draw(MOST_ROWS) : 0);
+    const PetscInt n = batch->blocks ? batch->blocks : (draw(9) ? 1 + draw(MOST_ROWS) : 0);
 
     a->sizes[p] = n;
     a->rows += n;
     if (p >= patterns) continue;
-    DrawMask(kind < 9 ? kind : draw(9), n, f->has, mask);
+    DrawMask(kind < 9 ? kind : draw(9), n, batch->has, mask);
     for (PetscInt r = 0; r < n; r++) {
       for (PetscInt c = 0; c < n; c++) {
         if (mask[r][c]) a->j[at++] = c;
@@ -141,7 +139,7 @@ static PetscErrorCode DrawBatch(Fuzz *f, PetscMPIInt rank, PetscMPIInt size)
   for (PetscInt p = 0; p < (a->sharing == MATBATCH_SHARE_VALUES ? 1 : a->problems); p++) {
     const PetscInt *i = a->i + (a->sharing ? 0 : row);
 
-    DrawProblem(f, a->sizes[p], i, a->j, a->a + i[0] + (a->sharing == MATBATCH_SHARE_PATTERN ? p * at : 0));
+    DrawProblem(batch, a->sizes[p], i, a->j, a->a + i[0] + (a->sharing == MATBATCH_SHARE_PATTERN ? p * at : 0));
     row += a->sizes[p];
   }
   seed = common;
@@ -149,30 +147,30 @@ static PetscErrorCode DrawBatch(Fuzz *f, PetscMPIInt rank, PetscMPIInt size)
 }
 
 /* The problems as blocks of the diagonal */
-static PetscErrorCode SetBlocks(const Fuzz *f, Mat M)
+static PetscErrorCode SetBlocks(const RandomBatch *batch, Mat M)
 {
   PetscInt *sizes, n = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(f->a.problems, &sizes));
-  for (PetscInt p = 0; p < f->a.problems; p++) {
-    if (f->a.sizes[p]) sizes[n++] = f->a.sizes[p];
+  PetscCall(PetscMalloc1(batch->a.problems, &sizes));
+  for (PetscInt p = 0; p < batch->a.problems; p++) {
+    if (batch->a.sizes[p]) sizes[n++] = batch->a.sizes[p];
   }
   PetscCall(MatSetVariableBlockSizes(M, n, sizes));
   PetscCall(PetscFree(sizes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The batch, made in one of the ways that there are; f->a keeps its arrays */
-static PetscErrorCode MakeBatch(MPI_Comm comm, Fuzz *f, Mat B, Mat *A)
+/* The batch, created in one of several ways */
+static PetscErrorCode MakeBatch(MPI_Comm comm, RandomBatch *batch, Mat B, Mat *A)
 {
-  const Arrays  *a   = &f->a;
+  const Arrays  *a   = &batch->a;
   const PetscInt way = draw(5), rows = a->sharing ? a->sizes[0] : a->rows;
   const char    *kern = draw(2) ? "auto" : kernels[draw((PetscInt)PETSC_STATIC_ARRAY_LENGTH(kernels))];
 
   PetscFunctionBegin;
   if (way == 0) { /* the blocks that MatConvert() finds: it may not find these */
-    PetscCall(SetBlocks(f, B));
+    PetscCall(SetBlocks(batch, B));
     PetscCall(MatConvert(B, MATBATCH, MAT_INITIAL_MATRIX, A));
   } else if (way == 1) {
     PetscInt    *i, *j;
@@ -187,24 +185,24 @@ static PetscErrorCode MakeBatch(MPI_Comm comm, Fuzz *f, Mat B, Mat *A)
     PetscCall(MatCreateBatch(comm, a->problems, a->sizes, i, j, v, a->sharing, PETSC_OWN_POINTER, A));
   } else
     PetscCall(MatCreateBatch(comm, a->problems, a->sizes, a->i, a->j, a->a, a->sharing, way == 2 ? PETSC_USE_POINTER : PETSC_COPY_VALUES, A));
-  if (f->blocks && draw(2)) {
-    PetscCall(MatSetBlockSize(*A, f->blocks));
-    PetscCall(MatSetBlockSize(B, f->blocks));
+  if (batch->blocks && draw(2)) {
+    PetscCall(MatSetBlockSize(*A, batch->blocks));
+    PetscCall(MatSetBlockSize(B, batch->blocks));
   }
   PetscCall(SetKernel(*A, kern));
-  PetscCall(PetscSNPrintf(f->name, sizeof(f->name), "-seed %" PetscInt_FMT ": kernel %s, sharing %d, way %d%s%s%s", now.turn, kern, (int)a->sharing, (int)way,
-                          f->special ? ", special values" : "", f->has & DOMINANT ? ", dominant" : "", f->has & DEFINITE ? ", definite" : ""));
+  FuzzLog("kernel %s, sharing %d, way %d%s%s%s", kern, (int)a->sharing, (int)way, batch->special ? ", special values" : "",
+          batch->has & DOMINANT ? ", dominant" : "", batch->has & DEFINITE ? ", definite" : "");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- operations: on AIJ or on a batch, which they may replace */
+/* ---------------------------------------------------------------- operations on AIJ or on a batch; some replace the matrix */
 
 static PetscErrorCode IsBatch(Mat M, PetscBool *is)
 {
   return PetscObjectTypeCompare((PetscObject)M, MATBATCH, is);
 }
 
-static PetscErrorCode DrawVec(const Fuzz *f, Vec v)
+static PetscErrorCode DrawVec(const RandomBatch *batch, Vec v)
 {
   PetscScalar   *a;
   PetscInt       s, e;
@@ -212,7 +210,7 @@ static PetscErrorCode DrawVec(const Fuzz *f, Vec v)
 
   PetscFunctionBegin;
   PetscCall(VecFill(v, k));
-  if (!f->special) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!batch->special) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetOwnershipRange(v, &s, &e));
   PetscCall(VecGetArray(v, &a));
   for (PetscInt r = s; r < e; r++) {
@@ -224,7 +222,7 @@ static PetscErrorCode DrawVec(const Fuzz *f, Vec v)
 }
 
 /* y = A x, y = z + A x, y += A x, of the matrix, its transpose and its Hermitian transpose */
-static PetscErrorCode Op_Products(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Products(RandomBatch *batch, Mat *M, Record *r)
 {
   static const struct {
     const char *name;
@@ -237,8 +235,8 @@ static PetscErrorCode Op_Products(Fuzz *f, Mat *M, Record *r)
   PetscCall(MatCreateVecs(*M, &x, &y));
   PetscCall(VecDuplicate(y, &z));
   PetscCall(VecDuplicate(y, &b));
-  PetscCall(DrawVec(f, x));
-  PetscCall(DrawVec(f, z));
+  PetscCall(DrawVec(batch, x));
+  PetscCall(DrawVec(batch, z));
   for (int k = 0; k < 3; k++) {
     for (int add = 0; add < 3; add++) {
       if (add == 2)
@@ -257,27 +255,27 @@ static PetscErrorCode Op_Products(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_Scale(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Scale(RandomBatch *batch, Mat *M, Record *r)
 {
   return MatScale(*M, draw(2) ? 2.0 : 0.5);
 }
 
-static PetscErrorCode Op_Conjugate(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Conjugate(RandomBatch *batch, Mat *M, Record *r)
 {
   return MatConjugate(*M);
 }
 
-static PetscErrorCode Op_ZeroEntries(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_ZeroEntries(RandomBatch *batch, Mat *M, Record *r)
 {
   return MatZeroEntries(*M);
 }
 
-static PetscErrorCode Op_Shift(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Shift(RandomBatch *batch, Mat *M, Record *r)
 {
   return MatShift(*M, 0.25 * (PetscReal)draw(5));
 }
 
-static PetscErrorCode Op_Diagonal(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Diagonal(RandomBatch *batch, Mat *M, Record *r)
 {
   Vec v;
 
@@ -289,34 +287,34 @@ static PetscErrorCode Op_Diagonal(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_DiagonalSet(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_DiagonalSet(RandomBatch *batch, Mat *M, Record *r)
 {
   Vec v;
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(*M, &v, NULL));
-  PetscCall(DrawVec(f, v));
+  PetscCall(DrawVec(batch, v));
   PetscCall(MatDiagonalSet(*M, v, draw(2) ? ADD_VALUES : INSERT_VALUES));
   PetscCall(VecDestroy(&v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_DiagonalScale(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_DiagonalScale(RandomBatch *batch, Mat *M, Record *r)
 {
   Vec            v, w;
   const PetscInt which = draw(3);
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(*M, &v, &w));
-  PetscCall(DrawVec(f, v));
-  PetscCall(DrawVec(f, w));
+  PetscCall(DrawVec(batch, v));
+  PetscCall(DrawVec(batch, w));
   PetscCall(MatDiagonalScale(*M, which == 1 ? NULL : v, which == 2 ? NULL : w));
   PetscCall(VecDestroy(&v));
   PetscCall(VecDestroy(&w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_Duplicate(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Duplicate(RandomBatch *batch, Mat *M, Record *r)
 {
   Mat D;
 
@@ -328,7 +326,7 @@ static PetscErrorCode Op_Duplicate(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_AXPY(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_AXPY(RandomBatch *batch, Mat *M, Record *r)
 {
   Mat D;
 
@@ -339,20 +337,20 @@ static PetscErrorCode Op_AXPY(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJ always as a new matrix: transposed in place it may keep functions for inodes that it no longer has, and the next ordering crashes */
-static PetscErrorCode Op_Transpose(Fuzz *f, Mat *M, Record *r)
+/* A new matrix for AIJ: transposed in place it may keep functions for inodes that it no longer has, and the next ordering crashes */
+static PetscErrorCode Op_Transpose(RandomBatch *batch, Mat *M, Record *r)
 {
   const PetscInt how = draw(3);
-  PetscBool      batch;
+  PetscBool      is_batch;
   Mat            T = NULL;
 
   PetscFunctionBegin;
-  PetscCall(IsBatch(*M, &batch));
-  if (batch && how == 2) {
+  PetscCall(IsBatch(*M, &is_batch));
+  if (is_batch && how == 2) {
     PetscCall(MatTranspose(*M, MAT_INPLACE_MATRIX, M));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (batch && how) PetscCall(MatTranspose(*M, MAT_INITIAL_MATRIX, &T));
+  if (is_batch && how) PetscCall(MatTranspose(*M, MAT_INITIAL_MATRIX, &T));
   if (how == 1) PetscCall(MatScale(*M, 2.0));
   PetscCall(MatTranspose(*M, T ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &T));
   PetscCall(MatDestroy(M));
@@ -360,42 +358,42 @@ static PetscErrorCode Op_Transpose(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* There and back for a batch */
-static PetscErrorCode Op_Convert(Fuzz *f, Mat *M, Record *r)
+/* A batch to AIJ and back */
+static PetscErrorCode Op_Convert(RandomBatch *batch, Mat *M, Record *r)
 {
-  PetscBool batch;
+  PetscBool is_batch;
 
   PetscFunctionBegin;
-  PetscCall(IsBatch(*M, &batch));
-  if (batch) {
+  PetscCall(IsBatch(*M, &is_batch));
+  if (is_batch) {
     PetscCall(MatConvert(*M, MATAIJ, MAT_INPLACE_MATRIX, M));
     PetscCall(MatConvert(*M, MATBATCH, MAT_INPLACE_MATRIX, M));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values of some problems or of all, which for AIJ are written row by row */
-static PetscErrorCode Op_SetValues(Fuzz *f, Mat *M, Record *r)
+/* New values of some problems or of all; AIJ gets them row by row */
+static PetscErrorCode Op_SetValues(RandomBatch *batch, Mat *M, Record *r)
 {
   const PetscInt all = draw(2), few = draw(3), assemble = draw(2);
   const uint64_t common = seed;
   PetscScalar    v[MOST_ROWS * MOST_ROWS];
-  PetscBool      batch, dropped = PETSC_FALSE;
-  PetscInt       first, before  = 0;
+  PetscBool      is_batch, dropped = PETSC_FALSE;
+  PetscInt       first, before     = 0;
   MatBatchInfo   info;
-  Mat            D; /* AIJ shows no rows while it is filled */
+  Mat            D; /* AIJ has no MatGetRow() while it is filled */
 
   PetscFunctionBegin;
-  PetscCall(IsBatch(*M, &batch));
+  PetscCall(IsBatch(*M, &is_batch));
   PetscCall(MatDuplicate(*M, MAT_DO_NOT_COPY_VALUES, &D));
-  if (batch) { /* MatConvert() drops the problems without rows */
+  if (is_batch) { /* MatConvert() drops the problems without rows */
     PetscCall(MatBatchGetInfo(*M, &info));
-    dropped = (PetscBool)(info.problems < f->a.problems);
+    dropped = (PetscBool)(info.problems < batch->a.problems);
   }
   PetscCall(MatGetOwnershipRange(*M, &first, NULL));
-  seed += 0x9E3779B97F4A7C15u * (uint64_t)(now.rank + 1);
-  for (PetscInt p = 0; p < f->a.problems; p++) {
-    const PetscInt  n = f->a.sizes[p];
+  seed += 0x9E3779B97F4A7C15u * (uint64_t)(fuzz.rank + 1);
+  for (PetscInt p = 0; p < batch->a.problems; p++) {
+    const PetscInt  n = batch->a.sizes[p];
     PetscInt        i[MOST_ROWS + 1], j[MOST_ROWS * MOST_ROWS], at = 0;
     const PetscInt  write = all || p % 3 == few;
     const PetscInt *cols;
@@ -409,10 +407,10 @@ static PetscErrorCode Op_SetValues(Fuzz *f, Mat *M, Record *r)
       i[q + 1] = at;
       PetscCall(MatRestoreRow(D, first + q, &len, &cols, NULL));
     }
-    DrawProblem(f, n, i, j, v);
-    if (batch && write && (n || !dropped)) PetscCall(MatBatchSetValues(*M, p - before, v));
+    DrawProblem(batch, n, i, j, v);
+    if (is_batch && write && (n || !dropped)) PetscCall(MatBatchSetValues(*M, p - before, v));
     before += dropped && !n;
-    for (PetscInt q = 0; !batch && write && q < n; q++) {
+    for (PetscInt q = 0; !is_batch && write && q < n; q++) {
       const PetscInt row = first + q;
 
       for (PetscInt k = i[q]; k < i[q + 1]; k++) PetscCall(MatSetValue(*M, row, first + j[k], v[k], INSERT_VALUES));
@@ -421,13 +419,13 @@ static PetscErrorCode Op_SetValues(Fuzz *f, Mat *M, Record *r)
   }
   PetscCall(MatDestroy(&D));
   seed = common + 1;
-  if (batch && now.size == 1 && !assemble) PetscFunctionReturn(PETSC_SUCCESS); /* needed where some ranks change nothing */
+  if (is_batch && fuzz.size == 1 && !assemble) PetscFunctionReturn(PETSC_SUCCESS); /* needed if some ranks change nothing */
   PetscCall(MatAssemblyBegin(*M, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*M, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_Norms(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Norms(RandomBatch *batch, Mat *M, Record *r)
 {
   static const NormType norms[] = {NORM_1, NORM_FROBENIUS, NORM_INFINITY};
   PetscReal             norm, *columns;
@@ -449,7 +447,7 @@ static PetscErrorCode Op_Norms(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_RowMax(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_RowMax(RandomBatch *batch, Mat *M, Record *r)
 {
   PetscErrorCode (*const extreme[])(Mat, Vec, PetscInt[]) = {MatGetRowMaxAbs, MatGetRowMinAbs, MatGetRowMax, MatGetRowMin};
   PetscInt *where, n;
@@ -469,7 +467,7 @@ static PetscErrorCode Op_RowMax(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_Values(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Values(RandomBatch *batch, Mat *M, Record *r)
 {
   PetscInt s, e, N;
 
@@ -487,22 +485,22 @@ static PetscErrorCode Op_Values(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_Symmetry(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Symmetry(RandomBatch *batch, Mat *M, Record *r)
 {
   PetscBool is;
   Mat       D;
 
   PetscFunctionBegin;
-  PetscCall(MatDuplicate(*M, MAT_COPY_VALUES, &D)); /* PETSc remembers the answer, which holds for this one alone */
+  PetscCall(MatDuplicate(*M, MAT_COPY_VALUES, &D)); /* PETSc caches the answer */
   PetscCall(MatIsSymmetric(D, 0.0, &is));
   PetscCall(RecordInt(r, "is symmetric", is));
   PetscCall(MatEqual(D, *M, &is));
-  if (f->has & FINITE) PetscCall(RecordInt(r, "is equal", is));
+  if (batch->has & FINITE) PetscCall(RecordInt(r, "is equal", is));
   PetscCall(MatDestroy(&D));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_SubMatrix(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_SubMatrix(RandomBatch *batch, Mat *M, Record *r)
 {
   PetscInt s, e, n;
   IS       rows, other;
@@ -547,12 +545,12 @@ static PetscErrorCode RecordIS(Record *r, const char *what, IS is)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern as orderings see it, an ordering and a permutation by it */
-static PetscErrorCode Op_Ordering(Fuzz *f, Mat *M, Record *r)
+/* The pattern that orderings use, an ordering, and a permutation by it */
+static PetscErrorCode Op_Ordering(RandomBatch *batch, Mat *M, Record *r)
 {
   static const char *const types[]   = {MATORDERINGNATURAL, MATORDERINGND, MATORDERING1WD, MATORDERINGRCM, MATORDERINGQMD, MATORDERINGROWLENGTH};
   const PetscBool          symmetric = (PetscBool)draw(2), inode = (PetscBool)draw(2);
-  const PetscInt           shift = draw(2), columns = draw(2) && f->has & DIAGONAL; /* AIJ crashes on the columns of empty rows */
+  const PetscInt           shift = draw(2), columns = draw(2) && batch->has & DIAGONAL; /* AIJ crashes on the columns of empty rows */
   const PetscInt          *i, *j;
   PetscInt                 n, N;
   PetscBool                done;
@@ -581,7 +579,7 @@ static PetscErrorCode Op_Ordering(Fuzz *f, Mat *M, Record *r)
 }
 
 /* Products with a sparse matrix, with itself and with a dense one, and again with new values */
-static PetscErrorCode Op_MatProducts(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_MatProducts(RandomBatch *batch, Mat *M, Record *r)
 {
   const PetscInt which = draw(6);
   Mat            P, C;
@@ -615,11 +613,11 @@ static PetscErrorCode Op_MatProducts(Fuzz *f, Mat *M, Record *r)
 }
 
 /* Blocks of the diagonal, and sweeps with them */
-static PetscErrorCode Op_Relax(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Relax(RandomBatch *batch, Mat *M, Record *r)
 {
   static const MatSORType sweeps[] = {SOR_FORWARD_SWEEP, SOR_LOCAL_FORWARD_SWEEP, SOR_LOCAL_BACKWARD_SWEEP, SOR_LOCAL_SYMMETRIC_SWEEP, SOR_BACKWARD_SWEEP};
-  const MatSORType        sweep    = sweeps[now.size > 1 ? 1 + draw(3) : draw(5)];
-  const PetscInt          lits     = now.size > 1 ? 1 + draw(2) : 1; /* SeqAIJ does not obey it where it has inodes */
+  const MatSORType        sweep    = sweeps[fuzz.size > 1 ? 1 + draw(3) : draw(5)];
+  const PetscInt          lits     = fuzz.size > 1 ? 1 + draw(2) : 1; /* SeqAIJ with inodes ignores it */
   Mat                     D;
   Vec                     x, b;
   PetscScalar            *inverse;
@@ -627,7 +625,7 @@ static PetscErrorCode Op_Relax(Fuzz *f, Mat *M, Record *r)
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(*M, &x, &b));
-  PetscCall(DrawVec(f, b));
+  PetscCall(DrawVec(batch, b));
   PetscCall(VecSet(x, 0.5));
   PetscCall(MatSOR(*M, b, draw(2) ? 1.0 : 1.2, (MatSORType)(sweep | (draw(2) ? SOR_ZERO_INITIAL_GUESS : 0)), 0.0, 1 + draw(2), lits, x));
   PetscCall(RecordVec(r, "relaxed", x, NULL, 1e5));
@@ -635,10 +633,10 @@ static PetscErrorCode Op_Relax(Fuzz *f, Mat *M, Record *r)
   PetscCall(VecDestroy(&b));
   PetscCall(MatGetDiagonalBlock(*M, &D));
   PetscCall(RecordEntries(r, D));
-  PetscCall(PetscMalloc1(f->a.problems, &sizes));
-  for (PetscInt p = 0; p < f->a.problems; p++) {
-    total += f->a.sizes[p] * f->a.sizes[p];
-    if (f->a.sizes[p]) sizes[blocks++] = f->a.sizes[p];
+  PetscCall(PetscMalloc1(batch->a.problems, &sizes));
+  for (PetscInt p = 0; p < batch->a.problems; p++) {
+    total += batch->a.sizes[p] * batch->a.sizes[p];
+    if (batch->a.sizes[p]) sizes[blocks++] = batch->a.sizes[p];
   }
   PetscCall(PetscMalloc1(total, &inverse));
   PetscCall(MatInvertVariableBlockDiagonal(D, blocks, sizes, inverse));
@@ -650,7 +648,7 @@ static PetscErrorCode Op_Relax(Fuzz *f, Mat *M, Record *r)
 
 /* ---------------------------------------------------------------- solvers */
 
-/* Not PCGAMG and PCCP, which PETSc has for matrices of AIJ's own types, by name */
+/* Without PCGAMG and PCCP, which PETSc has only for matrices of AIJ's types, by name */
 static const struct {
   const char *options;
   int         needs;
@@ -672,11 +670,11 @@ static const struct {
     {"sor", 0},
     {"sor -pc_sor_local_backward -pc_sor_its 2", 0},
     {"sor -pc_sor_local_symmetric -pc_sor_omega 1.3", 0},
-    {"eisenstat", ONERANK}, /* AIJ hangs where some ranks have no inodes */
+    {"eisenstat", ONERANK}, /* AIJ hangs if some ranks have no inodes */
     {"asm", 0},
     {"asm -pc_asm_overlap 0 -sub_pc_type lu", 0},
     {"asm -pc_asm_overlap 2 -pc_asm_type basic -sub_pc_type lu", 0},
-#if !defined(PETSC_HAVE_PTSCOTCH) || !defined(PETSC_USE_64BIT_INDICES) /* PTScotch 7.0 with 64-bit integers does not end on some graphs without connections */
+#if !defined(PETSC_HAVE_PTSCOTCH) || !defined(PETSC_USE_64BIT_INDICES) /* PTScotch 7.0 with 64-bit integers does not terminate on some graphs without edges */
     {"asm -pc_asm_local_blocks 2 -sub_pc_type ilu", 0},
 #endif
     {"gasm", 0},
@@ -710,21 +708,21 @@ static const struct {
     {"icc -pc_factor_mat_ordering_type rcm -pc_factor_shift_type positive_definite", ONERANK | DEFINITE},
 };
 
-static PetscErrorCode DrawSolver(Fuzz *f)
+static PetscErrorCode DrawSolver(RandomBatch *batch)
 {
   size_t      k;
   const char *ksp;
 
   PetscFunctionBegin;
   do k = (size_t)draw((PetscInt)PETSC_STATIC_ARRAY_LENGTH(solvers));
-  while ((solvers[k].needs & f->has) != solvers[k].needs);
-  ksp = f->has & DEFINITE && !draw(4) ? "gcr" : (draw(3) ? "gmres" : "fgmres");
-  PetscCall(PetscSNPrintf(f->solver, sizeof(f->solver), "-ksp_type %s -pc_type %s", ksp, solvers[k].options));
+  while ((solvers[k].needs & batch->has) != solvers[k].needs);
+  ksp = batch->has & DEFINITE && !draw(4) ? "gcr" : (draw(3) ? "gmres" : "fgmres");
+  PetscCall(PetscSNPrintf(batch->solver, sizeof(batch->solver), "-ksp_type %s -pc_type %s", ksp, solvers[k].options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Twice: with new values the second time, for which everything is set up again */
-static PetscErrorCode Solve(Fuzz *f, Mat *M, Record *r)
+/* Twice: the second time with new values, for which everything is set up again */
+static PetscErrorCode Solve(RandomBatch *batch, Mat *M, Record *r)
 {
   KSP                ksp;
   Vec                x, b;
@@ -732,14 +730,14 @@ static PetscErrorCode Solve(Fuzz *f, Mat *M, Record *r)
   KSPConvergedReason reason;
 
   PetscFunctionBegin;
-  PetscCall(SetBlocks(f, *M));
+  PetscCall(SetBlocks(batch, *M));
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)*M), &ksp));
   PetscCall(KSPSetOperators(ksp, *M, *M));
   PetscCall(KSPSetTolerances(ksp, 1e3 * PETSC_MACHINE_EPSILON, PETSC_DEFAULT, PETSC_DEFAULT, 1000));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(MatCreateVecs(*M, &x, &b));
   for (int again = 0; again < 2; again++) {
-    PetscCall(DrawVec(f, b));
+    PetscCall(DrawVec(batch, b));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &its));
@@ -754,7 +752,7 @@ static PetscErrorCode Solve(Fuzz *f, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Op_Solve(Fuzz *f, Mat *M, Record *r)
+static PetscErrorCode Op_Solve(RandomBatch *batch, Mat *M, Record *r)
 {
   PetscOptions   options;
   PetscBool      set;
@@ -762,11 +760,11 @@ static PetscErrorCode Op_Solve(Fuzz *f, Mat *M, Record *r)
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsCreate(&options));
-  PetscCall(PetscOptionsInsertString(options, f->solver));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_no_inode", &set)); /* for the copies that the batch makes now */
+  PetscCall(PetscOptionsInsertString(options, batch->solver));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_no_inode", &set)); /* for the copies in AIJ that the batch creates now */
   if (set) PetscCall(PetscOptionsSetValue(options, "-mat_no_inode", NULL));
   PetscCall(PetscOptionsPush(options));
-  ierr = Solve(f, M, r);
+  ierr = Solve(batch, M, r);
   PetscCall(PetscOptionsPop());
   PetscCall(PetscOptionsDestroy(&options));
   PetscCall(ierr);
@@ -777,8 +775,8 @@ static PetscErrorCode Op_Solve(Fuzz *f, Mat *M, Record *r)
 
 static const struct {
   const char *name;
-  PetscErrorCode (*run)(Fuzz *, Mat *, Record *);
-  int needs, loses; /* what the matrix no longer has afterwards */
+  PetscErrorCode (*run)(RandomBatch *, Mat *, Record *);
+  int needs, loses; /* loses: properties that the matrix no longer has afterwards */
 } operations[] = {
     {"products", Op_Products, 0, 0},
     {"MatScale()", Op_Scale, 0, 0},
@@ -805,161 +803,124 @@ static const struct {
 };
 #define NOPERATIONS ((PetscInt)PETSC_STATIC_ARRAY_LENGTH(operations))
 
-static char error[512]; /* the first of the call that runs */
-
-static PetscErrorCode Keep(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
-{
-  if (p == PETSC_ERROR_INITIAL && !error[0])
-    (void)PetscSNPrintf(error, sizeof(error), "error %d in %s (%s:%d): %s", (int)n, fun ? fun : "?", file ? file : "?", line, mess ? mess : "");
-  return n;
-}
-
-/* Collective. An operation on AIJ or the batch, and then what is left of the matrix; all ranks leave with an error, or none */
-static PetscErrorCode Run(Fuzz *f, PetscInt op, const char *type, Mat *M, Record *r, PetscBool *failed)
+/* Collective. An operation on AIJ or on the batch, then the entries and products of the matrix; failed on all ranks if on any */
+static PetscErrorCode Run(RandomBatch *batch, PetscInt op, const char *type, Mat *M, Record *r, PetscBool *failed)
 {
   PetscErrorCode ierr;
   int            any;
 
   PetscFunctionBegin;
-  error[0] = 0;
-  now.run  = type;
-  PetscCall(PetscPushErrorHandler(Keep, NULL));
-  ierr = operations[op].run(f, M, r);
+  fuzz.error[0] = 0;
+  fuzz.running  = type;
+  now.run       = type;
+  ierr          = operations[op].run(batch, M, r);
   if (!ierr && operations[op].run != Op_Products) ierr = RecordEntries(r, *M);
-  if (!ierr && operations[op].run != Op_Products) ierr = Op_Products(f, M, r);
-  PetscCall(PetscPopErrorHandler());
+  if (!ierr && operations[op].run != Op_Products) ierr = Op_Products(batch, M, r);
   any = ierr ? 1 : 0;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD));
+  PetscCall(FuzzAgree(&any));
   *failed = (PetscBool)any;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-typedef struct {
-  PetscInt   bad, cases, solved, operations, excused;
-  PetscInt64 compared;
-  PetscBool  verbose;
-} Totals;
-
 /* One operation on both; `end`: the matrices are of no more use */
-static PetscErrorCode Both(Fuzz *f, PetscInt op, Mat *A, Mat *B, Totals *t, PetscBool *end)
+static PetscErrorCode Both(RandomBatch *batch, PetscInt op, Mat *A, Mat *B, PetscBool *end)
 {
   Record    rec[2];
-  PetscBool failed;
   char      what[400];
+  uint64_t  drawn;
   PetscInt  bad = 0;
+  PetscBool failed;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(rec, sizeof(rec)));
-  if (operations[op].run == Op_Solve) PetscCall(DrawSolver(f));
+  if (operations[op].run == Op_Solve) PetscCall(DrawSolver(batch));
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s%s", operations[op].name, operations[op].run == Op_Solve ? " " : "",
-                          operations[op].run == Op_Solve ? f->solver : ""));
+                          operations[op].run == Op_Solve ? batch->solver : ""));
+  FuzzLog("; %s", what);
   now.operation = what;
-  if (t->verbose) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "    %s\n", what));
-  {
-    const uint64_t drawn = seed;
-
-    PetscCall(Run(f, op, MATAIJ, B, &rec[0], &failed));
-    *end = failed;
-    if (failed && t->verbose) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "    AIJ itself: %s\n", error));
-    if (!failed) {
-      seed = drawn;
-      PetscCall(Run(f, op, MATBATCH, A, &rec[1], end));
-      if (*end) {
-        bad = 1;
-        Report(error[0] ? error : "another rank has failed");
-      } else
-        PetscCall(Compare(&rec[0], NULL, &rec[1], PETSC_TRUE, &bad));
+  drawn         = seed;
+  PetscCall(Run(batch, op, MATAIJ, B, &rec[0], &failed));
+  *end = failed;
+  if (failed) FuzzLog(" (AIJ itself fails: %.200s)", fuzz.error);
+  if (!failed) {
+    seed = drawn;
+    PetscCall(Run(batch, op, MATBATCH, A, &rec[1], end));
+    if (*end)
+      FuzzReport("%s", fuzz.error[0] ? fuzz.error : "another rank has failed");
+    else {
+      PetscCall(Compare(&rec[0], NULL, &rec[1], PETSC_TRUE, &bad));
+      if (bad) FuzzReport("results of %s differ, see above", what);
     }
   }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bad, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD));
-  if (bad) *end = PETSC_TRUE;
-  t->bad += bad;
-  t->excused += failed;
-  t->operations++;
-  t->solved += operations[op].run == Op_Solve && !failed;
-  t->compared += rec[1].n;
-  f->has &= ~operations[op].loses;
+  {
+    int any = fuzz.bad > 0;
+
+    PetscCall(FuzzAgree(&any));
+    if (any) *end = PETSC_TRUE;
+  }
+  fuzz.checks += rec[1].n;
+  batch->has &= ~operations[op].loses;
   for (int k = 0; k < 2; k++) PetscCall(RecordReset(&rec[k]));
-  now.run = NULL;
+  fuzz.running = now.run = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunSeed(PetscInt number, Totals *t)
+/* Whether the options of the command line select an operation */
+static PetscErrorCode Selected(PetscInt op, PetscBool *in)
 {
-  Fuzz      f;
-  Mat       A, B;
-  PetscBool end = PETSC_FALSE;
-  PetscInt  steps, op;
+  PetscBool skip;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(&f, sizeof(f)));
-  PetscCall(PetscSNPrintf(f.name, sizeof(f.name), "-seed %" PetscInt_FMT, number));
-  now.name = f.name;
-  now.turn = number;
-  seed     = 88172645463325252u ^ (0x9E3779B97F4A7C15u * (uint64_t)(number + 1));
+  PetscCall(Listed(operations[op].name, fuzz.nonly, fuzz.only, in));
+  PetscCall(Listed(operations[op].name, fuzz.nskip, fuzz.skip, &skip));
+  *in = (PetscBool)((*in || !fuzz.nonly) && !skip);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OneCase(void)
+{
+  static char name[64];
+  RandomBatch batch;
+  Mat         A, B;
+  Vec         x;
+  PetscBool   end = PETSC_FALSE, in;
+  PetscInt    steps, op;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&batch, sizeof(batch)));
+  now.program   = fuzz.program;
+  now.under     = MATBATCH;
+  now.name      = name;
+  now.operation = "creation";
+  now.rank      = fuzz.rank;
+  now.size      = fuzz.size;
+  now.turn      = fuzz.number;
+  PetscCall(PetscSNPrintf(name, sizeof(name), "of seed %" PetscInt_FMT, fuzz.number));
+  seed = 88172645463325252u ^ (0x9E3779B97F4A7C15u * (uint64_t)(fuzz.number + 1));
   for (int k = 0; k < 8; k++) (void)draw(2);
-  now.operation = "making the batch";
-  PetscCall(DrawBatch(&f, now.rank, now.size));
-  PetscCall(MakeAIJ(PETSC_COMM_WORLD, &f.a, &B, NULL));
-  PetscCall(MakeBatch(PETSC_COMM_WORLD, &f, B, &A));
-  if (t->verbose) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", f.name));
+  PetscCall(DrawBatch(&batch, fuzz.rank, fuzz.size));
+  PetscCall(MakeAIJ(fuzz.comm, &batch.a, &B, NULL));
+  PetscCall(MakeBatch(fuzz.comm, &batch, B, &A));
+  PetscCall(MatCreateVecs(A, &x, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &fuzz.device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecDestroy(&x));
   steps = 2 + draw(5);
-  PetscCall(Both(&f, 0, &A, &B, t, &end));
+  steps = PetscMin(steps, fuzz.steps);
+  PetscCall(Both(&batch, 0, &A, &B, &end));
   for (PetscInt k = 0; k < steps && !end; k++) {
-    do op = f.has & DOMINANT && draw(2) ? NOPERATIONS - 1 : draw(NOPERATIONS);
-    while ((operations[op].needs & f.has) != operations[op].needs);
-    PetscCall(Both(&f, op, &A, &B, t, &end));
+    do op = batch.has & DOMINANT && draw(2) ? NOPERATIONS - 1 : draw(NOPERATIONS);
+    while ((operations[op].needs & batch.has) != operations[op].needs);
+    PetscCall(Selected(op, &in));
+    if (in) PetscCall(Both(&batch, op, &A, &B, &end));
   }
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&B));
-  PetscCall(ArraysDestroy(&f.a));
-  t->cases++;
+  PetscCall(ArraysDestroy(&batch.a));
+  if (fuzz.verbose) PetscCall(PetscPrintf(fuzz.comm, "%" PetscInt_FMT ": %s\n", fuzz.number, fuzz.log));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  PetscInt       first = 1, count = 100, one = 0;
-  PetscReal      seconds = 0;
-  PetscBool      set;
-  int            enough = 0;
-  PetscLogDouble begin, end;
-  Totals         t;
-
-  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
-  PetscCall(PetscSpMVInitializePackage());
-  PetscCall(PetscMemzero(&t, sizeof(t)));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &first, NULL));
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-seconds", &seconds, &set));
-  if (set) count = PETSC_MAX_INT - first;
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-count", &count, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &one, &set));
-  if (set) {
-    first = one;
-    count = 1;
-  }
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &t.verbose, NULL));
-  now.program = "fuzzbatch";
-  now.under   = MATBATCH;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &now.size));
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &now.rank));
-  PetscCall(PetscPushSignalHandler(OnSignal, NULL));
-  signal(SIGTERM, OnTerm);
-  PetscCall(PetscTime(&begin));
-  for (PetscInt k = 0; k < count && !enough && t.bad < 20; k++) {
-    PetscCall(RunSeed(first + k, &t));
-    PetscCall(PetscTime(&end));
-    enough = seconds > 0 && end - begin >= seconds;
-    PetscCallMPI(MPI_Bcast(&enough, 1, MPI_INT, 0, PETSC_COMM_WORLD)); /* as the first rank's clock has it */
-  }
-  PetscCall(PetscTime(&end));
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &t.compared, 1, MPIU_INT64, MPI_SUM, PETSC_COMM_WORLD));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
-                        "fuzzbatch, %d ranks: seeds %" PetscInt_FMT " to %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT
-                        " operations, %" PetscInt_FMT " solvers, %" PetscInt64_FMT " results compared, %" PetscInt_FMT
-                        " operations that AIJ itself cannot do, %" PetscInt_FMT " failed, %.0f s\n",
-                        now.size, first, first + t.cases - 1, t.cases, t.operations, t.solved, t.compared, t.excused, t.bad, end - begin));
-  PetscCall(PetscPopSignalHandler());
-  PetscCall(PetscFinalize());
-  return t.bad ? 1 : 0;
+  return FuzzMain(argc, argv, "fuzzbatch", MATBATCH, OneCase);
 }
