@@ -1,26 +1,25 @@
-static char help[] =
-    "Times products with batches of small matrices (type batch) by the experiments of the batched-SpMV paper, on the GPU where PETSc has CUDA and the\n\
-machine a GPU, else on the host.\n\
+static char help[] = "Times products with batches of small matrices (type batch) by the experiments of the batched-SpMV paper, on a GPU if PETSc has CUDA and\n\
+there is one, else on the host.\n\
   -figures <3,4,5,6,7> : 3 homogeneous batches of growing size, 4 balanced and unbalanced rows of growing length, 5 the test set, 6 and 7 batches of\n\
                          different matrices: those of figure 3, and the whole set\n\
-  -problems <10000>    : problems of a batch in figures 5 to 7 (host: 100)\n\
-  -few <1000>          : problems where all kernels are compared, in figures 4 and 5 (host: 100)\n\
-  -sizes <1,10,100,1000> : of figure 3\n\
+  -problems <10000>    : problems of a batch in figures 5 to 7 (on the host 100)\n\
+  -few <1000>          : problems of the batches that compare all kernels, in figures 4 and 5 (on the host 100)\n\
+  -sizes <1,10,100,1000> : numbers of problems in figure 3\n\
   -set <names>         : only these matrices of the set\n\
   -types <list>        : of loop, graph, aij, sellp, evchyb, batch, shared, and batch:<kernel>\n\
-  -reps <7>            : repetitions, of which the median counts\n\
-  -target <0.01>       : seconds that the products of a repetition take together\n\
-  -quick               : few problems and repetitions, to see whether everything works\n\
-  -csv <file>          : results to read by program (bench/batch.py)\n\
-Matrices come from tests/matrices or the folder MATRICES; where a file is missing, a twin of its size is generated, and labelled so.\n\n";
+  -reps <7>            : repetitions; the median is reported\n\
+  -target <0.01>       : seconds of all products of a repetition\n\
+  -quick               : few problems and repetitions, to check that everything works\n\
+  -csv <file>          : results for bench/batch.py\n\
+Matrices are read from tests/matrices or the folder MATRICES. If a file is missing, a twin of the same size is generated, and labeled so.\n\n";
 
 /*
-   Contenders: `loop`, a library call for each problem (on the GPU cuSPARSE's CSR, on the host MatMult() with AIJ), and `graph`, that loop in a CUDA
-   graph; the block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb; the type batch by its own choice, with each kernel, and with the pattern shared.
-   Every contender's product is checked row by row against a plain loop, by |A||x|, and the program fails if one is wrong.
+   Contenders: `loop`, a library call for each problem (cuSPARSE's CSR on the GPU, MatMult() of AIJ on the host), and `graph`, the same loop in a CUDA graph; the
+   block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb; the type batch with its automatic choice, with each kernel, and with a shared
+   pattern. The product of each contender is compared with a plain loop, row by row, with a bound from |A||x|. The program fails if one is wrong.
 
-   The vectors are those of PETSc, on the GPU where there is one. `bytes` is what the contender's arrays, x and y hold, each moved once; `share` what of a
-   large copy's bandwidth that makes.
+   The vectors are PETSc's, on the GPU if there is one. `bytes` is the size of the contender's arrays, of x and of y, each moved once; `share` is the resulting
+   fraction of the bandwidth of a large copy.
 */
 
 #include <petscspmv.h>
@@ -38,7 +37,7 @@ typedef struct {
   PetscScalar *a;
 } Problem;
 
-/* The paper's set, with what a twin is made of where there is no file: rows, entries, and how they lie */
+/* The paper's set, and the rows, entries and kind of a twin */
 typedef enum { BAND, GRAPH, SKEWED } Kind;
 static const struct {
   const char *name;
@@ -65,7 +64,7 @@ static PetscScalar BenchValue(uint64_t *random)
   return v;
 }
 
-/* Rows of the lengths given; columns near the diagonal, or anywhere */
+/* Rows of the given lengths; band: columns near the diagonal, else anywhere */
 static PetscErrorCode ProblemGenerate(PetscInt n, const PetscInt len[], PetscBool band, Problem *P)
 {
   uint64_t  random = 12345 + (uint64_t)n;
@@ -80,7 +79,7 @@ static PetscErrorCode ProblemGenerate(PetscInt n, const PetscInt len[], PetscBoo
   for (PetscInt r = 0, at = 0; r < n; r++) {
     const PetscInt width = band ? PetscMin(n, 2 * len[r] + 8) : n, first = PetscMin(n - width, PetscMax(0, r - width / 2));
 
-    for (PetscInt k = 0, start; k < len[r];) { /* runs of three, as nodes of finite elements have */
+    for (PetscInt k = 0, start; k < len[r];) { /* in a band runs of three, like the nodes of finite elements */
       start = first + RandomInt(&random, width);
       for (PetscInt c = start; c < PetscMin(first + width, start + (band ? 3 : 1)) && k < len[r]; c++) {
         if (mark[c] != r + 1) k++;
@@ -97,7 +96,7 @@ static PetscErrorCode ProblemGenerate(PetscInt n, const PetscInt len[], PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* So many entries in rows of nearly one length, or of lengths that fall as 1 / rank */
+/* With the given number of entries, in rows of nearly equal length, or (SKEWED) of lengths that decrease as 1 / rank */
 static PetscErrorCode ProblemTwin(PetscInt n, PetscInt entries, Kind kind, Problem *P)
 {
   PetscInt *len, sum = 0;
@@ -107,7 +106,7 @@ static PetscErrorCode ProblemTwin(PetscInt n, PetscInt entries, Kind kind, Probl
   PetscCall(PetscMalloc1(n, &len));
   for (PetscInt r = 0; r < n; r++) weight += kind == SKEWED ? 1.0 / (r + 8.0) : 1.0;
   for (PetscInt r = 0; r < n; r++) {
-    const PetscInt at = kind == SKEWED ? (PetscInt)((int64_t)r * 7919 % n) : r; /* the long rows anywhere; 7919 is prime */
+    const PetscInt at = kind == SKEWED ? (PetscInt)((int64_t)r * 7919 % n) : r; /* scatters the long rows; 7919 is prime */
 
     len[r] = PetscMin(n, PetscMax(1, (PetscInt)((double)entries * (kind == SKEWED ? 1.0 / (at + 8.0) : 1.0) / weight)));
     sum += len[r];
@@ -173,8 +172,8 @@ static PetscErrorCode ProblemDestroy(Problem *P)
 /* ---------------------------------------------------------------- a batch */
 
 typedef struct {
-  PetscInt        count, rows, most; /* problems, rows in all, longest row of all */
-  const Problem **of;                /* what each problem is a copy of */
+  PetscInt        count, rows, most; /* problems, rows, longest row */
+  const Problem **of;                /* the problem that each one is a copy of */
   PetscInt       *sizes, *i, *j, *global;
   PetscScalar    *a;
   PetscReal      *ref_bound;
@@ -200,8 +199,7 @@ static PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Batch *B)
     B->ell += (PetscInt64)longest * of[p]->n;
     B->most = PetscMax(B->most, longest);
   }
-  PetscCheck(nz <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt64_FMT " nonzeros: more than a PetscInt counts, use fewer -problems",
-             nz);
+  PetscCheck(nz <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt64_FMT " nonzeros do not fit in a PetscInt: use fewer -problems", nz);
   PetscCall(PetscMalloc4(count, &B->sizes, B->rows + 1, &B->i, (size_t)nz, &B->j, (size_t)nz, &B->global));
   PetscCall(PetscMalloc4((size_t)nz, &B->a, B->rows, &B->x, B->rows, &B->ref, B->rows, &B->ref_bound));
   B->i[0] = 0;
@@ -213,7 +211,7 @@ static PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Batch *B)
     PetscCall(PetscArraycpy(B->j + at, P->j, P->i[P->n]));
     PetscCall(PetscArraycpy(B->a + at, P->a, P->i[P->n]));
     for (PetscInt k = 0; k < P->i[P->n]; k++) B->global[at + k] = row + P->j[k];
-    for (PetscInt r = 0; r < P->n; r++) { /* the plain loop, and what rounding may do to it */
+    for (PetscInt r = 0; r < P->n; r++) { /* the reference result and a bound on rounding errors */
       PetscScalar sum = 0.0;
       PetscReal   abs = 0.0;
 
@@ -247,11 +245,11 @@ typedef struct {
   Vec      x, y;
 #if defined(PETSC_HAVE_CUDA)
   cusparseHandle_t      handle;
-  cudaStream_t          stream; /* that can be captured */
+  cudaStream_t          stream; /* can be captured, unlike the default stream */
   cudaGraphExec_t       graph;
   cusparseSpMatDescr_t *A;
   cusparseDnVecDescr_t *dx, *dy;
-  char                 *memory; /* of all arrays, each at a multiple of 256 bytes */
+  char                 *memory; /* all arrays, each aligned to 256 bytes */
   PetscScalar         **py;
   void                 *buffer;
 #endif
@@ -322,7 +320,7 @@ static PetscErrorCode LoopCreate_CUDA(const Batch *B, PetscBool graph, Loop *L)
   if (graph) {
     cudaGraph_t g;
 
-    PetscCall(LoopCall(L, 0)); /* loads what it needs */
+    PetscCall(LoopCall(L, 0)); /* loads the kernels */
     PetscCallCUDA(cudaStreamSynchronize(L->stream));
     PetscCallCUDA(cudaStreamBeginCapture(L->stream, cudaStreamCaptureModeThreadLocal));
     for (PetscInt p = 0; p < B->count; p++) PetscCall(LoopCall(L, p));
@@ -372,7 +370,7 @@ static PetscErrorCode LoopMult(Loop *L, const Batch *B, const PetscScalar x[], P
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  for (PetscInt p = 0, row = 0; p < L->count; row += B->sizes[p++]) { /* vectors of each size, made once for those that follow each other */
+  for (PetscInt p = 0, row = 0; p < L->count; row += B->sizes[p++]) { /* consecutive problems of the same size use the same vectors */
     if (!p || B->sizes[p] != B->sizes[p - 1]) {
       PetscCall(VecDestroy(&L->x));
       PetscCall(VecDestroy(&L->y));
@@ -427,8 +425,15 @@ typedef struct {
   PetscInt  ntypes;
   char     *types[32];
   Evict     evict;
-  double    ratio, least, loops, share; /* of the test set: sum of logarithms over aij, the least, the least over the loop, the least share of the copy */
-  PetscInt  cases, shares;
+  double    ratio, least, loops,
+      share; /* figure 5: sum of the logarithms of speedups over aij, least speedup over aij and over the loop, least share of the copy */
+  PetscInt       cases, shares;
+  PetscInt       problems, few, figures[8], nfigures, sizes[16], nsizes; /* options */
+  char          *only[64];
+  PetscInt       nonly;
+  Problem        set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
+  const Problem *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)]; /* those selected, and those of at least 800 rows */
+  PetscInt       nall, nlarge;
 } Bench;
 
 typedef struct {
@@ -458,14 +463,14 @@ static PetscErrorCode Multiply(Mat A, Loop *L, const Batch *B, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In units of what rounding may do, 1e99 for a NaN */
+/* The largest error, relative to the bound on rounding errors; 1e99 for NaN */
 static PetscErrorCode Verify(const Batch *B, Loop *L, Vec y, double *error)
 {
   const PetscScalar *v;
 
   PetscFunctionBeginUser;
 #if defined(PETSC_HAVE_CUDA)
-  if (DeviceOn && L) { /* its results are in arrays of their own */
+  if (DeviceOn && L) { /* the loop has arrays of its own */
     PetscScalar *to;
 
     PetscCallCUDA(cudaDeviceSynchronize());
@@ -545,7 +550,7 @@ static PetscErrorCode Measure(const Bench *b, Mat A, Loop *L, const Batch *B, Re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* exists: false where this batch cannot be had so */
+/* exists: false if the contender cannot handle this batch */
 static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, Result *r, PetscBool *exists)
 {
   const double nz = (double)B->i[B->rows], vectors = 2.0 * (double)B->rows * sizeof(PetscScalar);
@@ -610,7 +615,7 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All contenders but those left out on one batch; what is compared with comes first in the list */
+/* Measures all contenders, except those listed in `without`, on one batch. loop and aij, which the others are compared with, come first in the list */
 static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char *origin, PetscInt count, const Problem **of, const char *without)
 {
   Batch  B;
@@ -694,7 +699,7 @@ static int ByDensity(const void *x, const void *y)
   return d < 0.0 ? -1 : d > 0.0;
 }
 
-static PetscErrorCode Figure4(Bench *b, PetscInt few)
+static PetscErrorCode Figure4(Bench *b)
 {
   const PetscInt n = 1024;
 
@@ -705,41 +710,159 @@ static PetscErrorCode Figure4(Bench *b, PetscInt few)
       PetscInt len[1024];
 
       for (PetscInt r = 0; r < n; r++) len[r] = mean;
-      for (PetscInt r = 0; r < n && !balanced; r++) len[r] = r < mean ? n : 0; /* all in a few full rows */
+      for (PetscInt r = 0; r < n && !balanced; r++) len[r] = r < mean ? n : 0; /* all entries in a few full rows */
       PetscCall(ProblemGenerate(n, len, PETSC_FALSE, &P));
       P.origin = "generated";
       PetscCall(PetscSNPrintf(P.name, sizeof(P.name), "%s %" PetscInt_FMT, balanced ? "balanced" : "unbalanced", mean));
-      PetscCall(RunSame(b, 4, &P, P.name, few, NULL));
+      PetscCall(RunSame(b, 4, &P, P.name, b->few, NULL));
       PetscCall(ProblemDestroy(&P));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Figure5(Bench *b)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < b->nall; k++) {
+    /* the largest batch without the paper's kernels, then a smaller one with every kernel, whose set-ups take time */
+    PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->problems, b->problems > b->few ? " batch: sellp evchyb " : NULL));
+    if (b->problems > b->few) PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij shared "));
+  }
+  if (b->cases) {
+    PetscCall(PetscPrintf(PETSC_COMM_SELF,
+                          "\nfigure 5, batch of %" PetscInt_FMT
+                          " problems over the block-diagonal aij: geometric mean %.2f, least %.2f; least over the loop %.1f",
+                          b->problems, exp(b->ratio / (double)b->cases), b->least, b->loops));
+    if (b->shares)
+      PetscCall(PetscPrintf(PETSC_COMM_SELF, "; least share of the copy's bandwidth, of %" PetscInt_FMT " batches larger than twice the L2, %.1f%%", b->shares,
+                            100.0 * b->share));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunFigure(Bench *b, PetscInt figure)
+{
+  PetscFunctionBeginUser;
+  switch (figure) {
+  case 3:
+    for (PetscInt k = 0; k < b->nlarge; k++) {
+      for (PetscInt s = 0; s < b->nsizes; s++) PetscCall(RunSame(b, 3, b->large[k], b->large[k]->name, b->sizes[s], NULL));
+    }
+    break;
+  case 4: PetscCall(Figure4(b)); break;
+  case 5: PetscCall(Figure5(b)); break;
+  case 6:
+  case 7:
+    for (PetscInt n = 10; n <= b->problems; n *= 10) {
+      if (figure == 6 && b->nlarge) PetscCall(RunMixed(b, 6, b->nlarge, b->large, "800 to 1015 rows", n));
+      if (figure == 7) PetscCall(RunMixed(b, 7, b->nall, b->all, "the whole set", n));
+    }
+    break;
+  default: SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-figures has %" PetscInt_FMT ": 3 to 7", figure);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- options */
+
+static PetscErrorCode GetOptions(Bench *b)
+{
+  static const char *const types[]   = {"loop",
+                                        "graph",
+                                        "aij",
+                                        "sellp",
+                                        "evchyb",
+                                        "batch",
+                                        "shared",
+                                        "batch:slices",
+                                        "batch:sellp",
+                                        "batch:coo",
+                                        "batch:csr-scalar",
+                                        "batch:csr-vector",
+                                        "batch:csr-smart",
+                                        "batch:csr-i",
+                                        "batch:ell"};
+  static const PetscInt    figures[] = {3, 4, 5, 6, 7}, sizes[] = {1, 10, 100, 1000};
+  PetscBool                quick = PETSC_FALSE, set;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
+  b->problems = quick ? 20 : (DeviceOn ? 10000 : 100);
+  b->few      = quick ? 20 : (DeviceOn ? 1000 : 100);
+  b->reps     = quick ? 3 : 7;
+  b->target   = quick ? 0.001 : 0.01;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-problems", &b->problems, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-few", &b->few, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &b->reps, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &b->target, NULL));
+  PetscCheck(b->problems > 0 && b->few > 0 && b->reps > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-problems, -few and -reps must be positive");
+  b->nfigures = PETSC_STATIC_ARRAY_LENGTH(b->figures);
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-figures", b->figures, &b->nfigures, &set));
+  if (!set) {
+    b->nfigures = PETSC_STATIC_ARRAY_LENGTH(figures);
+    PetscCall(PetscArraycpy(b->figures, figures, b->nfigures));
+  }
+  b->nsizes = PETSC_STATIC_ARRAY_LENGTH(b->sizes);
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-sizes", b->sizes, &b->nsizes, &set));
+  if (!set) {
+    b->nsizes = quick ? 2 : (DeviceOn ? 4 : 3);
+    PetscCall(PetscArraycpy(b->sizes, sizes, b->nsizes));
+  }
+  b->nonly = PETSC_STATIC_ARRAY_LENGTH(b->only);
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-set", b->only, &b->nonly, &set));
+  if (!set) b->nonly = 0;
+  b->ntypes = PETSC_STATIC_ARRAY_LENGTH(b->types);
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-types", b->types, &b->ntypes, &set));
+  if (!set) {
+    b->ntypes = PETSC_STATIC_ARRAY_LENGTH(types);
+    for (PetscInt k = 0; k < b->ntypes; k++) PetscCall(PetscStrallocpy(types[k], &b->types[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GetProblems(Bench *b)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < SET; k++) {
+    PetscBool in = (PetscBool)!b->nonly;
+
+    for (PetscInt q = 0; q < b->nonly; q++) in = (PetscBool)(in || !strcmp(b->only[q], TestSet[k].name));
+    if (!in) continue;
+    PetscCall(ProblemFromSet(k, &b->set[k]));
+    b->all[b->nall++] = &b->set[k];
+    if (b->set[k].n >= 800) b->large[b->nlarge++] = &b->set[k];
+  }
+  PetscCheck(b->nall, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-set names none of the set");
+  qsort(b->all, (size_t)b->nall, sizeof(*b->all), ByDensity);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PrintTitle(const Bench *b)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, medians of %" PetscInt_FMT, DeviceOn ? Device.name : "host",
+                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), b->reps));
+  if (DeviceOn) PetscCall(PetscPrintf(PETSC_COMM_SELF, ", device copy %.0f GB/s", 1e-9 * Device.copy));
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    double bytes;
+
+    PetscCall(DeviceFreeMemory(&bytes));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, ", %.0f GB free", 1e-9 * bytes));
+  }
+#endif
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "; to loop, to aij: speedup; error: relative to the bound on rounding errors\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  static const char *const types[] = {"loop",
-                                      "graph",
-                                      "aij",
-                                      "sellp",
-                                      "evchyb",
-                                      "batch",
-                                      "shared",
-                                      "batch:slices",
-                                      "batch:sellp",
-                                      "batch:coo",
-                                      "batch:csr-scalar",
-                                      "batch:csr-vector",
-                                      "batch:csr-smart",
-                                      "batch:csr-i",
-                                      "batch:ell"};
-  static Problem           set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
-  const Problem           *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
-  static Bench             b;
-  Results                  csv;
-  char                     file[PETSC_MAX_PATH_LEN], *only[64];
-  PetscInt  nonly = 64, figures[8] = {3, 4, 5, 6, 7}, nfigures = 8, sizes[16] = {1, 10, 100, 1000}, nsizes = 16, problems, few, nall = 0, nlarge = 0;
-  PetscBool quick = PETSC_FALSE, is;
+  static Bench b;
+  Results      csv;
+  char         file[PETSC_MAX_PATH_LEN];
+  PetscBool    set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -752,96 +875,20 @@ int main(int argc, char **argv)
     (void)cudaGetLastError();
   }
 #endif
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
-  problems = DeviceOn ? 10000 : 100;
-  few      = DeviceOn ? 1000 : 100;
-  b.reps   = quick ? 3 : 7;
-  b.target = quick ? 0.001 : 0.01;
-  if (quick) problems = few = 20;
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-problems", &problems, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-few", &few, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &b.reps, NULL));
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &b.target, NULL));
-  PetscCheck(problems > 0 && few > 0 && b.reps > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-problems, -few and -reps must be positive");
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-figures", figures, &nfigures, &is));
-  if (!is) nfigures = 5;
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-sizes", sizes, &nsizes, &is));
-  if (!is) nsizes = quick ? 2 : (DeviceOn ? 4 : 3);
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-set", only, &nonly, &is));
-  if (!is) nonly = 0;
-  b.ntypes = PETSC_STATIC_ARRAY_LENGTH(b.types);
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-types", b.types, &b.ntypes, &is));
-  if (!is) {
-    b.ntypes = PETSC_STATIC_ARRAY_LENGTH(types);
-    for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscStrallocpy(types[k], &b.types[k]));
-  }
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &is));
-  PetscCheck((b.csv = ResultsOpen(&csv, is ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
+  PetscCall(GetOptions(&b));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
+  PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
   PetscCall(PetscFPrintf(
       PETSC_COMM_SELF, b.csv,
       "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_s,share_of_copy,over_loop,over_aij,error,device\n"));
   PetscCall(EvictCreate(0, &b.evict));
-  for (PetscInt k = 0; k < SET; k++) {
-    is = (PetscBool)!nonly;
-    for (PetscInt q = 0; q < nonly; q++) is = (PetscBool)(is || !strcmp(only[q], TestSet[k].name));
-    if (!is) continue;
-    PetscCall(ProblemFromSet(k, &set[k]));
-    all[nall++] = &set[k];
-    if (set[k].n >= 800) large[nlarge++] = &set[k];
-  }
-  PetscCheck(nall, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-set names none of the set");
-  qsort(all, (size_t)nall, sizeof(*all), ByDensity);
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, medians of %" PetscInt_FMT, DeviceOn ? Device.name : "host",
-                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), b.reps));
-  if (DeviceOn) PetscCall(PetscPrintf(PETSC_COMM_SELF, ", device copy %.0f GB/s", 1e-9 * Device.copy));
-#if defined(PETSC_HAVE_CUDA)
-  if (DeviceOn) {
-    double bytes;
-
-    PetscCall(DeviceFreeMemory(&bytes));
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, ", %.0f GB free", 1e-9 * bytes));
-  }
-#endif
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "; to loop, to aij: speed over theirs; error in units of what rounding may do\n"));
-  for (PetscInt f = 0; f < nfigures; f++) {
-    switch (figures[f]) {
-    case 3:
-      for (PetscInt k = 0; k < nlarge; k++) {
-        for (PetscInt s = 0; s < nsizes; s++) PetscCall(RunSame(&b, 3, large[k], large[k]->name, sizes[s], NULL));
-      }
-      break;
-    case 4: PetscCall(Figure4(&b, few)); break;
-    case 5:
-      for (PetscInt k = 0; k < nall; k++) {
-        /* the largest first with what counts, then fewer with every kernel: a set-up of each takes its time */
-        PetscCall(RunSame(&b, 5, all[k], all[k]->name, problems, problems > few ? " batch: sellp evchyb " : NULL));
-        if (problems > few) PetscCall(RunSame(&b, 5, all[k], all[k]->name, few, " loop graph aij shared "));
-      }
-      if (b.cases) {
-        PetscCall(PetscPrintf(PETSC_COMM_SELF,
-                              "\nfigure 5, batch of %" PetscInt_FMT
-                              " problems over the block-diagonal aij: geometric mean %.2f, least %.2f; least over the loop %.1f",
-                              problems, exp(b.ratio / (double)b.cases), b.least, b.loops));
-        if (b.shares)
-          PetscCall(PetscPrintf(PETSC_COMM_SELF, "; least share of the copy's bandwidth, of %" PetscInt_FMT " batches larger than twice the L2, %.1f%%",
-                                b.shares, 100.0 * b.share));
-        PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
-      }
-      break;
-    case 6:
-    case 7:
-      for (PetscInt n = 10; n <= problems; n *= 10) {
-        if (figures[f] == 6 && nlarge) PetscCall(RunMixed(&b, 6, nlarge, large, "800 to 1015 rows", n));
-        if (figures[f] == 7) PetscCall(RunMixed(&b, 7, nall, all, "the whole set", n));
-      }
-      break;
-    default: SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-figures has %" PetscInt_FMT ": 3 to 7", figures[f]);
-    }
-  }
+  PetscCall(GetProblems(&b));
+  PetscCall(PrintTitle(&b));
+  for (PetscInt f = 0; f < b.nfigures; f++) PetscCall(RunFigure(&b, b.figures[f]));
   PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
-  for (PetscInt k = 0; k < SET; k++) PetscCall(ProblemDestroy(&set[k]));
+  for (PetscInt k = 0; k < SET; k++) PetscCall(ProblemDestroy(&b.set[k]));
   for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));
-  for (PetscInt k = 0; k < nonly; k++) PetscCall(PetscFree(only[k]));
+  for (PetscInt k = 0; k < b.nonly; k++) PetscCall(PetscFree(b.only[k]));
   PetscCall(EvictDestroy(&b.evict));
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(DeviceClose());
