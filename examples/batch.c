@@ -1,32 +1,33 @@
 static char help[] = "Thousands of small diffusion-reaction systems, one in each cell of a domain, solved at once: a batch (type batch) and one KSP on it.\n\
-  -problems <10000> : systems of all processes\n\
-  -pcs <jacobi,vpbjacobi> : preconditioners to solve with, one after the other; any of PETSc's, with their options\n\
-  -csv <file>       : residuals by iteration, to draw with examples/batch.py\n\n";
+  -problems <10000> : number of systems, of all processes together\n\
+  -pcs <jacobi,vpbjacobi> : preconditioners, used one after the other; any of PETSc's, with their options\n\
+  -csv <file>       : residuals by iteration, for examples/batch.py\n\n";
 
 /*
-   Each cell has a grid of its own, of 8 to 64 points, a diffusion coefficient D and a reaction rate k of its own, and the system
+   Each cell has its own grid of 8 to 64 points, its own diffusion coefficient D and reaction rate k, and its own system
 
      - D u'' + k u = f,   u = 0 at both ends.
 
-   The matrices differ in size and values, so that no two share a pattern: MatCreateBatch() takes the concatenated CSR arrays of all. One KSP solves them
-   all; that the systems are independent shows in the residual of each, of which least, median and largest are told for each iteration. A second
-   solve with new reaction rates (MatBatchSetValues(), as in a time step) needs no new set-up.
+   The matrices differ in size and values, so they do not share a pattern: MatCreateBatch() gets the CSR arrays of all systems, one after the other. One KSP solves
+   all of them. The systems are independent; the program writes the smallest, median and largest of their residuals in each iteration. A second solve with
+   new reaction rates (MatBatchSetValues(), as in a time step) needs no new set-up of the matrix.
 
-   On a GPU (a PETSc with CUDA) the vectors and the products are there; nothing in this program changes.
+   On a GPU (with a PETSc configured for CUDA) the vectors and the products are on the GPU, without any change to this program.
 */
 
 #include <petscksp.h>
 #include <petscspmv.h>
 
 typedef struct {
+  PetscInt    start; /* number of the first system of this process */
   PetscInt    n;     /* systems of this process */
-  PetscInt   *first; /* row of each */
-  PetscReal  *norm;  /* of its right-hand side, then of its residual */
+  PetscInt   *first; /* first row of each */
+  PetscReal  *norm;  /* relative residual of each */
   const char *pc;
   FILE       *csv;
 } Cells;
 
-static PetscReal Uniform(PetscInt cell, PetscInt what) /* 0 <= . < 1, by the cell's number alone */
+static PetscReal Uniform(PetscInt cell, PetscInt what) /* in [0, 1), depends only on the arguments */
 {
   unsigned long long h = (unsigned long long)(cell + 1) * 0x9E3779B97F4A7C15ULL + (unsigned long long)(what + 1) * 0xC2B2AE3D27D4EB4FULL;
 
@@ -41,7 +42,7 @@ static PetscInt Points(PetscInt cell)
   return 8 + (PetscInt)(57 * Uniform(cell, 0));
 }
 
-/* The values of one system, row by row; scaled so that those of fine and coarse grids compare */
+/* The values of one system, row by row, scaled so that fine and coarse grids have values of similar size */
 static PetscInt Values(PetscInt cell, PetscReal faster, PetscScalar a[])
 {
   const PetscInt  n = Points(cell);
@@ -63,7 +64,7 @@ static int Ascending(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Of the residuals relative to the right-hand sides, over the systems of this process, which for a picture will do: least, median, largest of all */
+/* The least, median and largest residual relative to the right-hand side; the median only over the systems of the first process */
 static PetscErrorCode Monitor(KSP ksp, PetscInt it, PetscReal total, void *ctx)
 {
   Cells             *c = (Cells *)ctx;
@@ -98,16 +99,101 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt it, PetscReal total, void *ctx)
   PetscFunctionReturn(0);
 }
 
+/* The systems of this process as a batch; `a` are the values, to be freed by the caller like c->first and c->norm */
+static PetscErrorCode CreateSystems(PetscInt total, Cells *c, PetscScalar **a, Mat *A)
+{
+  PetscInt *sizes, *i, *j, at = 0, row = 0, nz = 0;
+
+  PetscFunctionBeginUser;
+  c->n = PETSC_DECIDE;
+  PetscCall(PetscSplitOwnership(PETSC_COMM_WORLD, &c->n, &total));
+  PetscCallMPI(MPI_Scan(&c->n, &c->start, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  c->start -= c->n;
+  PetscCall(PetscMalloc1(c->n, &sizes));
+  PetscCall(PetscMalloc2(c->n + 1, &c->first, c->n, &c->norm));
+  c->first[0] = 0;
+  for (PetscInt p = 0; p < c->n; p++) {
+    sizes[p]        = Points(c->start + p);
+    c->first[p + 1] = c->first[p] + sizes[p];
+    nz += 3 * sizes[p] - 2;
+  }
+  PetscCall(PetscMalloc2(c->first[c->n] + 1, &i, nz, &j));
+  PetscCall(PetscMalloc1(nz, a));
+  i[0] = 0;
+  for (PetscInt p = 0; p < c->n; p++) {
+    (void)Values(c->start + p, 1, *a + at);
+    for (PetscInt q = 0; q < sizes[p]; q++) {
+      for (PetscInt col = PetscMax(0, q - 1); col <= PetscMin(sizes[p] - 1, q + 1); col++) j[at++] = col;
+      i[++row] = at;
+    }
+  }
+  PetscCall(MatCreateBatch(PETSC_COMM_WORLD, c->n, sizes, i, j, *a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, A));
+  PetscCall(PetscFree2(i, j));
+  PetscCall(PetscFree(sizes));
+  PetscFunctionReturn(0);
+}
+
+/* New reaction rates */
+static PetscErrorCode SetRates(const Cells *c, PetscReal faster, PetscScalar a[], Mat A)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt p = 0, to = 0; p < c->n; p++) to += Values(c->start + p, faster, a + to);
+  PetscCall(MatBatchSetValues(A, MATBATCH_ALL, a));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode Solve(Cells *c, PetscBool monitor, PetscScalar a[], Mat A, Vec b, Vec x, PetscBool *solved)
+{
+  KSP            ksp;
+  PC             pc;
+  Vec            r;
+  PetscInt       its;
+  PetscReal      norm, rhs;
+  PetscLogDouble t[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPCG)); /* the systems are symmetric positive definite */
+  PetscCall(KSPSetTolerances(ksp, PetscMax(1e-10, 100 * PETSC_MACHINE_EPSILON), PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, c->pc));
+  PetscCall(KSPSetFromOptions(ksp));
+  if (monitor) PetscCall(KSPMonitorSet(ksp, Monitor, c, NULL));
+  for (int again = 0; again < 2; again++) { /* then with faster reactions */
+    if (again) {
+      PetscCall(SetRates(c, 2, a, A));
+      PetscCall(KSPMonitorCancel(ksp));
+    }
+    PetscCall(PetscTime(&t[again]));
+    t[again] = -t[again];
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(VecNorm(x, NORM_2, &norm)); /* waits for the GPU */
+    PetscCall(PetscTimeAdd(&t[again]));
+  }
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(VecNorm(b, NORM_2, &rhs));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-12s %10" PetscInt_FMT " %12.4f %12.4f %14.3e\n", c->pc, its, t[0], t[1], (double)(norm / rhs)));
+  *solved = (PetscBool)(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * rhs);
+  PetscCall(SetRates(c, 1, a, A));
+  PetscCall(VecDestroy(&r));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(0);
+}
+
 int main(int argc, char **argv)
 {
-  PetscInt       total = 10000, mine = PETSC_DECIDE, start, *sizes, *i, *j, at = 0, row = 0, npcs = 8, nz = 0, wrong = 0;
-  PetscScalar   *a;
-  char          *pcs[8], file[PETSC_MAX_PATH_LEN];
-  PetscBool      set;
-  PetscLogDouble t[2];
-  Cells          c = {0};
-  Mat            A;
-  Vec            x, b, r;
+  PetscInt     total = 10000, npcs = 8, wrong = 0;
+  PetscScalar *a;
+  char        *pcs[8], file[PETSC_MAX_PATH_LEN];
+  PetscBool    set, solved = PETSC_FALSE;
+  Cells        c = {0};
+  Mat          A;
+  Vec          x, b;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -126,80 +212,24 @@ int main(int argc, char **argv)
     PetscCall(PetscFPrintf(PETSC_COMM_WORLD, c.csv, "pc,iteration,total,least,median,largest\n"));
   }
 
-  /* the arrays of this process's systems, one after the other */
-  PetscCall(PetscSplitOwnership(PETSC_COMM_WORLD, &mine, &total));
-  PetscCallMPI(MPI_Scan(&mine, &start, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
-  start -= mine;
-  c.n = mine;
-  PetscCall(PetscMalloc3(mine, &sizes, mine + 1, &c.first, mine, &c.norm));
-  c.first[0] = 0;
-  for (PetscInt p = 0; p < mine; p++) {
-    sizes[p]       = Points(start + p);
-    c.first[p + 1] = c.first[p] + sizes[p];
-    nz += 3 * sizes[p] - 2;
-  }
-  PetscCall(PetscMalloc3(c.first[mine] + 1, &i, nz, &j, nz, &a));
-  i[0] = 0;
-  for (PetscInt p = 0; p < mine; p++) {
-    (void)Values(start + p, 1, a + at);
-    for (PetscInt q = 0; q < sizes[p]; q++) {
-      for (PetscInt col = PetscMax(0, q - 1); col <= PetscMin(sizes[p] - 1, q + 1); col++) j[at++] = col;
-      i[++row] = at;
-    }
-  }
-  PetscCall(MatCreateBatch(PETSC_COMM_WORLD, mine, sizes, i, j, a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &A));
+  PetscCall(CreateSystems(total, &c, &a, &A));
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatViewFromOptions(A, NULL, "-mat_view"));
   PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecDuplicate(b, &r));
   PetscCall(VecSet(b, 1.0));
 
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-12s %10s %12s %12s %14s\n", "pc", "iterations", "seconds", "again", "|b-Ax|/|b|"));
   for (PetscInt k = 0; k < npcs; k++) {
-    KSP       ksp;
-    PC        pc;
-    PetscInt  its;
-    PetscReal norm, rhs;
-
-    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-    PetscCall(KSPSetOperators(ksp, A, A));
-    PetscCall(KSPSetType(ksp, KSPCG)); /* they are symmetric positive definite */
-    PetscCall(KSPSetTolerances(ksp, PetscMax(1e-10, 100 * PETSC_MACHINE_EPSILON), PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
-    PetscCall(KSPGetPC(ksp, &pc));
-    PetscCall(PCSetType(pc, pcs[k]));
-    PetscCall(KSPSetFromOptions(ksp));
     c.pc = pcs[k];
-    for (int again = 0; again < 2; again++) { /* the second time with faster reactions */
-      if (again) {
-        for (PetscInt p = 0, to = 0; p < mine; p++) to += Values(start + p, 2, a + to);
-        PetscCall(MatBatchSetValues(A, MATBATCH_ALL, a));
-        PetscCall(KSPMonitorCancel(ksp));
-      } else if (set) /* the file is open on the first process only */
-        PetscCall(KSPMonitorSet(ksp, Monitor, &c, NULL));
-      PetscCall(PetscTime(&t[again]));
-      t[again] = -t[again];
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(VecNorm(x, NORM_2, &norm)); /* waits */
-      PetscCall(PetscTimeAdd(&t[again]));
-    }
-    PetscCall(KSPGetIterationNumber(ksp, &its));
-    PetscCall(MatMult(A, x, r));
-    PetscCall(VecAYPX(r, -1.0, b));
-    PetscCall(VecNorm(r, NORM_2, &norm));
-    PetscCall(VecNorm(b, NORM_2, &rhs));
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-12s %10" PetscInt_FMT " %12.4f %12.4f %14.3e\n", pcs[k], its, t[0], t[1], (double)(norm / rhs)));
-    if (!(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * rhs)) wrong++;
-    for (PetscInt p = 0, to = 0; p < mine; p++) to += Values(start + p, 1, a + to);
-    PetscCall(MatBatchSetValues(A, MATBATCH_ALL, a));
-    PetscCall(KSPDestroy(&ksp));
+    PetscCall(Solve(&c, set, a, A, b, x, &solved));
+    if (!solved) wrong++;
   }
   if (set) PetscCall(PetscFClose(PETSC_COMM_WORLD, c.csv));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&r));
   PetscCall(MatDestroy(&A));
-  PetscCall(PetscFree3(i, j, a));
-  PetscCall(PetscFree3(sizes, c.first, c.norm));
+  PetscCall(PetscFree(a));
+  PetscCall(PetscFree2(c.first, c.norm));
   for (PetscInt k = 0; k < npcs; k++) PetscCall(PetscFree(pcs[k]));
   PetscCheck(!wrong, PETSC_COMM_WORLD, PETSC_ERR_NOT_CONVERGED, "%" PetscInt_FMT " of the solves above did not reach the solution", wrong);
   PetscCall(PetscFinalize());
