@@ -14,7 +14,7 @@ there is one, else on the host.\n\
 Matrices are read from tests/matrices or the folder MATRICES. If a file is missing, a twin of the same size is generated, and labeled so.\n\n";
 
 /*
-   Contenders: `loop`, a library call for each problem (cuSPARSE's CSR on the GPU, MatMult() of AIJ on the host), and `graph`, the same loop in a CUDA graph; the
+   Contenders: `loop`, a library call for each problem (cuSPARSE's CSR on the GPU, MatMult() of AIJ on the host), and `graph`, that loop in a CUDA graph; the
    block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb; the type batch with its automatic choice, with each kernel, and with a shared
    pattern. The product of each contender is compared with a plain loop, row by row, with a bound from |A||x|. The program fails if one is wrong.
 

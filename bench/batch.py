@@ -1,4 +1,4 @@
-"""Draws and tabulates what bench/batch measured, figure by figure of the paper: batch.py results.csv chart.svg [title] >table.md"""
+"""Draws and tabulates the results of bench/batch, figure by figure of the paper: batch.py results.csv chart.svg [title] >table.md"""
 
 import csv
 import math
@@ -10,12 +10,12 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # no __pycache__ in the sources
 import results
 from table import mean
 
-LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp", "evchyb": "block-diagonal evchyb",
-          "batch": "batch", "shared": "batch, pattern shared"}
+LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp",
+          "evchyb": "block-diagonal evchyb", "batch": "batch", "shared": "batch, pattern shared"}
 ORDER = ["loop", "graph", "aij", "sellp", "evchyb", "batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell",
          "batch:slices", "batch:sellp", "batch", "shared"]
 
@@ -57,7 +57,8 @@ def lines(ax, rows, x, y="gflops", log=True):
 def chart(rows, target, title):
     cases3 = sorted({r["case"] for r in rows if r["figure"] == 3})
     height = math.ceil(len(cases3) / 4)
-    panels = [(f, name) for f, name in ((4, "balanced"), (4, "unbalanced"), (6, "gflops"), (6, "bytes_per_s"), (7, "gflops"), (7, "bytes_per_s")) if any(r["figure"] == f for r in rows)]
+    panels = [(4, "balanced"), (4, "unbalanced"), (6, "gflops"), (6, "bytes_per_s"), (7, "gflops"), (7, "bytes_per_s")]
+    panels = [(f, name) for f, name in panels if any(r["figure"] == f for r in rows)]
     largest = max((r["problems"] for r in rows if r["figure"] == 5), default=0)
     n5 = 1 + any(r["figure"] == 5 and r["problems"] < largest for r in rows) if largest else 0
     total = height + math.ceil(len(panels) / 2) + n5
@@ -87,7 +88,8 @@ def chart(rows, target, title):
         names = list(dict.fromkeys(r["case"] for r in some))
         ax = fig.add_subplot(grid[total - n5 + k, :])
         lines(ax, some, lambda r: names.index(r["case"]), log=False)
-        ax.set_xticks(range(len(names)), [n + ("*" if any(r["case"] == n and r["origin"] != "file" for r in some) else "") for n in names], rotation=60, ha="right", fontsize="x-small")
+        twins = {r["case"] for r in some if r["origin"] != "file"}
+        ax.set_xticks(range(len(names)), [n + ("*" if n in twins else "") for n in names], rotation=60, ha="right", fontsize="x-small")
         ax.set_ylabel("Gflop/s")
         ax.set_title(f"Fig. 5: {count} problems each, by entries a row (* a twin)", fontsize="small")
         ax.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
@@ -96,21 +98,28 @@ def chart(rows, target, title):
     results.chart(fig, target)
 
 
-# What the paper says of its figures; on an NVIDIA P100 (732 GB/s, 5.3 Tflop/s), double precision
+# The results of the paper, on an NVIDIA P100 (732 GB/s, 5.3 Tflop/s), in double precision
 PAPER = {
-    3: "Twelve matrices of 800 to 1024 rows, batches of growing size. The loop of library calls never exceeds 5 Gflop/s, every batched kernel is at least ten times as fast; ELL surpasses 70 on "
-       "balanced matrices, CSR-I \"achieves very good performance for unbalanced problems containing many nonzero elements\", COO is the fastest in most cases and \"the second-best choice in all remaining cases\".",
-    4: "1000 matrices of 1024 rows, CSR kernels. Balanced rows: CSR-scalar \"offers very good performance for low nonzero-per-row ratios\" and drops beyond four entries a row, CSR-vector continues to improve, CSR-smart gives 35 to 60 Gflop/s for "
-       "most scenarios. All entries in a few rows: CSR-I is best in all cases. The loop never delivers more than 5.",
-    5: "10,000 copies of each of 32 matrices, by entries a row. COO is the overall winner, ELL where rows are balanced (up to 80 Gflop/s); \"none of the CSR-based kernels is competitive to the COO kernel\".",
-    6: "The matrices of Figure 3 in one batch, in random order. COO 55 Gflop/s, CSR-I 50, CSR-smart 45, ELL 40 at more than 500 GB/s (70 % of the peak).",
-    7: "All 32 matrices in one batch. COO 55 Gflop/s, CSR-I 50, CSR-smart 45, ELL 30. In the summary: about 50 Gflop/s, 25 times the loop of library calls.",
+    3: "Twelve matrices of 800 to 1024 rows, batches of growing size. The loop of library calls never exceeds 5 Gflop/s, every batched kernel is at "
+       "least ten times as fast; ELL surpasses 70 on balanced matrices, CSR-I \"achieves very good performance for unbalanced problems containing "
+       "many nonzero elements\", COO is the fastest in most cases and \"the second-best choice in all remaining cases\".",
+    4: "1000 matrices of 1024 rows, CSR kernels. Balanced rows: CSR-scalar \"offers very good performance for low nonzero-per-row ratios\" and drops "
+       "beyond four entries a row, CSR-vector continues to improve, CSR-smart gives 35 to 60 Gflop/s for most scenarios. All entries in a few rows: "
+       "CSR-I is best in all cases. The loop never delivers more than 5.",
+    5: "10,000 copies of each of 32 matrices, by entries a row. COO is the overall winner, ELL where rows are balanced (up to 80 Gflop/s); \"none of "
+       "the CSR-based kernels is competitive to the COO kernel\".",
+    6: "The matrices of Figure 3 in one batch, in random order. COO 55 Gflop/s, CSR-I 50, CSR-smart 45, ELL 40 at more than 500 GB/s (70 % of the "
+       "peak).",
+    7: "All 32 matrices in one batch. COO 55 Gflop/s, CSR-I 50, CSR-smart 45, ELL 30. In the summary: about 50 Gflop/s, 25 times the loop of "
+       "library calls.",
 }
-# What the paper has and this report has not
+# What is in the paper and not in this report
 MISSING = (
     "Figure 5's batches of 10,000 problems with the paper's kernels, which run on 1000 here; by its own choice, batch runs on 10,000 as well.",
-    "CSR-I's rule that a problem's threads do not become so few that shared memory limits the occupancy: here a thread block has 64, 128 or 256 threads, by the rows of the largest problem.",
-    "Two of the special cases that section 3.1 lists and the paper leaves out too: the same values in other patterns, and one matrix scaled by a scalar.",
+    "CSR-I's rule that a problem's threads do not become so few that shared memory limits the occupancy: here a thread block has 64, 128 or 256 "
+    "threads, by the rows of the largest problem.",
+    "Two of the special cases that section 3.1 lists and the paper leaves out too: the same values in other patterns, and one matrix scaled by a "
+    "scalar.",
 )
 KERNELS = ("batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell")
 
@@ -121,7 +130,7 @@ def span(values):
 
 
 def compared(rows):
-    """Of a figure's rows: the most problems of which the paper's kernels ran, and the rows by type of each such case"""
+    """The largest number of problems that the paper's kernels ran with, and for each such case its rows by type"""
     cases = {}
     for r in rows:
         cases.setdefault((r["case"], r["problems"]), {})[r["type"]] = r
@@ -131,13 +140,13 @@ def compared(rows):
 
 
 def means(full):
-    """kernel of the paper's: (geometric mean of its Gflop/s, number of cases)"""
+    """For each kernel of the paper: (geometric mean of its Gflop/s, number of cases)"""
     found = {label(k): [c[k]["gflops"] for c in full if k in c] for k in KERNELS}
     return {name: (mean(v), len(v)) for name, v in found.items() if v}
 
 
 def here(rows):
-    """The same, counted from what was measured: the largest batches in which all kernels ran."""
+    """A summary of the measurements, of the largest batches that all kernels ran with"""
     most, full = compared(rows)
     if not full:
         return ""
@@ -149,28 +158,32 @@ def here(rows):
             f"{mean([b['seconds'] / c['batch']['seconds'] for b, c in zip(best, full)]):.1f} times the best of them in the geometric mean")
     loop = [c["loop"]["gflops"] for c in full if "loop" in c]
     if loop:
-        text += f"; the loop of library calls at most {max(loop):.0f}, which batch passes {min(c['batch']['over_loop'] for c in full if 'loop' in c):.0f} times at least"
+        least = min(c["batch"]["over_loop"] for c in full if "loop" in c)
+        text += f"; the loop of library calls at most {max(loop):.0f}, which batch passes {least:.0f} times at least"
     text += ". The kernels' geometric means: " if len(full) > 1 else ". The kernels: "
     return text + ", ".join(f"{name} {g:.0f}" + (f" (on {n})" if n < len(full) else "") for name, (g, n) in means(full).items()) + " Gflop/s."
 
 
 def ranking(rows):
-    """The paper's winner of Figures 3 and 5 to 7, and its place here"""
+    """The rank of COO here, which is the best kernel of the paper's Figures 3 and 5 to 7"""
     places = []
     for figure in (3, 5, 6, 7):
         found = means(compared([r for r in rows if r["figure"] == figure])[1])
         if "coo" in found:
             places.append((figure, sum(g > found["coo"][0] for g, _ in found.values()) + 1, len(found)))
     if any(place > 1 for _, place, _ in places):
-        print("\n*Why the ranking differs.* COO is the paper's winner of Figures 3 and 5 to 7; here, by its mean, it is " + ", ".join(f"number {place} of {n} in Figure {figure}" for figure, place, n in places)
-              + ". Why was not tested. One suspect is that coo and csr-i do not add with atomics here, as the paper's do, but in a fixed order (docs/batch.md); another is the GPU, a P100 in the paper.")  # fmt: skip
+        listed = ", ".join(f"number {place} of {n} in Figure {figure}" for figure, place, n in places)
+        print("\n*Why the ranking differs.* COO is the paper's winner of Figures 3 and 5 to 7; here, by its mean, it is " + listed + ". Why was not tested. "
+              "One suspect is that coo and csr-i do not add with atomics here, as the paper's do, but in a fixed order (docs/batch.md); another is the GPU, a P100 "
+              "in the paper.")
 
 
 def table(rows):
     for figure in sorted({r["figure"] for r in rows}):
         some = [r for r in rows if r["figure"] == figure]
         print(f"\n## Figure {figure}\n\n*The paper.* {PAPER[figure]}\n\n*Here.* {here(some)}\n\n"
-              "Microseconds; in brackets the speed over the loop of calls and over the block-diagonal aij, where these were measured, and the share of a copy's bandwidth.\n")
+              "Microseconds; in brackets the speed over the loop of calls and over the block-diagonal aij, where these were measured, and the share of a "
+              "copy's bandwidth.\n")
         for count in sorted({r["problems"] for r in some}):
             these = [r for r in some if r["problems"] == count]
             columns = types(these)
@@ -193,16 +206,18 @@ def table(rows):
 if __name__ == "__main__":
     data = read(sys.argv[1])
     chart(data, sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else data[0]["device"])
-    print(f"# Batched products\n\n{data[0]['device']}, by `bench/batch`, drawn by `bench/batch.py` (docs/batch.md). Problems of the set marked twin are generated. Errors, in units of what "
-          f"rounding may do: at most {max(r['error'] for r in data):.2g}.\n\n![Gflop/s]({os.path.basename(sys.argv[2])})")
+    print(f"# Batched products\n\n{data[0]['device']}, by `bench/batch`, drawn by `bench/batch.py` (docs/batch.md). Problems of the set marked twin are "
+          f"generated. Errors, in units of what rounding may do: at most {max(r['error'] for r in data):.2g}.\n\n"
+          f"![Gflop/s]({os.path.basename(sys.argv[2])})")
     five = [r for r in data if r["figure"] == 5 and r["type"] == "batch" and r["over_aij"] > 0]
     if five:
         count = max(r["problems"] for r in five)
         five = [r for r in five if r["problems"] == count]
         ratio = [r["over_aij"] for r in five]
         large = [r["share_of_copy"] for r in five if r["bytes"] > 1e8]
-        print(f"\n{len(five)} matrices, {count} problems each: batch over the block-diagonal aij {mean(ratio):.2f} in the geometric mean, {min(ratio):.2f} at least; over the loop of library calls "
-              f"{min(r['over_loop'] for r in five):.0f} at least" + (f"; of a copy's bandwidth, where the batch takes more than 100 MB, {100 * min(large):.0f} % at least." if large else "."))
+        print(f"\n{len(five)} matrices, {count} problems each: batch over the block-diagonal aij {mean(ratio):.2f} in the geometric mean, {min(ratio):.2f} at "
+              f"least; over the loop of library calls {min(r['over_loop'] for r in five):.0f} at least"
+              + (f"; of a copy's bandwidth, where the batch takes more than 100 MB, {100 * min(large):.0f} % at least." if large else "."))
     ranking(data)
     table(data)
     print("\n## Not reproduced\n\n" + "\n".join(f"- {what}" for what in MISSING))
