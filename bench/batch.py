@@ -174,8 +174,8 @@ def ranking(rows):
     if any(place > 1 for _, place, _ in places):
         listed = ", ".join(f"number {place} of {n} in Figure {figure}" for figure, place, n in places)
         print("\n*Why the ranking differs.* COO is the paper's winner of Figures 3 and 5 to 7; here, by its mean, it is " + listed + ". Why was not tested. "
-              "One suspect is that coo and csr-i do not add with atomics here, as the paper's do, but in a fixed order (docs/batch.md); another is the GPU, a P100 "
-              "in the paper.")
+              "One suspect is that coo and csr-i do not add with atomics here, as the paper's do, but in a fixed order (docs/batch.md); another is the GPU, "
+              "a P100 in the paper.")
 
 
 def table(rows):

@@ -6,10 +6,13 @@
   refreshes only the problems that changed, if they are known. Everything but products and simple operations on values (factorizations, submatrices, inverses of
   diagonal blocks) is done by a copy of the local part in AIJ, created when it is first needed.
 
-    batch.c   the type: its data, products, views, options, creation and destruction
+    batch.c   the data, products, queries
+    aij.c     the copy in AIJ and what it is used for
     create.c  matrices from arrays, from other matrices, and from files
     values.c  access to values and operations on them
-    aij.c     the copy in AIJ and what it is used for
+    type.c    the type: views, options, creation and destruction
+
+  Each file calls only functions of those above it.
 */
 #pragma once
 
@@ -44,12 +47,13 @@ typedef struct {
 } Mat_Batch;
 
 /* batch.c */
-PETSC_INTERN PetscErrorCode MatBatchGet(Mat, Mat_Batch **); /* an error if the matrix has another type, or no problems yet */
-PETSC_INTERN PetscErrorCode MatBatchCheckVec(Mat, Vec);
-PETSC_INTERN PetscErrorCode MatBatchGetKernel(Mat);                              /* reads -mat_batch_kernel */
-PETSC_INTERN PetscErrorCode MatBatchForget(Mat_Batch *);                         /* destroys the layouts */
-PETSC_INTERN PetscErrorCode MatBatchChanged(Mat, PetscInt first, PetscInt last); /* call it after changing the values of these problems */
-PETSC_INTERN PetscErrorCode MatBatchUnshare(Mat, PetscScalar **old);             /* call it before setting values that differ between problems */
+PETSC_INTERN const char *const BatchKernelTypes[];
+PETSC_INTERN PetscErrorCode    MatBatchGet(Mat, Mat_Batch **); /* an error if the matrix has another type, or no problems yet */
+PETSC_INTERN PetscErrorCode    MatBatchCheckVec(Mat, Vec);
+PETSC_INTERN PetscErrorCode    MatBatchGetKernel(Mat);                              /* reads -mat_batch_kernel */
+PETSC_INTERN PetscErrorCode    MatBatchForget(Mat_Batch *);                         /* destroys the layouts */
+PETSC_INTERN PetscErrorCode    MatBatchChanged(Mat, PetscInt first, PetscInt last); /* call it after changing the values of these problems */
+PETSC_INTERN PetscErrorCode    MatBatchUnshare(Mat, PetscScalar **old);             /* call it before setting values that differ between problems */
 
 /* create.c */
 PETSC_INTERN PetscErrorCode MatBatchCreateLike(Mat A, PetscErrorCode ierr, PetscInt *i, PetscInt *j, PetscScalar *a, Mat *B);
@@ -60,6 +64,7 @@ PETSC_INTERN PetscErrorCode MatBatchConvertToAIJ(Mat, Mat *); /* the whole matri
 PETSC_INTERN PetscErrorCode MatBatchRegisterFactors(void);
 
 /* The operations that each file implements */
+PETSC_INTERN PetscErrorCode MatBatchSetOps_Products(Mat);
 PETSC_INTERN PetscErrorCode MatBatchSetOps_Create(Mat);
 PETSC_INTERN PetscErrorCode MatBatchSetOps_Values(Mat);
 PETSC_INTERN PetscErrorCode MatBatchSetOps_AIJ(Mat);
