@@ -181,9 +181,10 @@ $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 # Kernels of an example, for a PETSc with CUDA
 $(B)/examples/bratu: $(if $(HAVE_CUDA),$(B)/examples/bratu_cuda.cu.o)
-# An absolute mpiexec sets LD_LIBRARY_PATH, where an installed library may be: without new dtags ours comes first
+# An absolute mpiexec sets LD_LIBRARY_PATH, where an installed library may be: without new dtags ours comes first. Two programs take the library from -dll_append only
+UNLINKED := $(B)/tests/load $(B)/tests/golden
 $(EXAMPLES) $(TESTS) $(BENCH): %: %.o $(LIBRARY) $(KEEP)
-	$(call quiet,LD)$(LINK) -o $@ $(filter %.o,$^) -L$(B)/lib -Wl,--disable-new-dtags,-rpath,$(HERE)/$(B)/lib -lpetscspmv $(PETSC_LIBS)
+	$(call quiet,LD)$(LINK) -o $@ $(filter %.o,$^) $(if $(filter $(UNLINKED),$@),,-L$(B)/lib -Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)$(HERE)/$(B)/lib -lpetscspmv) $(PETSC_LIBS)
 .SECONDARY:
 
 kernels: $(CU:%=$(B)/%.o)

@@ -1,0 +1,314 @@
+/*
+  What the library makes of many matrices with many options, a line each, to compare two builds of it: a change that is to change nothing gives the same lines.
+
+    golden -dll_append OLD/libpetscspmv.so >old; golden -dll_append NEW/libpetscspmv.so >new; diff old new
+
+  A line holds the matrix, the type, its options, what PetscSpMVGetInfo() gives on each rank, the numbers that MatView() prints, and a hash of the bits of the results of
+  eight products, before and after the values change. tests/compare runs this with two libraries. This program is not linked with either.
+
+  Options: -types sellp,evchyb; -cases a,b (of cases.h) and -files a.mtx,b.mtx and -specs fem27:8:3,... (the generators of bench), each "none" for none;
+  -only TEXT (options that contain TEXT).
+*/
+#include "harness.h"
+#include "../bench/matrices.h"
+
+typedef PetscErrorCode (*GetInfo)(Mat, PetscSpMVInfo *);
+
+/* Settings of a type: each name stands for -mat_<type>_<name>, but those that begin with -. "kernel" and "compress" come from loops where a setting has none */
+static const char *const settings_sellp[]  = {"",
+                                              "node_size 1",
+                                              "node_size 2",
+                                              "node_size 3",
+                                              "slice_height 1",
+                                              "slice_height 4",
+                                              "slice_height 8 sigma 1",
+                                              "slice_height 32 sigma 64 threads_per_row 2",
+                                              "slice_height 64 sigma 100000 threads_per_row 4",
+                                              "slice_height 1024",
+                                              "threads_per_row 1",
+                                              "threads_per_row 8 node_size 1",
+                                              "threads_per_row 32",
+                                              "sigma 1",
+                                              "sigma 256",
+                                              "single 1",
+                                              NULL};
+static const char *const settings_evchyb[] = {"",
+                                              "node_size 1",
+                                              "node_size 2",
+                                              "node_size 3",
+                                              "ell_limit 0",
+                                              "ell_limit 4 csr_align 1",
+                                              "ell_limit 16 row_align 1",
+                                              "ell_limit 100000",
+                                              "row_align 64",
+                                              "csr_align 8",
+                                              "nonzeros_per_thread 1",
+                                              "nonzeros_per_thread 64 node_size 1",
+                                              "single 1",
+                                              NULL};
+static const char *const kernels[]         = {"auto", "slices", "csr", "aij", "paper", NULL};
+/* How halos are exchanged, on several ranks: with the default setting only */
+static const char *const halos[] = {"-mat_spmv_halo_rows 1",
+                                    "-mat_spmv_halo_rows 0",
+                                    "-mat_spmv_halo host -mat_spmv_halo_rows 1",
+                                    "-mat_spmv_halo petsc",
+                                    "-mat_spmv_halo_early 0 -mat_spmv_halo_rows 1",
+                                    NULL};
+static const char *const specs[] = {"stencil7:20",
+                                    "bratu:16",
+                                    "fem27:8:3",
+                                    "fem27:9:2:0.9",
+                                    "stencil9:80",
+                                    "permuted7:16",
+                                    "tridiag:20000",
+                                    "powerlaw:8000:3.1:1.6:900:1",
+                                    "google:6000",
+                                    "econ:8000",
+                                    "dc1:8000",
+                                    "random:900",
+                                    "tsopf:1500",
+                                    "lengths:4000:20:1:50:300",
+                                    "dense:200",
+                                    "arrow:5000",
+                                    NULL};
+
+typedef struct {
+  GetInfo     info;
+  const char *only;
+  PetscInt    lines;
+} Golden;
+
+/* Sets the options of a setting, or clears them */
+static PetscErrorCode Options(const char *type, const char *setting, PetscBool set)
+{
+  char **word, name[64];
+  int    n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrToArray(setting, ' ', &n, &word));
+  for (int k = 0; k + 1 < n; k += 2) {
+    PetscCall(word[k][0] == '-' ? PetscStrncpy(name, word[k], sizeof(name)) : PetscSNPrintf(name, sizeof(name), "-mat_%s_%s", type, word[k]));
+    PetscCall(set ? PetscOptionsSetValue(NULL, name, word[k + 1]) : PetscOptionsClearValue(NULL, name));
+  }
+  PetscCall(PetscStrToArrayDestroy(n, word));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* FNV-1a, over the bytes of this rank's part */
+static PetscErrorCode HashVec(Vec v, uint64_t *hash)
+{
+  const PetscScalar *a;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(v, &n));
+  PetscCall(VecGetArrayRead(v, &a));
+  for (size_t k = 0; k < (size_t)n * sizeof(*a); k++) *hash = (*hash ^ ((const unsigned char *)a)[k]) * 0x100000001B3ULL;
+  PetscCall(VecRestoreArrayRead(v, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One hash for each kind of product */
+static PetscErrorCode HashProducts(Mat A, uint64_t hash[8])
+{
+  Vec x, y, z, w;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecDuplicate(x, &w));
+  PetscCall(VecFill(x, 21));
+  PetscCall(VecFill(y, 22));
+  PetscCall(VecFill(z, 23));
+  PetscCall(MatMult(A, x, z));
+  PetscCall(HashVec(z, &hash[0]));
+  PetscCall(MatMultAdd(A, x, y, z));
+  PetscCall(HashVec(z, &hash[1]));
+  PetscCall(MatMultAdd(A, x, z, z));
+  PetscCall(HashVec(z, &hash[2]));
+  PetscCall(MatMultTranspose(A, y, w));
+  PetscCall(HashVec(w, &hash[3]));
+  PetscCall(MatMultTransposeAdd(A, y, x, w));
+  PetscCall(HashVec(w, &hash[4]));
+  PetscCall(MatMultTransposeAdd(A, y, w, w));
+  PetscCall(HashVec(w, &hash[5]));
+  PetscCall(MatMultHermitianTranspose(A, y, w));
+  PetscCall(HashVec(w, &hash[6]));
+  PetscCall(MatMultHermitianTransposeAdd(A, y, x, w));
+  PetscCall(HashVec(w, &hash[7]));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The numbers of what MatView() prints: its words are no result */
+static PetscErrorCode ViewNumbers(Mat A, char numbers[], size_t len)
+{
+  PetscMPIInt rank;
+  PetscViewer viewer;
+  char       *text = NULL;
+  size_t      size = 0, n = 0;
+  FILE       *fp = open_memstream(&text, &size);
+
+  PetscFunctionBegin;
+  PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory for a view");
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
+  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)A), fp, &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
+  PetscCall(MatView(A, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerFlush(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  fclose(fp);
+  for (const char *c = text; *c && n + 2 < len; c++) {
+    const PetscBool first = (PetscBool)(c == text || !isalnum((unsigned char)c[-1])); /* not the 2 of Mat2 */
+
+    if (!isdigit((unsigned char)*c) || !(first || isdigit((unsigned char)c[-1]) || c[-1] == '.')) continue;
+    if (n && first && c[-1] != '.') numbers[n++] = ' ';
+    if (first && c > text && c[-1] == '.' && n) numbers[n++] = '.';
+    numbers[n++] = *c;
+  }
+  numbers[n] = 0;
+  free(text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A line: what the library makes of R with a setting */
+static PetscErrorCode Line(Golden *g, const char *name, Mat R, const char *type, const char *setting)
+{
+  Mat           A;
+  MatType       is;
+  PetscSpMVInfo info;
+  uint64_t      hash[16];
+  char          numbers[2000] = "";
+
+  PetscFunctionBegin;
+  if (g->only && !strstr(setting, g->only)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Options(type, setting, PETSC_TRUE));
+  PetscCall(CreateLike(R, type, &A));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(PreallocateLike(R, A));
+  PetscCall(FillLike(R, -1, A));
+  for (int k = 0; k < 16; k++) hash[k] = 0xCBF29CE484222325ULL;
+  PetscCall(HashProducts(A, hash));
+  PetscCall((*g->info)(A, &info));
+  PetscCall(ViewNumbers(A, numbers, sizeof(numbers)));
+  PetscCall(FillLike(R, 51, A));
+  PetscCall(HashProducts(A, hash + 8));
+  PetscCall(MatGetType(A, &is));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s %s [%s] %s view %s", name, type, setting, is, numbers));
+  PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD,
+                                    " info %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT
+                                    " %" PetscInt64_FMT " %" PetscInt_FMT " %s bits",
+                                    info.nonzeros, info.formatted, info.stored, info.slices, info.long_rows, info.long_stored, info.bytes, info.node,
+                                    info.kernel ? info.kernel : "none"));
+  for (int k = 0; k < 16; k++) PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, " %08llx", (unsigned long long)((hash[k] ^ hash[k] >> 32) & 0xFFFFFFFF)));
+  PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+  g->lines++;
+  PetscCall(MatDestroy(&A));
+  PetscCall(Options(type, setting, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All lines of a matrix and a type */
+static PetscErrorCode Lines(Golden *g, const char *name, Mat R, const char *type)
+{
+  const char *const *setting;
+  PetscMPIInt        size;
+  PetscBool          sellp;
+  char               text[256];
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscStrcmp(type, MATSELLP, &sellp));
+  setting = sellp ? settings_sellp : settings_evchyb;
+  for (; *setting; setting++) {
+    for (const char *const *kernel = kernels; *kernel; kernel++) {
+      for (int compress = 1; compress >= 0; compress--) {
+        PetscCall(PetscSNPrintf(text, sizeof(text), "kernel %s compress %d%s%s", *kernel, compress, (*setting)[0] ? " " : "", *setting));
+        PetscCall(Line(g, name, R, type, text));
+        for (const char *const *halo = halos; size > 1 && !(*setting)[0] && compress && *halo; halo++) {
+          PetscCall(PetscSNPrintf(text, sizeof(text), "kernel %s %s", *kernel, *halo));
+          PetscCall(Line(g, name, R, type, text));
+        }
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The names that an option lists, else the default's */
+static PetscErrorCode Names(const char *option, const char *const standard[], PetscInt *n, char *name[])
+{
+  PetscBool set, none;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, name, n, &set));
+  if (!set) {
+    for (*n = 0; standard && standard[*n]; (*n)++) PetscCall(PetscStrallocpy(standard[*n], &name[*n]));
+  }
+  if (*n != 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrcmp(name[0], "none", &none));
+  if (none) {
+    PetscCall(PetscFree(name[0]));
+    *n = 0;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(Golden *g)
+{
+  const char *const types[]                                     = {MATSELLP, MATEVCHYB, NULL};
+  const char       *names[sizeof(cases) / sizeof(cases[0]) + 1] = {NULL};
+  char             *list[4][64];
+  PetscInt          n[4] = {64, 64, 64, 64};
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) names[k] = cases[k].name;
+  PetscCall(Names("-types", types, &n[0], list[0]));
+  PetscCall(Names("-cases", names, &n[1], list[1]));
+  PetscCall(Names("-files", NULL, &n[2], list[2]));
+  PetscCall(Names("-specs", specs, &n[3], list[3]));
+  for (int kind = 1; kind < 4; kind++) {
+    for (PetscInt k = 0; k < n[kind]; k++) {
+      const char *name = list[kind][k], *origin;
+      PetscBool   same;
+      Mat         R;
+
+      if (kind == 1) {
+        size_t c = 0;
+
+        for (same = PETSC_FALSE; c < sizeof(cases) / sizeof(cases[0]) && !same; c++) PetscCall(PetscStrcmp(cases[c].name, name, &same));
+        PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_USER, "no case is called %s", name);
+        PetscCall(MakeRows(PETSC_COMM_WORLD, &cases[c - 1], &R));
+      } else
+        PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &R, &origin));
+      for (PetscInt t = 0; t < n[0]; t++) PetscCall(Lines(g, strrchr(name, '/') ? strrchr(name, '/') + 1 : name, R, list[0][t]));
+      PetscCall(MatDestroy(&R));
+    }
+  }
+  for (int kind = 0; kind < 4; kind++) {
+    for (PetscInt k = 0; k < n[kind]; k++) PetscCall(PetscFree(list[kind][k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Golden    g        = {NULL, NULL, 0};
+  char      only[64] = "";
+  PetscBool set;
+
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-only", only, sizeof(only), &set));
+  if (set) g.only = only;
+  PetscCall(PetscDLLibrarySym(PETSC_COMM_WORLD, &PetscDLLibrariesLoaded, NULL, "PetscSpMVGetInfo", (void **)&g.info));
+  PetscCheck(g.info, PETSC_COMM_WORLD, PETSC_ERR_USER, "no library of PetscSpMV is loaded: see -dll_append");
+  PetscCall(Run(&g));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "golden: %" PetscInt_FMT " lines\n", g.lines));
+  PetscCall(PetscFinalize());
+  return 0;
+}
