@@ -157,6 +157,7 @@ CORE     := $(patsubst tests/core/%.c,$(B)/tests/core-%,$(wildcard tests/core/*.
 CUDA     := $(if $(HAVE_CUDA),$(patsubst tests/cuda/%.cu,$(B)/tests/cuda-%,$(wildcard tests/cuda/*.cu)))
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
+TESTLIB  := $(B)/tests/lib/libtests.a
 # The papers' baselines, and the program that measures them: also with what the library hides
 FORMATS  := $(B)/bench/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/formats/device.cu.o)
 PAPER    := $(B)/bench/paper
@@ -169,7 +170,13 @@ $(KEEP): makefile
 	@mkdir -p $(@D); echo 'int dlclose(void *handle) { return !handle; }' | $(CC) -xc -c -fno-builtin -o $@ -
 endif
 
-$(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(KEEP)
+# What the programs share; each is linked with the objects that it needs
+$(TESTLIB): $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
+	@rm -f $@
+	$(call quiet,AR)ar rcs $@ $^
+$(B)/tests/%.o: OUR_FLAGS += -Itests/lib
+
+$(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(B)/tests/core-formats: $(FORMATS)
 # A program in several files
@@ -183,8 +190,9 @@ $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
 $(B)/examples/bratu: $(if $(HAVE_CUDA),$(B)/examples/bratu_cuda.cu.o)
 # An absolute mpiexec sets LD_LIBRARY_PATH, where an installed library may be: without new dtags ours comes first. Two programs take the library from -dll_append only
 UNLINKED := $(B)/tests/load $(B)/tests/golden
+$(TESTS): $(TESTLIB)
 $(EXAMPLES) $(TESTS) $(BENCH): %: %.o $(LIBRARY) $(KEEP)
-	$(call quiet,LD)$(LINK) -o $@ $(filter %.o,$^) $(if $(filter $(UNLINKED),$@),,-L$(B)/lib -Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)$(HERE)/$(B)/lib -lpetscspmv) $(PETSC_LIBS)
+	$(call quiet,LD)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(if $(filter $(UNLINKED),$@),,-L$(B)/lib -Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)$(HERE)/$(B)/lib -lpetscspmv) $(PETSC_LIBS)
 .SECONDARY:
 
 kernels: $(CU:%=$(B)/%.o)
@@ -209,7 +217,7 @@ check-all: TIER := all
 check check-all: all tests examples
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests MPIEXEC="$(MPIEXEC)" $(if $(PETSC_CUDA),$(if $(HAVE_CUDA),,DEVICE=)) SANITIZE=$(SANITIZE) CC="$(CC)" tests/run $(TIER)
 
-# SECONDS is the time of all runs together; NP, on the command line, the number of ranks; ARGS further options (tests/fuzz.h). The first seed is printed
+# SECONDS is the time of all runs together; NP, on the command line, the number of ranks; ARGS further options (tests/lib/fuzz.h). The first seed is printed
 # Leaks are not looked for, as PETSc has some of its own after errors
 fuzz: SECONDS ?= 60
 fuzz: SEED := $(or $(SEED),$(shell date +%s))

@@ -847,7 +847,7 @@ static PetscErrorCode RunLives(const char *type, PetscBool quick, PetscInt n, ch
         PetscCall(RunPhase(&phases[q], &problems, type, device));
         continue;
       }
-      for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
+      for (size_t i = 0; cases[i].name; i++) {
         PetscCall(Listed(cases[i].name, quick ? 1 : PETSC_STATIC_ARRAY_LENGTH(names), (char **)(quick ? names + 2 : names), &same));
         now.name = cases[i].name;
         if (same && (!(phases[q].flags & SQUARES) || cases[i].has & SQUARE)) PetscCall(RunPhase(&phases[q], &cases[i], type, device));

@@ -9,7 +9,8 @@
   Options: -types sellp,evchyb; -cases a,b (of cases.h) and -files a.mtx,b.mtx and -specs fem27:8:3,... (the generators of bench), each "none" for none;
   -only TEXT (options that contain TEXT).
 */
-#include "harness.h"
+#include "matrices.h"
+#include <petscspmv.h>
 #include "../bench/matrices.h"
 
 typedef PetscErrorCode (*GetInfo)(Mat, PetscSpMVInfo *);
@@ -261,13 +262,13 @@ static PetscErrorCode Names(const char *option, const char *const standard[], Pe
 
 static PetscErrorCode Run(Golden *g)
 {
-  const char *const types[]                                     = {MATSELLP, MATEVCHYB, NULL};
-  const char       *names[sizeof(cases) / sizeof(cases[0]) + 1] = {NULL};
+  const char *const types[]   = {MATSELLP, MATEVCHYB, NULL};
+  const char       *names[64] = {NULL};
   char             *list[4][64];
   PetscInt          n[4] = {64, 64, 64, 64};
 
   PetscFunctionBegin;
-  for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) names[k] = cases[k].name;
+  for (int k = 0; cases[k].name; k++) names[k] = cases[k].name;
   PetscCall(Names("-types", types, &n[0], list[0]));
   PetscCall(Names("-cases", names, &n[1], list[1]));
   PetscCall(Names("-files", NULL, &n[2], list[2]));
@@ -279,11 +280,11 @@ static PetscErrorCode Run(Golden *g)
       Mat         R;
 
       if (kind == 1) {
-        size_t c = 0;
+        const Case *c = cases;
 
-        for (same = PETSC_FALSE; c < sizeof(cases) / sizeof(cases[0]) && !same; c++) PetscCall(PetscStrcmp(cases[c].name, name, &same));
+        for (same = PETSC_FALSE; c->name && !same; c++) PetscCall(PetscStrcmp(c->name, name, &same));
         PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_USER, "no case is called %s", name);
-        PetscCall(MakeRows(PETSC_COMM_WORLD, &cases[c - 1], &R));
+        PetscCall(MakeRows(PETSC_COMM_WORLD, c - 1, &R));
       } else
         PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &R, &origin));
       for (PetscInt t = 0; t < n[0]; t++) PetscCall(Lines(g, strrchr(name, '/') ? strrchr(name, '/') + 1 : name, R, list[0][t]));

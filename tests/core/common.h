@@ -3,7 +3,7 @@
 
 #include "../../src/mat/impls/sellp/sellp.h"
 #include "../../src/mat/impls/evchyb/evchyb.h"
-#include "../random.h"
+#include "../lib/random.h"
 #include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,12 +1,8 @@
-/* Random numbers of tests: the same at each run, and sums of few of them are exact */
-#pragma once
+#include "random.h"
 
-#include <petscsys.h>
-#include <stdint.h>
+uint64_t seed = 88172645463325252u;
 
-static uint64_t seed = 88172645463325252u;
-
-static inline PetscInt draw(PetscInt n)
+PetscInt draw(PetscInt n)
 {
   seed ^= seed << 13;
   seed ^= seed >> 7;
@@ -14,7 +10,7 @@ static inline PetscInt draw(PetscInt n)
   return n > 0 ? (PetscInt)(seed % (uint64_t)n) : 0;
 }
 
-static inline PetscScalar number(void)
+PetscScalar number(void)
 {
   const PetscReal re = (PetscReal)(draw(2000) - 1000) / 512, im = (PetscReal)(draw(2000) - 1000) / 512;
 

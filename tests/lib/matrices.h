@@ -1,0 +1,70 @@
+/*
+  Matrices of the tests: generated ones with names, Matrix Market files, and copies of a matrix in any type. Nothing here calls PetscSpMV.
+*/
+#pragma once
+
+#include <petscmat.h>
+
+#if !defined(PETSC_SUCCESS)
+  #define PETSC_SUCCESS ((PetscErrorCode)0)
+#endif
+
+/* Properties of a matrix. SEQ to ONHOST are for operations of the harness only: they say when an operation runs */
+enum {
+  SQUARE = 1,     /* as many rows as columns, and the same layout for both */
+  SOLVE  = 2,     /* diagonally dominant: factorizations and solvers work */
+  SPD    = 4,     /* symmetric, positive definite */
+  BLOCKS = 8,     /* block size above 1, full node blocks */
+  FULL   = 16,    /* at least one row and one column */
+  SEQ    = 32,    /* one rank only */
+  PAR    = 64,    /* several ranks only */
+  ONCE   = 128,   /* builds its own matrices: runs once instead of once for each case */
+  LARGE  = 256,   /* large enough for a solver to need several iterations; only programs that request it use such a matrix */
+  BYROW  = 512,   /* every rank owns rows */
+  NOPERM = 1024,  /* AIJPERM cannot serve as the model: the operation says why */
+  NOCUDA = 2048,  /* on a device AIJCUSPARSE cannot serve as the model: the operation says why */
+  STRICT = 4096,  /* on a device: must be right even where AIJCUSPARSE is not */
+  DEVICE = 8192,  /* only on a device */
+  ALONE  = 16384, /* runs only if named in -ops: other programs on the GPU would disturb its measurement */
+  ONHOST = 32768  /* only on the host: on a device AIJCUSPARSE crashes or returns garbage, and the operation says how */
+};
+
+/* Row i of an M x N matrix: n columns, ascending, with their values */
+typedef PetscErrorCode (*RowFunction)(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals);
+
+typedef struct {
+  const char *name;
+  PetscInt    M, N, bs;
+  int         has; /* its properties */
+  RowFunction row;
+  PetscBool   skew; /* rank 0 owns no rows */
+  const char *file; /* a Matrix Market file instead of row() */
+} Case;
+
+extern const Case cases[]; /* the last one has no name */
+
+/* The 5-point Laplacian with boundaries on a grid 13 wide, above 1000 rows 40 wide */
+PetscErrorCode Row_Laplace(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals);
+
+/* A number in [-1, 1] that depends on its three arguments only: the same on every rank and for every type */
+PetscReal Hash(PetscInt i, PetscInt j, PetscInt k);
+/* The same in both parts of a complex number */
+PetscScalar Value(PetscInt i, PetscInt j, PetscInt k);
+/* Entry i becomes Value(i, 0, seed) */
+PetscErrorCode VecFill(Vec v, PetscInt seed);
+/* The entries of a dense matrix, set one by one with MatSetValue() */
+PetscErrorCode FillDense(Mat D, PetscInt columns, PetscInt seed);
+
+/* Collective. A case as AIJ */
+PetscErrorCode MakeRows(MPI_Comm comm, const Case *c, Mat *R);
+/* Collective. c->file as AIJ; sets the sizes and properties in c */
+PetscErrorCode MakeFile(MPI_Comm comm, Case *c, Mat *R);
+
+/* An empty matrix of R's sizes */
+PetscErrorCode CreateLike(Mat R, const char *type, Mat *A);
+/* Preallocates A, of any type derived from AIJ, for the pattern of R */
+PetscErrorCode PreallocateLike(Mat R, Mat A);
+/* Sets the entries of R in A, each rank its own rows; seed >= 0 gives other values on the same pattern */
+PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A);
+/* All three: R's entries in a matrix of the given type */
+PetscErrorCode MakeLike(Mat R, const char *type, Mat *A);
