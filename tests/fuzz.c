@@ -5,7 +5,7 @@
 
   What AIJ itself cannot do, or does wrong, is left out where an operation says so; a failure while running on aij is PETSc's own.
 */
-#include "fuzzmat.h"
+#include "sums.h"
 #include <petsc/private/petscimpl.h> /* PetscObjectStateIncrease() */
 
 /* One of the two matrices, another one of the same or another shape, and what was seen in a step */
@@ -72,7 +72,7 @@ static PetscErrorCode SeeVec(Actor *a, const char *what, Vec v, PetscReal epsilo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SeeRows(Actor *a, const Rows *r)
+static PetscErrorCode SeeRows(Actor *a, const LocalRows *r)
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < r->m; i++) {
@@ -108,14 +108,14 @@ static PetscErrorCode SeeLayout(Actor *a, Mat A)
 /* All of a matrix of AIJ's kind: sizes, entries, and some products */
 static PetscErrorCode SeeMat(Actor *a, const char *what, Mat A, PetscInt products)
 {
-  Rows r;
+  LocalRows r;
 
   PetscFunctionBegin;
   PetscCall(SeeLayout(a, A));
-  PetscCall(RowsOfMat(A, &r));
+  PetscCall(LocalRowsOfMat(A, &r));
   PetscCall(SeeRows(a, &r));
   for (PetscInt k = 0; k < products; k++) PetscCall(ProductCheck(A, &r, what));
-  PetscCall(RowsDestroy(&r));
+  PetscCall(LocalRowsDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -179,7 +179,7 @@ static PetscErrorCode AdoptOrDestroy(Actor *a, Mat *C)
 static PetscErrorCode Operand(Actor *a, PetscInt m, PetscInt n, PetscInt M, PetscInt N, Mat *B)
 {
   const PetscBool plain = Chance(30);
-  Shape           s     = {.M = M, .N = N, .m = m, .n = n, .bs = 1};
+  Shape           s     = {.comm = fuzz.comm, .rank = fuzz.rank, .size = fuzz.size, .M = M, .N = N, .m = m, .n = n, .bs = 1};
 
   PetscFunctionBegin;
   PetscCall(PetscSplitOwnership(fuzz.comm, &s.m, &s.M));
@@ -225,7 +225,7 @@ static PetscErrorCode SetValues(Actor *a)
   const InsertMode mode = Chance(50) ? ADD_VALUES : INSERT_VALUES;
   PetscInt         M, N, rs, re;
   Mat              A = a->A;
-  Rows             r;
+  LocalRows        r;
   int              failed;
 
   PetscFunctionBegin;
@@ -238,11 +238,11 @@ static PetscErrorCode SetValues(Actor *a)
   for (int pass = 0; pass <= (int)again; pass++) {
     PetscErrorCode ierr = PETSC_SUCCESS;
 
-    PetscCall(RowsOfMat(A, &r));
+    PetscCall(LocalRowsOfMat(A, &r));
     for (PetscInt k = 0; k < count && !ierr; k++) {
-      const PetscReal   u   = Uniform(k, pass, salt + 1);
-      const PetscInt    row = away && allowed ? (PetscInt)(M * u) : rs + (PetscInt)((re - rs) * Uniform(k, fuzz.rank, salt));
-      PetscInt          col = (PetscInt)(N * Uniform(k, pass + 2, salt + 2));
+      const PetscReal   u   = HashUnit(k, pass, salt + 1);
+      const PetscInt    row = away && allowed ? (PetscInt)(M * u) : rs + (PetscInt)((re - rs) * HashUnit(k, fuzz.rank, salt));
+      PetscInt          col = (PetscInt)(N * HashUnit(k, pass + 2, salt + 2));
       const PetscScalar v   = (PetscReal)((PetscInt)(64 * u) - 20) / 8;
 
       if (row >= re && !away) continue;
@@ -259,7 +259,7 @@ static PetscErrorCode SetValues(Actor *a)
       PetscCall(PetscPopErrorHandler());
       FuzzLeaksIgnore(PETSC_FALSE);
     }
-    PetscCall(RowsDestroy(&r));
+    PetscCall(LocalRowsDestroy(&r));
     PetscCall(SeeInt(a, "error of MatSetValues", (PetscInt64)ierr));
     Try(a, "error of MatAssemblyBegin", MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     Try(a, "error of MatAssemblyEnd", MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
@@ -275,34 +275,34 @@ static PetscErrorCode Refill(Actor *a)
 {
   Shape          s;
   const PetscInt way = draw(4);
-  Rows           r;
+  LocalRows      r;
   PetscInt       M, N, m, n;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(a->A, &M, &N));
   PetscCall(MatGetLocalSize(a->A, &m, &n));
-  s = (Shape){.M = M, .N = N, .m = m, .n = n, .bs = 1};
+  s = (Shape){.comm = fuzz.comm, .rank = fuzz.rank, .size = fuzz.size, .M = M, .N = N, .m = m, .n = n, .bs = 1};
   ShapeDraw(&s, PETSC_FALSE);
   PetscCall(MatGetOwnershipRange(a->A, &n, NULL));
   if (way < 2)
-    PetscCall(RowsOfMat(a->A, &r)); /* the same pattern, other values */
+    PetscCall(LocalRowsOfMat(a->A, &r)); /* the same pattern, other values */
   else
-    PetscCall(RowsOfShape(&s, n, &r));
+    PetscCall(LocalRowsOfShape(&s, n, &r));
   FuzzLog(way < 2 ? " of the same pattern" : " of another pattern");
   for (PetscInt k = 0; k < r.i[r.m]; k++) r.v[k] = ShapeValue(&s, k, n);
   PetscCall(TouchSome(a->A));
   if (way == 0) {
     PetscCall(MatZeroEntries(a->A));
-    PetscCall(SetRows(a->A, &r));
+    PetscCall(SetLocalRows(a->A, &r));
   } else if (way == 1 || way == 2) {
     FuzzLog(" COO");
-    PetscCall(SetRowsCOO(a->A, &r));
+    PetscCall(SetLocalRowsCOO(a->A, &r));
     if (fuzz.size > 1) now_.coo = PETSC_TRUE;
   } else {
-    PetscCall(PreallocateRows(a->A, &r));
-    PetscCall(SetRows(a->A, &r));
+    PetscCall(PreallocateLocalRows(a->A, &r));
+    PetscCall(SetLocalRows(a->A, &r));
   }
-  PetscCall(RowsDestroy(&r));
+  PetscCall(LocalRowsDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -312,7 +312,7 @@ static PetscErrorCode ZeroEntries(Actor *a)
 }
 
 /*
-  Rows to zero, any rank's. Only rows that have a diagonal entry: PETSc (3.18 to 3.26) writes into memory that it has freed when an empty row needs more room for its
+  LocalRows to zero, any rank's. Only rows that have a diagonal entry: PETSc (3.18 to 3.26) writes into memory that it has freed when an empty row needs more room for its
   diagonal, and one rank alone refuses a missing diagonal where the pattern is kept; with columns, a missing diagonal entry in any row
 */
 static PetscErrorCode ZeroRows(Actor *a)
@@ -320,22 +320,22 @@ static PetscErrorCode ZeroRows(Actor *a)
   const PetscInt  salt = draw(10000), count = draw(8), kind = draw(2);
   const PetscBool keep = Chance(50), vectors = Chance(50);
   PetscInt        M, rows[8], n = 0, *has, both = draw(now_.coo ? 1 : 2);
-  Rows            r;
+  LocalRows       r;
   Vec             x = NULL, b = NULL;
 
   PetscFunctionBegin;
   FuzzLog("%s%s%s", both ? " and columns if the diagonal is full" : "", keep ? " keep the pattern" : "", vectors ? " vectors" : "");
   PetscCall(MatGetSize(a->A, &M, NULL));
   PetscCall(PetscCalloc1(M, &has));
-  PetscCall(RowsOfMat(a->A, &r));
+  PetscCall(LocalRowsOfMat(a->A, &r));
   for (PetscInt i = 0; i < r.m; i++) {
     for (PetscInt k = r.i[i]; k < r.i[i + 1]; k++) has[r.begin + i] |= r.j[k] == r.begin + i;
   }
-  PetscCall(RowsDestroy(&r));
+  PetscCall(LocalRowsDestroy(&r));
   if (fuzz.size > 1) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, has, (int)M, MPIU_INT, MPI_MAX, fuzz.comm));
   for (PetscInt i = 0; i < M; i++) both = both && has[i];
   for (PetscInt k = 0; k < count; k++) {
-    rows[n] = (PetscInt)(M * Uniform(k, 0, salt));
+    rows[n] = (PetscInt)(M * HashUnit(k, 0, salt));
     if (k % fuzz.size == fuzz.rank && has[rows[n]]) n++;
   }
   PetscCall(PetscFree(has));
@@ -358,7 +358,7 @@ static PetscErrorCode ZeroRows(Actor *a)
 
 static PetscScalar Factor(void)
 {
-  const PetscScalar factors[] = {0., 1., -1., 0.5, 2., 1e-3, Complex(0.7, 0.4)};
+  const PetscScalar factors[] = {0., 1., -1., 0.5, 2., 1e-3, ScalarOf(0.7, 0.4)};
 
   return factors[draw(7)];
 }
@@ -373,7 +373,7 @@ static PetscErrorCode Scale(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On several ranks, MatDiagonalSet() leaves MPIAIJ's buffer for MatGetRow() too small for the entries that it has made, see RowsOfMat() */
+/* On several ranks, MatDiagonalSet() leaves MPIAIJ's buffer for MatGetRow() too small for the entries that it has made, see LocalRowsOfMat() */
 static PetscErrorCode Reassemble(Mat A)
 {
   PetscFunctionBegin;
@@ -617,7 +617,7 @@ static PetscErrorCode SomeOf(PetscInt begin, PetscInt n, PetscInt salt, IS *is)
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(n, &p));
   for (PetscInt i = 0; i < n; i++) {
-    if (Uniform(begin + i, 0, salt) < share) p[k++] = begin + i;
+    if (HashUnit(begin + i, 0, salt) < share) p[k++] = begin + i;
   }
   PetscCall(ISCreateGeneral(fuzz.comm, k, p, PETSC_COPY_VALUES, is));
   PetscCall(PetscFree(p));
@@ -651,14 +651,14 @@ static PetscErrorCode SubMatrix(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows and columns of all ranks as a sequential matrix */
+/* LocalRows and columns of all ranks as a sequential matrix */
 static PetscErrorCode SubMatrices(Actor *a)
 {
   const PetscInt step = 1 + draw(3), salt = draw(1000);
   PetscInt       M, N;
   IS             rows, cols;
   Mat           *S;
-  Rows           r;
+  LocalRows      r;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(a->A, &M, &N));
@@ -667,9 +667,9 @@ static PetscErrorCode SubMatrices(Actor *a)
   PetscCall(TouchSome(a->A));
   PetscCall(MatCreateSubMatrices(a->A, 1, &rows, &cols, MAT_INITIAL_MATRIX, &S));
   for (int k = 0; k < 2; k++) {
-    PetscCall(RowsOfMat(S[0], &r));
+    PetscCall(LocalRowsOfMat(S[0], &r));
     PetscCall(SeeRows(a, &r));
-    PetscCall(RowsDestroy(&r));
+    PetscCall(LocalRowsDestroy(&r));
     if (k || salt % 2) break;
     PetscCall(MatScale(a->A, 2.));
     PetscCall(MatCreateSubMatrices(a->A, 1, &rows, &cols, MAT_REUSE_MATRIX, &S));
@@ -811,7 +811,7 @@ static PetscErrorCode DenseProducts(Actor *a)
   const PetscInt kind = draw(2), columns = 1 + draw(9), salt = draw(1000);
   PetscInt       m, n, M, N, rs, re, lda;
   PetscReal      error, bound;
-  Rows           r;
+  LocalRows      r;
   Sum           *sum;
   Mat            D, C = NULL;
 
@@ -836,7 +836,7 @@ static PetscErrorCode DenseProducts(Actor *a)
       PetscCall(MatMatMult(a->A, D, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     PetscCall(MatGetOwnershipRange(C, &rs, &re));
     PetscCall(MatDenseGetLDA(C, &lda));
-    PetscCall(RowsOfMat(a->A, &r));
+    PetscCall(LocalRowsOfMat(a->A, &r));
     PetscCall(MatDenseGetArrayRead(C, &v));
     for (PetscInt j = 0; j < columns; j++) {
       PetscCall(ProductReference(&r, N, rs, re - rs, kind ? 3 : 0, X_RANDOM, salt + j, X_RANDOM, 0, sum));
@@ -847,7 +847,7 @@ static PetscErrorCode DenseProducts(Actor *a)
       }
     }
     PetscCall(MatDenseRestoreArrayRead(C, &v));
-    PetscCall(RowsDestroy(&r));
+    PetscCall(LocalRowsDestroy(&r));
     PetscCall(MatScale(a->A, 0.5));
   }
   PetscCall(PetscFree(sum));
@@ -1261,13 +1261,13 @@ static PetscErrorCode Properties(Mat A, int *has)
 {
   PetscInt  M, N;
   PetscBool square;
-  Rows      r;
+  LocalRows r;
   int       bad[2] = {0, 0};
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(A, &M, &N));
   PetscCall(SameLayouts(A, A, PETSC_TRUE, &square));
-  PetscCall(RowsOfMat(A, &r));
+  PetscCall(LocalRowsOfMat(A, &r));
   for (PetscInt i = 0; i < r.m; i++) {
     PetscReal sum = 0, diagonal = 0;
 
@@ -1282,7 +1282,7 @@ static PetscErrorCode Properties(Mat A, int *has)
     }
     if (!(diagonal > 1.01 * sum && diagonal > 1e-6)) bad[1] = 1;
   }
-  PetscCall(RowsDestroy(&r));
+  PetscCall(LocalRowsDestroy(&r));
   if (fuzz.size > 1) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bad, 2, MPI_INT, MPI_MAX, fuzz.comm));
   *has = (M == N && square ? F_SQUARE : 0) | (M > 0 && N > 0 ? F_FULL : 0) | (fuzz.size == 1 ? F_SEQ : 0) | (bad[0] ? 0 : F_FINITE) |
          (bad[0] || bad[1] ? 0 : F_DOMINANT) | (now_.coo ? 0 : F_NEW);
@@ -1404,7 +1404,7 @@ static PetscErrorCode OneCase(void)
 
   PetscFunctionBegin;
   FuzzSeed(0);
-  ShapeCreate(s);
+  PetscCall(ShapeCreate(fuzz.comm, s));
   now_.loose = fuzz.device;
   now_.coo   = PETSC_FALSE;
   now_.way   = (Build)draw(BUILDS);

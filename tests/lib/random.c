@@ -10,6 +10,11 @@ PetscInt draw(PetscInt n)
   return n > 0 ? (PetscInt)(seed % (uint64_t)n) : 0;
 }
 
+PetscBool Chance(PetscInt percent)
+{
+  return (PetscBool)(draw(100) < percent);
+}
+
 PetscScalar number(void)
 {
   const PetscReal re = (PetscReal)(draw(2000) - 1000) / 512, im = (PetscReal)(draw(2000) - 1000) / 512;

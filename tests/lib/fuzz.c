@@ -1,39 +1,8 @@
-/*
-  What a fuzzer is made of besides its cases: one random number, the seed, determines a case on all ranks; a message of a failure, a crash or a hang names the
-  seed, the options and the steps so far, and the command line that repeats it.
+#include "fuzz.h"
 
-  Options: -type T, -seed S (of the first case; each further case has the next number), -first K (begin with seed S + K), -count N and -seconds T (whichever
-  comes first), -steps N (at most so many steps a case, to shorten one that fails), -ops a,b, -skip a,b, -failures N (stop after so many), -limit T (seconds
-  that a case may take), -expect host|device, -verbose.
-*/
-#pragma once
+Fuzz fuzz;
 
-#include "harness.h"
-#include "random.h"
-
-typedef struct {
-  MPI_Comm    comm;
-  PetscMPIInt rank, size;
-  const char *program;
-  char        type[64];
-  PetscBool   device;     /* the type under test computes there */
-  PetscInt    number;     /* the seed of the case */
-  const char *running;    /* the type that an operation runs on now */
-  PetscBool   logging;    /* the steps are logged when they run on the first type only */
-  char        log[3000];  /* options and steps */
-  char        error[400]; /* the first error of a step */
-  PetscInt    bad;        /* failures of this case on this rank */
-  PetscInt    steps, nonly, nskip;
-  PetscInt64  checks; /* rows compared */
-  char       *only[64], *skip[64];
-  PetscBool   verbose;
-  PetscInt    limit;
-} Fuzz;
-
-static Fuzz fuzz;
-
-/* The random numbers that follow depend on the case and on the stream only: the same on every rank, and for both types */
-static inline void FuzzSeed(uint64_t stream)
+void FuzzSeed(uint64_t stream)
 {
   uint64_t z = (uint64_t)fuzz.number * 0x9E3779B97F4A7C15ULL + (stream + 1) * 0xD1B54A32D192ED03ULL;
 
@@ -42,13 +11,7 @@ static inline void FuzzSeed(uint64_t stream)
   seed = (z ^ (z >> 31)) | 1;
 }
 
-static inline PetscBool Chance(PetscInt percent)
-{
-  return (PetscBool)(draw(100) < percent);
-}
-
-/* Adds to what the message of a failure says of the case */
-PETSC_ATTRIBUTE_FORMAT(1, 2) static inline void FuzzLog(const char *format, ...)
+void FuzzLog(const char *format, ...)
 {
   const size_t n = strlen(fuzz.log);
   va_list      args;
@@ -59,7 +22,7 @@ PETSC_ATTRIBUTE_FORMAT(1, 2) static inline void FuzzLog(const char *format, ...)
   va_end(args);
 }
 
-PETSC_ATTRIBUTE_FORMAT(1, 2) static inline void FuzzReport(const char *format, ...)
+void FuzzReport(const char *format, ...)
 {
   char    text[800];
   va_list args;
@@ -77,8 +40,7 @@ PETSC_ATTRIBUTE_FORMAT(1, 2) static inline void FuzzReport(const char *format, .
   fflush(stderr);
 }
 
-/* The largest value among the ranks: whether something is wrong on any */
-static inline PetscErrorCode FuzzAgree(int *any)
+PetscErrorCode FuzzAgree(int *any)
 {
   PetscFunctionBegin;
   if (fuzz.size > 1) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, any, 1, MPI_INT, MPI_MAX, fuzz.comm));
@@ -86,21 +48,20 @@ static inline PetscErrorCode FuzzAgree(int *any)
 }
 
 /* Keeps the message of an error instead of printing it */
-static inline PetscErrorCode FuzzOnError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess,
-                                         void *ctx)
+static PetscErrorCode FuzzOnError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
 {
   if (p == PETSC_ERROR_INITIAL && !fuzz.error[0])
     (void)snprintf(fuzz.error, sizeof(fuzz.error), "error %d in %s (%s:%d): %s", (int)n, fun ? fun : "?", file ? file : "?", line, mess ? mess : "");
   return n;
 }
 
-static inline PetscErrorCode FuzzOnSignal(int sig, void *ctx)
+static PetscErrorCode FuzzOnSignal(int sig, void *ctx)
 {
   FuzzReport("signal %d", sig);
   return PetscSignalHandlerDefault(sig, ctx);
 }
 
-static inline void FuzzOnAlarm(int sig)
+static void FuzzOnAlarm(int sig)
 {
   FuzzReport("%s%s%s", sig == SIGALRM ? "no end" : sig == SIGABRT ? "abort, signal 6" : "ended here", fuzz.error[0] ? " after " : "", fuzz.error);
   _exit(128 + sig);
@@ -111,22 +72,21 @@ PETSC_EXTERN void __sanitizer_set_death_callback(void (*)(void)) __attribute__((
 PETSC_EXTERN void __lsan_disable(void) __attribute__((weak));
 PETSC_EXTERN void __lsan_enable(void) __attribute__((weak));
 
-static inline void FuzzOnDeath(void)
+static void FuzzOnDeath(void)
 {
   FuzzReport("ended by a sanitizer, see above");
 }
 
-static inline void FuzzLeaksIgnore(PetscBool ignore)
+void FuzzLeaksIgnore(PetscBool ignore)
 {
   if (ignore && __lsan_disable) __lsan_disable();
   if (!ignore && __lsan_enable) __lsan_enable();
 }
 
-static inline PetscErrorCode FuzzOptions(PetscInt *first, PetscInt *count, PetscInt *seconds, PetscInt *failures)
+static PetscErrorCode FuzzOptions(PetscInt *first, PetscInt *count, PetscInt *seconds, PetscInt *failures)
 {
-  char      expect[16] = "";
-  PetscInt  more       = 0;
-  PetscBool set, where, counted, timed;
+  PetscInt  more = 0;
+  PetscBool set, counted, timed;
 
   PetscFunctionBegin;
   fuzz.steps = 1000;
@@ -135,7 +95,6 @@ static inline PetscErrorCode FuzzOptions(PetscInt *first, PetscInt *count, Petsc
   *first                  = 1;
   *failures               = 10;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-type", fuzz.type, sizeof(fuzz.type), NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", first, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &more, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-count", count, &counted));
@@ -152,15 +111,14 @@ static inline PetscErrorCode FuzzOptions(PetscInt *first, PetscInt *count, Petsc
   if (!counted) *count = timed ? PETSC_MAX_INT : 100;
   if (!timed) *seconds = PETSC_MAX_INT;
   PetscCheck(*count >= 0 && *first >= 0 && *first <= PETSC_MAX_INT - PetscMin(*count, 1), fuzz.comm, PETSC_ERR_USER,
-             "-seed, -first and -count take no negative numbers");
+             "-seed, -first and -count must not be negative");
   PetscCall(OnDevice(fuzz.type, &fuzz.device));
-  PetscCall(PetscStrcmp(expect, fuzz.device ? "device" : "host", &where));
-  PetscCheck(where || !expect[0], fuzz.comm, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect, fuzz.type, fuzz.device ? "device" : "host");
+  PetscCall(CheckExpected(fuzz.type, fuzz.device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Runs cases until one of the limits; each ends with the ranks' agreement on whether it failed and whether there is time left */
-static inline PetscErrorCode FuzzCases(PetscErrorCode (*one)(void), PetscInt *bad)
+static PetscErrorCode FuzzCases(PetscErrorCode (*one)(void), PetscInt *bad)
 {
   PetscInt       first, count = 0, seconds = 0, failures, k = 0;
   PetscLogDouble begin, now_;
@@ -216,7 +174,7 @@ static inline PetscErrorCode FuzzCases(PetscErrorCode (*one)(void), PetscInt *ba
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static inline int FuzzMain(int argc, char **argv, const char *program, const char *type, PetscErrorCode (*one)(void))
+int FuzzMain(int argc, char **argv, const char *program, const char *type, PetscErrorCode (*one)(void))
 {
   PetscInt       bad = 0;
   PetscErrorCode ierr;
