@@ -1,0 +1,297 @@
+# The list of tests; tests/run sources it. Uses tier, types, here, several, LIB, TESTS, MPIEXEC, DEVICE, SANITIZE
+
+load=("$TESTS/load")
+m=($MPIEXEC -n)
+expect=(-expect host) parts=1 limit=600
+# devices need time for many small matrices, and machines that have one have many cores
+[ -z "$DEVICE" ] || { expect=(-expect device); parts=3 limit=900; }
+
+# Runs the operations of a program in several parts: name limit command...
+in_parts() {
+  local name=$1 limit=$2 k; shift 2
+  if [ $parts = 1 ]; then t "$name" "$limit" "$@"; else
+    for ((k = 0; k < parts; k++)); do sh_ "$name, part $((k + 1)) of $parts" "$limit" resuming "$@" -part $k,$parts; done
+  fi
+}
+# Runs a program of the harness as a whole: name limit command...
+suite() { if [ -n "$DEVICE" ]; then local name=$1 limit=$2; shift 2; sh_ "$name" "$limit" resuming "$@"; else t "$@"; fi; }
+files() { ls "$@" 2>/dev/null | paste -sd, -; }
+
+# The core on bare arrays, and the scripts
+core_tests() {
+  local program
+  for program in "$TESTS"/core-*; do
+    [ -x "$program" ] && [ -f "$program" ] && case $program in *.o | *.d) continue ;; esac && t "$(basename "$program")" 900 env MATRICES_DIR="$here/matrices" "$program"
+  done
+
+  [ -n "${SANITIZE:-}" ] || ! command -v python3 >/dev/null || t scripts 120 "$here/scripts"
+}
+
+# The library loaded in all ways, its options and help
+loading_tests() {
+  local type
+  for type in $types; do
+    sh_ "loading $type by -dll_append" 60 prints "type: seqaij$type|type: seqaijcusparse" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type"
+    sh_ "loading $type on $several ranks by -dll_append" 60 prints "type: mpiaij$type|type: mpiaijcusparse" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type"
+    sh_ "loading $type by PETSC_OPTIONS" 60 prints "type: seqaij$type|type: seqaijcusparse" env PETSC_OPTIONS="${PETSC_OPTIONS:-} -dll_append $LIB -mat_type $type" "${m[@]}" 1 "${load[@]}"
+    sh_ "loading $type by .petscrc" 60 with_petscrc "-dll_append $LIB -mat_type $type" prints "type: seqaij$type|type: seqaijcusparse" "${m[@]}" 1 "${load[@]}"
+    sh_ "help on $type" 60 prints "-mat_${type}_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
+    sh_ "help on the halo of $type" 60 prints "-mat_spmv_halo_early" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
+    sh_ "help lists $type" 60 prints "one of.* $type( |\))" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -help
+    sh_ "view of $type" 60 prints "$type format" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_view ::ascii_info
+    sh_ "a wrong option of $type" 60 refuses "mat_${type}_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" "-mat_${type}_node_size" 77
+    sh_ "a wrong halo of $type" 60 refuses "mat_spmv_halo" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo nonsense
+    sh_ "a wrong share of rows of $type" 60 refuses "mat_spmv_halo_rows is 2.?: it must be" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo_rows 2
+    sh_ "loading $type leaves no memory" 60 leakfree "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type"
+    sh_ "without the library $type is unknown" 60 refuses "Unknown Mat type" "${m[@]}" 1 "${load[@]}" -mat_type "$type"
+  done
+}
+
+# Kernels are compiled for compute capability 8.0 and later, also on machines with older GPUs (simulated here). A packed PETSc cannot be compiled for
+makefile_tests() {
+  if [ $tier != device ] && [ -f "${PETSC_DIR:-}/lib/petsc/conf/variables" ]; then
+    sh_ "GPUs of 7.5 and 9.0" 60 makes '-lineinfo -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90' '7.5\n9.0' -C "$here/.."
+    sh_ "a GPU of 7.5" 60 makes '-lineinfo -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode' 7.5 -C "$here/.."
+    sh_ "an architecture that is too old" 60 refuses 'CUDA_ARCHS=75 90: the kernels need compute capability 8.0 or later' make -n -C "$here/.." CUDA_ARCHS='75 90' kernels
+  fi
+}
+
+# The conformance programs, the fuzzer and fault injection, for each type
+type_tests() {
+  local type ranks program force
+  for type in $types; do
+    read -ra force <<<"$(forced "$type")"
+    for ranks in $(numbers 1 $([ $tier = device ] && echo 2 || echo 3)); do
+      for program in products assembly operations; do
+        # AIJCUSPARSE's orderings do not support inodes
+        in_parts "$program, $type, $ranks ranks" $limit "${m[@]}" $ranks "$TESTS/$program" -type "$type" "${force[@]}" "${expect[@]}" ${DEVICE:+-mat_no_inode}
+      done
+    done
+    for ranks in $(numbers 1 $([ -z "$DEVICE" ] && echo 2 || echo 3)); do suite "device, $type, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" "${force[@]}" "${expect[@]}"; done
+    # the first cases of the fuzzer, the same each time; PETSc leaks memory after errors
+    # (not on a device, see tools/gpu-run fuzz: AIJCUSPARSE fails in most cases there, and a fault in one process ends all that share CUDA's daemon)
+    [ -n "$DEVICE" ] || for ranks in $(numbers 1 3); do t "fuzz, $type, $ranks ranks" 300 env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "${m[@]}" $ranks "$TESTS/fuzz" -type "$type" "${expect[@]}" -count $((ranks == 1 ? 800 : 200)); done
+    suite "options, $type" 600 "${m[@]}" 1 "$TESTS/options" -type "$type"
+    suite "options, $type, $several ranks" 300 "${m[@]}" $several "$TESTS/options" -type "$type" -ops parameters,seqaijtype,counts -cases few,random,nodes2
+    suite "products by choice, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type"
+    suite "solvers, $type" 600 "${m[@]}" 1 "$TESTS/solvers" -type "$type" "${force[@]}"
+    # no coloring on devices: there AIJCUSPARSE's first solve fails, too (PETSc 3.26, more than one rank), after a random number of iterations
+    suite "solvers, $type, $several ranks" 600 "${m[@]}" $several "$TESTS/solvers" -type "$type" "${force[@]}" -ops asm,gamg,redundant,mg-dof2-galerkin$([ -z "$DEVICE" ] && echo ,newton-coloring || echo ,newton,jacobi,bjacobi,mg,mg-galerkin,mg-hostvectors,gamg-hostvectors)
+    # on a device: tools/gpu-run faults, which takes minutes
+    [ -n "$DEVICE" ] || for ranks in $(numbers 1 2); do t "faults, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/faults" -type "$type" "${expect[@]}" -quick; done
+    sh_ "memory, $type" $limit leakfree "${m[@]}" $several "$TESTS/assembly" -type "$type" "${force[@]}" -cases norows,lengths,hole,nodes3
+  done
+}
+
+# The harness itself: a rank that fails alone, while other ranks wait for it, must end its test at once
+harness_tests() {
+  local one how what
+  if [ $tier != device ]; then
+    one="rank $((several - 1)) of $several: "
+    while read -r how what; do
+      sh_ "one rank alone $how" 60 refuses "$what" "${m[@]}" $several "$TESTS/ranks" -ops "$how"
+    done <<END
+errs FAILED ranks: operation errs, .*${one}turn 1, .*error 83 here, and not on all ranks
+errsunseen FAILED ranks: operation errsunseen, .*${one}turn 1, .*error 83 here, and not on all ranks
+refuses FAILED ranks: operation refuses, .*${one}turn 1, .*error 83 here, and not on all ranks
+differs FAILED ranks: operation differs, .*${one}number 0: 1
+crashes FAILED ranks: operation crashes, .*${one}turn 1, .*signal 11
+dies noticed that process rank $((several - 1)) 
+leaves due to process rank $((several - 1)) 
+END
+    sh_ "an error of all ranks" 60 refuses "2 operations on matrices, 1 failed" "${m[@]}" $several "$TESTS/ranks" -ops allerr,together
+  fi
+}
+
+# The type batch
+batch_tests() {
+  local ranks
+  for ranks in $(numbers 1 3); do t "batch, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/batch" "${expect[@]}"; done
+  [ -n "$DEVICE" ] || for ranks in $(numbers 1 2); do t "faults, batch, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/faults" -type batch "${expect[@]}" -quick; done
+  if [ -z "$DEVICE" ]; then
+    for ranks in $(numbers 1 3); do t "fuzzbatch, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/fuzzbatch" -count 100; done
+    sh_ "fuzzbatch, memory" 300 leakfree "${m[@]}" $several "$TESTS/fuzzbatch" -count 20
+  fi
+  sh_ "batch, memory" 600 leakfree "${m[@]}" $several "$TESTS/batch" "${expect[@]}"
+  sh_ "a wrong option of batch" 60 refuses "mat_batch_kernel" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type batch -mat_batch_kernel fastest
+  sh_ "batch cannot be assembled" 60 refuses "is made by MatCreateBatch" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type batch
+  sh_ "help lists batch" 60 prints "one of.* batch( |\))" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -help
+  if [ -n "$DEVICE" ]; then
+    for ranks in $(numbers 1 2); do t "batch, device hidden, $ranks ranks" 600 env CUDA_VISIBLE_DEVICES= "${m[@]}" $ranks "$TESTS/batch" -expect host; done
+    t "batch, graph" 300 "${m[@]}" 1 "$TESTS/batch" "${expect[@]}" -cases graph -root_device_context_stream_type nonblocking
+  fi
+}
+
+example_tests() {
+  local ranks type ex
+  ex=$TESTS/../examples
+  # all residuals begin at 1, and the inverse solves each system in one iteration
+  for ranks in $(numbers 1 2); do
+    sh_ "example batch, residuals, $ranks ranks" 60 prints '^jacobi,0,[^,]+,1\.?,1\.?,1\.?$' "${m[@]}" $ranks "$ex/batch" -problems 50 -csv /dev/stdout
+    sh_ "example batch, $ranks ranks" 60 prints '^vpbjacobi +1 ' "${m[@]}" $ranks "$ex/batch" -problems 50
+  done
+  sh_ "example batch, one system, $several ranks" 60 leakfree "${m[@]}" $several "$ex/batch" -problems 1
+  for type in $types; do
+    sh_ "example bratu, $type, $several ranks" 60 prints "^$type +mpiaij($type|cusparse/$type) " "${m[@]}" $several "$ex/bratu" -n 12 -types "aij,$type"
+    sh_ "example solve, $type, $several ranks" 60 prints "type mpiaij($type|cusparse)$" "${m[@]}" $several "$ex/solve" -f "$here/matrices/nos3.mtx" -mat_type "$type" -ksp_type cg -pc_type jacobi
+  done
+}
+
+# On a device, with every other kernel, in graphs, and with the device hidden or off
+device_kernel_tests() {
+  local type kernel how program ranks force hide=(env CUDA_VISIBLE_DEVICES=)
+  for type in $types; do
+    for kernel in paper csr aij auto; do
+      suite "products, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/products" -type "$type" -mat_${type}_kernel $kernel "${expect[@]}" -ops mult,multadd,transpose,hermitian,nonfinite,bindtocpu,vectors
+      suite "assembly, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/assembly" -type "$type" -mat_${type}_kernel $kernel "${expect[@]}" -ops all,insert,scale,array,newentries,replace,duplicate,coo,again
+      # Not at the same time as other tests where AIJCUSPARSE multiplies: with other processes on the GPU its first product with a matrix has lost a row, once in thousands
+      case "$type $kernel" in *' aij' | 'sellp csr') how=lone ;; *) how= ;; esac
+      $how suite "device, $type, kernel $kernel, $several ranks" 600 "${m[@]}" $several "$TESTS/device" -type "$type" -mat_${type}_kernel $kernel "${expect[@]}"
+    done
+    suite "graph, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -mat_${type}_kernel slices "${expect[@]}" -ops graph -root_device_context_stream_type nonblocking
+    suite "graph, $type, by choice" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" "${expect[@]}" -ops graph -root_device_context_stream_type nonblocking
+    read -ra force <<<"$(forced "$type")"
+    [ $tier = device ] || for program in products assembly operations device; do
+      t "$program, $type, device hidden" 600 "${hide[@]}" "${m[@]}" 1 "$TESTS/$program" -type "$type" "${force[@]}" -expect host
+      t "$program, $type, device hidden, $several ranks" 600 "${hide[@]}" "${m[@]}" $several "$TESTS/$program" -type "$type" "${force[@]}" -expect host
+    done
+    [ $tier = device ] || t "solvers, $type, device hidden" 600 "${hide[@]}" "${m[@]}" 1 "$TESTS/solvers" -type "$type" "${force[@]}" -expect host
+    t "products, $type, -device_enable none" 600 "${m[@]}" 1 "$TESTS/products" -type "$type" "${force[@]}" -expect host -device_enable none -ops mult,multadd,transpose
+    for ranks in $(numbers 1 2); do
+      sh_ "loading $type with CUDA's vectors, $ranks ranks" 60 prints "product is right" "${m[@]}" $ranks "${load[@]}" -dll_append "$LIB" -mat_type "$type" -vec_type cuda
+      sh_ "loading $type bound to the CPU, $ranks ranks" 60 prints "product is right" "${m[@]}" $ranks "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_bind_below 1000
+    done
+  done
+}
+
+# On devices, the ways to exchange the halo
+device_halo_tests() {
+  local type halo ranks
+  # by default peers exchange it where each rank has a GPU of its own, else the host does. If NCCL is named, it must be installed
+  for type in $types; do
+    for halo in nccl host petsc; do
+      for ranks in $(numbers 2 3); do
+        [ $halo != nccl ] || [ "$ranks" -le "$gpus" ] || continue
+        suite "products, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
+        suite "device, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}"
+      done
+    done
+  done
+  # most matrices of the tests are too small for boundary rows of their own, or for fused products, unless all rows may be boundary rows
+  for type in $types; do
+    for halo in host peer; do
+      for ranks in $(numbers 2 3); do
+        [ $halo != peer ] || [ "$ranks" -le "$gpus" ] || continue
+        suite "products, $type, boundary rows, $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo $halo -mat_spmv_halo_rows 1 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
+        suite "assembly, $type, boundary rows, $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo -mat_spmv_halo_rows 1 "${expect[@]}" -ops all,insert,scale,newentries,replace,duplicate,coo,again
+      done
+    done
+  done
+  # between peers, the product after the exchange instead of together with it
+  for type in $types; do
+    for ranks in $(numbers 2 3); do
+      [ "$ranks" -le "$gpus" ] || continue
+      suite "products, $type, not early, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 -mat_spmv_halo_early 0 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
+    done
+  done
+}
+
+# On devices, the rest
+device_other_tests() {
+  local type halo ranks
+  # A rank whose GPU is lost must end the other ranks, whatever they wait for; with CUDA's daemon the fault would reach all processes
+  for halo in host petsc peer nccl; do
+    case $halo in peer | nccl) [ "$several" -le "$gpus" ] || continue ;; esac
+    sh_ "a lost GPU, halo $halo, $several ranks" 60 refuses 'CUDA error|cuda error|illegal memory access' env CUDA_MPS_PIPE_DIRECTORY="$log/none" "${m[@]}" $several "${load[@]}" \
+      -dll_append "$LIB" -mat_type "${types%% *}" -mat_${types%% *}_kernel slices -mat_spmv_halo $halo -lose 1
+  done
+  for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo" -n 0; done
+  suite "products, aijcusparse" 600 "${m[@]}" 1 "$TESTS/products" -type aijcusparse
+  for type in $types; do lone t "device memory, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -ops memory -cases few; done
+}
+
+# AIJPERM, which is PETSc's own, must pass the tests, too (its orderings do not support inodes); matrices from files
+file_tests() {
+  local type small
+  [ $tier = device ] || t "operations, aijperm" 200 "${m[@]}" 1 "$TESTS/operations" -type aijperm -mat_no_inode
+  small=$(files "$here"/matrices/{USAir97,bcsstk02,west0989,lns_131}.mtx)
+  for type in $types; do
+    [ $tier = device ] || t "files, $type" 600 "${m[@]}" $several "$TESTS/products" -type "$type" -mat_${type}_kernel slices -files "$small" -ops mult,multadd,transpose,sparse
+  done
+}
+
+# PETSc's own tests
+petsc_tests() {
+  if [ -n "${SANITIZE:-}" ]; then skip "PETSc's own tests" "they cannot load a library with a sanitizer"
+  elif ! command -v python3 >/dev/null; then skip "PETSc's own tests" "no python3"
+  elif [ $tier = quick ]; then t "PETSc's SNES ex14" 300 env JOBS=1 python3 "$here/petsc.py" -first 2 snes/tutorials/ex14
+  fi
+}
+
+# Every allocation fails in turn
+fault_tests() {
+  local type ranks
+  for type in $types batch; do
+    for ranks in $(numbers 1 2); do t "faults, $type, $ranks ranks, all" 1800 "${m[@]}" $ranks "$TESTS/faults" -type "$type" "${expect[@]}"; done
+  done
+}
+
+# What takes longer: larger matrices, more ranks, further options
+all_tests() {
+  local all folder large type ranks program kernel force o
+  all=$(files "$here"/matrices/*.mtx)
+  folder=${MATRICES:-$here/../../shared/matrices}
+  [ -d "$folder" ] && large=$(files "$folder"/{bcsstk16,bcsstk28,cage10,mbeacxc,mcfe}.mtx) || large=
+  [ -n "$large" ] || skip "larger matrices" "MATRICES names no folder that has them"
+  for type in $types; do
+    read -ra force <<<"$(forced "$type")"
+    t "more ranks than rows, $type" 600 "${m[@]}" 6 "$TESTS/products" -type "$type" "${force[@]}" -cases empty,norows,nocolumns,nothing,one,few,skew
+    t "assembly, more ranks than rows, $type" 600 "${m[@]}" 6 "$TESTS/assembly" -type "$type" "${force[@]}" -cases empty,norows,nocolumns,nothing,one,few,skew
+    for ranks in $(numbers 2 3); do
+      t "options, $type, $ranks ranks" 900 "${m[@]}" $ranks "$TESTS/options" -type "$type"
+      t "solvers, $type, $ranks ranks, all" 900 "${m[@]}" $ranks "$TESTS/solvers" -type "$type"
+    done
+    for ranks in ${RANKS:-1 3}; do
+      for program in products assembly operations; do
+        t "$program on files, $type, $ranks ranks" 1200 "${m[@]}" $ranks "$TESTS/$program" -type "$type" "${force[@]}" -files "$all"
+        sh_ "memory of $program, $type, $ranks ranks" 1200 leakfree "${m[@]}" $ranks "$TESTS/$program" -type "$type" -skip convert-is,refused
+      done
+    done
+    [ -z "$large" ] || t "products on larger files, $type" 1200 "${m[@]}" $several "$TESTS/products" -type "$type" -files "$large" -ops mult,multadd,transpose,nonfinite,vectors,blocks
+    [ -z "$large" ] || t "assembly on larger files, $type" 1200 "${m[@]}" 1 "$TESTS/assembly" -type "$type" -files "$large" -ops all,newentries,coo,duplicate,hash
+    t "no inodes, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type" "${force[@]}" -mat_no_inode
+    t "by choice, $type" 600 "${m[@]}" 3 "$TESTS/assembly" -type "$type"
+    for kernel in csr aij; do
+      for program in products assembly; do t "$program, $type, kernel $kernel" 600 "${m[@]}" $several "$TESTS/$program" -type "$type" -mat_${type}_kernel $kernel; done
+    done
+    t "uncompressed, $type" 600 "${m[@]}" $several "$TESTS/assembly" -type "$type" "${force[@]}" -mat_${type}_compress 0
+    t "node size 1, $type" 600 "${m[@]}" 1 "$TESTS/assembly" -type "$type" "${force[@]}" -mat_${type}_node_size 1
+  done
+  case " $types " in *" sellp "*)
+    for o in "-mat_sellp_slice_height 4 -mat_sellp_sigma 1" "-mat_sellp_slice_height 64 -mat_sellp_threads_per_row 4 -mat_sellp_sigma 256" "-mat_sellp_slice_height 1024"; do
+      t "assembly, sellp, $o" 600 "${m[@]}" $several "$TESTS/assembly" -type sellp -mat_sellp_kernel slices $o
+    done ;; esac
+  case " $types " in *" evchyb "*)
+    for o in "-mat_evchyb_ell_limit 0" "-mat_evchyb_ell_limit 4 -mat_evchyb_row_align 1 -mat_evchyb_csr_align 1" "-mat_evchyb_nonzeros_per_thread 1"; do
+      t "assembly, evchyb, $o" 600 "${m[@]}" $several "$TESTS/assembly" -type evchyb $o
+    done ;; esac
+  for program in products assembly operations; do
+    for ranks in $(numbers 2 3); do t "$program, aijperm, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/$program" -type aijperm -mat_no_inode; done
+  done
+  [ -n "${SANITIZE:-}" ] || ! command -v python3 >/dev/null || t "PETSc's own tests" 7200 env JOBS=1 python3 "$here/petsc.py"
+}
+
+list() {
+  if [ $tier != device ]; then core_tests; fi
+  loading_tests
+  if [ $tier != device ] && [ -f "${PETSC_DIR:-}/lib/petsc/conf/variables" ]; then makefile_tests; fi
+  type_tests
+  if [ $tier != device ]; then harness_tests; fi
+  batch_tests
+  if [ $tier != device ]; then example_tests; fi
+  if [ -n "$DEVICE" ]; then device_kernel_tests; device_halo_tests; device_other_tests; fi
+  file_tests
+  petsc_tests
+  if [ $tier != quick ]; then fault_tests; fi
+  if [ $tier = all ]; then all_tests; fi
+}
