@@ -191,6 +191,8 @@ $(B)/examples/bratu: $(if $(HAVE_CUDA),$(B)/examples/bratu_cuda.cu.o)
 # An absolute mpiexec sets LD_LIBRARY_PATH, where an installed library may be: without new dtags ours comes first. Two programs take the library from -dll_append only
 UNLINKED := $(B)/tests/load $(B)/tests/golden
 $(TESTS): $(TESTLIB)
+# A program of several files: tests/fuzz.c and tests/parts/fuzz_*.c
+$(foreach t,$(TESTS),$(eval $t: $(patsubst %.c,$(B)/%.o,$(wildcard tests/parts/$(notdir $t)_*.c))))
 $(EXAMPLES) $(TESTS) $(BENCH): %: %.o $(LIBRARY) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(if $(filter $(UNLINKED),$@),,-L$(B)/lib -Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)$(HERE)/$(B)/lib -lpetscspmv) $(PETSC_LIBS)
 .SECONDARY:
