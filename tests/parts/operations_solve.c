@@ -1,0 +1,381 @@
+/*
+  Operations on the diagonal, colorings, factors, orderings, and calls that must be refused.
+*/
+#include "operations.h"
+
+PetscErrorCode BlockDiagonal(Test *t, Record *r)
+{
+  Mat                A, C;
+  const PetscScalar *v;
+  PetscInt           m, bs, *sizes;
+  PetscScalar       *w;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetBlockSize(A, &bs));
+  for (int k = 0; k < 2; k++) { /* kept inside the matrix, and so possibly stale the second time */
+    PetscCall(MatInvertBlockDiagonal(A, &v));
+    for (PetscInt i = 0; i < m * bs; i++) PetscCall(RecordAdd(r, "inverse of diagonal blocks", i, v[i], 1e6 * PETSC_MACHINE_EPSILON, NULL));
+    PetscCall(MatScale(A, 2.));
+  }
+  PetscCall(PetscMalloc2(m / bs, &sizes, m * bs, &w));
+  for (PetscInt i = 0; i < m / bs; i++) sizes[i] = bs;
+  PetscCall(MatInvertVariableBlockDiagonal(A, m / bs, sizes, w));
+  for (PetscInt i = 0; i < m * bs; i++) PetscCall(RecordAdd(r, "inverse of variable diagonal blocks", i, w[i], 1e6 * PETSC_MACHINE_EPSILON, NULL));
+  PetscCall(PetscFree2(sizes, w));
+  PetscCall(MatCreate(t->comm, &C));
+  PetscCall(MatSetSizes(C, m, m, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetBlockSize(C, bs));
+  PetscCall(MatSetType(C, t->type));
+  PetscCall(MatSetUp(C));
+  PetscCall(MatInvertBlockDiagonalMat(A, C));
+  PetscCall(RecordMat(t, r, "type of the inverse", C));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* f(x) = R x, of which the coloring must find R again; PETSc's greedy coloring takes the pattern to be symmetric */
+static PetscErrorCode Function(void *ctx, Vec x, Vec y, void *R)
+{
+  PetscFunctionBegin;
+  PetscCall(MatMult((Mat)R, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode Coloring(Test *t, Record *r)
+{
+  Mat           A;
+  MatColoring   mc;
+  ISColoring    ic;
+  MatFDColoring fd;
+  Vec           x;
+  PetscInt      n;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatColoringCreate(A, &mc));
+  PetscCall(MatColoringSetDistance(mc, 2));
+  PetscCall(MatColoringSetType(mc, MATCOLORINGGREEDY));
+  PetscCall(MatColoringSetFromOptions(mc));
+  PetscCall(MatColoringApply(mc, &ic));
+  PetscCall(ISColoringGetIS(ic, PETSC_USE_POINTER, &n, NULL));
+  PetscCall(RecordInt(r, "colors", n));
+  PetscCall(MatFDColoringCreate(A, ic, &fd));
+#if PETSC_VERSION_LT(3, 24, 0)
+  PetscCall(MatFDColoringSetFunction(fd, (PetscErrorCode(*)(void))(void (*)(void))Function, t->R));
+#else
+  PetscCall(MatFDColoringSetFunction(fd, Function, t->R));
+#endif
+  PetscCall(MatFDColoringSetFromOptions(fd));
+  PetscCall(MatFDColoringSetUp(A, ic, fd));
+  PetscCall(ISColoringDestroy(&ic));
+  PetscCall(MatColoringDestroy(&mc));
+  PetscCall(MatCreateVecs(A, &x, NULL));
+  for (PetscInt k = 0; k < 2; k++) {
+    Vec       y, z;
+    PetscReal error;
+
+    PetscCall(VecFill(x, k));
+    PetscCall(MatZeroEntries(A));
+    PetscCall(MatFDColoringApply(A, fd, x, NULL));
+    PetscCall(RecordType(t, r, "type of the Jacobian", A));
+    /* differences have errors of their own: entries are compared through a product, to half the digits */
+    PetscCall(VecDuplicate(x, &y));
+    PetscCall(VecDuplicate(x, &z));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(MatMult(t->R, x, z));
+    PetscCall(VecAXPY(z, -1., y));
+    PetscCall(VecNorm(z, NORM_INFINITY, &error));
+    PetscCall(RecordInt(r, "Jacobian is right", error < 1e3 * PETSC_SQRT_MACHINE_EPSILON));
+    PetscCall(VecDestroy(&y));
+    PetscCall(VecDestroy(&z));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatFDColoringDestroy(&fd));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Factors, and solves with them; the argument says which */
+PetscErrorCode Factor(Test *t, Record *r)
+{
+  const char         *kind = t->arg;
+  const PetscBool     chol = (PetscBool)(!strcmp(kind, "cholesky") || !strcmp(kind, "icc"));
+  const MatFactorType ft   = !strcmp(kind, "lu")    ? MAT_FACTOR_LU
+                             : !strcmp(kind, "ilu") ? MAT_FACTOR_ILU
+                             : !strcmp(kind, "icc") ? MAT_FACTOR_ICC
+                                                    : MAT_FACTOR_CHOLESKY;
+  Mat                 A, F, B, X;
+  Vec                 b, x;
+  IS                  row, col;
+  MatFactorInfo       info;
+  PetscInt            m;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 1));
+  PetscCall(MatGetFactor(A, MATSOLVERPETSC, ft, &F));
+  PetscCall(MatGetOrdering(A, MATORDERINGND, &row, &col));
+  PetscCall(MatFactorInfoInitialize(&info));
+  info.levels = 1;
+  info.fill   = 3;
+  for (int k = 0; k < 2; k++) {
+    if (k == 0) {
+      if (ft == MAT_FACTOR_LU) PetscCall(MatLUFactorSymbolic(F, A, row, col, &info));
+      if (ft == MAT_FACTOR_ILU) PetscCall(MatILUFactorSymbolic(F, A, row, col, &info));
+      if (ft == MAT_FACTOR_CHOLESKY) PetscCall(MatCholeskyFactorSymbolic(F, A, row, &info));
+      if (ft == MAT_FACTOR_ICC) PetscCall(MatICCFactorSymbolic(F, A, row, &info));
+    }
+    if (chol)
+      PetscCall(MatCholeskyFactorNumeric(F, A, &info));
+    else
+      PetscCall(MatLUFactorNumeric(F, A, &info));
+    PetscCall(MatSolve(F, b, x));
+    PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
+    PetscCall(MatSolveTranspose(F, b, x));
+    PetscCall(RecordVec(r, "solution of the transposed system", x, NULL, 1e6));
+    PetscCall(MatScale(A, 2.));
+  }
+  if (ft == MAT_FACTOR_LU) {
+    PetscCall(MatGetLocalSize(A, &m, NULL));
+    PetscCall(MatCreateSeqDense(t->comm, m, 3, NULL, &B));
+    for (PetscInt i = 0; i < m; i++) {
+      for (PetscInt j = 0; j < 3; j++) PetscCall(MatSetValue(B, i, j, Value(i, j, 3), INSERT_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(MatMatSolve(F, B, X));
+    PetscCall(RecordMat(t, r, "type of the solutions", X));
+    PetscCall(MatDestroy(&X));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(MatDestroy(&F));
+  PetscCall(ISDestroy(&row));
+  PetscCall(ISDestroy(&col));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A as its own factor: not for AIJPERM, since PETSc 3.19 wants the two to have one type */
+PetscErrorCode FactorInPlace(Test *t, Record *r)
+{
+  Mat           A;
+  Vec           b, x;
+  IS            row, col;
+  MatFactorInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 1));
+  PetscCall(MatGetOrdering(A, MATORDERINGNATURAL, &row, &col));
+  PetscCall(MatFactorInfoInitialize(&info));
+  info.fill = 3;
+  if (t->arg[0] == 'i')
+    PetscCall(MatILUFactor(A, row, col, &info));
+  else
+    PetscCall(MatLUFactor(A, row, col, &info));
+  PetscCall(MatSolve(A, b, x));
+  PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
+  PetscCall(ISDestroy(&row));
+  PetscCall(ISDestroy(&col));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SOR(Test *t, Record *r)
+{
+  const MatSORType types[] = {SOR_LOCAL_FORWARD_SWEEP, SOR_LOCAL_BACKWARD_SWEEP, SOR_LOCAL_SYMMETRIC_SWEEP,
+                              (MatSORType)(SOR_LOCAL_SYMMETRIC_SWEEP | SOR_ZERO_INITIAL_GUESS)};
+  Mat              A;
+  Vec              b, x;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 1));
+  for (int step = 0; step < 2; step++) {
+    for (int k = 0; k < 4; k++) {
+      PetscCall(VecFill(x, 2));
+      PetscCall(MatSOR(A, b, 1.1, types[k], 0., 2, 2, x));
+      PetscCall(RecordVec(r, "relaxed", x, NULL, 1e4));
+      if (t->size == 1) { /* several ranks: not in PETSc */
+        PetscCall(VecFill(x, 2));
+        PetscCall(MatSOR(A, b, 1., (MatSORType)(types[k] | SOR_ZERO_INITIAL_GUESS), 0., 1, 1, x));
+        PetscCall(RecordVec(r, "relaxed from zero", x, NULL, 1e4));
+      }
+    }
+    PetscCall(MatShift(A, 1.));
+  }
+  if (t->size == 1) {
+    PetscCall(MatSOR(A, b, 1., SOR_EISENSTAT, 0., 1, 1, x));
+    PetscCall(RecordVec(r, "relaxed by Eisenstat's trick", x, NULL, 1e4));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows to zero, with a right-hand side to match, in each of the ways a boundary condition is set */
+PetscErrorCode ZeroRows(Test *t, Record *r)
+{
+  Mat      A;
+  Vec      x, b;
+  PetscInt rs, re, M, rows[4], n = 0;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 4; k++) {
+    PetscCall(Make(t, &A));
+    PetscCall(Touch(A));
+    PetscCall(MatGetOwnershipRange(A, &rs, &re));
+    PetscCall(MatGetSize(A, &M, NULL));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecFill(x, 1));
+    PetscCall(VecFill(b, 2));
+    n = 0;
+    if (re > rs) rows[n++] = rs;
+    if (t->rank == 0) rows[n++] = M - 1; /* not its own */
+    if (t->rank == t->size - 1 && M > 3) rows[n++] = M / 2;
+    PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, k % 2 ? PETSC_TRUE : PETSC_FALSE));
+    if (k < 2)
+      PetscCall(MatZeroRows(A, n, rows, 2.5, x, b));
+    else
+      PetscCall(MatZeroRowsColumns(A, n, rows, 2.5, x, b));
+    PetscCall(RecordMat(t, r, "type with rows zeroed", A));
+    PetscCall(RecordVec(r, "right-hand side", b, NULL, 100));
+    PetscCall(MatScale(A, 2.));
+    PetscCall(RecordMat(t, r, "type with rows zeroed, scaled", A));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A better diagonal by permuting columns, as direct solvers ask for */
+PetscErrorCode Reorder(Test *t, Record *r)
+{
+  const char     *orders[] = {MATORDERINGNATURAL, MATORDERINGND, MATORDERING1WD, MATORDERINGRCM, MATORDERINGQMD};
+  Mat             A;
+  IS              row, col;
+  const PetscInt *p;
+  PetscInt        n;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  for (int k = 0; k < 5; k++) {
+    PetscCall(MatGetOrdering(A, orders[k], &row, &col));
+    PetscCall(ISGetLocalSize(row, &n));
+    PetscCall(ISGetIndices(row, &p));
+    for (PetscInt i = 0; i < n; i++) PetscCall(RecordAdd(r, orders[k], i, p[i], 0, NULL));
+    PetscCall(ISRestoreIndices(row, &p));
+    if (k == 1) PetscCall(MatReorderForNonzeroDiagonal(A, 1e-10, row, col));
+    PetscCall(ISDestroy(&row));
+    PetscCall(ISDestroy(&col));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The ordering that the library registers: rows by length, then by first column. A is permuted with it, and its product is the
+  permuted one.
+*/
+PetscErrorCode Ordering(Test *t, Record *r)
+{
+  Mat             A, B, D;
+  IS              row, col;
+  const PetscInt *p;
+  PetscInt        n, rs, re, last[2] = {-1, -1}, late = 0;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatGetOrdering(A, MATORDERINGEVCHYB, &row, &col));
+  PetscCall(ISGetLocalSize(row, &n));
+  PetscCall(ISGetIndices(row, &p));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatGetDiagonalBlock(t->R, &D)); /* of a parallel matrix MatGetOrdering() orders that */
+  for (PetscInt i = 0; i < n; i++) {
+    PetscInt        len;
+    const PetscInt *cols;
+
+    PetscCall(MatGetRow(D, p[i] - rs, &len, &cols, NULL));
+    if (len < last[0] || (len && len == last[0] && cols[0] < last[1])) late++;
+    last[0] = len;
+    last[1] = len ? cols[0] : -1;
+    PetscCall(MatRestoreRow(D, p[i] - rs, &len, &cols, NULL));
+    PetscCall(RecordAdd(r, "row in order", i, p[i], 0, NULL));
+  }
+  late += n != re - rs;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &late, 1, MPIU_INT, MPI_SUM, t->comm));
+  PetscCheck(!late, t->comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " rows come too late, or some are missing", late);
+  PetscCall(ISRestoreIndices(row, &p));
+  PetscCall(ISSetPermutation(row)); /* a row that came twice would show here in a PETSc for debugging, and below in any */
+  PetscCall(ISSetPermutation(col));
+  PetscCall(MatPermute(A, row, col, &B));
+  PetscCall(RecordMat(t, r, "type of the permuted matrix", B));
+  PetscCall(MatDestroy(&B));
+  PetscCall(ISDestroy(&row));
+  PetscCall(ISDestroy(&col));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What must be refused, as AIJ refuses it */
+static PetscErrorCode Refuse(PetscErrorCode (*f)(Mat, Vec, Vec), Mat A, Vec x, Vec y, Record *r, const char *what)
+{
+  PetscErrorCode ierr;
+  PetscBool      any;
+
+  PetscFunctionBegin;
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = f(A, x, y);
+  PetscCall(PetscPopErrorHandler());
+  PetscCall(Agree(ierr, &any));
+  PetscCall(RecordInt(r, what, (PetscInt64)ierr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode Refused(Test *t, Record *r)
+{
+  Mat A;
+  Vec x, y, wrong;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  PetscCall(PreallocateLike(t->R, A));
+  PetscCall(MatCreateVecs(t->R, &x, &y));
+  PetscCall(VecCreate(t->comm, &wrong));
+  PetscCall(VecSetSizes(wrong, PETSC_DECIDE, t->c->N + 3));
+  PetscCall(VecSetFromOptions(wrong));
+  PetscCall(VecSet(wrong, 1.));
+  PetscCall(VecSet(x, 1.));
+  PetscCall(Refuse(MatMult, A, x, y, r, "product of an unassembled matrix"));
+  PetscCall(Refuse(MatMultTranspose, A, y, x, r, "transposed product of an unassembled matrix"));
+  PetscCall(FillLike(t->R, -1, A));
+  PetscCall(Refuse(MatMult, A, wrong, y, r, "product with a vector too long"));
+  PetscCall(Refuse(MatMult, A, x, wrong, r, "product into a vector too long"));
+  PetscCall(Refuse(MatMult, A, x, x, r, "product into its operand"));
+  PetscCall(RecordMat(t, r, "type after refusals", A));
+  PetscCall(VecDestroy(&wrong));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
