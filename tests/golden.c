@@ -1,19 +1,17 @@
 /*
-  What the library makes of many matrices with many options, a line each, to compare two builds of it: a change that is to change nothing gives the same lines.
+  What the library makes of many matrices with many options, one line each. Two builds of the library whose lines are equal have the same plans and statistics, and
+  their products have the same bits:
 
     golden -dll_append OLD/libpetscspmv.so >old; golden -dll_append NEW/libpetscspmv.so >new; diff old new
 
-  A line holds the matrix, the type, its options, what PetscSpMVGetInfo() gives on each rank, the numbers that MatView() prints, and a hash of the bits of the results of
-  eight products, before and after the values change. tests/compare runs this with two libraries. This program is not linked with either.
+  A line holds the matrix, the type, its options, the numbers that MatView() prints, and for each rank what PetscSpMVGetInfo() returns and hashes of the bits of the
+  results of eight products, before and after the values change. tests/compare runs this with two libraries. The program is not linked with either.
 
-  Options: -types sellp,evchyb; -cases a,b (of cases.h) and -files a.mtx,b.mtx and -specs fem27:8:3,... (the generators of bench), each "none" for none;
-  -only TEXT (options that contain TEXT).
+  Options: -types sellp,evchyb; -cases a,b (of matrices.c), -files a.mtx,b.mtx, -specs fem27:8:3,... (the generators of bench), each "none" for none; -shapes N and
+  -batches N (random matrices, and random matrices of type batch); -only TEXT (settings that contain TEXT).
 */
-#include "matrices.h"
-#include <petscspmv.h>
+#include "parts/golden.h"
 #include "../bench/matrices.h"
-
-typedef PetscErrorCode (*GetInfo)(Mat, PetscSpMVInfo *);
 
 /* Settings of a type: each name stands for -mat_<type>_<name>, but those that begin with -. "kernel" and "compress" come from loops where a setting has none */
 static const char *const settings_sellp[]  = {"",
@@ -73,14 +71,7 @@ static const char *const specs[] = {"stencil7:20",
                                     "arrow:5000",
                                     NULL};
 
-typedef struct {
-  GetInfo     info;
-  const char *only;
-  PetscInt    lines;
-} Golden;
-
-/* Sets the options of a setting, or clears them */
-static PetscErrorCode Options(const char *type, const char *setting, PetscBool set)
+PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool set)
 {
   char **word, name[64];
   int    n;
@@ -109,12 +100,12 @@ static PetscErrorCode HashVec(Vec v, uint64_t *hash)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One hash for each kind of product */
-static PetscErrorCode HashProducts(Mat A, uint64_t hash[8])
+PetscErrorCode GoldenHash(Mat A, uint64_t hash[8])
 {
   Vec x, y, z, w;
 
   PetscFunctionBegin;
+  for (int k = 0; k < 8; k++) hash[k] = 0xCBF29CE484222325ULL;
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &z));
   PetscCall(VecDuplicate(x, &w));
@@ -176,41 +167,50 @@ static PetscErrorCode ViewNumbers(Mat A, char numbers[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A line: what the library makes of R with a setting */
-static PetscErrorCode Line(Golden *g, const char *name, Mat R, const char *type, const char *setting)
+PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type, const char *setting, const char *info, const uint64_t hash[16])
 {
-  Mat           A;
-  MatType       is;
-  PetscSpMVInfo info;
-  uint64_t      hash[16];
-  char          numbers[2000] = "";
+  char    numbers[2000] = "";
+  MatType is;
 
   PetscFunctionBegin;
-  if (g->only && !strstr(setting, g->only)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Options(type, setting, PETSC_TRUE));
-  PetscCall(CreateLike(R, type, &A));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(PreallocateLike(R, A));
-  PetscCall(FillLike(R, -1, A));
-  for (int k = 0; k < 16; k++) hash[k] = 0xCBF29CE484222325ULL;
-  PetscCall(HashProducts(A, hash));
-  PetscCall((*g->info)(A, &info));
   PetscCall(ViewNumbers(A, numbers, sizeof(numbers)));
-  PetscCall(FillLike(R, 51, A));
-  PetscCall(HashProducts(A, hash + 8));
   PetscCall(MatGetType(A, &is));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s %s [%s] %s view %s", name, type, setting, is, numbers));
-  PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD,
-                                    " info %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT
-                                    " %" PetscInt64_FMT " %" PetscInt_FMT " %s bits",
-                                    info.nonzeros, info.formatted, info.stored, info.slices, info.long_rows, info.long_stored, info.bytes, info.node,
-                                    info.kernel ? info.kernel : "none"));
+  PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, " info %s bits", info));
   for (int k = 0; k < 16; k++) PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, " %08llx", (unsigned long long)((hash[k] ^ hash[k] >> 32) & 0xFFFFFFFF)));
   PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   g->lines++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A line: what the library makes of R with a setting */
+static PetscErrorCode Line(Golden *g, const char *name, Mat R, const char *type, const char *setting)
+{
+  Mat           A;
+  PetscSpMVInfo info;
+  uint64_t      hash[16];
+  char          text[256];
+
+  PetscFunctionBegin;
+  if (g->only && !strstr(setting, g->only)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GoldenOptions(type, setting, PETSC_TRUE));
+  PetscCall(CreateLike(R, type, &A));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(PreallocateLike(R, A));
+  PetscCall(FillLike(R, -1, A));
+  PetscCall(GoldenHash(A, hash));
+  PetscCall((*g->info)(A, &info));
+  PetscCall(PetscSNPrintf(text, sizeof(text),
+                          "%" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT
+                          " %" PetscInt64_FMT " %" PetscInt_FMT " %s",
+                          info.nonzeros, info.formatted, info.stored, info.slices, info.long_rows, info.long_stored, info.bytes, info.node,
+                          info.kernel ? info.kernel : "none"));
+  PetscCall(FillLike(R, 51, A));
+  PetscCall(GoldenHash(A, hash + 8));
+  PetscCall(GoldenPrint(g, A, name, type, setting, text, hash));
   PetscCall(MatDestroy(&A));
-  PetscCall(Options(type, setting, PETSC_FALSE));
+  PetscCall(GoldenOptions(type, setting, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,6 +241,39 @@ static PetscErrorCode Lines(Golden *g, const char *name, Mat R, const char *type
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Random matrices, each with twelve random settings */
+static PetscErrorCode Shapes(Golden *g, PetscInt count, PetscInt ntypes, char *types[])
+{
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < count; k++) {
+    Shape s;
+    Mat   R;
+    char  name[32], text[256];
+
+    seed = 88172645463325252u ^ (0x9E3779B97F4A7C15u * (uint64_t)(k + 1));
+    for (int q = 0; q < 8; q++) (void)draw(2);
+    PetscCall(ShapeCreate(PETSC_COMM_WORLD, &s));
+    if (s.values == VALUES_NONFINITE) s.values = VALUES_RANDOM; /* the bits of NaN are no result */
+    PetscCall(ShapeBuild(&s, MATAIJ, NULL, BUILD_EXACT, &R));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "shape%" PetscInt_FMT, k + 1));
+    for (PetscInt t = 0; t < ntypes; t++) {
+      const PetscBool sellp = (PetscBool)!strcmp(types[t], MATSELLP);
+
+      for (int q = 0; q < 12; q++) {
+        const char *setting =
+            sellp ? settings_sellp[draw(PETSC_STATIC_ARRAY_LENGTH(settings_sellp) - 1)] : settings_evchyb[draw(PETSC_STATIC_ARRAY_LENGTH(settings_evchyb) - 1)];
+        const char *kernel = Chance(30) ? "auto" : kernels[draw(PETSC_STATIC_ARRAY_LENGTH(kernels) - 1)];
+
+        PetscCall(PetscSNPrintf(text, sizeof(text), "kernel %s compress %d%s%s%s", kernel, Chance(70), setting[0] ? " " : "", setting,
+                                s.size > 1 && Chance(30) ? " -mat_spmv_halo_rows 1" : ""));
+        PetscCall(Line(g, name, R, types[t], text));
+      }
+    }
+    PetscCall(MatDestroy(&R));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The names that an option lists, else the default's */
 static PetscErrorCode Names(const char *option, const char *const standard[], PetscInt *n, char *name[])
 {
@@ -265,9 +298,11 @@ static PetscErrorCode Run(Golden *g)
   const char *const types[]   = {MATSELLP, MATEVCHYB, NULL};
   const char       *names[64] = {NULL};
   char             *list[4][64];
-  PetscInt          n[4] = {64, 64, 64, 64};
+  PetscInt          n[4] = {64, 64, 64, 64}, shapes = 150, batches = 0;
 
   PetscFunctionBegin;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-shapes", &shapes, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-batches", &batches, NULL));
   for (int k = 0; cases[k].name; k++) names[k] = cases[k].name;
   PetscCall(Names("-types", types, &n[0], list[0]));
   PetscCall(Names("-cases", names, &n[1], list[1]));
@@ -291,23 +326,37 @@ static PetscErrorCode Run(Golden *g)
       PetscCall(MatDestroy(&R));
     }
   }
+  PetscCall(Shapes(g, shapes, n[0], list[0]));
+  PetscCall(GoldenBatches(g, batches));
   for (int kind = 0; kind < 4; kind++) {
     for (PetscInt k = 0; k < n[kind]; k++) PetscCall(PetscFree(list[kind][k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A function of the library that -dll_append has loaded */
+static PetscErrorCode Find(const char *name, void **function)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscDLLibrarySym(PETSC_COMM_WORLD, &PetscDLLibrariesLoaded, NULL, name, function));
+  PetscCheck(*function, PETSC_COMM_WORLD, PETSC_ERR_USER, "no %s(): is the library loaded by -dll_append?", name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  Golden    g        = {NULL, NULL, 0};
+  Golden    g;
   char      only[64] = "";
   PetscBool set;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-only", only, sizeof(only), &set));
+  PetscCall(PetscMemzero(&g, sizeof(g)));
   if (set) g.only = only;
-  PetscCall(PetscDLLibrarySym(PETSC_COMM_WORLD, &PetscDLLibrariesLoaded, NULL, "PetscSpMVGetInfo", (void **)&g.info));
-  PetscCheck(g.info, PETSC_COMM_WORLD, PETSC_ERR_USER, "no library of PetscSpMV is loaded: see -dll_append");
+  PetscCall(Find("PetscSpMVGetInfo", (void **)&g.info));
+  PetscCall(Find("MatBatchGetInfo", (void **)&g.batchinfo));
+  PetscCall(Find("MatBatchSetValues", (void **)&g.batchset));
+  PetscCall(Find("MatCreateBatch", (void **)&g.createbatch));
   PetscCall(Run(&g));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "golden: %" PetscInt_FMT " lines\n", g.lines));
   PetscCall(PetscFinalize());

@@ -1,0 +1,26 @@
+/*
+  What the parts of tests/golden.c share.
+*/
+#pragma once
+
+#include "shapes.h"
+#include <petscspmv.h>
+
+typedef struct {
+  PetscErrorCode (*info)(Mat, PetscSpMVInfo *); /* the library's functions, found at run time */
+  PetscErrorCode (*batchinfo)(Mat, MatBatchInfo *);
+  PetscErrorCode (*createbatch)(MPI_Comm, PetscInt, const PetscInt[], const PetscInt[], const PetscInt[], PetscScalar[], MatBatchSharing, PetscCopyMode, Mat *);
+  PetscErrorCode (*batchset)(Mat, PetscInt, const PetscScalar[]);
+  const char *only; /* settings that contain this, or NULL */
+  PetscInt    lines;
+} Golden;
+
+/* Sets or clears options: "name value name value ...", where a name without - stands for -mat_<type>_<name> */
+PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool set);
+/* Eight hashes of the bits of this rank's part of eight products */
+PetscErrorCode GoldenHash(Mat A, uint64_t hash[8]);
+/* Collective. Prints a line: what the arguments say, the numbers of MatView(), and for each rank its text and hashes */
+PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type, const char *setting, const char *info, const uint64_t hash[16]);
+
+/* Collective. Random batches with all kernels: a line for each */
+PetscErrorCode GoldenBatches(Golden *g, PetscInt count);
