@@ -1,4 +1,4 @@
-# PetscSpMV's build. `make help` says what there is.
+# PetscSpMV's build. `make help` lists the goals.
 #
 # PETSC_DIR and PETSC_ARCH choose the PETSc; without them the machine's own PETSc is used, and where there is none,
 # tools/setup.sh gets one. What is built for one PETSc stays in build/<tag>, so that several can be used in turn;
@@ -61,7 +61,7 @@ ifeq ($(PETSC_CONF),)
   $(error PETSC_DIR=$(PETSC_DIR) has no build named PETSC_ARCH=$(PETSC_ARCH))
 endif
 ifeq ($(PETSC_CONF),$(PETSC_DIR)/include/petscconf.h)
-  # An installed PETSc has no PETSC_ARCH, whatever the environment says
+  # An installed PETSc has no PETSC_ARCH, even if the environment sets it
   override PETSC_ARCH :=
 endif
 export PETSC_DIR PETSC_ARCH
@@ -237,7 +237,7 @@ bench: all $(BENCH)
 paper: all $(PAPER) $(B)/examples/bratu
 	@$(CLEAN_ENV) BENCH=$(HERE)/$(B)/bench bench/paper $(ARGS)
 
-# Leaks of MPI and of what PETSc loads are not ours. Where something of ours leaks, fast_unwind_on_malloc=0 shows all of its stack; it takes the tests four times as long
+# Leaks of MPI and of what PETSc loads are not ours. Where something of ours leaks, fast_unwind_on_malloc=0 shows all of its stack; the tests then run four times as long
 ifneq ($(SANITIZE),)
   export ASAN_OPTIONS  ?= detect_leaks=1
   export LSAN_OPTIONS  ?= suppressions=$(HERE)/tests/lsan.supp:print_suppressions=0

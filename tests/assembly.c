@@ -81,7 +81,7 @@ static PetscErrorCode OffProcess(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By local numbers, with ghosts of the next rank */
+/* With local numbers, some of which belong to the next rank */
 static PetscErrorCode Local(Test *t, Record *r)
 {
   Mat                    A;
@@ -239,7 +239,7 @@ static PetscErrorCode WithArrays(Test *t, Record *r)
   PetscCall(MatConvert(A, t->type, MAT_INPLACE_MATRIX, &A));
   PetscCall(RecordMat(t, r, "type", A));
   for (PetscInt k = 0; k < 2 * m; k++) v[k] = Value(k, 2, 7);
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY)); /* what tells PETSc of it */
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY)); /* tells PETSc that the values changed */
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(RecordMat(t, r, "type after the arrays changed", A));
   PetscCall(MatDestroy(&A));
@@ -285,13 +285,41 @@ static PetscErrorCode WriteBlock(Mat A, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Other values by way of arrays, or of the sequential matrices; found is false for any other route */
+static PetscErrorCode LocalValues(Test *t, const char *route, PetscInt k, Mat A, PetscBool *found)
+{
+  Mat Ad = A, Ao = A;
+
+  PetscFunctionBegin;
+  *found = PETSC_TRUE;
+  if (t->size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+  if (!strcmp(route, "array")) {
+    if (k != 1 || t->size == 1) PetscCall(WriteBlock(Ad, 70 + k));
+    if (k != 2 && t->size > 1) PetscCall(WriteBlock(Ao, 80 + k));
+  } else if (!strcmp(route, "arraywrite")) {
+    PetscScalar *a;
+    MatInfo      info;
+
+    PetscCall(MatGetInfo(Ad, MAT_LOCAL, &info));
+    PetscCall(MatSeqAIJGetArrayWrite(Ad, &a));
+    for (PetscInt i = 0; i < (PetscInt)info.nz_used; i++) a[i] = Value(i, 1, 70 + k);
+    PetscCall(MatSeqAIJRestoreArrayWrite(Ad, &a));
+  } else if (!strcmp(route, "blocks")) { /* operations of the sequential matrices */
+    if (k != 1) PetscCall(MatScale(Ad, 2.));
+    if (k != 2 && t->size > 1) PetscCall(MatScale(Ao, 3.));
+  } else
+    *found = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Values(Test *t, Record *r)
 {
   const char *route = t->arg;
-  Mat         A, B, Ad, Ao;
+  Mat         A, B;
   Vec         l, d;
   PetscRandom rnd;
   PetscInt    rs, re;
+  PetscBool   found;
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
@@ -343,29 +371,6 @@ static PetscErrorCode Values(Test *t, Record *r)
       PetscCall(MatScale(A, 2.));
       PetscCall(Touch(A));
       PetscCall(MatRetrieveValues(A));
-    } else if (!strcmp(route, "array")) {
-      if (t->size == 1)
-        PetscCall(WriteBlock(A, 70 + k));
-      else {
-        PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
-        if (k != 1) PetscCall(WriteBlock(Ad, 70 + k));
-        if (k != 2) PetscCall(WriteBlock(Ao, 80 + k));
-      }
-    } else if (!strcmp(route, "arraywrite")) {
-      PetscScalar *a;
-      MatInfo      info;
-
-      Ad = Ao = A;
-      if (t->size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
-      PetscCall(MatGetInfo(Ad, MAT_LOCAL, &info));
-      PetscCall(MatSeqAIJGetArrayWrite(Ad, &a));
-      for (PetscInt i = 0; i < (PetscInt)info.nz_used; i++) a[i] = Value(i, 1, 70 + k);
-      PetscCall(MatSeqAIJRestoreArrayWrite(Ad, &a));
-    } else if (!strcmp(route, "blocks")) { /* the blocks' own operations */
-      Ad = Ao = A;
-      if (t->size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
-      if (k != 1) PetscCall(MatScale(Ad, 2.));
-      if (k != 2 && t->size > 1) PetscCall(MatScale(Ao, 3.));
     } else if (!strcmp(route, "shift"))
       PetscCall(MatShift(A, 1.5));
     else if (!strcmp(route, "diagonalset"))
@@ -379,8 +384,10 @@ static PetscErrorCode Values(Test *t, Record *r)
       PetscInt row = rs + k;
 
       PetscCall(MatZeroRowsColumns(A, row < re, &row, 1.5, NULL, NULL));
-    } else
-      SETERRQ(t->comm, PETSC_ERR_PLIB, "no route %s", route);
+    } else {
+      PetscCall(LocalValues(t, route, k, A, &found));
+      PetscCheck(found, t->comm, PETSC_ERR_PLIB, "no route %s", route);
+    }
     PetscCall(RecordMat(t, r, route, A));
   }
   PetscCall(VecDestroy(&l));
@@ -437,7 +444,7 @@ static PetscErrorCode Pattern(Test *t, Record *r)
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatZeroEntries(A));
       PetscCall(FillLike(t->R, 90 + k, A));
-    } else if (!strcmp(route, "ignored")) { /* new entries that the matrix was told to drop */
+    } else if (!strcmp(route, "ignored")) { /* new entries, which the matrix was set to ignore */
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
       for (PetscInt i = rs; i < re; i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));

@@ -35,7 +35,7 @@ static PetscErrorCode Product(Mat A, int op, Vec x, Vec y, Vec z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All products, each operand in either memory, the result in place or not, twice. AIJCUSPARSE takes no vectors of the host */
+/* All products, each operand in either memory, the result in place or not, twice. AIJCUSPARSE does not accept host vectors */
 static PetscErrorCode Mixed(Test *t, Record *r)
 {
   Mat A;
@@ -642,7 +642,7 @@ static PetscErrorCode Grid(Test *t, Record *r)
       PetscBool model;
 
       PetscCall(PetscStrcmp(t->type, now.model, &model));
-      if (model) break; /* takes no vectors of the host */
+      if (model) break; /* does not accept host vectors */
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -650,7 +650,7 @@ static PetscErrorCode Grid(Test *t, Record *r)
 
 /*
   A product inside a CUDA graph, replayed with other numbers in x: it may neither wait for the device nor take memory. CUDA's
-  default stream, which PETSc uses if not told -root_device_context_stream_type nonblocking, cannot be captured.
+  default stream, which PETSc uses without -root_device_context_stream_type nonblocking, cannot be captured.
 */
 static PetscErrorCode Graph(Test *t, Record *r)
 {

@@ -27,20 +27,20 @@ typedef struct {
   PetscViewer viewer;
 } Life;
 
-/* How far a life is when the phase begins */
+/* The state of the matrix when the phase begins */
 typedef enum { SIZED, TYPED, ASSEMBLED, MULTIPLIED } Stage;
 
 enum {
-  OWN     = 1,    /* not collective: a rank without a fault has no error */
-  ABSORBS = 2,    /* nobody has an error: AIJ multiplies instead */
-  LOSES   = 4,    /* PETSc's own code loses the unfinished matrix, and with it what belongs to it */
+  OWN     = 1,    /* not collective: a rank without a fault must have no error */
+  ABSORBS = 2,    /* no rank has an error: AIJ multiplies instead */
+  LOSES   = 4,    /* PETSc's own code loses the unfinished matrix, with all that belongs to it */
   SQUARES = 8,    /* needs a square matrix */
   HOLDS   = 32,   /* and that, a product, its factors */
-  LONE    = 512,  /* of a batch, a product, which needs no other rank: only a rank with a fault has an error */
-  KRYLOV  = 1024, /* and such a rank leaves a solver, whose norms the others wait for */
+  LONE    = 512,  /* a product; that of a batch needs no other rank: only a rank with a fault has an error */
+  KRYLOV  = 1024, /* and that rank leaves a solver in whose norms other ranks wait */
   FORMAT  = 128,  /* not of batches */
   BATCH   = 256,  /* of batches only */
-  WITHIN  = 64,   /* PETSc calls the type for each rank alone within collective code, which a rank that fails leaves, as it does with aij */
+  WITHIN  = 64,   /* PETSc calls the type on single ranks inside collective code; a rank that fails leaves that code, as with aij */
   BIG     = 16    /* also on the matrix that is large enough for equal values to be stored once */
 };
 
@@ -197,7 +197,7 @@ static PetscErrorCode NewPattern(Life *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A change that one rank alone makes, and of which the parallel matrix does not know */
+/* A change by a single rank, which the parallel matrix does not notice */
 static PetscErrorCode LocalChange(Life *l)
 {
   Mat both[2] = {l->A, l->R};
@@ -527,11 +527,11 @@ static void Bad(const char *what)
 
 static void OnAlarm(int sig)
 {
-  Bad("this rank waits for ever");
+  Bad("this rank hangs");
   _exit(9);
 }
 
-/* Whether the phase's errors are as they should be on all ranks; any says that a fault has struck somewhere */
+/* Whether the phase's errors are as expected on all ranks; any: a fault has occurred on some rank */
 static PetscErrorCode CheckErrors(const Phase *p, PetscErrorCode ierr, PetscBool device, PetscBool *any)
 {
   const PetscBool own     = (PetscBool)(p->flags & OWN || (p->flags & LONE && !strcmp(now.under, MATBATCH)));
@@ -547,7 +547,7 @@ static PetscErrorCode CheckErrors(const Phase *p, PetscErrorCode ierr, PetscBool
     if (ierr && !fault.fired) Bad("an error on a rank without a fault");
     must = (PetscBool)(fault.fired > 0);
   } else if (all[1] && all[2])
-    Bad(ierr ? "an error that not all ranks have" : "no error on this rank, where others have one");
+    Bad(ierr ? "an error that not all ranks have" : "no error on this rank, while other ranks have one");
   if (ierr && !*any) Bad("an error without a fault");
   if (ierr && *any && absorbs) Bad("an error where AIJ could multiply");
   if (!ierr && must && !device && !(own && !fault.fired)) Bad("no error on this rank");
@@ -563,7 +563,7 @@ static void CheckLeaks(const Phase *p, int before)
     if (p->flags & LOSES &&
         (strstr(live[k].where, "matspmv.c") || strstr(live[k].where, "impls/batch/type.c") || strstr(live[k].where, "impls/batch/create.c")))
       continue; /* the data of the matrix that is lost */
-    snprintf(text, sizeof(text), "what %s:%d has allocated is not freed", live[k].where, live[k].line);
+    snprintf(text, sizeof(text), "the allocation at %s:%d is not freed", live[k].where, live[k].line);
     Bad(text);
   }
   nlive = before;
@@ -584,7 +584,7 @@ static PetscErrorCode RunFault(const Phase *p, const Case *c, const char *type, 
   PetscCall(PetscPushErrorHandler(Quiet, NULL));
   fault.after = run.k;
   fault.armed = (PetscBool)(run.rank < 0 || run.rank == now.rank);
-  if (__lsan_disable) __lsan_disable(); /* PETSc leaves an error by returning, and with it what it has allocated on the way; what is ours is counted here */
+  if (__lsan_disable) __lsan_disable(); /* after an error PETSc does not free its own allocations; ours are counted here */
   ierr = (*p->run)(&l);
   if (__lsan_enable) __lsan_enable();
   fault.armed = PETSC_FALSE;
@@ -620,7 +620,7 @@ static PetscErrorCode RunPhase(const Phase *p, const Case *c, const char *type, 
   run.phases++;
   run.rank = -1;
   run.k    = -1;
-  if (device) PetscCall(RunFault(p, c, type, device, &struck)); /* without a fault: some of what is made on a device stays for the next matrix */
+  if (device) PetscCall(RunFault(p, c, type, device, &struck)); /* without a fault: some objects on a device are kept for the next matrix */
   for (run.rank = -1; run.rank < ranks; run.rank++) {
     struck = PETSC_TRUE;
     for (run.k = 0; struck; run.k++) PetscCall(RunFault(p, c, type, device, &struck));

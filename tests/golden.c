@@ -13,7 +13,7 @@
 #include "parts/golden.h"
 #include "../bench/matrices.h"
 
-/* Settings of a type: each name stands for -mat_<type>_<name>, but those that begin with -. "kernel" and "compress" come from loops where a setting has none */
+/* Settings of a type; a name without - stands for -mat_<type>_<name>. Each is combined with all kernels, and with "compress" 1 and 0 */
 static const char *const settings_sellp[]  = {"",
                                               "node_size 1",
                                               "node_size 2",

@@ -236,7 +236,7 @@ fault_tests() {
   done
 }
 
-# What takes longer: larger matrices, more ranks, further options
+# Longer tests: larger matrices, more ranks, further options
 all_tests() {
   local all folder large type ranks program kernel force o
   all=$(files "$here"/matrices/*.mtx)

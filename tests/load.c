@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     PetscMPIInt rank;
 
     PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-    /* To a process a GPU is lost from the first access to an address that is none. The others wait for what it would have sent, and must not wait for ever */
+    /* A process loses its GPU with the first access to an invalid address. The other ranks wait for what it would have sent, and must not hang */
     if (rank == lose) PetscCall(VecCUDAPlaceArray(x, (PetscScalar *)4096));
     for (int k = 0; k < 3; k++) PetscCall(MatMult(A, x, y));
     PetscCall(VecSum(y, &sum));

@@ -91,7 +91,7 @@ static PetscErrorCode Reductions(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Structure as others read it */
+/* Structure, as functions outside Mat read it */
 static PetscErrorCode Structure(Test *t, Record *r)
 {
   Mat             A, Ad;
@@ -214,18 +214,18 @@ static PetscErrorCode Copy(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a conversion gave the type that was asked for, and not one that merely works */
-static PetscErrorCode RecordAsked(Record *r, Mat A, const char *type)
+/* Whether a conversion returned the requested type, and not just one that works */
+static PetscErrorCode RecordRequested(Record *r, Mat A, const char *type)
 {
-  PetscBool is, plain;
+  PetscBool is, is_aij;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(type, MATAIJ, &plain));
-  if (plain)
+  PetscCall(PetscStrcmp(type, MATAIJ, &is_aij));
+  if (is_aij)
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is, MATSEQAIJ, MATMPIAIJ, ""));
   else
     PetscCall(IsType(A, type, &is));
-  PetscCall(RecordInt(r, "is of the type asked for", is));
+  PetscCall(RecordInt(r, "has the requested type", is));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -245,7 +245,7 @@ static PetscErrorCode RecordBack(Test *t, Record *r, const char *what, Mat A)
     PetscCall(RecordMat(t, r, what, A));
   else
     PetscCall(RecordProducts(r, A, PETSC_FALSE));
-  PetscCall(RecordAsked(r, A, t->type));
+  PetscCall(RecordRequested(r, A, t->type));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,13 +266,13 @@ static PetscErrorCode Convert(Test *t, Record *r)
   PetscCall(Touch(A));
   PetscCall(MatConvert(A, other, MAT_INITIAL_MATRIX, &B));
   PetscCall(RecordMat(t, r, "type of the new matrix", B));
-  if (t->arg) PetscCall(RecordAsked(r, B, other));
+  if (t->arg) PetscCall(RecordRequested(r, B, other));
   PetscCall(RecordMat(t, r, "type of the original", A));
   PetscCall(MatScale(A, 2.));
   if (reuse) {
     PetscCall(MatConvert(A, other, MAT_REUSE_MATRIX, &B));
     PetscCall(RecordMat(t, r, "type of the reused matrix", B));
-    if (t->arg) PetscCall(RecordAsked(r, B, other));
+    if (t->arg) PetscCall(RecordRequested(r, B, other));
   }
   if (!is) PetscCall(MatScale(B, 3.)); /* its values must be its own, which AIJ does not care for in a MATIS */
   PetscCall(RecordMat(t, r, "type of the original", A));
@@ -287,7 +287,7 @@ static PetscErrorCode Convert(Test *t, Record *r)
   PetscCall(MatDestroy(&B));
   PetscCall(MatConvert(A, other, MAT_INPLACE_MATRIX, &A));
   PetscCall(RecordMat(t, r, "type after conversion in place", A));
-  if (t->arg) PetscCall(RecordAsked(r, A, other));
+  if (t->arg) PetscCall(RecordRequested(r, A, other));
   PetscCall(MatScale(A, .5));
   PetscCall(RecordMat(t, r, "type after conversion in place and scaling", A));
   PetscCall(MatConvert(A, t->type, MAT_INPLACE_MATRIX, &A));

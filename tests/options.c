@@ -381,7 +381,7 @@ static PetscErrorCode Names(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is said about a matrix, and that options arrive: by a query and by a view */
+/* Queries and views of a matrix, and that they reflect the options */
 static PetscErrorCode Info(Test *t, Record *r)
 {
   Mat           A, B;
@@ -406,7 +406,7 @@ static PetscErrorCode Info(Test *t, Record *r)
                "PetscSpMVGetInfo() counts %" PetscInt64_FMT " nonzeros, MatGetInfo() %g", spmv[k].nonzeros, info.nz_used);
     if (spmv[k].kernel && strstr(spmv[k].kernel, "AIJCUSPARSE")) continue; /* sellp has no CSR kernel of its own on a device */
     PetscCheck(spmv[k].stored >= spmv[k].nonzeros, PETSC_COMM_SELF, PETSC_ERR_PLIB,
-               "%" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros although the format's kernel was asked for", spmv[k].stored,
+               "%" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros although the format's kernel was requested", spmv[k].stored,
                spmv[k].nonzeros);
     PetscCheck(spmv[k].kernel, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no kernel is named");
   }
@@ -458,7 +458,7 @@ static PetscErrorCode CheckCounts(Mat A)
 }
 
 /*
-  The counts where each block takes the kernel of its choice. In the second matrix, on several ranks, that is AIJ's own for the diagonal block, which has an entry in
+  The counts where each sequential matrix has the kernel of its choice. In the second matrix, on several ranks, that is AIJ's own for the diagonal block, which has an entry in
   one row of 16, and the format's for the off-diagonal block; and a matrix without a type
 */
 static PetscErrorCode Counts(Test *t, Record *r)
@@ -663,7 +663,7 @@ static PetscErrorCode SeqAIJType(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* That B multiplies with slices, as A was told to: without A's parameters it would use AIJ's own product */
+/* Whether B multiplies with slices, as A's options say: without A's parameters it would use AIJ's own product */
 static PetscErrorCode HasParameters(Test *t, Mat B, const char *what)
 {
   PetscSpMVInfo info;
@@ -786,7 +786,7 @@ static const Operation operations[] = {{"values", Values, OURS},
                                        {"counts", Counts, OURS},
                                        {"prefix", Prefix, FULL | OURS | BYROW},
                                        {"parameters", Parameters, FULL | SQUARE | BYROW | OURS},
-                                       {"seqaijtype", SeqAIJType, FULL | SQUARE | OURS | ONHOST}, /* the names on a device are others, seqaijcusparsesellp */
+                                       {"seqaijtype", SeqAIJType, FULL | SQUARE | OURS | ONHOST}, /* the names on a device differ: seqaijcusparsesellp */
                                        {"single", Single, BYROW | SQUARE | FULL | SOLVE | SEQ | OURS | DEVICE},
                                        {NULL, NULL, 0}};
 

@@ -6,15 +6,15 @@
 
 The programs are compiled as they are, from the sources of the PETSc in use, and load the library by -dll_append. What to run
 them with is read from the comment that each carries for PETSc's own test harness. Every test runs with AIJ and with each of
-our types; the outputs must agree, but for lines that name types or describe formats, and numbers in their last digits; a test
+our types; the outputs must agree, except for lines that name types or describe formats, and for the last digits of numbers; a test
 that does not repeat its own numbers with AIJ is skipped. Where PETSc ships the expected output and AIJ meets it, our types must
 meet it, too.
 
 On a device (DEVICE is set) our types run with CUDA's vectors, the first of them also without, AIJ on the host as ever. What differs from AIJ is
-skipped, and told, where aijcusparse with the same vectors fails, too, or prints the same.
+skipped, with a message, where aijcusparse with the same vectors fails, too, or prints the same.
 
 Tests that print what PETSc does inside (-info) cannot agree and are left out. Before the comparison, every test runs with a
-type that does not exist: a program that takes no notice tests nothing, and is skipped.
+type that does not exist: a program that ignores it tests nothing, and is skipped.
 
 Reads LIB, TESTS, MPIEXEC, PETSC_DIR, PETSC_ARCH, TYPES from the environment, as tests/run sets them; JOBS tests run at a time
 (default 1), and none begins after LIMIT seconds.
@@ -84,7 +84,7 @@ def make_variables(*names):
 
 
 def find_sources():
-    """The folder with PETSc's sources of tests: beside an installed PETSc, in it, or where Debian puts them."""
+    """The folder with PETSc's sources of tests: next to an installed PETSc, in it, or where Debian installs them."""
     top = env["PETSC_DIR"]
     with open(CONF.replace("petscconf.h", "petscversion.h") if os.path.exists(CONF.replace("petscconf.h", "petscversion.h"))
               else f"{top}/include/petscversion.h") as f:
@@ -162,7 +162,7 @@ def satisfied(requires):
 
 
 def combinations(args):
-    """{{a b}} stands for several values; the first COMBINATIONS of all choices."""
+    """{{a b}} means several values; the first COMBINATIONS of all choices."""
     parts = re.split(r"\{\{(.*?)\}(?:shared output|separate output)?\}", args)
     choices = [[p] if k % 2 == 0 else p.split() or [""] for k, p in enumerate(parts)]
     # from both ends, so that every value of a short list is met
@@ -234,7 +234,7 @@ def compile_program(name):
 
 
 def test_cases(name, source):
-    """Every run that a program's comment asks for: the test, its ranks as asked for, its arguments."""
+    """Every run that a program's comment specifies: the test, its ranks as specified, its arguments."""
     for test in parse(source)[:FIRST]:
         given = re.findall(r"-(?:dm_)?mat_type (?:\{\{)?(\w+)", test.get("args"))
         if test.keys.get("TODO") or "-info" in test.get("args").split() or not satisfied(test.get("requires")) or any("aij" not in g or g.startswith(("baij", "sbaij", "seqbaij", "seqsbaij", "mpibaij", "mpisbaij")) for g in given):
@@ -249,7 +249,7 @@ def test_cases(name, source):
 
 
 def one(name, option, program, test, size, args):
-    """Runs one test with AIJ and with our types: what is to be told of it, as pairs of a kind and a text."""
+    """Runs one test with AIJ and with our types: returns the results to print, as pairs of a kind and a text."""
     if time.monotonic() > END:
         return [("late", "")]
     folder, suffix, results = os.path.dirname(f"{SRC}/{name}"), test.get("suffix").strip(), []
@@ -262,7 +262,7 @@ def one(name, option, program, test, size, args):
     with tempfile.TemporaryDirectory() as scratch:  # some tests write files
         code, out, err = run([*command, option, "nonesuch"], scratch)
         if "nonesuch" not in out + err:
-            return [("skipped", f"{label} takes no notice of {option}")]
+            return [("skipped", f"{label} ignores {option}")]
         code, out, err = run([*command, option, "aij"], scratch, filters)
         if code:
             return [("skipped", f"{label} fails with AIJ")]

@@ -1,5 +1,5 @@
 /*
-  Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes of others.
+  Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes of matrices.
 */
 #include "harness.h"
 #include <petsc/private/matimpl.h> /* what a matrix that multiplies itself sets */
@@ -71,8 +71,8 @@ static PetscErrorCode NonFinite(Test *t, Record *r)
 }
 
 /*
-  z = y + op(A) x with z apart from y and with z = y; the argument names op. A PETSc for debugging refuses AIJPERM's
-  MatMultAdd(), which asks to write its operand.
+  z = y + op(A) x with different y and z, and with z = y; the argument names op. A PETSc for debugging refuses AIJPERM's
+  MatMultAdd(), which requests write access to its operand.
 */
 static PetscErrorCode MultAdd(Test *t, Record *r)
 {
@@ -173,7 +173,7 @@ static PetscErrorCode BindToCPU(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The blocks, which others multiply on their own */
+/* The sequential matrices, with which PETSc multiplies directly */
 static PetscErrorCode Blocks(Test *t, Record *r)
 {
   Mat             A, D, Ad, Ao;
@@ -379,7 +379,7 @@ static PetscErrorCode Kron(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matrices made of others: A must work as a part, and a change of A must reach the whole */
+/* Matrices composed of matrices: A must work as a part, and a change of A must reach the whole */
 static PetscErrorCode Composed(Test *t, Record *r)
 {
   Mat      A, C, D, two[4];
@@ -431,7 +431,7 @@ static PetscErrorCode Composed(Test *t, Record *r)
 
 /*
   A product keeps nothing that belongs to a vector: other vectors, a vector with its own array, one of another type. On a
-  device that array is the host's, and AIJCUSPARSE takes no such vector.
+  device that array is the host's, and AIJCUSPARSE does not accept such a vector.
 */
 static PetscErrorCode Vectors(Test *t, Record *r)
 {
@@ -490,7 +490,7 @@ static PetscErrorCode ComputeOperator(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of the type and each other type that is derived from AIJ. In plain PETSc A B^T of aij and aijperm crashes (3.18 to 3.26), so AIJ's partner is AIJ */
+/* Of the type and each other type that is derived from AIJ. In PETSc itself A B^T of aij and aijperm crashes (3.18 to 3.26), so AIJ's partner is AIJ */
 static PetscErrorCode Mixed(Test *t, Record *r)
 {
   const char *const    others[] = {MATAIJ, MATAIJPERM, "sellp", "evchyb"};

@@ -1,5 +1,5 @@
 /*
-  Tests of the harness: operations in which one rank alone fails on purpose while the others wait for it. Each must end the program within seconds, as
+  Tests of the harness: operations in which a single rank fails on purpose while the other ranks wait for it. Each must end the program within seconds, as
   failed, with the message of that rank. None runs unless -ops names it.
 */
 #include "harness.h"
@@ -55,7 +55,7 @@ static PetscErrorCode Errs(Test *t, Record *r)
   return Last(t, r, PETSC_TRUE, Err);
 }
 
-/* The others do not notice, but PETSC_COMM_WORLD has lost a reference on them alone: the next object would hang */
+/* The other ranks do not notice, but only there PETSC_COMM_WORLD has lost a reference: creating the next object would hang */
 static PetscErrorCode ErrsUnseen(Test *t, Record *r)
 {
   return Last(t, r, PETSC_FALSE, Err);

@@ -29,7 +29,7 @@ static PetscErrorCode RecordHistory(Record *r, KSP ksp, PetscBool random)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether this PETSc has the package that an option string asks for with its first word, as in "mumps: ..." */
+/* Whether this PETSc has the package that an option string names in its first word, as in "mumps: ..." */
 static PetscErrorCode Available(const char *arg, const char **options, PetscBool *has)
 {
   const char *colon = strchr(arg, ':');
@@ -47,7 +47,7 @@ static PetscErrorCode Available(const char *arg, const char **options, PetscBool
 }
 
 /*
-  Puts "-pc_type ilu -x y" into the database, and takes it out again. The prefix is new each time: what an operation that
+  Adds "-pc_type ilu -x y" to the options database, and removes it again. The prefix is new each time: what an operation that
   failed has left there must not reach the next.
 */
 static char prefix[16];
@@ -96,7 +96,7 @@ static PetscErrorCode Solve(Test *t, Record *r)
   PetscCall(Make(t, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecFill(b, 1));
-  if (t->c->has & SPD) { /* some packages ask; with complex numbers CHOLMOD takes none but Hermitian matrices, MUMPS none that are */
+  if (t->c->has & SPD) { /* some packages need it; with complex numbers CHOLMOD accepts only Hermitian matrices, MUMPS none that are */
     PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
     PetscCall(PetscStrbeginswith(t->arg, "suitesparse:", &hermitian));
     if (hermitian) PetscCall(MatSetOption(A, MAT_HERMITIAN, PETSC_TRUE));
@@ -170,7 +170,7 @@ static PetscErrorCode RightHandSide(KSP ksp, Vec b, void *ctx)
   return VecFill(b, 5);
 }
 
-/* On a device AIJCUSPARSE takes vectors of the device alone; ours take the host's, too, and the operations whose argument says so keep those */
+/* On a device AIJCUSPARSE accepts device vectors only; our types also accept host vectors, and some operations use these (see their argument) */
 static PetscErrorCode SetVectors(Test *t, DM dm, PetscBool host)
 {
   PetscFunctionBegin;
@@ -305,7 +305,7 @@ static const Operation operations[] = {
     {"icc", Solve, SPD | SEQ, "-ksp_type cg -pc_type icc"},
     {"lu", Solve, SOLVE | SEQ, "-ksp_type preonly -pc_type lu"},
     {"cholesky", Solve, SPD | SEQ, "-ksp_type cg -pc_type cholesky"},
-    /* AIJPERM asks to write to an operand of MatMultAdd(), which a PETSc for debugging refuses here */
+    /* AIJPERM requests write access to an operand of MatMultAdd(), which a PETSc with debugging refuses here */
     {"sor", Solve, SOLVE | NOPERM, "-ksp_type richardson -pc_type sor"},
     {"eisenstat", Solve, SOLVE | SEQ, "-ksp_type cg -pc_type eisenstat"},
     {"pbjacobi", Solve, SOLVE, "-ksp_type cg -pc_type pbjacobi"},
@@ -336,7 +336,7 @@ static const Operation operations[] = {
     {"grid-gamg", Grid, ONCE, "2-pc_type gamg"},
     {"grid-asm", Grid, ONCE, "2-pc_type asm -pc_asm_type basic"},
     {"fieldsplit", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_0_pc_type gamg"},
-    /* where AIJCUSPARSE loses its solves: PETSc gives the solvers of the fields host vectors, as DMDACreateCompatibleDMDA() forgets the type asked for */
+    /* where AIJCUSPARSE loses its solves: PETSc gives the solvers of the fields host vectors, because DMDACreateCompatibleDMDA() loses the requested type */
     {"schur", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
     {"mg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "1h-pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi"},
     {"gamg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "2h-pc_type gamg -mg_levels_pc_type jacobi"},

@@ -22,13 +22,13 @@ for word in "$@"; do
     int64) ints=64 ;; single) precision=single ;; *) usage ;;
   esac
 done
-# The library is among the last things installed, so it tells a finished build from a broken-off one
+# The library is among the last things installed, so it distinguishes a finished build from an interrupted one
 if [ -f "$prefix/lib/libpetsc.so" ] && [ -f "$prefix/lib/petsc/conf/petscvariables" ]; then echo "PETSc is in $prefix already"; exit 0; fi
 
 mkdir -p "$prefix"; prefix=$(cd "$prefix" && pwd)
 src=$prefix/share/petsc-src
 if [ ! -f "$src/configure" ]; then
-  # Unpacked beside its place and moved, so that a broken-off run leaves nothing that looks whole
+  # Unpacked next to its place and moved, so that an interrupted run leaves nothing that looks complete
   rm -rf "$src" "$src.new"
   mkdir -p "$src.new"
   python3 -m pip download -q --no-deps --no-binary petsc -d "$src.new" "petsc==$version"

@@ -13,7 +13,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 say()  { echo "PetscSpMV: $*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# as_root COMMAND...: fails where neither root nor a sudo that asks no password is at hand
+# as_root COMMAND...: fails without root or a sudo that needs no password
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; elif have sudo && sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi
 }

@@ -12,7 +12,7 @@
   So no operation carries its own expectation, and what PETSc does for its derived types is observed, not guessed.
 
   The model is AIJPERM; on a device, where the type under test derives from AIJCUSPARSE, the model is AIJCUSPARSE. It runs last, and only where a number differs from
-  AIJ's or a type was not kept. On a device the model also stands for what PETSc cannot do there: where it fails, the type under test may fail, and where its number
+  AIJ's or a type was not kept. On a device the model also shows what PETSc cannot do there: where it fails, the type under test may fail, and where its number
   differs from AIJ's, the type under test may give the model's number. Each such case is printed ("note"), counted, and not allowed in operations marked STRICT.
 
   -type aijperm (on a device also aijcusparse) tests PETSc against itself. A failure with another type that does not occur there is not the test's own.
@@ -93,7 +93,7 @@ PetscErrorCode Agree(PetscErrorCode ierr, PetscBool *any);
 /* After an error: some of CUDA's leave the device unusable for the process, which then ends */
 PetscErrorCode CheckDevice(void);
 
-/* Handlers: report an error where PETSc would print a stack; a crash; and SIGTERM, or a hang could not be told from a slow test (PETSc leaves that signal to Open MPI) */
+/* Handlers: report an error where PETSc would print a stack; a crash; and SIGTERM, to distinguish a hang from a slow test (PETSc leaves that signal to Open MPI) */
 PetscErrorCode OnError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx);
 PetscErrorCode OnSignal(int sig, void *ctx);
 void           OnTerm(int sig);

@@ -179,11 +179,11 @@ PetscErrorCode RecordProducts(Record *r, Mat A, PetscBool entries)
   PetscCall(RecordVec(r, "A x at row", y, b, 1e4));
   PetscCall(VecDestroy(&b));
   PetscCall(MatHasOperation(A, MATOP_MULT_TRANSPOSE, &has));
-  if (PetscDefined(USE_COMPLEX) && has) { /* PETSc 3.26 says that the Hermitian transpose of a matrix has it, and does not find it */
+  if (PetscDefined(USE_COMPLEX) && has) { /* PETSc 3.26 reports it for the Hermitian transpose of a matrix, and then does not find it */
     PetscCall(PetscObjectTypeCompare((PetscObject)A, "hermitiantranspose", &has));
     has = (PetscBool)!has;
   }
-  if (has) { /* all but a few of the matrices that PETSc composes of others */
+  if (has) { /* all but a few of PETSc's composed matrices */
     PetscCall(VecFill(y, 22));
     PetscCall(MatMultTranspose(A, y, x));
     if (entries) {

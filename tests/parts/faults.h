@@ -1,5 +1,5 @@
 /*
-  Allocations of the library that fail when told to, and those that it has not freed.
+  Allocations of the library: failing on purpose, and not freed.
 */
 #pragma once
 

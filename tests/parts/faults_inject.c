@@ -54,7 +54,7 @@ static PetscBool IsOurs(const char file[])
 
 static PetscErrorCode NoMemory(size_t bytes, int line, const char function[], const char file[])
 {
-  PetscFunctionBegin; /* PetscError() takes it away */
+  PetscFunctionBegin; /* PetscError() pops the stack */
   return PetscError(PETSC_COMM_SELF, line, function, file, PETSC_ERR_MEM, PETSC_ERROR_INITIAL, "Memory requested %.0f", (double)bytes);
 }
 
@@ -104,7 +104,7 @@ void FaultsInstall(PetscBool install)
 }
 
 #if defined(PETSC_HAVE_CUDA)
-/* The linker exports these, as the libraries refer to them */
+/* The linker exports the following functions, because the libraries refer to them */
 static PetscBool CallerIsOurs(const void *address)
 {
   Dl_info info;

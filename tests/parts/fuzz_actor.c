@@ -114,16 +114,16 @@ PetscErrorCode AdoptOrDestroy(Actor *a, Mat *C)
 
 PetscErrorCode Operand(Actor *a, PetscInt m, PetscInt n, PetscInt M, PetscInt N, Mat *B)
 {
-  const PetscBool plain = Chance(30);
-  Shape           s     = {.comm = fuzz.comm, .rank = fuzz.rank, .size = fuzz.size, .M = M, .N = N, .m = m, .n = n, .bs = 1};
+  const PetscBool is_aij = Chance(30);
+  Shape           s      = {.comm = fuzz.comm, .rank = fuzz.rank, .size = fuzz.size, .M = M, .N = N, .m = m, .n = n, .bs = 1};
 
   PetscFunctionBegin;
   PetscCall(PetscSplitOwnership(fuzz.comm, &s.m, &s.M));
   PetscCall(PetscSplitOwnership(fuzz.comm, &s.n, &s.N));
   ShapeDraw(&s, PETSC_TRUE);
   if (s.values == VALUES_WIDE || s.values == VALUES_DENORMAL) s.values = VALUES_RANDOM;
-  FuzzLog(" with %s %s", PatternNames[s.pattern], plain ? "aij" : "own");
-  PetscCall(ShapeBuild(&s, plain ? MATAIJ : a->type, plain ? NULL : fuzzcase.prefix, (Build)draw(BUILD_CONVERT), B));
+  FuzzLog(" with %s %s", PatternNames[s.pattern], is_aij ? "aij" : "own");
+  PetscCall(ShapeBuild(&s, is_aij ? MATAIJ : a->type, is_aij ? NULL : fuzzcase.prefix, (Build)draw(BUILD_CONVERT), B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

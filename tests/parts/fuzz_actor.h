@@ -68,7 +68,7 @@ PetscErrorCode SeeLayout(Actor *a, Mat A);
 PetscErrorCode SeeMat(Actor *a, const char *what, Mat A, PetscInt products);
 /* The format must survive where PETSc makes a matrix of the same type */
 PetscErrorCode HasFormat(Actor *a, Mat A, const char *what);
-/* *C takes the place of A, or of B. What PETSc has made AIJ is made the type under test again */
+/* *C replaces A or B. If PETSc has made it AIJ, it is converted to the type under test again */
 PetscErrorCode Adopt(Actor *a, Mat *C);
 /* Or C is destroyed */
 PetscErrorCode AdoptOrDestroy(Actor *a, Mat *C);

@@ -5,7 +5,7 @@
 #include <petsc/private/petscimpl.h> /* PetscObjectStateIncrease() */
 
 /*
-  Entries that are there, or new ones, in rows of this rank or of others; no entry is set by two ranks. After COO assembly on several ranks an MPIAIJ matrix
+  Existing or new entries, in rows of this rank or of other ranks; no entry is set by two ranks. After COO assembly on several ranks an MPIAIJ matrix
   (PETSc 3.18) writes past the end of its arrays when it gets new entries, misses diagonal entries in MatZeroRowsColumns(), and does not convert to BAIJ with blocks
 */
 static PetscErrorCode SetValues(Actor *a)
@@ -238,7 +238,7 @@ static PetscErrorCode Axpy(Actor *a)
   Mat               X;
 
   PetscFunctionBegin;
-  FuzzLog(" %s %s", ayp ? "ayp" : "axp", ((const char *[]){"same", "same, said to be different", "subset", "different"})[kind]);
+  FuzzLog(" %s %s", ayp ? "ayp" : "axp", ((const char *[]){"same", "same, flagged different", "subset", "different"})[kind]);
   if (kind == 3)
     PetscCall(OperandLike(a, a->A, &X));
   else {

@@ -47,7 +47,7 @@ static PetscErrorCode Numbers(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether it says that it is another matrix, its own transpose, symmetric */
+/* Whether it equals another matrix or its own transpose, or is symmetric, in PETSc's answers */
 static PetscErrorCode Comparisons(Actor *a)
 {
   Mat       X;

@@ -130,7 +130,7 @@ PetscErrorCode SubMatrix(Test *t, Record *r)
     PetscCall(ISDestroy(&rows));
     PetscCall(ISDestroy(&cols));
   }
-  /* for every rank its own: rows of others, too */
+  /* a submatrix for each rank, with rows of other ranks, too */
   PetscCall(ISCreateStride(PETSC_COMM_SELF, (M + 1) / 2, 0, 2, &rows));
   PetscCall(ISCreateStride(PETSC_COMM_SELF, (N + 2) / 3, 0, 3, &cols));
   PetscCall(MatCreateSubMatrices(A, 1, &rows, &cols, MAT_INITIAL_MATRIX, &C));

@@ -37,7 +37,7 @@ PetscErrorCode BlockDiagonal(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* f(x) = R x, of which the coloring must find R again; PETSc's greedy coloring takes the pattern to be symmetric */
+/* f(x) = R x, from which the coloring must recover R; PETSc's greedy coloring assumes a symmetric pattern */
 static PetscErrorCode Function(void *ctx, Vec x, Vec y, void *R)
 {
   PetscFunctionBegin;
@@ -100,7 +100,7 @@ PetscErrorCode Coloring(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Factors, and solves with them; the argument says which */
+/* Factors, and solves with them; the argument names the factorization */
 PetscErrorCode Factor(Test *t, Record *r)
 {
   const char         *kind = t->arg;
