@@ -1,13 +1,14 @@
 /*
-  Each allocation of the library fails in turn, in each phase of a matrix's life: on one rank, on all ranks at the same time, and on a single rank of several. Then
+  Each allocation of the library fails in turn, in each phase of a matrix's life: on one rank, on all ranks at the same time, and on a
+  single rank of several. Then
 
     - every rank has a PETSc error, or (where the program says so) none has, and no rank hangs;
     - the same phase, run again, succeeds, and products equal AIJ's;
     - all memory that the library has allocated is freed when the matrices are destroyed.
 
-  On the host an allocation belongs to the library if PETSc's allocator is called from one of the library's source files. With a PETSc with CUDA, parts/faults_inject.c
-  replaces the functions of the CUDA runtime that allocate, or create and share objects; they fail when the library calls them. There the library may also continue
-  without what it could not get: all ranks have an error, or none.
+  On the host an allocation belongs to the library if PETSc's allocator is called from one of the library's source files. With a PETSc with
+  CUDA, parts/faults_inject.c replaces the functions of the CUDA runtime that allocate, or create and share objects; they fail when the
+  library calls them. There the library may also continue without what it could not get: all ranks have an error, or none.
 
   Options: -type sellp|evchyb|batch, -expect host|device, -quick (one matrix and one kernel), -phases a,b, -verbose.
 */

@@ -1,7 +1,7 @@
 /*
-  A differential fuzzer for sellp and evchyb. A case is a random matrix, random options and a random sequence of operations, done with an AIJ matrix and with a matrix
-  of the type under test. After each step the two must have the same entries, the same error codes and the same numbers, and the products of each must be the sums of
-  its entries, row by row. The operations are in parts/fuzz_*.c.
+  A differential fuzzer for sellp and evchyb. A case is a random matrix, random options and a random sequence of operations, done with an
+  AIJ matrix and with a matrix of the type under test. After each step the two must have the same entries, the same error codes and the same
+  numbers, and the products of each must be the sums of its entries, row by row. The operations are in parts/fuzz_*.c.
 
   What AIJ itself cannot do, or does wrong, is left out where an operation says so; a failure while running on aij is PETSc's own.
 */

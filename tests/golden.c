@@ -1,14 +1,15 @@
 /*
-  What the library makes of many matrices with many options, one line each. Two builds of the library whose lines are equal have the same plans and statistics, and
-  their products have the same bits:
+  What the library makes of many matrices with many options, one line each. Two builds of the library whose lines are equal have the same
+  plans and statistics, and their products have the same bits:
 
     golden -dll_append OLD/libpetscspmv.so >old; golden -dll_append NEW/libpetscspmv.so >new; diff old new
 
-  A line holds the matrix, the type, its options, the numbers that MatView() prints, and for each rank what PetscSpMVGetInfo() returns and hashes of the bits of the
-  results of eight products, before and after the values change. tests/compare runs this with two libraries. The program is not linked with either.
+  A line holds the matrix, the type, its options, the numbers that MatView() prints, and for each rank what PetscSpMVGetInfo() returns and
+  hashes of the bits of the results of eight products, before and after the values change. tests/compare runs this with two libraries. The
+  program is not linked with either.
 
-  Options: -types sellp,evchyb; -cases a,b (of matrices.c), -files a.mtx,b.mtx, -specs fem27:8:3,... (the generators of bench), each "none" for none; -shapes N and
-  -batches N (random matrices, and random matrices of type batch); -only TEXT (settings that contain TEXT).
+  Options: -types sellp,evchyb; -cases a,b (of matrices.c), -files a.mtx,b.mtx, -specs fem27:8:3,... (the generators of bench), each "none"
+  for none; -shapes N and -batches N (random matrices, and random matrices of type batch); -only TEXT (settings that contain TEXT).
 */
 #include "parts/golden.h"
 #include "../bench/matrices.h"

@@ -282,7 +282,7 @@ static PetscErrorCode LoadFile(const char *name, const char *type, PetscErrorCod
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's binary format begins with four integers: class, rows, columns, nonzeros; then come the rows' lengths. Files that end too early, or say what cannot be */
+/* PETSc's binary format begins with four integers: class, rows, columns, nonzeros; then the rows' lengths. Files that end too early, or are inconsistent */
 static PetscErrorCode Files(Test *t, Record *r)
 {
   static const struct {
@@ -458,8 +458,8 @@ static PetscErrorCode CheckCounts(Mat A)
 }
 
 /*
-  The counts where each sequential matrix has the kernel of its choice. In the second matrix, on several ranks, that is AIJ's own for the diagonal block, which has an entry in
-  one row of 16, and the format's for the off-diagonal block; and a matrix without a type
+  The counts where each sequential matrix has the kernel of its choice. In the second matrix, on several ranks, that is AIJ's own for the
+  diagonal block, which has an entry in one row of 16, and the format's for the off-diagonal block; and a matrix without a type
 */
 static PetscErrorCode Counts(Test *t, Record *r)
 {

@@ -5,8 +5,9 @@
 #include <petsc/private/petscimpl.h> /* PetscObjectStateIncrease() */
 
 /*
-  Existing or new entries, in rows of this rank or of other ranks; no entry is set by two ranks. After COO assembly on several ranks an MPIAIJ matrix
-  (PETSc 3.18) writes past the end of its arrays when it gets new entries, misses diagonal entries in MatZeroRowsColumns(), and does not convert to BAIJ with blocks
+  Existing or new entries, in rows of this rank or of other ranks; no entry is set by two ranks. After COO assembly on several ranks an
+  MPIAIJ matrix (PETSc 3.18) writes past the end of its arrays when it gets new entries, misses diagonal entries in MatZeroRowsColumns(),
+  and does not convert to BAIJ with blocks
 */
 static PetscErrorCode SetValues(Actor *a)
 {
@@ -102,8 +103,9 @@ static PetscErrorCode ZeroEntries(Actor *a)
 }
 
 /*
-  LocalRows to zero, any rank's. Only rows that have a diagonal entry: PETSc (3.18 to 3.26) writes into memory that it has freed when an empty row needs more room for its
-  diagonal, and one rank alone refuses a missing diagonal where the pattern is kept; with columns, a missing diagonal entry in any row
+  LocalRows to zero, any rank's. Only rows that have a diagonal entry: PETSc (3.18 to 3.26) writes into memory that it has freed when an
+  empty row needs more room for its diagonal, and one rank alone refuses a missing diagonal where the pattern is kept; with columns, a
+  missing diagonal entry in any row
 */
 static PetscErrorCode ZeroRows(Actor *a)
 {

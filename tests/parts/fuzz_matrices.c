@@ -129,8 +129,8 @@ static PetscErrorCode Permute(Actor *a)
 }
 
 /*
-  There and back. AIJPERM and AIJSELL are not reused (see tests/operations.c). On several ranks rectangular matrices do not become BAIJ, which divides columns by the
-  block size of the rows: where that fails on one rank, the other ranks hang
+  There and back. AIJPERM and AIJSELL are not reused (see tests/operations.c). On several ranks rectangular matrices do not become BAIJ,
+  which divides columns by the block size of the rows: where that fails on one rank, the other ranks hang
 */
 static PetscErrorCode Convert(Actor *a)
 {
