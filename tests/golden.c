@@ -9,7 +9,8 @@
   program is not linked with either.
 
   Options: -types sellp,evchyb; -cases a,b (of matrices.c), -files a.mtx,b.mtx, -specs fem27:8:3,... (the generators of bench), each "none"
-  for none; -shapes N and -batches N (random matrices, and random matrices of type batch); -only TEXT (settings that contain TEXT).
+  for none; -shapes N and -batches N (random matrices, and random matrices of type batch); -only TEXT (settings that contain TEXT);
+  -bytes 0 (the bytes of the stored matrix, which include the size of a struct of the library, are not compared).
 */
 #include "parts/golden.h"
 #include "../bench/matrices.h"
@@ -136,9 +137,10 @@ PetscErrorCode GoldenHash(Mat A, uint64_t hash[8])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The numbers of what MatView() prints: its words are no result */
-static PetscErrorCode ViewNumbers(Mat A, char numbers[], size_t len)
+/* The numbers that MatView() prints, without its words; without the bytes, if these are not compared */
+static PetscErrorCode ViewNumbers(Mat A, PetscBool bytes, char numbers[], size_t len)
 {
+  size_t      begin = 0; /* of the current number */
   PetscMPIInt rank;
   PetscViewer viewer;
   char       *text = NULL;
@@ -159,9 +161,13 @@ static PetscErrorCode ViewNumbers(Mat A, char numbers[], size_t len)
     const PetscBool first = (PetscBool)(c == text || !isalnum((unsigned char)c[-1])); /* not the 2 of Mat2 */
 
     if (!isdigit((unsigned char)*c) || !(first || isdigit((unsigned char)c[-1]) || c[-1] == '.')) continue;
-    if (n && first && c[-1] != '.') numbers[n++] = ' ';
+    if (first && (c == text || c[-1] != '.')) {
+      begin = n;
+      if (n) numbers[n++] = ' ';
+    }
     if (first && c > text && c[-1] == '.' && n) numbers[n++] = '.';
     numbers[n++] = *c;
+    if (!bytes && !strncmp(c + 1, " bytes", 6)) n = begin;
   }
   numbers[n] = 0;
   free(text);
@@ -174,7 +180,7 @@ PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type,
   MatType is;
 
   PetscFunctionBegin;
-  PetscCall(ViewNumbers(A, numbers, sizeof(numbers)));
+  PetscCall(ViewNumbers(A, g->bytes, numbers, sizeof(numbers)));
   PetscCall(MatGetType(A, &is));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s %s [%s] %s view %s", name, type, setting, is, numbers));
   PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, " info %s bits", info));
@@ -205,7 +211,7 @@ static PetscErrorCode Line(Golden *g, const char *name, Mat R, const char *type,
   PetscCall(PetscSNPrintf(text, sizeof(text),
                           "%" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT
                           " %" PetscInt64_FMT " %" PetscInt_FMT " %s",
-                          info.nonzeros, info.formatted, info.stored, info.slices, info.long_rows, info.long_stored, info.bytes, info.node,
+                          info.nonzeros, info.formatted, info.stored, info.slices, info.long_rows, info.long_stored, g->bytes ? info.bytes : 0, info.node,
                           info.kernel ? info.kernel : "none"));
   PetscCall(FillLike(R, 51, A));
   PetscCall(GoldenHash(A, hash + 8));
@@ -354,6 +360,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-only", only, sizeof(only), &set));
   PetscCall(PetscMemzero(&g, sizeof(g)));
   if (set) g.only = only;
+  g.bytes = PETSC_TRUE;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-bytes", &g.bytes, NULL));
   PetscCall(Find("PetscSpMVGetInfo", (void **)&g.info));
   PetscCall(Find("MatBatchGetInfo", (void **)&g.batchinfo));
   PetscCall(Find("MatBatchSetValues", (void **)&g.batchset));

@@ -11,7 +11,8 @@ typedef struct {
   PetscErrorCode (*batchinfo)(Mat, MatBatchInfo *);
   PetscErrorCode (*createbatch)(MPI_Comm, PetscInt, const PetscInt[], const PetscInt[], const PetscInt[], PetscScalar[], MatBatchSharing, PetscCopyMode, Mat *);
   PetscErrorCode (*batchset)(Mat, PetscInt, const PetscScalar[]);
-  const char *only; /* settings that contain this, or NULL */
+  const char *only;  /* settings that contain this, or NULL */
+  PetscBool   bytes; /* compare the bytes stored */
   PetscInt    lines;
 } Golden;
 

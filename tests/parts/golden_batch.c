@@ -60,9 +60,10 @@ static PetscErrorCode BatchLine(Golden *g, const char *name, const Batch *b, con
   PetscCall(MatSetFromOptions(A));
   PetscCall(GoldenHash(A, hash));
   PetscCall((*g->batchinfo)(A, &info));
-  PetscCall(PetscSNPrintf(
-      text, sizeof(text), "%" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt64_FMT " %d %" PetscInt64_FMT " %" PetscInt64_FMT " %s",
-      info.problems, info.smallest, info.largest, info.nonzeros, (int)info.sharing, info.stored, info.bytes, info.kernel ? info.kernel : "none"));
+  PetscCall(PetscSNPrintf(text, sizeof(text),
+                          "%" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt64_FMT " %d %" PetscInt64_FMT " %" PetscInt64_FMT " %s",
+                          info.problems, info.smallest, info.largest, info.nonzeros, (int)info.sharing, info.stored, g->bytes ? info.bytes : 0,
+                          info.kernel ? info.kernel : "none"));
   PetscCall(PetscMalloc1(b->values, &a));
   for (PetscInt k = 0; k < b->values; k++) a[k] = Value(k, 0, 42);
   if (b->problems) PetscCall((*g->batchset)(A, MATBATCH_ALL, a));
