@@ -16,130 +16,8 @@
 */
 #pragma once
 
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define SPEC_ARGS 5
-
-typedef struct _n_Generator Generator;
-
-typedef struct { /* a matrix */
-  const Generator *generator;
-  double           arg[SPEC_ARGS];
-  PetscInt         rows;
-  PetscInt        *table; /* row lengths from a file, or a permutation */
-} Spec;
-
-typedef struct { /* the row being generated: columns in any order, repeated ones count once */
-  uint64_t  random;
-  PetscInt  n, max;
-  PetscInt *col;
-} Row;
-
-struct _n_Generator {
-  const char *name, *usage;
-  double      arg[SPEC_ARGS]; /* used for what the user does not give */
-  PetscInt (*rows)(const Spec *);
-  void (*pattern)(const Spec *, PetscInt, Row *);
-  double (*value)(const Spec *, PetscInt, PetscInt); /* NULL: random */
-};
-
-/* ---------------------------------------------------------------- random numbers: splitmix64 */
-
-static inline uint64_t RandomNext(uint64_t *state)
-{
-  uint64_t z = *state += 0x9E3779B97F4A7C15ull;
-
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
-}
-
-static inline double RandomReal(uint64_t *state) /* 0 <= . < 1 */
-{
-  return (double)(RandomNext(state) >> 11) * (1.0 / 9007199254740992.0);
-}
-
-static inline PetscInt RandomInt(uint64_t *state, PetscInt n) /* 0 <= . < n */
-{
-  return (PetscInt)(RandomNext(state) % (uint64_t)n);
-}
-
-/* ---------------------------------------------------------------- rows */
-
-static inline void *PatternRealloc(void *p, size_t bytes)
-{
-  p = realloc(p, bytes);
-  if (!p) {
-    fprintf(stderr, "No memory for %zu bytes of a generated matrix\n", bytes);
-    abort();
-  }
-  return p;
-}
-
-static inline void RowAdd(Row *r, PetscInt col)
-{
-  if (r->n == r->max) {
-    r->max = r->max ? 2 * r->max : 1024;
-    r->col = (PetscInt *)PatternRealloc(r->col, (size_t)r->max * sizeof(*r->col));
-  }
-  r->col[r->n++] = col;
-}
-
-/* A column within w of the diagonal */
-static inline void RowAddNear(Row *r, PetscInt k, PetscInt w, PetscInt n)
-{
-  const PetscInt col = k + RandomInt(&r->random, 2 * w + 1) - w;
-
-  RowAdd(r, col < 0 ? 0 : (col < n ? col : n - 1));
-}
-
-static inline void RowAddAny(Row *r, PetscInt n)
-{
-  RowAdd(r, RandomInt(&r->random, n));
-}
-
-static inline int RowCompare(const void *a, const void *b)
-{
-  const PetscInt p = *(const PetscInt *)a, q = *(const PetscInt *)b;
-
-  return (p > q) - (p < q);
-}
-
-/* Sorts the columns and leaves each once */
-static inline void RowSort(Row *r)
-{
-  PetscInt n = 0;
-
-  for (n = 1; n < r->n && r->col[n - 1] < r->col[n]; n++)
-    ;
-  if (n >= r->n) return;
-  if (r->n <= 32) { /* most rows are short */
-    for (PetscInt a = n; a < r->n; a++) {
-      const PetscInt col = r->col[a];
-      PetscInt       b   = a;
-
-      for (; b > 0 && r->col[b - 1] > col; b--) r->col[b] = r->col[b - 1];
-      r->col[b] = col;
-    }
-  } else
-    qsort(r->col, (size_t)r->n, sizeof(*r->col), RowCompare);
-  n = 1;
-  for (PetscInt a = 1; a < r->n; a++) {
-    if (r->col[a] != r->col[n - 1]) r->col[n++] = r->col[a];
-  }
-  r->n = n;
-}
-
-static inline void RowFree(Row *r)
-{
-  free(r->col);
-  r->col = NULL;
-  r->n = r->max = 0;
-}
+#include "rows.h"
+#include "twins.h"
 
 /* ---------------------------------------------------------------- grids: arg[0] points a side */
 
@@ -384,34 +262,32 @@ static inline void RowLengths(const Spec *s, PetscInt k, Row *r)
   }
 }
 
-static inline void RowGenerate(const Spec *s, PetscInt k, Row *r);
-
-#include "twins.h"
-
 /* ---------------------------------------------------------------- by name */
 
-static const Generator Generators[]        = {{"stencil7", "N: 7 points on N^3, random values", {40}, RowsCube, Stencil7, NULL},
-                                              {"bratu", "N: the Jacobian of SNES ex14 on N^3", {40}, RowsCube, Stencil7, BratuValue},
-                                              {"fem27", "N:dof:keep: 27 nodes, dof unknowns each", {12, 3, 1.0}, RowsFEM, FEM27, NULL},
-                                              {"stencil5", "N: 5 points on N^2", {1000}, RowsSquare, Stencil5, NULL},
-                                              {"stencil9", "N: 9 points on N^2", {1000}, RowsSquare, Stencil9, NULL},
-                                              {"permuted7", "N: 7 points on N^3 in a random order", {100}, RowsCube, Permuted7, NULL},
-                                              {"tridiag", "n", {1000000}, RowsLine, Tridiagonal, NULL},
-                                              {"powerlaw", "n:scale:exponent:longest:local", {200000, 3.1, 1.6, 4700, 1}, RowsLine, PowerLaw, NULL},
-                                              {"webbase", "n: power law after webbase-1M", {1000005, 3.1, 1.6, 4700, 1}, RowsLine, PowerLaw, NULL},
-                                              {"google", "n: power law after web-Google, columns anywhere", {916428, 5.6, 2.5, 456, 0}, RowsLine, PowerLaw, NULL},
-                                              {"econ", "n: power law after mac_econ_fwd500", {206500, 6.2, 4, 44, 1}, RowsLine, PowerLaw, NULL},
-                                              {"dc1", "n: after the circuit dc1, two rows hold a fifth of the entries", {116835}, RowsLine, Circuit, NULL},
-                                              {"random", "n: up to n/20 entries a row, anywhere", {8000}, RowsLine, Uniform, NULL},
-                                              {"tsopf", "n: after the power network TSOPF_RS_b2383", {38120}, RowsLine, PowerNetwork, NULL},
-                                              {"lengths",
-                                               "n:least:step:count:width: least + step (row modulo count) entries, anywhere or within width",
-                                               {20000, 20, 1, 50, 300},
-                                               RowsLine,
-                                               Lengths,
-                                               NULL},
-                                              {"dense", "n", {3000}, RowsLine, Dense, NULL},
-                                              {"arrow", "n: the diagonal, the first row and the first column", {200000}, RowsLine, Arrow, NULL}};
+static const Generator Generators[] = {
+    {"stencil7", "N: 7 points on N^3, random values", {40}, RowsCube, Stencil7, NULL},
+    {"bratu", "N: the Jacobian of SNES ex14 on N^3", {40}, RowsCube, Stencil7, BratuValue},
+    {"fem27", "N:dof:keep: 27 nodes, dof unknowns each", {12, 3, 1.0}, RowsFEM, FEM27, NULL},
+    {"stencil5", "N: 5 points on N^2", {1000}, RowsSquare, Stencil5, NULL},
+    {"stencil9", "N: 9 points on N^2", {1000}, RowsSquare, Stencil9, NULL},
+    {"permuted7", "N: 7 points on N^3 in a random order", {100}, RowsCube, Permuted7, NULL},
+    {"tridiag", "n", {1000000}, RowsLine, Tridiagonal, NULL},
+    {"powerlaw", "n:scale:exponent:longest:local", {200000, 3.1, 1.6, 4700, 1}, RowsLine, PowerLaw, NULL},
+    {"webbase", "n: power law after webbase-1M", {1000005, 3.1, 1.6, 4700, 1}, RowsLine, PowerLaw, NULL},
+    {"google", "n: power law after web-Google, columns anywhere", {916428, 5.6, 2.5, 456, 0}, RowsLine, PowerLaw, NULL},
+    {"econ", "n: power law after mac_econ_fwd500", {206500, 6.2, 4, 44, 1}, RowsLine, PowerLaw, NULL},
+    {"dc1", "n: after the circuit dc1, two rows hold a fifth of the entries", {116835}, RowsLine, Circuit, NULL},
+    {"random", "n: up to n/20 entries a row, anywhere", {8000}, RowsLine, Uniform, NULL},
+    {"tsopf", "n: after the power network TSOPF_RS_b2383", {38120}, RowsLine, PowerNetwork, NULL},
+    {"lengths",
+     "n:least:step:count:width: least + step (row modulo count) entries, anywhere or within width",
+     {20000, 20, 1, 50, 300},
+     RowsLine,
+     Lengths,
+     NULL},
+    {"dense", "n", {3000}, RowsLine, Dense, NULL},
+    {"arrow", "n: the diagonal, the first row and the first column", {200000}, RowsLine, Arrow, NULL},
+};
 static const Generator GeneratorRowLengths = {"rowlen", "file: row lengths from a file, one number a line", {0}, NULL, RowLengths, NULL};
 static const Generator GeneratorTwin = {"twin", "name: with the published statistics of that matrix of the two papers (twins.h)", {0}, NULL, TwinRow, NULL};
 
@@ -504,18 +380,4 @@ static inline SpecResult SpecRead(const char *name, Spec *s, char message[], siz
     return SPEC_WRONG;
   }
   return SPEC_FOUND;
-}
-
-static inline void RowGenerate(const Spec *s, PetscInt k, Row *r)
-{
-  r->n      = 0;
-  r->random = 0x1234567ull * (uint64_t)(k + 1);
-  (*s->generator->pattern)(s, k, r);
-  RowSort(r);
-}
-
-/* The value of entry e of the row last generated; random ones are drawn one after the other */
-static inline double RowValue(const Spec *s, PetscInt k, PetscInt e, Row *r)
-{
-  return s->generator->value ? (*s->generator->value)(s, k, r->col[e]) : RandomReal(&r->random) + 0.1;
 }

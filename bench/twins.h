@@ -1,6 +1,6 @@
 /*
    Twins of the matrices of the two papers: generated matrices with the published statistics of the real ones, for where a file is not at hand.
-   Part of patterns.h. `bench/twins` measures them all and writes docs/results/twins.md.
+   `bench/twins` measures them all and writes docs/results/twins.md.
 
    Twins[] is what is published: size, row lengths, and of the places of the entries three means. Their definitions, of pattern alone:
 
@@ -17,6 +17,8 @@
    rows have their runs all over the columns. The pattern of a twin is not symmetric, even where the matrix's is.
 */
 #pragma once
+
+#include "rows.h"
 
 typedef struct {
   const char *name;
