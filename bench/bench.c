@@ -17,19 +17,19 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU wh
   -csv <file>      : results to read by program (bench/table.py, bench/plot.py)\n\n";
 
 /*
-   All types run in one process on copies of one matrix, and take turns within each repetition: whatever slows the machine down for a
-   while hits them alike. Each type's product is compared with host AIJ's row by row, before and after timing and after the values changed,
-   and the program fails if one is wrong. bench/run runs it over the default set and draws the result.
+   All types run in one process on copies of one matrix, and take turns within each repetition, so that a temporary slowdown of the machine affects all of
+   them. Each type's product is compared row by row with AIJ's on the host, before and after timing and after the values changed, and the program fails if
+   one is wrong. bench/run runs it on the default set and draws the result.
 
-   Columns: time and rate of a product in cache ("warm") and out of cache ("cold") and their ratio to AIJ, larger is faster; "convert"
-   is MatConvert() from AIJ with its copy, "first" what the first product takes beyond a later one, "refresh" what a product takes
-   beyond another when all values changed before it, all of these in products of AIJ.
+   Columns: time and rate of a product in cache ("warm") and out of cache ("cold") and their ratio to AIJ, larger is faster; "convert" is MatConvert() from
+   AIJ with its copy; "first" is the time of the first product minus that of a later one; "refresh" is the time of a product after all values changed minus
+   that of another. The last three are in products of AIJ.
 
-   On a GPU, x and y are CUDA vectors, the types are compared with aijcusparse and with the best of cuSPARSE's products, and a warm product is
-   a batch of them by the host's clock, ended by a synchronisation: what a program sees, with the launches of short ones. A cold one is the device's
-   own time. "MB" is what the format's arrays, x and y hold, each moved once, "share" the part of the bandwidth of a large copy which that makes,
-   "set-up" the first product after the conversion (copy, analysis, layout and values), "host" and "device" a refresh after the values changed
-   through the host's array and by MatScale() on the GPU, "memory" what the matrix holds on the GPU after its products.
+   On a GPU, x and y are CUDA vectors, and the types are compared with aijcusparse and with the best of cuSPARSE's products. A warm product is timed by the
+   host's clock, in a batch that ends with a synchronization; this is the time that a program sees, launches included. A cold one is the device's time.
+   "MB" are the bytes of the format's arrays, x and y, each moved once; "share" is that over the time, as a part of the bandwidth of a large copy; "set-up" is
+   the first product after the conversion (copy, analysis, layout and values); "host" and "device" are a refresh after the values changed in the host's array
+   and by MatScale() on the GPU; "memory" is what the matrix holds on the GPU after its products.
 */
 
 #include <petscspmv.h>
@@ -41,7 +41,7 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU wh
 #include "device.h"
 #include "cusparse.h"
 
-/* What is measured if nothing is asked for: on the host, on a GPU, and a set that takes seconds */
+/* The default sets: on the host, on a GPU, and one that takes seconds */
 static const char *const MatrixSet[] = {
     "stencil7:40",   "stencil7:100",    "stencil7:160", "bratu:100", "fem27:12:3", "fem27:30:3", "fem27:30:3:0.6", "fem27:40:1:0.9", "stencil5:1000",
     "stencil9:1000", "tridiag:1000000", "webbase",      "google",    "econ",       "dc1",        "random:8000",    "tsopf"};
@@ -116,7 +116,7 @@ static PetscErrorCode ContenderSetOptions(Contender *c, const char *options)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* exists: PETSC_FALSE where this matrix cannot be had so */
+/* exists: PETSC_FALSE if the matrix cannot be converted to the type */
 static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, char *ours[], Contender *c, PetscBool *exists)
 {
   MPI_Comm       comm      = PetscObjectComm((PetscObject)A);
@@ -414,7 +414,7 @@ static PetscErrorCode ColdProduct(MPI_Comm comm, Contender *c, Oracle *o, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a product takes beyond another after all values changed, by powers of 2, which round nothing; device: without the host's array */
+/* The time of a product after all values changed minus that of another. Values change by powers of 2, which is exact; device: without the host's array */
 static PetscErrorCode MeasureRefresh(Contender *c, Oracle *o, int rounds, PetscBool device, double *refresh)
 {
   double again[3], dt, steady = 0.0;
@@ -454,7 +454,7 @@ static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const
 
   for (PetscInt r = 0; r < s->reps; r++) {
     for (PetscInt k = 0; k < n; k++) {
-      PetscCall(Multiply(&c[k], o->x, o->y)); /* brings back what the others drove out of the caches */
+      PetscCall(Multiply(&c[k], o->x, o->y)); /* back into the caches, from which the other types evicted it */
       PetscCall(TimeBegin(comm, &t));
       for (PetscInt i = 0; s->warm && i < c[k].its; i++) PetscCall(Multiply(&c[k], o->x, o->y));
       PetscCall(TimeEnd(comm, t, &dt));
@@ -589,7 +589,7 @@ static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What to measure on each matrix, and what all of them gave */
+/* What to measure for each matrix, and the results of all */
 typedef struct {
   const char *reference;
   PetscInt    ntypes, nours, wrong;
@@ -598,7 +598,7 @@ typedef struct {
   FILE       *csv;
 } Bench;
 
-/* report: or only to have all code loaded and all libraries ready */
+/* report: PETSC_FALSE for a first run that only loads all code and initializes all libraries */
 static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, PetscBool report, Bench *b)
 {
   static Contender c[MAX_TYPES];
@@ -623,7 +623,7 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
     if (c[k].library && (library == 0.0 || c[k].warm < library)) library = c[k].warm;
   }
   if (report) {
-    PetscCall(PetscStrrchr(matrix, '/', &name)); /* what follows the last slash, or all of it */
+    PetscCall(PetscStrrchr(matrix, '/', &name)); /* the part after the last slash, or all of it */
     PetscCall(Report(name, origin, A, n, c, library, b->csv));
     if (grown > 1048576.0) PetscCall(PetscPrintf(comm, "  later products took another %.1f MB on the GPU\n", 1e-6 * grown));
     for (PetscInt k = 0; k < n; k++) {
@@ -689,7 +689,7 @@ static PetscErrorCode GetList(const char *option, PetscInt ndefault, const char 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The types, the one that others are compared with first, without those that this run cannot have */
+/* The types, the reference first, without those that are not possible in this run */
 static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
 {
   static const char *const host[]   = {"aij", "aijperm", "sell", "sellp", "evchyb"};
@@ -735,7 +735,7 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
 }
 
 #if defined(PETSC_HAVE_CUDA)
-/* Do our types live on a GPU? Then that is where to measure */
+/* Are our types derived from AIJCUSPARSE? Then the GPU is measured */
 static PetscErrorCode UseDevice(MPI_Comm comm, PetscBool *use)
 {
   Mat       A;
@@ -755,11 +755,76 @@ static PetscErrorCode UseDevice(MPI_Comm comm, PetscBool *use)
 }
 #endif
 
+#define MAX_MATRICES 64
+
+/* -matrices, or the default set; then those of -also */
+static PetscErrorCode GetMatrices(PetscBool quick, PetscInt *nmatrices, char *matrices[MAX_MATRICES])
+{
+  PetscBool set;
+  PetscInt  n;
+
+  PetscFunctionBegin;
+  *nmatrices = MAX_MATRICES;
+  if (quick)
+    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixQuickSet), MatrixQuickSet, nmatrices, matrices));
+  else if (DeviceOn)
+    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixDeviceSet), MatrixDeviceSet, nmatrices, matrices));
+  else
+    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixSet), MatrixSet, nmatrices, matrices));
+  n = MAX_MATRICES - *nmatrices;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-also", matrices + *nmatrices, &n, &set));
+  if (set) *nmatrices += n;
+  PetscCall(MatrixListTwins(MAX_MATRICES, nmatrices, matrices));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GetSettings(MPI_Comm comm, PetscBool quick, Settings *s)
+{
+  PetscInt megabytes = 0;
+
+  PetscFunctionBegin;
+  s->reps   = quick ? 3 : 11;
+  s->target = DeviceOn ? 0.02 : 0.004; /* short: a repetition that the system interrupts is lost */
+  if (quick) s->target /= 4.0;
+  s->warm    = PETSC_TRUE;
+  s->cold    = PETSC_TRUE;
+  s->refresh = PETSC_TRUE;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &s->reps, NULL));
+  PetscCheck(s->reps > 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be positive");
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &s->target, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-warm", &s->warm, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-cold", &s->cold, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-refresh", &s->refresh, NULL));
+  PetscCheck(s->warm || s->cold, comm, PETSC_ERR_USER, "Neither -warm nor -cold: nothing to measure");
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-evict", &megabytes, NULL));
+  PetscCall(EvictCreate(megabytes, &s->evict));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PrintSettings(MPI_Comm comm, const Settings *s)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscPrintf(comm, "%d rank%s, %s, %d bit indices, median of %" PetscInt_FMT ", %.0f MB between cold products", size, size > 1 ? "s" : "",
+                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s->reps,
+                        (DeviceOn ? (double)Device.flush : (double)s->evict.bytes) / 1048576.0));
+  if (DeviceOn) PetscCall(PetscPrintf(comm, ", device copy %.0f GB/s", 1e-9 * Device.copy));
+  PetscCall(PetscPrintf(comm, "\n"));
+  if (PetscDefined(USE_DEBUG)) PetscCall(PetscPrintf(comm, "this PETSc was built for debugging, not to be measured: its own types are slow\n"));
+  if (DeviceOn)
+    PetscCall(PetscPrintf(comm, "x and y on the GPU; ratios to aijcusparse and to the best of cuSPARSE; error is in units of what rounding may do\n"));
+  else
+    PetscCall(PetscPrintf(comm, "convert, first and refresh are in products of aij; error is in units of what rounding may do\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  char        *matrices[64], file[PETSC_MAX_PATH_LEN];
-  PetscInt     nmatrices = 64, megabytes = 0, n;
-  PetscBool    set, quick                = PETSC_FALSE;
+  char        *matrices[MAX_MATRICES], file[PETSC_MAX_PATH_LEN];
+  PetscInt     nmatrices;
+  PetscBool    set, quick = PETSC_FALSE;
   PetscMPIInt  size, rank;
   Settings     s;
   Results      csv;
@@ -785,32 +850,9 @@ int main(int argc, char **argv)
     goto done;
   }
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
-  if (quick)
-    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixQuickSet), MatrixQuickSet, &nmatrices, matrices));
-  else if (DeviceOn)
-    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixDeviceSet), MatrixDeviceSet, &nmatrices, matrices));
-  else
-    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixSet), MatrixSet, &nmatrices, matrices));
-  n = PETSC_STATIC_ARRAY_LENGTH(matrices) - nmatrices;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-also", matrices + nmatrices, &n, &set));
-  if (set) nmatrices += n;
-  PetscCall(MatrixListTwins(PETSC_STATIC_ARRAY_LENGTH(matrices), &nmatrices, matrices));
+  PetscCall(GetMatrices(quick, &nmatrices, matrices));
   PetscCall(GetTypes(comm, &b));
-  s.reps   = quick ? 3 : 11;
-  s.target = DeviceOn ? 0.02 : 0.004; /* short: a repetition that the system interrupts is lost */
-  if (quick) s.target /= 4.0;
-  s.warm    = PETSC_TRUE;
-  s.cold    = PETSC_TRUE;
-  s.refresh = PETSC_TRUE;
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &s.reps, NULL));
-  PetscCheck(s.reps > 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be positive");
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &s.target, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-warm", &s.warm, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-cold", &s.cold, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-refresh", &s.refresh, NULL));
-  PetscCheck(s.warm || s.cold, comm, PETSC_ERR_USER, "Neither -warm nor -cold: nothing to measure");
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-evict", &megabytes, NULL));
-  PetscCall(EvictCreate(megabytes, &s.evict));
+  PetscCall(GetSettings(comm, quick, &s));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", file, sizeof(file), &set));
   if (set && (size > 1 || DeviceOn))
     PetscCall(PetscPrintf(comm, "-mkl is left out: it runs on %s\n", DeviceOn ? "the host" : "one rank"));
@@ -823,17 +865,8 @@ int main(int argc, char **argv)
     PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
   PetscCall(ReportHeader(comm, b.csv));
 
-  PetscCall(PetscPrintf(comm, "%d rank%s, %s, %d bit indices, median of %" PetscInt_FMT ", %.0f MB between cold products", size, size > 1 ? "s" : "",
-                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s.reps,
-                        (DeviceOn ? (double)Device.flush : (double)s.evict.bytes) / 1048576.0));
-  if (DeviceOn) PetscCall(PetscPrintf(comm, ", device copy %.0f GB/s", 1e-9 * Device.copy));
-  PetscCall(PetscPrintf(comm, "\n"));
-  if (PetscDefined(USE_DEBUG)) PetscCall(PetscPrintf(comm, "this PETSc was built for debugging, not to be measured: its own types are slow\n"));
-  if (DeviceOn)
-    PetscCall(PetscPrintf(comm, "x and y on the GPU; ratios to aijcusparse and to the best of cuSPARSE; error is in units of what rounding may do\n"));
-  else
-    PetscCall(PetscPrintf(comm, "convert, first and refresh are in products of aij; error is in units of what rounding may do\n"));
-  if (DeviceOn) { /* so that no first product below loads code or makes a library's handle */
+  PetscCall(PrintSettings(comm, &s));
+  if (DeviceOn) { /* so that no first product below loads code or creates a library's handle */
     Settings once = s;
 
     once.reps   = 1;

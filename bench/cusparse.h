@@ -1,6 +1,6 @@
 /*
-   cuSPARSE's products as baselines: CSR, COO, sliced ELL and BSR on arrays of their own, with the preprocessing that cuSPARSE offers. What the
-   first product of a matrix type does (copies to the GPU, analysis), the first product does here, too.
+   cuSPARSE's products as baselines: CSR, COO, sliced ELL and BSR on arrays of their own, with the preprocessing that cuSPARSE offers. As for a matrix
+   type, the first product includes the copies to the GPU and the analysis.
 */
 #pragma once
 
@@ -102,7 +102,7 @@ static PetscErrorCode CuSparseBlockSize(PetscInt m, PetscInt n, const PetscInt i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A is a sequential AIJ matrix and must outlive the first product. No matrix comes back where the padding of sliced ELL or of BSR is out of proportion */
+/* A is a sequential AIJ matrix and must outlive the first product. Returns no matrix if the padding of sliced ELL or of BSR is out of proportion */
 static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix *B)
 {
   const PetscInt *i, *j;

@@ -1,6 +1,6 @@
 /*
-   The GPU that the benchmark measures on: its bandwidth, what empties its cache, and the time of one product.
-   Before DeviceOpen() DeviceOn is false, and nothing else here is called.
+   The GPU that is measured: its bandwidth, a buffer that empties its cache, and the time of one product. Until DeviceOpen() DeviceOn is false, and nothing
+   else here may be called.
 */
 #pragma once
 
@@ -11,7 +11,7 @@
   #include <petscdevice_cuda.h>
   #include <cusparse.h>
 
-/* What cuSPARSE calls PETSc's numbers */
+/* cuSPARSE's names of PETSc's types of numbers */
 static const cusparseIndexType_t CuSparseIndex = PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
   #if defined(PETSC_USE_COMPLEX)
 static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_C_32F : CUDA_C_64F;
@@ -105,7 +105,7 @@ static PetscErrorCode DeviceClose(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is free, in bytes */
+/* Free memory in bytes */
 static PetscErrorCode DeviceFreeMemory(double *bytes)
 {
   size_t available, total;
@@ -118,8 +118,8 @@ static PetscErrorCode DeviceFreeMemory(double *bytes)
 }
 
 /*
-   The time of what is enqueued between these two, with the L2 full of something else. The write that fills it takes longer than the
-   host needs to launch a product, so the events see the device's time alone.
+   The time of what is queued between these two calls, with the L2 cache full of other data. The write that fills it takes longer than the host needs to
+   launch a product, so the events measure the device's time alone.
 */
 static PetscErrorCode DeviceColdBegin(void)
 {
@@ -143,7 +143,7 @@ static PetscErrorCode DeviceColdEnd(double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of a vector of the host that lives on the GPU, values and all */
+/* A copy, on the GPU, of a host vector with its values */
 static PetscErrorCode DeviceVecCopy(Vec x, Vec *y)
 {
   const PetscScalar *array;

@@ -1,5 +1,5 @@
 /*
-   The matrices of the benchmark: files, and generators (patterns.h) where a file is not at hand. What is generated says so.
+   The matrices of the benchmarks: from files, or from generators (patterns.h). Results mark the generated ones.
 */
 #pragma once
 
@@ -9,8 +9,8 @@
 #include "../examples/mmload.h"
 #include "patterns.h"
 
-/* Rows of a generated matrix in CSR form, from malloc(): threads write them, and PETSc's own allocation is for one thread. i is NULL where a PetscInt
-   does not count their entries */
+/* Rows of a generated matrix in CSR form, allocated by malloc(), because several threads write them and PETSc's allocation is for one thread. i is NULL if
+   the number of entries does not fit in a PetscInt */
 typedef struct {
   PetscInt     m, *i, *j;
   PetscScalar *a;
@@ -89,7 +89,7 @@ static void RowsThreads(int threads, void *(*work)(void *), void *job)
   for (int k = 0; k < started; k++) (void)pthread_join(id[k], NULL);
 }
 
-/* m rows from first on; the same on any number of threads. It calls nothing of PETSc, so it may itself run in a thread */
+/* m rows from first on; the same on any number of threads. It does not call PETSc, so it may run in a thread itself */
 static void RowsCreate(const Spec *s, PetscInt first, PetscInt m, int threads, Rows *R)
 {
   RowsJob  job = {s, first, R, NULL, threads > 1 ? 16 * threads : 1, 0, PETSC_FALSE};
@@ -154,13 +154,13 @@ static inline PetscErrorCode MatrixGenerate(MPI_Comm comm, const Spec *s, Mat *A
   PetscCall(MatCreate(comm, A));
   PetscCall(MatSetSizes(*A, m, m, N, N));
   PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSeqAIJSetPreallocationCSR(*A, R.i, R.j, R.a)); /* the one that does not apply does nothing */
+  PetscCall(MatSeqAIJSetPreallocationCSR(*A, R.i, R.j, R.a)); /* of the two preallocations the one for another type does nothing */
   PetscCall(MatMPIAIJSetPreallocationCSR(*A, R.i, R.j, R.a));
   RowsFree(&R);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The file of the matrix that twin:name stands for, if it is in the folder MATRICES */
+/* The file of the matrix of which twin:name is the twin, if it is in the folder MATRICES */
 static inline PetscErrorCode MatrixTwinFile(const char *name, char file[], size_t size, PetscBool *match)
 {
   const char *folder = getenv("MATRICES");

@@ -1,7 +1,7 @@
 /*
-   Generators of matrices: each writes the columns of one row, with random numbers that depend on the row alone, so that a matrix is
-   the same on any number of ranks or threads, and in every program. Nothing of PETSc but PetscInt, in C or C++, so that programs with and
-   without PETSc measure the same matrices; matrices.h makes them PETSc's.
+   Generators of matrices. Each writes the columns of one row, with random numbers that depend on the row only, so a matrix is the same on any number of
+   ranks or threads, and in every program. In C or C++, with nothing of PETSc but PetscInt, so that programs with and without PETSc measure the same
+   matrices; matrices.h turns them into PETSc matrices.
 
      Spec s;
      Row  r = {0};
@@ -41,8 +41,8 @@ static inline PetscInt RowsFEM(const Spec *s)
   return RowsCube(s) * (PetscInt)s->arg[1];
 }
 
-/* The neighbours of grid point p within one step in each of dim directions, ascending; star: in one direction at a time */
-static inline PetscInt Neighbours(PetscInt N, PetscInt p, int dim, int star, PetscInt q[27])
+/* The neighbors of grid point p within one step in each of dim directions, ascending; star: in one direction at a time */
+static inline PetscInt Neighbors(PetscInt N, PetscInt p, int dim, int star, PetscInt q[27])
 {
   const PetscInt x = p % N, y = (p / N) % N, z = p / N / N;
   const int      dy = dim > 1, dz = dim > 2;
@@ -63,7 +63,7 @@ static inline PetscInt Neighbours(PetscInt N, PetscInt p, int dim, int star, Pet
 static inline void Stencil(const Spec *s, PetscInt k, int dim, int star, Row *r)
 {
   PetscInt       q[27];
-  const PetscInt n = Neighbours((PetscInt)s->arg[0], k, dim, star, q);
+  const PetscInt n = Neighbors((PetscInt)s->arg[0], k, dim, star, q);
 
   for (PetscInt e = 0; e < n; e++) RowAdd(r, q[e]);
 }
@@ -107,12 +107,12 @@ static inline double BratuValue(const Spec *s, PetscInt k, PetscInt col)
   return col == k ? 6.0 * h - h * h * h * lambda * exp(lambda / (lambda + 1.0) * sqrt(d)) : -h;
 }
 
-/* 27-point finite elements: arg[1] unknowns a node in dense blocks, of whose neighbours a share arg[2] is kept, symmetrically */
+/* 27-point finite elements: arg[1] unknowns a node in dense blocks; a fraction arg[2] of the neighbors is kept, symmetrically */
 static inline void FEM27(const Spec *s, PetscInt k, Row *r)
 {
   const PetscInt dof = (PetscInt)s->arg[1], p = k / dof;
   PetscInt       q[27];
-  const PetscInt n = Neighbours((PetscInt)s->arg[0], p, 3, 0, q);
+  const PetscInt n = Neighbors((PetscInt)s->arg[0], p, 3, 0, q);
 
   for (PetscInt e = 0; e < n; e++) {
     uint64_t edge = (uint64_t)(p < q[e] ? p : q[e]) << 32 | (uint64_t)(p < q[e] ? q[e] : p);
@@ -126,7 +126,7 @@ static inline void FEM27(const Spec *s, PetscInt k, Row *r)
 static inline void Permuted7(const Spec *s, PetscInt row, Row *r)
 {
   PetscInt       q[27];
-  const PetscInt n = Neighbours((PetscInt)s->arg[0], s->table[s->rows + row], 3, 1, q);
+  const PetscInt n = Neighbors((PetscInt)s->arg[0], s->table[s->rows + row], 3, 1, q);
 
   for (PetscInt e = 0; e < n; e++) RowAdd(r, s->table[q[e]]);
 }
@@ -150,7 +150,7 @@ static inline void SpecPermute(Spec *s)
 /* ---------------------------------------------------------------- irregular: arg[0] rows */
 
 /* Row lengths by a power law: scale arg[1], exponent arg[2], at most arg[3]. If arg[4], 7 of 8 entries are near the diagonal, the
-   others are in favour of the first columns, as links are of popular pages */
+   others are in favor of the first columns, as links are of popular pages */
 static inline void PowerLaw(const Spec *s, PetscInt k, Row *r)
 {
   const PetscInt n   = s->rows;
@@ -251,7 +251,7 @@ static inline void RowLengths(const Spec *s, PetscInt k, Row *r)
     return;
   }
   if (L) RowAdd(r, k);
-  while (r->n < L) { /* draws what was drawn twice again */
+  while (r->n < L) { /* replaces what was drawn twice */
     while (r->n < L) {
       if (RandomInt(&r->random, 8))
         RowAddNear(r, k, 200 + L, n);
@@ -299,7 +299,7 @@ static inline void SpecFree(Spec *s)
   s->table = NULL;
 }
 
-/* What is wrong with the file goes to message */
+/* On an error message says what is wrong with the file */
 static inline int SpecReadLengths(const char *file, Spec *s, char message[], size_t size)
 {
   FILE     *fp = fopen(file, "r");
@@ -329,8 +329,8 @@ static inline int SpecReadLengths(const char *file, Spec *s, char message[], siz
 
 typedef enum {
   SPEC_FOUND,
-  SPEC_UNKNOWN, /* no generator is called so */
-  SPEC_WRONG    /* message says what */
+  SPEC_UNKNOWN, /* there is no generator of that name */
+  SPEC_WRONG    /* the reason is in message */
 } SpecResult;
 
 /* name:number:number..., rowlen:file or twin:name */

@@ -13,7 +13,7 @@ typedef struct {
   char  name[4096], part[4096 + 4];
 } Results;
 
-/* NULL on failure, as fopen() returns it; append goes on with the file that is there */
+/* NULL on failure, like fopen(); append continues an existing file */
 static inline FILE *ResultsOpen(Results *r, const char *name, int append)
 {
   struct stat old;
@@ -24,7 +24,7 @@ static inline FILE *ResultsOpen(Results *r, const char *name, int append)
   return r->file;
 }
 
-/* 0 where everything was written */
+/* 0 if everything was written */
 static inline int ResultsClose(Results *r)
 {
   int failed = ferror(r->file);

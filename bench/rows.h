@@ -28,7 +28,7 @@ typedef struct { /* the row being generated: columns in any order, repeated ones
 
 struct _n_Generator {
   const char *name, *usage;
-  double      arg[SPEC_ARGS]; /* used for what the user does not give */
+  double      arg[SPEC_ARGS]; /* defaults */
   PetscInt (*rows)(const Spec *);
   void (*pattern)(const Spec *, PetscInt, Row *);
   double (*value)(const Spec *, PetscInt, PetscInt); /* NULL: random */

@@ -4,7 +4,7 @@ import csv
 import math
 import sys
 
-COLD = 1 << 20  # entries from which the host's "cold" figures stand in the table: below, a product out of cache measures where code and stack are
+COLD = 1 << 20  # entries from which the table has the host's "cold" figures; for smaller matrices they depend on where code and stack are
 
 
 def label(name):

@@ -1,12 +1,12 @@
 /*
-   Measuring time with the host's clock: the slowest rank counts, and medians, because a shared machine has outliers on one side only.
+   Times by the host's clock: of the slowest rank, and medians, because outliers on a shared machine are on one side only.
 */
 #pragma once
 
 #include <petscsys.h>
 #include <stdio.h>
 
-/* Waits for work that the host has begun and not ended; NULL where there is no such work */
+/* Waits for work that the host has started and that has not ended; NULL if there is no such work */
 static PetscErrorCode (*TimeDrain)(void) = NULL;
 
 static inline PetscErrorCode TimeBegin(MPI_Comm comm, PetscLogDouble *start)
@@ -47,7 +47,7 @@ static inline PetscErrorCode Median(PetscInt n, double t[], double *median)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Replaces what the caches hold: every rank reads and writes a buffer larger than the last level */
+/* Evicts the caches: every rank reads and writes a buffer larger than the last-level cache */
 typedef struct {
   size_t bytes;
   char  *buffer;
@@ -59,7 +59,7 @@ static inline PetscErrorCode EvictCreate(PetscInt megabytes, Evict *e)
   long  kilobytes = 0;
 
   PetscFunctionBeginUser;
-  fp = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r"); /* sysconf() knows the whole machine's, of which this may be a part */
+  fp = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r"); /* sysconf() returns that of the whole machine, of which this may be a part */
   if (fp) {
     if (fscanf(fp, "%ldK", &kilobytes) != 1) kilobytes = 0;
     fclose(fp);

@@ -106,7 +106,7 @@ static void FitLengths(const Twin *T, TwinShape *S)
   CurveMisfit(T, x, S);
 }
 
-/* ---------------------------------------------------------------- places: run, rate and width, from neighbours, similarity and bandwidth */
+/* ---------------------------------------------------------------- places: run, rate and width, from neighbors, similarity and bandwidth */
 
 static void Limit(double *x, double least, double most)
 {
@@ -141,7 +141,7 @@ static void FitPlaces(int t)
       least = misfit;
       best  = *S;
     }
-    S->run *= pow((2.0 - got[TWIN_NEIGHBOURS]) / (2.0 - wanted[1]), damp);
+    S->run *= pow((2.0 - got[TWIN_NEIGHBORS]) / (2.0 - wanted[1]), damp);
     S->rate *= pow((1.0 - wanted[2]) / (1.0 - got[TWIN_SIMILARITY]), damp);
     S->width *= pow(wanted[0] / got[TWIN_BANDWIDTH], damp);
     if (S->width > 1.0) S->far = fmin(1.0, S->far * S->width);
@@ -175,7 +175,7 @@ static const struct {
 
 static const char *const Names[TWIN_STATISTICS] = {"rows",      "entries",     "shortest row", "quartile",           "median",
                                                    "quartile",  "longest row", "mean",         "standard deviation", "skew",
-                                                   "bandwidth", "neighbours",  "similarity"};
+                                                   "bandwidth", "neighbors",   "similarity"};
 
 static void PrintCell(double published, double twin)
 {
@@ -247,7 +247,7 @@ static void PrintHead(void)
       "32- and 64-bit indices, in C and C++. A cell with two figures is what is published, what the twin has, and how far off that is; with one, both are\n"
       "the same to the digits published.\n\n"
       "- **bandwidth**: last column less first column of a row, over the number of columns; mean over all rows\n"
-      "- **neighbours**: of an entry, how many of the columns just before and after it its row holds too (0 to 2); mean over all entries\n"
+      "- **neighbors**: of an entry, how many of the columns just before and after it its row holds too (0 to 2); mean over all entries\n"
       "- **similarity**: share of a row's entries with an entry at most one column away in the next row that is not empty; mean over rows not empty\n\n"
       "Where these three are not published for a matrix, they are taken from the one named under \"from\", which is an assumption; \"its file\" was measured "
       "on\n"

@@ -1,19 +1,19 @@
 /*
-   Twins of the matrices of the two papers: generated matrices with the published statistics of the real ones, for where a file is not at hand.
+   Twins of the matrices of the two papers: generated matrices with the published statistics of the real ones, used if there is no file of the real one.
    `bench/twins` measures them all and writes docs/results/twins.md.
 
-   Twins[] is what is published: size, row lengths, and of the places of the entries three means. Their definitions, of pattern alone:
+   Twins[] is what is published: size, row lengths, and three means of where the entries are. These depend on the pattern only:
 
      bandwidth   (last column - first column) / columns, over all rows
-     neighbours  of an entry: those of the columns before and after it that its row holds, 0 to 2, over all entries
+     neighbors  of an entry: those of the columns before and after it that its row holds, 0 to 2, over all entries
      similarity  share of a row's entries that have one in the next row that is not empty, at most one column away, over rows not empty
 
-   TwinShapes[] is what gives them these statistics, printed by `bench/twins -fit`.
+   TwinShapes[] are the parameters that give the twins these statistics, printed by `bench/twins -fit`.
 
    Row lengths, sorted, go from each quartile to the next by a logistic curve of the logit of the rank: a straight line, a step and a power law's
    tail are all among these. They go to the rows in chunks, so that rows close to each other have like lengths. The rows of a node (the unknowns
    of a finite element's node) are equal. A row holds runs of columns. Each run has a track, which stays in its place for 1/rate nodes, so that
-   rows share it; some tracks are at the ends of the row's width, as the neighbouring planes of a grid are, the others near the diagonal. Very long
+   rows share it; some tracks are at the ends of the row's width, as the neighboring planes of a grid are, the others near the diagonal. Very long
    rows have their runs all over the columns. The pattern of a twin is not symmetric, even where the matrix's is.
 */
 #pragma once
@@ -26,7 +26,7 @@ typedef struct {
   int64_t     entries;
   PetscInt    len[5]; /* least, quartiles, most */
   double      mean, std, skew;
-  double      local[3];    /* bandwidth, neighbours, similarity; negative: not needed */
+  double      local[3];    /* bandwidth, neighbors, similarity; negative: not needed */
   const char *like;        /* where local is from, if not published for this matrix */
   PetscInt    node;        /* unknowns a node, by what the lengths are multiples of; 0: not by tracks */
   PetscInt    unit;        /* of row lengths */
@@ -141,7 +141,7 @@ static TwinShape TwinShapes[] = {
 #define TWINS     ((int)(sizeof(Twins) / sizeof(Twins[0])))
 #define TWIN_RUNS 512
 
-/* -1: there is none of this name */
+/* -1: there is no twin of this name */
 static inline int TwinFind(const char *name)
 {
   int t = TWINS - 1;
@@ -162,7 +162,7 @@ static inline double TwinLogit(double t)
   return log(t / (1.0 - t));
 }
 
-/* Where the lengths of a quarter of the nodes, in order, begin and end */
+/* Where the sorted lengths of a quarter of the nodes begin and end */
 static inline double TwinQuarter(const Twin *T, int q, double *hi)
 {
   *hi = (double)(q < 3 ? T->len[q + 1] : T->top);
@@ -272,7 +272,7 @@ static inline void TwinRunAdd(TwinRuns *R, PetscInt start, PetscInt len)
   R->left -= len;
 }
 
-/* What the tracks did not give: the runs grow */
+/* Lets the runs grow until the row has all of its entries */
 static inline void TwinRunsGrow(TwinRuns *R)
 {
   for (PetscInt k = 0; k < R->n && R->left; k++) {
@@ -394,7 +394,7 @@ typedef enum {
   TWIN_STD,
   TWIN_SKEW,
   TWIN_BANDWIDTH,
-  TWIN_NEIGHBOURS,
+  TWIN_NEIGHBORS,
   TWIN_SIMILARITY,
   TWIN_STATISTICS
 } TwinStatistic;
@@ -439,7 +439,7 @@ static inline int TwinMeasure(const Spec *s, PetscInt windows, double statistic[
   for (PetscInt w = 0; w < windows; w++) {
     const PetscInt first = (PetscInt)((int64_t)(n - (windows == 1 ? n : size)) * w / (windows > 1 ? windows - 1 : 1)), end = windows == 1 ? n : first + size;
 
-    r[!now].n = 0; /* the row before that is not empty */
+    r[!now].n = 0; /* the preceding nonempty row */
     for (PetscInt row = first; row < end; row++) {
       Row     *a = &r[!now], *b = &r[now];
       PetscInt same = 0;
@@ -482,7 +482,7 @@ static inline int TwinMeasure(const Spec *s, PetscInt windows, double statistic[
   statistic[TWIN_STD]        = sqrt(sum[0] / (double)rows);
   statistic[TWIN_SKEW]       = sum[0] > 0.0 ? sum[1] / (double)rows / pow(statistic[TWIN_STD], 3.0) : 0.0;
   statistic[TWIN_BANDWIDTH]  = span / (double)rows / (double)n;
-  statistic[TWIN_NEIGHBOURS] = entries ? 2.0 * (double)pairs / (double)entries : 0.0;
+  statistic[TWIN_NEIGHBORS]  = entries ? 2.0 * (double)pairs / (double)entries : 0.0;
   statistic[TWIN_SIMILARITY] = filled ? like / (double)filled : 0.0;
   free(count);
   RowFree(&r[0]);

@@ -42,7 +42,10 @@ static PetscErrorCode ConvertCOO(const Baseline *B, const SpMVCSR *A, Stored *S)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* HYB's rule (Bell and Garland): wider while a third of the rows, and as many rows as make the GPU's other part worth while, are longer; parameter[0] < 0: plain ELL */
+/*
+  The width of HYB's ELL part by Bell and Garland's rule: it grows while a third of the rows, and as many rows as make the GPU's COO part worth while, are
+  longer. parameter[0] < 0: ELL alone
+*/
 static PetscErrorCode ConvertELL(const Baseline *B, const SpMVCSR *A, Stored *S)
 {
   PetscInt    longest = 0, *count;

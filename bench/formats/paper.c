@@ -16,11 +16,12 @@ static char help[] =
   -where           : prints what would be measured, 'where: h200' or 'where: host-complex', and ends\n\n";
 
 /*
-   Each product is compared with the rows' own sums, computed on the host, the error scaled by |A||x|; the program fails if one is wrong. On a GPU
-   products are timed in a CUDA graph of as many as make `target`, by events; on the host by its clock. All formats that fit in memory together take
-   turns, repetition by repetition. "convert" is from CSR, on the device where the product runs there (a
-   baseline's structure is worked out on the host, its columns and values are moved on the device; cuSPARSE's is from CSR on the host, with the copies), to the first
-   product's being possible.
+   Each product is compared with row sums computed on the host, the error scaled by |A||x|; the program fails if one is wrong. On a GPU, products are
+   timed by events, in a CUDA graph of as many as take `target` seconds; on the host by its clock. All formats that fit in memory together take turns,
+   repetition by repetition.
+
+   "convert" is the time from CSR until the first product is possible. If the product runs on the device, the CSR arrays are there. A baseline's structure is
+   computed on the host, and its columns and values are moved on the device. For cuSPARSE the CSR arrays are on the host, and the copies count.
 */
 
 #include "../matrices.h"
@@ -796,19 +797,79 @@ static PetscErrorCode List(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
+static PetscErrorCode GetSettings(Settings *s)
+{
+  PetscFunctionBegin;
+  if (!DeviceOn) s->target = 4e-3;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &s->reps, NULL));
+  PetscCheck(s->reps > 0 && s->reps <= MAX_REPS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be 1 to %d", MAX_REPS);
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &s->target, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-profile", &s->profile, NULL));
+  PetscCheck(DeviceOn || !s->profile, PETSC_COMM_SELF, PETSC_ERR_SUP, "-profile needs a GPU");
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-partition", &s->partition, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -csv <file>, if given; file: PETSC_MAX_PATH_LEN characters */
+static PetscErrorCode OpenCSV(Settings *s, Results *csv, char file[])
+{
+  PetscBool set, append = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-append", &append, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, PETSC_MAX_PATH_LEN, &set));
+  if (set) {
+    PetscCheck((s->csv = ResultsOpen(csv, file, append)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv->part);
+    (void)setvbuf(s->csv, NULL, _IOFBF, 1 << 20); /* one write a matrix */
+    if (!append)
+      PetscCall(
+          PetscFPrintf(PETSC_COMM_SELF, s->csv, "matrix,origin,rows,columns,entries,device,copy,format,seconds,least,bytes,stored,convert,error,kernel\n"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* While a GPU is measured, the next matrix is generated; on the host that would disturb the measurement */
+static PetscErrorCode RunAll(PetscInt nmatrices, char *matrices[], PetscInt nformats, char *formats[], int threads, PetscReal max_entries, Settings *s)
 {
   static Problem slots[2];
-  static char   *matrices[MAX_LIST], *formats[MAX_LIST];
-  char           file[PETSC_MAX_PATH_LEN];
-  PetscInt       nmatrices = MAX_LIST, nformats = MAX_LIST, threads = (PetscInt)sysconf(_SC_NPROCESSORS_ONLN);
-  PetscReal      max_entries = 2147483000.0;
-  PetscBool      set, host = PETSC_FALSE, append = PETSC_FALSE;
   Problem       *now = NULL, *next = NULL;
-  pthread_t      thread = 0;
-  Results        csv;
-  Settings       s       = {7, 0, 5e-4, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, NULL};
+  pthread_t      thread  = 0;
   double         entries = 0.0;
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k <= nmatrices; k++) {
+    if (k < nmatrices) {
+      next = &slots[k % 2];
+      PetscCall(ProblemBegin(matrices[k], threads, next, &entries));
+      if (entries > max_entries) {
+        PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s is left out: %.0f entries\n", matrices[k], entries));
+        PetscCall(ProblemDestroy(next));
+        next = NULL;
+      } else if (DeviceOn)
+        PetscCheck(!pthread_create(&thread, NULL, ProblemPrepare, next), PETSC_COMM_SELF, PETSC_ERR_SYS, "No thread");
+    }
+    if (now) {
+      PetscCall(ProblemEnd(now));
+      PetscCall(ProblemRun(now, nformats, formats, s));
+      PetscCall(ProblemDestroy(now));
+    }
+    if (next && DeviceOn) (void)pthread_join(thread, NULL);
+    if (next && !DeviceOn) (void)ProblemPrepare(next);
+    now  = next;
+    next = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static char *matrices[MAX_LIST], *formats[MAX_LIST];
+  char         file[PETSC_MAX_PATH_LEN];
+  PetscInt     nmatrices = MAX_LIST, nformats = MAX_LIST, threads = (PetscInt)sysconf(_SC_NPROCESSORS_ONLN);
+  PetscReal    max_entries = 2147483000.0;
+  PetscBool    set, host = PETSC_FALSE;
+  Results      csv;
+  Settings     s = {7, 0, 5e-4, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, NULL};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -845,51 +906,17 @@ int main(int argc, char **argv)
   PetscCall(MatrixListTwins(MAX_LIST, &nmatrices, matrices));
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-formats", formats, &nformats, &set));
   if (!set) PetscCall(DefaultFormats(&nformats, formats));
-  if (!DeviceOn) s.target = 4e-3;
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &s.reps, NULL));
-  PetscCheck(s.reps > 0 && s.reps <= MAX_REPS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be 1 to %d", MAX_REPS);
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &s.target, NULL));
+  PetscCall(GetSettings(&s));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-max_entries", &max_entries, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-threads", &threads, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-profile", &s.profile, NULL));
-  PetscCheck(DeviceOn || !s.profile, PETSC_COMM_SELF, PETSC_ERR_SUP, "-profile needs a GPU");
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-partition", &s.partition, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-append", &append, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
-  if (set) {
-    PetscCheck((s.csv = ResultsOpen(&csv, file, append)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
-    (void)setvbuf(s.csv, NULL, _IOFBF, 1 << 20); /* one write a matrix */
-    if (!append)
-      PetscCall(
-          PetscFPrintf(PETSC_COMM_SELF, s.csv, "matrix,origin,rows,columns,entries,device,copy,format,seconds,least,bytes,stored,convert,error,kernel\n"));
-  }
+  PetscCall(OpenCSV(&s, &csv, file));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, median of %" PetscInt_FMT, DeviceOn ? Device.name : "host",
                         PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s.reps));
   if (DeviceOn) PetscCall(PetscPrintf(PETSC_COMM_SELF, ", device copy %.0f GB/s", 1e-9 * Device.copy));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
 
   if (!s.profile) PetscCall(WarmUp(nformats, formats));
-  for (PetscInt k = 0; k <= nmatrices; k++) { /* where a GPU is measured, the next matrix is generated meanwhile; on the host that would be in the way */
-    if (k < nmatrices) {
-      next = &slots[k % 2];
-      PetscCall(ProblemBegin(matrices[k], (int)threads, next, &entries));
-      if (entries > max_entries) {
-        PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s is left out: %.0f entries\n", matrices[k], entries));
-        PetscCall(ProblemDestroy(next));
-        next = NULL;
-      } else if (DeviceOn)
-        PetscCheck(!pthread_create(&thread, NULL, ProblemPrepare, next), PETSC_COMM_SELF, PETSC_ERR_SYS, "No thread");
-    }
-    if (now) {
-      PetscCall(ProblemEnd(now));
-      PetscCall(ProblemRun(now, nformats, formats, &s));
-      PetscCall(ProblemDestroy(now));
-    }
-    if (next && DeviceOn) (void)pthread_join(thread, NULL);
-    if (next && !DeviceOn) (void)ProblemPrepare(next);
-    now  = next;
-    next = NULL;
-  }
+  PetscCall(RunAll(nmatrices, matrices, nformats, formats, (int)threads, max_entries, &s));
   if (s.csv) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
   for (PetscInt k = 0; k < nformats; k++) PetscCall(PetscFree(formats[k]));

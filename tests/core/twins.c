@@ -5,7 +5,7 @@
 /* Their largest relative deviation from the published figure; size, quartiles and mean are exact. docs/results/twins.md has all of them */
 static const struct {
   const char *name;
-  double      std, skew, local; /* local: bandwidth, neighbours, similarity */
+  double      std, skew, local; /* local: bandwidth, neighbors, similarity */
 } Promised[] = {{"cage10", 0.01, 0.02, 0.01},   {"cant", 0.01, 0.02, 0.01},    {"raefsky3", 0.01, 0.02, 0.01}, {"mac_econ_fwd500", 0.01, 0.02, 0.01},
                 {"scircuit", 0.01, 0.25, 0.01}, {"pdb1HYS", 0.01, 0.02, 0.01}, {"dc1", 0.01, 0.02, 0.01},      {"Trefethen_20000", 1e-4, 1e-4, 0.0}};
 
