@@ -60,7 +60,7 @@ def options():
     p.add_argument("-limit", type=int, default=0, help="seconds in all: no run begins that cannot end, and the last is cut short (no limit)")
     p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(HERE, "build", "results"), help="folder of the results (build/results)")
     p.add_argument("-measure", action="store_true", help="measure only: scaling.csv and the logs, no charts")
-    p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: tables and charts of these figures, beside the first")
+    p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: tables and charts of these files, next to the first")
     args = p.parse_args()
     wrong = [w for w in args.parts if w not in PARTS]
     if wrong:
@@ -283,7 +283,7 @@ def log_view(path):
             elif name and len(w) >= 21 and w[1].isdigit():
                 try:
                     stages.setdefault(name, {})[w[0]] = (int(w[1]), number(w[3]), number(w[20]))
-                except ValueError:  # a column ran into its neighbour
+                except ValueError:  # two columns without a space between them
                     pass
     return stages
 

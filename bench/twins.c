@@ -60,7 +60,7 @@ static void CurveMoments(const Twin *T, const TwinShape *S, double moment[3])
   moment[2] = (raw[2] - 3 * raw[0] * raw[1] + 2 * raw[0] * raw[0] * raw[0]) / pow(moment[1], 3);
 }
 
-/* x: logarithms of the steepnesses, and the middles but for a common term, which the mean decides */
+/* x: logarithms of the steepnesses, and the middles up to a common term, which the mean determines */
 static double CurveMisfit(const Twin *T, const double x[8], TwinShape *S)
 {
   double least = -40.0, greatest = 40.0, m[3], misfit;
@@ -255,7 +255,7 @@ static void PrintHead(void)
   printf(
       "Not published, hence assumed: unknowns a node (mostly what row lengths are multiples of); that rows close to each other have like lengths (16 nodes at\n"
       "a time; 64 for webbase-1M, 128 for TSOPF_RS_b2383, 2 for mac_econ_fwd500, 1 for web-Google and Stanford); that columns are near the diagonal or at the\n"
-      "ends of the row's width; that the diagonal is full but for mac_econ_fwd500 and the directed graphs. Not matched: symmetry (the twins' patterns have "
+      "ends of the row's width; that the diagonal is full except for mac_econ_fwd500 and the directed graphs. Not matched: symmetry (the twins' patterns have "
       "none,\n"
       "the finite element matrices' do), column lengths, values (random). Trefethen_20000 has its own pattern, which is known. dc1's two longest rows and the\n"
       "limit for the others are from the EVC-HYB paper. Entries are those of the collection; the SELL-P paper's table has fewer for some, such as 47851783\n"

@@ -7,7 +7,7 @@ static char help[] =
   -reps <7>        : repetitions, of which the median counts\n\
   -target <0.0005> : seconds that the products of one repetition take together\n\
   -max_entries <n> : matrices with more are left out\n\
-  -threads <n>     : that generate matrices (default: as many as there are cores; one less beside a GPU)\n\
+  -threads <n>     : threads that generate matrices (default: one per core; one fewer with a GPU)\n\
   -mkl <libmkl_rt.so.3> : where MKL's library is, for double precision\n\
   -partition       : also a row 'partition' with what EVC-HYB's partition is (Table 3 of its paper)\n\
   -profile         : one product each, between cudaProfilerStart() and cudaProfilerStop(), for ncu --profile-from-start off\n\
@@ -417,7 +417,7 @@ static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
       PetscErrorCode ierr;
 
       PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-      ierr = CuSparseMatMult(s->cusparse, P->vx, P->vy); /* copies and analyses */
+      ierr = CuSparseMatMult(s->cusparse, P->vx, P->vy); /* copies and analyzes */
       PetscCall(PetscPopErrorHandler());
       if (ierr) {
         (void)cudaGetLastError();

@@ -25,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 BT = [(b, t) for b in (4, 8, 16, 32, 64) for t in (1, 2, 4, 8, 16, 32) if 32 <= b * t <= 1024]
 SWEEP = ["twin:" + m for m in ("cant", "pwtk", "F1", "ldoor", "cage14", "scircuit", "webbase-1M", "crankseg_2")]
-# about eight million entries each on a GPU, a million on the host, but for those that are real: by length of the rows, by place of the columns, by skew
+# about eight million entries each on a GPU, a million on the host, except for the real ones: by length of the rows, by place of the columns, by skew
 PROFILES = {
     "device": [
         "tests/matrices/lns_131.mtx", "tests/matrices/cage8.mtx", "twin:cant", "tridiag:2700000", "stencil5:1260", "fem27:68:1",
