@@ -201,9 +201,10 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
     PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz - (yy || op != SPMV_NORMAL ? 0 : PetscMin(copy->key.m, copy->key.nz))));
   }
   PetscCall(SpMVOperandsEnd(&o));
-  if (!o.device || !staged || (copy->use_parent && o.host))
+  if (!o.device || !staged || (copy->use_parent && o.host)) {
+    PetscCall(MatSpMVGetReadyAlone_Seq(A)); /* nor may the host's copy fail for want of memory */
     PetscCall(MatSpMVApplyHostVecs_Seq(A, spmv, op, xx, yy, zz));
-  else if (copy->use_parent)
+  } else if (copy->use_parent)
     PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -6,13 +6,58 @@
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 
-static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
+/* Whether A has empty rows: AIJCUSPARSE may then keep the row offsets of the nonempty rows only, which some of its functions overlook */
+static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
 {
   Mat_SpMV *spmv;
-  Vec       d;
+  SpMVCSR   csr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv && SpMVKeyHasNonzeroState(&spmv->empty.key, A)) {
+    *has = spmv->empty.has;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  *has = PETSC_FALSE;
+  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
+  for (PetscInt r = 0; r < csr.m && !*has; r++) *has = (PetscBool)(csr.i[r] == csr.i[r + 1]);
+  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+  if (spmv) {
+    SpMVKeySet(&spmv->empty.key, A);
+    spmv->empty.has = *has;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  AIJCUSPARSE's function writes to device vectors only, of any length, and reads row offsets of all rows where it may keep those of the nonempty ones. A matrix with
+  empty rows gives its diagonal on the host: there AIJCUSPARSE calls AIJ's function.
+*/
+static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
+{
+  const PetscOffloadMask mask = A->offloadmask;
+  Mat_SpMV              *spmv;
+  Vec                    d;
+  PetscInt               n;
+  PetscBool              empty = PETSC_FALSE;
+  PetscErrorCode         ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(VecGetLocalSize(v, &n));
+  PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Nonconforming matrix and vector");
+  if (!A->boundtocpu && PetscOffloadDevice(mask)) PetscCall(SpMVHasEmptyRows(A, &empty));
+  if (empty) {
+    const PetscScalar *a;
+
+    PetscCall(MatSeqAIJGetArrayRead(A, &a)); /* copies the values to the host */
+    PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+    A->offloadmask = PETSC_OFFLOAD_CPU;
+    ierr           = (*spmv->parent.getdiagonal)(A, v);
+    A->offloadmask = PETSC_OFFLOAD_BOTH; /* after an error, too */
+    PetscCall(ierr);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
   PetscCall((*spmv->parent.getdiagonal)(A, d));
   PetscCall(SpMVVecRestore(v, PETSC_TRUE, &d));
@@ -54,18 +99,6 @@ static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
   PetscCall(MatSeqAIJGetArrayWrite(A, &a));
   PetscCall(PetscArrayzero(a, csr.i[csr.m]));
   PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
-  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
-{
-  SpMVCSR csr;
-
-  PetscFunctionBegin;
-  *has = PETSC_FALSE;
-  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  for (PetscInt r = 0; r < csr.m && !*has; r++) *has = (PetscBool)(csr.i[r] == csr.i[r + 1]);
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -120,6 +153,33 @@ static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
   PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
   PetscCall(MatSpMVForget(A, spmv)); /* the copies, of the other side */
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MPIAIJ sums the columns into vectors that it takes to be zero, as PETSc's vectors on the host are when they are new, and those on the device are not */
+static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
+{
+  Mat_SpMV      *spmv;
+  Mat            mat[2] = {A, NULL};
+  VecType        own[2];
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &mat[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    own[k]                 = mat[k]->defaultvectype;
+    mat[k]->defaultvectype = (char *)VECSTANDARD;
+  }
+  ierr = (*spmv->parent.norm)(A, type, norm);
+  for (int k = 0; k < 2; k++) mat[k]->defaultvectype = (char *)own[k]; /* after an error, too */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After MatSpMVSetOps_MPI() */
+void MatSpMVSetOps_MPICUSPARSE(Mat A)
+{
+  A->ops->norm = MatNorm_MPISpMVCUDA;
 }
 
 /* After MatSpMVSetOps_SeqCUDA() */

@@ -143,6 +143,7 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
     X(getdiagonal);                   \
     X(diagonalscale);                 \
     X(zeroentries);                   \
+    X(norm);                          \
     X(axpy);                          \
   } while (0)
 
@@ -197,6 +198,12 @@ typedef struct {
   PetscBool refused; /* it cannot be fused */
 } SpMVFused;
 
+/* A sequential matrix on the device: whether it has empty rows */
+typedef struct {
+  SpMVKey   key;
+  PetscBool has;
+} SpMVEmptyRows;
+
 /* An MPI matrix: the exchange of its halo on the device */
 typedef struct {
   SpMVHalo        halo;
@@ -236,10 +243,11 @@ typedef struct {
   SpMVHostCopy     host;
   SpMVParallel     parallel;
 #if defined(PETSCSPMV_HAVE_CUDA)
-  SpMVCudaCopy cuda[2]; /* of the matrix, and of its transpose */
-  SpMVBoundary boundary;
-  SpMVFused    fused;
-  SpMVExchange exchange;
+  SpMVEmptyRows empty;
+  SpMVCudaCopy  cuda[2]; /* of the matrix, and of its transpose */
+  SpMVBoundary  boundary;
+  SpMVFused     fused;
+  SpMVExchange  exchange;
 #endif
 } Mat_SpMV;
 
@@ -364,6 +372,7 @@ PETSC_INTERN PetscErrorCode MatSpMVCompose_Product(Mat, PetscBool, PetscBool, Pe
 #if defined(PETSCSPMV_HAVE_CUDA)
 PETSC_INTERN void MatSpMVSetOps_SeqCUDA(Mat);
 PETSC_INTERN void MatSpMVSetOps_SeqCUSPARSE(Mat);
+PETSC_INTERN void MatSpMVSetOps_MPICUSPARSE(Mat);
 PETSC_INTERN void MatSpMVSetOps_ProductCUDA(Mat);
 
 /* matspmv.c */

@@ -9,19 +9,20 @@
 #else /* a matrix of AIJCUSPARSE, if PETSc has it, multiplies on the host */
   #define SpMVOnDevice(device, host) host
   #define MatSpMVSetOps_SeqCUSPARSE  NULL
+  #define MatSpMVSetOps_MPICUSPARSE  NULL
 #endif
 
-const SpMVKind SpMVKinds[2][2] = {
-    {{.parent  = MATSEQAIJ,
-      .setops  = {MatSpMVSetOps_Seq, MatSpMVSetOps_View, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
-      .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}},
-     {.parent  = MATMPIAIJ,
-      .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
-      .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}}},
-    {{.parent  = MATSEQAIJCUSPARSE,
-      .setops  = {SpMVOnDevice(MatSpMVSetOps_SeqCUDA, MatSpMVSetOps_Seq), MatSpMVSetOps_View, MatSpMVSetOps_Keep,
-                  SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_SeqCUSPARSE},
-      .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}},
-     {.parent  = MATMPIAIJCUSPARSE,
-      .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Keep, SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product)},
-      .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}}}};
+const SpMVKind SpMVKinds[2][2] = {{{.parent  = MATSEQAIJ,
+                                    .setops  = {MatSpMVSetOps_Seq, MatSpMVSetOps_View, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
+                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}},
+                                   {.parent  = MATMPIAIJ,
+                                    .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
+                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}}},
+                                  {{.parent  = MATSEQAIJCUSPARSE,
+                                    .setops  = {SpMVOnDevice(MatSpMVSetOps_SeqCUDA, MatSpMVSetOps_Seq), MatSpMVSetOps_View, MatSpMVSetOps_Keep,
+                                                SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_SeqCUSPARSE},
+                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}},
+                                   {.parent  = MATMPIAIJCUSPARSE,
+                                    .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Keep,
+                                                SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_MPICUSPARSE},
+                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}}}};
