@@ -78,6 +78,8 @@ PetscErrorCode PetscSpMVInitializePackage(void)
     PetscCall(MatRegisterRootName(alias, seq, seq));
     PetscCall(PetscSNPrintf(alias, sizeof(alias), "mpi%s", format->name));
     PetscCall(MatRegisterRootName(alias, mpi, mpi));
+    PetscCall(PetscSNPrintf(alias, sizeof(alias), "aij%s", format->name)); /* what DMs know it by: see dm.c */
+    PetscCall(MatRegisterRootName(alias, seq, mpi));
     if (device) {
       PetscCall(PetscSNPrintf(alias, sizeof(alias), "seqaij%s", format->name));
       PetscCall(MatRegisterRootName(alias, seq, seq));

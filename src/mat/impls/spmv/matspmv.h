@@ -218,7 +218,6 @@ typedef struct {
 typedef enum {
   SPMV_SYMBOLIC,      /* the result gets the format and the parameters */
   SPMV_SYMBOLIC_HOST, /* the same, and on the device the numeric phase is AIJ's on the host */
-  SPMV_SYMBOLIC_ABT,  /* A B^T of two types: B goes by the name of A's type */
   SPMV_SYMBOLIC_AIJ   /* factors go by AIJ's name: a MATSHELL looks its function up by the name of the other factor, other types compare it */
 } SpMVProductKind;
 
@@ -352,6 +351,9 @@ typedef struct {
 PETSC_INTERN PetscErrorCode SpMVKeepBegin(const Mat_SpMV *, SpMVKeep *);
 PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
 PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
+
+/* dm.c: what the DM that made a matrix calls its type */
+PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 
 /* types.c: what each kind of matrix takes over. setops set operations; compose composes functions that PETSc looks up by name, or restores the parent's (ours false) */
 typedef struct {

@@ -61,6 +61,27 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /*
+  MPIAIJ computes A^T B, B dense, with a MAIJ matrix of A, which on a device is a copy: AIJCUSPARSE's. A product that is computed again has that of A's earlier values
+  (PETSc 3.26), so its symbolic phase is done again, too.
+*/
+static PetscErrorCode SpMVProductRefreshMAIJ(Mat C)
+{
+  Mat_Product *product = C->product;
+  PetscBool    mpi, dense;
+
+  PetscFunctionBegin;
+  if (product->type != MATPRODUCT_AtB || !C->assembled || !product->data || !product->destroy || !C->ops->transposematmultsymbolic)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)product->A, MATMPIAIJCUSPARSE, &mpi));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)product->B, &dense, MATMPIDENSE, MATMPIDENSECUDA, ""));
+  if (!mpi || !dense) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*product->destroy)(&product->data));
+  product->data = NULL;
+  PetscCall((*C->ops->transposematmultsymbolic)(product->A, product->B, product->fill, C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
   The numeric phase of a product that AIJ computes on the host with factors on the device. Their values are copied to the host first, because AIJ's functions do not
   always do that.
 */
@@ -68,7 +89,7 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 {
   Mat       factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
   Mat_SpMV *spmv;
-  PetscBool is_aij, maij;
+  PetscBool aij, maij;
 
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
@@ -88,16 +109,15 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
       PetscCall(MatSeqAIJRestoreArrayRead(block[l], &a));
     }
   }
+  PetscCall(SpMVProductRefreshMAIJ(C));
   PetscCall((*f)(C));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &aij));
   PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
-  if (maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* creates AIJ, whatever the type of A, and later writes to its arrays */
-    PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &is_aij));
-    if (is_aij) {
-      PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
-      PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
-    } else
-      PetscCall(SpMVHostIsNewer(C));
+  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* PETSc makes plain AIJ, whatever A is, and later writes to its arrays */
+    PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
+    PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
   }
+  PetscCall(SpMVHostIsNewer(C)); /* AIJ's functions write to the host's arrays only */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -160,13 +180,28 @@ static PetscErrorCode SpMVProductTakeNumeric(Mat C)
 }
 #endif
 
+/* PETSc makes P^T A P and R A R^T plain AIJ where A is ours on the host and the other factor is not. The result is an operator like A, on a coarser grid */
+static PetscErrorCode SpMVProductGalerkin(Mat C)
+{
+  const MatProductType type = C->product->type;
+  Mat_SpMV            *spmv;
+  PetscBool            is;
+
+  PetscFunctionBegin;
+  if (type != MATPRODUCT_PtAP && type != MATPRODUCT_RARt) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGet(C->product->A, &spmv));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &is, MATSEQAIJ, MATMPIAIJ, ""));
+  if (spmv && is && !spmv->device) PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Calls PETSc's symbolic phase; the result gets the format and the parameters.
 
   For A B^T, AIJ sets the type of a transpose of B to that of A by MatSetType(), which empties it unless A's type is derived from B's: in plain PETSc, A B^T of aij and aijperm
-  crashes (3.18 to 3.26). With `abt`, B has the name of A's type during the call.
+  crashes (3.18 to 3.26). B has the name of A's type during the call.
 */
-static PetscErrorCode SpMVProductSymbolic(Mat C, PetscBool abt, PetscErrorCode (*f)(Mat))
+static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 {
   PetscObject    A = (PetscObject)C->product->A, B = (PetscObject)C->product->B;
   char          *name = B->type_name;
@@ -177,10 +212,11 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscBool abt, PetscErrorCode (
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
   if (spmv) PetscCall(SpMVKeepBegin(spmv, &keep));
-  if (abt) B->type_name = A->type_name;
+  if (C->product->type == MATPRODUCT_ABt) B->type_name = A->type_name;
   ierr         = (*f)(C);
   B->type_name = name;
   if (spmv && !ierr) ierr = SpMVKeepSet(&keep, C);
+  if (!ierr) ierr = SpMVProductGalerkin(C);
   if (spmv) PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -208,7 +244,7 @@ static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
   if (phase.kind == SPMV_SYMBOLIC_AIJ)
     PetscCall(SpMVProductAsAIJ(C, phase.symbolic));
   else
-    PetscCall(SpMVProductSymbolic(C, (PetscBool)(phase.kind == SPMV_SYMBOLIC_ABT), phase.symbolic));
+    PetscCall(SpMVProductSymbolic(C, phase.symbolic));
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (phase.kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductTakeNumeric(C));
 #endif
@@ -236,7 +272,6 @@ static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
 {
   PetscErrorCode (*f)(Mat) = NULL;
   Mat_SpMV *spmv;
-  PetscBool same;
 
   PetscFunctionBegin;
   for (int k = 0; k < 3; k++) {
@@ -251,8 +286,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
     f = own;
   }
   PetscCall((*f)(C));
-  PetscCall(PetscObjectObjectTypeCompare((PetscObject)C->product->A, (PetscObject)C->product->B, &same));
-  PetscCall(SpMVProductTakeSymbolic(C, C->product->type == MATPRODUCT_ABt && !same ? SPMV_SYMBOLIC_ABT : SPMV_SYMBOLIC));
+  PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

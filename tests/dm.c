@@ -1,0 +1,357 @@
+/*
+  Matrices that DMs make: with -dm_mat_type sellp, a DM's operators, interpolations, restrictions and Galerkin products must have the format, on the
+  host and on a device, and be those that the DM makes with AIJ. PETSc's DMDA and DMStag make interpolations of plain AIJ on the host unless the name of the type begins with aij, seqaij
+  or mpiaij.
+
+  Options: -type T (default sellp; the names aijT and, on one rank, seqT are tested, too), -expect host|device.
+*/
+#include <petscdmda.h>
+#include <petscdmplex.h>
+#include <petscdmstag.h>
+#include <petscds.h>
+#include <petscksp.h>
+#include <petscspmv.h>
+
+#if !defined(PETSC_SUCCESS)
+  #define PETSC_SUCCESS ((PetscErrorCode)0)
+#endif
+
+static struct {
+  char        what[200];
+  PetscBool   device;
+  PetscMPIInt size;
+  PetscInt    checks, bad;
+} now;
+
+static void Expect(PetscBool right, const char *message)
+{
+  now.checks++;
+  if (right) return;
+  now.bad++;
+  (void)PetscFPrintf(PETSC_COMM_SELF, stderr, "FAILED dm: %s: %s\n", now.what, message);
+}
+
+/* The format, and on a device the name of AIJCUSPARSE */
+static PetscErrorCode HasFormat(Mat A, const char *message)
+{
+  PetscSpMVInfo  info;
+  PetscBool      device;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = PetscSpMVGetInfo(A, &info);
+  PetscCall(PetscPopErrorHandler());
+  Expect((PetscBool)!ierr, message);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  Expect((PetscBool)(ierr || device == now.device), "a matrix is not where the type computes");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A and R have the same entries, and their products the same results but for rounding */
+static PetscErrorCode Same(Mat A, Mat R, const char *message)
+{
+  Vec       x, y, u, v, w;
+  PetscReal difference, size;
+
+  PetscFunctionBegin;
+  for (int transpose = 0; transpose < 2; transpose++) {
+    if (transpose)
+      PetscCall(MatCreateVecs(A, &y, &x));
+    else
+      PetscCall(MatCreateVecs(A, &x, &y));
+    if (transpose)
+      PetscCall(MatCreateVecs(R, &v, &u));
+    else
+      PetscCall(MatCreateVecs(R, &u, &v));
+    PetscCall(VecDuplicate(v, &w));
+    PetscCall(VecSetRandom(u, NULL));
+    PetscCall(VecCopy(u, x));
+    PetscCall(transpose ? MatMultTranspose(R, u, v) : MatMult(R, u, v));
+    PetscCall(transpose ? MatMultTranspose(A, x, y) : MatMult(A, x, y));
+    PetscCall(VecCopy(y, w));
+    PetscCall(VecAXPY(w, -1., v));
+    PetscCall(VecNorm(w, NORM_INFINITY, &difference));
+    PetscCall(VecNorm(v, NORM_INFINITY, &size));
+    Expect((PetscBool)(difference <= 1000 * PETSC_MACHINE_EPSILON * PetscMax(size, 1)), message);
+    PetscCall(VecDestroy(&w));
+    PetscCall(VecDestroy(&u));
+    PetscCall(VecDestroy(&v));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef enum { DA1D, DA2D, DA3D, DA2D_Q0, STAG2D, PLEX2D, KINDS } Kind;
+static const char *const kinds[] = {"DMDA, 1-D", "DMDA, 2-D", "DMDA, 3-D", "DMDA, 2-D, Q0", "DMStag, 2-D", "DMPlex, 2-D"};
+
+static PetscErrorCode CreatePlex(PetscInt dof, DM *dm)
+{
+  PetscFE fe;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(NULL, "-plex_dm_plex_simplex 0 -plex_dm_plex_dim 2 -plex_dm_plex_box_faces 4,3 -plex_petscspace_degree 1"));
+  PetscCall(DMCreate(PETSC_COMM_WORLD, dm));
+  PetscCall(DMSetType(*dm, DMPLEX));
+  PetscCall(DMSetOptionsPrefix(*dm, "plex_"));
+  PetscCall(DMSetFromOptions(*dm));
+  PetscCall(PetscFECreateDefault(PETSC_COMM_WORLD, 2, dof, PETSC_FALSE, "plex_", PETSC_DEFAULT, &fe));
+  PetscCall(DMSetField(*dm, 0, NULL, (PetscObject)fe));
+  PetscCall(DMCreateDS(*dm));
+  PetscCall(PetscFEDestroy(&fe));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateDM(Kind kind, PetscInt dof, const char *type, DM *dm)
+{
+  const DMBoundaryType none = DM_BOUNDARY_NONE;
+
+  PetscFunctionBegin;
+  if (kind == DA1D) PetscCall(DMDACreate1d(PETSC_COMM_WORLD, none, 9, dof, 1, NULL, dm));
+  if (kind == DA2D || kind == DA2D_Q0)
+    PetscCall(DMDACreate2d(PETSC_COMM_WORLD, none, none, DMDA_STENCIL_BOX, 8, 7, PETSC_DECIDE, PETSC_DECIDE, dof, 1, NULL, NULL, dm));
+  if (kind == DA3D)
+    PetscCall(
+        DMDACreate3d(PETSC_COMM_WORLD, none, none, none, DMDA_STENCIL_STAR, 5, 6, 7, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, dof, 1, NULL, NULL, NULL, dm));
+  if (kind == STAG2D)
+    PetscCall(DMStagCreate2d(PETSC_COMM_WORLD, none, none, 8, 8, PETSC_DECIDE, PETSC_DECIDE, 0, dof, 1, DMSTAG_STENCIL_BOX, 1, NULL, NULL, dm));
+  if (kind == PLEX2D)
+    PetscCall(CreatePlex(dof, dm));
+  else
+    PetscCall(DMSetFromOptions(*dm));
+  if (kind == DA2D_Q0) PetscCall(DMDASetInterpolationType(*dm, DMDA_Q0));
+  PetscCall(DMSetMatType(*dm, type));
+  PetscCall(DMSetUp(*dm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values for a matrix whose pattern the DM has made */
+static PetscErrorCode Fill(Mat A)
+{
+  Vec d;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, NULL, &d));
+  PetscCall(VecSet(d, 2.));
+  PetscCall(MatDiagonalSet(A, d, INSERT_VALUES));
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What DMs of one kind make: the operators of the coarse and the fine one, what takes vectors from one to the other, and a Galerkin product */
+typedef struct {
+  DM  coarse, fine;
+  Mat A, F, P, R, G;
+} Made;
+
+static PetscErrorCode Make(Kind kind, PetscInt dof, const char *type, PetscBool coarsen, Made *m)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(m, sizeof(*m)));
+  PetscCall(CreateDM(kind, dof, type, &m->coarse));
+  PetscCall(DMRefine(m->coarse, PETSC_COMM_WORLD, &m->fine));
+  if (kind == PLEX2D) { /* one mesh is nested in the other, which the interpolation looks at */
+    PetscCall(DMSetCoarseDM(m->fine, m->coarse));
+    PetscCall(DMPlexSetRegularRefinement(m->fine, PETSC_TRUE));
+    PetscCall(DMCopyDisc(m->coarse, m->fine));
+  }
+  if (!coarsen) PetscCall(DMCreateMatrix(m->coarse, &m->A));
+  PetscCall(DMCreateMatrix(m->fine, &m->F));
+  if (coarsen) { /* as PCMG does: the coarse DM is made of the fine one, after its operator */
+    PetscCall(DMDestroy(&m->coarse));
+    PetscCall(DMCoarsen(m->fine, PETSC_COMM_WORLD, &m->coarse));
+  }
+  PetscCall(Fill(m->F));
+  PetscCall(DMCreateInterpolation(m->coarse, m->fine, &m->P, NULL));
+  if (kind == STAG2D) PetscCall(DMCreateRestriction(m->coarse, m->fine, &m->R));
+  if (coarsen) PetscCall(DMCreateMatrix(m->coarse, &m->A));
+  PetscCall(Fill(m->A));
+  PetscCall(MatPtAP(m->F, m->P, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &m->G));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destroy(Made *m)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(&m->A));
+  PetscCall(MatDestroy(&m->F));
+  PetscCall(MatDestroy(&m->P));
+  PetscCall(MatDestroy(&m->R));
+  PetscCall(MatDestroy(&m->G));
+  PetscCall(DMDestroy(&m->coarse));
+  PetscCall(DMDestroy(&m->fine));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One: there is one unknown a point, or the DM is no DMDA. A DMDA makes interpolations of several as MAIJ, which stores those of one, and on a device becomes AIJCUSPARSE */
+static PetscErrorCode Compare(const Made *m, const Made *reference, PetscBool one)
+{
+  PetscFunctionBegin;
+  PetscCall(HasFormat(m->A, "the coarse operator lacks the format"));
+  PetscCall(HasFormat(m->F, "the fine operator lacks the format"));
+  if (one) PetscCall(HasFormat(m->P, "the interpolation lacks the format"));
+  PetscCall(HasFormat(m->G, "the Galerkin product lacks the format"));
+  PetscCall(Same(m->A, reference->A, "the coarse operator is not AIJ's"));
+  PetscCall(Same(m->F, reference->F, "the fine operator is not AIJ's"));
+  PetscCall(Same(m->P, reference->P, "the interpolation is not AIJ's"));
+  PetscCall(Same(m->G, reference->G, "the Galerkin product is not AIJ's"));
+  if (m->R) {
+    PetscCall(HasFormat(m->R, "the restriction lacks the format"));
+    PetscCall(Same(m->R, reference->R, "the restriction is not AIJ's"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -u'' - v'' = 1 by multigrid, and how many iterations that took */
+static PetscErrorCode Operator(KSP ksp, Mat J, Mat A, void *ctx)
+{
+  DM            da;
+  DMDALocalInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetDM(ksp, &da));
+  PetscCall(DMDAGetLocalInfo(da, &info));
+  for (PetscInt j = info.ys; j < info.ys + info.ym; j++) {
+    for (PetscInt i = info.xs; i < info.xs + info.xm; i++) {
+      MatStencil  row = {0}, col[5];
+      PetscScalar v[5];
+      PetscInt    n = 0;
+
+      row.i = i;
+      row.j = j;
+      for (int k = 0; k < 5; k++) {
+        col[n]   = row;
+        col[n].i = i + (k == 1) - (k == 2);
+        col[n].j = j + (k == 3) - (k == 4);
+        if (col[n].i < 0 || col[n].j < 0 || col[n].i >= info.mx || col[n].j >= info.my) continue;
+        v[n++] = k ? -1. : 4.;
+      }
+      PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RightHandSide(KSP ksp, Vec b, void *ctx)
+{
+  return VecSet(b, 1.);
+}
+
+static PetscErrorCode Solve(const char *type, PetscBool galerkin, PetscInt *iterations, PetscReal *norm, PetscBool check)
+{
+  KSP ksp;
+  PC  pc;
+  DM  da;
+  Vec x;
+  Mat A, P;
+
+  PetscFunctionBegin;
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_BOX, 33, 33, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
+  PetscCall(DMSetMatType(da, type));
+  PetscCall(DMSetUp(da));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetDM(ksp, da));
+  PetscCall(KSPSetComputeOperators(ksp, Operator, NULL));
+  PetscCall(KSPSetComputeRHS(ksp, RightHandSide, NULL));
+  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPSetTolerances(ksp, 1e-5, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCMG));
+  PetscCall(PCMGSetLevels(pc, 3, NULL));
+  PetscCall(PCMGSetGalerkin(pc, galerkin ? PC_MG_GALERKIN_BOTH : PC_MG_GALERKIN_NONE));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, NULL, NULL));
+  PetscCall(KSPGetIterationNumber(ksp, iterations));
+  PetscCall(KSPGetSolution(ksp, &x));
+  PetscCall(VecNorm(x, NORM_2, norm));
+  for (PetscInt level = 1; level < 3 && check; level++) {
+    KSP smoother;
+
+    PetscCall(PCMGGetInterpolation(pc, level, &P));
+    PetscCall(HasFormat(P, "a level's interpolation lacks the format"));
+    PetscCall(PCMGGetSmoother(pc, level - 1, &smoother));
+    PetscCall(KSPGetOperators(smoother, &A, NULL));
+    PetscCall(HasFormat(A, "a level's operator lacks the format"));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(DMDestroy(&da));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestDMs(PetscInt names, char name[][64])
+{
+  PetscFunctionBegin;
+  for (int kind = 0; kind < (now.size > 1 ? PLEX2D : KINDS); kind++) { /* on several ranks two of DMPlex' interpolations by AIJ differ from each other */
+    for (PetscInt dof = 1; dof <= (kind == STAG2D ? 1 : 4); dof++) {   /* PETSc restricts DMStags of one unknown on each face only */
+      for (int coarsen = 0; coarsen < (kind == DA1D || kind == DA2D || kind == DA3D ? 2 : 1); coarsen++) {
+        Made reference, m;
+
+        PetscCall(Make((Kind)kind, dof, MATAIJ, (PetscBool)coarsen, &reference));
+        for (PetscInt k = 0; k < names; k++) {
+          PetscCall(PetscSNPrintf(now.what, sizeof(now.what), "%s, %s, %d unknowns%s", name[k], kinds[kind], (int)dof, coarsen ? ", coarsened" : ""));
+          PetscCall(Make((Kind)kind, dof, name[k], (PetscBool)coarsen, &m));
+          PetscCall(Compare(&m, &reference, (PetscBool)(dof == 1 || kind == PLEX2D)));
+          PetscCall(Destroy(&m));
+        }
+        PetscCall(Destroy(&reference));
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestSolves(PetscInt names, char name[][64])
+{
+  PetscInt  iterations[2];
+  PetscReal norm[2];
+
+  PetscFunctionBegin;
+  for (int galerkin = 0; galerkin < 2; galerkin++) {
+    PetscCall(Solve(MATAIJ, (PetscBool)galerkin, &iterations[0], &norm[0], PETSC_FALSE));
+    for (PetscInt k = 0; k < names; k++) {
+      PetscCall(PetscSNPrintf(now.what, sizeof(now.what), "%s, multigrid%s", name[k], galerkin ? " with Galerkin products" : ""));
+      PetscCall(Solve(name[k], (PetscBool)galerkin, &iterations[1], &norm[1], PETSC_TRUE));
+      Expect((PetscBool)(iterations[1] == iterations[0]), "other iterations than with AIJ");
+      Expect((PetscBool)(PetscAbsReal(norm[1] - norm[0]) <= 1e-4 * norm[0]), "another solution than with AIJ");
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char      type[64] = "sellp", expect[16] = "", name[3][64];
+  PetscInt  names = 0, sum[2];
+  PetscBool where;
+  Mat       A;
+  MatType   of;
+
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscSpMVInitializePackage());
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &now.size));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-type", type, sizeof(type), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 1, 1, 1, 1));
+  PetscCall(MatSetType(A, type));
+  PetscCall(MatGetType(A, &of));
+  PetscCall(PetscStrbeginswith(of, MATSEQAIJCUSPARSE, &now.device));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscStrcmp(expect, now.device ? "device" : "host", &where));
+  PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect, type, now.device ? "device" : "host");
+  PetscCall(PetscStrncpy(name[names++], type, sizeof(name[0])));
+  PetscCall(PetscSNPrintf(name[names++], sizeof(name[0]), "aij%s", type));
+  if (now.size == 1) PetscCall(PetscSNPrintf(name[names++], sizeof(name[0]), "seq%s", type));
+  PetscCall(TestDMs(names, name));
+  PetscCall(TestSolves(names, name));
+  sum[0] = now.checks;
+  sum[1] = now.bad;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "dm: type %s on the %s, %d ranks: %d checks, %d failed\n", type, now.device ? "device" : "host", now.size,
+                        (int)sum[0], (int)sum[1]));
+  PetscCall(PetscFinalize());
+  return sum[1] ? 1 : 0;
+}
