@@ -6,25 +6,25 @@
   nanoseconds for the AVX-512 kernels, with all data in cache; they serve to choose between ways to store the same rows, so only their ratios count.
 
   Each line has the measurement that set the number. Where it has none, none was recorded: the number is as old as the core, and what speaks for it is the
-  outcome of all of them together, docs/results/host.md (2.4 times AIJ in the geometric mean over 34 matrices, never slower). After a change, tests/core/plans.txt
-  shows which choices differ and `make bench` what they are worth.
+  outcome of all of them together, docs/results/host.md (sellp: 2.37 times AIJ in the geometric mean over 34 matrices, 1.00 at least). After a change,
+  tests/core/plans.txt shows which choices differ and `make bench` what they are worth.
 */
 SpMVTuning SpMVTuned = {
     /* estimates: slices */
     .slice        = 2.0,  /* a slice: its width, its loops */
     .slice_row    = 1.5,  /* for each row of its units: the sum, written to y */
-    .gather       = 1.65, /* eight values of x by index: scalar loads, as the gather instruction was slower where it was tried */
+    .gather       = 1.65, /* eight values of x by index: scalar loads of 0.20 ns, where Zen 5's gather instruction takes 0.50 ns for each (simd.h) */
     .multiply     = 0.45, /* eight values loaded, multiplied and added */
     .diagonal     = 0.75, /* a step by a diagonal, one row a unit: eight consecutive values of x, `multiply` included. In a
                              prototype, 7 points on 100^3 ran 1.51 times as fast as CSR without indices, 1.24 times with */
     .diagonal_bs  = 1.0,  /* the same with node blocks, without `multiply`: values of x at a distance */
-    .scatter_unit = 0.25, /* units of several sizes are not neighbours, so y is written row by row: on a twin of webbase-1M, where grouping rows saves 6 %
-                             of the entries, it took 2640 us with units and takes 2234 without them */
+    .scatter_unit = 0.25, /* units of several sizes are not neighbors, so y is written row by row: on a twin of webbase-1M, where grouping rows saves 6 %
+                             of the entries, a product took 2640 us with units, 2234 us without */
 
     /* estimates: vector CSR, the parent's product */
-    .along        = 4.0, /* a unit of rows: its loops */
-    .along_row    = 2.0, /* for each of its rows: the sum over the lanes, written to y */
-    .along_next   = 0.5, /* eight values of x with consecutive columns; other ones are a `gather` */
+    .long_unit    = 4.0, /* a unit of rows: its loops */
+    .long_row     = 2.0, /* for each of its rows: the sum over the lanes, written to y */
+    .long_next    = 0.5, /* eight values of x with consecutive columns; other ones are a `gather` */
     .parent       = 3.0, /* AIJ with inodes: a unit */
     .parent_row   = 0.5, /* each of its rows */
     .parent_entry = 0.2, /* each entry: its index, and the same again for each row of the unit */
@@ -34,7 +34,7 @@ SpMVTuning SpMVTuned = {
     .diagonal_width       = 40,          /* percent: the same above its longest row, as a diagonal saves 4 of 12 bytes */
     .diagonal_width_block = 50,          /* percent / bs^2: with node blocks, where it saves 4 bytes in bs^2 values */
     .outlier_gain         = 0.8,         /* long rows leave a slice where the estimate falls below this share */
-    .along_gain           = 0.9,         /* vector CSR replaces slices where its estimate is below this share of theirs */
+    .long_gain            = 0.9,         /* vector CSR replaces slices where its estimate is below this share of theirs */
     .empty_share          = 8,           /* empty rows are left out if they are more than 1 / 8 of all: y is then set to zero before */
     .sort_window          = {512, 8192}, /* rows; x and y of 512 rows stay in the first level of cache. In a prototype, a power law's
                                             200000 rows ran 2.10 times as fast as CSR sorted so, 1.15 times unsorted */
@@ -43,11 +43,11 @@ SpMVTuning SpMVTuned = {
 
     /* the store */
     .distinct_bytes     = 512 * 1024, /* fewer bytes of values are in cache as it is */
-    .distinct_steps     = 512,        /* steps seen before the first check that at most half are distinct: the next come at twice as many */
+    .distinct_steps     = 512,        /* steps until the first check that at most half are distinct; the next one at twice as many, and so on */
     .transpose_limit    = 0.9,        /* the parent multiplies by the transpose where the estimate is above this share of its time; the next six are in its
                                         entries, by kind of slice */
-    .transpose_full     = 0.6,        /* a diagonal without empty lanes, each lane of it: y is contiguous */
-    .transpose_entry    = 1.1,        /* one with empty lanes; an entry of a slice by index or of vector CSR: y is scattered to */
+    .transpose_full     = 0.6,        /* each lane of a diagonal without empty lanes: y is contiguous */
+    .transpose_entry    = 1.1,        /* each lane of another diagonal; an entry of a slice by index or of vector CSR, which is scattered to y */
     .transpose_block    = 2.1,        /* in units of several rows: divided by their number, as one addition to y is for all rows */
     .transpose_any      = 2.0,        /* an entry of uncompressed slices */
     .transpose_unit     = 1.2,        /* a column of a unit of several rows in vector CSR */
@@ -67,12 +67,12 @@ double SpMVCostDiagonals(int width, int bs)
 double SpMVCostLong(const SpMVCSR *A, int row, int rows)
 {
   const PetscInt *j = A->j + A->i[row], len = A->i[row + 1] - A->i[row];
-  double          cost = SpMVTuned.along + SpMVTuned.along_row * rows;
+  double          cost = SpMVTuned.long_unit + SpMVTuned.long_row * rows;
 
   for (PetscInt k = 0; k < len; k += SPMV_LANES) {
     const PetscBool next = k + SPMV_LANES <= len && j[k + SPMV_LANES - 1] == j[k] + SPMV_LANES - 1 ? PETSC_TRUE : PETSC_FALSE;
 
-    cost += (next ? SpMVTuned.along_next : SpMVTuned.gather) + SpMVTuned.multiply * rows;
+    cost += (next ? SpMVTuned.long_next : SpMVTuned.gather) + SpMVTuned.multiply * rows;
   }
   return cost;
 }
@@ -80,7 +80,7 @@ double SpMVCostLong(const SpMVCSR *A, int row, int rows)
 /* An upper bound of the above, from the length alone */
 double SpMVCostLongMost(int length, int rows)
 {
-  return SpMVTuned.along + SpMVTuned.along_row * rows + ((length + SPMV_LANES - 1) / SPMV_LANES) * (SpMVTuned.gather + SpMVTuned.multiply * rows);
+  return SpMVTuned.long_unit + SpMVTuned.long_row * rows + ((length + SPMV_LANES - 1) / SPMV_LANES) * (SpMVTuned.gather + SpMVTuned.multiply * rows);
 }
 
 /* AIJ's product, with its inodes, in the time of the kernels in use: all other estimates are for the fastest kernels */

@@ -462,7 +462,7 @@ SPMV_INLINE void spmv_uncompressed_t(const struct _n_SpMVStore *B, const SpMVRun
   }
 }
 
-/* One instance for each shape, not inlined into others, which would only cost compile time */
+/* One instance for each shape; inlining them into their callers would only cost compile time */
 #define SPMV_SHAPES(OP) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8)
 
 #if defined(__GNUC__)

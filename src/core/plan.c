@@ -76,7 +76,8 @@ static PetscErrorCode SpMVPlannerUnits(SpMVPlanner *W)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Puts the units in the format's order, those of long rows in a list of their own. All rows of a unit have the same length and first column, so a format's order keeps them together */
+/* Puts the units in the format's order, those of long rows in a list of their own. All rows of a unit have the same length and first column, so a format's
+   order keeps them together */
 static PetscErrorCode SpMVPlannerOrder(SpMVPlanner *W)
 {
   const SpMVRules *R        = W->R;
@@ -108,7 +109,7 @@ static PetscErrorCode SpMVPlannerOrder(SpMVPlanner *W)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Units from place k on that a slice by diagonals could hold: the next eight, or (a format with an order of its own) those of consecutive rows */
+/* The number of units from place k on that a slice by diagonals could hold: the next eight or, with diagonal_run, those of consecutive rows */
 static int SpMVPlannerRun(const SpMVPlanner *W, int k)
 {
   const SpMVUnits *U    = &W->U;
@@ -279,14 +280,14 @@ static PetscErrorCode SpMVPlannerPoolSlices(SpMVPlanner *W)
 /* Slices, vector CSR for all rows, or the parent: whichever has the least estimate. `nlong` are the units that are not for slices anyway */
 static void SpMVPlannerChoose(SpMVPlanner *W, int nlong)
 {
-  SpMVPlan *P     = W->P;
-  double    along = 0, rest = 0;
+  SpMVPlan *P      = W->P;
+  double    vector = 0, rest = 0;
 
   for (int k = 0; k < W->nunit; k++)
-    if (SpMVPlannerLength(W, W->unit[k])) along += SpMVCostLong(W->A, W->U.row[W->unit[k]], W->U.rows[W->unit[k]]);
+    if (SpMVPlannerLength(W, W->unit[k])) vector += SpMVCostLong(W->A, W->U.row[W->unit[k]], W->U.rows[W->unit[k]]);
   for (int k = nlong - 1; k >= 0; k--) rest += SpMVCostLong(W->A, W->U.row[W->longs[k]], W->U.rows[W->longs[k]]);
-  P->parent = rest + PetscMin(along, W->slices) > W->parent ? PETSC_TRUE : PETSC_FALSE;
-  if (along < SpMVTuned.along_gain * W->slices) {
+  P->parent = rest + PetscMin(vector, W->slices) > W->parent ? PETSC_TRUE : PETSC_FALSE;
+  if (vector < SpMVTuned.long_gain * W->slices) {
     P->slices = 0;
     P->units  = 0;
     for (int k = 0; k < W->nunit; k++)

@@ -82,15 +82,15 @@ typedef struct {
   PetscInt        longest;      /* longer rows go to the vector CSR part */
   PetscInt        height;       /* lanes of a slice; SPMV_LANES unless uncompressed */
   PetscInt        multiple;     /* widths of slices are padded to a multiple of it */
-  PetscInt        sigma;        /* units are sorted by length in windows of so many; 1 = not, 0 = choose */
+  PetscInt        sigma;        /* units are sorted by length in windows of this many; 1 = not sorted, 0 = choose */
   PetscInt        long_align;   /* rows of the vector CSR part are padded to a multiple of it, if there are slices too */
-  PetscInt        diagonal_run; /* consecutive units that suffice for a slice by diagonals; 0: such slices are at multiples of SPMV_LANES units */
+  PetscInt        diagonal_run; /* fewest consecutive units for a slice by diagonals; 0: such slices begin at multiples of SPMV_LANES units */
   PetscBool       diagonals;    /* try to store slices by diagonals */
   PetscBool       outliers;     /* rows much longer than the rest of their slice go to the vector CSR part */
   PetscBool       uncompressed; /* any height, one row a unit, all indices stored */
 } SpMVRules;
 
-PETSC_INTERN PetscBool      SpMVRulesUseParent(const SpMVCSR *, const SpMVRules *); /* whatever the pattern is: the order is not read */
+PETSC_INTERN PetscBool      SpMVRulesUseParent(const SpMVCSR *, const SpMVRules *); /* for any pattern; `order` is not read then */
 PETSC_INTERN PetscErrorCode SpMVStoreCreate(const SpMVCSR *, const SpMVRules *, SpMVStore *);
 PETSC_INTERN PetscErrorCode SpMVStoreFill(SpMVStore, const SpMVCSR *); /* copies values of the same pattern */
 PETSC_INTERN PetscErrorCode SpMVStoreDestroy(SpMVStore *);

@@ -17,9 +17,9 @@
 /* The tuned numbers, each with its meaning and its source in cost.c. Tests set distinct_bytes */
 typedef struct {
   double     slice, slice_row, gather, multiply, diagonal, diagonal_bs, scatter_unit;
-  double     along, along_row, along_next, parent, parent_row, parent_entry;
+  double     long_unit, long_row, long_next, parent, parent_row, parent_entry;
   PetscInt64 diagonal_mean, diagonal_width, diagonal_width_block;
-  double     outlier_gain, along_gain;
+  double     outlier_gain, long_gain;
   PetscInt   empty_share, sort_window[2], sort_padding, sort_gain;
   PetscInt64 distinct_bytes, distinct_steps;
   double     transpose_limit, transpose_full, transpose_entry, transpose_block, transpose_any, transpose_unit, transpose_unit_row;

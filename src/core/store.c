@@ -258,7 +258,7 @@ static PetscErrorCode SpMVBuilderRuns(SpMVBuilder *W)
     PetscCall(SpMVBuilderShape(W, s, &S));
     PetscCall(SpMVBuilderSlice(W, &S));
   }
-  /* Kernels of uncompressed slices count in entries, all others in vectors. A store has slices of one kind only, and the vector CSR part after them */
+  /* Kernels of uncompressed slices count in entries, the rest in vectors. A store has slices of one kind only, and the vector CSR part after them */
   if (P->uncompressed) B->nval = (W->values + SPMV_LANES - 1) / SPMV_LANES;
   for (PetscInt u = P->start[P->slices]; u < P->units; u++) PetscCall(SpMVBuilderLong(W, u));
   B->stats.stored += B->stats.long_stored;

@@ -73,7 +73,7 @@ PetscErrorCode SpMVUnitsDestroy(SpMVUnits *U)
 }
 
 /*
-  A diagonal saves the index (4 bytes beside the 8 of a value, once for bs x bs values) and the gather; it costs storage and time for the lanes that have
+  A diagonal saves the index (4 bytes where a value has 8, once for bs x bs values) and the gather; it costs storage and time for the lanes that have
   no entry on it. Slices with many such lanes are better packed with other rows.
 */
 int SpMVDiagonalLimit(int width, int bs, PetscInt64 entries)

@@ -64,9 +64,9 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
    Level: intermediate
 
    Notes:
-   This is the order in which `MATEVCHYB` stores the rows, for `MatGetOrdering()`, `MatPermute()` and options whose value is a `MatOrderingType`. The products of
-   `MATEVCHYB` return y in the matrix' own order; those of the paper's kernel (`-mat_evchyb_kernel paper`) reorder it in a pass over y, which is not needed for
-   a matrix that was permuted once with this ordering.
+   This is the order in which `MATEVCHYB` stores the rows, for `MatGetOrdering()`, `MatPermute()` and options whose value is a `MatOrderingType`. The products
+   of `MATEVCHYB` return y in the matrix' own order; those of the paper's kernel (`-mat_evchyb_kernel paper`) reorder it in a pass over y, which is not needed
+   for a matrix that was permuted once with this ordering.
 
    It works for `MATAIJ` and all types derived from it. For a parallel matrix, PETSc orders the diagonal block of each process.
 
@@ -121,27 +121,31 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
    Options Database Keys:
 +  -mat_type evchyb                        - sets the type in `MatSetFromOptions()`
 .  -mat_evchyb_ell_limit <nonzeros>        - longest row of the ELL part (default 128)
-.  -mat_evchyb_row_align <rows>            - on a GPU, the paper's kernel: a row block has a multiple of this many rows; the remaining rows join the next length (default 32)
-.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of this many entries; on a GPU for the paper's kernel (default 32)
+.  -mat_evchyb_row_align <rows>            - on a GPU, the paper's kernel: a row block has a multiple of this many rows; remaining rows join the next length
+                                             (default 32)
+.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of this many entries; on a GPU for the paper's kernel
+                                             (default 32)
 .  -mat_evchyb_nonzeros_per_thread <n>     - on a GPU, kernels paper and csr: rows of up to n 2^i nonzeros have 2^i threads (default 8)
-.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU); 1 for none, 0 (the default) to find them
+.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU); 1 for none, 0 (the default)
+                                             to find them
 .  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_evchyb_tune <bool>                 - on a GPU, time several layouts at set-up and use the fastest (default false)
 .  -mat_evchyb_compress <bool>             - do not store column indices that a diagonal or a node block implies, nor repeated values (default true)
-.  -mat_evchyb_kernel <auto,slices,csr,aij,paper> - the product: auto (the default) chooses by the matrix, slices is this format, aij AIJ's product; paper is the paper's kernel (on
-                                             the host slices); csr is vector CSR on the host, on a GPU the adaptive CSR kernel that precedes the paper's
-.  -mat_spmv_halo <type>              - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
-.  -mat_spmv_halo_rows <fraction>     - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped product
-                                        to be used (default 0.1)
--  -mat_spmv_halo_early <bool>        - GPUs of one node: start each product together with its halo exchange, not after it (default true)
+.  -mat_evchyb_kernel <kernel>             - the product: auto (the default) chooses by the matrix; slices is this format; aij is AIJ's product; paper is the
+                                             paper's kernel on a GPU, slices on the host; csr is the adaptive CSR kernel that precedes it on a GPU, vector CSR
+                                             on the host
+.  -mat_spmv_halo <type>                   - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
+.  -mat_spmv_halo_rows <fraction>          - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped
+                                             product to be used (default 0.1)
+-  -mat_spmv_halo_early <bool>             - GPUs of one node: start each product together with its halo exchange, not after it (default true)
 
    Level: beginner
 
    Notes:
    Where AIJ's own product is estimated to be faster, it is used; `-mat_view ::ascii_info` and `-ksp_view` report the choice.
 
-   `MatGetType()` returns `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works; all except the
-   products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
+   `MatGetType()` returns `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works;
+   all except the products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
 
    An option that is out of range gives `PETSC_ERR_ARG_OUTOFRANGE` with its name and leaves the matrix unchanged.
 

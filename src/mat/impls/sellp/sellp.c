@@ -74,12 +74,13 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_sellp_slice_height <b>        - rows of a slice, 1 to 1024; on a GPU for the paper's kernel
 .  -mat_sellp_threads_per_row <t>     - threads per row: 1, 2, 4, 8, 16 or 32
 .  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many; 1 keeps their order, as in the paper
-.  -mat_sellp_node_size <s>           - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU); 1 for none, 0 (the default) to find them
+.  -mat_sellp_node_size <s>           - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU); 1 for none, 0 (the default)
+                                        to find them
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_sellp_tune <bool>             - on a GPU, time several layouts at set-up and use the fastest (default false)
 .  -mat_sellp_compress <bool>         - do not store column indices that a diagonal or a node block implies, nor repeated values (default true)
-.  -mat_sellp_kernel <auto,slices,csr,aij,paper> - the product: auto (the default) chooses by the matrix, slices is this format, aij AIJ's product; paper is the paper's kernel (on
-                                        the host slices); csr is vector CSR on the host, AIJ's product on a GPU
+.  -mat_sellp_kernel <kernel>         - the product: auto (the default) chooses by the matrix; slices is this format; aij is AIJ's product; paper is the
+                                        paper's kernel on a GPU, slices on the host; csr is AIJ's product on a GPU, vector CSR on the host
 .  -mat_spmv_halo <type>              - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
 .  -mat_spmv_halo_rows <fraction>     - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped product
                                         to be used (default 0.1)
@@ -91,8 +92,8 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
    Without these options, b, t and sigma are chosen from the lengths of the rows. Where AIJ's own product is estimated to be faster, it is used;
    `-mat_view ::ascii_info` and `-ksp_view` report the choice.
 
-   `MatGetType()` returns `MATSEQAIJSELLP` or `MATMPIAIJSELLP`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works; all except the
-   products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
+   `MatGetType()` returns `MATSEQAIJSELLP` or `MATMPIAIJSELLP`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works;
+   all except the products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
 
    The first product after a change of the nonzero pattern sets the format up; the first one after a change of values copies the values.
 
