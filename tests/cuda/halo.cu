@@ -3,7 +3,7 @@
     -transports host,nccl,auto   what to test; by default all that this machine has: peer and nccl where each rank has a GPU of its own
     -seconds 1                   for random patterns, on each communicator
     -n 200                       slabs of n^3 points are timed; 0: none
-  Ghosts, sizes and values are random; ranks without rows or without ghosts come up often. What arrives must be what MPI brings on host
+  Halos, sizes and values are random; ranks without rows or with an empty halo are frequent. What arrives must be what MPI brings on host
   arrays, to the bit. Where there is no GPU, the lists alone are tested.
 */
 #include "../../src/mat/impls/spmv/halo.h"
@@ -39,7 +39,7 @@ static PetscScalar Value(uint64_t i, uint64_t round)
 
 using Values = std::vector<PetscScalar>;
 
-// A pattern: how many rows each rank has, and this rank's ghosts. `everybody` holds the ghosts of all ranks, for the reference.
+// A pattern: how many rows each rank has, and the columns of this rank's halo. `everybody` holds those of all ranks, for the reference.
 struct Pattern {
   PetscLayout                        layout = nullptr;
   PetscInt                           n = 0, begin = 0;
@@ -204,7 +204,7 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
     halos.push_back(halo);
     petsc = petsc || SpMVHaloUsesPetsc(halo);
     Check(!SpMVHaloUsesPetsc(halo) || type == SPMV_HALO_AUTO, SpMVHaloDescribe(halo), name);
-    if (!SpMVHaloUsesPetsc(halo)) Check((SpMVHaloGetArray(halo) == NULL) == p->ghost.empty(), "an array for ghosts only", name);
+    if (!SpMVHaloUsesPetsc(halo)) Check((SpMVHaloGetArray(halo) == NULL) == p->ghost.empty(), "an array unless the halo is empty", name);
     x.emplace_back(), in.emplace_back(), back.emplace_back(), y.emplace_back();
     for (int r = 0; r < rounds; r++) {
       x.back().emplace_back(p->X(r));
@@ -272,7 +272,7 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Slabs of n^3 points, beside a copy that moves as many bytes as the product of a 7-point stencil with values
+// Slabs of n^3 points, at the same time as a copy that moves as many bytes as the product of a 7-point stencil with values
 static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
 {
   const PetscInt        plane = n * n, z0 = n * rank_ / size_, z1 = n * (rank_ + 1) / size_, rows = (z1 - z0) * plane;
@@ -317,10 +317,10 @@ static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
     std::sort(times.begin(), times.end());
     return times[times.size() / 2];
   };
-  const double product = measure(false, true, false), alone = measure(true, false, false), beside = measure(true, true, false),
+  const double product = measure(false, true, false), alone = measure(true, false, false), together = measure(true, true, false),
                back = measure(false, true, true);
   PetscCall(PetscPrintf(comm, "%d^3, %d ranks, us: copy alone %.2f, exchange alone %.2f, both %.2f, with the reverse %.2f; a halo %.2f ms  [%s]\n", (int)n,
-                        size_, product, alone, beside, back, setup, SpMVHaloDescribe(halo)));
+                        size_, product, alone, together, back, setup, SpMVHaloDescribe(halo)));
   PetscCall(SpMVHaloDestroy(&halo));
   PetscCallCUDA(cudaFree(from));
   PetscCallCUDA(cudaFree(to));

@@ -134,7 +134,7 @@ private:
 
   // A few rows' entries in an off-diagonal block; none if kind is 0
   struct Offdiagonal {
-    int                 ghosts;
+    int                 columns;
     size_t              longest = 0;
     std::vector<int>    i{0}, j;
     std::vector<Number> a, halo;
@@ -142,15 +142,15 @@ private:
   Offdiagonal RandomOffdiagonal(int kind)
   {
     Offdiagonal o;
-    o.ghosts        = 1 + Int(300);
+    o.columns       = 1 + Int(300);
     const int begin = Int(rows + 1), density = 1 + Int(20), most = 1 + Int(kind == 2 ? 140 : 9);
     for (int r = 0; r < rows; r++) {
-      for (int g = Int(o.ghosts), end = kind && r >= begin && !Int(density) ? Int(most + 1) : 0; g < o.ghosts && end; g++, end--) o.j.push_back(g);
+      for (int g = Int(o.columns), end = kind && r >= begin && !Int(density) ? Int(most + 1) : 0; g < o.columns && end; g++, end--) o.j.push_back(g);
       o.longest = std::max(o.longest, o.j.size() - o.i.back());
       o.i.push_back((int)o.j.size());
     }
     o.a.resize(o.j.size());
-    o.halo.resize(o.ghosts);
+    o.halo.resize(o.columns);
     for (auto &v : o.a) v = Value();
     for (auto &v : o.halo) v = Value();
     return o;
@@ -161,10 +161,10 @@ private:
   {
     Offdiagonal    o = RandomOffdiagonal(kind);
     Device<int>    di(o.i), dj(o.j);
-    Device<Number> da(o.a.size()), halo(o.ghosts), arrived(o.ghosts);
+    Device<Number> da(o.a.size()), halo(o.columns), arrived(o.columns);
     da.Set(o.a);
     halo.Set(o.halo);
-    const SpMVCudaCSR off   = {A.m, o.ghosts, (PetscInt64)o.j.size(), di.p, dj.p, 4, P(da.p)};
+    const SpMVCudaCSR off   = {A.m, o.columns, (PetscInt64)o.j.size(), di.p, dj.p, 4, P(da.p)};
     const cudaError_t error = kind ? SpMVCudaFuseOffdiagonal(store, &off, rows, stream) : cudaErrorNotSupported;
     if (kind) Expect((error == cudaErrorNotSupported) == !SpMVCudaHasOffdiagonal(store), "an off-diagonal block or none");
     if (error != cudaErrorNotSupported) {
@@ -193,7 +193,7 @@ private:
         y.Poison();
         arrived.Poison();
         // The halo is there when the previous kernel is done, not earlier
-        Arrive<<<1, 256, 0, stream>>>(o.ghosts, halo.p, arrived.p);
+        Arrive<<<1, 256, 0, stream>>>(o.columns, halo.p, arrived.p);
         CHECK(cudaGetLastError());
         CHECK(SpMVCudaMultFused(store, P(x.p), error ? NULL : P(arrived.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, early, stream));
         CHECK(cudaStreamSynchronize(stream));
