@@ -1,8 +1,10 @@
 /*
-   PetscSpMV: two sparse matrix types for PETSc whose matrix-vector products are faster than those of AIJ, and a third for batches of small problems.
+   PetscSpMV: two sparse matrix types for PETSc whose matrix-vector products are faster than those of AIJ, and a third
+   for batches of small problems.
 
-   This is the only public header. A program needs it only to link the library, to get information about a matrix, or to create a batch. To use the types in an existing
-   program, load the library with -dll_append and choose -mat_type sellp or -mat_type evchyb.
+   This is the only public header. A program needs it only to link the library, to get information about a matrix, or to
+   create a batch. To use the types in an existing program, load the library with -dll_append and choose -mat_type sellp
+   or -mat_type evchyb.
 */
 #pragma once
 
@@ -20,8 +22,8 @@
 #define MATSEQEVCHYB "seqevchyb"
 #define MATMPIEVCHYB "mpievchyb"
 
-/* Type names returned by MatGetType(): both types are derived from AIJ, and PETSc identifies AIJ by the beginning of the name. On a machine with a GPU that PETSc uses,
-   the name is that of the parent type there, seqaijcusparse or mpiaijcusparse */
+/* Type names returned by MatGetType(): both types are derived from AIJ, and PETSc identifies AIJ by the beginning of the
+   name. On a machine with a GPU that PETSc uses, the name is that of the parent type, seqaijcusparse or mpiaijcusparse */
 #define MATSEQAIJSELLP  "seqaijsellp"
 #define MATMPIAIJSELLP  "mpiaijsellp"
 #define MATSEQAIJEVCHYB "seqaijevchyb"
@@ -39,8 +41,9 @@
    Level: intermediate
 
    Notes:
-   For a parallel matrix, the numbers are sums over its diagonal and its off-diagonal block. If AIJ's own product is used for a block, the format stores nothing of it, and
-   `formatted` does not count its entries. The padding is (`stored` - `formatted`) / `formatted`.
+   For a parallel matrix, the numbers are sums over its diagonal and its off-diagonal block. If AIJ's own product is used
+   for a block, the format stores nothing of it, and `formatted` does not count its entries. The padding is
+   (`stored` - `formatted`) / `formatted`.
 
 .seealso: `PetscSpMVGetInfo()`
 S*/

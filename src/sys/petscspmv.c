@@ -1,5 +1,6 @@
 /*
-  The package: the list of formats, registration with PETSc, and the function that PETSc calls when it loads the library.
+  The package: the list of formats, registration with PETSc, and the function that PETSc calls when it loads the
+  library.
 */
 #include "../mat/impls/spmv/matspmv.h"
 
@@ -60,8 +61,9 @@ PetscErrorCode PetscSpMVInitializePackage(void)
     char              seq[64], mpi[64], alias[64];
 
     /*
-       On a device, an instance has the name of AIJCUSPARSE. MatSetType() converts an assembled matrix in place if the new name begins with its present one, and
-       destroys its data otherwise. So the names begin with that of AIJCUSPARSE.
+       On a device, an instance has the name of AIJCUSPARSE. MatSetType() converts an assembled matrix in place if the
+       new name begins with its present one, and destroys its data otherwise. So the names begin with that of
+       AIJCUSPARSE.
     */
     PetscCall(PetscSNPrintf(seq, sizeof(seq), "seqaij%s%s", device ? "cusparse" : "", format->name));
     PetscCall(PetscSNPrintf(mpi, sizeof(mpi), "mpiaij%s%s", device ? "cusparse" : "", format->name));
@@ -70,8 +72,8 @@ PetscErrorCode PetscSpMVInitializePackage(void)
     PetscCall(MatRegister(mpi, format->creatempi));
     PetscCall(MatSeqAIJRegister(seq, MatConvertFrom_SpMV));
     /*
-       PETSc searches an instance's root name in this order, so the true root comes first. The aliases are root names too, so that MatSetType() recognizes that an assembled
-       matrix has the type already and leaves it unchanged.
+       PETSc searches an instance's root name in this order, so the true root comes first. The aliases are root names
+       too, so that MatSetType() recognizes that an assembled matrix has the type already and leaves it unchanged.
     */
     PetscCall(MatRegisterRootName(format->name, seq, mpi));
     PetscCall(PetscSNPrintf(alias, sizeof(alias), "seq%s", format->name));

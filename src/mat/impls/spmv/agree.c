@@ -3,7 +3,10 @@
 */
 #include "halo.h"
 
-/* Collective: broadcasts the text of the lowest failing rank; a rank that does not know the cause of its failure counts only if no other rank does. Empty: none failed */
+/*
+  Collective: broadcasts the text of the lowest failing rank; a rank that does not know the cause of its failure counts
+  only if no other rank does. Empty: none failed
+*/
 PetscErrorCode SpMVAgreeOnText(MPI_Comm comm, PetscBool knows, char text[], int len)
 {
   PetscMPIInt rank, size, mine, lowest;
@@ -18,8 +21,8 @@ PetscErrorCode SpMVAgreeOnText(MPI_Comm comm, PetscBool knows, char text[], int 
 }
 
 /*
-  Collective: if one rank has an error, all return it. Call it after the operations that may fail on one rank alone and before those in which all ranks must take
-  part: if one rank returned in between, the others would wait for it forever.
+  Collective: if one rank has an error, all return it. Call it after the operations that may fail on one rank alone and
+  before those in which all ranks must take part: if one rank returned in between, the others would wait for it forever.
 */
 PetscErrorCode SpMVAgree(MPI_Comm comm, PetscErrorCode mine)
 {

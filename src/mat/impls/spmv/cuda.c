@@ -1,8 +1,8 @@
 /*
   The copies of a sequential matrix and of its transpose on the device, in its format, and the products with them.
 
-  The format is laid out from AIJCUSPARSE's CSR arrays on the device if these are up to date, else from a temporary copy of the host's arrays: a loop of products
-  holds one copy of the matrix on the device, not two.
+  The format is laid out from AIJCUSPARSE's CSR arrays on the device if these are up to date, else from a temporary copy
+  of the host's arrays: a loop of products holds one copy of the matrix on the device, not two.
 */
 #include "matspmv.h"
 
@@ -119,7 +119,10 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the copy of A (k = 0) or of its transpose (k = 1) up to date. After an error there is no copy, as before the first product: the next product tries again */
+/*
+  Brings the copy of A (k = 0) or of its transpose (k = 1) up to date. After an error there is no copy, as before the
+  first product: the next product tries again
+*/
 static PetscErrorCode MatSpMVUpdate_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, cudaStream_t stream)
 {
   SpMVCSR        host;
@@ -175,9 +178,10 @@ PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
 /* ---------------------------------------------------------------- products */
 
 /*
-  zz = yy + op(A) xx, where yy may be zz, and NULL for zero. The device multiplies if at least one vector is there; if all are on the host, the host is faster than
-  copying them to the device and back. If the device has no memory for copies of the vectors, the host multiplies: an error on this rank alone, in the middle of a
-  parallel product, would leave the other ranks waiting.
+  zz = yy + op(A) xx, where yy may be zz, and NULL for zero. The device multiplies if at least one vector is there; if
+  all are on the host, the host is faster than copying them to the device and back. If the device has no memory for
+  copies of the vectors, the host multiplies: an error on this rank alone, in the middle of a parallel product, would
+  leave the other ranks waiting.
 */
 PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
@@ -202,7 +206,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   }
   PetscCall(SpMVOperandsEnd(&o));
   if (!o.device || !staged || (copy->use_parent && o.host)) {
-    PetscCall(MatSpMVGetReadyAlone_Seq(A)); /* nor may the host's copy fail for want of memory */
+    PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A)); /* nor may the host's copy fail for want of memory */
     PetscCall(MatSpMVApplyHostVecs_Seq(A, spmv, op, xx, yy, zz));
   } else if (copy->use_parent)
     PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
@@ -212,9 +216,9 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
 /* ---------------------------------------------------------------- for parallel products */
 
 /*
-  Finds the boundary rows of the diagonal block A: those in which the off-diagonal block B has entries. There are none if they would be more than `fraction` of all rows, or,
-  unless the user has set the fraction, if A is so small that its product takes less time than an exchange and two more kernels. If they have changed, A's copy is set
-  up again.
+  Finds the boundary rows of the diagonal block A: those in which the off-diagonal block B has entries. There are none
+  if they would be more than `fraction` of all rows, or, unless the user has set the fraction, if A is so small that its
+  product takes less time than an exchange and two more kernels. If they have changed, A's copy is set up again.
 */
 PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat A, Mat B, PetscReal fraction, PetscBool fraction_set)
 {
@@ -252,7 +256,10 @@ PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat A, Mat B, PetscReal fraction, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Fuses the off-diagonal block B into the diagonal block's store: its layout, of a new pattern, and its values, unless the device refuses */
+/*
+  Fuses the off-diagonal block B into the diagonal block's store: its layout, of a new pattern, and its values, unless
+  the device refuses
+*/
 static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal fraction, PetscBool pattern, const SpMVCSR *host)
 {
   const SpMVCudaStore store = spmv->cuda[0].store;

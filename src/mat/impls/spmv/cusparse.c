@@ -1,6 +1,6 @@
 /*
-  Operations of AIJCUSPARSE that are corrected for our matrices: those that accept device vectors only, and faults. Each was found in PETSc 3.26.1; with a later release,
-  check whether it is still needed.
+  Operations of AIJCUSPARSE that are corrected for our matrices: those that accept device vectors only, and faults. Each
+  was found in PETSc 3.26.1; with a later release, check whether it is still needed.
 */
 #include "matspmv.h"
 
@@ -80,8 +80,9 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
 }
 
 /*
-  AIJCUSPARSE zeros its values on the device and marks the host's as old, even if the device still has the pattern from before new entries were inserted: copying the values
-  back then fails or writes past their end. If the host's values are newer, zero these.
+  AIJCUSPARSE zeros its values on the device and marks the host's as old, even if the device still has the pattern from
+  before new entries were inserted: copying the values back then fails or writes past their end. If the host's values
+  are newer, zero these.
 */
 static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 {
@@ -104,8 +105,9 @@ static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 }
 
 /*
-  AIJCUSPARSE adds on the device if both matrices have its operation. For a subset of the pattern it reads the row offsets of all rows, past their end if it has stored those of
-  the nonempty rows only. So such matrices are added on the host.
+  AIJCUSPARSE adds on the device if both matrices have its operation. For a subset of the pattern it reads the row
+  offsets of all rows, past their end if it has stored those of the nonempty rows only. So such matrices are added on
+  the host.
 */
 static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
 {

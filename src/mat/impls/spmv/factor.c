@@ -1,9 +1,11 @@
 /*
   Triangular solves with factors of our matrices on the device.
 
-  The solves of AIJCUSPARSE accept device vectors only, and lose the result of others without an error (PETSc 3.26, optimized). Its users have device vectors, because they
-  chose them together with the type; ours may have chosen the type only. So the factors of our matrices get solves that copy host vectors to the device and back. PETSc
-  lets us register another function that creates factors; the solves are replaced after each numeric factorization, which sets them.
+  The solves of AIJCUSPARSE accept device vectors only, and lose the result of others without an error (PETSc 3.26,
+  optimized). Its users have device vectors, because they chose them together with the type; ours may have chosen the
+  type only. So the factors of our matrices get solves that copy host vectors to the device and back. PETSc lets us
+  register another function that creates factors; the solves are replaced after each numeric factorization, which sets
+  them.
 */
 #include "matspmv.h"
 
@@ -62,9 +64,10 @@ static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor *f, PetscErrorCode (*symb
 }
 
 /*
-  AIJCUSPARSE has cuSPARSE analyze the transposed factors, including their values, before its first transposed solve, but not again after the next numeric phase: it would
-  solve with the old values (PETSc 3.26). So once a transposed system has been solved, each numeric phase creates a new factor for them. Cholesky and ICC solve transposed
-  systems like others.
+  AIJCUSPARSE has cuSPARSE analyze the transposed factors, including their values, before its first transposed solve,
+  but not again after the next numeric phase: it would solve with the old values (PETSc 3.26). So once a transposed
+  system has been solved, each numeric phase creates a new factor for them. Cholesky and ICC solve transposed systems
+  like others.
 */
 static PetscErrorCode SpMVFactorRenewTransposed(Mat F, SpMVFactor *f, Mat A, const MatFactorInfo *info)
 {

@@ -1,8 +1,8 @@
 /*
   The halo of a parallel matrix on the device.
 
-  Every step of the set-up that can fail on one rank alone is followed by SpMVHaloAgree(), so that all ranks continue or none: if one rank returned alone, the others
-  would wait for it forever in MPI or in NCCL.
+  Every step of the set-up that can fail on one rank alone is followed by SpMVHaloAgree(), so that all ranks continue or
+  none: if one rank returned alone, the others would wait for it forever in MPI or in NCCL.
 */
 #include "halo.h"
 
@@ -20,7 +20,8 @@ typedef PetscMPIInt SpMVRankCount;
   #endif
 
 /*
-  Collective: broadcasts the lowest failing rank's error text. Timeouts count last, since they are usually caused by another rank's failure.
+  Collective: broadcasts the lowest failing rank's error text. Timeouts count last, since they are usually caused by
+  another rank's failure.
 */
 static PetscErrorCode SpMVHaloAgree(MPI_Comm comm, cudaError_t error, char reason[SPMV_HALO_TEXT])
 {

@@ -1,5 +1,6 @@
 /*
-  The halo of a parallel matrix on the device: from PETSc's column map to the lists of the core's exchange, and the choice of the transport.
+  The halo of a parallel matrix on the device: from PETSc's column map to the lists of the core's exchange, and the
+  choice of the transport.
 
   A product does
 
@@ -75,6 +76,9 @@ PETSC_INTERN PetscErrorCode SpMVHaloListsCreate(MPI_Comm, PetscLayout cmap, Pets
                                                 char reason[SPMV_HALO_TEXT]);
 PETSC_INTERN PetscErrorCode SpMVHaloListDestroy(SpMVHaloList *);
 
-/* device.c: if MPI does not support device arrays, sets PETSc's variable for that, before PETSc aborts. Not collective; before the first use of a device */
+/*
+  device.c: if MPI does not support device arrays, sets PETSc's variable for that, before PETSc aborts. Not collective;
+  before the first use of a device
+*/
 PETSC_INTERN PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm);
 #endif

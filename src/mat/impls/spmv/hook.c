@@ -89,7 +89,10 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Duplicates by the parent, on all ranks or on none: PETSc duplicates the blocks of a parallel matrix one by one and returns at the first error */
+/*
+  Duplicates by the parent, on all ranks or on none: PETSc duplicates the blocks of a parallel matrix one by one and
+  returns at the first error
+*/
 static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDuplicateOption op, Mat *B)
 {
   PetscErrorCode ierr;
@@ -301,8 +304,8 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
 }
 
 /*
-  In-place factorization. LU merges the matrix with its factors, which are AIJ, and PETSc requires both to have the same type; ILU leaves a matrix of AIJCUSPARSE that it
-  cannot destroy (PETSc 3.26). So the matrix is converted to AIJ first.
+  In-place factorization. LU merges the matrix with its factors, which are AIJ, and PETSc requires both to have the same
+  type; ILU leaves a matrix of AIJCUSPARSE that it cannot destroy (PETSc 3.26). So the matrix is converted to AIJ first.
 */
 static PetscErrorCode SpMVConvertToAIJ(Mat A)
 {
@@ -331,7 +334,8 @@ static PetscErrorCode MatILUFactor_SpMV(Mat A, IS row, IS col, const MatFactorIn
 /*
   MatSpMVHook - turns an AIJ or AIJCUSPARSE matrix into one of ours, in place
 
-  The matrix may be unassembled, but it must have AIJ's regular operations, not those for inserting entries into a hash table.
+  The matrix may be unassembled, but it must have AIJ's regular operations, not those for inserting entries into a hash
+  table.
 */
 PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 {
@@ -425,8 +429,8 @@ static PetscErrorCode SpMVCreate(Mat A, MatType parent, const SpMVFormat *format
   PetscCall(ierr);
   PetscCall(MatSpMVHook(A, format, NULL));
   /*
-    MatConvert() creates a matrix of the new type and calls its convertfrom. Only matrices created here have ours, not those that are of our type because of
-    -mat_seqaij_type.
+    MatConvert() creates a matrix of the new type and calls its convertfrom. Only matrices created here have ours, not
+    those that are of our type because of -mat_seqaij_type.
   */
   A->ops->convertfrom = MatConvertFrom_SpMV;
   PetscFunctionReturn(PETSC_SUCCESS);

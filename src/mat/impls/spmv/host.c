@@ -4,8 +4,8 @@
 #include "matspmv.h"
 
 /*
-  AIJ sorts the columns of each row, but MatCreateSeqAIJWithArrays() accepts unsorted ones. The formats can store any order, but the cost estimates do not include the
-  cost of reading x out of order.
+  AIJ sorts the columns of each row, but MatCreateSeqAIJWithArrays() accepts unsorted ones. The formats can store any
+  order, but the cost estimates do not include the cost of reading x out of order.
 */
 static PetscBool SpMVCSRIsSorted(const SpMVCSR *csr)
 {
@@ -155,8 +155,9 @@ PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, const Pets
 }
 
 /*
-  The parent's own product. That of AIJCUSPARSE accepts device vectors only. Two faults (PETSc 3.26): if yy is another vector than zz, its transposed product adds the
-  previous values of zz; and it passes the Hermitian product of real numbers on to cuSPARSE, which rejects it.
+  The parent's own product. That of AIJCUSPARSE accepts device vectors only. Two faults (PETSc 3.26): if yy is another
+  vector than zz, its transposed product adds the previous values of zz; and it passes the Hermitian product of real
+  numbers on to cuSPARSE, which rejects it.
 */
 PetscErrorCode MatSpMVApplyParent_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {

@@ -1,5 +1,6 @@
 /*
-  Matrices created from a matrix keep its format and its parameters: transposes, permuted matrices, submatrices and the like.
+  Matrices created from a matrix keep its format and its parameters: transposes, permuted matrices, submatrices and the
+  like.
 */
 #include "matspmv.h"
 
@@ -12,7 +13,10 @@ PetscErrorCode SpMVKeepBegin(const Mat_SpMV *spmv, SpMVKeep *keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* B, created from A by A's parent, has A's type name. On the host that gives it the format already, on the device it is AIJCUSPARSE and gets the format here */
+/*
+  B, created from A by A's parent, has A's type name. On the host that gives it the format already, on the device it is
+  AIJCUSPARSE and gets the format here
+*/
 PetscErrorCode SpMVKeepSet(SpMVKeep *keep, Mat B)
 {
   Mat_SpMV *spmv = NULL;

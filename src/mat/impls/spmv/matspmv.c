@@ -1,5 +1,6 @@
 /*
-  The state of a matrix of any format: the Mat_SpMV composed with it, the keys by which stored copies are known to be up to date, and freeing the copies.
+  The state of a matrix of any format: the Mat_SpMV composed with it, the keys by which stored copies are known to be up
+  to date, and freeing the copies.
 */
 #include "matspmv.h"
 
@@ -23,8 +24,9 @@ static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
 }
 
 /*
-  MatHeaderMerge(), which MatAXPY() calls for another pattern, replaces the data of a matrix and, in older PETSc (3.18), the objects composed with it, so that the matrix
-  would have the parameters of the one it is merged with. It destroys the old data first: the parameters are saved here then, and MatSpMVGet() restores them.
+  MatHeaderMerge(), which MatAXPY() calls for another pattern, replaces the data of a matrix and, in older PETSc (3.18),
+  the objects composed with it, so that the matrix would have the parameters of the one it is merged with. It destroys
+  the old data first: the parameters are saved here then, and MatSpMVGet() restores them.
 */
 static struct {
   Mat               mat; /* NULL for none */
@@ -92,9 +94,10 @@ PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
 }
 
 /*
-  Where AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for a look at the object state; assembly puts ours back. AIJ's product is
-  right whatever happens to the matrix in the meantime. The transposed products stay ours, see MatSpMVApply_Seq(). So do all products on the device, because those
-  of AIJCUSPARSE accept device vectors only.
+  Where AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for a look at the object
+  state; assembly puts ours back. AIJ's product is right whatever happens to the matrix in the meantime. The transposed
+  products stay ours, see MatSpMVApply_Seq(). So do all products on the device, because those of AIJCUSPARSE accept
+  device vectors only.
 */
 void MatSpMVUseParent_Seq(Mat A, Mat_SpMV *spmv, PetscBool use)
 {
@@ -157,23 +160,9 @@ PetscErrorCode MatSpMVSetParams(Mat A, Mat_SpMV *spmv, const void *params)
 
 /* ---------------------------------------------------------------- keys, and the pattern */
 
-/*
-  Every documented way to change values increases the object state, and every change of the pattern the nonzero state. The Mat itself belongs to the key because
-  MatHeaderReplace() moves the data to another Mat, whose state counts differently; its id, because another Mat may be allocated at the same address.
-*/
-static PetscBool SpMVKeyIsOf(const SpMVKey *key, Mat A)
-{
-  return (PetscBool)(key->mat == A && key->id == ((PetscObject)A)->id);
-}
-
-PetscBool SpMVKeyIsCurrent(const SpMVKey *key, Mat A)
-{
-  return (PetscBool)(SpMVKeyIsOf(key, A) && key->state == ((PetscObject)A)->state && key->nonzerostate == A->nonzerostate);
-}
-
 PetscBool SpMVKeyHasNonzeroState(const SpMVKey *key, Mat A)
 {
-  return (PetscBool)(SpMVKeyIsOf(key, A) && key->nonzerostate == A->nonzerostate);
+  return (PetscBool)(key->mat == A && key->id == ((PetscObject)A)->id && key->nonzerostate == A->nonzerostate);
 }
 
 PetscBool SpMVKeyHasPattern(const SpMVKey *key, Mat A, const SpMVCSR *csr)

@@ -1,10 +1,11 @@
 /*
   The glue between PETSc's matrices and the core, written once for all formats.
 
-  A matrix of a format is an AIJ matrix, sequential or MPI, some of whose operations are taken over ("hooked"). AIJ keeps the entries and does everything else. The format
-  adds a second copy of each sequential block ("store"). The first product that needs the copy creates it, and later products refresh it when PETSc's object state shows
-  that values or the pattern have changed. If PETSc has CUDA and there is a GPU, the parent type is AIJCUSPARSE instead of AIJ, and the copy for products with
-  device vectors is on the GPU. A format is one SpMVFormat table.
+  A matrix of a format is an AIJ matrix, sequential or MPI, some of whose operations are taken over ("hooked"). AIJ
+  keeps the entries and does everything else. The format adds a second copy of each sequential block ("store"). The
+  first product that needs the copy creates it, and later products refresh it when PETSc's object state shows that
+  values or the pattern have changed. If PETSc has CUDA and there is a GPU, the parent type is AIJCUSPARSE instead of
+  AIJ, and the copy for products with device vectors is on the GPU. A format is one SpMVFormat table.
 
   Each file calls only files below it in this list; MatSpMVHook() reaches those above through the table in types.c:
 
@@ -113,7 +114,10 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   PetscOptionsBegin(PetscObjectComm((PetscObject)A), ((PetscObject)A)->prefix, title, manual); \
   PetscOptionsObject->options = ((PetscObject)A)->options
 
-/* AIJ's operations that a format may take over; the parent's are saved, to be called and to be restored. Those below the line are taken over on the device only */
+/*
+  AIJ's operations that a format may take over; the parent's are saved, to be called and to be restored. Those below the
+  line are taken over on the device only
+*/
 #define SpMVHooks(X)                  \
   do {                                \
     X(mult);                          \
@@ -156,6 +160,17 @@ typedef struct {
   const PetscInt  *i, *j;
 } SpMVKey;
 
+/*
+  Every documented way to change values increases the object state, and every change of the pattern the nonzero state.
+  The Mat itself belongs to the key because MatHeaderReplace() moves the data to another Mat, whose state counts
+  differently; its id, because another Mat may be allocated at the same address. Inline, because every product checks
+  it.
+*/
+static inline PetscBool SpMVKeyIsCurrent(const SpMVKey *key, Mat A)
+{
+  return (PetscBool)(key->mat == A && key->id == ((PetscObject)A)->id && key->state == ((PetscObject)A)->state && key->nonzerostate == A->nonzerostate);
+}
+
 /* A sequential matrix: its copy on the host */
 typedef struct {
   SpMVKey   key;
@@ -164,8 +179,8 @@ typedef struct {
   PetscInt  nonzerorows;
 } SpMVHostCopy;
 
-/* The state of a parallel matrix when its copies were last up to date on all ranks. It is the same on all ranks; the states of the blocks are not, because a rank may
-   change its own blocks */
+/* The state of a parallel matrix when its copies were last up to date on all ranks. It is the same on all ranks; the
+   states of the blocks are not, because a rank may change its own blocks */
 typedef struct {
   SpMVKey   key;
   PetscBool bound; /* to the CPU */
@@ -262,7 +277,6 @@ PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params
 PETSC_INTERN void           MatSpMVUseParent_Seq(Mat, Mat_SpMV *, PetscBool);
 PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *);         /* frees all copies; the next product sets them up again */
 PETSC_INTERN PetscErrorCode MatSpMVForgetHost_Seq(Mat, Mat_SpMV *); /* frees the host's copy */
-PETSC_INTERN PetscBool      SpMVKeyIsCurrent(const SpMVKey *, Mat);
 PETSC_INTERN PetscBool      SpMVKeyHasNonzeroState(const SpMVKey *, Mat);
 PETSC_INTERN PetscBool      SpMVKeyHasPattern(const SpMVKey *, Mat, const SpMVCSR *);
 PETSC_INTERN void           SpMVKeySet(SpMVKey *, Mat);
@@ -309,11 +323,12 @@ typedef struct {
 } SpMVOperand;
 
 typedef struct {
-  SpMVOperand        operand[3]; /* zz, xx, yy unless it is zz */
   SpMVPlace          place;
+  Vec                xx, yy, zz;
   const PetscScalar *x, *y; /* y is z if yy is zz, NULL if yy is NULL */
   PetscScalar       *z;
-  PetscBool          device, host; /* at least one array is there */
+  SpMVOperand        operand[3];   /* in place: zz, xx, yy unless it is zz */
+  PetscBool          device, host; /* in place: at least one array is there */
 } SpMVOperands;
 
 PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* whether new matrices use AIJCUSPARSE */
@@ -355,7 +370,10 @@ PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 /* dm.c: what the DM that made a matrix calls its type */
 PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 
-/* types.c: what each kind of matrix takes over. setops set operations; compose composes functions that PETSc looks up by name, or restores the parent's (ours false) */
+/*
+  types.c: what each kind of matrix takes over. setops set operations; compose composes functions that PETSc looks up by
+  name, or restores the parent's (ours false)
+*/
 typedef struct {
   MatType parent;
   void (*setops[6])(Mat);                                                             /* called in this order, ending with NULL */

@@ -1,9 +1,10 @@
 /*
-  The products of an MPI matrix: MPIAIJ's own, which overlap the exchange of the halo with the diagonal block's product and use our products of the two blocks.
-  Between device vectors an exchange of our own replaces MPIAIJ's VecScatter where halo.c finds a faster one.
+  The products of an MPI matrix: MPIAIJ's own, which overlap the exchange of the halo with the diagonal block's product
+  and use our products of the two blocks. Between device vectors an exchange of our own replaces MPIAIJ's VecScatter
+  where halo.c finds a faster one.
 
-  MPIAIJ creates, replaces and rebuilds its blocks in many places (preallocation, hash and COO assembly, disassembly, products), so every product checks whether
-  they have been taken over.
+  MPIAIJ creates, replaces and rebuilds its blocks in many places (preallocation, hash and COO assembly, disassembly,
+  products), so every product checks whether they have been taken over.
 */
 #include "matspmv.h"
 
@@ -39,10 +40,12 @@ static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
 }
 
 /*
-  Brings the halo of A up to date; *ours is false if MPIAIJ's own product is to be used. All ranks get the same answer: the vectors' types are the same on all ranks,
-  and so is whether the off-diagonal blocks have changed, because MPIAIJ replaces them on all ranks together. Whether a matrix or vector is bound to the CPU is not the
-  same: -mat_bind_below, -vec_bind_below and -dm_bind_below compare with each rank's size. So the ranks agree on it before they create a halo, and again before each
-  product while something is bound on some rank. What is bound later is copied to the device and back by the products below.
+  Brings the halo of A up to date; *ours is false if MPIAIJ's own product is to be used. All ranks get the same answer:
+  the vectors' types are the same on all ranks, and so is whether the off-diagonal blocks have changed, because MPIAIJ
+  replaces them on all ranks together. Whether a matrix or vector is bound to the CPU is not the same: -mat_bind_below,
+  -vec_bind_below and -dm_bind_below compare with each rank's size. So the ranks agree on it before they create a halo,
+  and again before each product while something is bound on some rank. What is bound later is copied to the device and
+  back by the products below.
 */
 static PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
 {
@@ -90,9 +93,10 @@ typedef enum {
 } SpMVOrder;
 
 /*
-  SPLIT and FUSED need both blocks up to date on the device before the exchange begins, and nothing bound to the CPU. With SPLIT the off-diagonal block's product
-  must not write to interior rows of y, which the other stream writes at the same time. own[1] is NULL where the diagonal block's kernel adds the off-diagonal
-  block's product, or where the off-diagonal block is empty.
+  SPLIT and FUSED need both blocks up to date on the device before the exchange begins, and nothing bound to the CPU.
+  With SPLIT the off-diagonal block's product must not write to interior rows of y, which the other stream writes at the
+  same time. own[1] is NULL where the diagonal block's kernel adds the off-diagonal block's product, or where the
+  off-diagonal block is empty.
 */
 static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], SpMVOrder *order)
 {
@@ -123,7 +127,10 @@ static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The products and the exchange in an order that overlaps them; *done is false where the arrays are not aligned for it: a sequential product copies them */
+/*
+  The products and the exchange in an order that overlaps them; *done is false where the arrays are not aligned for it:
+  a sequential product copies them
+*/
 static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder order, Mat_SpMV *own[2], Vec xx, Vec yy, Vec zz, cudaStream_t stream,
                                                        PetscBool *done)
 {
@@ -160,8 +167,9 @@ static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder
 }
 
 /*
-  zz = yy + A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. If there are few boundary rows, either the diagonal block's kernel
-  computes both products, or both products of these rows run on the halo's stream at the same time as the interior rows' product: no kernel has to wait for both.
+  zz = yy + A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. If there are few
+  boundary rows, either the diagonal block's kernel computes both products, or both products of these rows run on the
+  halo's stream at the same time as the interior rows' product: no kernel has to wait for both.
 */
 static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
@@ -228,8 +236,8 @@ static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec
 }
 
 /*
-  Creates all that a product on the device needs before its exchange begins. If the exchange is ours, the boundary rows are found first, because they are part of the
-  diagonal block's layout.
+  Creates all that a product on the device needs before its exchange begins. If the exchange is ours, the boundary rows
+  are found first, because they are part of the diagonal block's layout.
 */
 static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
 {
@@ -288,8 +296,8 @@ static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transp
 }
 
 /*
-  The calling rank may have changed one of its blocks without the knowledge of the other ranks. If it has no memory for the block's copy, that must not be an error:
-  AIJ's product is used for the block, and the exchange goes on.
+  The calling rank may have changed one of its blocks without the knowledge of the other ranks. If it has no memory for
+  the block's copy, that must not be an error: AIJ's product is used for the block, and the exchange goes on.
 */
 static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 {
@@ -307,8 +315,8 @@ static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 }
 
 /*
-  The beginning of every product: gets our data, and takes the blocks over and brings them up to date on all ranks or on none. The ranks communicate only if the state
-  of the parallel matrix has changed.
+  The beginning of every product: gets our data, and takes the blocks over and brings them up to date on all ranks or on
+  none. The ranks communicate only if the state of the parallel matrix has changed.
 */
 static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz, Mat_SpMV **spmv)
 {

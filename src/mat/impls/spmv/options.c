@@ -49,8 +49,9 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
 }
 
 /*
-  How the parallel product exchanges its halo on GPUs. The product reads these options when it creates a halo, because the matrices that PETSc creates from others
-  (duplicates, products, coarse levels) have read none. MatSetFromOptions() reads them too, so that a wrong value is an error there, with or without GPUs.
+  How the parallel product exchanges its halo on GPUs. The product reads these options when it creates a halo, because
+  the matrices that PETSc creates from others (duplicates, products, coarse levels) have read none. MatSetFromOptions()
+  reads them too, so that a wrong value is an error there, with or without GPUs.
 */
 PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOptions *o)
 {

@@ -1,12 +1,14 @@
 /*
-  The types that ours are derived from, AIJ and AIJCUSPARSE: their own functions, and how to create matrices of these types whatever -mat_seqaij_type is.
+  The types that ours are derived from, AIJ and AIJCUSPARSE: their own functions, and how to create matrices of these
+  types whatever -mat_seqaij_type is.
 */
 #include "matspmv.h"
 
 /*
-  With -mat_seqaij_type, new sequential AIJ matrices have that type: one of ours or, say, AIJPERM. The code that creates them does not expect this: MatDuplicate() fills
-  the new matrix without what AIJPERM does at assembly, MatTranspose() empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook() cannot
-  take such a matrix over. So the option is hidden while the parent creates matrices.
+  With -mat_seqaij_type, new sequential AIJ matrices have that type: one of ours or, say, AIJPERM. The code that creates
+  them does not expect this: MatDuplicate() fills the new matrix without what AIJPERM does at assembly, MatTranspose()
+  empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook() cannot take such a matrix
+  over. So the option is hidden while the parent creates matrices.
 */
 PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *hidden)
 {
@@ -24,10 +26,11 @@ PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *hidden)
 }
 
 /*
-  The parents' functions, for use where the matrix no longer has them: MatHeaderMerge() calls destroy after it has removed the composed objects, and MatDuplicate() copies
-  our composed functions to matrices that are not ours. They are taken from a new matrix of the type, because PETSc replaces functions of some matrices (submatrices),
-  and only when a matrix of the type is first taken over: creating a matrix of AIJCUSPARSE initializes the device, which programs that use none of our types must not
-  pay for.
+  The parents' functions, for use where the matrix no longer has them: MatHeaderMerge() calls destroy after it has
+  removed the composed objects, and MatDuplicate() copies our composed functions to matrices that are not ours. They are
+  taken from a new matrix of the type, because PETSc replaces functions of some matrices (submatrices), and only when a
+  matrix of the type is first taken over: creating a matrix of AIJCUSPARSE initializes the device, which programs that
+  use none of our types must not pay for.
 */
 SpMVParent SpMVParents[2][2];
 
@@ -63,7 +66,10 @@ PetscErrorCode SpMVReplaceFunction(Mat A, const char name[], PetscErrorCode (*fu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before PETSc 3.19, MatRetrieveValues() does not increase the object state; up to 3.26 it does not mark the host's values as newer than AIJCUSPARSE's */
+/*
+  Before PETSc 3.19, MatRetrieveValues() does not increase the object state; up to 3.26 it does not mark the host's
+  values as newer than AIJCUSPARSE's
+*/
 static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
 {
   Mat_SpMV *spmv;

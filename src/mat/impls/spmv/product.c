@@ -1,5 +1,6 @@
 /*
-  Products of matrices with a factor of our types: the function of PETSc's that computes one, and the format of the result.
+  Products of matrices with a factor of our types: the function of PETSc's that computes one, and the format of the
+  result.
 */
 #include "matspmv.h"
 
@@ -61,8 +62,8 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /*
-  MPIAIJ computes A^T B, B dense, with a MAIJ matrix of A, which on a device is a copy: AIJCUSPARSE's. A product that is computed again has that of A's earlier values
-  (PETSc 3.26), so its symbolic phase is done again, too.
+  MPIAIJ computes A^T B with a dense B from a MAIJ matrix of A, which on a device is a copy of type AIJCUSPARSE. A product
+  that is computed again still has the copy of A's earlier values (PETSc 3.26), so its symbolic phase is repeated.
 */
 static PetscErrorCode SpMVProductRefreshMAIJ(Mat C)
 {
@@ -82,8 +83,8 @@ static PetscErrorCode SpMVProductRefreshMAIJ(Mat C)
 }
 
 /*
-  The numeric phase of a product that AIJ computes on the host with factors on the device. Their values are copied to the host first, because AIJ's functions do not
-  always do that.
+  The numeric phase of a product that AIJ computes on the host with factors on the device. Their values are copied to
+  the host first, because AIJ's functions do not always do that.
 */
 static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 {
@@ -122,9 +123,11 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 }
 
 /*
-  One function of ours for each numeric function of PETSc's that it has to call. Only a function gets reliably from the symbolic to the numeric phase: PETSc moves functions
-  and products from matrix to matrix (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's functions, which read
-  the product's data, directly (MatProductNumeric_PtAP_Unsafe()). So PETSc's function can be kept neither with the matrix, nor with the product, nor in its data.
+  One function of ours for each numeric function of PETSc's that it has to call. Only a function gets reliably from the
+  symbolic to the numeric phase: PETSc moves functions and products from matrix to matrix
+  (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's
+  functions, which read the product's data, directly (MatProductNumeric_PtAP_Unsafe()). So PETSc's function can be kept
+  neither with the matrix, nor with the product, nor in its data.
 
   All of PETSc 3.26 sets 56 numeric functions, most of them for types that are not multiplied with ours.
 */
@@ -180,7 +183,10 @@ static PetscErrorCode SpMVProductTakeNumeric(Mat C)
 }
 #endif
 
-/* PETSc makes P^T A P and R A R^T plain AIJ where A is ours on the host and the other factor is not. The result is an operator like A, on a coarser grid */
+/*
+  The type of P^T A P and R A R^T is AIJ where A is ours, on the host, and the other factor is not. The result is an
+  operator like A, on a coarser grid, and gets A's format.
+*/
 static PetscErrorCode SpMVProductGalerkin(Mat C)
 {
   const MatProductType type = C->product->type;
@@ -198,8 +204,9 @@ static PetscErrorCode SpMVProductGalerkin(Mat C)
 /*
   Calls PETSc's symbolic phase; the result gets the format and the parameters.
 
-  For A B^T, AIJ sets the type of a transpose of B to that of A by MatSetType(), which empties it unless A's type is derived from B's: in plain PETSc, A B^T of aij and aijperm
-  crashes (3.18 to 3.26). B has the name of A's type during the call.
+  For A B^T, AIJ sets the type of a transpose of B to that of A by MatSetType(), which empties it unless A's type is
+  derived from B's: in plain PETSc, A B^T of aij and aijperm crashes (3.18 to 3.26). B has the name of A's type
+  during the call.
 */
 static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 {
@@ -223,9 +230,10 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 }
 
 /*
-  Our symbolic phase. PETSc's function, which it calls, cannot be kept with C, because PETSc moves functions and products from matrix to matrix
-  (MatProductSymbolic_ABC_Basic()), nor with the product, whose data must be empty before this phase. So it is kept with the factor that gives the result its format, which
-  keeps that of its latest product only: if several of its products wait for their symbolic phases, the earlier ones are set up again here.
+  Our symbolic phase. PETSc's function, which it calls, cannot be kept with C, because PETSc moves functions and
+  products from matrix to matrix (MatProductSymbolic_ABC_Basic()), nor with the product, whose data must be empty before
+  this phase. So it is kept with the factor that gives the result its format, which keeps that of its latest product
+  only: if several of its products wait for their symbolic phases, the earlier ones are set up again here.
 */
 static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
 {
@@ -306,8 +314,9 @@ static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 #endif
 
 /*
-  If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. That factor is ours, so call those of the remaining factors
-  here: virtual transposes, diagonal matrices, MATPYTHON. They may replace factors of the product (a virtual transpose by the matrix in it).
+  If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. That
+  factor is ours, so call those of the remaining factors here: virtual transposes, diagonal matrices, MATPYTHON. They
+  may replace factors of the product (a virtual transpose by the matrix in it).
 */
 static PetscErrorCode SpMVProductQueryFactors(Mat C)
 {
@@ -334,11 +343,12 @@ static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
 }
 
 /*
-  PETSc looks a product's function up by the names of its factors' types, so that mpiaij times mpimaij is found and mpiaijsellp times mpimaij is not. It calls this function
-  if it has found no other: look again under the names of AIJ.
+  PETSc looks a product's function up by the names of its factors' types, so that mpiaij times mpimaij is found and
+  mpiaijsellp times mpimaij is not. It calls this function if it has found no other: look again under the names of AIJ.
 
-  On the device, first: PETSc considers one of our matrices and one of AIJCUSPARSE as different, but AIJCUSPARSE's function multiplies them. For one of ours and one of AIJ
-  (DMDA creates such interpolations) PETSc has no function on the device; AIJ's function on the host multiplies them.
+  On the device, first: PETSc considers one of our matrices and one of AIJCUSPARSE as different, but AIJCUSPARSE's
+  function multiplies them. For one of ours and one of AIJ (DMDA creates such interpolations) PETSc has no function on
+  the device; AIJ's function on the host multiplies them.
 */
 static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
 {

@@ -41,8 +41,8 @@ PetscErrorCode MatSpMVGetStats_Seq(Mat A, SpMVStats *stats)
 /*
   zz = yy + op(A) xx, where yy may be zz, and NULL for zero.
 
-  On the host AIJ's own transposed products are never used. They call VecSet() and VecCopy(), which are collective, on the parallel vectors that MPIAIJ passes, and one rank
-  may use its format while another does not.
+  On the host AIJ's own transposed products are never used. They call VecSet() and VecCopy(), which are collective, on
+  the parallel vectors that MPIAIJ passes, and one rank may use its format while another does not.
 */
 PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {

@@ -1,6 +1,6 @@
 /*
-  The four kinds of matrices that are taken over, and what each takes over. MatSpMVHook() and MatSpMVUnhook() work from this table alone, so that they need not
-  know the files that define the operations.
+  The four kinds of matrices that are taken over, and what each takes over. MatSpMVHook() and MatSpMVUnhook() work from
+  this table alone, so that they need not know the files that define the operations.
 */
 #include "matspmv.h"
 
