@@ -113,7 +113,7 @@ else ifneq ($(filter $(OLD_ARCHS),$(CUDA_ARCHS)),)
   $(error CUDA_ARCHS=$(CUDA_ARCHS): the kernels need compute capability 8.0 or later. Leave out $(filter $(OLD_ARCHS),$(CUDA_ARCHS)): AIJCUSPARSE multiplies on such GPUs)
 endif
 gencode     = -gencode arch=compute_$1,code=$2_$1
-CUCOMPILE   = $(NVCC) -ccbin $(CXX) -std=c++17 -O3 -lineinfo $(foreach a,$(CUDA_ARCHS),$(call gencode,$a,sm)) $(call gencode,$(lastword $(CUDA_ARCHS)),compute) \
+CUCOMPILE   = $(NVCC) -ccbin $(CXX) -std=c++17 -O3 $(foreach a,$(CUDA_ARCHS),$(call gencode,$a,sm)) $(call gencode,$(lastword $(CUDA_ARCHS)),compute) \
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(OUR_FLAGS) $(SYS_FLAGS) $(CUDAFLAGS) -MMD -MP
 
 # A PETSc with CUDA loads the driver's library. Where there is none, the toolkit's stub lets it run what needs no GPU
@@ -179,9 +179,6 @@ $(B)/tests/%.o: OUR_FLAGS += -Itests/lib
 $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(B)/tests/core-formats: $(FORMATS)
-# A program in several files
-$(B)/tests/batching/%.o: OUR_FLAGS += -Itests
-$(B)/tests/batch: $(patsubst %.c,$(B)/%.o,$(wildcard tests/batching/*.c))
 $(PAPER): $(B)/bench/formats/paper.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)

@@ -4,7 +4,7 @@
   Options: -kernels a,b, -cases a,b, -expect host|device, -quick (a few cases, for sanitizers). The message of a failure names the case, the kernel and the row.
   -cases graph captures products in CUDA graphs, which needs -root_device_context_stream_type nonblocking.
 */
-#include "batching/batching.h"
+#include "parts/batch.h"
 #include "ranks.h"
 
 static const Case cases[] = {

@@ -32,17 +32,18 @@ typedef struct {
 typedef enum { SIZED, TYPED, ASSEMBLED, MULTIPLIED } Stage;
 
 enum {
-  OWN     = 1,    /* not collective: a rank without a fault must have no error */
-  ABSORBS = 2,    /* no rank has an error: AIJ multiplies instead */
-  LOSES   = 4,    /* PETSc's own code loses the unfinished matrix, with all that belongs to it */
-  SQUARES = 8,    /* needs a square matrix */
-  HOLDS   = 32,   /* and that, a product, its factors */
-  LONE    = 512,  /* a product; that of a batch needs no other rank: only a rank with a fault has an error */
-  KRYLOV  = 1024, /* and that rank leaves a solver in whose norms other ranks wait */
-  FORMAT  = 128,  /* not of batches */
-  BATCH   = 256,  /* of batches only */
-  WITHIN  = 64,   /* PETSc calls the type on single ranks inside collective code; a rank that fails leaves that code, as with aij */
-  BIG     = 16    /* also on the matrix that is large enough for equal values to be stored once */
+  OWN       = 1,    /* not collective: a rank without a fault must have no error */
+  ABSORBS   = 2,    /* no rank has an error: AIJ multiplies instead */
+  LOSES     = 4,    /* PETSc's own code loses the unfinished matrix, with all that belongs to it */
+  SQUARES   = 8,    /* needs a square matrix */
+  HOLDS     = 32,   /* and that, a product, its factors */
+  LONE      = 512,  /* a product; that of a batch needs no other rank: only a rank with a fault has an error */
+  KRYLOV    = 1024, /* and that rank leaves a solver in whose norms other ranks wait */
+  FORMAT    = 128,  /* not of batches */
+  BATCH     = 256,  /* of batches only */
+  DEVWITHIN = 4096, /* on a device, as WITHIN: there the transposes of blocks are taken over, too */
+  WITHIN    = 64,   /* PETSc calls the type on single ranks inside collective code; a rank that fails leaves that code, as with aij */
+  BIG       = 16    /* also on the matrix that is large enough for equal values to be stored once */
 };
 
 typedef struct {
@@ -218,6 +219,7 @@ static PetscErrorCode LocalPattern(Life *l)
   PetscFunctionBegin;
   PetscCall(NewPattern(l));
   PetscCall(Mult(l));
+  PetscCall(MultTranspose(l)); /* on a device the transpose has a copy of its own, which all ranks set up together */
   PetscCall(LocalChange(l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -378,7 +380,7 @@ static const Phase phases[] = {
     {"convert-other", MULTIPLIED, NULL, ConvertOther, FORMAT | LOSES},
     {"convert-inplace", MULTIPLIED, NULL, ConvertToAndBack, 0},
     {"submatrix", MULTIPLIED, NULL, SubMatrix, LOSES | WITHIN},
-    {"transposed", MULTIPLIED, NULL, Transposed, LOSES},
+    {"transposed", MULTIPLIED, NULL, Transposed, LOSES | DEVWITHIN},
     {"product", MULTIPLIED, NULL, Product, FORMAT | HOLDS | SQUARES},
     {"ordering", ASSEMBLED, NULL, Ordering, FORMAT | SQUARES | WITHIN},
     {"solve", ASSEMBLED, NULL, Solve, SQUARES | KRYLOV},
@@ -613,7 +615,7 @@ static PetscErrorCode RunFault(const Phase *p, const Case *c, const char *type, 
 
 static PetscErrorCode RunPhase(const Phase *p, const Case *c, const char *type, PetscBool device)
 {
-  const int ranks = now.size == 1 || p->flags & WITHIN || (p->flags & KRYLOV && !strcmp(now.under, MATBATCH)) ? 0 : now.size;
+  const int ranks = now.size == 1 || p->flags & (WITHIN | (device ? DEVWITHIN : 0)) || (p->flags & KRYLOV && !strcmp(now.under, MATBATCH)) ? 0 : now.size;
   PetscBool struck;
 
   PetscFunctionBegin;

@@ -38,7 +38,7 @@ static PetscErrorCode Properties(Mat A, int *has)
   PetscCall(LocalRowsDestroy(&r));
   if (fuzz.size > 1) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bad, 2, MPI_INT, MPI_MAX, fuzz.comm));
   *has = (M == N && square ? F_SQUARE : 0) | (M > 0 && N > 0 ? F_FULL : 0) | (fuzz.size == 1 ? F_SEQ : 0) | (bad[0] ? 0 : F_FINITE) |
-         (bad[0] || bad[1] ? 0 : F_DOMINANT) | (fuzzcase.coo ? 0 : F_NEW);
+         (bad[0] || bad[1] ? 0 : F_DOMINANT) | (fuzzcase.coo ? 0 : F_NEW) | (fuzz.device && bad[0] ? 0 : F_BLAS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -168,7 +168,8 @@ static PetscErrorCode OneCase(void)
   FuzzLog("%" PetscInt_FMT " x %" PetscInt_FMT ", block size %" PetscInt_FMT ", %s%s, values %s, %s", s->M, s->N, s->bs, PatternNames[s->pattern],
           s->dominant ? " dominant" : "", ValuesNames[s->values], BuildNames[fuzzcase.way]);
   PetscCall(RandomOptions());
-  steps = PetscMin(1 + draw(8), fuzz.steps);
+  steps = 1 + draw(8);
+  steps = PetscMin(steps, fuzz.steps);
   if (fuzz.size > 1 && fuzzcase.way == BUILD_COO) fuzzcase.coo = PETSC_TRUE;
   PetscCall(Step(both, NULL, 0, &end));
   for (PetscInt k = 1; k <= steps && !end; k++) {

@@ -50,8 +50,8 @@ loading_tests() {
 # Kernels are compiled for compute capability 8.0 and later, also on machines with older GPUs (simulated here). A packed PETSc cannot be compiled for
 makefile_tests() {
   if [ $tier != device ] && [ -f "${PETSC_DIR:-}/lib/petsc/conf/variables" ]; then
-    sh_ "GPUs of 7.5 and 9.0" 60 makes '-lineinfo -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90' '7.5\n9.0' -C "$here/.."
-    sh_ "a GPU of 7.5" 60 makes '-lineinfo -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode' 7.5 -C "$here/.."
+    sh_ "GPUs of 7.5 and 9.0" 60 makes '-O3 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90' '7.5\n9.0' -C "$here/.."
+    sh_ "a GPU of 7.5" 60 makes '-O3 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode' 7.5 -C "$here/.."
     sh_ "an architecture that is too old" 60 refuses 'CUDA_ARCHS=75 90: the kernels need compute capability 8.0 or later' make -n -C "$here/.." CUDA_ARCHS='75 90' kernels
   fi
 }
@@ -67,6 +67,7 @@ type_tests() {
         in_parts "$program, $type, $ranks ranks" $limit "${m[@]}" $ranks "$TESTS/$program" -type "$type" "${force[@]}" "${expect[@]}" ${DEVICE:+-mat_no_inode}
       done
     done
+    for ranks in $(numbers 1 3); do t "DMs, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/dm" -type "$type" "${expect[@]}"; done
     for ranks in $(numbers 1 $([ -z "$DEVICE" ] && echo 2 || echo 3)); do suite "device, $type, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" "${force[@]}" "${expect[@]}"; done
     # the first cases of the fuzzer, the same each time; PETSc leaks memory after errors
     # (not on a device, see tools/gpu-run fuzz: AIJCUSPARSE fails in most cases there, and a fault in one process ends all that share CUDA's daemon)

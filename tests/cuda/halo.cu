@@ -43,7 +43,7 @@ using Values = std::vector<PetscScalar>;
 struct Pattern {
   PetscLayout                        layout = nullptr;
   PetscInt                           n = 0, begin = 0;
-  std::vector<PetscInt>              ghost;
+  std::vector<PetscInt>              halo_columns;
   std::vector<std::vector<PetscInt>> everybody;
 
   PetscErrorCode Create(const std::vector<PetscInt> &rows, std::function<bool(int, PetscInt)> wants)
@@ -62,7 +62,7 @@ struct Pattern {
         if ((i < range[r] || i >= range[r + 1]) && wants(r, i)) everybody[r].push_back(i);
       }
     }
-    ghost = everybody[rank_];
+    halo_columns = everybody[rank_];
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscErrorCode Destroy()
@@ -75,10 +75,10 @@ struct Pattern {
     for (PetscInt i = 0; i < n; i++) x.push_back(Value(begin + i, round));
     return x;
   }
-  Values Ghosts(uint64_t round) const
+  Values Halo(uint64_t round) const
   {
     Values v;
-    for (PetscInt g : ghost) v.push_back(Value(g, round));
+    for (PetscInt g : halo_columns) v.push_back(Value(g, round));
     return v;
   }
   static PetscScalar Sent(int from, size_t k, uint64_t round)
@@ -88,7 +88,7 @@ struct Pattern {
   Values Reverse(uint64_t round) const // what this rank sends back
   {
     Values v;
-    for (size_t k = 0; k < ghost.size(); k++) v.push_back(Sent(rank_, k, round));
+    for (size_t k = 0; k < halo_columns.size(); k++) v.push_back(Sent(rank_, k, round));
     return v;
   }
   Values Sums(uint64_t round) const // x, and what comes for it, in the order of ranks
@@ -119,9 +119,9 @@ static PetscErrorCode TestLists(const Pattern &p, const char *name)
   char         reason[SPMV_HALO_TEXT];
 
   PetscFunctionBeginUser;
-  PetscCall(SpMVHaloListsCreate(comm, p.layout, (PetscInt)p.ghost.size(), p.ghost.data(), &send, &receive, reason));
+  PetscCall(SpMVHaloListsCreate(comm, p.layout, (PetscInt)p.halo_columns.size(), p.halo_columns.data(), &send, &receive, reason));
   Check(!reason[0], "usable", name);
-  Values                   x = p.X(1), out, in(p.ghost.size()), back(send.start[send.peers]), y = p.X(2), sent = p.Reverse(2);
+  Values                   x = p.X(1), out, in(p.halo_columns.size()), back(send.start[send.peers]), y = p.X(2), sent = p.Reverse(2);
   std::vector<MPI_Request> requests;
   const auto               exchange = [&](const SpMVHaloList &from, Values &a, const SpMVHaloList &to, Values &b) {
     requests.clear();
@@ -139,7 +139,7 @@ static PetscErrorCode TestLists(const Pattern &p, const char *name)
   exchange(receive, sent, send, back);
   for (PetscInt i = 0; i < send.start[send.peers]; i++) y[send.index[i]] = y[send.index[i]] + back[i];
   Check(ordered, "peers ascend", name);
-  Check(in == p.Ghosts(1), "lists forward", name);
+  Check(in == p.Halo(1), "lists forward", name);
   Check(y == p.Sums(2), "lists in reverse", name);
   PetscCall(SpMVHaloListDestroy(&send));
   PetscCall(SpMVHaloListDestroy(&receive));
@@ -200,15 +200,15 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
   PetscFunctionBeginUser;
   for (const Pattern *p : patterns) {
     SpMVHalo halo;
-    PetscCall(SpMVHaloCreate(comm, p->layout, (PetscInt)p->ghost.size(), p->ghost.data(), type, &halo));
+    PetscCall(SpMVHaloCreate(comm, p->layout, (PetscInt)p->halo_columns.size(), p->halo_columns.data(), type, &halo));
     halos.push_back(halo);
     petsc = petsc || SpMVHaloUsesPetsc(halo);
     Check(!SpMVHaloUsesPetsc(halo) || type == SPMV_HALO_AUTO, SpMVHaloDescribe(halo), name);
-    if (!SpMVHaloUsesPetsc(halo)) Check((SpMVHaloGetArray(halo) == NULL) == p->ghost.empty(), "an array unless the halo is empty", name);
+    if (!SpMVHaloUsesPetsc(halo)) Check((SpMVHaloGetArray(halo) == NULL) == p->halo_columns.empty(), "an array unless the halo is empty", name);
     x.emplace_back(), in.emplace_back(), back.emplace_back(), y.emplace_back();
     for (int r = 0; r < rounds; r++) {
       x.back().emplace_back(p->X(r));
-      in.back().emplace_back(p->ghost.size());
+      in.back().emplace_back(p->halo_columns.size());
       back.back().emplace_back(p->Reverse(r));
       y.back().emplace_back(p->X(r));
     }
@@ -261,7 +261,7 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
     for (size_t h = 0; h < halos.size(); h++) {
       bool there = true, sums = true;
       for (int r = 0; r < rounds; r++) {
-        there = there && in[h][r].Get() == patterns[h]->Ghosts(r);
+        there = there && in[h][r].Get() == patterns[h]->Halo(r);
         sums  = sums && y[h][r].Get() == patterns[h]->Sums(r);
       }
       Check(there, "forward", name);
@@ -276,15 +276,15 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
 static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
 {
   const PetscInt        plane = n * n, z0 = n * rank_ / size_, z1 = n * (rank_ + 1) / size_, rows = (z1 - z0) * plane;
-  std::vector<PetscInt> ghost;
+  std::vector<PetscInt> halo_columns;
   PetscLayout           layout;
   SpMVHalo              halo = NULL;
   void                 *from, *to;
   const size_t          bytes = (size_t)rows * 29;
 
   PetscFunctionBeginUser;
-  for (PetscInt i = 0; i < plane && z0 > 0; i++) ghost.push_back((z0 - 1) * plane + i);
-  for (PetscInt i = 0; i < plane && z1 < n; i++) ghost.push_back(z1 * plane + i);
+  for (PetscInt i = 0; i < plane && z0 > 0; i++) halo_columns.push_back((z0 - 1) * plane + i);
+  for (PetscInt i = 0; i < plane && z1 < n; i++) halo_columns.push_back(z1 * plane + i);
   PetscCall(PetscLayoutCreate(comm, &layout));
   PetscCall(PetscLayoutSetLocalSize(layout, rows));
   PetscCall(PetscLayoutSetUp(layout));
@@ -295,7 +295,7 @@ static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
   PetscCallCUDA(cudaDeviceSynchronize()); // which `stream` does not wait for
   PetscCallMPI(MPI_Barrier(comm));
   double setup = MPI_Wtime();
-  PetscCall(SpMVHaloCreate(comm, layout, (PetscInt)ghost.size(), ghost.data(), type, &halo));
+  PetscCall(SpMVHaloCreate(comm, layout, (PetscInt)halo_columns.size(), halo_columns.data(), type, &halo));
   setup              = (MPI_Wtime() - setup) * 1e3;
   const auto measure = [&](bool exchange, bool product, bool back) -> double {
     std::vector<double> times;
@@ -416,12 +416,12 @@ int main(int argc, char **argv)
     PetscCall(p.Create(Rows(0), [](int, PetscInt i) { return i % 7 == 0; }));
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
     for (SpMVHaloType type : {SPMV_HALO_PEER, SPMV_HALO_NCCL}) {
-      const PetscErrorCode error = SpMVHaloCreate(comm, p.layout, (PetscInt)p.ghost.size(), p.ghost.data(), type, &halo);
+      const PetscErrorCode error = SpMVHaloCreate(comm, p.layout, (PetscInt)p.halo_columns.size(), p.halo_columns.data(), type, &halo);
       Check(error == PETSC_ERR_SUP_SYS, "is refused", devices ? "one GPU for several ranks" : "no GPU");
       PetscCall(SpMVHaloDestroy(&halo));
     }
     PetscCall(PetscPopErrorHandler());
-    PetscCall(SpMVHaloCreate(comm, p.layout, (PetscInt)p.ghost.size(), p.ghost.data(), SPMV_HALO_AUTO, &halo));
+    PetscCall(SpMVHaloCreate(comm, p.layout, (PetscInt)p.halo_columns.size(), p.halo_columns.data(), SPMV_HALO_AUTO, &halo));
     PetscCall(PetscPrintf(comm, "auto: %s\n", SpMVHaloDescribe(halo)));
     if (!devices) Check(SpMVHaloUsesPetsc(halo), "leaves it to PETSc", "auto without a GPU");
     PetscCall(SpMVHaloDestroy(&halo));

@@ -32,7 +32,8 @@ enum {
   F_SEQ      = 4,  /* one rank only */
   F_FINITE   = 8,  /* no entry is infinite, undefined or close to overflow */
   F_DOMINANT = 16, /* the diagonal dominates */
-  F_NEW      = 32  /* accepts new entries */
+  F_NEW      = 32, /* accepts new entries */
+  F_BLAS     = 64  /* on a device, finite: there zero times NaN is NaN, and the BLAS of the host may set zeros */
 };
 
 typedef struct {

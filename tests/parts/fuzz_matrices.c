@@ -221,7 +221,10 @@ static PetscErrorCode Products(Actor *a)
     PetscCall(MatScale(A, -1.5));
   }
   PetscCall(MatDestroy(&P));
-  PetscCall(AdoptOrDestroy(a, &C));
+  if (fuzz.device && fuzz.size > 1) /* AIJ's parallel product refuses new values of other ranks' rows, AIJCUSPARSE's takes them */
+    PetscCall(MatDestroy(&C));
+  else
+    PetscCall(AdoptOrDestroy(a, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -81,6 +81,10 @@ PetscErrorCode RandomOptions(void)
   };
 
   PetscFunctionBegin;
+  if (fuzz.device) { /* AIJCUSPARSE has no inodes, with which AIJ's relaxation is another method */
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_no_inode", NULL));
+    PetscCall(PetscOptionsSetValue(NULL, "-fuzz_mat_no_inode", NULL));
+  }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(options); k++) {
     const PetscBool kernel = (PetscBool)(k + 1 == PETSC_STATIC_ARRAY_LENGTH(options)), set = Chance(kernel ? 85 : 25);
     PetscInt        n    = 0, pick;

@@ -1,5 +1,5 @@
 /* Solvers and preconditioners for batches */
-#include "batching.h"
+#include "batch.h"
 
 typedef struct {
   const char *options;

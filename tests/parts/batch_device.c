@@ -1,5 +1,5 @@
 /* Properties of batches on a GPU */
-#include "batching.h"
+#include "batch.h"
 
 #if defined(PETSC_HAVE_CUDA)
 /* Two batches need more shared memory than the default limit of a kernel, the second less than the first: the first must still run */

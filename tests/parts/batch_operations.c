@@ -1,5 +1,5 @@
 /* Operations on batches, compared with those on AIJ */
-#include "batching.h"
+#include "batch.h"
 #include <unistd.h>
 
 static PetscErrorCode SameMatrix(Mat A, Mat B, const char *what)

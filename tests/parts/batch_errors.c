@@ -1,5 +1,5 @@
 /* Invalid arguments and unsupported operations: the error, its message, and that the matrix stays intact */
-#include "batching.h"
+#include "batch.h"
 #include "ranks.h"
 
 static char message[2048];

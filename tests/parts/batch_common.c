@@ -1,5 +1,5 @@
 /* Random batches, and products compared with those of AIJ */
-#include "batching.h"
+#include "batch.h"
 #include "random.h"
 
 PetscInt    checks = 0, failures = 0;
