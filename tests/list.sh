@@ -67,7 +67,7 @@ type_tests() {
         in_parts "$program, $type, $ranks ranks" $limit "${m[@]}" $ranks "$TESTS/$program" -type "$type" "${force[@]}" "${expect[@]}" ${DEVICE:+-mat_no_inode}
       done
     done
-    for ranks in $(numbers 1 3); do t "DMs, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/dm" -type "$type" "${expect[@]}"; done
+    for ranks in $(numbers 1 3); do ${DEVICE:+lone} t "DMs, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/dm" -type "$type" "${expect[@]}"; done
     for ranks in $(numbers 1 $([ -z "$DEVICE" ] && echo 2 || echo 3)); do suite "device, $type, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" "${force[@]}" "${expect[@]}"; done
     # the first cases of the fuzzer, the same each time; PETSc leaks memory after errors
     # (not on a device, see tools/gpu-run fuzz: AIJCUSPARSE fails in most cases there, and a fault in one process ends all that share CUDA's daemon)
@@ -293,6 +293,6 @@ list() {
   if [ -n "$DEVICE" ]; then device_kernel_tests; device_halo_tests; device_other_tests; fi
   file_tests
   petsc_tests
-  if [ $tier != quick ]; then fault_tests; fi
+  if [ $tier = all ] && [ -z "$DEVICE" ]; then fault_tests; fi # on a device: tools/gpu-run faults
   if [ $tier = all ]; then all_tests; fi
 }

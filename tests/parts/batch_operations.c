@@ -294,6 +294,11 @@ static PetscErrorCode Files(Mat A, Mat B)
   PetscCall(MatLoad(C, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(SameMatrix(C, B, "MatView() and MatLoad()"));
+  PetscCall(PetscViewerASCIIOpen(comm, "/dev/null", &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL)); /* PETSc adds the block sizes, also of ranks without problems */
+  PetscCall(MatView(A, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATBATCH, &is));
   Check(is, "type after MatLoad()");
   PetscCall(IsKernel(C, "ELL", "loaded_", "loaded"));

@@ -55,6 +55,7 @@ PetscErrorCode SeeLayout(Actor *a, Mat A)
   PetscCall(SeeInt(a, "columns", N));
   PetscCall(SeeInt(a, "local rows", m));
   PetscCall(SeeInt(a, "local columns", n));
+  if (fuzz.device) PetscFunctionReturn(PETSC_SUCCESS); /* AIJCUSPARSE's operations do not keep block sizes as AIJ's do */
   PetscCall(SeeInt(a, "block size", rbs));
   PetscCall(SeeInt(a, "column block size", cbs));
   PetscFunctionReturn(PETSC_SUCCESS);

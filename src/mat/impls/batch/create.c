@@ -31,6 +31,8 @@ static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *firs
   }
   PetscCall(MatSetVariableBlockSizes(A, nsizes, sizes));
   PetscCall(PetscFree(sizes));
+  /* MatView() calls collective functions on the ranks where it is not NULL (PETSc 3.26) */
+  if (!A->bsizes) PetscCall(PetscMalloc1(1, &A->bsizes));
   PetscCall(MatBatchForget(b));
   PetscCall(PetscObjectStateGet((PetscObject)A, &b->state));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -6,32 +6,36 @@
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 
-/* Whether A has empty rows: AIJCUSPARSE may then keep the row offsets of the nonempty rows only, which some of its functions overlook */
-static PetscErrorCode SpMVHasEmptyRows(Mat A, PetscBool *has)
+/*
+  Whether AIJCUSPARSE may have compressed A, which it does if six tenths of the rows are empty: it stores the row offsets of
+  the nonempty rows only, and some of its functions do not allow for that
+*/
+PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
 {
   Mat_SpMV *spmv;
   SpMVCSR   csr;
+  PetscInt  empty = 0;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv && SpMVKeyHasNonzeroState(&spmv->empty.key, A)) {
-    *has = spmv->empty.has;
+  if (spmv && SpMVKeyHasNonzeroState(&spmv->compressed.key, A)) {
+    *compressed = spmv->compressed.may;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  *has = PETSC_FALSE;
   PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  for (PetscInt r = 0; r < csr.m && !*has; r++) *has = (PetscBool)(csr.i[r] == csr.i[r + 1]);
+  for (PetscInt r = 0; r < csr.m; r++) empty += csr.i[r] == csr.i[r + 1];
+  *compressed = (PetscBool)(empty > 0 && empty >= csr.m / 2);
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   if (spmv) {
-    SpMVKeySet(&spmv->empty.key, A);
-    spmv->empty.has = *has;
+    SpMVKeySet(&spmv->compressed.key, A);
+    spmv->compressed.may = *compressed;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  AIJCUSPARSE's function writes to device vectors only, of any length, and reads row offsets of all rows where it may keep those of the nonempty ones. A matrix with
-  empty rows gives its diagonal on the host: there AIJCUSPARSE calls AIJ's function.
+  AIJCUSPARSE's function writes to device vectors only, of any length, and does not allow for compressed rows. The host
+  gets the diagonal of a matrix that may be compressed: AIJCUSPARSE calls AIJ's function where the host's values are newer.
 */
 static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
 {
@@ -39,15 +43,15 @@ static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
   Mat_SpMV              *spmv;
   Vec                    d;
   PetscInt               n;
-  PetscBool              empty = PETSC_FALSE;
+  PetscBool              compressed = PETSC_FALSE;
   PetscErrorCode         ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(VecGetLocalSize(v, &n));
   PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Nonconforming matrix and vector");
-  if (!A->boundtocpu && PetscOffloadDevice(mask)) PetscCall(SpMVHasEmptyRows(A, &empty));
-  if (empty) {
+  if (!A->boundtocpu && PetscOffloadDevice(mask)) PetscCall(MatSpMVMayCompress_Seq(A, &compressed));
+  if (compressed) {
     const PetscScalar *a;
 
     PetscCall(MatSeqAIJGetArrayRead(A, &a)); /* copies the values to the host */
@@ -114,21 +118,21 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
   const Mat mat[2]                                               = {A, X};
   PetscErrorCode (*ours[2])(Mat, PetscScalar, Mat, MatStructure) = {A->ops->axpy, X->ops->axpy};
   Mat_SpMV      *spmv;
-  PetscBool      empty[2] = {PETSC_FALSE, PETSC_FALSE};
+  PetscBool      compressed[2] = {PETSC_FALSE, PETSC_FALSE};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (str == SUBSET_NONZERO_PATTERN && !A->boundtocpu) {
-    for (int k = 0; k < 2; k++) PetscCall(SpMVHasEmptyRows(mat[k], &empty[k]));
+    for (int k = 0; k < 2; k++) PetscCall(MatSpMVMayCompress_Seq(mat[k], &compressed[k]));
   }
-  if (empty[0] || empty[1]) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  if (compressed[0] || compressed[1]) PetscCall(MatBindToCPU(A, PETSC_TRUE));
   for (int k = 0; k < 2; k++) {
     PetscCall(MatSpMVGet(mat[k], &spmv));
     if (spmv) mat[k]->ops->axpy = spmv->parent.axpy;
   }
   ierr = (*A->ops->axpy)(A, a, X, str);                    /* for a new pattern it replaces A's data, but not its operations */
   for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* even after an error */
-  if (!ierr && (empty[0] || empty[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
+  if (!ierr && (compressed[0] || compressed[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -213,11 +213,11 @@ typedef struct {
   PetscBool refused; /* it cannot be fused */
 } SpMVFused;
 
-/* A sequential matrix on the device: whether it has empty rows */
+/* A sequential matrix on the device: whether AIJCUSPARSE may store its nonempty rows only */
 typedef struct {
   SpMVKey   key;
-  PetscBool has;
-} SpMVEmptyRows;
+  PetscBool may;
+} SpMVCompressed;
 
 /* An MPI matrix: the exchange of its halo on the device */
 typedef struct {
@@ -257,11 +257,11 @@ typedef struct {
   SpMVHostCopy     host;
   SpMVParallel     parallel;
 #if defined(PETSCSPMV_HAVE_CUDA)
-  SpMVEmptyRows empty;
-  SpMVCudaCopy  cuda[2]; /* of the matrix, and of its transpose */
-  SpMVBoundary  boundary;
-  SpMVFused     fused;
-  SpMVExchange  exchange;
+  SpMVCompressed compressed;
+  SpMVCudaCopy   cuda[2]; /* of the matrix, and of its transpose */
+  SpMVBoundary   boundary;
+  SpMVFused      fused;
+  SpMVExchange   exchange;
 #endif
 } Mat_SpMV;
 
@@ -390,10 +390,11 @@ PETSC_INTERN PetscErrorCode MatSpMVCompose_Parent(Mat, PetscBool, PetscBool, Pet
 PETSC_INTERN PetscErrorCode MatSpMVCompose_Product(Mat, PetscBool, PetscBool, PetscBool);
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-PETSC_INTERN void MatSpMVSetOps_SeqCUDA(Mat);
-PETSC_INTERN void MatSpMVSetOps_SeqCUSPARSE(Mat);
-PETSC_INTERN void MatSpMVSetOps_MPICUSPARSE(Mat);
-PETSC_INTERN void MatSpMVSetOps_ProductCUDA(Mat);
+PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
+PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *);
+PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
+PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
 
 /* matspmv.c */
 PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees copy k */

@@ -62,23 +62,25 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /*
-  MPIAIJ computes A^T B with a dense B from a MAIJ matrix of A, which on a device is a copy of type AIJCUSPARSE. A product
-  that is computed again still has the copy of A's earlier values (PETSc 3.26), so its symbolic phase is repeated.
+  AIJ computes A^T B and A B^T with a dense B from a MAIJ matrix of A, which on a device is a copy of type AIJCUSPARSE. A
+  product that is computed again still has the copy of A's earlier values (PETSc 3.26), so its symbolic phase is repeated.
 */
 static PetscErrorCode SpMVProductRefreshMAIJ(Mat C)
 {
-  Mat_Product *product = C->product;
-  PetscBool    mpi, dense;
+  Mat_Product *product                                 = C->product;
+  PetscErrorCode (*symbolic)(Mat, Mat, PetscReal, Mat) = NULL;
+  PetscBool device, dense;
 
   PetscFunctionBegin;
-  if (product->type != MATPRODUCT_AtB || !C->assembled || !product->data || !product->destroy || !C->ops->transposematmultsymbolic)
-    PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompare((PetscObject)product->A, MATMPIAIJCUSPARSE, &mpi));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)product->B, &dense, MATMPIDENSE, MATMPIDENSECUDA, ""));
-  if (!mpi || !dense) PetscFunctionReturn(PETSC_SUCCESS);
+  if (product->type == MATPRODUCT_AtB) symbolic = C->ops->transposematmultsymbolic;
+  if (product->type == MATPRODUCT_ABt) symbolic = C->ops->mattransposemultsymbolic;
+  if (!symbolic || !C->assembled || !product->data || !product->destroy) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)product->A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)product->B, &dense, MATSEQDENSE, MATSEQDENSECUDA, MATMPIDENSE, MATMPIDENSECUDA, ""));
+  if (!device || !dense) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*product->destroy)(&product->data));
   product->data = NULL;
-  PetscCall((*C->ops->transposematmultsymbolic)(product->A, product->B, product->fill, C));
+  PetscCall((*symbolic)(product->A, product->B, product->fill, C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -202,16 +204,38 @@ static PetscErrorCode SpMVProductGalerkin(Mat C)
 }
 
 /*
-  Calls PETSc's symbolic phase; the result gets the format and the parameters.
+  For A B^T, AIJ gives a transpose of B the type of A by MatSetType(), which empties it unless the name of A's type begins
+  with that of B's: in plain PETSc, A B^T of aij and aijperm crashes (3.18 to 3.26), and so does that of aij and
+  aijcusparse.
+*/
+static PetscErrorCode SpMVProductABtNames(PetscObject A, PetscObject B, PetscBool *crashes)
+{
+  static const char *const names[] = {MATSEQAIJ, MATMPIAIJ};
+  PetscBool                derived;
 
-  For A B^T, AIJ sets the type of a transpose of B to that of A by MatSetType(), which empties it unless A's type is
-  derived from B's: in plain PETSc, A B^T of aij and aijperm crashes (3.18 to 3.26). B has the name of A's type
-  during the call.
+  PetscFunctionBegin;
+  *crashes = PETSC_FALSE;
+  for (int k = 0; k < 2; k++) {
+    PetscBool a, b;
+
+    PetscCall(PetscStrbeginswith(A->type_name, names[k], &a));
+    PetscCall(PetscStrbeginswith(B->type_name, names[k], &b));
+    if (a && b) *crashes = PETSC_TRUE;
+  }
+  PetscCall(PetscStrbeginswith(A->type_name, B->type_name, &derived));
+  if (derived) *crashes = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Calls PETSc's symbolic phase; the result gets the format and the parameters. Where A B^T would crash, B has the name of
+  A's type during the call.
 */
 static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 {
   PetscObject    A = (PetscObject)C->product->A, B = (PetscObject)C->product->B;
   char          *name = B->type_name;
+  PetscBool      abt  = PETSC_FALSE;
   Mat_SpMV      *spmv;
   SpMVKeep       keep;
   PetscErrorCode ierr;
@@ -219,7 +243,8 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
   if (spmv) PetscCall(SpMVKeepBegin(spmv, &keep));
-  if (C->product->type == MATPRODUCT_ABt) B->type_name = A->type_name;
+  if (C->product->type == MATPRODUCT_ABt) PetscCall(SpMVProductABtNames(A, B, &abt));
+  if (abt) B->type_name = A->type_name;
   ierr         = (*f)(C);
   B->type_name = name;
   if (spmv && !ierr) ierr = SpMVKeepSet(&keep, C);
@@ -386,6 +411,34 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(PETSCSPMV_HAVE_CUDA)
+/*
+  Products with a dense matrix. AIJCUSPARSE's, on one rank, are wrong for a matrix with many empty rows whose pattern has
+  changed (PETSc 3.26), so the host computes these. MPIAIJ's are the host's, see SpMVProductRefreshMAIJ().
+*/
+static PetscErrorCode MatProductSetFromOptions_SpMVDense(Mat C)
+{
+  const Mat A = C->product->A, B = C->product->B;
+  PetscErrorCode (*f)(Mat);
+  PetscBool mpi, compressed = PETSC_FALSE;
+  char      name[256];
+
+  PetscFunctionBegin;
+  PetscCall(SpMVIsMPI(A, &mpi));
+  if (!mpi) PetscCall(MatSpMVMayCompress_Seq(A, &compressed));
+  if (mpi) {
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%s_%s_C", ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
+    PetscCall(PetscObjectQueryFunction((PetscObject)B, name, &f));
+    if (f) PetscCall((*f)(C));
+  } else if (compressed)
+    PetscCall(SpMVProductAsAIJ(C, NULL));
+  else
+    PetscCall((*SpMVParents[PETSC_TRUE][PETSC_FALSE].productsetfromoptions)(C));
+  if (mpi || compressed) PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC_HOST));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   PetscFunctionBegin;
@@ -402,6 +455,17 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
     PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
                                   ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
   }
+#if defined(PETSCSPMV_HAVE_CUDA)
+  for (int k = 0; k < 2 && device; k++) {
+    static const char *const names[2][2] = {{"MatProductSetFromOptions_seqaijcusparse_seqdense_C", "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C"},
+                                            {"MatProductSetFromOptions_mpiaijcusparse_mpidense_C", "MatProductSetFromOptions_mpiaijcusparse_mpidensecuda_C"}};
+
+    if (mpi)
+      PetscCall(PetscObjectComposeFunction((PetscObject)A, names[1][k], ours ? MatProductSetFromOptions_SpMVDense : NULL));
+    else
+      PetscCall(SpMVReplaceFunction(A, names[0][k], ours ? MatProductSetFromOptions_SpMVDense : SpMVParents[device][mpi].productsetfromoptions));
+  }
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
