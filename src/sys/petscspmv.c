@@ -5,7 +5,14 @@
 #include "../mat/impls/spmv/matspmv.h"
 
 /* Add a format here */
-const SpMVFormat *const SpMVFormats[] = {&SpMVFormatSELLP, &SpMVFormatEVCHYB, NULL};
+#define SpMVFormatList(X) X(SELLP) X(EVCHYB)
+
+#define SpMVDeclare(NAME) PETSC_INTERN const SpMVFormat SpMVFormat##NAME;
+#define SpMVAddress(NAME) &SpMVFormat##NAME,
+/* clang-format off */
+SpMVFormatList(SpMVDeclare)
+const SpMVFormat *const SpMVFormats[] = {SpMVFormatList(SpMVAddress) NULL};
+/* clang-format on */
 
 PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
 

@@ -81,7 +81,6 @@ PETSC_INTERN const char *const SpMVKernelTypes[];
 
 /* The formats, ending with NULL; defined in src/sys/petscspmv.c */
 PETSC_INTERN const SpMVFormat *const SpMVFormats[];
-PETSC_INTERN const SpMVFormat        SpMVFormatSELLP, SpMVFormatEVCHYB;
 
 PETSC_INTERN PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
 
@@ -94,19 +93,20 @@ PETSC_INTERN PetscErrorCode MatCreate_SpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
 
 /* The three functions that MatRegister() needs of a format called NAME. It ends in a declaration, so that its use ends with a semicolon */
-#define SpMVFormatCreate(NAME)                      \
-  static PetscErrorCode MatCreate_Seq##NAME(Mat A)  \
-  {                                                 \
-    return MatCreate_SeqSpMV(A, &SpMVFormat##NAME); \
-  }                                                 \
-  static PetscErrorCode MatCreate_MPI##NAME(Mat A)  \
-  {                                                 \
-    return MatCreate_MPISpMV(A, &SpMVFormat##NAME); \
-  }                                                 \
-  static PetscErrorCode MatCreate_##NAME(Mat A)     \
-  {                                                 \
-    return MatCreate_SpMV(A, &SpMVFormat##NAME);    \
-  }                                                 \
+#define SpMVFormatCreate(NAME)                             \
+  PETSC_INTERN const SpMVFormat SpMVFormat##NAME;          \
+  static PetscErrorCode         MatCreate_Seq##NAME(Mat A) \
+  {                                                        \
+    return MatCreate_SeqSpMV(A, &SpMVFormat##NAME);        \
+  }                                                        \
+  static PetscErrorCode MatCreate_MPI##NAME(Mat A)         \
+  {                                                        \
+    return MatCreate_MPISpMV(A, &SpMVFormat##NAME);        \
+  }                                                        \
+  static PetscErrorCode MatCreate_##NAME(Mat A)            \
+  {                                                        \
+    return MatCreate_SpMV(A, &SpMVFormat##NAME);           \
+  }                                                        \
   PETSC_INTERN const SpMVFormat SpMVFormat##NAME
 
 /* PetscObjectOptionsBegin() with a title: -help has already printed the Mat's options when the type is set */
