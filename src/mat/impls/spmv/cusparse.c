@@ -10,7 +10,7 @@
   Whether AIJCUSPARSE may have compressed A, which it does if six tenths of the rows are empty: it stores the row offsets of
   the nonempty rows only, and some of its functions do not allow for that
 */
-PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
+static PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
 {
   Mat_SpMV *spmv;
   SpMVCSR   csr;

@@ -390,11 +390,10 @@ PETSC_INTERN PetscErrorCode MatSpMVCompose_Parent(Mat, PetscBool, PetscBool, Pet
 PETSC_INTERN PetscErrorCode MatSpMVCompose_Product(Mat, PetscBool, PetscBool, PetscBool);
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
-PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *);
-PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
-PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
+PETSC_INTERN void MatSpMVSetOps_SeqCUDA(Mat);
+PETSC_INTERN void MatSpMVSetOps_SeqCUSPARSE(Mat);
+PETSC_INTERN void MatSpMVSetOps_MPICUSPARSE(Mat);
+PETSC_INTERN void MatSpMVSetOps_ProductCUDA(Mat);
 
 /* matspmv.c */
 PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees copy k */

@@ -62,29 +62,6 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /*
-  AIJ computes A^T B and A B^T with a dense B from a MAIJ matrix of A, which on a device is a copy of type AIJCUSPARSE. A
-  product that is computed again still has the copy of A's earlier values (PETSc 3.26), so its symbolic phase is repeated.
-*/
-static PetscErrorCode SpMVProductRefreshMAIJ(Mat C)
-{
-  Mat_Product *product                                 = C->product;
-  PetscErrorCode (*symbolic)(Mat, Mat, PetscReal, Mat) = NULL;
-  PetscBool device, dense;
-
-  PetscFunctionBegin;
-  if (product->type == MATPRODUCT_AtB) symbolic = C->ops->transposematmultsymbolic;
-  if (product->type == MATPRODUCT_ABt) symbolic = C->ops->mattransposemultsymbolic;
-  if (!symbolic || !C->assembled || !product->data || !product->destroy) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)product->A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)product->B, &dense, MATSEQDENSE, MATSEQDENSECUDA, MATMPIDENSE, MATMPIDENSECUDA, ""));
-  if (!device || !dense) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*product->destroy)(&product->data));
-  product->data = NULL;
-  PetscCall((*symbolic)(product->A, product->B, product->fill, C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
   The numeric phase of a product that AIJ computes on the host with factors on the device. Their values are copied to
   the host first, because AIJ's functions do not always do that.
 */
@@ -112,7 +89,6 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
       PetscCall(MatSeqAIJRestoreArrayRead(block[l], &a));
     }
   }
-  PetscCall(SpMVProductRefreshMAIJ(C));
   PetscCall((*f)(C));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &aij));
   PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
@@ -411,34 +387,6 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-/*
-  Products with a dense matrix. AIJCUSPARSE's, on one rank, are wrong for a matrix with many empty rows whose pattern has
-  changed (PETSc 3.26), so the host computes these. MPIAIJ's are the host's, see SpMVProductRefreshMAIJ().
-*/
-static PetscErrorCode MatProductSetFromOptions_SpMVDense(Mat C)
-{
-  const Mat A = C->product->A, B = C->product->B;
-  PetscErrorCode (*f)(Mat);
-  PetscBool mpi, compressed = PETSC_FALSE;
-  char      name[256];
-
-  PetscFunctionBegin;
-  PetscCall(SpMVIsMPI(A, &mpi));
-  if (!mpi) PetscCall(MatSpMVMayCompress_Seq(A, &compressed));
-  if (mpi) {
-    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%s_%s_C", ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
-    PetscCall(PetscObjectQueryFunction((PetscObject)B, name, &f));
-    if (f) PetscCall((*f)(C));
-  } else if (compressed)
-    PetscCall(SpMVProductAsAIJ(C, NULL));
-  else
-    PetscCall((*SpMVParents[PETSC_TRUE][PETSC_FALSE].productsetfromoptions)(C));
-  if (mpi || compressed) PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC_HOST));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   PetscFunctionBegin;
@@ -455,17 +403,6 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
     PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
                                   ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
   }
-#if defined(PETSCSPMV_HAVE_CUDA)
-  for (int k = 0; k < 2 && device; k++) {
-    static const char *const names[2][2] = {{"MatProductSetFromOptions_seqaijcusparse_seqdense_C", "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C"},
-                                            {"MatProductSetFromOptions_mpiaijcusparse_mpidense_C", "MatProductSetFromOptions_mpiaijcusparse_mpidensecuda_C"}};
-
-    if (mpi)
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, names[1][k], ours ? MatProductSetFromOptions_SpMVDense : NULL));
-    else
-      PetscCall(SpMVReplaceFunction(A, names[0][k], ours ? MatProductSetFromOptions_SpMVDense : SpMVParents[device][mpi].productsetfromoptions));
-  }
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
