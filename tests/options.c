@@ -154,7 +154,7 @@ static const struct {
                {RANGE, "evchyb", "mat_evchyb_csr_align", {"0", "-1", "-4", "1025", "2147483647"}},
                {RANGE, "evchyb", "mat_evchyb_nonzeros_per_thread", {"0", "-1", "65537", "2147483647"}},
                {RANGE, "evchyb", "mat_evchyb_node_size", {"-1", "9", "2147483647"}},
-               {RANGE, NULL, "mat_spmv_halo_rows", {"-0.1", "-1", "1.5", "2147483647", "1e300"}}, /* of every type, also where there is no halo */
+               {RANGE, NULL, "mat_spmv_halo_rows", {"-0.1", "-1", "1.5", "2147483647", "1e30"}}, /* of every type, also where there is no halo */
                {WORD, NULL, "mat_spmv_halo_rows", {"nan", "much", "0.1x"}},
                {WORD, "sellp", "mat_sellp_slice_height", {"tall", "nan", "8x", "1.5"}},
                {WORD, "sellp", "mat_sellp_threads_per_row", {"two", "nan"}},

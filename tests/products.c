@@ -515,8 +515,8 @@ static PetscErrorCode Mixed(Test *t, Record *r)
         for (int step = 0; step < 2; step++) {
           PetscCall(MatProductNumeric(C));
           PetscCall(RecordMat(t, r, MatProductTypes[types[p]], C));
-          PetscCall(MatScale(A, 2.));
-          PetscCall(MatScale(B, -.5));
+          PetscCall(MatScale(A, step ? .5 : 2.));
+          PetscCall(MatScale(B, step ? -2. : -.5));
         }
         PetscCall(MatDestroy(&C));
       }
