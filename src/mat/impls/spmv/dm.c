@@ -1,6 +1,7 @@
 /*
-  The name by which a DM knows a type. DMDA and DMStag make interpolations, restrictions and injections of plain AIJ on the host, unless the name of their matrix type
-  begins with aij, seqaij or mpiaij (PETSc 3.18 to 3.26). A multigrid cycle on a device then spends its time in copies.
+  The name by which a DM knows a type. DMDA and DMStag make interpolations, restrictions and injections of type AIJ, on the
+  host, unless the name of their matrix type begins with aij, seqaij or mpiaij (PETSc 3.18 to 3.26). A multigrid cycle on
+  a device then spends its time in copies.
 */
 #include "matspmv.h"
 #include <petscdm.h>
@@ -30,7 +31,9 @@ static PetscErrorCode DMSetMatType_SpMV(DM dm, const char format[])
 /*
   MatSpMVNameDM - Renames the matrix type of the DM that made A, and of the coarser DMs that it has already
 
-  A DM makes its operator, and assembles it, before anyone needs an interpolation, and the DMs that it is refined or coarsened to later inherit the name.
+  A DM makes its operator, and assembles it, before anyone needs an interpolation, and the DMs that it is refined or
+  coarsened to later inherit the name. Only on a device: on the host setting up the format of an interpolation takes as
+  long as 60 products with it, so that the cycles of one solve do not pay for it.
 */
 PetscErrorCode MatSpMVNameDM(Mat A, const SpMVFormat *format)
 {

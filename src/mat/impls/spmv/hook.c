@@ -76,7 +76,7 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall((*spmv->parent.assemblyend)(A, mode));
   if (mode == MAT_FLUSH_ASSEMBLY) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVNameDM(A, spmv->format));
+  if (spmv->device) PetscCall(MatSpMVNameDM(A, spmv->format));
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi)
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
