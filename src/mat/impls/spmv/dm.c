@@ -33,7 +33,7 @@ static PetscErrorCode DMSetMatType_SpMV(DM dm, const char format[])
 
   A DM makes its operator, and assembles it, before anyone needs an interpolation, and the DMs that it is refined or
   coarsened to later inherit the name. Only on a device: on the host setting up the format of an interpolation takes as
-  long as 60 products with it, so that the cycles of one solve do not pay for it.
+  long as dozens of products with it, so the cycles of one solve do not pay for it.
 */
 PetscErrorCode MatSpMVNameDM(Mat A, const SpMVFormat *format)
 {
