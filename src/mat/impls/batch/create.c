@@ -496,6 +496,7 @@ static PetscErrorCode MatConvert_Batch(Mat A, MatType type, MatReuse reuse, Mat 
   if (!aij) PetscCall(PetscStrcmp(type, ((PetscObject)B)->type_name, &aij));
   if (!aij) PetscCall(MatConvert(B, type, MAT_INPLACE_MATRIX, &B));
   PetscCall(MatSetVariableBlockSizes(B, A->nblocks, A->bsizes)); /* for converting back */
+  if (!B->bsizes) PetscCall(PetscMalloc1(1, &B->bsizes));        /* as in A, see above */
   PetscCall(MatBatchReturn(A, B, reuse, M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
