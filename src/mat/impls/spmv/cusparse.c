@@ -51,19 +51,17 @@ static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
   PetscCall(VecGetLocalSize(v, &n));
   PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Nonconforming matrix and vector");
   if (!A->boundtocpu && PetscOffloadDevice(mask)) PetscCall(MatSpMVMayCompress_Seq(A, &compressed));
+  PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
   if (compressed) {
     const PetscScalar *a;
 
     PetscCall(MatSeqAIJGetArrayRead(A, &a)); /* copies the values to the host */
     PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
     A->offloadmask = PETSC_OFFLOAD_CPU;
-    ierr           = (*spmv->parent.getdiagonal)(A, v);
-    A->offloadmask = PETSC_OFFLOAD_BOTH; /* after an error, too */
-    PetscCall(ierr);
-    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
-  PetscCall((*spmv->parent.getdiagonal)(A, d));
+  ierr = (*spmv->parent.getdiagonal)(A, d);
+  if (compressed) A->offloadmask = PETSC_OFFLOAD_BOTH; /* even after an error */
+  PetscCall(ierr);
   PetscCall(SpMVVecRestore(v, PETSC_TRUE, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
