@@ -239,7 +239,7 @@ static PetscErrorCode WithArrays(Test *t, Record *r)
   PetscCall(MatConvert(A, t->type, MAT_INPLACE_MATRIX, &A));
   PetscCall(RecordMat(t, r, "type", A));
   for (PetscInt k = 0; k < 2 * m; k++) v[k] = Value(k, 2, 7);
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY)); /* tells PETSc that the values changed */
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY)); /* marks the values as changed */
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(RecordMat(t, r, "type after the arrays changed", A));
   PetscCall(MatDestroy(&A));

@@ -1,5 +1,5 @@
 /*
-  A hash table of numbers >= 0, with open addressing. It holds hashes only: the caller knows what a number stands for, and compares.
+  A hash table of numbers >= 0, with open addressing. It holds hashes only: the caller knows what a number means, and compares.
 */
 #pragma once
 

@@ -26,7 +26,7 @@ typedef struct {
   const PetscInt *i, *first; /* of a group */
   PetscInt        problems;
   int             rows;
-  int             lane_entries; /* the most entries of a row that one lane takes alone */
+  int             lane_entries; /* the most entries of a row that a single lane multiplies */
   int             most_rows;    /* of a thread block */
   PetscInt64      most_entries; /* of a thread block */
 } Group;
@@ -43,7 +43,7 @@ static inline PetscInt64 Entries(const Group *g, PetscInt first, PetscInt end)
 
 enum { LENGTHS = 1024 };
 
-static inline int LengthBucket(const PetscInt *i, int r) /* in descending order; the last length stands for all longer ones */
+static inline int LengthBucket(const PetscInt *i, int r) /* in descending order of length; one bucket has all rows from a certain length on */
 {
   return LENGTHS - 1 - (int)PetscMin(RowLength(i, r), LENGTHS - 1);
 }
