@@ -54,7 +54,7 @@ static PetscBool Named(const char *type)
   return (PetscBool)(now.device || !strncmp(type, "aij", 3));
 }
 
-/* A and R have the same entries, and their products the same results but for rounding */
+/* A and R have the same entries, and their products agree up to rounding */
 static PetscErrorCode Same(Mat A, Mat R, const char *message)
 {
   Vec       x, y, u, v, w;

@@ -15,7 +15,7 @@
 #include "parts/golden.h"
 #include "../bench/matrices.h"
 
-/* Settings of a type; a name without - stands for -mat_<type>_<name>. Each is combined with all kernels, and with "compress" 1 and 0 */
+/* Settings of a type; a name without - means -mat_<type>_<name>. Each is combined with all kernels, and with "compress" 1 and 0 */
 static const char *const settings_sellp[]  = {"",
                                               "node_size 1",
                                               "node_size 2",

@@ -115,8 +115,8 @@ void _n_SpMVCudaHalo::Plan(const SpMVHaloList *s, const SpMVHaloList *r)
 }
 
 /*
-  The reverse's sums are listed row by row, so that one kernel adds them all: with a kernel for each peer, in turn, a rank with many neighbors would wait for as
-  many launches.
+  The reverse's sums are listed row by row, so that one kernel adds them all: with one kernel for each peer, a rank with many neighbors would wait for that many
+  launches.
 */
 cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r)
 {

@@ -3,6 +3,8 @@
 */
 #include "matspmv.h"
 
+static PetscErrorCode MatSpMVUnhook(Mat);
+
 /* The format of a type name, NULL if it is not ours: sellp, seqsellp, mpisellp, seqaijsellp, mpiaijsellp, seqaijcusparsesellp */
 static PetscErrorCode SpMVFormatFind(MatType type, const SpMVFormat **format)
 {
@@ -52,7 +54,7 @@ PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
+static PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
 {
   Mat       block[2];
   Mat_SpMV *own;
@@ -393,7 +395,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 }
 
 /* MatSpMVUnhook - turns one of our matrices back into its parent type, in place */
-PetscErrorCode MatSpMVUnhook(Mat A)
+static PetscErrorCode MatSpMVUnhook(Mat A)
 {
   Mat_SpMV *spmv;
   PetscErrorCode (*view)(Mat, PetscViewer);

@@ -138,7 +138,7 @@ static PetscErrorCode MatSpMVMultAddCSR_Seq(Mat A, SpMVOp op, const PetscScalar 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
+static PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVUpdateHost_Seq(A, spmv));

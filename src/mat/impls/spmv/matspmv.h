@@ -340,7 +340,6 @@ PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat); /* without an error: uses AIJ's product if out of memory */
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, SpMVOp, const PetscScalar x[], const PetscScalar z[], PetscScalar y[]);
 PETSC_INTERN PetscErrorCode MatSpMVApplyHostVecs_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
@@ -351,9 +350,7 @@ PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
 
 /* hook.c: taking a matrix over and giving it back */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
-PETSC_INTERN PetscErrorCode MatSpMVUnhook(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
 /* keep.c: matrices created from a matrix keep its format and parameters */
