@@ -694,7 +694,7 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"maij", MAIJ, BLOCKS | NOPERM},
                                        {"maij-aij", MAIJ, BLOCKS | NOPERM, MATAIJ},
                                        {"kron", Kron, FULL | SEQ},
-                                       {"mixed", Mixed, FULL | SQUARE | NOPERM | ONHOST}, /* on a device one of these products crashes: signal 11 */
+                                       {"mixed", Mixed, FULL | SQUARE | NOPERM},
                                        {"product-transpose", Partner, FULL | SQUARE | NOPERM, "transpose"},
 #if !defined(PETSC_USE_COMPLEX) /* not in PETSc 3.18 */
                                        {"product-hermitian", Partner, FULL | SQUARE | NOPERM, "hermitian"},

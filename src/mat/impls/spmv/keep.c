@@ -61,10 +61,26 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  On the device the result is AIJ. AIJ's functions for A B^T and R A R^T give the symbolic transpose of B the type of A by
+  MatSetType(), which empties it unless the name of A's type begins with that of the transpose. For plain AIJ times one of
+  our matrices on the device PETSc calls them without asking ours.
+*/
 static PetscErrorCode MatTransposeSymbolic_SpMV(Mat A, Mat *B)
 {
+  Mat_SpMV      *spmv;
+  char          *name = ((PetscObject)A)->type_name;
+  PetscErrorCode ierr;
+
   PetscFunctionBegin;
-  SpMVKeepFormat(A, 1, B, transposesymbolic, A, B);
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv->device) {
+    ((PetscObject)A)->type_name = (char *)MATSEQAIJ; /* several ranks: not in PETSc */
+    ierr                        = (*spmv->parent.transposesymbolic)(A, B);
+    ((PetscObject)A)->type_name = name; /* even after an error */
+    PetscCall(ierr);
+  } else
+    SpMVKeepFormat(A, 1, B, transposesymbolic, A, B);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -365,9 +365,12 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
     PetscCall(MatSpMVGet(factor[k], &spmv));
     if (spmv && !ours) ours = spmv;
     PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-    if (!is) cusparse = PETSC_FALSE;
+    if (!is) {
+      cusparse = PETSC_FALSE;
+      PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, "")); /* AIJPERM, too */
+      if (is) host = factor[k]->ops->productsetfromoptions;
+    }
     PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, ""));
-    if (is) host = factor[k]->ops->productsetfromoptions;
     /* called again while the factors have AIJ's type name */
     if (spmv && is) PetscFunctionReturn(PETSC_SUCCESS);
   }
