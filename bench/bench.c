@@ -101,14 +101,19 @@ static PetscErrorCode CountMemory(double *used, double *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A type with options of its own, "sellp:-mat_sellp_sigma 1" */
-static PetscErrorCode ContenderSetOptions(Contender *c, const char *options)
+/* A type with options of its own, "sellp:-mat_sellp_sigma 1". A format (NULL: none) is set up by the first product, which is measured */
+static PetscErrorCode ContenderSetOptions(Contender *c, const char *format, const char *options)
 {
   PetscInt unused;
+  char     after[64];
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsCreate(&c->options));
-  PetscCall(PetscOptionsInsertString(c->options, options));
+  if (format) {
+    PetscCall(PetscSNPrintf(after, sizeof(after), "-mat_%s_setup_after 0", format));
+    PetscCall(PetscOptionsInsertString(c->options, after));
+  }
+  if (options) PetscCall(PetscOptionsInsertString(c->options, options));
   PetscCall(PetscObjectSetOptions((PetscObject)c->A, c->options));
   PetscCall(MatSetFromOptions(c->A));
   PetscCall(PetscOptionsAllUsed(c->options, &unused));
@@ -161,7 +166,8 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
       PetscCall(PetscStrcmp(type, "sellcuda", &is)); /* AIJ converts to it through sell only */
       PetscCall(MatConvert(A, is ? MATSELL : type, MAT_INITIAL_MATRIX, &c->A));
       if (is) PetscCall(MatConvert(c->A, type, MAT_INPLACE_MATRIX, &c->A));
-      if (options) PetscCall(ContenderSetOptions(c, options + 1));
+      PetscCall(PetscSpMVGetFormat(c->A, &format));
+      if (options || format) PetscCall(ContenderSetOptions(c, format, options ? options + 1 : NULL));
     }
     PetscCall(MatGetType(c->A, &got));
     PetscCall(PetscStrncpy(c->viewed, got, sizeof(c->viewed)));

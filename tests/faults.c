@@ -12,6 +12,7 @@
 
   Options: -type sellp|evchyb|batch, -expect host|device, -quick (one matrix and one kernel), -phases a,b, -verbose.
 */
+#include "lib/atonce.h"
 #include "parts/faults.h"
 
 /* LeakSanitizer's, NULL without it: what is allocated in between may stay */
@@ -725,6 +726,7 @@ int main(int argc, char **argv)
   MPI_Comm  comm, self;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(SetUpAtOnce());
   PetscCall(PetscSpMVInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &now.size));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &now.rank));

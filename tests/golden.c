@@ -12,6 +12,7 @@
   for none; -shapes N and -batches N (random matrices, and random matrices of type batch); -only TEXT (settings that contain TEXT);
   -bytes 0 (the bytes of the stored matrix, which include the size of a struct of the library, are not compared).
 */
+#include "lib/atonce.h"
 #include "parts/golden.h"
 #include "../bench/matrices.h"
 
@@ -357,6 +358,7 @@ int main(int argc, char **argv)
   PetscBool set;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(SetUpAtOnce());
   PetscCall(PetscOptionsGetString(NULL, NULL, "-only", only, sizeof(only), &set));
   PetscCall(PetscMemzero(&g, sizeof(g)));
   if (set) g.only = only;

@@ -258,7 +258,8 @@ def one(name, option, program, test, size, args):
     words = args.replace("${wPETSC_DIR}", env["PETSC_DIR"]).replace("${PETSC_DIR}", env["PETSC_DIR"])
     words = shlex.split(words.replace("${DATAFILESPATH}", env.get("DATAFILESPATH", "")))
     ranks = min(size, RANKS)
-    command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB, "-options_left", "no"]
+    command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB, "-options_left", "no",
+               *(w for t in TYPES for w in (f"-mat_{t}_setup_after", "0"))]  # these programs multiply a few times only
     with tempfile.TemporaryDirectory() as scratch:  # some tests write files
         code, out, err = run([*command, option, "nonesuch"], scratch)
         if "nonesuch" not in out + err:

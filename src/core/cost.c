@@ -41,6 +41,12 @@ SpMVTuning SpMVTuned = {
     .sort_padding         = 16,          /* rows are sorted where padding is more than 1 / 16 of the entries */
     .sort_gain            = 20,          /* and if sorting saves more than 1 / 20 of what is stored */
 
+    /* when to set up: in products of AIJ, of all matrices of docs/results/host.csv in fresh memory. Few matrices take more than twice as many, most take
+       half, and memory that is used again halves it once more */
+    .setup_products   = 20,
+    .setup_nonzeros   = 100000, /* 40 us of an AIJ product in cache: what the set-up of a matrix of a few rows takes */
+    .refresh_products = 2,
+
     /* the store */
     .distinct_bytes     = 512 * 1024, /* fewer bytes of values are in cache as it is */
     .distinct_steps     = 512,        /* steps until the first check that at most half are distinct; the next one at twice as many, and so on */
@@ -53,6 +59,16 @@ SpMVTuning SpMVTuned = {
     .transpose_unit     = 1.2,        /* a column of a unit of several rows in vector CSR */
     .transpose_unit_row = 0.25,       /* and for each row */
 };
+
+PetscInt64 SpMVSetUpProducts(PetscInt64 nonzeros)
+{
+  return SpMVTuned.setup_products + SpMVTuned.setup_nonzeros / PetscMax(nonzeros, 1);
+}
+
+PetscInt64 SpMVRefreshProducts(void)
+{
+  return SpMVTuned.refresh_products;
+}
 
 double SpMVCostSlice(int width, int rbs, int cbs)
 {

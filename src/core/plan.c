@@ -7,6 +7,7 @@ void SpMVCommonParamsDefault(SpMVCommonParams *p)
   p->compress = 1;
   p->single   = 0;
   p->tune     = 0;
+  p->after    = PETSC_DECIDE;
   p->kernel   = SPMV_KERNEL_AUTO;
 }
 

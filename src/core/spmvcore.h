@@ -64,10 +64,14 @@ typedef struct {
   PetscInt   compress; /* leave out what the pattern implies: 1 = on, 0 = off */
   PetscInt   single;   /* on the device, store values of double precision in single precision; sums stay double: 1 = on, 0 = off */
   PetscInt   tune;     /* on the device, time several layouts and use the fastest: 1 = on, 0 = off */
+  PetscInt   after;    /* products by AIJ before the format is set up; PETSC_DECIDE = as many as setting it up costs */
   SpMVKernel kernel;
 } SpMVCommonParams;
 
 PETSC_INTERN void SpMVCommonParamsDefault(SpMVCommonParams *);
+
+PETSC_INTERN PetscInt64 SpMVSetUpProducts(PetscInt64 nonzeros); /* products of AIJ that take as long as setting a format up on the host */
+PETSC_INTERN PetscInt64 SpMVRefreshProducts(void);              /* and as copying values to it */
 
 #define SPMV_MAX_SIZE   2147483000 /* rows or columns: indices are 32-bit integers */
 #define SPMV_MAX_STORED 2147480000 /* the same in a store: sums of one and a slice or a padded row are 32-bit integers too */

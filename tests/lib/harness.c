@@ -1,3 +1,4 @@
+#include "atonce.h"
 #include "harness.h"
 
 Now now;
@@ -541,6 +542,7 @@ int Suite(int argc, char **argv, const char *program, const Operation *ops, int 
   PetscErrorCode ierr;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(SetUpAtOnce());
   ierr = RunAll(program, ops, size, &bad);
   if (ierr) MPI_Abort(PETSC_COMM_WORLD, 3); /* other ranks may be waiting */
   PetscCall(PetscFinalize());

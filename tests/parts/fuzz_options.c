@@ -77,6 +77,7 @@ PetscErrorCode RandomOptions(void)
       {"evchyb", "nonzeros_per_thread", {"1", "2", "8", "100", "65536"}},
       {NULL, "node_size", {"0", "1", "2", "3", "4", "5", "6", "7", "8"}},
       {NULL, "compress", {"0", "1"}},
+      {NULL, "setup_after", {"1", "2", "5", "30"}},
       {NULL, "kernel", {"slices", "slices", "slices", "slices", "csr", "aij", "auto", "paper"}},
   };
 

@@ -137,6 +137,8 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
 .  -mat_spmv_halo <type>                   - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
 .  -mat_spmv_halo_rows <fraction>          - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped
                                              product to be used (default 0.1)
+.  -mat_evchyb_setup_after <n>             - on the host, products with `MATAIJ`'s format before this one is set up; 0 for at once, -1 (the default) for as
+                                             many as take that long
 -  -mat_spmv_halo_early <bool>             - GPUs of one node: start each product together with its halo exchange, not after it (default true)
 
    Level: beginner

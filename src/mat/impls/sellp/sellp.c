@@ -84,6 +84,8 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_spmv_halo <type>              - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
 .  -mat_spmv_halo_rows <fraction>     - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped product
                                         to be used (default 0.1)
+.  -mat_sellp_setup_after <n>         - on the host, products with `MATAIJ`'s format before this one is set up; 0 for at once, -1 (the default) for as many
+                                        as take that long
 -  -mat_spmv_halo_early <bool>        - GPUs of one node: start each product together with its halo exchange, not after it (default true)
 
    Level: beginner
@@ -95,7 +97,8 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
    `MatGetType()` returns `MATSEQAIJSELLP` or `MATMPIAIJSELLP`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works;
    all except the products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
 
-   The first product after a change of the nonzero pattern sets the format up; the first one after a change of values copies the values.
+   A product after a change of the nonzero pattern sets the format up, one after a change of values copies the values: on a GPU the first, on the host the
+   first after as many as that takes the time of (`-mat_sellp_setup_after`). `PetscSpMVGetInfo()` sets it up at once.
 
    An option that is out of range gives `PETSC_ERR_ARG_OUTOFRANGE` with its name and leaves the matrix unchanged.
 

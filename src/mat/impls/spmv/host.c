@@ -70,15 +70,61 @@ PetscErrorCode MatSpMVUpdateHost_Seq(Mat A, Mat_SpMV *spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Begins to count the products with a new pattern */
+static PetscErrorCode MatSpMVCountPattern_Seq(Mat A, Mat_SpMV *spmv)
+{
+  const SpMVCommonParams *params = (const SpMVCommonParams *)spmv->params;
+  SpMVAsked              *asked  = &spmv->host.asked;
+  SpMVCSR                 csr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
+  asked->pattern = 0;
+  asked->values  = 0;
+  asked->nz      = csr.i[csr.m];
+  asked->needed  = params->after;
+  if (params->after < 0) asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(asked->nz) : 0;
+  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Setting the format up, and copying values to it, take as long as some products by AIJ. Until as many have been asked for,
+  AIJ multiplies: whatever the number of products will be, they take at most about twice the time of the better choice.
+  Products are counted, not timed, so that each run does the same. Values are copied at once if there were enough products
+  with those before.
+*/
+PetscErrorCode MatSpMVIsDue_Seq(Mat A, Mat_SpMV *spmv, PetscBool *due)
+{
+  SpMVAsked *asked = &spmv->host.asked;
+
+  PetscFunctionBegin;
+  *due = PETSC_TRUE;
+  if (SpMVKeyIsCurrent(&spmv->host.key, A) || spmv->device) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!SpMVKeyHasNonzeroState(&asked->key, A)) PetscCall(MatSpMVCountPattern_Seq(A, spmv));
+  if (!SpMVKeyIsCurrent(&asked->key, A)) {
+    asked->values_before = asked->values;
+    asked->values        = 0;
+    SpMVKeySet(&asked->key, A);
+  }
+  if (SpMVKeyHasNonzeroState(&spmv->host.key, A))
+    *due = (PetscBool)(PetscMax(asked->values, asked->values_before) >= PetscMin(asked->needed, SpMVRefreshProducts()));
+  else
+    *due = (PetscBool)(asked->pattern >= asked->needed);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat A)
 {
   Mat_SpMV      *spmv;
   SpMVCSR        csr;
+  PetscBool      due;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  if (SpMVKeyIsCurrent(&spmv->host.key, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
+  if (!due || SpMVKeyIsCurrent(&spmv->host.key, A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   ierr = MatSpMVUpdateHost_Seq(A, spmv);
   PetscCall(PetscPopErrorHandler());
@@ -106,6 +152,21 @@ PetscErrorCode MatSpMVGetStatsHost_Seq(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
   }
   if (spmv->host.use_parent) stats->kernel = "AIJ's own";
   stats->nonzeros = spmv->host.key.nz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Those of a matrix whose format is not set up yet */
+PetscErrorCode MatSpMVGetStatsNone_Seq(Mat A, SpMVStats *stats)
+{
+  SpMVCSR csr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(stats, sizeof(*stats)));
+  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
+  stats->nonzeros = csr.i[csr.m];
+  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+  stats->node   = 1;
+  stats->kernel = "AIJ's own, as the format is not yet set up";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,7 +201,15 @@ static PetscErrorCode MatSpMVMultAddCSR_Seq(Mat A, SpMVOp op, const PetscScalar 
 
 static PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
 {
+  PetscBool due;
+
   PetscFunctionBegin;
+  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
+  if (!due) {
+    PetscCall(MatSpMVMultAddCSR_Seq(A, op, x, z, y));
+    PetscCall(PetscLogFlops(2.0 * spmv->host.asked.nz));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   if (spmv->host.use_parent || (op != SPMV_NORMAL && SpMVStoreTransposeUsesParent(spmv->host.store)))
     PetscCall(MatSpMVMultAddCSR_Seq(A, op, x, z, y));

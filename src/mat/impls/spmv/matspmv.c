@@ -137,6 +137,7 @@ PetscErrorCode MatSpMVForget(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVForgetHost_Seq(A, spmv));
+  spmv->host.asked.key.mat = NULL;
 #if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2; k++) PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
 #endif

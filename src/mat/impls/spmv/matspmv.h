@@ -171,12 +171,23 @@ static inline PetscBool SpMVKeyIsCurrent(const SpMVKey *key, Mat A)
   return (PetscBool)(key->mat == A && key->id == ((PetscObject)A)->id && key->state == ((PetscObject)A)->state && key->nonzerostate == A->nonzerostate);
 }
 
+/* A sequential matrix on the host: the products asked for, by which it is decided when to set the format up and when to refresh it */
+typedef struct {
+  SpMVKey    key;           /* the values that `values` counts for */
+  PetscInt64 pattern;       /* with this pattern */
+  PetscInt64 values;        /* with these values */
+  PetscInt64 values_before; /* with the values before these */
+  PetscInt64 needed;        /* before the format is set up */
+  PetscInt   nz;            /* of the pattern */
+} SpMVAsked;
+
 /* A sequential matrix: its copy on the host */
 typedef struct {
   SpMVKey   key;
   SpMVStore store;
   PetscBool use_parent; /* AIJ's own product is used: unsorted columns, no values, cheaper, ... */
   PetscInt  nonzerorows;
+  SpMVAsked asked;
 } SpMVHostCopy;
 
 /* The state of a parallel matrix when its copies were last up to date on all ranks. It is the same on all ranks; the
@@ -338,14 +349,16 @@ PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 
 /* host.c: the copy on the host and its products; z may be NULL or y */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat); /* without an error: uses AIJ's product if out of memory */
+PETSC_INTERN PetscErrorCode MatSpMVIsDue_Seq(Mat, Mat_SpMV *, PetscBool *); /* whether the next product is to use the format */
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat);          /* without an error: uses AIJ's product if out of memory */
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
+PETSC_INTERN PetscErrorCode MatSpMVGetStatsNone_Seq(Mat, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVApplyHostVecs_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
 /* seq.c: a sequential matrix, on either side */
 PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* brings up to date what such a product reads */
-PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, SpMVStats *);                           /* of the copy, brought up to date */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, PetscBool setup, SpMVStats *); /* of the copy, brought up to date; without setup only if it is due */
 PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
 
 /* hook.c: taking a matrix over and giving it back */

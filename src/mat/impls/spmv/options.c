@@ -38,6 +38,9 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
       SpMVOptionsInt(A, PetscOptionsObject, option, "Rows and columns of a node block (1: no node blocks, 0: detect)", manual, 0, SPMV_MAX_NODE, &p->node));
   PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_kernel", format));
   PetscCall(PetscOptionsEnum(option, "Kernel of the product", manual, SpMVKernelTypes, (PetscEnum)p->kernel, (PetscEnum *)&p->kernel, NULL));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_setup_after", format));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option, "On the host, products by AIJ before the format is set up (-1: as many as that costs)", manual,
+                           PETSC_DECIDE, PETSC_MAX_INT, &p->after));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(flags); k++) {
     PetscBool on = (PetscBool)*flags[k].value;
 

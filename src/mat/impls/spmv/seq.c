@@ -6,6 +6,7 @@
 PetscErrorCode MatSpMVGetReady_Seq(Mat A, PetscBool device, PetscBool transpose)
 {
   Mat_SpMV *spmv;
+  PetscBool due;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -18,13 +19,15 @@ PetscErrorCode MatSpMVGetReady_Seq(Mat A, PetscBool device, PetscBool transpose)
   (void)device;
   (void)transpose;
 #endif
-  PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
+  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
+  if (due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVGetStats_Seq(Mat A, SpMVStats *stats)
+PetscErrorCode MatSpMVGetStats_Seq(Mat A, PetscBool setup, SpMVStats *stats)
 {
   Mat_SpMV *spmv;
+  PetscBool due;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -34,7 +37,11 @@ PetscErrorCode MatSpMVGetStats_Seq(Mat A, SpMVStats *stats)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(MatSpMVGetStatsHost_Seq(A, spmv, stats));
+  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
+  if (setup || due || SpMVKeyHasNonzeroState(&spmv->host.key, A))
+    PetscCall(MatSpMVGetStatsHost_Seq(A, spmv, stats));
+  else
+    PetscCall(MatSpMVGetStatsNone_Seq(A, stats));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -47,6 +54,7 @@ PetscErrorCode MatSpMVGetStats_Seq(Mat A, SpMVStats *stats)
 PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   Mat_SpMV *spmv;
+  PetscBool due;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -56,11 +64,14 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  if (op == SPMV_NORMAL) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
-  if (op == SPMV_NORMAL && spmv->host.use_parent)
+  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
+  if (op == SPMV_NORMAL && due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
+  if (op == SPMV_NORMAL && (!due || spmv->host.use_parent))
     PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
   else
     PetscCall(MatSpMVApplyHostVecs_Seq(A, spmv, op, xx, yy, zz));
+  spmv->host.asked.pattern++;
+  spmv->host.asked.values++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

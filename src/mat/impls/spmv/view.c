@@ -46,7 +46,7 @@ static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats
   PetscFunctionBegin;
   PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVGetStats_Seq(block[k], &stats[k]));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVGetStats_Seq(block[k], PETSC_FALSE, &stats[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -79,7 +79,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
     if (spmv->exchange.halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->exchange.halo)));
 #endif
   } else {
-    PetscCall(MatSpMVGetStats_Seq(A, &stats[0]));
+    PetscCall(MatSpMVGetStats_Seq(A, PETSC_FALSE, &stats[0]));
     PetscCall(SpMVViewStats(spmv, "", &stats[0], PETSC_COMM_SELF, viewer));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -164,7 +164,7 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
   for (int k = 0; k < 2 && block[k]; k++) {
     SpMVStats stats;
 
-    PetscCall(MatSpMVGetStats_Seq(block[k], &stats));
+    PetscCall(MatSpMVGetStats_Seq(block[k], PETSC_TRUE, &stats));
     info->nonzeros += stats.nonzeros;
     info->formatted += SpMVStatsFormatted(&stats);
     info->stored += stats.stored;
