@@ -156,4 +156,4 @@ PETSC_INTERN const SpMVKernels SpMVKernelsAVX512;
 #endif
 PETSC_INTERN const SpMVKernels *SpMVKernelsGet(void);
 
-PETSC_INTERN PetscErrorCode SpMVMallocAligned(size_t bytes, PetscBool zero, void **raw, void *aligned);
+PETSC_INTERN PetscErrorCode SpMVMallocAligned(size_t bytes, void **raw, void *aligned);

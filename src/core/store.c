@@ -5,7 +5,7 @@
   #include <sys/mman.h>
 #endif
 
-PetscErrorCode SpMVMallocAligned(size_t bytes, PetscBool zero, void **raw, void *aligned)
+PetscErrorCode SpMVMallocAligned(size_t bytes, void **raw, void *aligned)
 {
   PetscFunctionBegin;
   PetscCall(PetscMalloc(bytes + 64, raw));
@@ -18,7 +18,6 @@ PetscErrorCode SpMVMallocAligned(size_t bytes, PetscBool zero, void **raw, void 
     (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
   }
 #endif
-  if (zero && bytes) PetscCall(PetscMemzero(*(void **)aligned, bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,11 +265,12 @@ static PetscErrorCode SpMVBuilderRuns(SpMVBuilder *W)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The indices of a run of the vector CSR part, from its first unit on */
+/* The indices of a run of the vector CSR part, from its first unit on, and zeros for the values of padding */
 static void SpMVBuilderLongIndices(const SpMVBuilder *W, const SpMVRun *R, PetscInt unit)
 {
-  SpMVStore B = W->B;
-  int      *j = B->idx + R->idx;
+  SpMVStore  B = W->B;
+  int       *j = B->idx + R->idx;
+  PetscReal *v = B->val + R->val * SPMV_VECTOR;
 
   for (int q = 0; q < R->count; q++, unit++) {
     const PetscInt *col    = W->A->j + W->A->i[W->P->row[unit]];
@@ -288,10 +288,12 @@ static void SpMVBuilderLongIndices(const SpMVBuilder *W, const SpMVRun *R, Petsc
       if (next) j[k] = ~j[k];
     }
     j += padded;
+    if (length < padded) memset(v, 0, (size_t)padded * R->rbs * SPMV_PARTS * sizeof(*v));
+    v += (size_t)padded * R->rbs * SPMV_PARTS;
   }
 }
 
-/* The indices of a run of slices, from its first slice on */
+/* The indices of a run of slices, from its first slice on, and zeros for the values of slices with padding */
 static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, PetscInt slice)
 {
   const SpMVPlan *P = W->P;
@@ -299,6 +301,8 @@ static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, Pets
   const int       H = B->height, cbs = R->cbs;
   const PetscBool any = R->kind == SPMV_RUN_UNCOMPRESSED ? PETSC_TRUE : PETSC_FALSE;
   int            *j = B->idx + R->idx, *width = B->width + R->slice, *list = B->rows + R->rows, *len = B->len + R->len;
+  const size_t    step = (any ? (size_t)H : (size_t)R->rbs * cbs * SPMV_LANES) * SPMV_PARTS; /* values */
+  PetscReal      *v    = B->val + R->val * (any ? SPMV_PARTS : SPMV_VECTOR);
 
   for (int q = 0; q < R->count; q++, slice++) {
     const int first = P->start[slice], lanes = P->start[slice + 1] - first;
@@ -323,6 +327,8 @@ static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, Pets
       /* padding has a column that is read anyway */
       for (int k = 0; k < width[0]; k++) j[(size_t)k * H + l] = length ? (int)col[(size_t)PetscMin(k, length - 1) * cbs] : 0;
     }
+    if (width[0] > width[1]) memset(v, 0, (size_t)width[0] * step * sizeof(*v));
+    v += (size_t)width[0] * step;
     j += (size_t)width[0] * H;
     width += 2;
   }
@@ -335,8 +341,10 @@ static PetscErrorCode SpMVBuilderIndices(SpMVBuilder *W)
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc3(B->nwidth, &B->width, B->nrows, &B->rows, B->nlen, &B->len));
-  PetscCall(SpMVMallocAligned((size_t)B->nidx * sizeof(int), PETSC_FALSE, &B->raw_idx, &B->idx));
-  PetscCall(SpMVMallocAligned((size_t)B->nval * SPMV_VECTOR * sizeof(PetscReal), PETSC_TRUE, &B->raw_val, &B->val));
+  PetscCall(SpMVMallocAligned((size_t)B->nidx * sizeof(int), &B->raw_idx, &B->idx));
+  PetscCall(SpMVMallocAligned((size_t)B->nval * SPMV_VECTOR * sizeof(PetscReal), &B->raw_val, &B->val));
+  if (W->P->uncompressed && W->values % SPMV_LANES) /* what is left of the last vector */
+    memset(B->val + W->values * SPMV_PARTS, 0, (size_t)(SPMV_LANES - W->values % SPMV_LANES) * SPMV_PARTS * sizeof(PetscReal));
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R = B->runs + r;
 

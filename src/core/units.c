@@ -85,6 +85,22 @@ int SpMVDiagonalLimit(int width, int bs, PetscInt64 entries)
   return (int)PetscMin(own, most);
 }
 
+/* The diagonals of two units together, which are no more than those of all between them: without structure, these two have too many already */
+static int SpMVTwoDiagonals(const SpMVCSR *A, PetscInt p, PetscInt q, int bs)
+{
+  PetscInt k = A->i[p], l = A->i[q];
+  int      n = 0;
+
+  while (k < A->i[p + 1] && l < A->i[q + 1]) {
+    const PetscInt a = A->j[k] - p, b = A->j[l] - q;
+
+    k += a <= b ? bs : 0;
+    l += b <= a ? bs : 0;
+    n++;
+  }
+  return n + (int)((A->i[p + 1] - k + A->i[q + 1] - l) / bs);
+}
+
 int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int limit, int offset[], unsigned char mask[])
 {
   PetscInt at[SPMV_LANES], end[SPMV_LANES];
@@ -113,6 +129,7 @@ int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int limit, int o
       return (int)(len / bs);
     }
   }
+  if (lanes > 1 && SpMVTwoDiagonals(A, row, row + (PetscInt)(lanes - 1) * bs, bs) > limit) return -1;
   for (int l = 0; l < SPMV_LANES; l++) {
     const PetscInt r = row + (PetscInt)l * bs;
 

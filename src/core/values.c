@@ -124,7 +124,7 @@ static PetscErrorCode SpMVDistinctStep(SpMVDistinct *W, const PetscReal *step, i
     PetscReal *dval;
 
     W->room = 2 * W->room + 1024;
-    PetscCall(SpMVMallocAligned((size_t)W->room * bytes, PETSC_FALSE, &raw, &dval));
+    PetscCall(SpMVMallocAligned((size_t)W->room * bytes, &raw, &dval));
     if (W->distinct) PetscCall(PetscMemcpy(dval, W->dval, (size_t)W->distinct * bytes));
     PetscCall(PetscFree(W->raw_dval));
     W->raw_dval = raw;
@@ -220,7 +220,7 @@ static PetscErrorCode SpMVStoreFillDistinct(SpMVStore B, const SpMVCSR *A, Petsc
   SpMVCall(PetscMalloc1(B->ndslices, &W.list));
   SpMVCall(PetscCalloc1((size_t)width, &W.last));
   SpMVCall(PetscMalloc1((size_t)width, &W.code));
-  SpMVCall(SpMVMallocAligned((size_t)width * W.size * sizeof(PetscReal), PETSC_FALSE, &W.raw_slice, &W.slice));
+  SpMVCall(SpMVMallocAligned((size_t)width * W.size * sizeof(PetscReal), &W.raw_slice, &W.slice));
   *few = PETSC_TRUE;
   for (int r = 0; r < B->nruns && *few; r++)
     if (B->runs[r].kind == SPMV_RUN_DIAG) SpMVCall(SpMVDistinctRun(&W, B->runs + r, A, few));
@@ -335,7 +335,7 @@ PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)
   if (B->ndval * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal) > SpMVTuned.distinct_bytes) PetscCall(SpMVStoreFillDistinct(B, A, &few));
   if (B->ndslices && !few && (B->distinct || !B->raw_dval)) {
     PetscCall(SpMVStoreFreeDiagonals(B));
-    PetscCall(SpMVMallocAligned((size_t)B->ndval * SPMV_VECTOR * sizeof(PetscReal), PETSC_FALSE, &B->raw_dval, &B->dval));
+    PetscCall(SpMVMallocAligned((size_t)B->ndval * SPMV_VECTOR * sizeof(PetscReal), &B->raw_dval, &B->dval));
   }
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R = B->runs + r;
