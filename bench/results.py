@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
+import time
 
 
 @contextlib.contextmanager
@@ -50,6 +52,57 @@ def program(command, **how):
         if p:
             end(p)
         raise
+
+
+def finish(launcher, words, seconds, **how):
+    """Runs a program of program() to its end or to the end of its time, and says how it went; what it printed, and whether it succeeded"""
+    begin = time.time()
+    print("+ " + shlex.join(launcher[-1:] + words), flush=True)
+    with program(launcher + words, **how) as p:
+        try:
+            text, late = p.communicate(timeout=seconds)[0], False
+        except subprocess.TimeoutExpired:
+            end(p)
+            text, late = p.communicate()[0], True
+    if late or p.returncode:
+        print("".join("  " + line[:300] + "\n" for line in text.splitlines()[-25:]), end="")
+        print(f"  FAILED: not done after {seconds:.0f} s" if late else f"  FAILED: exit status {p.returncode}", flush=True)
+    else:
+        print(f"  {time.time() - begin:.0f} s", flush=True)
+    return text, not late and p.returncode == 0
+
+
+def gpus():
+    try:
+        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.count("GPU ")
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+
+
+def ours(kind):
+    return not kind.startswith("aij")
+
+
+def show(value, digits):
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def table(f, head, rows):
+    f.write("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|\n" + "".join("| " + " | ".join(r) + " |\n" for r in rows) + "\n")
+
+
+def pyplot(name):
+    """matplotlib, which makes the same file of the same figures; None where there is none"""
+    try:
+        import matplotlib
+    except ImportError:
+        print(f"{name}: no matplotlib, so no charts; bench/{name} -report draws them from the .csv elsewhere")
+        return None
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = name
+    import matplotlib.pyplot as plt
+
+    return plt
 
 
 def run(main, name, hint=""):

@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import results
+from results import ours
 from scalingreport import COLUMNS, PAPER_N, charts, load, markdown
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -28,13 +29,6 @@ PARTS = {
 }
 SHORTEST = 15  # seconds: with less left, no run begins
 CUBES = ("bratu", "stencil7", "permuted7", "fem27")  # generators whose first number is the length of a cube's edge
-
-
-def gpus():
-    try:
-        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.count("GPU ")
-    except (OSError, subprocess.CalledProcessError):
-        return 0
 
 
 def options():
@@ -88,7 +82,7 @@ class Runs:
         args.ex14 = args.ex14 or next(iter(glob.glob(os.path.join(folder, "tests", "petsc", "snes-tutorials-ex14"))), None)
         args.lib = os.path.abspath(args.lib or os.environ.get("LIB") or os.path.join(folder, "lib", "libpetscspmv.so"))
         where = subprocess.run(self.mpiexec + ["-n", "1", args.bench, "-where"], capture_output=True, text=True, errors="replace").stdout
-        self.devices = gpus() if "where:" in where and "where: host" not in where else 0
+        self.devices = results.gpus() if "where:" in where and "where: host" not in where else 0
         count = self.devices or os.cpu_count()
         args.ranks = args.ranks or [r for r in (1, 2, 4, 8, 16, 32, 64) if r <= count]
         args.types = args.types or ["aijcusparse" if self.devices else "aij", "sellp", "evchyb"]
@@ -105,22 +99,7 @@ class Runs:
         return self.args.limit - (time.time() - self.begin) if self.args.limit else 1e9
 
     def start(self, ranks, words):
-        """Runs a program to its end or to the end of its time; what it printed, and whether it succeeded"""
-        command = self.mpiexec + ["-n", str(ranks)] + words + self.args.options
-        seconds, begin = min(self.args.timeout, self.left() - 5), time.time()
-        print("+ " + shlex.join(command[len(self.mpiexec) - 1 :]), flush=True)
-        with results.program(command) as p:
-            try:
-                text, late = p.communicate(timeout=seconds)[0], False
-            except subprocess.TimeoutExpired:
-                results.end(p)
-                text, late = p.communicate()[0], True
-        if late or p.returncode:
-            print("".join("  " + line[:300] + "\n" for line in text.splitlines()[-25:]), end="")
-            print(f"  FAILED: not done after {seconds:.0f} s" if late else f"  FAILED: exit status {p.returncode}", flush=True)
-        else:
-            print(f"  {time.time() - begin:.0f} s", flush=True)
-        return text, not late and p.returncode == 0
+        return results.finish(self.mpiexec, ["-n", str(ranks)] + words + self.args.options, min(self.args.timeout, self.left() - 5))
 
     def logged(self, ranks, words):
         """start() with -log_view; what was printed and its log by stages, or None. All logs are kept in a file"""
@@ -253,10 +232,6 @@ class Runs:
                         f.flush()
         if self.cut:
             print(f"{self.cut} runs were not begun: the limit of {a.limit} s")
-
-
-def ours(kind):
-    return not kind.startswith("aij")
 
 
 def edge(n, ranks):

@@ -5,6 +5,7 @@ import os
 import statistics
 
 import results
+from results import show, table
 
 COLUMNS = (
     "mode ranks n points_per_rank program matrix case entries type viewed halo repeat newton krylov fnorm setup_s solve_s function_s jacobian_s ksp_s "
@@ -56,14 +57,6 @@ def load(paths):
 def series(row):
     """What the figures of one line have in common; at the end the transport, which one process has not"""
     return row["program"], row["case"], row["type"], row["halo"]
-
-
-def show(value, digits):
-    return "" if value is None else f"{value:.{digits}f}"
-
-
-def table(f, head, rows):
-    f.write("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|\n" + "".join("| " + " | ".join(r) + " |\n" for r in rows) + "\n")
 
 
 def gain(value, base, halo=""):
@@ -228,15 +221,9 @@ def solve_chart(plt, data, target):
 
 
 def charts(data, stem):
-    try:
-        import matplotlib
-    except ImportError:
-        print("scaling: no matplotlib, so no charts; bench/scaling -report draws them from the .csv elsewhere")
+    plt = results.pyplot("scaling")
+    if not plt:
         return []
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "scaling"  # the same chart, the same file
-    import matplotlib.pyplot as plt
-
     targets = [stem + ".svg", stem + "-solves.svg"]
     for draw, target in zip((product_chart, solve_chart), targets):
         draw(plt, data, target)
