@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(basename $(VERSION))
 
-.PHONY: all lib kernels examples tests programs bench paper bratu check check-all fuzz format check-format install uninstall clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format install uninstall clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -24,6 +24,7 @@ help:
 	@echo "make fuzz SECONDS=60   random matrices and operations, compared with AIJ, on 1, 2 and 3 ranks (NP=1 SEED=1 SANITIZE=address,undefined)"
 	@echo "make bench      the benchmarks (ARGS='options of bench/run')"
 	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/paper')"
+	@echo "make solve      whole solves with PETSc's tutorials, each type in turn (ARGS='options of bench/solve')"
 	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
 	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall"
@@ -233,6 +234,10 @@ bench: all $(BENCH)
 
 paper: all $(PAPER) $(B)/examples/bratu
 	@$(CLEAN_ENV) BENCH=$(HERE)/$(B)/bench bench/paper $(ARGS)
+
+solve: all $(B)/examples/bratu
+	@LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests $(CLEAN_ENV) tests/petsc.py -build $$(bench/solve -tutorials)
+	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) MPIEXEC="$(MPIEXEC)" bench/solve -petsc $(HERE)/$(B)/tests/petsc $(ARGS)
 
 # Leaks of MPI and of what PETSc loads are not ours. Where something of ours leaks, fast_unwind_on_malloc=0 shows all of its stack; the tests then run four times as long
 ifneq ($(SANITIZE),)
