@@ -126,6 +126,7 @@ class Runs:
             sys.exit("solve: no programs: make solve, or name a folder with -petsc")
         self.devices = 0 if args.host else results.gpus()
         if self.devices and self.warm(["aijcusparse"], True):
+            print("no solve on the GPU, so the host is measured")
             self.devices = 0
         self.where = f"{self.devices} GPUs" if self.devices else f"{os.cpu_count()} cores"
         args.ranks = args.ranks or [r for r in (1, 2) if r <= (self.devices or os.cpu_count())]
@@ -155,7 +156,7 @@ class Runs:
         """Runs a program; its row"""
         row = dict(config=c.name, program=c.program, ranks=ranks, size=size, where="device" if device else "host", type=kind, repeat=repeat, timed=timed)
         words, begin = self.words(c, kind, size, device), time.time()
-        row.update(options=shlex.join(words), failed="")
+        row.update(options=shlex.join(os.path.basename(w) if w == self.args.lib else w for w in words), failed="")
         with tempfile.TemporaryDirectory() as folder:
             log = os.path.join(folder, "log.csv")
             more = ["-log_view", f":{log}:ascii_csv"] + (["-log_view_gpu_time"] if timed else [])
