@@ -163,6 +163,7 @@ static PetscErrorCode OneCase(void)
   PetscCall(ShapeCreate(fuzz.comm, s));
   fuzzcase.loose = fuzz.device;
   fuzzcase.coo   = PETSC_FALSE;
+  fuzzcase.bound = PETSC_FALSE;
   fuzzcase.way   = (Build)draw(BUILDS);
   PetscCall(PetscStrncpy(fuzzcase.prefix, Chance(50) ? "fuzz_" : "", sizeof(fuzzcase.prefix)));
   FuzzLog("%" PetscInt_FMT " x %" PetscInt_FMT ", block size %" PetscInt_FMT ", %s%s, values %s, %s", s->M, s->N, s->bs, PatternNames[s->pattern],

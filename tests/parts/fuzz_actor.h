@@ -20,7 +20,8 @@ typedef struct {
   PetscBool loose; /* entries may differ by rounding from now on: the order of a sum depends on messages, or on the device */
   char      option[16][64];
   int       noptions;
-  PetscBool coo; /* assembled by COO on several ranks: see SetValues() */
+  PetscBool coo;   /* assembled by COO on several ranks: see SetValues() */
+  PetscBool bound; /* MatBindToCPU() was called: see Refill() */
 } FuzzCase;
 
 extern FuzzCase fuzzcase;

@@ -176,6 +176,7 @@ static PetscErrorCode BindToCPU(Actor *a)
   const PetscBool bind = Chance(50);
 
   PetscFunctionBegin;
+  fuzzcase.bound = PETSC_TRUE;
   PetscCall(MatBindToCPU(a->A, bind));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

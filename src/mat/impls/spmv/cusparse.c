@@ -82,6 +82,20 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
 }
 
 /*
+  Setting a value marks the host's values as newer. A new pattern without entries has none, and AIJCUSPARSE would go on
+  with the entries that it had before: multiply by them, or copy them to the host's arrays, which are now too short.
+*/
+PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat A)
+{
+  MatInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  if (info.nz_used == 0 && A->offloadmask != PETSC_OFFLOAD_UNALLOCATED) A->offloadmask = PETSC_OFFLOAD_CPU;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
   AIJCUSPARSE zeros its values on the device and marks the host's as old, even if the device still has the pattern from
   before new entries were inserted: copying the values back then fails or writes past their end. If the host's values
   are newer, zero these.

@@ -80,6 +80,9 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   if (mode == MAT_FLUSH_ASSEMBLY) PetscFunctionReturn(PETSC_SUCCESS);
   if (spmv->device) PetscCall(MatSpMVNameDM(A, spmv->format));
   PetscCall(SpMVIsMPI(A, &mpi));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (spmv->device && !mpi) PetscCall(MatSpMVMarkEmpty_SeqCUDA(A));
+#endif
   if (mpi)
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
   else if (spmv->host.use_parent)
