@@ -217,14 +217,44 @@ static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  To hypre's type by the parent's function, without a copy of A: PCHYPRE converts the operator whenever it has changed.
+  *done is false if PETSc has no hypre, or if newtype is another type.
+*/
+static PetscErrorCode MatConvertToHypre_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat, PetscBool *done)
+{
+  Mat_SpMV *spmv;
+  char      function[64], *name = ((PetscObject)A)->type_name;
+  PetscErrorCode (*f)(Mat, MatType, MatReuse, Mat *) = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(newtype, MATHYPRE, done));
+  if (*done) {
+    PetscCall(MatSpMVGet(A, &spmv));
+    PetscCall(PetscSNPrintf(function, sizeof(function), "MatConvert_%s_%s_C", spmv->parenttype, MATHYPRE));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, function, &f));
+    *done = (PetscBool) !!f;
+  }
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  ((PetscObject)A)->type_name = (char *)spmv->parenttype;
+  ierr                        = (*f)(A, newtype, reuse, newmat);
+  ((PetscObject)A)->type_name = name; /* even after an error */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* From one of our types to any other: through the parent type, whose converters PETSc finds by name */
 static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
   const SpMVFormat *format;
   Mat               B;
+  PetscBool         done = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(SpMVFormatFind(newtype, &format));
+  if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatConvertToHypre_SpMV(A, newtype, reuse, newmat, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
   if (format)
     PetscCall(MatConvertFrom_SpMV(A, newtype, reuse, newmat));
   else if (reuse == MAT_INPLACE_MATRIX) {
