@@ -41,11 +41,12 @@ SpMVTuning SpMVTuned = {
     .sort_padding         = 16,          /* rows are sorted where padding is more than 1 / 16 of the entries */
     .sort_gain            = 20,          /* and if sorting saves more than 1 / 20 of what is stored */
 
-    /* when to set up: in products of AIJ, of all matrices of docs/results/host.csv in fresh memory. Few matrices take more than twice as many, most take
-       half, and memory that is used again halves it once more */
-    .setup_products   = 20,
-    .setup_nonzeros   = 100000, /* 40 us of an AIJ product in cache: what the set-up of a matrix of a few rows takes */
-    .refresh_products = 2,
+    /* when to set up, in products of AIJ. A set-up takes 5 to 12 of them, in memory that is new to the process twice as many. The totals of GAMG hierarchies
+       (bench/solve: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core) after 0, 8, 12 and 20 products are 4.79, 4.85, 4.94 and 4.96 s, with aij 6.4 s */
+    .setup_products      = 8,
+    .setup_products_unit = 3,      /* where rows share their columns, as with node blocks: fewer indices are copied, and AIJ gains less from them than we do */
+    .setup_nonzeros      = 100000, /* 40 us of an AIJ product in cache: what the set-up of a matrix of a few rows takes */
+    .refresh_products    = 2,
 
     /* the store */
     .distinct_bytes     = 512 * 1024, /* fewer bytes of values are in cache as it is */
@@ -60,9 +61,9 @@ SpMVTuning SpMVTuned = {
     .transpose_unit_row = 0.25,       /* and for each row */
 };
 
-PetscInt64 SpMVSetUpProducts(PetscInt64 nonzeros)
+PetscInt64 SpMVSetUpProducts(PetscInt64 nonzeros, PetscBool units)
 {
-  return SpMVTuned.setup_products + SpMVTuned.setup_nonzeros / PetscMax(nonzeros, 1);
+  return (units ? SpMVTuned.setup_products_unit : SpMVTuned.setup_products) + SpMVTuned.setup_nonzeros / PetscMax(nonzeros, 1);
 }
 
 PetscInt64 SpMVRefreshProducts(void)

@@ -70,8 +70,9 @@ typedef struct {
 
 PETSC_INTERN void SpMVCommonParamsDefault(SpMVCommonParams *);
 
-PETSC_INTERN PetscInt64 SpMVSetUpProducts(PetscInt64 nonzeros); /* products of AIJ that take as long as setting a format up on the host */
-PETSC_INTERN PetscInt64 SpMVRefreshProducts(void);              /* and as copying values to it */
+/* Products of AIJ that take as long as setting a format up on the host; units: most rows have the columns of the row before. And as copying values to it */
+PETSC_INTERN PetscInt64 SpMVSetUpProducts(PetscInt64 nonzeros, PetscBool units);
+PETSC_INTERN PetscInt64 SpMVRefreshProducts(void);
 
 #define SPMV_MAX_SIZE   2147483000 /* rows or columns: indices are 32-bit integers */
 #define SPMV_MAX_STORED 2147480000 /* the same in a store: sums of one and a slice or a padded row are 32-bit integers too */

@@ -76,14 +76,16 @@ static PetscErrorCode MatSpMVCountPattern_Seq(Mat A, Mat_SpMV *spmv)
   const SpMVCommonParams *params = (const SpMVCommonParams *)spmv->params;
   SpMVAsked              *asked  = &spmv->host.asked;
   SpMVCSR                 csr;
+  PetscInt                nodes = 0; /* AIJ's: rows with the same columns; 0 without them */
 
   PetscFunctionBegin;
+  if (A->assembled) PetscCall(MatInodeGetInodeSizes(A, &nodes, NULL, NULL));
   PetscCall(MatSpMVGetPattern_Seq(A, &csr));
   asked->pattern = 0;
   asked->values  = 0;
   asked->nz      = csr.i[csr.m];
   asked->needed  = params->after;
-  if (params->after < 0) asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(asked->nz) : 0;
+  if (params->after < 0) asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(asked->nz, (PetscBool)(nodes && nodes <= csr.m / 2)) : 0;
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
