@@ -480,6 +480,11 @@ static PetscErrorCode Pattern(Test *t, Record *r)
       PetscCall(PreallocateLike(k ? t->R : B, A));
       PetscCall(FillLike(k ? t->R : B, -1, A));
       PetscCall(MatDestroy(&B));
+    } else if (!strcmp(route, "emptied")) { /* a pattern without entries: nothing is set */
+      PetscCall(MatSeqAIJSetPreallocation(A, 0, NULL));
+      PetscCall(MatMPIAIJSetPreallocation(A, 0, NULL, 0, NULL));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     } else if (!strcmp(route, "filter")) {
 #if PETSC_VERSION_GE(3, 21, 0)
       PetscCall(MatFilter(A, .2 + .2 * k, PETSC_TRUE, PETSC_FALSE));
@@ -682,6 +687,7 @@ static const Operation operations[] = {{"hash", Unknown, 0, "hash"},
                                        {"zerorowspattern", Pattern, FULL | SQUARE, "zerorows"},
                                        {"resetpreallocation", Pattern, FULL | BYROW, "resetpreallocation"},
                                        {"preallocate", Pattern, FULL, "preallocate"},
+                                       {"emptied", Pattern, FULL | STRICT, "emptied"},
                                        {"filter", Pattern, FULL, "filter"},
                                        {"eliminatezeros", Pattern, FULL, "eliminatezeros"},
                                        {"replace", Pattern, FULL, "replace"},
