@@ -13,7 +13,7 @@ COLUMNS = (
     "transpose_s residuals residual_s newton krylov reasons norm unused options"
 ).split()
 SLOWER = 1.03  # times the reference's total: more than that is listed
-# How far apart the results of types may be: rounding decides in which step a tolerance is met, and then the last norm, a residual, is another one
+# How much the results of types may differ: rounding decides in which step a tolerance is met, and then the last norm, a residual, is another one
 STEPS, SAME, OTHER = 0.03, 0.25, 1.0
 
 HEAD = """# Whole solves
@@ -78,9 +78,9 @@ def compare(row, base):
         row["products"] = row["products_s"] = None
         return
     # MatResidual() calls MatMult() where a type does not replace it. How many products MatMult counts shows which it is
-    apart = base["mults"] is not None and abs(row["mults"] + row["residuals"] - base["mults"]) < abs(row["mults"] - base["mults"])
-    row["products"] = row["mults"] + row["adds"] + row["transposes"] + (row["residuals"] if apart else 0)
-    row["products_s"] = row["mult_s"] + row["add_s"] + row["transpose_s"] + (row["residual_s"] if apart else 0)
+    separate = base["mults"] is not None and abs(row["mults"] + row["residuals"] - base["mults"]) < abs(row["mults"] - base["mults"])
+    row["products"] = row["mults"] + row["adds"] + row["transposes"] + (row["residuals"] if separate else 0)
+    row["products_s"] = row["mult_s"] + row["add_s"] + row["transpose_s"] + (row["residual_s"] if separate else 0)
 
 
 def agrees(row, base):
