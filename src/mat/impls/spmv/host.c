@@ -201,18 +201,15 @@ static PetscErrorCode MatSpMVMultAddCSR_Seq(Mat A, SpMVOp op, const PetscScalar 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The caller has brought the copy up to date, unless the format waits: then the product is with AIJ's arrays */
 static PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
 {
-  PetscBool due;
-
   PetscFunctionBegin;
-  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
-  if (!due) {
+  if (!SpMVKeyIsCurrent(&spmv->host.key, A)) {
     PetscCall(MatSpMVMultAddCSR_Seq(A, op, x, z, y));
     PetscCall(PetscLogFlops(2.0 * spmv->host.asked.nz));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   if (spmv->host.use_parent || (op != SPMV_NORMAL && SpMVStoreTransposeUsesParent(spmv->host.store)))
     PetscCall(MatSpMVMultAddCSR_Seq(A, op, x, z, y));
   else if (op != SPMV_NORMAL)

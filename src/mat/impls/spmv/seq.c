@@ -65,7 +65,7 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
   }
 #endif
   PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
-  if (op == SPMV_NORMAL && due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
+  if (due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   if (op == SPMV_NORMAL && (!due || spmv->host.use_parent))
     PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
   else
