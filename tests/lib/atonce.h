@@ -3,14 +3,16 @@
 
 #include "matrices.h"
 
-/* After PetscInitialize(); an option of the command line stays */
+/* After PetscInitialize(): the type under test, and those that it is combined with. An option of the command line stays */
 static inline PetscErrorCode SetUpAtOnce(void)
 {
-  const char *const types[] = {"sellp", "evchyb"};
+  char              under[64] = "sellp";
+  const char *const types[]   = {under, "sellp", "evchyb"};
 
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    char      option[64];
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-type", under, sizeof(under), NULL));
+  for (int k = 0; k < 3; k++) {
+    char      option[128];
     PetscBool set;
 
     PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_setup_after", types[k]));

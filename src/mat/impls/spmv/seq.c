@@ -64,8 +64,11 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
-  if (due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
+  due = SpMVKeyIsCurrent(&spmv->host.key, A); /* most products find nothing changed */
+  if (!due) {
+    PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
+    if (due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
+  }
   if (op == SPMV_NORMAL && (!due || spmv->host.use_parent))
     PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
   else
