@@ -98,6 +98,7 @@ COMPILE    = $(CC) $(CC_FLAGS) -fPIC -g $(OPT) -fvisibility=hidden $(WARN) $(SAN
 SRC := $(sort $(shell find src -name '*.c'))
 CU  := $(sort $(shell find src -name '*.cu'))
 OBJ := $(SRC:%.c=$(B)/%.o)
+$(OBJ): OUR_FLAGS += -include src/sys/weakstack.h
 
 # A library for a PETSc without CUDA has no kernels. They are compiled for this machine's GPU, else for a list, and as PTX
 # for the last of them, which later GPUs translate. Older GPUs than 8.0 are left to AIJCUSPARSE

@@ -3,6 +3,7 @@
   library.
 */
 #include "../mat/impls/spmv/matspmv.h"
+#include "petscbuild.h"
 
 /* Add a format here */
 #define SpMVFormatList(X) X(SELLP) X(EVCHYB)
@@ -53,6 +54,12 @@ PetscErrorCode PetscSpMVInitializePackage(void)
 {
   PetscBool device;
 
+  /* before PetscFunctionBegin, which needs the right PETSc */
+  if (!PetscSpMVPackageInitialized) {
+    const PetscErrorCode ierr = SpMVPetscBuildCheck();
+
+    if (ierr) return ierr;
+  }
   PetscFunctionBegin;
   if (PetscSpMVPackageInitialized) PetscFunctionReturn(PETSC_SUCCESS);
   PetscSpMVPackageInitialized = PETSC_TRUE;
@@ -109,7 +116,5 @@ PetscErrorCode PetscSpMVInitializePackage(void)
 PETSC_EXTERN PetscErrorCode PetscDLLibraryRegister_petscspmv(void);
 PetscErrorCode              PetscDLLibraryRegister_petscspmv(void)
 {
-  PetscFunctionBegin;
-  PetscCall(PetscSpMVInitializePackage());
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PetscSpMVInitializePackage();
 }
