@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(basename $(VERSION))
 
-.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format install uninstall clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format docs man docs-linkcheck install uninstall clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -27,6 +27,7 @@ help:
 	@echo "make solve      whole solves with PETSc's tutorials, each type in turn (ARGS='options of bench/solve')"
 	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
+	@echo "make docs       the documentation as a site, build/docs/html, and as man pages, build/docs/man; make man: these alone; make docs-linkcheck: external links"
 	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall"
 	@echo "make clean      what was built; make distclean: and a PETSc that was built here"
 	@echo "variables       PETSC_DIR PETSC_ARCH, OPT='-O3 ...', CUDA_ARCHS='80 90' (80 or later), V=1 (show the commands),"
@@ -38,7 +39,7 @@ distclean: clean
 	rm -rf build
 
 # The rest needs a PETSc: all goals but those above, and the default one
-ifneq ($(filter-out help clean distclean format check-format,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean distclean format check-format docs man docs-linkcheck,$(or $(MAKECMDGOALS),all)),)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Which PETSc
@@ -265,9 +266,43 @@ install: $(LIBRARY)
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(libdir)/$(SONAME) $(libdir)/libpetscspmv.so $(libdir)/pkgconfig/petscspmv.pc $(includedir)/petscspmv.h)
 
+# The man pages, where `make man` has made them. Ours are known by their first lines, whatever is in build/ by now
+mandir ?= $(prefix)/share/man
+
+install: install-man
+.PHONY: install-man uninstall-man
+install-man: $(filter docs man,$(MAKECMDGOALS))
+	@for s in 3 7; do \
+	  [ ! -d build/docs/man/man$$s ] || { install -d $(DESTDIR)$(mandir)/man$$s && install -m 644 build/docs/man/man$$s/*.$$s $(DESTDIR)$(mandir)/man$$s; } || exit 1; \
+	done
+uninstall: uninstall-man
+uninstall-man:
+	@grep -ls '^\.TH .* "PetscSpMV"$$' $(foreach s,3 7,$(DESTDIR)$(mandir)/man$s/*.$s) | xargs -r rm -f
+
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 endif # a PETSc was found
 endif # a goal needs one
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The documentation, by Sphinx from PyPI. All is made anew each time: Sphinx reports what is wrong in a file only when it reads it
+
+DOCS_VENV := build/docs/venv
+SPHINX     = $(DOCS_VENV)/bin/python -B -m sphinx -q -E -W --keep-going -c docs
+
+$(DOCS_VENV)/made: docs/requirements.txt
+	@rm -rf $(@D) && mkdir -p $(dir $(@D))
+	python3 -m venv $(@D) && $(@D)/bin/pip install -q --disable-pip-version-check -r $< && touch $@
+
+docs: man
+man docs docs-linkcheck: $(DOCS_VENV)/made
+docs:
+	@rm -rf build/docs/html && mkdir -p build/docs/source
+	@$(SPHINX) -d build/docs/read -b html build/docs/source build/docs/html && echo "  build/docs/html/index.html"
+man:
+	@rm -rf build/docs/man && mkdir -p build/docs/man-source
+	@$(SPHINX) -t man -d build/docs/man-read -b man build/docs/man-source build/docs/man && echo "  build/docs/man/man7/petscspmv.7"
+docs-linkcheck: docs
+	@$(SPHINX) -d build/docs/read -b linkcheck build/docs/source build/docs/linkcheck
 
 SOURCES = $(shell find include src examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
 format:

@@ -20,13 +20,16 @@ PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
 static PetscBool PetscSpMVPackageInitialized = PETSC_FALSE;
 
 /*@C
-   PetscSpMVFinalizePackage - Finalizes the package; called by `PetscFinalize()`
+   PetscSpMVFinalizePackage - Finalizes the package
 
    Not Collective
 
    Level: developer
 
-.seealso: `PetscSpMVInitializePackage()`
+   Note:
+   `PetscFinalize()` calls it; programs need not.
+
+.seealso: `PetscSpMVInitializePackage()`, `PetscFinalize()`
 @*/
 PetscErrorCode PetscSpMVFinalizePackage(void)
 {
@@ -39,16 +42,18 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 }
 
 /*@C
-   PetscSpMVInitializePackage - Registers `MATSELLP`, `MATEVCHYB` and `MATBATCH` with PETSc
+   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB` and `MATBATCH` and the ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
    Level: beginner
 
    Notes:
-   Call it after `PetscInitialize()` in a program that links the library. If the library is loaded with `-dll_append`, PETSc calls it.
+   Call it after `PetscInitialize()` in a program that links the library. If the library is loaded with `-dll_append`, PETSc calls it. A further call does nothing.
 
-.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`
+   If there is a GPU that PETSc uses, the types multiply on it; this is decided here, for the whole run.
+
+.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {
