@@ -9,10 +9,10 @@
 .SUFFIXES:
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
 
-# The version is written once, in the public header; the soname changes with every minor version
+# The version is written once, in the public header; the soname changes with every major version
 version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/petscspmv.h)
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
-SONAME      := libpetscspmv.so.$(basename $(VERSION))
+SONAME      := libpetscspmv.so.$(call version_part,MAJOR)
 
 .PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format docs man docs-linkcheck install uninstall clean distclean help
 help:

@@ -10,8 +10,8 @@
 
 #include <petscmat.h>
 
-#define PETSCSPMV_VERSION_MAJOR    0
-#define PETSCSPMV_VERSION_MINOR    1
+#define PETSCSPMV_VERSION_MAJOR    1
+#define PETSCSPMV_VERSION_MINOR    0
 #define PETSCSPMV_VERSION_SUBMINOR 0
 
 /* Type names for MatSetType(), MatConvert(), DMSetMatType() and -mat_type */
