@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(call version_part,MAJOR)
 
-.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format docs man docs-linkcheck install uninstall clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format check-docs docs man docs-linkcheck install uninstall clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -28,6 +28,7 @@ help:
 	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
 	@echo "make docs       the documentation as a site, build/docs/html, and as man pages, build/docs/man; make man: these alone; make docs-linkcheck: external links"
+	@echo "make check-docs compare the numbers of README and docs with the CSV files they come from"
 	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall"
 	@echo "make clean      what was built; make distclean: and a PETSc that was built here"
 	@echo "variables       PETSC_DIR PETSC_ARCH, OPT='-O3 ...', CUDA_ARCHS='80 90' (80 or later), V=1 (show the commands),"
@@ -39,7 +40,7 @@ distclean: clean
 	rm -rf build
 
 # The rest needs a PETSc: all goals but those above, and the default one
-ifneq ($(filter-out help clean distclean format check-format docs man docs-linkcheck,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean distclean format check-format check-docs docs man docs-linkcheck,$(or $(MAKECMDGOALS),all)),)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Which PETSc
@@ -301,6 +302,8 @@ docs:
 man:
 	@rm -rf build/docs/man && mkdir -p build/docs/man-source
 	@$(SPHINX) -t man -d build/docs/man-read -b man build/docs/man-source build/docs/man && echo "  build/docs/man/man7/petscspmv.7"
+check-docs:
+	@python3 tests/checkdocs.py
 docs-linkcheck: docs
 	@$(SPHINX) -d build/docs/read -b linkcheck build/docs/source build/docs/linkcheck
 
