@@ -149,6 +149,8 @@ $(B)/%.cu.o: %.cu makefile $(PETSC_CONF) $(PETSC_VERSION_H)
 	@mkdir -p $(@D)
 	$(call quiet,NVCC)$(CUCOMPILE) -c -o $@ $<
 
+include src/fortran/rules.mk
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Programs. Those of tests/core and tests/cuda call what the library hides, so they hold its objects; all others use the
 # library
