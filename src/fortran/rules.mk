@@ -3,7 +3,7 @@
 
 USES_PETSC := printf 'use petscmat\nend\n' >use.F90 && $(FC) $(FC_FLAGS) $(PETSC_FC_INCLUDES) -c use.F90 -o use.o
 ifeq ($(SANITIZE),)
-ifneq ($(and $(call conf_has,PETSC_HAVE_FORTRAN),$(FC)),)
+ifneq ($(and $(filter-out default,$(origin FC)),$(strip $(FC))),) # make's own default is f77
   # Tried once for each PETSc, and again as long as it fails
   FORTRAN := $(shell mkdir -p $(B)/fortran && cd $(B)/fortran && { [ use.o -nt $(PETSC_CONF) ] || { $(USES_PETSC); } >use.log 2>&1; } && echo yes)
 endif
