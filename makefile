@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(basename $(VERSION))
 
-.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format install uninstall clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format install uninstall dist debian deb clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -27,7 +27,8 @@ help:
 	@echo "make solve      whole solves with PETSc's tutorials, each type in turn (ARGS='options of bench/solve')"
 	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
-	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall"
+	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall. All ways to install: docs/install.md"
+	@echo "make dist       the source archive, build/petscspmv-$(VERSION).tar.gz; make deb: Debian's package, in build/deb"
 	@echo "make clean      what was built; make distclean: and a PETSc that was built here"
 	@echo "variables       PETSC_DIR PETSC_ARCH, OPT='-O3 ...', CUDA_ARCHS='80 90' (80 or later), V=1 (show the commands),"
 	@echo "                PETSCSPMV_NO_CUDA=1 (do not build a PETSc with CUDA where there is a GPU)"
@@ -38,7 +39,7 @@ distclean: clean
 	rm -rf build
 
 # The rest needs a PETSc: all goals but those above, and the default one
-ifneq ($(filter-out help clean distclean format check-format,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean distclean format check-format dist debian deb,$(or $(MAKECMDGOALS),all)),)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Which PETSc
@@ -248,27 +249,13 @@ ifneq ($(SANITIZE),)
   export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
 endif
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Installing. The library belongs to one PETSc, so the .pc file names that PETSc's paths and needs no other .pc file
-
-prefix     ?= /usr/local
-libdir     ?= $(prefix)/lib
-includedir ?= $(prefix)/include
-
-install: $(LIBRARY)
-	install -d $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)
-	install -m 755 $(B)/lib/$(SONAME) $(DESTDIR)$(libdir)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libpetscspmv.so
-	install -m 644 include/petscspmv.h $(DESTDIR)$(includedir)/petscspmv.h
-	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' \
-	  -e 's|@petsc@|$(PETSC_VERSION)|' -e 's|@petsc_cflags@|$(PETSC_CC_INCLUDES)|' \
-	  -e 's|@petsc_libs@|-L$(PETSC_LIB_DIR) -Wl,-rpath,$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC)|' petscspmv.pc.in >$(DESTDIR)$(libdir)/pkgconfig/petscspmv.pc
-uninstall:
-	rm -f $(addprefix $(DESTDIR),$(libdir)/$(SONAME) $(libdir)/libpetscspmv.so $(libdir)/pkgconfig/petscspmv.pc $(includedir)/petscspmv.h)
+include packaging/rules.mk
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 endif # a PETSc was found
 endif # a goal needs one
+
+include packaging/dist.mk
 
 SOURCES = $(shell find include src examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
 format:
