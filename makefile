@@ -126,8 +126,10 @@ ifneq ($(shell nvidia-smi -L >/dev/null 2>&1 || echo none),)
 endif
 endif
 
-# The PETSc library alone, not what PETSc itself links; the CUDA runtime where our own code or a test calls it
-PETSC_LIBS := -L$(PETSC_LIB_DIR) -Wl,-rpath,$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) $(if $(PETSC_CUDA),-Wl$(comma)--as-needed $(CUDA_LIB) -Wl$(comma)--no-as-needed -lstdc++) -lm
+# RPATH=no: for packages, where the loader finds PETSc by itself. The PETSc library alone, not what PETSc itself links; the CUDA runtime where our own code or a test calls it
+RPATH      ?= yes
+rpath       = $(if $(filter yes,$(RPATH)),-Wl$(comma)-rpath$(comma)$1)
+PETSC_LIBS := -L$(PETSC_LIB_DIR) $(call rpath,$(PETSC_LIB_DIR)) $(PETSC_LIB_BASIC) $(if $(PETSC_CUDA),-Wl$(comma)--as-needed $(CUDA_LIB) -Wl$(comma)--no-as-needed -lstdc++) -lm
 LINK        = $(CC) $(SAN) $(LDFLAGS)
 LIBRARY    := $(B)/lib/libpetscspmv.so
 

@@ -25,7 +25,7 @@ define fill
 	@echo $(DESTDIR)$2; sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' -e 's|@moddir@|$(moddir)|' -e 's|@version@|$(VERSION)|g' \
 	  -e 's|@major@|$(call version_part,MAJOR)|' -e 's|@soname@|$(SONAME)|' -e 's|@petsc@|$(PETSC_VERSION)|' \
 	  -e 's|@petsc_dir@|$(PETSC_DIR)|' -e 's|@petsc_arch@|$(PETSC_ARCH)|' -e 's|@petsc_cflags@|$(PETSC_CC_INCLUDES)|' \
-	  -e 's|@petsc_libs@|-L$(PETSC_LIB_DIR) -Wl,-rpath,$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC)|' \
+	  -e 's|@petsc_libs@|-L$(PETSC_LIB_DIR) $(call rpath,$(PETSC_LIB_DIR)) $(PETSC_LIB_BASIC)|' -e 's|@rpath@|$(call rpath,$${libdir})|' \
 	  -e 's|@petsc_so@|$(patsubst -l%,"$(PETSC_LIB_DIR)/lib%.so",$(filter -l%,$(PETSC_LIB_BASIC)))|' \
 	  -e 's|@petsc_includes@|$(patsubst %,"%",$(call folders,$(PETSC_CC_INCLUDES)))|' \
 	  -e 's|@petsc_fc_includes@|$(if $(findstring .cmake,$2),$(patsubst %,"%",$(call folders,$(PETSC_FC_INCLUDES))),$(PETSC_FC_INCLUDES))|' \
