@@ -9,12 +9,12 @@
 .SUFFIXES:
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
 
-# The version is written once, in the public header; the soname changes with every minor version
+# The version is written once, in the public header; the soname changes with every major version
 version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/petscspmv.h)
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
-SONAME      := libpetscspmv.so.$(basename $(VERSION))
+SONAME      := libpetscspmv.so.$(call version_part,MAJOR)
 
-.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format install uninstall dist debian deb clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format docs man docs-linkcheck install uninstall dist debian deb clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -27,6 +27,7 @@ help:
 	@echo "make solve      whole solves with PETSc's tutorials, each type in turn (ARGS='options of bench/solve')"
 	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
+	@echo "make docs       the documentation as a site, build/docs/html, and as man pages, build/docs/man; make man: these alone; make docs-linkcheck: external links"
 	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall. All ways to install: docs/install.md"
 	@echo "make dist       the source archive, build/petscspmv-$(VERSION).tar.gz; make deb: Debian's package, in build/deb"
 	@echo "make clean      what was built; make distclean: and a PETSc that was built here"
@@ -39,7 +40,7 @@ distclean: clean
 	rm -rf build
 
 # The rest needs a PETSc: all goals but those above, and the default one
-ifneq ($(filter-out help clean distclean format check-format dist debian deb,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean distclean format check-format docs man docs-linkcheck dist debian deb,$(or $(MAKECMDGOALS),all)),)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Which PETSc
@@ -99,6 +100,7 @@ COMPILE    = $(CC) $(CC_FLAGS) -fPIC -g $(OPT) -fvisibility=hidden $(WARN) $(SAN
 SRC := $(sort $(shell find src -name '*.c'))
 CU  := $(sort $(shell find src -name '*.cu'))
 OBJ := $(SRC:%.c=$(B)/%.o)
+$(OBJ): OUR_FLAGS += -include src/sys/weakstack.h
 
 # A library for a PETSc without CUDA has no kernels. They are compiled for this machine's GPU, else for a list, and as PTX
 # for the last of them, which later GPUs translate. Older GPUs than 8.0 are left to AIJCUSPARSE
@@ -258,6 +260,27 @@ endif # a PETSc was found
 endif # a goal needs one
 
 include packaging/dist.mk
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The documentation, by Sphinx from PyPI. All is made anew each time: Sphinx reports what is wrong in a file only when it reads it
+
+DOCS_VENV := build/docs/venv
+SPHINX     = $(DOCS_VENV)/bin/python -B -m sphinx -q -E -W --keep-going -c docs
+
+$(DOCS_VENV)/made: docs/requirements.txt
+	@rm -rf $(@D) && mkdir -p $(dir $(@D))
+	python3 -m venv $(@D) && $(@D)/bin/pip install -q --disable-pip-version-check -r $< && touch $@
+
+docs: man
+man docs docs-linkcheck: $(DOCS_VENV)/made
+docs:
+	@rm -rf build/docs/html && mkdir -p build/docs/source
+	@$(SPHINX) -d build/docs/read -b html build/docs/source build/docs/html && echo "  build/docs/html/index.html"
+man:
+	@rm -rf build/docs/man && mkdir -p build/docs/man-source
+	@$(SPHINX) -t man -d build/docs/man-read -b man build/docs/man-source build/docs/man && echo "  build/docs/man/man7/petscspmv.7"
+docs-linkcheck: docs
+	@$(SPHINX) -d build/docs/read -b linkcheck build/docs/source build/docs/linkcheck
 
 SOURCES = $(shell find include src examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
 format:

@@ -10,8 +10,8 @@
 
 #include <petscmat.h>
 
-#define PETSCSPMV_VERSION_MAJOR    0
-#define PETSCSPMV_VERSION_MINOR    1
+#define PETSCSPMV_VERSION_MAJOR    1
+#define PETSCSPMV_VERSION_MINOR    0
 #define PETSCSPMV_VERSION_SUBMINOR 0
 
 /* Type names for MatSetType(), MatConvert(), DMSetMatType() and -mat_type */
@@ -45,7 +45,7 @@
    for a block, the format stores nothing of it, and `formatted` does not count its entries. The padding is
    (`stored` - `formatted`) / `formatted`.
 
-.seealso: `PetscSpMVGetInfo()`
+.seealso: `PetscSpMVGetInfo()`, `MATSELLP`, `MATEVCHYB`
 S*/
 typedef struct {
   PetscInt64  nonzeros;    /* entries of the matrix */
@@ -78,14 +78,21 @@ PETSC_EXTERN PetscErrorCode PetscSpMVGetInfo(Mat, PetscSpMVInfo *);
 E*/
 typedef enum { MATBATCH_SHARE_NONE, MATBATCH_SHARE_PATTERN, MATBATCH_SHARE_VALUES } MatBatchSharing;
 
-#define MATBATCH_ALL -1 /* for MatBatchSetValues(): all problems */
+/*MC
+   MATBATCH_ALL - The number of a problem that stands for all problems of the calling process
+
+   Level: beginner
+
+.seealso: `MATBATCH`, `MatBatchSetValues()`
+M*/
+#define MATBATCH_ALL -1
 
 /*S
    MatBatchInfo - Information about the part of a `MATBATCH` matrix on the calling process
 
    Level: intermediate
 
-.seealso: `MatBatchGetInfo()`
+.seealso: `MatBatchGetInfo()`, `MATBATCH`, `MatBatchSharing`
 S*/
 typedef struct {
   PetscInt        problems;

@@ -1,6 +1,6 @@
-# Installing, included by the makefile: the library, its header, the Fortran module where it can be built, manual pages
-# where `make man` made them, and what pkg-config and CMake read. The library belongs to one PETSc, so these name that
-# PETSc's paths and need no file of PETSc's own
+# Installing, included by the makefile: the library, its header, the Fortran module where it can be built, man pages where
+# they were made, and what pkg-config and CMake read. The library belongs to one PETSc, so these name that PETSc's paths
+# and need no file of PETSc's own
 
 prefix     ?= /usr/local
 libdir     ?= $(prefix)/lib
@@ -11,11 +11,9 @@ moddir     ?= $(includedir)
 
 cmakedir := $(libdir)/cmake/petscspmv
 pcdir    := $(libdir)/pkgconfig
-pages    := $(shell find build/docs/man -type f -name '*.[1-9]' 2>/dev/null)
-man       = $(foreach page,$(pages),$(mandir)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
-# All that install installs, and uninstall removes
+# All that install installs and uninstall removes, but for the man pages
 INSTALLED = $(libdir)/$(SONAME) $(libdir)/libpetscspmv.so $(includedir)/petscspmv.h $(includedir)/petscspmv.F90 $(pcdir)/petscspmv.pc \
-            $(cmakedir)/petscspmvConfig.cmake $(cmakedir)/petscspmvConfigVersion.cmake $(man) \
+            $(cmakedir)/petscspmvConfig.cmake $(cmakedir)/petscspmvConfigVersion.cmake \
             $(libdir)/libpetscspmv_fortran.a $(moddir)/petscspmv.mod $(pcdir)/petscspmv-fortran.pc
 
 folders = $(patsubst -I%,%,$(filter -I%,$1))
@@ -42,7 +40,6 @@ install: $(LIBRARY) $(FORTRAN_LIB)
 	$(call fill,petscspmv.pc.in,$(pcdir)/petscspmv.pc)
 	$(call fill,petscspmvConfig.cmake.in,$(cmakedir)/petscspmvConfig.cmake)
 	$(call fill,petscspmvConfigVersion.cmake.in,$(cmakedir)/petscspmvConfigVersion.cmake)
-	$(foreach page,$(pages),install -D -m 644 $(page) $(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(page)))/$(notdir $(page));)
 ifneq ($(FORTRAN),)
 	install -d $(DESTDIR)$(moddir)
 	install -m 644 $(FORTRAN_LIB) $(DESTDIR)$(libdir)
@@ -52,3 +49,14 @@ endif
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	@rmdir $(DESTDIR)$(cmakedir) 2>/dev/null || true
+
+# The man pages, where `make man` has made them. Ours are known by their first lines, whatever is in build/ by now
+install: install-man
+.PHONY: install-man uninstall-man
+install-man: $(filter docs man,$(MAKECMDGOALS))
+	@for s in 3 7; do \
+	  [ ! -d build/docs/man/man$$s ] || { install -d $(DESTDIR)$(mandir)/man$$s && install -m 644 build/docs/man/man$$s/*.$$s $(DESTDIR)$(mandir)/man$$s; } || exit 1; \
+	done
+uninstall: uninstall-man
+uninstall-man:
+	@grep -ls '^\.TH .* "PetscSpMV"$$' $(foreach s,3 7,$(DESTDIR)$(mandir)/man$s/*.$s) | xargs -r rm -f

@@ -47,6 +47,18 @@ loading_tests() {
   done
 }
 
+# Libraries that were built here for other PETScs, as in .ci/run: the program must say so. core-build tries what there is none of
+other_petsc_tests() {
+  local other tag
+  kind() { sed -E 's/^([0-9]+\.[0-9]+)[^-]*/\1/; s/-cuda//; s/-[0-9]+$//' <<<"$1"; } # of a folder of build: 3.18-real
+  [ -z "${SANITIZE:-}" ] || return 0
+  for other in "$here"/../build/3.*/lib/libpetscspmv.so; do
+    tag=$(basename "${other%/lib/*}")
+    [ -f "$other" ] && [ "$(kind "$tag")" != "$(kind "$(basename "${LIB%/lib/*}")")" ] && [[ $tag != *-address* && $tag != *-undefined* ]] || continue
+    sh_ "a library for another PETSc, $tag" 60 refuses "This libpetscspmv was built for another PETSc|cannot open shared object" "${m[@]}" 1 "${load[@]}" -dll_append "$other" -mat_type sellp
+  done
+}
+
 # Kernels are compiled for compute capability 8.0 and later, also on machines with older GPUs (simulated here). A packed PETSc cannot be compiled for
 makefile_tests() {
   if [ $tier != device ] && [ -f "${PETSC_DIR:-}/lib/petsc/conf/variables" ]; then
@@ -295,6 +307,7 @@ all_tests() {
 list() {
   if [ $tier != device ]; then core_tests; fi
   loading_tests
+  other_petsc_tests
   if [ $tier != device ] && [ -f "${PETSC_DIR:-}/lib/petsc/conf/variables" ]; then makefile_tests; fi
   type_tests
   if [ $tier != device ]; then harness_tests; fi

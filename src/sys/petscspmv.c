@@ -3,6 +3,7 @@
   library.
 */
 #include "../mat/impls/spmv/matspmv.h"
+#include "petscbuild.h"
 
 /* Add a format here */
 #define SpMVFormatList(X) X(SELLP) X(EVCHYB)
@@ -19,13 +20,16 @@ PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
 static PetscBool PetscSpMVPackageInitialized = PETSC_FALSE;
 
 /*@C
-   PetscSpMVFinalizePackage - Finalizes the package; called by `PetscFinalize()`
+   PetscSpMVFinalizePackage - Finalizes the package
 
    Not Collective
 
    Level: developer
 
-.seealso: `PetscSpMVInitializePackage()`
+   Note:
+   `PetscFinalize()` calls it; programs need not.
+
+.seealso: `PetscSpMVInitializePackage()`, `PetscFinalize()`
 @*/
 PetscErrorCode PetscSpMVFinalizePackage(void)
 {
@@ -38,21 +42,29 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 }
 
 /*@C
-   PetscSpMVInitializePackage - Registers `MATSELLP`, `MATEVCHYB` and `MATBATCH` with PETSc
+   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB` and `MATBATCH` and the ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
    Level: beginner
 
    Notes:
-   Call it after `PetscInitialize()` in a program that links the library. If the library is loaded with `-dll_append`, PETSc calls it.
+   Call it after `PetscInitialize()` in a program that links the library. If the library is loaded with `-dll_append`, PETSc calls it. A further call does nothing.
 
-.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`
+   If there is a GPU that PETSc uses, the types multiply on it; this is decided here, for the whole run.
+
+.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {
   PetscBool device;
 
+  /* before PetscFunctionBegin, which needs the right PETSc */
+  if (!PetscSpMVPackageInitialized) {
+    const PetscErrorCode ierr = SpMVPetscBuildCheck();
+
+    if (ierr) return ierr;
+  }
   PetscFunctionBegin;
   if (PetscSpMVPackageInitialized) PetscFunctionReturn(PETSC_SUCCESS);
   PetscSpMVPackageInitialized = PETSC_TRUE;
@@ -109,7 +121,5 @@ PetscErrorCode PetscSpMVInitializePackage(void)
 PETSC_EXTERN PetscErrorCode PetscDLLibraryRegister_petscspmv(void);
 PetscErrorCode              PetscDLLibraryRegister_petscspmv(void)
 {
-  PetscFunctionBegin;
-  PetscCall(PetscSpMVInitializePackage());
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PetscSpMVInitializePackage();
 }

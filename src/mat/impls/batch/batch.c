@@ -406,22 +406,26 @@ static PetscErrorCode MatBatchGetStats(Mat A, BatchStats *stats)
 }
 
 /*@
-   MatBatchGetInfo - Gets what this process stores of a `MATBATCH` matrix
+   MatBatchGetInfo - Gets information about what the calling process stores of a `MATBATCH` matrix
 
    Not Collective
 
    Input Parameter:
-.  A - the matrix
+.  A - the matrix, of type `MATBATCH`
 
    Output Parameter:
-.  info - see `MatBatchInfo`
+.  info - sizes, padding and the kernel chosen, see `MatBatchInfo`
 
    Level: intermediate
 
    Note:
-   Creates the layout of the kernel if no product has done so yet. `-mat_view ::ascii_info` prints the same.
+   Creates the layout of the kernel if no product has done so yet. `-mat_view ::ascii_info` prints the same, summed over the processes.
 
-.seealso: `MATBATCH`, `MatBatchInfo`
+   Errors:
++  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`
+-  PETSC_ERR_ARG_WRONGSTATE - it has no problems yet
+
+.seealso: `MATBATCH`, `MatBatchInfo`, `MatBatchGetProblem()`
 @*/
 PetscErrorCode MatBatchGetInfo(Mat A, MatBatchInfo *info)
 {

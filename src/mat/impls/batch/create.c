@@ -199,6 +199,13 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
    Use `MatBatchSetValues()` to change values. With `PETSC_USE_POINTER` the caller may also change the array of values and then call `MatAssemblyBegin()` and
    `MatAssemblyEnd()` (or `PetscObjectStateIncrease()`). Operations such as `MatScale()` write to that array.
 
+   Errors:
+   The message names the problem and the row.
++  PETSC_ERR_ARG_NULL       - an array that is needed is `NULL`
+.  PETSC_ERR_ARG_OUTOFRANGE - a negative number or size, row offsets that do not begin with 0 or that decrease, a column outside of its problem, more rows on a
+                              process than a matrix of this type can have, or an unknown `sharing` or `mode`
+-  PETSC_ERR_ARG_WRONG      - the columns of a row do not ascend
+
 .seealso: `MATBATCH`, `MatCreateBatchFromMats()`, `MatBatchSetValues()`, `MatBatchSharing`, `PetscCopyMode`
 @*/
 PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt sizes[], const PetscInt rowoffsets[], const PetscInt columns[],
@@ -412,10 +419,19 @@ static PetscErrorCode RowsAddMats(PetscInt n, const Mat mats[], Rows *R, PetscIn
 
    Level: beginner
 
-   Note:
+   Notes:
    If all problems have the same pattern, it is stored once.
 
-.seealso: `MATBATCH`, `MatCreateBatch()`
+   If the arguments of one process are invalid, the call returns an error on all processes.
+
+   Errors:
++  PETSC_ERR_ARG_NULL       - `mats`, or one of its matrices, is `NULL`
+.  PETSC_ERR_ARG_OUTOFRANGE - `n` is negative, or there are more rows on a process than a matrix of this type can have
+.  PETSC_ERR_ARG_WRONG      - a matrix has several processes
+.  PETSC_ERR_ARG_WRONGSTATE - a matrix is not assembled, or is factored
+-  PETSC_ERR_ARG_SIZ        - a matrix is not square
+
+.seealso: `MATBATCH`, `MatCreateBatch()`, `MatBatchGetProblem()`
 @*/
 PetscErrorCode MatCreateBatchFromMats(MPI_Comm comm, PetscInt n, const Mat mats[], Mat *A)
 {

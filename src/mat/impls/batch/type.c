@@ -134,10 +134,15 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
 
    The kernels coo to ell are those of the paper. auto chooses between slices and sellp, which docs/batch.md describes.
 
+   Errors:
++  PETSC_ERR_SUP            - `MatSetValues()`: entries cannot be set one by one
+.  PETSC_ERR_ARG_WRONGSTATE - the matrix has no problems yet
+-  PETSC_ERR_GPU_RESOURCE   - the GPU's memory does not suffice for what the products need
+
    References:
 .  * - H. Anzt, G. Collins, J. Dongarra, G. Flegar and E. S. Quintana-Orti, Flexible Batched Sparse Matrix-Vector Product on GPUs, 2017
 
-.seealso: `MatCreateBatch()`, `MatCreateBatchFromMats()`, `MatBatchSetValues()`, `MatBatchGetProblem()`, `MatBatchGetInfo()`
+.seealso: `MatCreateBatch()`, `MatCreateBatchFromMats()`, `MatBatchSetValues()`, `MatBatchGetProblem()`, `MatBatchGetInfo()`, `MatBatchSharing`
 M*/
 static PetscErrorCode MatCreate_Batch(Mat A)
 {

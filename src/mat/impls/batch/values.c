@@ -30,7 +30,13 @@ static PetscErrorCode MatBatchCheckProblem(const Mat_Batch *b, PetscInt problem)
    Preconditioners are set up again after values have changed. If only some processes change problems one by one and that set-up is collective (for example `PCASM`),
    all processes must call `MatAssemblyBegin()` and `MatAssemblyEnd()` afterwards, so that all take part in it.
 
-.seealso: `MATBATCH`, `MatCreateBatch()`, `MatBatchGetProblem()`
+   Errors:
++  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`
+.  PETSC_ERR_ARG_WRONGSTATE - it has no problems yet
+.  PETSC_ERR_ARG_OUTOFRANGE - this process has no problem of that number
+-  PETSC_ERR_ARG_NULL       - the problem has entries, but `values` is `NULL`
+
+.seealso: `MATBATCH`, `MATBATCH_ALL`, `MatCreateBatch()`, `MatBatchGetProblem()`
 @*/
 PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar values[])
 {
@@ -77,6 +83,11 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
 
    Note:
    The arrays belong to the matrix: do not write to them or free them. Any of the output arguments may be `NULL`.
+
+   Errors:
++  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`
+.  PETSC_ERR_ARG_WRONGSTATE - it has no problems yet
+-  PETSC_ERR_ARG_OUTOFRANGE - this process has no problem of that number
 
 .seealso: `MATBATCH`, `MatBatchSetValues()`, `MatBatchGetInfo()`
 @*/

@@ -68,7 +68,7 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
    of `MATEVCHYB` return y in the matrix' own order; those of the paper's kernel (`-mat_evchyb_kernel paper`) reorder it in a pass over y, which is not needed
    for a matrix that was permuted once with this ordering.
 
-   It works for `MATAIJ` and all types derived from it. For a parallel matrix, PETSc orders the diagonal block of each process.
+   It works for `MATAIJ` and all types derived from it. For a parallel matrix, the rows of each process are ordered, by its diagonal block.
 
    References:
 .  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015
@@ -149,12 +149,17 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
    `MatGetType()` returns `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works;
    all except the products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
 
-   An option that is out of range gives `PETSC_ERR_ARG_OUTOFRANGE` with its name and leaves the matrix unchanged.
+   A product after a change of the nonzero pattern sets the format up, one after a change of values copies the values: on a GPU the first, on the host the
+   first after as many as that takes the time of (`-mat_evchyb_setup_after`). `PetscSpMVGetInfo()` sets it up at once.
+
+   Errors:
++  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message has its name, and the matrix is unchanged
+-  PETSC_ERR_GPU_RESOURCE   - the GPU's memory does not suffice; the message has the size requested, and the matrix stays as it was
 
    References:
 .  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015
 
-.seealso: `MATSELLP`, `MATAIJ`, `PetscSpMVGetFormat()`, `PetscSpMVGetInfo()`
+.seealso: `MATSELLP`, `MATORDERINGEVCHYB`, `MATAIJ`, `PetscSpMVGetFormat()`, `PetscSpMVGetInfo()`
 M*/
 SpMVFormatCreate(EVCHYB);
 

@@ -71,9 +71,11 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 
    Options Database Keys:
 +  -mat_type sellp                    - sets the type in `MatSetFromOptions()`
-.  -mat_sellp_slice_height <b>        - rows of a slice, 1 to 1024; on a GPU for the paper's kernel
-.  -mat_sellp_threads_per_row <t>     - threads per row: 1, 2, 4, 8, 16 or 32
-.  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many; 1 keeps their order, as in the paper
+.  -mat_sellp_slice_height <b>        - rows of a slice, 1 to 1024; on a GPU for the paper's kernel (default chosen from the matrix)
+.  -mat_sellp_threads_per_row <t>     - threads per row: 1, 2, 4, 8, 16 or 32; the entries of a row are padded to a multiple of it (default chosen from the
+                                        matrix)
+.  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many; 1 keeps their order, as in the paper (default chosen from the
+                                        matrix)
 .  -mat_sellp_node_size <s>           - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU); 1 for none, 0 (the default)
                                         to find them
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
@@ -100,7 +102,9 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
    A product after a change of the nonzero pattern sets the format up, one after a change of values copies the values: on a GPU the first, on the host the
    first after as many as that takes the time of (`-mat_sellp_setup_after`). `PetscSpMVGetInfo()` sets it up at once.
 
-   An option that is out of range gives `PETSC_ERR_ARG_OUTOFRANGE` with its name and leaves the matrix unchanged.
+   Errors:
++  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message has its name, and the matrix is unchanged
+-  PETSC_ERR_GPU_RESOURCE   - the GPU's memory does not suffice; the message has the size requested, and the matrix stays as it was
 
    References:
 .  * - H. Anzt, S. Tomov and J. Dongarra, Implementing a Sparse Matrix Vector Product for the SELL-C/SELL-C-sigma Formats on NVIDIA GPUs, 2014

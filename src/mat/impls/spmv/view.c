@@ -137,10 +137,12 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
    Notes:
    Sets up the format if no product has done so yet. `-mat_view ::ascii_info`, `-ksp_view` and `-snes_view` print the same numbers, summed over the processes.
 
-   The error is `PETSC_ERR_ARG_WRONG` for a matrix of another type, `PETSC_ERR_ARG_TYPENOTSET` for one without a type, and
-   `PETSC_ERR_ARG_WRONGSTATE` for an unassembled one.
+   Errors:
++  PETSC_ERR_ARG_TYPENOTSET - the matrix has no type
+.  PETSC_ERR_ARG_WRONG      - it has another type
+-  PETSC_ERR_ARG_WRONGSTATE - it is not assembled
 
-.seealso: `PetscSpMVInfo`, `PetscSpMVGetFormat()`
+.seealso: `PetscSpMVInfo`, `PetscSpMVGetFormat()`, `MATSELLP`, `MATEVCHYB`
 @*/
 PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
 {

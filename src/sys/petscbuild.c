@@ -1,0 +1,112 @@
+/*
+  Refuses a program whose PETSc is not the one that the library was built for. PETSC_VERSION, PetscInt, ... are what the library was compiled with; PETSc's functions are those of the program, as the
+  dynamic linker finds them there first.
+
+  Nothing in this file uses PetscFunctionBegin or PetscCall: those of a debug PETSc use a variable, petscstack, that an optimized one does not have. The references to it are weak (see the makefile), so
+  that the library can be loaded at all and say what is wrong.
+*/
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* dladdr() */
+#endif
+#include "petscbuild.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#if defined(PETSC_USE_COMPLEX)
+  #define SpMVScalarKind "complex"
+#else
+  #define SpMVScalarKind "real"
+#endif
+#if defined(PETSC_USE_REAL_DOUBLE)
+  #define SpMVPrecision ""
+#elif defined(PETSC_USE_REAL_SINGLE)
+  #define SpMVPrecision "single precision "
+#else
+  #define SpMVPrecision "quadruple precision "
+#endif
+
+const SpMVPetscBuild SpMVPetscBuiltFor = {PETSC_VERSION_MAJOR,
+                                          PETSC_VERSION_MINOR,
+                                          PETSC_VERSION_RELEASE ? PETSC_TRUE : PETSC_FALSE,
+                                          SpMVPrecision SpMVScalarKind,
+                                          8 * (PetscInt)sizeof(PetscInt),
+                                          PetscDefined(USE_DEBUG) ? PETSC_TRUE : PETSC_FALSE};
+
+/* A debug PETSc has the variable petscstack, unless it is thread-safe. Looked for in the program's PETSc alone, as the one that the library was linked with may be loaded, too */
+static PetscBool SpMVPetscIsDebug(void)
+{
+#if defined(PETSC_HAVE_THREADSAFETY)
+  return SpMVPetscBuiltFor.debug;
+#else
+  Dl_info   info;
+  void     *petsc = dladdr((void *)PetscGetVersionNumber, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+  PetscBool debug = dlsym(petsc ? petsc : RTLD_DEFAULT, "petscstack") ? PETSC_TRUE : PETSC_FALSE;
+
+  if (petsc) (void)dlclose(petsc);
+  return debug;
+#endif
+}
+
+/* The program's PETSc */
+SpMVPetscBuild SpMVPetscBuildGet(void)
+{
+  SpMVPetscBuild b    = SpMVPetscBuiltFor;
+  PetscInt64     v[4] = {0, 0, 0, 0}; /* room for integers of the program's size, whichever that is */
+  PetscDataType  type = PETSC_DATATYPE_UNKNOWN;
+  PetscBool      found;
+  size_t         size;
+
+  if (PetscGetVersionNumber((PetscInt *)&v[0], (PetscInt *)&v[1], (PetscInt *)&v[2], (PetscInt *)&v[3])) return b;
+  for (int k = 0; k < 4; k++)
+    if (v[k] > INT32_MAX) v[k] >>= 32; /* 32 bits on a big-endian machine */
+  b.major   = (PetscInt)v[0];
+  b.minor   = (PetscInt)v[1];
+  b.release = v[3] ? PETSC_TRUE : PETSC_FALSE;
+  if (!PetscDataTypeGetSize(PETSC_INT, &size)) b.bits = (PetscInt)(8 * size);
+  if (!PetscDataTypeFromString("scalar", &type, &found) && found && !PetscDataTypeGetSize(type, &size)) {
+    const PetscBool complex_ = type == PETSC_COMPLEX ? PETSC_TRUE : PETSC_FALSE;
+
+    if (complex_) size /= 2;
+    if (size == 4)
+      b.scalar = complex_ ? "single precision complex" : "single precision real";
+    else if (size == 8)
+      b.scalar = complex_ ? "complex" : "real";
+    else
+      b.scalar = complex_ ? "quadruple precision complex" : "quadruple precision real";
+  }
+  b.debug = SpMVPetscIsDebug();
+  return b;
+}
+
+static void SpMVPetscBuildPrint(const SpMVPetscBuild *b, size_t size, char text[])
+{
+  (void)snprintf(text, size, "%s%d.%d, %s, %d-bit indices, %s", b->release ? "" : "development version ", (int)b->major, (int)b->minor, b->scalar, (int)b->bits,
+                 b->debug ? "debug" : "optimized");
+}
+
+/* Whether a library built for one PETSc must not be used with the other; then also the sentence that says so. Patch releases are compatible */
+PetscBool SpMVPetscBuildsDiffer(const SpMVPetscBuild *built, const SpMVPetscBuild *program, size_t size, char sentence[])
+{
+  char ours[128], theirs[128];
+
+  if (built->major == program->major && built->minor == program->minor && built->release == program->release && built->bits == program->bits &&
+      built->debug == program->debug && !strcmp(built->scalar, program->scalar))
+    return PETSC_FALSE;
+  SpMVPetscBuildPrint(built, sizeof(ours), ours);
+  SpMVPetscBuildPrint(program, sizeof(theirs), theirs);
+  (void)snprintf(sentence, size,
+                 "This libpetscspmv was built for another PETSc (%s) than the program's (%s): build it with the program's PETSC_DIR and PETSC_ARCH", ours,
+                 theirs);
+  return PETSC_TRUE;
+}
+
+/* PETSc's error where the program's PETSc is another than the one that the library was built for */
+PetscErrorCode SpMVPetscBuildCheck(void)
+{
+  const SpMVPetscBuild program = SpMVPetscBuildGet();
+  char                 sentence[512];
+
+  if (!SpMVPetscBuildsDiffer(&SpMVPetscBuiltFor, &program, sizeof(sentence), sentence)) return (PetscErrorCode)0;
+  return PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_LIB, PETSC_ERROR_INITIAL, "%s", sentence);
+}

@@ -1,0 +1,19 @@
+/*
+  Which PETSc the library was built for, and which one the program uses: the library's functions and PETSc's macros read PETSc's private structures, so the two must agree.
+*/
+#pragma once
+
+#include <petscsys.h>
+
+typedef struct {
+  PetscInt    major, minor;
+  PetscBool   release;
+  const char *scalar; /* "real", "single precision real", ... */
+  PetscInt    bits;   /* of PetscInt */
+  PetscBool   debug;
+} SpMVPetscBuild;
+
+PETSC_INTERN const SpMVPetscBuild SpMVPetscBuiltFor;
+PETSC_INTERN SpMVPetscBuild       SpMVPetscBuildGet(void);
+PETSC_INTERN PetscBool            SpMVPetscBuildsDiffer(const SpMVPetscBuild *, const SpMVPetscBuild *, size_t, char[]);
+PETSC_INTERN PetscErrorCode       SpMVPetscBuildCheck(void);

@@ -1,0 +1,41 @@
+/* A library that was built for another PETSc than the program's says so */
+#include "common.h"
+#include "../../src/sys/petscbuild.h"
+#include <string.h>
+
+static void Refused(const char *what, const SpMVPetscBuild *built, const char *word)
+{
+  const SpMVPetscBuild program       = SpMVPetscBuildGet();
+  char                 sentence[512] = "";
+
+  Expect(SpMVPetscBuildsDiffer(built, &program, sizeof(sentence), sentence), "another %s is not noticed", what);
+  Expect(strstr(sentence, word), "another %s: '%s' lacks '%s'", what, sentence, word);
+  Expect(strlen(sentence) < sizeof(sentence) - 1, "another %s: '%s' is cut", what, sentence);
+}
+
+int main(int argc, char **argv)
+{
+  const SpMVPetscBuild ours = SpMVPetscBuiltFor;
+  SpMVPetscBuild       other, program;
+  char                 sentence[512];
+
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  program = SpMVPetscBuildGet();
+  Expect(!SpMVPetscBuildsDiffer(&ours, &program, sizeof(sentence), sentence), "the same PETSc is refused: %s", sentence);
+  PetscCall(SpMVPetscBuildCheck());
+
+  other = ours, other.major = 2;
+  Refused("major version", &other, " (2.");
+  other = ours, other.minor = 99;
+  Refused("minor version", &other, ".99, ");
+  other = ours, other.release = PETSC_FALSE;
+  if (ours.release) Refused("kind of release", &other, "development version");
+  other = ours, other.bits = 96 - ours.bits;
+  Refused("size of indices", &other, ours.bits == 32 ? "64-bit" : "32-bit");
+  other = ours, other.debug = ours.debug ? PETSC_FALSE : PETSC_TRUE;
+  Refused("optimization", &other, ours.debug ? "(3." : "debug) than");
+  other = ours, other.scalar = "quaternion";
+  Refused("scalar type", &other, "quaternion");
+  PetscCall(PetscFinalize());
+  return failures ? 1 : 0;
+}
