@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(call version_part,MAJOR)
 
-.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format check-docs docs man docs-linkcheck install uninstall clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format check-docs docs man docs-linkcheck install uninstall dist debian deb clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -29,7 +29,8 @@ help:
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
 	@echo "make docs       the documentation as a site, build/docs/html, and as man pages, build/docs/man; make man: these alone; make docs-linkcheck: external links"
 	@echo "make check-docs compare the numbers of README and docs with the CSV files they come from"
-	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall"
+	@echo "make install    into prefix=/usr/local (DESTDIR is honoured); make uninstall. All ways to install: docs/install.md"
+	@echo "make dist       the source archive, build/petscspmv-$(VERSION).tar.gz; make deb: Debian's package, in build/deb"
 	@echo "make clean      what was built; make distclean: and a PETSc that was built here"
 	@echo "variables       PETSC_DIR PETSC_ARCH, OPT='-O3 ...', CUDA_ARCHS='80 90' (80 or later), V=1 (show the commands),"
 	@echo "                PETSCSPMV_NO_CUDA=1 (do not build a PETSc with CUDA where there is a GPU)"
@@ -40,7 +41,7 @@ distclean: clean
 	rm -rf build
 
 # The rest needs a PETSc: all goals but those above, and the default one
-ifneq ($(filter-out help clean distclean format check-format check-docs docs man docs-linkcheck,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean distclean format check-format check-docs docs man docs-linkcheck dist debian deb,$(or $(MAKECMDGOALS),all)),)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Which PETSc
@@ -128,8 +129,10 @@ ifneq ($(shell nvidia-smi -L >/dev/null 2>&1 || echo none),)
 endif
 endif
 
-# The PETSc library alone, not what PETSc itself links; the CUDA runtime where our own code or a test calls it
-PETSC_LIBS := -L$(PETSC_LIB_DIR) -Wl,-rpath,$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) $(if $(PETSC_CUDA),-Wl$(comma)--as-needed $(CUDA_LIB) -Wl$(comma)--no-as-needed -lstdc++) -lm
+# RPATH=no: for packages, where the loader finds PETSc by itself. The PETSc library alone, not what PETSc itself links; the CUDA runtime where our own code or a test calls it
+RPATH      ?= yes
+rpath       = $(if $(filter yes,$(RPATH)),-Wl$(comma)-rpath$(comma)$1)
+PETSC_LIBS := -L$(PETSC_LIB_DIR) $(call rpath,$(PETSC_LIB_DIR)) $(PETSC_LIB_BASIC) $(if $(PETSC_CUDA),-Wl$(comma)--as-needed $(CUDA_LIB) -Wl$(comma)--no-as-needed -lstdc++) -lm
 LINK        = $(CC) $(SAN) $(LDFLAGS)
 LIBRARY    := $(B)/lib/libpetscspmv.so
 
@@ -151,6 +154,8 @@ $(B)/%.o: %.c makefile $(PETSC_CONF) $(PETSC_VERSION_H)
 $(B)/%.cu.o: %.cu makefile $(PETSC_CONF) $(PETSC_VERSION_H)
 	@mkdir -p $(@D)
 	$(call quiet,NVCC)$(CUCOMPILE) -c -o $@ $<
+
+include src/fortran/rules.mk
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Programs. Those of tests/core and tests/cuda call what the library hides, so they hold its objects; all others use the
@@ -249,40 +254,13 @@ ifneq ($(SANITIZE),)
   export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
 endif
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Installing. The library belongs to one PETSc, so the .pc file names that PETSc's paths and needs no other .pc file
-
-prefix     ?= /usr/local
-libdir     ?= $(prefix)/lib
-includedir ?= $(prefix)/include
-
-install: $(LIBRARY)
-	install -d $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)
-	install -m 755 $(B)/lib/$(SONAME) $(DESTDIR)$(libdir)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libpetscspmv.so
-	install -m 644 include/petscspmv.h $(DESTDIR)$(includedir)/petscspmv.h
-	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' \
-	  -e 's|@petsc@|$(PETSC_VERSION)|' -e 's|@petsc_cflags@|$(PETSC_CC_INCLUDES)|' \
-	  -e 's|@petsc_libs@|-L$(PETSC_LIB_DIR) -Wl,-rpath,$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC)|' petscspmv.pc.in >$(DESTDIR)$(libdir)/pkgconfig/petscspmv.pc
-uninstall:
-	rm -f $(addprefix $(DESTDIR),$(libdir)/$(SONAME) $(libdir)/libpetscspmv.so $(libdir)/pkgconfig/petscspmv.pc $(includedir)/petscspmv.h)
-
-# The man pages, where `make man` has made them. Ours are known by their first lines, whatever is in build/ by now
-mandir ?= $(prefix)/share/man
-
-install: install-man
-.PHONY: install-man uninstall-man
-install-man: $(filter docs man,$(MAKECMDGOALS))
-	@for s in 3 7; do \
-	  [ ! -d build/docs/man/man$$s ] || { install -d $(DESTDIR)$(mandir)/man$$s && install -m 644 build/docs/man/man$$s/*.$$s $(DESTDIR)$(mandir)/man$$s; } || exit 1; \
-	done
-uninstall: uninstall-man
-uninstall-man:
-	@grep -ls '^\.TH .* "PetscSpMV"$$' $(foreach s,3 7,$(DESTDIR)$(mandir)/man$s/*.$s) | xargs -r rm -f
+include packaging/rules.mk
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 endif # a PETSc was found
 endif # a goal needs one
+
+include packaging/dist.mk
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The documentation, by Sphinx from PyPI. All is made anew each time: Sphinx reports what is wrong in a file only when it reads it

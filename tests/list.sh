@@ -65,6 +65,7 @@ makefile_tests() {
     sh_ "GPUs of 7.5 and 9.0" 60 makes '-O3 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90' '7.5\n9.0' -C "$here/.."
     sh_ "a GPU of 7.5" 60 makes '-O3 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode' 7.5 -C "$here/.."
     sh_ "an architecture that is too old" 60 refuses 'CUDA_ARCHS=75 90: the kernels need compute capability 8.0 or later' make -n -C "$here/.." CUDA_ARCHS='75 90' kernels
+    [ -n "${SANITIZE:-}" ] || t "an installed library" 120 env PETSC_DIR="$PETSC_DIR" PETSC_ARCH="${PETSC_ARCH:-}" MPIEXEC="$MPIEXEC" CC="${CC:-mpicc}" "$here/install/run"
   fi
 }
 
@@ -138,6 +139,15 @@ batch_tests() {
 example_tests() {
   local ranks type ex
   ex=$TESTS/../examples
+  # where PETSc has Fortran
+  if [ -x "$TESTS/fortran" ]; then
+    for ranks in $(numbers 1 2); do
+      sh_ "fortran, $ranks ranks" 60 leakfree "${m[@]}" $ranks "$TESTS/fortran"
+      for type in $types; do
+        sh_ "example solvef, $type, $ranks ranks" 60 prints "^matrix +format $type, kernel " "${m[@]}" $ranks "$ex/solvef" -mat_type "$type"
+      done
+    done
+  fi
   # all residuals begin at 1, and the inverse solves each system in one iteration
   for ranks in $(numbers 1 2); do
     sh_ "example batch, residuals, $ranks ranks" 60 prints '^jacobi,0,[^,]+,1\.?,1\.?,1\.?$' "${m[@]}" $ranks "$ex/batch" -problems 50 -csv /dev/stdout

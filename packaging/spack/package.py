@@ -1,0 +1,55 @@
+# The Spack recipe of PetscSpMV (Spack 1.0 and later). It was run against a stub of Spack only: untested with Spack itself.
+#
+#   spack repo create ~/spack-petscspmv petscspmv            # a repository of your own; then copy this file to the folder of the package
+#   spack repo add ~/spack-petscspmv/spack_repo/petscspmv    # that it printed, as packages/petscspmv/package.py
+#   cd <folder of petscspmv-1.0.0.tar.gz>                    # from `make dist`
+#   spack install --no-checksum petscspmv ^petsc@3.26
+import os
+
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+from spack_repo.builtin.build_systems.makefile import MakefilePackage
+
+from spack.package import *
+
+
+class Petscspmv(MakefilePackage, CudaPackage):
+    """Matrix types for PETSc whose matrix-vector products are faster than AIJ's: SELL-P, EVC-HYB and batches of small problems."""
+
+    manual_download = True
+    url = f"file://{os.getcwd()}/petscspmv-1.0.0.tar.gz"
+
+    license("BSD-2-Clause")
+
+    version("1.0.0")
+
+    variant("fortran", default=True, description="The Fortran module")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build", when="+cuda")
+    depends_on("fortran", type="build", when="+fortran")
+    depends_on("gmake", type="build")
+
+    depends_on("mpi")
+    depends_on("petsc@3.18:3.26 +shared +mpi")
+    depends_on("petsc+fortran", when="+fortran")
+    # Without CUDA, or with an earlier PETSc, the types compute on the host
+    depends_on("petsc~cuda", when="~cuda")
+    depends_on("petsc@3.26 +cuda", when="+cuda")
+    for arch in CudaPackage.cuda_arch_values:
+        depends_on(f"petsc+cuda cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
+        if arch.isdigit() and int(arch) < 80:
+            conflicts(f"cuda_arch={arch}", when="+cuda", msg="the kernels need compute capability 8.0 or later")
+
+    def arguments(self):
+        args = [f"PETSC_DIR={self.spec['petsc'].prefix}", "PETSC_ARCH=", f"prefix={self.prefix}"]
+        if self.spec.satisfies("~fortran"):
+            args.append("FC=")
+        if self.spec.satisfies("+cuda") and not self.spec.satisfies("cuda_arch=none"):
+            args.append("CUDA_ARCHS=" + " ".join(self.spec.variants["cuda_arch"].value))
+        return args
+
+    def build(self, spec, prefix):
+        make("lib", *self.arguments())
+
+    def install(self, spec, prefix):
+        make("install", *self.arguments())
