@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(call version_part,MAJOR)
 
-.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format check-docs docs man docs-linkcheck install uninstall clean distclean help
+.PHONY: all lib library kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format check-docs docs man docs-linkcheck install uninstall clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -143,6 +143,10 @@ endif
 $(LIBRARY): $(OBJ) $(CUOBJ) include/petscspmv.h
 	@mkdir -p $(@D)
 	$(call quiet,LD)$(LINK) -shared -Wl,-soname,$(SONAME) $(if $(SANITIZE),,-Wl$(comma)--no-undefined) -o $(@D)/$(SONAME) $(OBJ) $(CUOBJ) $(PETSC_LIBS) && ln -sf $(SONAME) $@
+
+# The library without lib/, for python/hatch_build.py, which reads the last line
+library: $(LIBRARY)
+	@echo $(HERE)/$(LIBRARY)
 
 # PETSc's headers are not among the dependencies that the compiler lists; these two change with every build of PETSc
 $(B)/%.o: %.c makefile $(PETSC_CONF) $(PETSC_VERSION_H)
