@@ -14,13 +14,14 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(call version_part,MAJOR)
 
-.PHONY: all lib library kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format check-docs docs man docs-linkcheck install uninstall clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format check-docs docs man docs-linkcheck install uninstall clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
 	@echo "make examples   all examples"
 	@echo "make check      the tests in 3 to 6 minutes; make check-all: all of them"
 	@echo "make check SANITIZE=address   the same under a sanitizer"
+	@echo "make check-python   build and test the Python package (PYTHON=/usr/bin/python3, one that has petsc4py)"
 	@echo "make fuzz SECONDS=60   random matrices and operations, compared with AIJ, on 1, 2 and 3 ranks (NP=1 SEED=1 SANITIZE=address,undefined)"
 	@echo "make bench      the benchmarks (ARGS='options of bench/run')"
 	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/paper')"
@@ -39,8 +40,13 @@ clean:
 distclean: clean
 	rm -rf build
 
+# For the PETSc of petsc4py, or PETSC_DIR
+.PHONY: check-python
+check-python:
+	@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL python/check $(ARGS)
+
 # The rest needs a PETSc: all goals but those above, and the default one
-ifneq ($(filter-out help clean distclean format check-format check-docs docs man docs-linkcheck,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean distclean format check-format check-docs docs man docs-linkcheck check-python,$(or $(MAKECMDGOALS),all)),)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Which PETSc
@@ -145,6 +151,7 @@ $(LIBRARY): $(OBJ) $(CUOBJ) include/petscspmv.h
 	$(call quiet,LD)$(LINK) -shared -Wl,-soname,$(SONAME) $(if $(SANITIZE),,-Wl$(comma)--no-undefined) -o $(@D)/$(SONAME) $(OBJ) $(CUOBJ) $(PETSC_LIBS) && ln -sf $(SONAME) $@
 
 # The library without lib/, for python/hatch_build.py, which reads the last line
+.PHONY: library
 library: $(LIBRARY)
 	@echo $(HERE)/$(LIBRARY)
 

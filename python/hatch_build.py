@@ -48,9 +48,10 @@ def choose_petsc():
     """The PETSc to build for: who chose it, PETSC_DIR, PETSC_ARCH."""
     if os.environ.get("PETSC_DIR"):
         return "PETSC_DIR", os.path.abspath(os.environ["PETSC_DIR"]), os.environ.get("PETSC_ARCH", "")
-    # pip hides the packages of its own Python from an isolated build by these two variables
+    # By these two variables pip hides the packages of its own Python from an isolated build, but not all: Debian's petsc4py is seen even where another one is before it
     outside = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONNOUSERSITE")}
-    found = installed_petsc(os.environ) or installed_petsc(outside)
+    isolated = "pip-build-env-" in os.environ.get("PYTHONPATH", "")
+    found = installed_petsc(outside if isolated else os.environ)
     if not found:
         raise Refused(
             f"no PETSc was found: {sys.executable} has neither petsc4py nor petsc, and PETSC_DIR is not set. Install petsc4py first, or set PETSC_DIR "

@@ -81,7 +81,7 @@ def _check(petsc: ctypes.PyDLL) -> None:
     same = {**running, "version": running["version"].split(".")[:2]} == {**{name: built_for[name] for name in running}, "version": built_for["version"].split(".")[:2]}
     if not same:
         raise ImportError(
-            f"petscspmv was built for {describe(built_for)}, and petsc4py uses {describe(running)}: install petscspmv again with this Python (see docs/python.md), "
+            f"petscspmv was built for {describe(built_for)}, and petsc4py uses {describe(running)}: install petscspmv again with this Python, "
             "without PETSC_DIR in the environment or with the one of petsc4py"
         )
 
