@@ -69,16 +69,18 @@ def describe_petsc(chosen_by, petsc_dir, petsc_arch):
             f"PETSC_DIR={petsc_dir} PETSC_ARCH={petsc_arch} ({'from the environment' if chosen_by == 'PETSC_DIR' else 'of ' + chosen_by}) has no headers of PETSc: "
             "name another PETSC_DIR, or install the headers (Debian: libpetsc-real-dev)"
         )
-    defined = set(re.findall(r"^#define\s+(PETSC_\w+)\s+1\b", conf.read_text(), re.M))
+    defined = set(re.findall(r"^#define\s+(PETSC_\w+)\s+1\b", conf.read_text() + (include[1] / "petscversion.h").read_text(), re.M))
     precisions = {"PETSC_USE_REAL_SINGLE": "single", "PETSC_USE_REAL___FLOAT128": "__float128", "PETSC_USE_REAL___FP16": "__fp16"}
     return {
         "petsc_dir": str(petsc_dir),
         "petsc_arch": petsc_arch,
         "version": numbers(include[1] / "petscversion.h", "PETSC"),
+        "release": "PETSC_VERSION_RELEASE" in defined,
         "scalar": "complex" if "PETSC_USE_COMPLEX" in defined else "real",
         "precision": next((name for macro, name in precisions.items() if macro in defined), "double"),
         "index_bits": 64 if "PETSC_USE_64BIT_INDICES" in defined else 32,
         "debug": "PETSC_USE_DEBUG" in defined,
+        "threadsafe": "PETSC_HAVE_THREADSAFETY" in defined,
     }
 
 

@@ -30,7 +30,7 @@ _library: ctypes.PyDLL | None = None
 
 def describe(petsc: dict) -> str:
     """One kind of PETSc in words."""
-    return f"PETSc {petsc['version']} ({petsc['scalar']}, {petsc['precision']}, {petsc['index_bits']}-bit indices, {'debug' if petsc['debug'] else 'optimized'})"
+    return f"PETSc {petsc['version']}{'' if petsc['release'] else ' (development)'} ({petsc['scalar']}, {petsc['precision']}, {petsc['index_bits']}-bit indices, {'debug' if petsc['debug'] else 'optimized'})"
 
 
 def _petsc4py() -> ctypes.PyDLL:
@@ -67,19 +67,24 @@ def _running(petsc: ctypes.PyDLL) -> dict:
     real, scalar = data_type(b"real"), data_type(b"scalar")
     return {
         "version": ".".join(str(part.value) for part in parts[:3]),
+        "release": bool(parts[3].value),
         "scalar": "real" if scalar == real else "complex",
         "precision": {2: "__fp16", 4: "single", 8: "double", 16: "__float128"}[real[1]],
         "index_bits": 8 * data_type(b"int")[1],
-        "debug": hasattr(petsc, "petscstack"),  # the call stack that only a debug build keeps
+        # the call stack that only a debug build keeps, unless it is thread-safe
+        "debug": built_for["debug"] if built_for["threadsafe"] else hasattr(petsc, "petscstack"),
     }
 
 
 def _check(petsc: ctypes.PyDLL) -> None:
     """Refuses a PETSc that the library was not built for."""
     running = _running(petsc)
-    # PETSc keeps its interface within a minor version: 3.18.1 and 3.18.5 are the same here
-    same = {**running, "version": running["version"].split(".")[:2]} == {**{name: built_for[name] for name in running}, "version": built_for["version"].split(".")[:2]}
-    if not same:
+
+    def kind(petsc: dict) -> list:
+        # PETSc keeps its interface within a minor version: 3.18.1 and 3.18.5 are the same here
+        return [petsc[name] if name != "version" else petsc[name].split(".")[:2] for name in running]
+
+    if kind(running) != kind(built_for):
         raise ImportError(
             f"petscspmv was built for {describe(built_for)}, and petsc4py uses {describe(running)}: install petscspmv again with this Python, "
             "without PETSC_DIR in the environment or with the one of petsc4py"

@@ -160,6 +160,7 @@ def refused(python, env, text, code="import petscspmv"):
 RECORD = petscspmv._load.built_for
 OTHER = {
     "version": (f"'{RECORD['version']}'", "'3.17.1'", "was built for PETSc 3.17.1 ("),
+    "release": (f"'release': {RECORD['release']}", f"'release': {not RECORD['release']}", "(development)"),
     "scalar": (f"'scalar': '{RECORD['scalar']}'", f"'scalar': '{ {'real': 'complex', 'complex': 'real'}[RECORD['scalar']] }'", f"and petsc4py uses PETSc {RECORD['version']} ({RECORD['scalar']}"),
     "precision": ("'double'", "'single'", "single"),
     "index size": (f"'index_bits': {RECORD['index_bits']}", f"'index_bits': {96 - RECORD['index_bits']}", f"{96 - RECORD['index_bits']}-bit indices"),
@@ -180,6 +181,11 @@ def test_other_release_of_the_same_version(python, copy):
     """Releases that differ in the last number fit together."""
     version = RECORD["version"]
     works(python, "import petscspmv", env=copy(f"'{version}'", f"'{version.rsplit('.', 1)[0]}.99'"))
+
+
+def test_threadsafe(python, copy):
+    """A thread-safe debug PETSc does not show that it is one."""
+    works(python, "import petscspmv", env=copy(f"'debug': {RECORD['debug']}, 'threadsafe': False", "'debug': True, 'threadsafe': True"))
 
 
 def test_two_petscs(python, copy, tmp_path, command):
