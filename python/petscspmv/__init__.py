@@ -42,7 +42,8 @@ def get_include() -> str:
 def _is_program() -> bool:
     """Whether this is ``python -m petscspmv``, which needs no petsc4py."""
     words = _sys.orig_argv
-    return any(word == "-mpetscspmv" or words[i : i + 2] == ["-m", "petscspmv"] for i, word in enumerate(words))
+    # the first argument is "-m" until the module is found
+    return getattr(_sys, "argv", [])[:1] == ["-m"] and any(word == "-mpetscspmv" or words[i : i + 2] == ["-m", "petscspmv"] for i, word in enumerate(words))
 
 
 if not _is_program():

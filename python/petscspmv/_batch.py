@@ -118,7 +118,7 @@ def _as_csr(problem: Any, p: int) -> CSR:
 class _Arguments(NamedTuple):
     """The arguments of MatCreateBatch() on this process."""
 
-    count: int
+    problems: int
     sizes: np.ndarray
     offsets: np.ndarray
     columns: np.ndarray
@@ -130,11 +130,11 @@ def _raise_everywhere(comm: Any, error: Exception | None) -> None:
     """Collective: raises the error of this process, or another where a process has one, so that none waits for the others in vain."""
     from petsc4py import PETSc
 
-    failed = PETSc.Vec().createMPI((1, None), comm=comm)
+    failed = PETSc.Vec().createMPI((1, PETSc.DETERMINE), comm=comm)
     try:
         failed.set(0)
         if error:
-            failed[failed.owner_range[0]] = 1
+            failed.setValue(failed.owner_range[0], 1)
         failed.assemble()
         process, any_failed = failed.max()
     finally:
@@ -163,10 +163,10 @@ def _create(comm: Comm | None, prepare: Callable[[], _Arguments]) -> Mat:
         _load.call("PetscObjectGetComm", handle(empty), ctypes.byref(mpi_comm))
         arrays = [ctypes.c_void_p(array.ctypes.data) for array in (given.sizes, given.offsets, given.columns, given.values)]
         sharing, mode = ctypes.c_int(given.sharing), ctypes.c_int(COPY_VALUES)
-        _load.call("MatCreateBatch", mpi_comm, petsc_int()(given.count), *arrays, sharing, mode, ctypes.byref(mat))
+        _load.call("MatCreateBatch", mpi_comm, petsc_int()(given.problems), *arrays, sharing, mode, ctypes.byref(mat))
     finally:
         empty.destroy()
-    A = _load.petsc4py_function("PyPetscMat_New", ctypes.py_object, ctypes.c_void_p)(mat)
+    A: Mat = _load.petsc4py_function("PyPetscMat_New", ctypes.py_object, ctypes.c_void_p)(mat)
     _load.call("MatDestroy", ctypes.byref(mat))  # petsc4py has a reference of its own
     return A
 

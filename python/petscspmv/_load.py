@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import importlib.machinery
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-try:
-    from . import _build as build
-    from ._build import petsc as built_for
 
-    library = str(Path(__file__).parent / "libpetscspmv.so")
-    include = str(Path(__file__).parent / "include")
-except ImportError:
-    try:
-        import _petscspmv_build as build  # an editable installation
-        from _petscspmv_build import include, library
-        from _petscspmv_build import petsc as built_for
-    except ImportError:
-        raise ImportError("petscspmv is imported from its sources, where no library was built: run `pip install .` in the folder of its pyproject.toml") from None
+def _find_build() -> ModuleType:
+    """What the build recorded, in the package; for an editable installation, beside it."""
+    for name in f"{__package__}._build", "_petscspmv_build":
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            pass
+    raise ImportError("petscspmv is imported from its sources, where no library was built: run `pip install .` in the folder of its pyproject.toml")
 
-version: str = build.version
+
+_build = _find_build()
+version: str = _build.version
+built_for: dict[str, Any] = _build.petsc
+library: str = getattr(_build, "library", str(Path(__file__).parent / "libpetscspmv.so"))
+include: str = getattr(_build, "include", str(Path(__file__).parent / "include"))
 
 _library: ctypes.PyDLL | None = None
 
 
-def describe(petsc: dict) -> str:
+def describe(petsc: dict[str, Any]) -> str:
     """One kind of PETSc in words."""
-    return f"PETSc {petsc['version']}{'' if petsc['release'] else ' (development)'} ({petsc['scalar']}, {petsc['precision']}, {petsc['index_bits']}-bit indices, {'debug' if petsc['debug'] else 'optimized'})"
+    kind = f"{petsc['scalar']}, {petsc['precision']}, {petsc['index_bits']}-bit indices, {'debug' if petsc['debug'] else 'optimized'}"
+    return f"PETSc {petsc['version']}{'' if petsc['release'] else ' (development)'} ({kind})"
 
 
 def _petsc4py() -> ctypes.PyDLL:
@@ -53,7 +57,7 @@ def _petsc4py() -> ctypes.PyDLL:
         raise ImportError(f"petscspmv cannot open petsc4py's PETSc: {error}") from None
 
 
-def _running(petsc: ctypes.PyDLL) -> dict:
+def _running(petsc: ctypes.PyDLL) -> dict[str, Any]:
     """The kind of PETSc that petsc4py runs with, from functions that may be called before PetscInitialize()."""
     parts = [ctypes.c_int64(0) for _ in range(4)]  # PetscInt, of either width
     petsc.PetscGetVersionNumber(*map(ctypes.byref, parts))
@@ -80,7 +84,7 @@ def _check(petsc: ctypes.PyDLL) -> None:
     """Refuses a PETSc that the library was not built for."""
     running = _running(petsc)
 
-    def kind(petsc: dict) -> list:
+    def kind(petsc: dict[str, Any]) -> list[Any]:
         # PETSc keeps its interface within a minor version: 3.18.1 and 3.18.5 are the same here
         return [petsc[name] if name != "version" else petsc[name].split(".")[:2] for name in running]
 

@@ -72,7 +72,9 @@ def test_wheel_and_editable(source, tmp_path, python):
     assert values["petsc"] == PETSC and values["version"] == petscspmv.__version__
     after = {path.relative_to(source) for path in source.rglob("*")}
     assert {path.parts[0] for path in after - before} <= {"build"}, sorted(after - before)[:9]
-    assert "seqaijsellp" in python("-c", "import petscspmv\nfrom petsc4py import PETSc\nA = PETSc.Mat().create(); A.setSizes((2, 2)); A.setType('sellp'); print(A.getType(), petscspmv.library)", env={"PYTHONPATH": str(tmp_path / "installed")})
+    code = "import petscspmv\nfrom petsc4py import PETSc\nA = PETSc.Mat().create(); A.setSizes((2, 2)); A.setType('sellp'); print(A.getType(), petscspmv.__file__)"
+    out = python("-c", code, env={"PYTHONPATH": str(tmp_path / "installed")})
+    assert "seqaijsellp" in out and str(tmp_path / "installed") in out
     # editable: the record is in the environment, the library in build/
     hatchling("-t", "wheel:editable", "-d", str(tmp_path / "editable"), cwd=source)
     (wheel,) = (tmp_path / "editable").glob("*.whl")
@@ -80,7 +82,7 @@ def test_wheel_and_editable(source, tmp_path, python):
         archive.extractall(tmp_path / "site")
     env = {"PYTHONPATH": f"{tmp_path / 'site'}:{source / 'python'}"}
     assert python("-m", "petscspmv", env=env).startswith(f"-dll_append {source}/build/")
-    out = python("-c", "import petscspmv\nfrom petsc4py import PETSc\nA = PETSc.Mat().create(); A.setSizes((2, 2)); A.setType('sellp'); print(A.getType(), petscspmv.__file__)", env=env)
+    out = python("-c", code, env=env)
     assert "seqaijsellp" in out and str(source) in out
 
 

@@ -59,6 +59,11 @@ def test_types_without_functions(python):
     assert "seqaijevchyb" in out
 
 
+def test_program_with_such_arguments(python):
+    """Arguments of a program that look like `python -m petscspmv`."""
+    works(python, "import petscspmv", "-m", "petscspmv")
+
+
 def test_several_imports(python):
     works(python, "import petscspmv, importlib; importlib.reload(petscspmv); petscspmv.register()\nfrom petsc4py import PETSc\nimportlib.reload(petscspmv); petscspmv.register(); petscspmv.register()")
 
