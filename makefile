@@ -21,6 +21,7 @@ help:
 	@echo "make examples   all examples"
 	@echo "make check      the tests in 3 to 6 minutes; make check-all: all of them"
 	@echo "make check SANITIZE=address   the same under a sanitizer"
+	@echo "make check-python   build and test the Python package (PYTHON=/usr/bin/python3, one that has petsc4py)"
 	@echo "make fuzz SECONDS=60   random matrices and operations, compared with AIJ, on 1, 2 and 3 ranks (NP=1 SEED=1 SANITIZE=address,undefined)"
 	@echo "make bench      the benchmarks (ARGS='options of bench/run')"
 	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/paper')"
@@ -40,8 +41,13 @@ clean:
 distclean: clean
 	rm -rf build
 
+# For the PETSc of petsc4py, or PETSC_DIR
+.PHONY: check-python
+check-python:
+	@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL python/check $(ARGS)
+
 # The rest needs a PETSc: all goals but those above, and the default one
-ifneq ($(filter-out help clean distclean format check-format check-docs docs man docs-linkcheck dist debian deb,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean distclean format check-format check-docs docs man docs-linkcheck dist debian deb check-python,$(or $(MAKECMDGOALS),all)),)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Which PETSc
@@ -146,6 +152,11 @@ endif
 $(LIBRARY): $(OBJ) $(CUOBJ) include/petscspmv.h
 	@mkdir -p $(@D)
 	$(call quiet,LD)$(LINK) -shared -Wl,-soname,$(SONAME) $(if $(SANITIZE),,-Wl$(comma)--no-undefined) -o $(@D)/$(SONAME) $(OBJ) $(CUOBJ) $(PETSC_LIBS) && ln -sf $(SONAME) $@
+
+# The library without lib/, for python/hatch_build.py, which reads the last line
+.PHONY: library
+library: $(LIBRARY)
+	@echo $(HERE)/$(LIBRARY)
 
 # PETSc's headers are not among the dependencies that the compiler lists; these two change with every build of PETSc
 $(B)/%.o: %.c makefile $(PETSC_CONF) $(PETSC_VERSION_H)

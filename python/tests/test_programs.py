@@ -1,0 +1,15 @@
+"""The package's functions, on one rank and on two."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).with_name("programs.py")
+NAMES = [name for name in re.findall(r"^def (\w+)\(\):", PROGRAMS.read_text(), re.M)]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("name", NAMES)
+def test_program(python, name, ranks):
+    assert python(PROGRAMS, name, ranks=ranks).count("done") == ranks
