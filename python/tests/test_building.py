@@ -46,11 +46,11 @@ def source(sdist, tmp_path):
 def test_sdist(sdist, root):
     with tarfile.open(sdist) as tar:
         names = {name.split("/", 1)[1] for name in tar.getnames()}
-    wanted = ["makefile", "pyproject.toml", "LICENSE", "README.md", "include/petscspmv.h", "tools/mpiexec", "python/hatch_build.py", "python/petscspmv/_load.py"]
+    wanted = ["makefile", "packaging", "pyproject.toml", "LICENSE", "README.md", "include/petscspmv.h", "tools/mpiexec", "python/hatch_build.py", "python/petscspmv/_load.py"]
     wanted += [str(path.relative_to(root)) for path in (root / "src").rglob("*.*") if path.is_file()]
     assert not set(wanted) - names
     top = {name.split("/")[0] for name in names}
-    assert top <= {"include", "src", "tools", "python", "docs", "makefile", "pyproject.toml", "PKG-INFO", "LICENSE", "README.md", "CHANGELOG.md", ".gitignore"}, top
+    assert top <= {"include", "src", "tools", "python", "docs", "makefile", "packaging", "pyproject.toml", "PKG-INFO", "LICENSE", "README.md", "CHANGELOG.md", ".gitignore"}, top
     assert not [name for name in names if "__pycache__" in name or name.endswith((".so", ".o", "_build.py")) and not name.endswith("hatch_build.py")]
 
 
