@@ -589,7 +589,7 @@ static PetscErrorCode Single(Test *t, Record *r)
 /* -mat_seqaij_type, which every AIJ matrix obeys when it is made, also the one that a matrix of ours begins as */
 static PetscErrorCode SeqAIJType(Test *t, Record *r)
 {
-  const char *const types[] = {"seqaijsellp", "seqaijevchyb", MATSEQAIJPERM};
+  const char *const types[] = {"seqaijsellp", "sellp", "seqaijevchyb", "seqevchyb", MATSEQAIJPERM};
   const char *const to[]    = {MATAIJ, MATAIJPERM, MATDENSE, "sellp", "evchyb", NULL};
   Mat               A, B, C, *S;
   IS                is;

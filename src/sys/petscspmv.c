@@ -57,7 +57,8 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {
-  PetscBool device;
+  const char *const prefix[] = {"", "seq", "seqaij"};
+  PetscBool         device;
 
   /* before PetscFunctionBegin, which needs the right PETSc */
   if (!PetscSpMVPackageInitialized) {
@@ -90,6 +91,10 @@ PetscErrorCode PetscSpMVInitializePackage(void)
     PetscCall(MatRegister(seq, format->createseq));
     PetscCall(MatRegister(mpi, format->creatempi));
     PetscCall(MatSeqAIJRegister(seq, MatConvertFrom_SpMV));
+    for (size_t p = 0; p < PETSC_STATIC_ARRAY_LENGTH(prefix); p++) { /* -mat_seqaij_type does not know root names */
+      PetscCall(PetscSNPrintf(alias, sizeof(alias), "%s%s", prefix[p], format->name));
+      PetscCall(MatSeqAIJRegister(alias, MatConvertFrom_SpMV));
+    }
     /*
        PETSc searches an instance's root name in this order, so the true root comes first. The aliases are root names
        too, so that MatSetType() recognizes that an assembled matrix has the type already and leaves it unchanged.
