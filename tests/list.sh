@@ -54,7 +54,8 @@ other_petsc_tests() {
   [ -z "${SANITIZE:-}" ] || return 0
   for other in "$here"/../build/3.*/lib/libpetscspmv.so; do
     tag=$(basename "${other%/lib/*}")
-    [ -f "$other" ] && [ "$(kind "$tag")" != "$(kind "$(basename "${LIB%/lib/*}")")" ] && [[ $tag != *-address* && $tag != *-undefined* ]] || continue
+    [ -f "$other" ] && [ "$(kind "$tag")" != "$(kind "$(basename "${LIB%/lib/*}")")" ] && [[ $tag != *-address* && $tag != *-undefined* ]] &&
+      [ "$(basename "$(readlink -f "$other")")" = "$(basename "$(readlink -f "$LIB")")" ] || continue # of the same version
     sh_ "a library for another PETSc, $tag" 60 refuses "This libpetscspmv was built for another PETSc|cannot open shared object" "${m[@]}" 1 "${load[@]}" -dll_append "$other" -mat_type sellp
   done
 }
