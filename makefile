@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(call version_part,MAJOR)
 
-.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all fuzz format check-format check-docs docs man docs-linkcheck install uninstall dist debian deb clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all check-clients fuzz format check-format check-docs docs man docs-linkcheck install uninstall dist debian deb clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -22,6 +22,7 @@ help:
 	@echo "make check      the tests in 3 to 6 minutes; make check-all: all of them"
 	@echo "make check SANITIZE=address   the same under a sanitizer"
 	@echo "make check-python   build and test the Python package (PYTHON=/usr/bin/python3, one that has petsc4py)"
+	@echo "make check-clients   petsc4py, SLEPc, DOLFINx, deal.II, ... with our types, where they are installed (INSTALL=1 installs them, as root; CLIENTS='slepc getdp', TIER=quick)"
 	@echo "make fuzz SECONDS=60   random matrices and operations, compared with AIJ, on 1, 2 and 3 ranks (NP=1 SEED=1 SANITIZE=address,undefined)"
 	@echo "make bench      the benchmarks (ARGS='options of bench/run')"
 	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/paper')"
@@ -235,6 +236,10 @@ check: TIER := quick
 check-all: TIER := all
 check check-all: all tests examples
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests MPIEXEC="$(MPIEXEC)" $(if $(PETSC_CUDA),$(if $(HAVE_CUDA),,DEVICE=)) SANITIZE=$(SANITIZE) CC="$(CC)" tests/run $(TIER)
+
+# Programs that others wrote (docs/clients.md), those that are installed
+check-clients: all
+	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests MPIEXEC="$(MPIEXEC)" INSTALL="$(INSTALL)" tests/clients $(or $(TIER),all) $(CLIENTS)
 
 # SECONDS is the time of all runs together; NP, on the command line, the number of ranks; ARGS further options (tests/lib/fuzz.h). The first seed is printed
 # Leaks are not looked for, as PETSc has some of its own after errors

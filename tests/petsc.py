@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Runs PETSc's own tests and tutorials, unmodified, with PetscSpMV's types.
+"""Runs PETSc's and SLEPc's own tests and tutorials, unmodified, with PetscSpMV's types.
 
-    tests/petsc.py [-v] [-first N] [-build] [PROGRAM ...]   such as mat/tests/ex5; without names, all of the list below; -first N
-                                                            runs no more than N of a program's tests, -build compiles and runs none
+    tests/petsc.py [-v] [-first N] [-ranks N] [-build] [PROGRAM ...]   such as mat/tests/ex5 or slepc/eps/tutorials/ex1; without names, all of the list
+                                                            below; -first N runs no more than N of a program's tests, -ranks N tests of one rank with N
+                                                            ranks, too, -build compiles and runs none, -used counts the tests that multiplied in the format
+    tests/petsc.py -more | -slepc                           instead of that list, the longer one of PETSc's programs, or SLEPc's
 
 The programs are compiled as they are, from the sources of the PETSc in use, and load the library by -dll_append. What to run
 them with is read from the comment that each carries for PETSc's own test harness. Every test runs with AIJ and with each of
@@ -10,17 +12,22 @@ our types; the outputs must agree, except for lines that name types or describe 
 that does not repeat its own numbers with AIJ is skipped. Where PETSc ships the expected output and AIJ meets it, our types must
 meet it, too.
 
+A failure that PETSc's own type AIJPERM has, too, is skipped: it is what PETSc does to types derived from AIJ.
+
 On a device (DEVICE is set) our types run with CUDA's vectors, the first of them also without, AIJ on the host as ever. What differs from AIJ is
 skipped, with a message, where aijcusparse with the same vectors fails, too, or prints the same.
 
 Tests that print what PETSc does inside (-info) cannot agree and are left out. Before the comparison, every test runs with a
 type that does not exist: a program that ignores it tests nothing, and is skipped.
 
+SLEPc's programs are those of SLEPC_DIR, or of Debian's package for the PETSc in use.
+
 Reads LIB, TESTS, MPIEXEC, PETSC_DIR, PETSC_ARCH, TYPES from the environment, as tests/run sets them; JOBS tests run at a time
 (default 1), and none begins after LIMIT seconds.
 """
 
 import concurrent.futures
+import glob
 import itertools
 import os
 import re
@@ -68,9 +75,11 @@ TYPES = env.get("TYPES", "sellp evchyb").split()
 LIB = env["LIB"]
 MPIEXEC = shlex.split(env.get("MPIEXEC", "mpiexec"))
 BUILD = os.path.join(env["TESTS"], "petsc")
-ARGS = sys.argv[1:]
+ARGS = sys.argv[1:] if __name__ == "__main__" else []  # tests/clients imports this file
 VERBOSE = "-v" in ARGS
+USED = "-used" in ARGS
 FIRST = int(ARGS.pop(ARGS.index("-first") + 1)) if "-first" in ARGS else None
+ALSO = int(ARGS.pop(ARGS.index("-ranks") + 1)) if "-ranks" in ARGS else None
 JOBS = int(env.get("JOBS", "1"))
 DEVICE = bool(env.get("DEVICE"))
 DEVICE_VECTORS = ["-vec_type", "cuda", "-dm_vec_type", "cuda"]  # the one that the program reads
@@ -94,6 +103,34 @@ def find_sources():
         if os.path.isfile(f"{folder}/mat/tests/ex2.c"):
             return folder
     return None
+
+
+def find_slepc():
+    """SLEPc for this PETSc: its folder and the folder with the sources of its tests, or None twice."""
+    top, arch = env.get("SLEPC_DIR"), os.path.basename(os.path.realpath(env["PETSC_DIR"]))
+    for folder in [top] if top else sorted(glob.glob(f"/usr/lib/slepcdir/slepc3*/{arch}")):
+        version = re.search(r"slepc(3\.\d+)", folder)
+        for src in (env.get("SLEPC_SRC", ""), f"{folder}/src", f"/usr/share/slepc/{version.group(1)}/share/slepc/examples/src" if version else ""):
+            if os.path.isfile(f"{src}/eps/tutorials/ex1.c"):
+                return folder, src
+    return None, None
+
+
+def slepc_programs():
+    """All of SLEPc's solvers of eigenvalues, singular values and matrix functions, with what tests them."""
+    names = (os.path.relpath(f, SLEPC_SRC)[:-2] for kind in ("eps", "svd", "pep", "nep", "mfn", "lme") for f in glob.glob(f"{SLEPC_SRC}/{kind}/t*s/*.c"))
+    return {f"slepc/{n}": MAT for n in sorted(names, key=lambda n: [int(w) if w.isdigit() else w for w in re.split(r"(\d+)", n)])}
+
+
+def more_programs():
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "more.txt")) as f:
+        return {f"{folder}/{name}": option for option, folder, *names in (line.split() for line in f if not line.startswith("#")) for name in names}
+
+
+def source_of(name):
+    """A program's source, without the suffix; None where the sources that hold it are not here."""
+    folder, name = (SLEPC_SRC, name[6:]) if name.startswith("slepc/") else (SRC, name)
+    return folder and f"{folder}/{name}"
 
 
 class Test:
@@ -173,7 +210,7 @@ def combinations(args):
 def normalize(text):
     lines = []
     for line in text.replace("\r", "").split("\n"):
-        line = re.sub(r"\b(seq|mpi)?(aij)?(sellp|evchyb)\b", lambda m: (m.group(1) or "") + "aij", line)
+        line = re.sub(r"\b(seq|mpi)?((aij)?(sellp|evchyb)|aijperm)\b", lambda m: (m.group(1) or "") + "aij", line)
         if DEVICE:
             line = re.sub(r"\b(seq|mpi)?aijcusparse\b", lambda m: (m.group(1) or "") + "aij", line)
             line = re.sub(r"\b(seq|mpi)(dense)?cuda\b", lambda m: m.group(1) + (m.group(2) or ""), line)
@@ -186,7 +223,7 @@ def normalize(text):
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 
 
-def differ(a, b):
+def differ(a, b, tolerance=1e-2):
     """The first pair of lines that differ in more than the last digits of numbers with a decimal point."""
     for k, (x, y) in enumerate(itertools.zip_longest(a, b, fillvalue="(end)")):
         if x == y:
@@ -198,7 +235,7 @@ def differ(a, b):
                     continue
                 if not re.search(r"[.eE]", u + v):
                     close = False
-                elif abs(float(u) - float(v)) > 1e-2 * max(abs(float(u)), abs(float(v))) + 1e-9:
+                elif abs(float(u) - float(v)) > tolerance * max(abs(float(u)), abs(float(v))) + 1e-9:
                     close = False
             if close:
                 continue
@@ -223,12 +260,16 @@ def complaint(text):
 
 
 def compile_program(name):
-    source, target = f"{SRC}/{name}.c", os.path.join(BUILD, name.replace("/", "-"))
+    source, target = f"{source_of(name)}.c", os.path.join(BUILD, name.replace("/", "-"))
     if os.path.exists(target) and os.path.getmtime(target) > os.path.getmtime(source):
         return target, None
     os.makedirs(BUILD, exist_ok=True)
     v = make_variables("PCC", "PCC_FLAGS", "PETSC_CC_INCLUDES", "PETSC_LIB_DIR", "PETSC_LIB_BASIC")
-    p = subprocess.run([*shlex.split(v["PCC"]), *shlex.split(v["PCC_FLAGS"]), "-w", "-O1", *shlex.split(v["PETSC_CC_INCLUDES"]), f"-I{os.path.dirname(source)}", "-o", target, source,
+    slepc = []
+    if name.startswith("slepc/"):  # Debian's library has the scalar type in its name
+        library = next(n for n in ("slepc", "slepc_real", "slepc_complex") if os.path.exists(f"{SLEPC}/lib/lib{n}.so"))
+        slepc = [f"-I{SLEPC}/include", f"-L{SLEPC}/lib", f"-Wl,-rpath,{SLEPC}/lib", f"-l{library}"]
+    p = subprocess.run([*shlex.split(v["PCC"]), *shlex.split(v["PCC_FLAGS"]), "-w", "-O1", *shlex.split(v["PETSC_CC_INCLUDES"]), f"-I{os.path.dirname(source)}", "-o", target, source, *slepc,
                         f"-L{v['PETSC_LIB_DIR']}", f"-Wl,-rpath,{v['PETSC_LIB_DIR']}", *shlex.split(v["PETSC_LIB_BASIC"]), "-lm"], capture_output=True, text=True)
     return target, p.stderr[-500:] if p.returncode else None
 
@@ -244,16 +285,27 @@ def test_cases(name, source):
         if f"{name} {test.get('suffix').strip()}" in EXCUSED:
             continue
         sizes = [int(n) for n in re.findall(r"\d+", test.get("nsize", "1"))]
+        if ALSO and sizes == [1]:
+            sizes.append(ALSO)
         for size, args in itertools.product(sizes[:COMBINATIONS], combinations(test.get("args"))):
             yield test, size, args
+
+
+def multiplied(log):
+    """Whether a program multiplied in the format, by what -log_view wrote."""
+    if not os.path.exists(log):
+        return False
+    with open(log, errors="replace") as f:
+        return "MatSpMVSetUp" in f.read()
 
 
 def one(name, option, program, test, size, args):
     """Runs one test with AIJ and with our types: returns the results to print, as pairs of a kind and a text."""
     if time.monotonic() > END:
         return [("late", "")]
-    folder, suffix, results = os.path.dirname(f"{SRC}/{name}"), test.get("suffix").strip(), []
-    label = f"{name} suffix {suffix or '1'}"
+    folder, suffix, results = os.path.dirname(source_of(name)), test.get("suffix").strip(), []
+    more = size not in [int(n) for n in re.findall(r"\d+", test.get("nsize", "1"))]  # with more ranks than specified
+    label = f"{name} suffix {suffix or '1'}{f', {size} ranks' if more else ''}"
     filters = test.get("filter") or None
     words = args.replace("${wPETSC_DIR}", env["PETSC_DIR"]).replace("${PETSC_DIR}", env["PETSC_DIR"])
     words = shlex.split(words.replace("${DATAFILESPATH}", env.get("DATAFILESPATH", "")))
@@ -269,7 +321,7 @@ def one(name, option, program, test, size, args):
             return [("skipped", f"{label} fails with AIJ")]
         aij, expected, model, broken = normalize(out), None, None, None
         path = test.get("output_file").strip() or f"output/{os.path.basename(name)}_{suffix or '1'}.out"
-        if ranks == size and os.path.isfile(f"{folder}/{path}"):
+        if ranks == size and not more and os.path.isfile(f"{folder}/{path}"):
             with open(f"{folder}/{path}", errors="replace") as f:
                 expected = normalize(f.read())
             if differ(expected, aij):
@@ -280,12 +332,17 @@ def one(name, option, program, test, size, args):
             broken, model = (f"exit code {code}: {complaint(out + err)}" if code else None), normalize(out)
         # on a device once more with the program's own vectors, which AIJCUSPARSE would not take
         for kind, given in [(k, vectors) for k in TYPES] + ([(TYPES[0], [])] if DEVICE else []):
-            code, out, err = run([*command, option, kind, *given], scratch, filters)
+            code, out, err = run([*command, option, kind, *given, *(["-log_view", f":used-{kind}"] if USED else [])], scratch, filters)
             mine = normalize(out)
             why = f"exit code {code}: {complaint(out + err)}" if code else differ(aij, mine) or (expected and differ(expected, mine))
             if why and DEVICE and (broken or (not code and not differ(model, mine))):
                 results.append(("skipped", f"{label} {kind}: aijcusparse does the same: {broken or why}"))
                 continue
+            if why and not DEVICE:  # PETSc's own type that is derived from AIJ
+                theirs, out, err = run([*command, option, "aijperm"], scratch, filters)
+                if (theirs and code) or not (theirs or code or differ(normalize(out), mine)):
+                    results.append(("skipped", f"{label} {kind}: aijperm does the same: {why[:200]}"))
+                    continue
             if why and not code:
                 # some solvers, such as PCEXOTIC on several ranks, take other steps in every run
                 again = [normalize(run([*command, option, "aij"], scratch, filters)[1]) for _ in range(3)]
@@ -302,6 +359,8 @@ def one(name, option, program, test, size, args):
                 results.append(("failed", f"FAILED petsc {label}: {text}: {why}"))
             else:
                 results.append(("passed", f"  passed {text}{' (as PETSc expects)' if expected else ''}"))
+            if USED and not why and multiplied(f"{scratch}/used-{kind}"):
+                results.append(("used", ""))
     return results
 
 
@@ -315,34 +374,44 @@ def read_config():
 
 CONF, CONFIG = read_config()
 SRC = find_sources()
+SLEPC, SLEPC_SRC = find_slepc()
+if SLEPC:
+    with open(f"{SLEPC}/include/slepcconf.h") as conf:
+        CONFIG |= {m.replace("SLEPC_", "PETSC_") for m in re.findall(r"^#define (SLEPC_HAVE_\w+) 1", conf.read(), re.M)}
 
 
 def main():
     counts, late = {"passed": 0, "failed": 0, "skipped": 0}, 0
-    names = [a for a in ARGS if not a.startswith("-")] or list(PROGRAMS)
-    if not SRC:
+    listed = more_programs() if "-more" in ARGS else slepc_programs() if "-slepc" in ARGS else PROGRAMS
+    names = [a for a in ARGS if not a.startswith("-")] or list(listed)
+    if "-slepc" in ARGS and not SLEPC:
+        print("  skipped SLEPc's own tests: the package for this PETSc, or its examples, are not here (SLEPC_DIR and SLEPC_SRC name their folders)")
+        counts["skipped"] += 1
+        names = []
+    elif not SRC and "-slepc" not in ARGS:
         print("  skipped PETSc's own tests: their sources are not here (PETSC_SRC names their folder)")
         counts["skipped"] += 1
         names = []
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        programs = {}
+        programs, cases = {}, {}
         for name in names:
-            if not os.path.isfile(f"{SRC}/{name}.c"):
+            if not os.path.isfile(f"{source_of(name)}.c"):
                 counts["skipped"] += 1
-                print(f"  skipped {name}: not in this PETSc", flush=True)
-            else:
-                programs[name] = pool.submit(compile_program, name)
+                print(f"  skipped {name}: not in this {'SLEPc' if name.startswith('slepc/') else 'PETSc'}", flush=True)
+            else:  # a program without a test for this PETSc may not compile
+                cases[name] = list(test_cases(name, f"{source_of(name)}.c"))
+                programs[name] = pool.submit(compile_program, name) if cases[name] or "-build" in ARGS else None
         jobs = {}
         for name, compiled in programs.items():
-            program, error = compiled.result()
+            program, error = compiled.result() if compiled else (None, None)
             if error:
                 counts["failed"] += 1
                 print(f"FAILED petsc {name}: does not compile: {error}", flush=True)
             elif "-build" not in ARGS:
-                option = PROGRAMS.get(name, MAT)
-                jobs[name] = [pool.submit(one, name, option, program, *case) for case in test_cases(name, f"{SRC}/{name}.c")]
+                option = {**more_programs(), **PROGRAMS}.get(name, MAT)
+                jobs[name] = [pool.submit(one, name, option, program, *case) for case in cases[name]]
         for name, running in jobs.items():
-            done, notes = {"passed": 0, "failed": 0, "skipped": 0}, set()
+            done, notes = {"passed": 0, "failed": 0, "skipped": 0, "used": 0}, set()
             for kind, text in (r for job in running for r in job.result()):
                 if kind == "late":
                     late += 1
@@ -350,12 +419,12 @@ def main():
                 done[kind] += 1
                 if kind == "skipped":
                     notes.add(text)
-                elif kind == "failed" or VERBOSE:
+                elif text and (kind == "failed" or VERBOSE):
                     print(text, flush=True)
             if not running:
                 done["skipped"] += 1
                 notes.add(f"{name} has no test for this PETSc")
-            print(f"  {name}: {done['passed']} passed, {done['failed']} failed" + "".join(f"\n  skipped {n}" for n in sorted(notes)), flush=True)
+            print(f"  {name}: {done['passed']} passed, {done['failed']} failed" + (f", {done['used']} multiplied in the format" if USED else "") + "".join(f"\n  skipped {n}" for n in sorted(notes)), flush=True)
             for kind in counts:
                 counts[kind] += done[kind]
     if late:
@@ -366,4 +435,5 @@ def main():
     return 1 if counts["failed"] else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
