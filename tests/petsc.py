@@ -63,6 +63,10 @@ EXCUSED = {
     "mat/tests/ex237 1",
     "mat/tests/ex237 basic",
     "mat/tests/ex237 maij",
+    # print what is left of differences of numbers 15 digits larger, from finite differences: AIJ without inodes prints others, too
+    "dm/impls/stag/tests/ex40 1d_test_jac",
+    "ts/tutorials/phasefield/biharmonic2 1",
+    "ts/tutorials/phasefield/biharmonic3 1",
     # prints the first seven letters of the matrix type
     "ts/tutorials/ex3 stringview",
 }
