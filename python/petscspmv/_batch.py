@@ -127,7 +127,7 @@ class _Arguments(NamedTuple):
 
 
 def _raise_everywhere(comm: Any, error: Exception | None) -> None:
-    """Collective: raises the error of this process, or another where a process has one, so that none waits for the others in vain."""
+    """Collective: raises the error of this process, or a RuntimeError if another process has one, so that no process is left waiting."""
     from petsc4py import PETSc
 
     failed = PETSc.Vec().createMPI((1, PETSc.DETERMINE), comm=comm)

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def _find_build() -> ModuleType:
-    """What the build recorded, in the package; for an editable installation, beside it."""
+    """Return the module that the build wrote: in the package, or next to it for an editable installation."""
     for name in f"{__package__}._build", "_petscspmv_build":
         try:
             return importlib.import_module(name)

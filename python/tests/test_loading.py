@@ -141,7 +141,7 @@ def test_dolfinx(python, first):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is refused. A copy of the package stands for one that was built otherwise
+# What is refused. A copy of the package with another record is used as one that was built for another PETSc
 
 
 @pytest.fixture
