@@ -53,6 +53,8 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 
    If there is a GPU that PETSc uses, the types multiply on it; this is decided here, for the whole run.
 
+   The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for: in version, scalar type, precision, size of `PetscInt`, or debug against optimized.
+
 .seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
