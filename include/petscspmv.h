@@ -1,6 +1,6 @@
 /*
-   PetscSpMV: two sparse matrix types for PETSc whose matrix-vector products are faster than those of AIJ, and a third
-   for batches of small problems.
+   PetscSpMV: two sparse matrix types for PETSc whose matrix-vector products are faster than those of AIJ, a third for
+   batches of small problems, and Krylov methods whose iterations run on the GPU.
 
    This is the only public header. A program needs it only to link the library, to get information about a matrix, or to
    create a batch. To use the types in an existing program, load the library with -dll_append and choose -mat_type sellp
@@ -31,6 +31,9 @@
 
 /* A block-diagonal matrix of many small problems; one type name for any number of processes */
 #define MATBATCH "batch"
+
+/* For KSPSetType() and -ksp_type: PETSc's conjugate gradient method with its iterations on the GPU */
+#define KSPDEVICECG "devicecg"
 
 /* For MatGetOrdering(): rows sorted by length, then by first column */
 #define MATORDERINGEVCHYB "evchyb"

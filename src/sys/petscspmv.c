@@ -3,6 +3,7 @@
   library.
 */
 #include "../mat/impls/spmv/matspmv.h"
+#include "../ksp/impls/device/deviceksp.h"
 #include "petscbuild.h"
 
 /* Add a format here */
@@ -42,7 +43,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 }
 
 /*@C
-   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB` and `MATBATCH` and the ordering `MATORDERINGEVCHYB` with PETSc
+   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH` and `KSPDEVICECG` and the ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
@@ -55,7 +56,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 
    The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for: in version, scalar type, precision, size of `PetscInt`, or debug against optimized.
 
-.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
+.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {
@@ -119,6 +120,8 @@ PetscErrorCode PetscSpMVInitializePackage(void)
   if (device) PetscCall(SpMVRegisterFactors());
 #endif
   PetscCall(MatBatchRegister());
+  PetscCall(KSPInitializePackage());
+  PetscCall(KSPDeviceRegister());
   PetscCall(MatOrderingRegister(MATORDERINGEVCHYB, MatGetOrdering_EVCHYB));
   PetscCall(PetscRegisterFinalize(PetscSpMVFinalizePackage));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -69,6 +69,9 @@ PETSC_INTERN void        SpMVCudaCommAbort(SpMVCudaComm, const char reason[]); /
 PETSC_INTERN void        SpMVCudaCommDestroy(SpMVCudaComm *);                  /* after its halos */
 PETSC_INTERN const char *SpMVCudaCommGetError(SpMVCudaComm);                   /* the failure, where it was not in a CUDA function */
 
+/* NCCL: adds `count` numbers on the device over all ranks, in place, in the order of the stream */
+PETSC_INTERN cudaError_t SpMVCudaCommSum(SpMVCudaComm, PetscReal *sums, int count, cudaStream_t);
+
 /* cudaErrorNotSupported, and no halo, if it is too large for 32-bit numbers. `index` is copied. */
 PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm, const SpMVHaloList *send, const SpMVHaloList *receive, SpMVCudaHalo *);
 /* PEER, once all ranks have created the halo: what this rank sends to each rank; then opens their memory, from what they sent */

@@ -34,7 +34,8 @@ struct NcclConfig {
   X(GroupStart, int, ())                                                 \
   X(GroupEnd, int, ())                                                   \
   X(Send, int, (const void *, size_t, int, int, NcclComm, cudaStream_t)) \
-  X(Recv, int, (void *, size_t, int, int, NcclComm, cudaStream_t))
+  X(Recv, int, (void *, size_t, int, int, NcclComm, cudaStream_t))       \
+  X(AllReduce, int, (const void *, void *, size_t, int, int, NcclComm, cudaStream_t))
 
 struct Nccl {
 #define NCCL_MEMBER(name, result, arguments) result(*name) arguments = nullptr;
@@ -126,6 +127,13 @@ cudaError_t _n_SpMVCudaHalo::ExchangeNccl(bool reverse, const Scalar *x)
   if (comm->exchanges++ % 128 == 0 && (nccl.CommGetAsyncError(comm->nccl, &error) || (error && error != NCCL_IN_PROGRESS)))
     return Failed(comm, "an earlier exchange", error);
   return cudaSuccess;
+}
+
+PETSC_INTERN cudaError_t SpMVCudaCommSum(SpMVCudaComm comm, PetscReal *sums, int count, cudaStream_t stream)
+{
+  if (comm->error[0] || !comm->nccl) return cudaErrorUnknown;
+  const int error = TheNccl().AllReduce(sums, sums, (size_t)count, NCCL_REAL, 0 /* ncclSum */, comm->nccl, stream);
+  return error ? Failed(comm, "ncclAllReduce", error) : cudaSuccess;
 }
 
 PETSC_INTERN int SpMVNCCLLoad(char reason[SPMV_HALO_TEXT])

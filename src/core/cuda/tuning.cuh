@@ -63,6 +63,10 @@ struct Tuning {
   // in the time that it has
   static constexpr int NCCL_BLOCKS = 4;
 
+  // ---- Krylov methods: kernels over vectors. More thread blocks than fit on the device at a time gain nothing, and each leaves partial sums to be added
+  static constexpr int KRYLOV_BLOCK  = 256; // threads
+  static constexpr int KRYLOV_BLOCKS = 4;   // of a grid, a multiprocessor: with four entries a thread in flight, enough bytes
+
   // ---- upload from pageable memory, which the driver's own copy does at a fifth of the speed of the bus
   static constexpr int UPLOAD_CHUNK   = 2 << 20; // bytes
   static constexpr int UPLOAD_THREADS = 6;

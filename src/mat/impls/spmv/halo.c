@@ -23,7 +23,7 @@ typedef PetscMPIInt SpMVRankCount;
   Collective: broadcasts the lowest failing rank's error text. Timeouts count last, since they are usually caused by
   another rank's failure.
 */
-static PetscErrorCode SpMVHaloAgree(MPI_Comm comm, cudaError_t error, char reason[SPMV_HALO_TEXT])
+PetscErrorCode SpMVHaloAgree(MPI_Comm comm, cudaError_t error, char reason[SPMV_HALO_TEXT])
 {
   PetscMPIInt rank;
 
@@ -279,6 +279,19 @@ static PetscErrorCode SpMVHaloLinkSetUp(SpMVHaloLink link, SpMVTransport transpo
     SpMVCudaCommAbort(link->transport[transport], reason);
     SpMVCudaCommDestroy(&link->transport[transport]);
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloGetComm(MPI_Comm comm, SpMVTransport transport, SpMVCudaComm *core, char reason[SPMV_HALO_TEXT])
+{
+  SpMVHaloLink link;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVHaloLinkGet(comm, &link));
+  SpMVHaloLinkDereference(link); /* the communicator has it, too */
+  PetscCall(SpMVHaloLinkSetUp(link, transport));
+  PetscCall(PetscStrncpy(reason, link->reason[transport], SPMV_HALO_TEXT));
+  *core = reason[0] ? NULL : link->transport[transport];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -71,6 +71,11 @@ PETSC_INTERN PetscErrorCode SpMVHaloJoin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseBegin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseEnd(SpMVHalo, PetscScalar y[], cudaStream_t);
 
+/* For sums over ranks, too: the transport of a communicator of PETSc's, which keeps it, or a reason. Collective */
+PETSC_INTERN PetscErrorCode SpMVHaloGetComm(MPI_Comm, SpMVTransport, SpMVCudaComm *, char reason[SPMV_HALO_TEXT]);
+/* If a call has failed on one rank, all get the reason. Collective */
+PETSC_INTERN PetscErrorCode SpMVHaloAgree(MPI_Comm, cudaError_t, char reason[SPMV_HALO_TEXT]);
+
 /* The lists alone, which need no device. Collective. If `reason`, the same on all ranks, is not empty, they cannot be used */
 PETSC_INTERN PetscErrorCode SpMVHaloListsCreate(MPI_Comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloList *send, SpMVHaloList *receive,
                                                 char reason[SPMV_HALO_TEXT]);

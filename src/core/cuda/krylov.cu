@@ -1,0 +1,133 @@
+/*
+  What the Krylov methods on the device share: their memory, the sums over ranks, and what the host sees.
+*/
+#include "krylov.cuh"
+
+using namespace spmv;
+
+namespace {
+
+__global__ void __launch_bounds__(KRYLOV_BLOCK) Unit(int n, int bs, int j, Scalar *v)
+{
+  const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= n) return;
+  Scalar a         = Num::zero();
+  *(PetscReal *)&a = i % bs == j;
+  Write(v + i, a);
+}
+
+} // namespace
+
+cudaError_t _n_SpMVCudaKrylov::Create()
+{
+  int multiprocessors;
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &multiprocessors));
+  blocks = (unsigned)multiprocessors * Tuning::KRYLOV_BLOCKS;
+  SPMV_TRY(state.Alloc(1));
+  SPMV_TRY(part.Alloc((size_t)blocks * SUMS));
+  SPMV_TRY(sums.Alloc(SUMS));
+  SPMV_TRY(count.Alloc(2));
+  SPMV_TRY(count.Zero(nullptr));
+  SPMV_TRY(cudaHostAlloc((void **)&progress, sizeof(*progress), cudaHostAllocMapped));
+  ranks.number = count + 1;
+  ranks.sums   = sums;
+  SPMV_TRY(Load((const void *)Unit));
+  SPMV_TRY(CreateCG());
+  return cudaDeviceSynchronize(); // the counters are 0 in all streams
+}
+
+cudaError_t SpMVCudaKrylovCreate(SpMVCudaKrylov *k)
+{
+  *k = nullptr;
+  SPMV_TRY(Supported());
+  return Guarded([=] {
+    std::unique_ptr<_n_SpMVCudaKrylov> made(new _n_SpMVCudaKrylov);
+    SPMV_TRY(made->Create());
+    *k = made.release();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t SpMVCudaKrylovDestroy(SpMVCudaKrylov *k)
+{
+  if (!*k) return cudaSuccess;
+  const cudaError_t error = cudaDeviceSynchronize(); // kernels may still write to memory of the host
+  delete *k;
+  *k = nullptr;
+  return error;
+}
+
+void SpMVCudaKrylovSetAllReduce(SpMVCudaKrylov k, SpMVCudaKrylovAllReduce allreduce, void *ctx)
+{
+  k->allreduce     = allreduce;
+  k->ctx           = ctx;
+  k->ranks.outside = allreduce != nullptr;
+}
+
+cudaError_t SpMVCudaKrylovGetOffer(SpMVCudaKrylov k, int size, cudaIpcMemHandle_t *mine)
+{
+  const size_t whole = 2 << 20; // an allocation that shares a piece of 2 MiB would be open to other processes, too
+  SPMV_TRY(k->mail.Alloc((2 * (size_t)size * sizeof(Mail) + whole - 1) / whole * whole));
+  SPMV_TRY(cudaMemset(k->mail, 0, k->mail.Bytes()));
+  k->ranks.size = size;
+  return cudaIpcGetMemHandle(mine, (char *)k->mail);
+}
+
+cudaError_t SpMVCudaKrylovOpen(SpMVCudaKrylov k, int rank, const cudaIpcMemHandle_t offers[])
+{
+  return Guarded([=] {
+    std::vector<Mail *> theirs;
+    k->opened.resize((size_t)k->ranks.size, nullptr);
+    for (int r = 0; r < k->ranks.size; r++) {
+      if (r != rank) SPMV_TRY(cudaIpcOpenMemHandle(&k->opened[r], offers[r], cudaIpcMemLazyEnablePeerAccess));
+      theirs.push_back(r == rank ? (Mail *)(char *)k->mail : (Mail *)k->opened[r]);
+    }
+    SPMV_TRY(Upload(k->theirs, theirs, nullptr));
+    k->ranks.rank   = rank;
+    k->ranks.mine   = (Mail *)(char *)k->mail;
+    k->ranks.theirs = k->theirs;
+    return cudaDeviceSynchronize();
+  });
+}
+
+cudaError_t SpMVCudaKrylovClose(SpMVCudaKrylov k)
+{
+  cudaError_t first = cudaDeviceSynchronize();
+  for (void *&p : k->opened) {
+    const cudaError_t error = p ? cudaIpcCloseMemHandle(p) : cudaSuccess;
+    if (first == cudaSuccess) first = error;
+    p = nullptr;
+  }
+  return first;
+}
+
+cudaError_t SpMVCudaKrylovUnit(int n, int bs, int j, PetscScalar *v, cudaStream_t stream)
+{
+  SPMV_LAUNCH(n, KRYLOV_BLOCK, stream, Unit, n, bs, j, (Scalar *)v);
+  return cudaSuccess;
+}
+
+cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov k, size_t count, PetscScalar **d)
+{
+  if (!k->array || k->array.Bytes() < count * sizeof(Scalar)) SPMV_TRY(k->array.Alloc(count));
+  *d = (PetscScalar *)(Scalar *)k->array;
+  return cudaSuccess;
+}
+
+SpMVKrylovStatus SpMVCudaKrylovGetStatus(SpMVCudaKrylov k)
+{
+  const unsigned long long now = __atomic_load_n(&k->progress->status, __ATOMIC_ACQUIRE);
+  return {(SpMVKrylovReason)(now & 0xff), (int)(now >> 8 & 0xfffffff), (int)(now >> 36)};
+}
+
+PetscBool SpMVCudaKrylovReadNorm(SpMVCudaKrylov k, int iteration, PetscReal *norm)
+{
+  unsigned long long      *place = &k->progress->norm[iteration % SPMV_KRYLOV_NORMS];
+  const unsigned long long bits  = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+  double                   value;
+  if (bits == EMPTY) return PETSC_FALSE;
+  __atomic_store_n(place, EMPTY, __ATOMIC_RELEASE); // before the device is given the iteration that writes it again
+  memcpy(&value, &bits, sizeof(value));
+  *norm = (PetscReal)value;
+  return PETSC_TRUE;
+}

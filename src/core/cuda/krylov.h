@@ -1,0 +1,108 @@
+/*
+  Krylov methods on the device, free of PETSc objects and of MPI: vectors are bare arrays, scalars are in device memory, and the method itself is a sequence of
+  kernels that the caller launches, with products and preconditioners of its own in between. The host reads nothing in order to launch the next kernel.
+
+  A kernel that sums leaves partial sums of its thread blocks; the thread block that finishes last adds them, always in the same order, over all ranks, too, and
+  one of its threads takes the step of the method that depends on them: new scalars, convergence, breakdown. When that ends the solve, the kernels that follow
+  return at once.
+
+  The host sees the norm of every iteration and the state of the solve in pinned memory, to which the device writes, without waiting for anything.
+
+  Sums over ranks: through memory that the ranks have open to each other (PEER), within the kernel that sums; otherwise by a function of the caller.
+*/
+#pragma once
+
+#include <petscsys.h>
+#include <cuda_runtime_api.h>
+
+typedef struct _n_SpMVCudaKrylov *SpMVCudaKrylov;
+
+/* How a solve ended */
+typedef enum {
+  SPMV_KRYLOV_ITERATING,
+  SPMV_KRYLOV_RTOL,
+  SPMV_KRYLOV_ATOL,
+  SPMV_KRYLOV_ZERO,           /* z'r = 0: x is the solution */
+  SPMV_KRYLOV_ENOUGH,         /* the greatest number of iterations, which counts as convergence */
+  SPMV_KRYLOV_DTOL,           /* diverged: */
+  SPMV_KRYLOV_ITS,            /* the greatest number of iterations */
+  SPMV_KRYLOV_NAN_NORM,       /* a norm is Inf or NaN */
+  SPMV_KRYLOV_NAN_DOT,        /* an inner product is */
+  SPMV_KRYLOV_INDEFINITE_PC,  /* the preconditioner */
+  SPMV_KRYLOV_INDEFINITE_MAT, /* the matrix */
+  SPMV_KRYLOV_REASONS
+} SpMVKrylovReason;
+
+/* The preconditioner that the kernels apply, z = B r */
+typedef enum {
+  SPMV_KRYLOV_PC_NONE,   /* z = r */
+  SPMV_KRYLOV_PC_POINTS, /* a diagonal, by which r is multiplied wherever z is read */
+  SPMV_KRYLOV_PC_BLOCKS, /* blocks on the diagonal */
+  SPMV_KRYLOV_PC_APPLIED /* none: the caller computes z */
+} SpMVKrylovPC;
+
+/* The norm that is tested: of z, of r, sqrt |z'r|, or 0 */
+typedef enum { SPMV_KRYLOV_NORM_NONE, SPMV_KRYLOV_NORM_PRECONDITIONED, SPMV_KRYLOV_NORM_UNPRECONDITIONED, SPMV_KRYLOV_NORM_NATURAL } SpMVKrylovNorm;
+
+/* Convergence, as KSPConvergedDefault() decides it; test = PETSC_FALSE leaves all to the caller but breakdown and the number of iterations */
+typedef struct {
+  PetscBool test, enough; /* enough: the greatest number of iterations counts as convergence */
+  PetscReal ttol, abstol, dtol;
+  int       max_it, min_it, chknorm; /* no norm is computed in the first chknorm iterations */
+} SpMVKrylovTest;
+
+/* The conjugate gradient method. Arrays have n entries but d, which has n * bs: entry (i, i / bs * bs + j) of the preconditioner is d[j * n + i] */
+typedef struct {
+  int                n, bs; /* bs <= SPMV_KRYLOV_BLOCK */
+  PetscScalar       *x, *r, *z, *p, *w;
+  const PetscScalar *d;
+  SpMVKrylovPC       pc;
+  SpMVKrylovNorm     norm;
+  PetscBool          hermitian; /* z'r is that of complex vectors, else the sum of the products */
+  PetscBool          early;     /* kernels let the next one begin */
+  SpMVKrylovTest     until;
+} SpMVCudaCG;
+
+#define SPMV_KRYLOV_BLOCK 8    /* the most rows of a block of the preconditioner */
+#define SPMV_KRYLOV_NORMS 1024 /* the most norms between two calls that read them */
+
+/* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the stream */
+typedef cudaError_t (*SpMVCudaKrylovAllReduce)(void *ctx, PetscReal *sums, int count, cudaStream_t);
+
+PETSC_INTERN cudaError_t SpMVCudaKrylovCreate(SpMVCudaKrylov *);
+PETSC_INTERN cudaError_t SpMVCudaKrylovDestroy(SpMVCudaKrylov *);
+PETSC_INTERN void        SpMVCudaKrylovSetAllReduce(SpMVCudaKrylov, SpMVCudaKrylovAllReduce, void *ctx);
+/* PEER: what this rank shows to the others; then opens the memory of all, in the order of the ranks; and the reverse, by all ranks before one destroys it */
+PETSC_INTERN cudaError_t SpMVCudaKrylovGetOffer(SpMVCudaKrylov, int size, cudaIpcMemHandle_t *);
+PETSC_INTERN cudaError_t SpMVCudaKrylovOpen(SpMVCudaKrylov, int rank, const cudaIpcMemHandle_t[]);
+PETSC_INTERN cudaError_t SpMVCudaKrylovClose(SpMVCudaKrylov);
+
+/* The blocks of a preconditioner that is only known by what it does: v becomes 1 at every entry whose place in its block is j, else 0; then d, column j, is B v */
+PETSC_INTERN cudaError_t SpMVCudaKrylovUnit(int n, int bs, int j, PetscScalar *v, cudaStream_t);
+/* An array of the object's own, of at least so many numbers, for d */
+PETSC_INTERN cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov, size_t count, PetscScalar **d);
+
+/*
+  CG. After the caller has set x and r, and z unless the preconditioner is NONE:
+
+    Begin, Direction;   then in each iteration:   w = A p, Product, Update, Direction
+
+  With APPLIED, the caller computes z between Update and Sums, and Direction follows: w = A p, Product, Update, z = B r, Sums, Direction. If the norm is that of
+  r, Update has tested it, and the caller may find that it need not compute z: after Update, Direction completes x.
+*/
+PETSC_INTERN cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov, const SpMVCudaCG *, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, cudaStream_t);   /* p'w, and the length of the step */
+PETSC_INTERN cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov, cudaStream_t);    /* r, z, norm, z'r */
+PETSC_INTERN cudaError_t SpMVCudaCGSums(SpMVCudaKrylov, cudaStream_t);      /* norm and z'r */
+PETSC_INTERN cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov, cudaStream_t); /* x and the next p */
+/* x'Ax/2 - x'b, less its value at the beginning; waits for the stream */
+PETSC_INTERN cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov, PetscReal *, cudaStream_t);
+
+/* What the host can see now: the state of the solve. its counts as in PETSc: the iteration that is in progress, or in which the solve ended */
+typedef struct {
+  SpMVKrylovReason reason;
+  int              its, norms; /* norms: of how many iterations there is one */
+} SpMVKrylovStatus;
+PETSC_INTERN SpMVKrylovStatus SpMVCudaKrylovGetStatus(SpMVCudaKrylov);
+/* The norm of an iteration, from 1 on, once it is there; each is read once, in ascending order */
+PETSC_INTERN PetscBool SpMVCudaKrylovReadNorm(SpMVCudaKrylov, int iteration, PetscReal *norm);

@@ -1,0 +1,211 @@
+/*
+  What the Krylov methods on the device share: creation from PETSc's own type, the decision where a solve runs, views.
+*/
+#include "deviceksp.h"
+
+static const char KSPDeviceName[] = "PetscSpMV_KSPDevice";
+
+static PetscErrorCode KSPDeviceFree(SpMVCtx ctx)
+{
+  KSP_Device *d = (KSP_Device *)SpMVCtxGet(ctx);
+
+  PetscFunctionBegin;
+  PetscCall(PetscFree(d->method));
+  PetscCall(PetscFree(d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceGet(KSP ksp, KSP_Device **d)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)ksp, KSPDeviceName, (PetscObject *)&container));
+  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "This KSP of type %s is none of PetscSpMV", ((PetscObject)ksp)->type_name);
+  PetscCall(PetscContainerGetPointer(container, (void **)d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPReset_Device(KSP ksp)
+{
+  KSP_Device *d = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscCall(KSPDeviceRunReset(&d->run));
+#endif
+  d->solved = PETSC_FALSE;
+  if (d->petsc.reset) PetscCall((*d->petsc.reset)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDestroy_Device(KSP ksp)
+{
+  KSP_Device *d = NULL;
+  PetscErrorCode (*destroy)(KSP);
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscCall(KSPDeviceRunReset(&d->run));
+#endif
+  destroy = d->petsc.destroy;
+  PetscCall(PetscObjectCompose((PetscObject)ksp, KSPDeviceName, NULL));
+  PetscCall((*destroy)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPView_Device(KSP ksp, PetscViewer viewer)
+{
+  KSP_Device *d = NULL;
+  PetscBool   isascii;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  if (d->petsc.view) PetscCall((*d->petsc.view)(ksp, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
+  if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!d->solved)
+    PetscCall(PetscViewerASCIIPrintf(
+        viewer, "  not used yet: iterations on the device if the matrix and the vectors are there, otherwise those of PETSc's %s\n", d->type));
+  else if (!d->device)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations of PETSc's %s: %s\n", d->type, d->why));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  else
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations on the device, preconditioner %s%s\n", KSPDeviceDescribePC(&d->run), d->run.sums));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetFromOptions_Device(KSP ksp, SpMVOptionItems PetscOptionsObject)
+{
+  KSP_Device *d = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  if (d->petsc.setfromoptions) PetscCall((*d->petsc.setfromoptions)(ksp, PetscOptionsObject));
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSP options on the device");
+  PetscCall(
+      PetscOptionsInt("-ksp_device_ahead", "Iterations that are started before the end of an earlier one is known", "KSPDEVICECG", d->ahead, &d->ahead, NULL));
+  PetscCall(PetscOptionsBool("-ksp_device_early", "Kernels let the next one begin before they end", "KSPDEVICECG", d->early, &d->early, NULL));
+  PetscOptionsHeadEnd();
+  PetscCheck(d->ahead >= 0 && d->ahead <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-ksp_device_ahead is %" PetscInt_FMT ": it must be between 0 and 100", d->ahead);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, KSP_Device **device)
+{
+  KSP_Device    *d;
+  PetscContainer container;
+  PetscErrorCode (*create)(KSP);
+
+  PetscFunctionBegin;
+  PetscCall(PetscFunctionListFind(KSPList, type, &create));
+  PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_UNKNOWN_TYPE, "PETSc has no KSP type %s", type);
+  PetscCall((*create)(ksp));
+  PetscCall(PetscNew(&d));
+  d->type  = type;
+  d->petsc = *ksp->ops;
+  d->early = PETSC_TRUE;
+  d->ahead = 4;
+  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
+  PetscCall(PetscContainerSetPointer(container, d));
+  PetscCall(PetscContainerSetCtxDestroy(container, KSPDeviceFree));
+  PetscCall(PetscObjectCompose((PetscObject)ksp, KSPDeviceName, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  ksp->ops->reset          = KSPReset_Device;
+  ksp->ops->destroy        = KSPDestroy_Device;
+  ksp->ops->view           = KSPView_Device;
+  ksp->ops->setfromoptions = KSPSetFromOptions_Device;
+  *device                  = d;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- where a solve runs */
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+static PetscErrorCode KSPDeviceWhyNotVec(Vec v, char why[], size_t len)
+{
+  PetscBool is, bound;
+  PetscInt  n;
+
+  PetscFunctionBegin;
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &is, VECSEQCUDA, VECMPICUDA, ""));
+  if (!is) {
+    PetscCall(PetscSNPrintf(why, len, "a vector is of type %s", ((PetscObject)v)->type_name));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecBoundToCPU(v, &bound));
+  PetscCall(VecGetLocalSize(v, &n));
+  if (bound)
+    PetscCall(PetscStrncpy(why, "a vector is bound to the CPU", len));
+  else if (n > SPMVCUDA_MAX_SIZE)
+    PetscCall(PetscStrncpy(why, "a rank has too many rows for 32-bit indices", len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* Why this rank cannot run the solve on the device; empty: it can */
+static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  why[0] = 0;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  Mat_SpMV *spmv;
+  Mat       A;
+
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (!spmv)
+    PetscCall(PetscSNPrintf(why, len, "the matrix is of type %s", ((PetscObject)A)->type_name));
+  else if (!spmv->device)
+    PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
+  else if (A->boundtocpu)
+    PetscCall(PetscStrncpy(why, "the matrix is bound to the CPU", len));
+  else if (!SpMVCudaIsSupported())
+    PetscCall(PetscStrncpy(why, "the library was not compiled for this GPU", len));
+  else if (ksp->transpose_solve)
+    PetscCall(PetscStrncpy(why, "the system is transposed", len));
+  else if (ksp->calc_sings)
+    PetscCall(PetscStrncpy(why, "singular values or eigenvalues are computed", len));
+  if (!why[0]) PetscCall((*d->whynot)(ksp, why, len));
+  PetscCall(KSPDeviceWhyNotVec(ksp->vec_sol, why, len));
+  PetscCall(KSPDeviceWhyNotVec(ksp->vec_rhs, why, len));
+  for (PetscInt k = 0; k < ksp->nwork; k++) PetscCall(KSPDeviceWhyNotVec(ksp->work[k], why, len));
+#else
+  (void)ksp;
+  (void)d;
+  PetscCall(PetscStrncpy(why, "the library computes on the host only", len));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d, PetscBool *device)
+{
+  MPI_Comm    comm;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetComm((PetscObject)ksp, &comm));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(KSPDeviceWhyNot(ksp, d, d->why, sizeof(d->why)));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  /* what is bound to the CPU, and how many rows there are, differs from rank to rank */
+  if (size > 1) PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, d->why, (int)sizeof(d->why)));
+#endif
+  *device   = (PetscBool)!d->why[0];
+  d->solved = PETSC_TRUE;
+  d->device = *device;
+  if (!*device) PetscCall(PetscInfo(ksp, "Iterations of PETSc's %s: %s\n", d->type, d->why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceRegister(void)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPRegister(KSPDEVICECG, KSPCreate_DeviceCG));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

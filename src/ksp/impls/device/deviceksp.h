@@ -1,0 +1,92 @@
+/*
+  Krylov methods whose iterations run on the device, and what their types share.
+
+  Such a type is one of PETSc's own types, made by PETSc's function, whose solve is replaced. Where the iterations can run on
+  the device they do; otherwise PETSc's solve runs. Everything else (options, work vectors, norms, views) is PETSc's.
+
+    deviceksp.c  creation, the decision where a solve runs, views
+    krylov.c     a solve on the device: preconditioner, product, sums over ranks, what the host sees of it
+    devicecg.c   the type devicecg
+*/
+#pragma once
+
+#include <petsc/private/kspimpl.h>
+#include "../../../mat/impls/spmv/matspmv.h"
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include "../../../core/cuda/krylov.h"
+#endif
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* A solve on the device */
+typedef struct {
+  SpMVCudaKrylov krylov; /* NULL before the first one */
+  PetscBool      peers;  /* it has the memory of other ranks open */
+  SpMVTransport  transport;
+  MPI_Comm       comm; /* of the sums over ranks */
+  SpMVCudaComm   nccl;
+  PetscReal     *staged; /* sums, in pinned memory */
+  char           sums[SPMV_HALO_TEXT + 64];
+
+  cudaStream_t     stream;
+  Mat              A;
+  SpMVCudaStore    store; /* of A, where the core multiplies without PETSc; else NULL */
+  PetscScalar     *x, *r, *z, *p, *w, *d;
+  SpMVKrylovPC     pc;
+  PetscInt         bs;
+  PetscBool        exact; /* the host looks at each iteration before the next one: a test or a monitor of the user's */
+  PetscInt         ahead; /* iterations that the host starts before it has seen the end of an earlier one */
+  PetscInt         read;  /* norms that the host has read */
+  SpMVKrylovStatus status;
+  PetscLogDouble   flops; /* of an iteration, but the product where PETSc logs that */
+} KSPDeviceRun;
+#endif
+
+typedef struct {
+  KSPType        type;                               /* PETSc's own, that this one is made from */
+  struct _KSPOps petsc;                              /* its operations */
+  PetscBool      solved;                             /* there has been a solve */
+  PetscBool      device;                             /* the last one ran on the device */
+  char           why[256];                           /* why not */
+  PetscBool      early;                              /* kernels let the next one begin */
+  PetscInt       ahead;                              /* see KSPDeviceRun */
+  PetscErrorCode (*whynot)(KSP, char why[], size_t); /* what the method itself does not do on the device */
+  void *method;                                      /* what belongs to the method alone; freed with this */
+#if defined(PETSCSPMV_HAVE_CUDA)
+  KSPDeviceRun run;
+#endif
+} KSP_Device;
+
+/* deviceksp.c */
+PETSC_INTERN PetscErrorCode KSPDeviceRegister(void);
+/* Makes ksp one of PETSc's type, with a KSP_Device; the caller replaces operations */
+PETSC_INTERN PetscErrorCode KSPDeviceCreate(KSP, KSPType, KSP_Device **);
+PETSC_INTERN PetscErrorCode KSPDeviceGet(KSP, KSP_Device **);
+/* Collective. Whether this solve runs on the device, the same on all ranks */
+PETSC_INTERN PetscErrorCode KSPDeviceDecide(KSP, KSP_Device *, PetscBool *device);
+
+/* devicecg.c */
+PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* krylov.c */
+PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSPDeviceRun *); /* collective */
+/* What a solve needs but the vectors' arrays: the object, the sums over ranks, the product */
+PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *);
+/* Whether the kernels apply the preconditioner, and then its entries; u and v are overwritten */
+PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
+/* The array of a vector that kernels of ours write: the vector knows that its values are new and on the device */
+PETSC_INTERN PetscErrorCode KSPDeviceTouch(Vec, PetscScalar **);
+PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w);
+PETSC_INTERN PetscErrorCode KSPDeviceGetTest(KSP, KSPDeviceRun *, SpMVKrylovTest *, SpMVKrylovNorm *);
+/* Waits until so many iterations are complete, or the solve has ended */
+PETSC_INTERN PetscErrorCode KSPDeviceAwait(KSPDeviceRun *, PetscInt iterations);
+/* Waits until the norm of the next iteration has been computed, or the solve has ended */
+PETSC_INTERN PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *);
+/* Whether iteration n is to be started; with several ranks the answer is the same on all */
+PETSC_INTERN PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *, PetscInt n, PetscBool *);
+/* Gives the norms that are there to the history and the monitors */
+PETSC_INTERN PetscErrorCode KSPDeviceDeliver(KSP, KSPDeviceRun *);
+/* Sets the number of iterations and the reason from what the device says */
+PETSC_INTERN PetscErrorCode KSPDeviceConclude(KSP, KSPDeviceRun *);
+PETSC_INTERN const char    *KSPDeviceDescribePC(const KSPDeviceRun *);
+#endif

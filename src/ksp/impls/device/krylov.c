@@ -1,0 +1,413 @@
+/*
+  A solve on the device: what the methods share.
+*/
+#include "deviceksp.h"
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include <sched.h>
+
+/* ---------------------------------------------------------------- sums over ranks */
+
+/* Through the host */
+static cudaError_t KSPDeviceAllReduce_MPI(void *ctx, PetscReal *sums, int count, cudaStream_t stream)
+{
+  KSPDeviceRun *run   = (KSPDeviceRun *)ctx;
+  const size_t  bytes = (size_t)count * sizeof(PetscReal);
+  cudaError_t   error = cudaMemcpyAsync(run->staged, sums, bytes, cudaMemcpyDeviceToHost, stream);
+
+  if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
+  if (error != cudaSuccess) return error;
+  if (MPI_Allreduce(MPI_IN_PLACE, run->staged, count, MPIU_REAL, MPIU_SUM, run->comm)) return cudaErrorUnknown;
+  return cudaMemcpyAsync(sums, run->staged, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+static cudaError_t KSPDeviceAllReduce_NCCL(void *ctx, PetscReal *sums, int count, cudaStream_t stream)
+{
+  return SpMVCudaCommSum(((KSPDeviceRun *)ctx)->nccl, sums, count, stream);
+}
+
+/* Collective. Opens the ranks' memory to each other; if that fails on one of them, all get the reason */
+static PetscErrorCode KSPDeviceOpenPeers(KSPDeviceRun *run, PetscMPIInt rank, PetscMPIInt size, char reason[SPMV_HALO_TEXT])
+{
+  cudaIpcMemHandle_t mine, *theirs = NULL;
+  cudaError_t        error;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  ierr = PetscMalloc1(size, &theirs);
+  ierr = SpMVAgree(run->comm, ierr);
+  if (ierr) PetscCall(PetscFree(theirs));
+  PetscCall(ierr);
+  PetscCall(PetscMemzero(&mine, sizeof(mine)));
+  error = SpMVCudaKrylovGetOffer(run->krylov, size, &mine);
+  PetscCall(SpMVHaloAgree(run->comm, error, reason));
+  if (!reason[0]) {
+    PetscCallMPI(MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, theirs, sizeof(mine), MPI_BYTE, run->comm));
+    error      = SpMVCudaKrylovOpen(run->krylov, rank, theirs);
+    run->peers = PETSC_TRUE;
+    PetscCall(SpMVHaloAgree(run->comm, error, reason));
+  }
+  PetscCall(PetscFree(theirs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. The best way to add over the ranks that -mat_spmv_halo leaves */
+static PetscErrorCode KSPDeviceSetUpSums(Mat A, KSPDeviceRun *run)
+{
+  SpMVHaloOptions options;
+  Mat_SpMV       *spmv;
+  SpMVCudaComm    comm;
+  PetscMPIInt     rank, size;
+  char            reason[SPMV_HALO_TEXT] = "";
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(run->comm, &rank));
+  PetscCallMPI(MPI_Comm_size(run->comm, &size));
+  run->sums[0] = 0;
+  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &options));
+  if (options.type == SPMV_HALO_AUTO || options.type == SPMV_HALO_PEER) {
+    PetscCall(SpMVHaloGetComm(run->comm, SPMV_TRANSPORT_PEER, &comm, reason));
+    if (!reason[0]) PetscCall(KSPDeviceOpenPeers(run, rank, size, reason));
+    if (!reason[0]) {
+      run->transport = SPMV_TRANSPORT_PEER;
+      PetscCall(PetscStrncpy(run->sums, ", sums over ranks from GPU to GPU", sizeof(run->sums)));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  reason[0] = 0;
+  if (options.type == SPMV_HALO_AUTO || options.type == SPMV_HALO_NCCL) {
+    PetscCall(SpMVHaloGetComm(run->comm, SPMV_TRANSPORT_NCCL, &run->nccl, reason));
+    if (!reason[0]) {
+      run->transport = SPMV_TRANSPORT_NCCL;
+      SpMVCudaKrylovSetAllReduce(run->krylov, KSPDeviceAllReduce_NCCL, run);
+      PetscCall(PetscStrncpy(run->sums, ", sums over ranks by NCCL", sizeof(run->sums)));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  run->transport = SPMV_TRANSPORT_HOST;
+  PetscCallCUDA(cudaHostAlloc((void **)&run->staged, 16 * sizeof(PetscReal), cudaHostAllocDefault));
+  SpMVCudaKrylovSetAllReduce(run->krylov, KSPDeviceAllReduce_MPI, run);
+  PetscCall(PetscStrncpy(run->sums, ", sums over ranks by MPI", sizeof(run->sums)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceRunReset(KSPDeviceRun *run)
+{
+  cudaError_t error = cudaSuccess, last;
+
+  PetscFunctionBegin;
+  if (!run->krylov) PetscFunctionReturn(PETSC_SUCCESS);
+  if (run->peers) { /* no rank frees memory that another one has open */
+    error = SpMVCudaKrylovClose(run->krylov);
+    PetscCallMPI(MPI_Barrier(run->comm));
+  }
+  last = SpMVCudaKrylovDestroy(&run->krylov);
+  if (run->staged) PetscCallCUDA(cudaFreeHost(run->staged));
+  PetscCall(PetscMemzero(run, sizeof(*run)));
+  PetscCallCUDA(error);
+  PetscCallCUDA(last);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the beginning of a solve */
+
+/* Whether all monitors read nothing but the norm */
+static PetscErrorCode KSPDeviceMonitorsReadNorm(KSP ksp, PetscBool *only)
+{
+  PetscFunctionBegin;
+  *only = PETSC_TRUE;
+  for (PetscInt k = 0; k < ksp->numbermonitors; k++) {
+    if (ksp->monitor[k] != (KSPMonitorFn *)KSPMonitorResidual) *only = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
+{
+  KSPDeviceRun *run = &d->run;
+  Mat_SpMV     *own = NULL;
+  PetscBool     mpi, norm;
+  PetscInt      n;
+  cudaError_t   error;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &run->A, NULL));
+  PetscCall(SpMVGetStream(&run->stream));
+  if (!run->krylov) {
+    run->comm = PetscObjectComm((PetscObject)ksp);
+    error     = SpMVCudaKrylovCreate(&run->krylov);
+    if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
+    PetscCall(SpMVAgree(run->comm, error == cudaSuccess ? PETSC_SUCCESS : error == cudaErrorMemoryAllocation ? PETSC_ERR_GPU_RESOURCE : PETSC_ERR_GPU));
+    PetscCall(KSPDeviceSetUpSums(run->A, run));
+  }
+  PetscCall(SpMVIsMPI(run->A, &mpi));
+  run->store = NULL;
+  run->flops = 0.;
+  if (!mpi) {
+    PetscCall(MatSpMVGetReady_SeqCUDA(run->A, PETSC_FALSE, &own));
+    if (own) {
+      PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
+      run->store = own->cuda[0].store;
+      run->flops = 2. * own->cuda[0].key.nz + 9. * (PetscLogDouble)n;
+    }
+  }
+  PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
+  run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));
+  run->ahead = d->ahead;
+  run->read  = 0;
+  PetscCall(PetscMemzero(&run->status, sizeof(run->status)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the preconditioner */
+
+const char *KSPDeviceDescribePC(const KSPDeviceRun *run)
+{
+  switch (run->pc) {
+  case SPMV_KRYLOV_PC_NONE: return "none";
+  case SPMV_KRYLOV_PC_POINTS: return "in the kernels (a diagonal)";
+  case SPMV_KRYLOV_PC_BLOCKS: return "in the kernels (blocks)";
+  default: return "by PCApply()";
+  }
+}
+
+/*
+  The entries are what the preconditioner makes of unit vectors, one for each place in a block: that needs nothing of its inside, and is the same
+  number to the bit, as all others that it adds are 0
+*/
+PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
+{
+  MatNullSpace null;
+  Mat          P;
+  PetscBool    none, jacobi, blocks;
+  PetscInt     n;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  run->pc = SPMV_KRYLOV_PC_APPLIED;
+  run->bs = 1;
+  run->d  = NULL;
+  PetscCall(MatGetNullSpace(run->A, &null));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
+  if (null || !(none || jacobi || blocks) || ksp->pc->presolve) PetscFunctionReturn(PETSC_SUCCESS);
+  if (none) {
+    run->pc = SPMV_KRYLOV_PC_NONE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  if (blocks) PetscCall(MatGetBlockSize(P, &run->bs));
+  if (run->bs > SPMV_KRYLOV_BLOCK) {
+    run->bs = 1;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGetLocalSize(u, &n));
+  PetscCallCUDA(SpMVCudaKrylovGetArray(run->krylov, (size_t)n * (size_t)run->bs, &run->d));
+  for (PetscInt j = 0; j < run->bs; j++) {
+    PetscCall(KSPDeviceTouch(u, &a));
+    PetscCallCUDA(SpMVCudaKrylovUnit((int)n, (int)run->bs, (int)j, a, run->stream));
+    PetscCall(PCApply(ksp->pc, u, v));
+    PetscCall(KSPDeviceTouch(v, &a));
+    if (n) PetscCallCUDA(cudaMemcpyAsync(run->d + j * n, a, (size_t)n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, run->stream));
+  }
+  run->pc = run->bs > 1 ? SPMV_KRYLOV_PC_BLOCKS : SPMV_KRYLOV_PC_POINTS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- iterations */
+
+PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
+{
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(VecCUDAGetArray(v, &a));
+  PetscCall(VecCUDARestoreArray(v, &a));
+  if (array) *array = a;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w)
+{
+  PetscFunctionBegin;
+  if (run->store)
+    PetscCallCUDA(SpMVCudaMult(run->store, PETSC_FALSE, run->p, NULL, run->w, run->stream));
+  else
+    PetscCall(MatMult(run->A, p, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static int KSPDeviceInt(PetscInt n)
+{
+  const PetscInt most = 1 << 26; /* what the device reports has 28 bits */
+
+  return (int)PetscMin(n, most);
+}
+
+PetscErrorCode KSPDeviceGetTest(KSP ksp, KSPDeviceRun *run, SpMVKrylovTest *t, SpMVKrylovNorm *norm)
+{
+  PetscFunctionBegin;
+  switch (ksp->normtype) {
+  case KSP_NORM_PRECONDITIONED: *norm = SPMV_KRYLOV_NORM_PRECONDITIONED; break;
+  case KSP_NORM_UNPRECONDITIONED: *norm = SPMV_KRYLOV_NORM_UNPRECONDITIONED; break;
+  case KSP_NORM_NATURAL: *norm = SPMV_KRYLOV_NORM_NATURAL; break;
+  case KSP_NORM_NONE: *norm = SPMV_KRYLOV_NORM_NONE; break;
+  default: SETERRQ(PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "%s", KSPNormTypes[ksp->normtype]);
+  }
+  t->test    = (PetscBool)!run->exact;
+  t->enough  = PETSC_FALSE;
+  t->max_it  = KSPDeviceInt(ksp->max_it);
+  t->min_it  = KSPDeviceInt(ksp->min_it);
+  t->chknorm = KSPDeviceInt(ksp->chknorm);
+  t->ttol    = ksp->ttol;
+  t->abstol  = ksp->abstol;
+  t->dtol    = ksp->divtol * ksp->rnorm0;
+  if (ksp->converged == KSPConvergedSkip) { /* only the number of iterations counts */
+    t->enough = PETSC_TRUE;
+    t->ttol   = -1.;
+    t->dtol   = PETSC_INFINITY;
+    t->min_it = t->max_it;
+  } else if (ksp->converged == KSPConvergedDefault)
+    t->enough = ((KSPConvergedDefaultCtx *)ksp->cnvP)->convmaxits;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Lets other processes run; an error if the device has failed, or has done all that it was given, so that what is waited for will not happen */
+static PetscErrorCode KSPDevicePause(KSPDeviceRun *run, PetscBool *idle)
+{
+  cudaError_t error;
+
+  PetscFunctionBegin;
+  PetscCheck(!*idle, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The device has ended its work and the solve has not");
+  error = cudaStreamQuery(run->stream);
+  if (error == cudaErrorNotReady)
+    (void)cudaGetLastError();
+  else
+    PetscCallCUDA(error);
+  *idle = (PetscBool)(error == cudaSuccess); /* once more, as the device may have written just now */
+  (void)sched_yield();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceAwait(KSPDeviceRun *run, PetscInt iterations)
+{
+  PetscBool idle = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (int turn = 1;; turn++) {
+    run->status = SpMVCudaKrylovGetStatus(run->krylov);
+    if (run->status.reason || run->status.its > iterations) break;
+    if (turn % 1024 == 0) PetscCall(KSPDevicePause(run, &idle));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Norms are there before the status says so, but the host may see both in either order */
+static PetscErrorCode KSPDeviceReadNorm(KSPDeviceRun *run, PetscReal *norm)
+{
+  PetscBool idle = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (int turn = 1; !SpMVCudaKrylovReadNorm(run->krylov, (int)run->read + 1, norm); turn++) {
+    if (turn % 1024 == 0) PetscCall(KSPDevicePause(run, &idle));
+  }
+  run->read++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *run)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaStreamSynchronize(run->stream));
+  run->status = SpMVCudaKrylovGetStatus(run->krylov);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In how many iterations the solve has ended: the last one found what ended it, or the one before */
+static PetscInt KSPDeviceLast(const SpMVKrylovStatus *s)
+{
+  return s->its - (s->reason == SPMV_KRYLOV_ZERO || s->reason == SPMV_KRYLOV_INDEFINITE_PC);
+}
+
+/*
+  All ranks start the same iterations, as each product exchanges values: so many after the last one as the rank that is ahead of
+  all others may have started when it saw the end
+*/
+PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
+{
+  const PetscBool alone = (PetscBool)(!run->sums[0]);
+  const PetscInt  ahead = run->pc == SPMV_KRYLOV_PC_APPLIED || run->transport == SPMV_TRANSPORT_HOST ? 0 : run->ahead;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceAwait(run, n - 1 - (alone || ahead <= 2 ? ahead : 2)));
+  *may = (PetscBool)(!run->status.reason || (!alone && n <= KSPDeviceLast(&run->status) + PetscMin(ahead, 2)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceDeliver(KSP ksp, KSPDeviceRun *run)
+{
+  PetscReal norm;
+
+  PetscFunctionBegin;
+  while (run->read < run->status.norms) {
+    PetscCall(KSPDeviceReadNorm(run, &norm));
+    ksp->its   = run->read;
+    ksp->rnorm = norm;
+    PetscCall(KSPLogResidualHistory(ksp, norm));
+    PetscCall(KSPMonitor(ksp, run->read, norm));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A number that is Inf or NaN: the preconditioner may have said so */
+static PetscErrorCode KSPDeviceConcludeNaN(KSP ksp, const char what[])
+{
+  PCFailedReason reason;
+
+  PetscFunctionBegin;
+  PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "KSPSolve has not converged due to infinity or NaN %s",
+             what);
+  PetscCall(PCReduceFailedReason(ksp->pc));
+  PetscCall(PCGetFailedReason(ksp->pc, &reason));
+  PetscCall(VecFlag(ksp->vec_sol, (PetscInt)reason));
+  ksp->reason = reason ? KSP_DIVERGED_PC_FAILED : KSP_DIVERGED_NANORINF;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceConclude(KSP ksp, KSPDeviceRun *run)
+{
+  MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceDeliver(ksp, run));
+  ksp->its = run->status.its;
+  switch (run->status.reason) {
+  case SPMV_KRYLOV_RTOL: ksp->reason = KSP_CONVERGED_RTOL; break;
+  case SPMV_KRYLOV_ATOL:
+  case SPMV_KRYLOV_ZERO: ksp->reason = KSP_CONVERGED_ATOL; break;
+  case SPMV_KRYLOV_ENOUGH: ksp->reason = KSP_CONVERGED_ITS; break;
+  case SPMV_KRYLOV_DTOL: ksp->reason = KSP_DIVERGED_DTOL; break;
+  case SPMV_KRYLOV_ITS: ksp->reason = KSP_DIVERGED_ITS; break;
+  case SPMV_KRYLOV_NAN_NORM:
+    PetscCall(KSPDeviceReadNorm(run, &ksp->rnorm));
+    PetscCall(KSPDeviceConcludeNaN(ksp, "norm"));
+    break;
+  case SPMV_KRYLOV_NAN_DOT: PetscCall(KSPDeviceConcludeNaN(ksp, "inner product")); break;
+  case SPMV_KRYLOV_INDEFINITE_PC:
+    PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED, "Diverged due to indefinite preconditioner");
+    ksp->reason = KSP_DIVERGED_INDEFINITE_PC;
+    break;
+  case SPMV_KRYLOV_INDEFINITE_MAT:
+    if (!ksp->converged_neg_curve) PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED, "Diverged due to indefinite matrix");
+    ksp->reason = ksp->converged_neg_curve ? KSP_CONVERGED_NEG_CURVE : KSP_DIVERGED_INDEFINITE_MAT;
+    break;
+  default: SETERRQ(comm, PETSC_ERR_PLIB, "The solve has not ended");
+  }
+  PetscCall(
+      PetscInfo(ksp, "Ended on the device in iteration %" PetscInt_FMT ": %s, norm %g\n", ksp->its, KSPConvergedReasons[ksp->reason], (double)ksp->rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
