@@ -46,7 +46,8 @@ enum class Begin {
   - Exempt are the kernels of MultFused() and, among diagonals, of MultInterior(). MultInterior() is launched with Begin::AFTER. MultFused() with Begin::EARLY
     may only be launched directly after the exchange of a halo: that kernel has awaited whatever wrote x, and writes nothing but the halo, which the fused
     kernel awaits. One warp of the fused kernel awaits the exchange in any case, so that when all of it is done, the exchange is, too.
-  - LetNextBegin() is called by the exchange and by the fused kernels only: a kernel that follows any other one begins when the other has ended.
+  - LetNextBegin() is called by the exchange and by the fused kernels, and by those of the Krylov methods, which have awaited everything before: a kernel that
+    follows any other one begins when the other has ended.
   - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a fused kernel do not: that they see x as it was before the exchange has been
     tested on Hopper (tests/cuda: "x as it is"). -mat_spmv_halo_early 0 does without.
 */

@@ -183,7 +183,7 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
   Mat          P;
   PetscBool    none, jacobi, blocks;
   PetscInt     n;
-  PetscScalar *a;
+  PetscScalar *a = NULL;
 
   PetscFunctionBegin;
   run->pc = SPMV_KRYLOV_PC_APPLIED;
@@ -193,7 +193,7 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
-  if (null || !(none || jacobi || blocks) || ksp->pc->presolve) PetscFunctionReturn(PETSC_SUCCESS);
+  if (null || !(none || jacobi || blocks)) PetscFunctionReturn(PETSC_SUCCESS);
   if (none) {
     run->pc = SPMV_KRYLOV_PC_NONE;
     PetscFunctionReturn(PETSC_SUCCESS);
