@@ -2,37 +2,10 @@
   Solvers: every preconditioner that reads the matrix, or makes matrices of it, must take the same steps as with AIJ. The
   argument of an operation is a set of PETSc options.
 */
-#include "harness.h"
+#include "solves.h"
 #include <petscdmda.h>
 #include <petscdmshell.h>
 #include <petscsnes.h>
-
-/* With single precision the estimates of eigenvalues, and with them all later steps, depend on rounding: only whether a solver converges is compared */
-#define SINGLE PetscDefined(USE_REAL_SINGLE)
-#define RTOL   (SINGLE ? 1e-3 : 1e-8)
-
-/*
-  Residuals of a Krylov method: the products' rounding grows on the way, most of all through the eigenvalues that a few steps
-  of GMRES estimate for a smoother, so only the first digits can agree. Packages that
-  coarsen with random numbers of their own (random) take other steps at every run in a process, whatever the type.
-*/
-static PetscErrorCode RecordHistory(Record *r, KSP ksp, PetscBool random)
-{
-  const PetscReal   *history;
-  PetscInt           n, its;
-  KSPConvergedReason reason;
-
-  PetscFunctionBegin;
-  PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCall(RecordInt(r, "converged reason", (PetscInt64)reason));
-  PetscCall(KSPGetIterationNumber(ksp, &its));
-  if (SINGLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(RecordAdd(r, "iterations", 0, its, random ? 2 : 0, NULL));
-  if (random) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPGetResidualHistory(ksp, &history, &n));
-  for (PetscInt k = 0; k < n; k++) PetscCall(RecordAdd(r, "residual of step", k, history[k], 1e-3 * history[k] + RTOL * history[0], NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Whether this PETSc has the package that an option string names in its first word, as in "mumps: ..." */
 static PetscErrorCode Available(const char *arg, const char **options, PetscBool *has)
@@ -48,37 +21,6 @@ static PetscErrorCode Available(const char *arg, const char **options, PetscBool
     PetscCall(PetscHasExternalPackage(package, has));
     *options = colon + 1;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Adds "-pc_type ilu -x y" to the options database, and removes it again. The prefix is new each time: what an operation that
-  failed has left there must not reach the next.
-*/
-static char prefix[16];
-
-static PetscErrorCode Options(const char *options, PetscBool set)
-{
-  static int serial = 0;
-
-  char **word;
-  int    n;
-
-  PetscFunctionBegin;
-  if (set) PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "s%d_", serial++));
-  PetscCall(PetscStrToArray(options, ' ', &n, &word));
-  for (int k = 0; k < n; k++) {
-    char      name[128];
-    PetscBool value = (PetscBool)(k + 1 < n && (word[k + 1][0] != '-' || (word[k + 1][1] >= '0' && word[k + 1][1] <= '9')));
-
-    PetscCall(PetscSNPrintf(name, sizeof(name), "-%s%s", prefix, word[k] + 1));
-    if (set)
-      PetscCall(PetscOptionsSetValue(NULL, name, value ? word[k + 1] : NULL));
-    else
-      PetscCall(PetscOptionsClearValue(NULL, name));
-    if (value) k++;
-  }
-  PetscCall(PetscStrToArrayDestroy(n, word));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -145,7 +145,7 @@ static PetscErrorCode Row_Convection(PetscInt i, PetscInt M, PetscInt N, PetscIn
 }
 
 /* Nodes of bs unknowns, each coupled with its neighbors and the nodes 4 further away: full node blocks, symmetric and dominant */
-static PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
 {
   const PetscInt d[] = {-4, -1, 0, 1, 4}, node = i / bs;
 

@@ -46,6 +46,9 @@ extern const Case cases[]; /* the last one has no name */
 /* The 5-point Laplacian with boundaries on a grid 13 wide, above 1000 rows 40 wide */
 PetscErrorCode Row_Laplace(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals);
 
+/* Nodes of bs unknowns, symmetric and dominant */
+PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals);
+
 /* A number in [-1, 1] that depends on its three arguments only: the same on every rank and for every type */
 PetscReal Hash(PetscInt i, PetscInt j, PetscInt k);
 /* The same in both parts of a complex number */

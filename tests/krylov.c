@@ -1,0 +1,462 @@
+/*
+  The Krylov methods on the device: they must take the same steps as PETSc's own methods with AIJ.
+
+  The argument of an operation is a system, letters, and options: "laplace,g:-pc_type jacobi". On the host, and on a device where a letter says so, PETSc's
+  own iterations must have run; on a device otherwise ours.
+
+    h  PETSc's own iterations, on a device, too              e  an error if it does not converge
+    g  an initial guess   x  the solution as initial guess   m  a monitor of the user's, which reads the solution and the residual
+    z  b = 0              n  a NaN in b    i  an Inf in b    t  a convergence test of the user's
+    N  a null space       p  another matrix for PC           r  KSPReset() between the two solves
+    d  the same solve twice, with the same bits              s  KSPCGSetType(KSP_CG_SYMMETRIC)
+    v  vectors on the host
+*/
+#include "solves.h"
+
+/* ---------------------------------------------------------------- systems */
+
+static const PetscScalar One = 1.0;
+
+static PetscErrorCode Add(PetscInt j, PetscScalar v, PetscInt M, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  if (j < 0 || j >= M) return PETSC_SUCCESS;
+  cols[*n]     = j;
+  vals[(*n)++] = v;
+  return PETSC_SUCCESS;
+}
+
+/* Three diagonals, each the conjugate of its mirror image */
+static PetscErrorCode Row_Hermitian(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  PetscScalar up = -1.0;
+
+#if defined(PETSC_USE_COMPLEX)
+  up = PetscCMPLX(-1.0, 0.7);
+#endif
+  *n = 0;
+  PetscCall(Add(i - 1, PetscConj(up), M, n, cols, vals));
+  PetscCall(Add(i, 2.6 + 0.3 * (PetscReal)(i % 3), M, n, cols, vals));
+  PetscCall(Add(i + 1, up, M, n, cols, vals));
+  return PETSC_SUCCESS;
+}
+
+/* The same, each equal to its mirror image */
+static PetscErrorCode Row_Symmetric(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  PetscScalar off = -1.0, diagonal = 2.6 + 0.3 * (PetscReal)(i % 3);
+
+#if defined(PETSC_USE_COMPLEX)
+  off = PetscCMPLX(-1.0, 0.4);
+  diagonal += PetscCMPLX(0.0, 0.5);
+#endif
+  *n = 0;
+  PetscCall(Add(i - 1, off, M, n, cols, vals));
+  PetscCall(Add(i, diagonal, M, n, cols, vals));
+  PetscCall(Add(i + 1, off, M, n, cols, vals));
+  return PETSC_SUCCESS;
+}
+
+/* The Laplacian, less three times the identity: some eigenvalues are negative */
+static PetscErrorCode Row_Indefinite(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  PetscCall(Row_Laplace(i, M, N, bs, n, cols, vals));
+  for (PetscInt k = 0; k < *n; k++) {
+    if (cols[k] == i) vals[k] -= 3.0;
+  }
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Row_Negative(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  PetscCall(Row_Laplace(i, M, N, bs, n, cols, vals));
+  for (PetscInt k = 0; k < *n; k++) vals[k] = -vals[k];
+  return PETSC_SUCCESS;
+}
+
+/* Rows that add to zero: constants are the null space */
+static PetscErrorCode Row_Singular(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  PetscScalar sum = 0.0;
+
+  PetscCall(Row_Laplace(i, M, N, bs, n, cols, vals));
+  for (PetscInt k = 0; k < *n; k++) sum += cols[k] == i ? 0.0 : vals[k];
+  for (PetscInt k = 0; k < *n; k++) {
+    if (cols[k] == i) vals[k] = -sum;
+  }
+  return PETSC_SUCCESS;
+}
+
+/* A diagonal, of which some entries are negative */
+static PetscErrorCode Row_Points(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  *n = 0;
+  return Add(i, i % 3 ? 4.0 : -1.5, M, n, cols, vals);
+}
+
+static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
+                               {"larger", 12000, 12000, 1, 0, Row_Laplace},
+                               {"nodes2", 64, 64, 2, 0, Row_Nodes},
+                               {"nodes3", 603, 603, 3, 0, Row_Nodes},
+                               {"nodes7", 140, 140, 7, 0, Row_Nodes},
+                               {"nodes9", 90, 90, 9, 0, Row_Nodes},
+                               {"hermitian", 300, 300, 1, 0, Row_Hermitian},
+                               {"symmetric", 300, 300, 1, 0, Row_Symmetric},
+                               {"indefinite", 320, 320, 1, 0, Row_Indefinite},
+                               {"negative", 320, 320, 1, 0, Row_Negative},
+                               {"singular", 143, 143, 1, 0, Row_Singular},
+                               {"points", 320, 320, 1, 0, Row_Points},
+                               {"skew", 143, 143, 1, 0, Row_Laplace, PETSC_TRUE},
+                               {"one", 1, 1, 1, 0, Row_Laplace},
+                               {NULL}};
+
+static PetscErrorCode MakeSystem(Test *t, const char *name, const char *type, Mat *A)
+{
+  Mat         R;
+  const Case *c = systems;
+  PetscBool   same;
+
+  PetscFunctionBegin;
+  for (; c->name; c++) {
+    PetscCall(PetscStrcmp(c->name, name, &same));
+    if (same) break;
+  }
+  PetscCheck(c->name, t->comm, PETSC_ERR_USER, "no system %s", name);
+  PetscCall(MakeRows(t->comm, c, &R));
+  PetscCall(MakeLike(R, type, A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- what the user adds */
+
+static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
+{
+  Record   *r = (Record *)ctx;
+  Vec       x, v, w, residual;
+  Mat       A;
+  PetscReal size[2];
+
+  PetscFunctionBegin;
+  PetscCall(RecordInt(r, "monitored iteration", n));
+  PetscCall(KSPBuildSolution(ksp, NULL, &x));
+  PetscCall(VecNorm(x, NORM_2, &size[0]));
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(MatCreateVecs(A, &v, &w));
+  PetscCall(KSPBuildResidual(ksp, v, w, &residual));
+  PetscCall(VecNorm(residual, NORM_2, &size[1]));
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecDestroy(&w));
+  if (SINGLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(RecordAdd(r, "monitored norm", n, norm, 1e-5 * norm + 1e-9, NULL));
+  PetscCall(RecordAdd(r, "monitored solution", n, size[0], 1e-5 * size[0] + 1e-9, NULL));
+  PetscCall(RecordAdd(r, "monitored residual", n, size[1], 1e-5 * size[1] + 1e-9, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Converges after seven iterations, whatever the norm; reads the solution */
+static PetscErrorCode Converged(KSP ksp, PetscInt n, PetscReal norm, KSPConvergedReason *reason, void *ctx)
+{
+  Record *r = (Record *)ctx;
+
+  PetscFunctionBegin;
+  PetscCall(RecordInt(r, "tested iteration", n));
+  *reason = n < 7 ? KSP_CONVERGED_ITERATING : KSP_CONVERGED_ATOL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- a solve */
+
+typedef struct {
+  char        system[16], letters[16];
+  const char *options;
+} Problem;
+
+static PetscErrorCode ReadProblem(const char *arg, Problem *p)
+{
+  const char *colon = strchr(arg, ':'), *comma = strchr(arg, ',');
+  size_t      name;
+
+  PetscFunctionBegin;
+  PetscCheck(colon, PETSC_COMM_SELF, PETSC_ERR_USER, "no system in %s", arg);
+  name = (size_t)((comma && comma < colon ? comma : colon) - arg);
+  PetscCall(PetscStrncpy(p->system, arg, name + 1));
+  p->letters[0] = 0;
+  if (arg[name] == ',') PetscCall(PetscStrncpy(p->letters, arg + name + 1, (size_t)(colon - arg) - name));
+  p->options = colon + 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscBool Has(const Problem *p, char letter)
+{
+  return (PetscBool) !!strchr(p->letters, letter);
+}
+
+/* Whether KSPView() prints a text */
+static PetscErrorCode CheckView(Test *t, KSP ksp, const char *text)
+{
+  PetscViewer viewer;
+  FILE       *file = tmpfile();
+  char        line[512];
+  int         found = 0;
+
+  PetscFunctionBegin;
+  PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
+  PetscCall(PetscViewerASCIIOpenWithFILE(t->comm, file, &viewer));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerFlush(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  rewind(file);
+  while (!t->rank && fgets(line, sizeof(line), file)) {
+    if (strstr(line, text)) found = 1;
+  }
+  fclose(file);
+  PetscCallMPI(MPI_Bcast(&found, 1, MPI_INT, 0, t->comm));
+  PetscCheck(found, t->comm, PETSC_ERR_USER, "KSPView() does not say '%s'", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The method by PETSc's name for AIJ, and ours for the type under test */
+static PetscErrorCode CreateKSP(Test *t, const Problem *p, const char *method, Mat A, Mat P, Record *r, KSP *ksp)
+{
+  PetscBool ours;
+  char      name[64];
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, now.under, &ours));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", ours ? "device" : "", method));
+  PetscCall(KSPCreate(t->comm, ksp));
+  PetscCall(KSPSetOptionsPrefix(*ksp, prefix));
+  PetscCall(KSPSetOperators(*ksp, A, P));
+  PetscCall(KSPSetType(*ksp, name));
+  PetscCall(KSPSetTolerances(*ksp, RTOL, PETSC_DEFAULT, PETSC_DEFAULT, 200));
+  PetscCall(KSPSetResidualHistory(*ksp, NULL, 400, PETSC_TRUE));
+  PetscCall(KSPSetInitialGuessNonzero(*ksp, (PetscBool)(Has(p, 'g') || Has(p, 'x'))));
+  PetscCall(KSPSetErrorIfNotConverged(*ksp, Has(p, 'e')));
+  if (Has(p, 's')) PetscCall(KSPCGSetType(*ksp, KSP_CG_SYMMETRIC));
+  if (Has(p, 'm')) PetscCall(KSPMonitorSet(*ksp, Monitor, r, NULL));
+  if (Has(p, 't')) PetscCall(KSPSetConvergenceTest(*ksp, Converged, r, NULL));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FillVectors(const Problem *p, Mat A, Vec x, Vec b)
+{
+  PetscInt first, end;
+
+  PetscFunctionBegin;
+  PetscCall(VecFill(b, 1));
+  PetscCall(VecFill(x, 2));
+  if (Has(p, 'z')) PetscCall(VecSet(b, 0.0));
+  if (Has(p, 'x')) PetscCall(MatMult(A, x, b));
+  if (Has(p, 'n') || Has(p, 'i')) {
+    PetscCall(VecGetOwnershipRange(b, &first, &end));
+    if (first == 0 && end > 0) PetscCall(VecSetValue(b, 0, Has(p, 'n') ? NAN : PETSC_INFINITY, INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(b));
+    PetscCall(VecAssemblyEnd(b));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscErrorCode error, Record *r)
+{
+  KSPConvergedReason reason;
+  PetscReal          norm;
+  PetscInt           its;
+  Vec                x;
+
+  PetscFunctionBegin;
+  PetscCall(RecordInt(r, "error", (PetscInt64)error));
+  if (error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(RecordHistory(r, ksp, PETSC_FALSE));
+  if (SINGLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPGetTotalIterations(ksp, &its));
+  PetscCall(RecordInt(r, "all iterations", its));
+  PetscCall(KSPGetResidualNorm(ksp, &norm));
+  PetscCall(RecordAdd(r, "last norm", 0, norm, 1e-3 * norm + 1e-9, NULL));
+  PetscCall(KSPGetSolution(ksp, &x));
+  if (reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_DTOL) PetscCall(RecordVec(r, "solution", x, NULL, 1e9)); /* 1e9 epsilons: 2e-7 */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same solve again, bit for bit */
+static PetscErrorCode CheckAgain(Test *t, const Problem *p, KSP ksp, Mat A, Vec x, Vec b)
+{
+  Vec              before;
+  const PetscReal *history;
+  PetscReal        kept[400];
+  PetscInt         n, again;
+  PetscBool        same;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(x, &before));
+  PetscCall(VecCopy(x, before));
+  PetscCall(KSPGetResidualHistory(ksp, &history, &n));
+  PetscCall(PetscArraycpy(kept, history, n));
+  PetscCall(FillVectors(p, A, x, b));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetResidualHistory(ksp, &history, &again));
+  PetscCall(VecEqual(x, before, &same));
+  PetscCheck(same && n == again && !memcmp(kept, history, (size_t)n * sizeof(*kept)), t->comm, PETSC_ERR_USER, "the same solve gives other numbers");
+  PetscCall(VecDestroy(&before));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On a device the vectors are there, unless a letter says otherwise */
+static PetscErrorCode MakeVectors(const Problem *p, Mat A, Vec *x, Vec *b)
+{
+  PetscInt m, M;
+
+  PetscFunctionBegin;
+  if (!Has(p, 'v')) {
+    PetscCall(MatCreateVecs(A, x, b));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), b));
+  PetscCall(VecSetSizes(*b, m, M));
+  PetscCall(VecSetType(*b, VECSTANDARD));
+  PetscCall(VecDuplicate(*b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A system, solved twice, with new values the second time */
+static PetscErrorCode Solve(Test *t, Record *r, const char *method)
+{
+  Problem        p;
+  Mat            A, P = NULL;
+  Vec            x, b;
+  KSP            ksp;
+  MatNullSpace   null;
+  PetscBool      ours;
+  char           view[64];
+  PetscErrorCode error;
+
+  PetscFunctionBegin;
+  PetscCall(ReadProblem(t->arg, &p));
+  PetscCall(Options(p.options, PETSC_TRUE));
+  PetscCall(MakeSystem(t, p.system, t->type, &A));
+  if (Has(&p, 'p')) PetscCall(MakeSystem(t, "points", t->type, &P));
+  if (Has(&p, 'N')) {
+    PetscCall(MatNullSpaceCreate(t->comm, PETSC_TRUE, 0, NULL, &null));
+    PetscCall(MatSetNullSpace(A, null));
+    PetscCall(MatSetTransposeNullSpace(A, null));
+    PetscCall(MatNullSpaceDestroy(&null));
+  }
+  PetscCall(MakeVectors(&p, A, &x, &b));
+  PetscCall(CreateKSP(t, &p, method, A, P ? P : A, r, &ksp));
+  PetscCall(PetscStrcmp(t->type, now.under, &ours));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(FillVectors(&p, A, x, b));
+    if (Has(&p, 'e')) PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    error = KSPSolve(ksp, b, x);
+    if (Has(&p, 'e')) PetscCall(PetscPopErrorHandler());
+    PetscCall(Has(&p, 'e') ? PETSC_SUCCESS : error);
+    PetscCall(RecordSolve(t, &p, ksp, error, r));
+    if (Has(&p, 'd') && k == 0) PetscCall(CheckAgain(t, &p, ksp, A, x, b));
+    PetscCall(PetscSNPrintf(view, sizeof(view), "iterations of PETSc's %s: ", method));
+    if (ours && !error) PetscCall(CheckView(t, ksp, t->device && !Has(&p, 'h') && !Has(&p, 'v') ? "iterations on the device" : view));
+    if (error) break; /* PETSc does not promise anything after one */
+    if (Has(&p, 'r')) PetscCall(KSPReset(ksp));
+    if (Has(&p, 'r')) PetscCall(KSPSetOperators(ksp, A, P ? P : A));
+    if (!Has(&p, 'N')) PetscCall(MatShift(A, p.system[0] == 'n' && p.system[1] == 'e' ? -One : One));
+    PetscCall(MatScale(A, 1.5));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&P));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(Options(p.options, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CG(Test *t, Record *r)
+{
+  return Solve(t, r, "cg");
+}
+
+/* AIJ is the only judge: other types of PETSc's have nothing to do with the methods */
+#define WHEN (ONCE | STRICT | NOPERM | NOCUDA)
+
+static const Operation operations[] = {
+    {"none", CG, WHEN, "laplace,d:-pc_type none"},
+    {"none-unpreconditioned", CG, WHEN, "laplace:-pc_type none -ksp_norm_type unpreconditioned"},
+    {"none-natural", CG, WHEN, "laplace,d:-pc_type none -ksp_norm_type natural"},
+    {"none-nonorm", CG, WHEN, "laplace:-pc_type none -ksp_norm_type none -ksp_max_it 20"},
+    {"jacobi", CG, WHEN, "hermitian,d:-pc_type jacobi"},
+    {"jacobi-unpreconditioned", CG, WHEN, "hermitian:-pc_type jacobi -ksp_norm_type unpreconditioned"},
+    {"jacobi-natural", CG, WHEN, "hermitian:-pc_type jacobi -ksp_norm_type natural"},
+    {"jacobi-nonorm", CG, WHEN, "hermitian:-pc_type jacobi -ksp_norm_type none -ksp_max_it 20"},
+    {"jacobi-abs", CG, WHEN, "negative:-pc_type jacobi -pc_jacobi_abs"},
+    {"jacobi-rowmax", CG, WHEN | (PetscDefined(HAVE_CUDA) ? ONHOST : 0), "laplace:-pc_type jacobi -pc_jacobi_type rowmax"},
+    {"pbjacobi", CG, WHEN, "nodes3,d:-pc_type pbjacobi"},
+    {"pbjacobi-unpreconditioned", CG, WHEN, "nodes3:-pc_type pbjacobi -ksp_norm_type unpreconditioned"},
+    {"pbjacobi-natural", CG, WHEN, "nodes7:-pc_type pbjacobi -ksp_norm_type natural"},
+    {"pbjacobi-two", CG, WHEN, "nodes2:-pc_type pbjacobi"},
+    {"pbjacobi-nine", CG, WHEN, "nodes9:-pc_type pbjacobi"},
+    {"pbjacobi-one", CG, WHEN, "laplace:-pc_type pbjacobi"},
+    {"ilu", CG, WHEN, "laplace,d:-pc_type bjacobi -sub_pc_type ilu"},
+    {"ilu-unpreconditioned", CG, WHEN, "laplace:-pc_type bjacobi -sub_pc_type ilu -ksp_norm_type unpreconditioned"},
+    {"ilu-natural", CG, WHEN, "laplace:-pc_type bjacobi -sub_pc_type icc -ksp_norm_type natural"},
+    {"ilu-nonorm", CG, WHEN, "laplace:-pc_type bjacobi -sub_pc_type ilu -ksp_norm_type none -ksp_max_it 9"},
+    {"gamg", CG, WHEN, "larger:-pc_type gamg -mg_levels_pc_type jacobi"},
+    {"larger", CG, WHEN, "larger,d:-pc_type jacobi -ksp_max_it 150"},
+    {"symmetric", CG, WHEN, "symmetric,d:-pc_type jacobi -ksp_cg_type symmetric"},
+    {"symmetric-set", CG, WHEN, "symmetric,s:-pc_type none"},
+    {"symmetric-natural", CG, WHEN, "symmetric,s:-pc_type none -ksp_norm_type natural"},
+    {"hermitian", CG, WHEN, "hermitian:-pc_type none -ksp_cg_type hermitian"},
+    {"guess", CG, WHEN, "laplace,gd:-pc_type jacobi"},
+    {"guess-unpreconditioned", CG, WHEN, "laplace,g:-pc_type none -ksp_norm_type unpreconditioned"},
+    {"guess-ilu", CG, WHEN, "laplace,g:-pc_type bjacobi -ksp_norm_type natural"},
+    {"guess-initial", CG, WHEN, "laplace,g:-pc_type none -ksp_converged_use_initial_residual_norm"},
+    {"guess-min", CG, WHEN, "laplace,g:-pc_type none -ksp_converged_use_min_initial_residual_norm"},
+    {"guess-knoll", CG, WHEN, "laplace:-pc_type jacobi -ksp_knoll"},
+    {"guess-exact", CG, WHEN, "laplace,x:-pc_type jacobi"},
+    {"zero", CG, WHEN, "laplace,z:-pc_type jacobi"},
+    {"zero-guess", CG, WHEN, "laplace,zg:-pc_type none"},
+    {"zero-nonorm", CG, WHEN, "laplace,z:-pc_type none -ksp_norm_type none"},
+    {"its", CG, WHEN, "laplace:-pc_type none -ksp_max_it 5"},
+    {"its-one", CG, WHEN, "laplace:-pc_type none -ksp_max_it 1"},
+    {"its-zero", CG, WHEN, "laplace:-pc_type none -ksp_max_it 0"},
+    {"its-converged", CG, WHEN, "laplace:-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"},
+    {"its-least", CG, WHEN, "laplace:-pc_type none -ksp_min_it 12 -ksp_rtol 0.5"},
+    {"check-norm", CG, WHEN, "laplace:-pc_type none -ksp_check_norm_iteration 6 -ksp_rtol 0.5"},
+    {"check-norm-natural", CG, WHEN, "laplace:-pc_type jacobi -ksp_norm_type natural -ksp_check_norm_iteration 6 -ksp_rtol 0.5"},
+    {"atol", CG, WHEN, "laplace:-pc_type none -ksp_rtol 0 -ksp_atol 1e-2"},
+    {"dtol", CG, WHEN, "laplace:-pc_type none -ksp_divtol 0.5 -ksp_rtol 1e-4"},
+    {"indefinite-mat", CG, WHEN, "indefinite:-pc_type none"},
+    {"indefinite-mat-jacobi", CG, WHEN, "indefinite:-pc_type jacobi"},
+    {"indefinite-error", CG, WHEN, "indefinite,e:-pc_type none"},
+    {"indefinite-pc", CG, WHEN, "laplace,p:-pc_type jacobi"},
+    {"indefinite-pc-error", CG, WHEN, "laplace,pe:-pc_type jacobi"},
+    {"negative", CG, WHEN, "negative:-pc_type none"},
+    {"negative-jacobi", CG, WHEN, "negative:-pc_type jacobi -ksp_norm_type natural"},
+    {"its-error", CG, WHEN, "laplace,e:-pc_type none -ksp_max_it 5"},
+    {"nan", CG, WHEN, "laplace,n:-pc_type jacobi"},
+    {"nan-nonorm", CG, WHEN, "laplace,n:-pc_type none -ksp_norm_type none"},
+    {"inf", CG, WHEN, "laplace,i:-pc_type jacobi"},
+    {"nan-error", CG, WHEN, "laplace,ne:-pc_type jacobi"},
+    {"nullspace", CG, WHEN, "singular,N:-pc_type none -ksp_rtol 1e-6"},
+    {"nullspace-jacobi", CG, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-6"},
+    {"monitor", CG, WHEN, "laplace,m:-pc_type jacobi"},
+    {"monitor-ilu", CG, WHEN, "laplace,m:-pc_type bjacobi -ksp_norm_type unpreconditioned"},
+    {"monitor-guess", CG, WHEN, "laplace,mg:-pc_type none"},
+    {"test", CG, WHEN, "laplace,t:-pc_type jacobi"},
+    {"test-monitor", CG, WHEN, "laplace,tm:-pc_type none -ksp_norm_type natural"},
+    {"reset", CG, WHEN, "laplace,rd:-pc_type jacobi"},
+    {"skew", CG, WHEN, "skew,d:-pc_type jacobi"},
+    {"one", CG, WHEN, "one:-pc_type none"},
+    {"ahead-none", CG, WHEN, "laplace,d:-pc_type jacobi -ksp_device_ahead 0"},
+    {"ahead-many", CG, WHEN, "laplace,d:-pc_type jacobi -ksp_device_ahead 50"},
+    {"not-early", CG, WHEN, "laplace,d:-pc_type none -ksp_device_early 0"},
+    {"single-reduction", CG, WHEN, "laplace,h:-pc_type jacobi -ksp_cg_single_reduction"},
+    {"eigenvalues", CG, WHEN, "laplace,h:-pc_type jacobi -ksp_view_eigenvalues ascii:/dev/null"},
+    {"hostvectors", CG, WHEN, "laplace,v:-pc_type jacobi"},
+    {NULL, NULL, 0, NULL}};
+
+int main(int argc, char **argv)
+{
+  return Suite(argc, argv, "krylov", operations, 0);
+}
