@@ -1,0 +1,291 @@
+static char help[] =
+    "Times an iteration of the conjugate gradient method, by matrix type and KSP type, on the GPU where PETSc has CUDA and the machine a GPU.\n\
+  -matrices <list> : generators (stencil7:100, fem27:68:3, bratu:200, ...; a wrong name prints them all) and files. Values other than those of bratu\n\
+                     and of files are replaced by random ones that make the matrix symmetric positive definite\n\
+  -types <aij:cg,aij:pipecg,sellp:cg,sellp:devicecg> : matrix type and KSP type, taking turns in one run. aij is aijcusparse on a GPU\n\
+  -pcs <none,jacobi,pbjacobi> : preconditioners; pbjacobi only of matrices with several unknowns a node\n\
+  -its <100>       : iterations of a solve; a second one does twice as many\n\
+  -reps <5>        : repetitions, of which the median counts\n\
+  -csv <file>      : results to read by program\n\n";
+
+/*
+   A solve does a given number of iterations: no tolerance is ever reached. "us" is the time of a solve over its iterations, with all that a solve does before the
+   first one; "each" is what one iteration more costs, from two solves of n and 2n. The contenders' residuals are compared after the first solve, and the program
+   fails if they differ.
+*/
+
+#include <petscspmv.h>
+#include <petscksp.h>
+#include "matrices.h"
+#include "results.h"
+#include "timing.h"
+#include "device.h"
+
+enum { MAXIMUM = 32 };
+
+typedef struct {
+  char   type[64], ksp[64], pc[64];
+  Mat    A;
+  KSP    solver;
+  double norm, *t[2]; /* of the last residual; seconds of each repetition, of n and 2n iterations */
+  double us, each;
+} Contender;
+
+/* A number between 0.5 and 1.5 that depends on two unknowns, in any order */
+static PetscReal Coupling(PetscInt i, PetscInt j)
+{
+  uint64_t random = (uint64_t)PetscMin(i, j) << 32 ^ (uint64_t)PetscMax(i, j);
+
+  return (PetscReal)(0.5 + RandomReal(&random));
+}
+
+/*
+   The same pattern with values that are negative off the diagonal, on it a little larger than their sum. The patterns of stencils and finite elements are symmetric;
+   with others the method may break down
+*/
+static PetscErrorCode MakeDefinite(Mat *A)
+{
+  Mat          B;
+  PetscInt     first, end, m, n;
+  PetscScalar *value;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatDuplicate(*A, MAT_DO_NOT_COPY_VALUES, &B));
+  PetscCall(MatGetSize(*A, NULL, &m));
+  PetscCall(PetscMalloc1(m, &value));
+  PetscCall(MatGetOwnershipRange(*A, &first, &end));
+  for (PetscInt i = first; i < end; i++) {
+    const PetscInt *cols;
+    PetscInt        diagonal = -1;
+    PetscReal       sum      = 0.0;
+
+    PetscCall(MatGetRow(*A, i, &n, &cols, NULL));
+    for (PetscInt k = 0; k < n; k++) {
+      value[k] = -Coupling(i, cols[k]);
+      if (cols[k] == i)
+        diagonal = k;
+      else
+        sum -= PetscRealPart(value[k]);
+    }
+    if (diagonal >= 0) value[diagonal] = 1.001 * sum;
+    PetscCall(MatSetValues(B, 1, &i, n, cols, value, INSERT_VALUES));
+    PetscCall(MatRestoreRow(*A, i, &n, &cols, NULL));
+  }
+  PetscCall(PetscFree(value));
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDestroy(A));
+  *A = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateMatrix(const char *name, Mat *A)
+{
+  const char *origin = NULL;
+  Spec        s;
+  char        message[256];
+  PetscBool   bratu;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, A, &origin));
+  PetscCall(PetscStrbeginswith(name, "bratu", &bratu));
+  if (bratu || !strcmp(origin, "file")) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MakeDefinite(A));
+  if (SpecRead(name, &s, message, sizeof(message)) == SPEC_FOUND) {
+    if (!strcmp(s.generator->name, "fem27")) PetscCall(MatSetBlockSize(*A, (PetscInt)s.arg[1]));
+    SpecFree(&s);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ContenderCreate(const char *what, const char *pc, Mat A, PetscInt its, PetscInt reps, Contender *c)
+{
+  const char *colon = strchr(what, ':');
+  char        type[80];
+  PetscBool   aij;
+  PC          preconditioner;
+
+  PetscFunctionBeginUser;
+  PetscCheck(colon, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s has no KSP type; write sellp:cg", what);
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  PetscCall(PetscStrncpy(c->type, what, (size_t)(colon - what) + 1));
+  PetscCall(PetscStrncpy(c->ksp, colon + 1, sizeof(c->ksp)));
+  PetscCall(PetscStrncpy(c->pc, pc, sizeof(c->pc)));
+  PetscCall(PetscStrcmp(c->type, MATAIJ, &aij));
+  PetscCall(PetscSNPrintf(type, sizeof(type), "%s%s", c->type, aij && DeviceOn ? "cusparse" : ""));
+  PetscCall(MatConvert(A, type, MAT_INITIAL_MATRIX, &c->A));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &c->solver));
+  PetscCall(KSPSetOperators(c->solver, c->A, c->A));
+  PetscCall(KSPSetType(c->solver, c->ksp));
+  PetscCall(KSPGetPC(c->solver, &preconditioner));
+  PetscCall(PCSetType(preconditioner, pc));
+  PetscCall(KSPSetTolerances(c->solver, 1e-300, 1e-300, 1e300, its));
+  PetscCall(KSPSetFromOptions(c->solver));
+  for (int k = 0; k < 2; k++) PetscCall(PetscMalloc1(reps, &c->t[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ContenderDestroy(Contender *c)
+{
+  PetscFunctionBeginUser;
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(c->t[k]));
+  PetscCall(KSPDestroy(&c->solver));
+  PetscCall(MatDestroy(&c->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One solve of its iterations, in seconds */
+static PetscErrorCode Solve(Contender *c, PetscInt its, Vec b, Vec x, double *seconds)
+{
+  PetscLogDouble     start;
+  KSPConvergedReason reason;
+  PetscReal          norm;
+  PetscInt           done;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPSetTolerances(c->solver, 1e-300, 1e-300, 1e300, its));
+  PetscCall(TimeBegin(PETSC_COMM_WORLD, &start));
+  PetscCall(KSPSolve(c->solver, b, x));
+  PetscCall(TimeEnd(PETSC_COMM_WORLD, start, seconds));
+  PetscCall(KSPGetConvergedReason(c->solver, &reason));
+  PetscCall(KSPGetIterationNumber(c->solver, &done));
+  PetscCheck(done == its, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s with %s, %s ended after %" PetscInt_FMT " iterations: %s", c->ksp, c->type, c->pc, done,
+             KSPConvergedReasons[reason]);
+  PetscCall(KSPGetResidualNorm(c->solver, &norm));
+  c->norm = (double)norm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All contenders take turns */
+static PetscErrorCode Measure(PetscInt n, Contender c[], PetscInt its, PetscInt reps, Vec b, Vec x)
+{
+  double unused, median[2];
+
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < n; k++) { /* set-up, and the clocks of a GPU */
+    PetscCall(Solve(&c[k], 10, b, x, &unused));
+    PetscCheck(fabs(c[k].norm - c[0].norm) <= 1e-4 * c[0].norm || strcmp(c[k].pc, c[0].pc), PETSC_COMM_WORLD, PETSC_ERR_PLIB,
+               "%s with %s, %s: norm %g after 10 iterations, that of %s with %s is %g", c[k].ksp, c[k].type, c[k].pc, c[k].norm, c[0].ksp, c[0].type,
+               c[0].norm);
+  }
+  for (PetscInt r = 0; r < reps; r++) {
+    for (PetscInt k = 0; k < n; k++) {
+      for (int length = 0; length < 2; length++) PetscCall(Solve(&c[k], its << length, b, x, &c[k].t[length][r]));
+    }
+  }
+  for (PetscInt k = 0; k < n; k++) {
+    for (int length = 0; length < 2; length++) PetscCall(Median(reps, c[k].t[length], &median[length]));
+    c[k].us   = 1e6 * median[0] / (double)its;
+    c[k].each = 1e6 * (median[1] - median[0]) / (double)its;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt npcs, char *pcs[], PetscInt its, PetscInt reps, FILE *csv)
+{
+  Mat         A;
+  Vec         x, b;
+  MatInfo     info;
+  PetscInt    bs, rows, n = 0;
+  Contender   c[MAXIMUM];
+  PetscMPIInt size;
+  PetscRandom random;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(CreateMatrix(name, &A));
+  PetscCall(MatGetSize(A, &rows, NULL));
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  PetscCall(MatGetBlockSize(A, &bs));
+  for (PetscInt p = 0; p < npcs; p++) {
+    n = 0;
+    if (bs == 1 && !strcmp(pcs[p], PCPBJACOBI)) continue;
+    for (PetscInt k = 0; k < ntypes && k < MAXIMUM; k++) PetscCall(ContenderCreate(types[k], pcs[p], A, its, reps, &c[n++]));
+    PetscCall(MatCreateVecs(c[0].A, &x, &b));
+    PetscCall(PetscRandomCreate(PETSC_COMM_WORLD, &random));
+    PetscCall(VecSetRandom(b, random));
+    PetscCall(PetscRandomDestroy(&random));
+    PetscCall(Measure(n, c, its, reps, b, x));
+    for (PetscInt k = 0; k < n; k++) {
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-20s %9s %-8s %-10s %9.1f us, each %9.1f us\n", name, c[k].pc, c[k].type, c[k].ksp, c[k].us, c[k].each));
+      if (csv)
+        fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%s,%lld,%.3f,%.3f\n", name, (long long)rows, info.nz_used, (int)size, c[k].pc, c[k].type, c[k].ksp, (long long)its,
+                c[k].us, c[k].each);
+      PetscCall(ContenderDestroy(&c[k]));
+    }
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The names that an option lists, or those of a string */
+static PetscErrorCode GetNames(const char *option, const char *by_default, PetscInt *n, char *list[])
+{
+  char    **word;
+  int       words;
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  *n = MAXIMUM;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
+  if (set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrToArray(by_default, ',', &words, &word));
+  for (*n = 0; *n < words; (*n)++) PetscCall(PetscStrallocpy(word[*n], &list[*n]));
+  PetscCall(PetscStrToArrayDestroy(words, word));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(void)
+{
+  char       *matrices[MAXIMUM], *types[MAXIMUM], *pcs[MAXIMUM], file[PETSC_MAX_PATH_LEN] = "";
+  PetscInt    nmatrices, ntypes, npcs, its = 100, reps = 5;
+  Results     results;
+  FILE       *csv = NULL;
+  PetscMPIInt rank;
+  PetscBool   device = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  {
+    int devices;
+
+    device = (PetscBool)(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
+    (void)cudaGetLastError();
+    if (device) PetscCall(DeviceOpen());
+  }
+#endif
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(GetNames("-matrices", device ? "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3" : "stencil7:20,fem27:6:3",
+                     &nmatrices, matrices));
+  PetscCall(GetNames("-types", "aij:cg,aij:pipecg,sellp:cg,sellp:devicecg", &ntypes, types));
+  PetscCall(GetNames("-pcs", "none,jacobi,pbjacobi", &npcs, pcs));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-its", &its, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), NULL));
+  PetscCheck(its > 0 && reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-its and -reps must be positive");
+  if (file[0] && !rank) {
+    csv = ResultsOpen(&results, file, 0);
+    PetscCheck(csv, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", file);
+    fprintf(csv, "matrix,rows,nonzeros,ranks,pc,type,ksp,its,us,each\n");
+  }
+  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, npcs, pcs, its, reps, csv));
+  PetscCheck(!csv || !ResultsClose(&results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "Cannot write %s", file);
+  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
+  for (PetscInt k = 0; k < ntypes; k++) PetscCall(PetscFree(types[k]));
+  for (PetscInt k = 0; k < npcs; k++) PetscCall(PetscFree(pcs[k]));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(DeviceClose());
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscSpMVInitializePackage());
+  PetscCall(Run());
+  PetscCall(PetscFinalize());
+  return 0;
+}
