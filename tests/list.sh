@@ -92,6 +92,7 @@ type_tests() {
     suite "solvers, $type" 600 "${m[@]}" 1 "$TESTS/solvers" -type "$type" "${force[@]}"
     # no coloring on devices: there AIJCUSPARSE's first solve fails, too (PETSc 3.26, more than one rank), after a random number of iterations
     suite "solvers, $type, $several ranks" 600 "${m[@]}" $several "$TESTS/solvers" -type "$type" "${force[@]}" -ops asm,gamg,redundant,mg-dof2-galerkin$([ -z "$DEVICE" ] && echo ,newton-coloring || echo ,newton,jacobi,bjacobi,mg,mg-galerkin,mg-hostvectors,gamg-hostvectors)
+    for ranks in $(numbers 1 3); do suite "krylov, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/krylov" -type "$type" "${expect[@]}"; done
     # on a device: tools/gpu-run faults, which takes minutes
     [ -n "$DEVICE" ] || for ranks in $(numbers 1 2); do t "faults, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/faults" -type "$type" "${expect[@]}" -quick; done
     sh_ "memory, $type" $limit leakfree "${m[@]}" $several "$TESTS/assembly" -type "$type" "${force[@]}" -cases norows,lengths,hole,nodes3
@@ -196,6 +197,7 @@ device_halo_tests() {
     for halo in nccl host petsc; do
       for ranks in $(numbers 2 3); do
         [ $halo != nccl ] || [ "$ranks" -le "$gpus" ] || continue
+        suite "krylov, $type, halo $halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/krylov" -type "$type" -mat_spmv_halo $halo "${expect[@]}"
         suite "products, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
         suite "device, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}"
       done
@@ -229,6 +231,7 @@ device_other_tests() {
     sh_ "a lost GPU, halo $halo, $several ranks" 60 refuses 'CUDA error|cuda error|illegal memory access' env CUDA_MPS_PIPE_DIRECTORY="$log/none" "${m[@]}" $several "${load[@]}" \
       -dll_append "$LIB" -mat_type "${types%% *}" -mat_${types%% *}_kernel slices -mat_spmv_halo $halo -lose 1
   done
+  t "kernels of Krylov methods" 300 "$TESTS/cuda-krylov" full count
   for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo" -n 0; done
   suite "products, aijcusparse" 600 "${m[@]}" 1 "$TESTS/products" -type aijcusparse
   for type in $types; do lone t "device memory, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -ops memory -cases few; done

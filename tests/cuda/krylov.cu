@@ -1,6 +1,6 @@
 /*
   Tests of the Krylov methods' kernels, without PETSc: every preconditioner, norm, way to end and way to sum, against the same method on the host. Silent when
-  right. Run as `krylov full`; under compute-sanitizer as `krylov quick`; `count` at the end prints how many checks passed.
+  right. Run as `krylov full`; under compute-sanitizer as `krylov quick` or `krylov race`; `count` at the end prints how many checks passed.
 */
 #include "../../src/core/cuda/krylov.cuh"
 #include "common.cuh"
@@ -435,7 +435,7 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
 
 int main(int argc, char **argv)
 {
-  const bool     quick = argc > 1 && !strcmp(argv[1], "quick");
+  const bool     quick = argc > 1 && strcmp(argv[1], "full");
   SpMVCudaKrylov k;
   cudaStream_t   stream;
   setvbuf(stdout, NULL, _IOLBF, 0);
