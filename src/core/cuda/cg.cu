@@ -3,7 +3,8 @@
 
   An iteration reads and writes, beyond the product: p and w (p'w); r and w, r (update); r, p and x, p and x (direction). x is updated where p is read anyway.
 */
-#include "krylov.cuh"
+#include "cg.cuh"
+#include "stores.cuh"
 
 using namespace spmv;
 
@@ -11,9 +12,6 @@ namespace {
 
 constexpr int BLOCK = KRYLOV_BLOCK;
 constexpr int BATCH = 4; // entries of a vector whose loads a thread issues at once
-
-// What a thread does when it has sums
-enum Step { PRODUCT = 1, TEST = 2, BETA = 4, START = 8 };
 
 /*
   Every kernel begins with this: waits for the previous one, and has the state copied to shared memory, where the thread that takes the next step finds it at
@@ -45,75 +43,6 @@ template <class Load, class Use> __device__ __forceinline__ void ForEach(int n, 
       if (first + u * stride < (unsigned)n) use(u, first + u * stride);
     }
   }
-}
-
-__device__ int Sign(PetscReal a)
-{
-  return (a > 0) - (a < 0);
-}
-
-// ------------------------------------------------------------------------------------------------ what one thread decides
-
-__device__ __forceinline__ void End(State &s, int reason)
-{
-  s.reason = reason;
-}
-
-__device__ void AfterProduct(State &s, Scalar dpi)
-{
-  const PetscReal now = RealPart(dpi), before = RealPart(s.dpi);
-  s.dpi  = dpi;
-  s.step = 0;
-  if (IsBad(dpi))
-    End(s, SPMV_KRYLOV_NAN_DOT);
-  else if (IsZero(dpi) || (s.i > 0 && Sign(now) * Sign(before) < 0))
-    End(s, SPMV_KRYLOV_INDEFINITE_MAT);
-  else {
-    s.a    = Divided(s.beta, dpi);
-    s.step = 1;
-  }
-}
-
-__device__ void AfterUpdate(State &s, PetscReal square, Scalar beta, Progress *progress)
-{
-  const bool none    = s.norm == SPMV_KRYLOV_NORM_NONE;
-  const bool natural = s.norm == SPMV_KRYLOV_NORM_NATURAL;
-  PetscReal  norm    = 0;
-  if (natural) {
-    if (IsBad(beta)) return End(s, SPMV_KRYLOV_NAN_DOT);
-    norm = sqrt(Magnitude(beta));
-  } else if (!none && s.until.chknorm < s.i + 2)
-    norm = sqrt(square);
-  s.objective -= PetscReal(0.5) * RealPart(Multiplied(s.a, s.beta));
-  TellNorm(s.i + 1, norm, progress);
-  if (IsBad(norm)) return End(s, SPMV_KRYLOV_NAN_NORM);
-  s.norms  = s.i + 1;
-  s.reason = Converged(s.until, none, s.i + 1, norm);
-}
-
-__device__ void AfterBeta(State &s, Scalar beta, bool start)
-{
-  if (IsBad(beta)) return End(s, SPMV_KRYLOV_NAN_DOT);
-  s.betaold = s.beta;
-  s.beta    = beta;
-  if (!start && ++s.i >= s.until.max_it) return End(s, SPMV_KRYLOV_ITS);
-  s.its = s.i + 1;
-  if (IsZero(beta)) return End(s, SPMV_KRYLOV_ZERO);
-#if !defined(PETSC_USE_COMPLEX)
-  if (!start && beta * s.betaold < 0) return End(s, SPMV_KRYLOV_INDEFINITE_PC);
-#endif
-  if (!start) s.b = Divided(beta, s.betaold);
-}
-
-// s: the state as it was when the kernel began
-__device__ void Decide(const CGArgs &g, State &s, int step, const PetscReal v[])
-{
-  const Scalar dot = ScalarOf(v + 1);
-  if (step & PRODUCT) AfterProduct(s, dot);
-  if (step & TEST) AfterUpdate(s, v[0], dot, g.progress);
-  if (step & BETA && s.reason == SPMV_KRYLOV_ITERATING) AfterBeta(s, dot, step & START);
-  *g.state = s;
-  if (step & BETA || s.reason != SPMV_KRYLOV_ITERATING) TellStatus(s, g.progress);
 }
 
 // ------------------------------------------------------------------------------------------------ kernels; their signature is that of Kernel
@@ -320,6 +249,23 @@ cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVCudaCG *cg, cudaStream_t
 cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, cudaStream_t stream)
 {
   SPMV_TRY(Launch(k, k->product, false, nullptr, stream));
+  return Conclude(k, PRODUCT, stream);
+}
+
+cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t stream, PetscBool *done)
+{
+  const unsigned blocks = store->DotBlocks(), groups = (blocks + DOT_GROUP - 1) / DOT_GROUP;
+  *done = PETSC_FALSE;
+  if (!blocks || store->m != store->n || store->m != k->cg.n) return cudaSuccess;
+  if (k->product_arrived.Bytes() < (groups + 1) * sizeof(unsigned)) {
+    SPMV_TRY(k->product_part.Alloc(((size_t)blocks + groups) * SUMS));
+    SPMV_TRY(k->product_arrived.Alloc(groups + 1));
+    SPMV_TRY(k->product_arrived.Zero(stream));
+  }
+  SPMV_TRY(store->order.Enter(stream));
+  SPMV_TRY(store->MultDot({k->cg.p, nullptr, k->cg.w}, {k->cg, k->product_part, k->product_arrived}, stream));
+  SPMV_TRY(store->order.Leave(stream));
+  *done = PETSC_TRUE;
   return Conclude(k, PRODUCT, stream);
 }
 

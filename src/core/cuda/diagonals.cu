@@ -8,6 +8,7 @@
   Steps whose values are all equal are marked at each fill: a warp then reads one value instead of 32. Lanes without an entry hold a copy of another lane's
   value, so that they do not prevent this.
 */
+#include "cg.cuh"
 #include "stores.cuh"
 
 namespace spmv {
@@ -42,12 +43,13 @@ constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("
   STEPS > 0: all slices have so many, and all loads are issued before the first is used. UNIFORM: all slices have the same number of steps, so that no load
   waits for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(). It is a
   kernel of its own, as warps with few steps are so short-lived that a few more instructions, or loads in another order, make a difference. V: the type that
-  values are stored as.
+  values are stored as. E: DotEpilogue of a square matrix: also x'y, for MultDot(), where all threads stay to the end.
 */
-template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED>
+template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
-    diagonals(Args args, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+    diagonals(ArgumentsOf<Args, E> arguments, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
+  const Args   &args  = ArgsOf(arguments);
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   unsigned      block = blockIdx.x;
   if (FUSED) {
@@ -55,10 +57,10 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     if (block >= gridDim.x) block -= gridDim.x;
     LetNextBegin();
   }
-  const int s = (int)((block * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  const int here = (int)((block * blockDim.x + threadIdx.x) / WARP), s = E::DOT ? min(here, args.slices - 1) : here, lane = threadIdx.x % WARP;
   int       unit = s * WARP + lane;
   if (!FUSED || (blockIdx.x == 0 && threadIdx.x < WARP)) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
-  if (unit >= args.units) return;
+  if (!E::DOT && unit >= args.units) return;                              // a lane past the end has no entry in any step
   const int2     pattern = __ldg(args.pattern_of_slice + s);
   const int      slot    = FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
   const int      total   = STEPS ? STEPS : args.steps;
@@ -119,8 +121,15 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop does not mark a slice without steps
     args.offdiag.Add<BS>(slot, unit, d);
   }
+  PetscReal  sums[SUMS] = {};
+  const bool writes     = !E::DOT || (here == s && unit < args.units);
 #pragma unroll
-  for (int i = 0; i < BS; i++) y[(int64_t)unit * BS + i] = z ? Num::add(z[(int64_t)unit * BS + i], d[i]) : d[i];
+  for (int i = 0; i < BS; i++) {
+    if (!writes) break;
+    y[(int64_t)unit * BS + i] = z ? Num::add(z[(int64_t)unit * BS + i], d[i]) : d[i];
+    if (E::DOT) AddTo(sums + 1, Term(DotOf(arguments)->g.hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
+  }
+  if constexpr (E::DOT) AddDot<BLOCK>(*DotOf(arguments), sums);
 }
 
 // ------------------------------------------------------------------------------------------------ layout
@@ -314,16 +323,21 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
   *report = generation << 1 | (*equals > steps / Tuning::EQUAL_SHARE);
 }
 
-// [1][]: of MultFused() and MultInterior(); [][1]: looks at marks
-template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[2][2])
+// [1][]: of MultFused() and MultInterior(), [2][]: of MultDot(); [][1]: looks at marks
+template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[3][2])
 {
-  SPMV_TRY(kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false>));
-  SPMV_TRY(kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false>));
-  SPMV_TRY(kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, true>));
-  return kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, true>);
+  SPMV_TRY(kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, NoEpilogue>));
+  SPMV_TRY(kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, NoEpilogue>));
+  SPMV_TRY(kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, true, NoEpilogue>));
+  SPMV_TRY(kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, true, NoEpilogue>));
+  if constexpr (std::is_same_v<V, Scalar>) {
+    SPMV_TRY(kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, DotEpilogue>));
+    SPMV_TRY(kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, DotEpilogue>));
+  }
+  return cudaSuccess;
 }
 
-template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[2][2])
+template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[3][2])
 {
   return uniform ? choose<V, BS, STEPS, true>(kernel) : choose<V, BS, 0, false>(kernel);
 }
@@ -333,7 +347,7 @@ struct Diagonals : _n_SpMVCudaStore {
   bool            uniform = true;
   bool            marked = true, unreported = true; // products look at marks; the last fill has not reported yet whether they should
   Args            args = {};
-  Kernel          kernel[2][2];
+  Kernel          kernel[3][2];
   int64_t         steps = 0; // stored
   Array<unsigned> first_value, equal, equals;
   Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice with the slices of boundary rows skipped
@@ -428,13 +442,26 @@ struct Diagonals : _n_SpMVCudaStore {
     SPMV_LAUNCH(args.slices, 256, stream, mark_boundary, args.slices, args.units, boundary_units, skipped, interior);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &use, bool conjugate, const Operands &v, cudaStream_t stream, bool parallel = false, Begin begin = Begin::EARLY)
+  unsigned DotBlocks() const override
+  {
+    return single ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK);
+  }
+  cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
+  {
+    LookForReport();
+    return kernel[2][marked].Launch(DotBlocks(), BLOCK, WithDot<Args>{args, dot}, false, v, stream);
+  }
+  void LookForReport()
   {
     if (unreported) { // products look at marks unless the fill has reported that there are too few; the result is the same to the bit
       const unsigned last = *(volatile unsigned *)report;
       unreported          = last >> 1 != generation;
       marked              = unreported || (last & 1);
     }
+  }
+  cudaError_t Launch(const Args &use, bool conjugate, const Operands &v, cudaStream_t stream, bool parallel = false, Begin begin = Begin::EARLY)
+  {
+    LookForReport();
     if (!args.slices) return cudaSuccess;
     return kernel[parallel][marked].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, conjugate, v, stream, 0, begin);
   }

@@ -159,9 +159,9 @@ __device__ __forceinline__ PetscReal Square(Scalar a)
 }
 
 // The sums of a thread block, in all lanes of its first warp; all threads call it
-__device__ __forceinline__ void AddBlock(PetscReal (&v)[SUMS])
+template <int BLOCK> __device__ __forceinline__ void AddBlock(PetscReal (&v)[SUMS])
 {
-  constexpr int        WARPS = KRYLOV_BLOCK / WARP;
+  constexpr int        WARPS = BLOCK / WARP;
   __shared__ PetscReal shared[SUMS][WARPS];
   const int            warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 #pragma unroll
@@ -180,6 +180,32 @@ __device__ __forceinline__ void AddBlock(PetscReal (&v)[SUMS])
     }
   }
   __syncthreads();
+}
+
+/*
+  Adds v over `count` thread blocks of which this one is number `mine`; the one that arrives last has the sums, in its first warp, and returns true. part: place
+  for SUMS * count numbers. All threads call it.
+*/
+template <int BLOCK> __device__ __forceinline__ bool AddBlocks(PetscReal (&v)[SUMS], unsigned mine, unsigned count, PetscReal *part, unsigned *arrived)
+{
+  __shared__ bool last;
+  AddBlock<BLOCK>(v);
+  if (threadIdx.x == 0) {
+#pragma unroll
+    for (int k = 0; k < SUMS; k++) part[(size_t)k * count + mine] = v[k];
+    last = ArriveLast(arrived, count);
+  }
+  __syncthreads();
+  if (!last) return false;
+  AcquireArrived();
+#pragma unroll
+  for (int k = 0; k < SUMS; k++) v[k] = 0;
+  for (unsigned b = threadIdx.x; b < count; b += BLOCK) {
+#pragma unroll
+    for (int k = 0; k < SUMS; k++) v[k] += Fresh(part + (size_t)k * count + b);
+  }
+  AddBlock<BLOCK>(v);
+  return true;
 }
 
 // Adds the sums of all ranks, in the order of the ranks: the same bits on all. All threads of one thread block call it; v counts in thread 0
@@ -218,28 +244,11 @@ __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[SUMS
 }
 
 /*
-  Adds v over all threads of the grid and all ranks, always in the same order. True for one thread, which holds the sums and takes the next step; for none where
-  the caller adds over the ranks. All threads call it.
+  Adds v, the sums of the grid, over all ranks. True for one thread, which holds the sums and takes the next step; for none where the caller adds over the ranks.
+  All threads of one thread block call it.
 */
-__device__ __forceinline__ bool AddAll(const CGArgs &g, PetscReal (&v)[SUMS])
+__device__ __forceinline__ bool AddAcross(const CGArgs &g, PetscReal (&v)[SUMS])
 {
-  __shared__ bool last;
-  AddBlock(v);
-  if (threadIdx.x == 0) {
-#pragma unroll
-    for (int k = 0; k < SUMS; k++) g.part[(size_t)k * gridDim.x + blockIdx.x] = v[k];
-    last = ArriveLast(g.arrived, gridDim.x);
-  }
-  __syncthreads();
-  if (!last) return false;
-  AcquireArrived();
-#pragma unroll
-  for (int k = 0; k < SUMS; k++) v[k] = 0;
-  for (unsigned b = threadIdx.x; b < gridDim.x; b += KRYLOV_BLOCK) {
-#pragma unroll
-    for (int k = 0; k < SUMS; k++) v[k] += Fresh(g.part + (size_t)k * gridDim.x + b);
-  }
-  AddBlock(v);
   if (g.ranks.outside) {
     if (threadIdx.x == 0) {
 #pragma unroll
@@ -249,6 +258,12 @@ __device__ __forceinline__ bool AddAll(const CGArgs &g, PetscReal (&v)[SUMS])
   }
   if (g.ranks.size > 1) AddRanks(g.ranks, v);
   return threadIdx.x == 0;
+}
+
+// Over all threads of the grid and all ranks, always in the same order
+__device__ __forceinline__ bool AddAll(const CGArgs &g, PetscReal (&v)[SUMS])
+{
+  return AddBlocks<KRYLOV_BLOCK>(v, blockIdx.x, gridDim.x, g.part, g.arrived) && AddAcross(g, v);
 }
 
 __device__ __forceinline__ void Tell(unsigned long long *place, unsigned long long what)
@@ -280,8 +295,9 @@ __device__ inline int Converged(const SpMVKrylovTest &t, bool none, int n, Petsc
 
 struct _n_SpMVCudaKrylov {
   spmv::Array<spmv::State>  state;
-  spmv::Array<PetscReal>    part, sums;
+  spmv::Array<PetscReal>    part, sums, product_part;
   spmv::Array<unsigned>     count; // arrived, number of sums
+  spmv::Array<unsigned>     product_arrived;
   spmv::Array<spmv::Scalar> array;
   spmv::Progress           *progress = nullptr;
   unsigned                  blocks   = 0; // the most of a grid

@@ -12,8 +12,7 @@
 */
 #pragma once
 
-#include <petscsys.h>
-#include <cuda_runtime_api.h>
+#include "spmvcuda.h"
 
 typedef struct _n_SpMVCudaKrylov *SpMVCudaKrylov;
 
@@ -91,7 +90,9 @@ PETSC_INTERN cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov, size_t count, Pe
   r, Update has tested it, and the caller may find that it need not compute z: after Update, Direction completes x.
 */
 PETSC_INTERN cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov, const SpMVCudaCG *, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, cudaStream_t);   /* p'w, and the length of the step */
+PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, cudaStream_t); /* p'w, and the length of the step */
+/* w = A p and Product in one kernel, where the store has one; *done is PETSC_FALSE, and nothing has happened, where it has not */
+PETSC_INTERN cudaError_t SpMVCudaCGMult(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
 PETSC_INTERN cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov, cudaStream_t);    /* r, z, norm, z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGSums(SpMVCudaKrylov, cudaStream_t);      /* norm and z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov, cudaStream_t); /* x and the next p */

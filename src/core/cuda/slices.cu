@@ -9,6 +9,7 @@
   read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's least column. Where each step of a one-unit slice is a run of columns, there is
   one number a step; where the whole slice is one run, none. Slices with much work come first, so that they do not end last.
 */
+#include "cg.cuh"
 #include "stores.cuh"
 
 namespace spmv {
@@ -83,7 +84,8 @@ struct Args {
 
 // V: what values are stored as
 template <class V, int BS, bool FUSED, int U, int MODE>
-__device__ __forceinline__ void product(const Args &args, const Slice &self, int lane, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscReal *sums, const Slice &self, int lane, bool conjugate,
+                                        const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
   const int     steps = self.steps * U, units = Units(self.shape);
@@ -174,17 +176,18 @@ __device__ __forceinline__ void product(const Args &args, const Slice &self, int
     if (FUSED && args.offdiag.halo) args.offdiag.Add<BS>(__ldg(args.offdiag.slot + unit[u] / WARP), unit[u], d + u * BS);
     const int64_t r = (int64_t)(args.unit ? __ldg(args.unit + unit[u]) : unit[u]) * BS;
 #pragma unroll
-    for (int i = 0; i < BS; i++) y[r + i] = z ? Num::add(z[r + i], d[u * BS + i]) : d[u * BS + i];
+    for (int i = 0; i < BS; i++) {
+      y[r + i] = z ? Num::add(z[r + i], d[u * BS + i]) : d[u * BS + i];
+      if (dot) AddTo(sums + 1, Term(dot->g.hermitian, Num::keep(x + r + i), d[u * BS + i]));
+    }
   }
 }
 
+// One slice by a warp, by its kind
 template <class V, int BS, bool FUSED>
-__global__ void __launch_bounds__(BLOCK, 2) slices(Args args, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void multiply(const Args &args, const Dot *dot, PetscReal *sums, int s, int lane, bool conjugate, const Scalar *__restrict__ x,
+                                         const Scalar *z, Scalar *y)
 {
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (FUSED) LetNextBegin();
-  if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
-  if (s >= args.slices) return;
   const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
   const Slice self = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
   const int   mode = ModeOf(self.shape), lu = LogU(self.shape);
@@ -192,27 +195,40 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(Args args, bool conjugate, co
   if (BS == 1 && lu) {
     if (mode == WIDE) {
       if (lu == 1)
-        product<V, 1, FUSED, 2, WIDE>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, WIDE>(args, dot, sums, self, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<V, 1, FUSED, 4, WIDE>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, WIDE>(args, dot, sums, self, lane, conjugate, x, z, y);
       else
-        product<V, 1, FUSED, 8, WIDE>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, WIDE>(args, dot, sums, self, lane, conjugate, x, z, y);
     } else {
       if (lu == 1)
-        product<V, 1, FUSED, 2, NARROW>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, NARROW>(args, dot, sums, self, lane, conjugate, x, z, y);
       else if (lu == 2)
-        product<V, 1, FUSED, 4, NARROW>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, NARROW>(args, dot, sums, self, lane, conjugate, x, z, y);
       else
-        product<V, 1, FUSED, 8, NARROW>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, NARROW>(args, dot, sums, self, lane, conjugate, x, z, y);
     }
   } else if (mode == WIDE)
-    product<V, BS, FUSED, 1, WIDE>(args, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, WIDE>(args, dot, sums, self, lane, conjugate, x, z, y);
   else if (mode == NARROW)
-    product<V, BS, FUSED, 1, NARROW>(args, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, NARROW>(args, dot, sums, self, lane, conjugate, x, z, y);
   else if (mode == LINE)
-    product<V, BS, FUSED, 1, LINE>(args, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, LINE>(args, dot, sums, self, lane, conjugate, x, z, y);
   else
-    product<V, BS, FUSED, 1, RUNS>(args, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, RUNS>(args, dot, sums, self, lane, conjugate, x, z, y);
+}
+
+// E: DotEpilogue of a square matrix without parts of units: also x'y, for MultDot(), where all threads stay to the end
+template <class V, int BS, bool FUSED, class E>
+__global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> arguments, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+{
+  const Args &args = ArgsOf(arguments);
+  const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  PetscReal   sums[SUMS] = {};
+  if (FUSED) LetNextBegin();
+  if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
+  if (s < args.slices) multiply<V, BS, FUSED>(args, DotOf(arguments), sums, s, lane, conjugate, x, z, y);
+  if constexpr (E::DOT) AddDot<BLOCK>(*DotOf(arguments), sums);
 }
 
 // ------------------------------------------------------------------------------------------------ order
@@ -474,7 +490,7 @@ struct Slices : _n_SpMVCudaStore {
   bool            compact = false;                           // empty units are in no slice
   int64_t         steps   = 0;
   Args            args    = {};
-  Kernel          kernel[2]; // [1]: of MultFused()
+  Kernel          kernel[3]; // [1]: of MultFused(), [2]: of MultDot()
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
@@ -486,14 +502,23 @@ struct Slices : _n_SpMVCudaStore {
   cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
   cudaError_t IndexColumns(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
 
+  template <class V, int BS> cudaError_t Take()
+  {
+    SPMV_TRY(kernel[0].Choose((const void *)slices<V, BS, false, NoEpilogue>));
+    SPMV_TRY(kernel[1].Choose((const void *)slices<V, BS, true, NoEpilogue>));
+    if constexpr (std::is_same_v<V, Scalar>) SPMV_TRY(kernel[2].Choose((const void *)slices<V, BS, false, DotEpilogue>));
+    return cudaSuccess;
+  }
   template <class V> cudaError_t Pick(V)
   {
-    const void *all[][2] = {
-        {(const void *)slices<V, 1, false>, (const void *)slices<V, 1, true>}, {(const void *)slices<V, 2, false>, (const void *)slices<V, 2, true>},
-        {(const void *)slices<V, 3, false>, (const void *)slices<V, 3, true>}, {(const void *)slices<V, 4, false>, (const void *)slices<V, 4, true>},
-        {(const void *)slices<V, 5, false>, (const void *)slices<V, 5, true>}, {(const void *)slices<V, 6, false>, (const void *)slices<V, 6, true>}};
-    SPMV_TRY(kernel[0].Choose(all[bs - 1][0]));
-    return kernel[1].Choose(all[bs - 1][1]);
+    switch (bs) {
+    case 1: return Take<V, 1>();
+    case 2: return Take<V, 2>();
+    case 3: return Take<V, 3>();
+    case 4: return Take<V, 4>();
+    case 5: return Take<V, 5>();
+    default: return Take<V, 6>();
+    }
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -541,6 +566,14 @@ struct Slices : _n_SpMVCudaStore {
     Args use     = args;
     use.interior = true;
     return Launch(use, false, v, stream);
+  }
+  unsigned DotBlocks() const override // not where parts of a unit are added by the warp that arrives last: the order of the sums would vary
+  {
+    return single || compact || groups || unit ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK);
+  }
+  cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
+  {
+    return kernel[2].Launch(DotBlocks(), BLOCK, WithDot<Args>{args, dot}, false, v, stream);
   }
   bool SkipsEmpty() const override
   {

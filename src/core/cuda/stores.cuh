@@ -11,6 +11,8 @@
 
 namespace spmv {
 
+struct Dot; // cg.cuh
+
 /*
   The off-diagonal block of a parallel matrix as the diagonal block's fused product adds it, row by row, after its own entries: CSR by groups of 32 units,
   without the groups that have no entries
@@ -106,6 +108,15 @@ struct _n_SpMVCudaStore {
   virtual bool CanFuseOffdiagonal() const
   {
     return false;
+  }
+  // y = A x, and x'y as the epilogue of the same kernel, which has so many thread blocks; 0: there is none
+  virtual unsigned DotBlocks() const
+  {
+    return 0;
+  }
+  virtual cudaError_t MultDot(const spmv::Operands &, const spmv::Dot &, cudaStream_t)
+  {
+    return cudaErrorNotSupported;
   }
   virtual bool SkipsEmpty() const // with z = y, rows without entries are neither read nor written
   {

@@ -173,11 +173,15 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
 /* Starts an iteration on the device */
 static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
 {
-  Vec R = ksp->work[0], Z = ksp->work[1], P = ksp->work[2];
+  Vec       R = ksp->work[0], Z = ksp->work[1], P = ksp->work[2];
+  PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceMult(run, P, Z));
-  PetscCallCUDA(SpMVCudaCGProduct(run->krylov, run->stream));
+  if (run->store && run->fuse) PetscCallCUDA(SpMVCudaCGMult(run->krylov, run->store, run->stream, &done));
+  if (!done) {
+    PetscCall(KSPDeviceMult(run, P, Z));
+    PetscCallCUDA(SpMVCudaCGProduct(run->krylov, run->stream));
+  }
   PetscCallCUDA(SpMVCudaCGUpdate(run->krylov, run->stream));
   if (run->pc == SPMV_KRYLOV_PC_APPLIED) {
     if (ksp->normtype == KSP_NORM_UNPRECONDITIONED) PetscCall(KSPDeviceAwaitNorm(run)); /* the last residual needs no preconditioner */
@@ -310,13 +314,14 @@ static PetscErrorCode KSPSolve_DeviceCG(KSP ksp)
 .  -ksp_cg_type <hermitian>                 - with complex numbers, whether the matrix is `hermitian` or `symmetric`, see `KSPCGSetType()`
 .  -ksp_cg_single_reduction                 - PETSc's variant with one reduction, on PETSc's own path
 .  -ksp_device_ahead <4>                    - iterations that the host starts before it knows whether an earlier one was the last
+.  -ksp_device_fuse <true>                  - let the kernel of the product compute p'Ap, too, where it can
 -  -ksp_device_early <true>                 - let each kernel be launched before the previous one has ended (compute capability 9.0 and later)
 
    Level: beginner
 
    Notes:
    The iterations, the convergence test, and all options and results are those of `KSPCG`; sums are added in another order, always the same, so numbers differ by
-   rounding. An iteration is the product and three kernels, which need no scalar from the host. The default convergence test is decided on the GPU.
+   rounding. An iteration is the product, which also computes p'Ap where its kernel can, and two kernels more (otherwise three), which need no scalar from the host. The default convergence test is decided on the GPU.
 
    It applies to matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, and vectors of type `VECCUDA`. In all other cases PETSc's `KSPCG` runs: for other
    matrices and vectors, with `KSPCGSetRadius()`, `KSPCGSetObjectiveTarget()`, `KSPCGUseSingleReduction()` or `KSPSetComputeEigenvalues()`, and in

@@ -89,6 +89,7 @@ static PetscErrorCode KSPSetFromOptions_Device(KSP ksp, SpMVOptionItems PetscOpt
   PetscCall(
       PetscOptionsInt("-ksp_device_ahead", "Iterations that are started before the end of an earlier one is known", "KSPDEVICECG", d->ahead, &d->ahead, NULL));
   PetscCall(PetscOptionsBool("-ksp_device_early", "Kernels let the next one begin before they end", "KSPDEVICECG", d->early, &d->early, NULL));
+  PetscCall(PetscOptionsBool("-ksp_device_fuse", "The product's kernel computes an inner product, too", "KSPDEVICECG", d->fuse, &d->fuse, NULL));
   PetscOptionsHeadEnd();
   PetscCheck(d->ahead >= 0 && d->ahead <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-ksp_device_ahead is %" PetscInt_FMT ": it must be between 0 and 100", d->ahead);
@@ -108,8 +109,8 @@ PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, KSP_Device **device)
   PetscCall(PetscNew(&d));
   d->type  = type;
   d->petsc = *ksp->ops;
-  d->early = PETSC_TRUE;
-  d->ahead = 4;
+  d->early = d->fuse = PETSC_TRUE;
+  d->ahead           = 4;
   PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
   PetscCall(PetscContainerSetPointer(container, d));
   PetscCall(PetscContainerSetCtxDestroy(container, KSPDeviceFree));

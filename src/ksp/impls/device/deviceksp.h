@@ -33,6 +33,7 @@ typedef struct {
   PetscScalar     *x, *r, *z, *p, *w, *d;
   SpMVKrylovPC     pc;
   PetscInt         bs;
+  PetscBool        fuse;  /* the product's kernel may compute the inner product, too */
   PetscBool        exact; /* the host looks at each iteration before the next one: a test or a monitor of the user's */
   PetscInt         ahead; /* iterations that the host starts before it has seen the end of an earlier one */
   PetscInt         read;  /* norms that the host has read */
@@ -47,7 +48,7 @@ typedef struct {
   PetscBool      solved;                             /* there has been a solve */
   PetscBool      device;                             /* the last one ran on the device */
   char           why[256];                           /* why not */
-  PetscBool      early;                              /* kernels let the next one begin */
+  PetscBool      fuse, early;                        /* see KSPDeviceRun; kernels let the next one begin */
   PetscInt       ahead;                              /* see KSPDeviceRun */
   PetscErrorCode (*whynot)(KSP, char why[], size_t); /* what the method itself does not do on the device */
   void *method;                                      /* what belongs to the method alone; freed with this */

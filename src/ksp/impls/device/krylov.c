@@ -156,6 +156,7 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
   PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
   run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));
   run->ahead = d->ahead;
+  run->fuse  = d->fuse;
   run->read  = 0;
   PetscCall(PetscMemzero(&run->status, sizeof(run->status)));
   PetscFunctionReturn(PETSC_SUCCESS);
