@@ -1,5 +1,6 @@
 static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-Krylov, once for each matrix type asked for.\n\
-  -types <aij,sellp,evchyb> : matrix types to run, the first is what the others are compared with; on a GPU <aijcusparse,sellp,evchyb>\n\
+  -types <aij,sellp,evchyb> : matrix types to run, the first is what the others are compared with; on a GPU <aijcusparse,sellp,evchyb,sellp:devicecg>.\n\
+                              A KSP type may follow: sellp:devicecg is KSPCG with its iterations on the GPU\n\
   -n <100>                  : grid points in each direction (or -da_grid_x, -da_grid_y, -da_grid_z)\n\
   -par <6>                  : strength lambda of the nonlinearity, 0 < lambda <= 6.81\n\
   and the options of SNES, KSP and PC; the defaults are -ksp_type cg -pc_type none\n\n";
@@ -324,7 +325,7 @@ static PetscErrorCode TimeProduct(Mat A, Vec x, Vec y, double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Solve(const char *type, PetscInt index, PetscInt n, PetscReal lambda, Problem *problem, Run *run)
+static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscReal lambda, Problem *problem, Run *run)
 {
   Bratu        *p = &problem->bratu;
   BratuBox     *b = &problem->box;
@@ -341,10 +342,12 @@ static PetscErrorCode Solve(const char *type, PetscInt index, PetscInt n, PetscR
   PetscBool     iscg, set, device, named = PETSC_TRUE;
   PetscLogStage stage;
   double        t0, t1, flops;
-  char          name[96];
+  char          name[96], type[64];
+  const char   *method = strchr(what, ':');
   PetscInt      d, count;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(type, what, method ? PetscMin((size_t)(method - what) + 1, sizeof(type)) : sizeof(type)));
   PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, n, n, n, PETSC_DECIDE, PETSC_DECIDE,
                          PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
@@ -374,7 +377,7 @@ static PetscErrorCode Solve(const char *type, PetscInt index, PetscInt n, PetscR
   PetscCall(SNESSetFunction(snes, r, FormFunction, problem));
   PetscCall(SNESSetJacobian(snes, J, J, FormJacobian, problem));
   PetscCall(SNESGetKSP(snes, &ksp));
-  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPSetType(ksp, method ? method + 1 : KSPCG));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, PCNONE));
   PetscCall(SNESSetFromOptions(snes));
@@ -385,10 +388,10 @@ static PetscErrorCode Solve(const char *type, PetscInt index, PetscInt n, PetscR
   PetscCall(MatMult(J, run->x, r));
   PetscCall(Clock(r, &t1));
   run->setup = t1 - t0;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPCG, &iscg));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &iscg, KSPCG, KSPDEVICECG, ""));
   if (iscg) PetscCall(CheckSymmetry(da, p, J));
 
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%" PetscInt_FMT ": %s", index, type)); /* one type may be listed twice */
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%" PetscInt_FMT ": %s", index, what)); /* one type may be listed twice */
   PetscCall(PetscLogStageRegister(name, &stage));
   PetscCall(PetscLogStagePush(stage));
   PetscCall(Clock(run->x, &t0));
@@ -434,7 +437,7 @@ static PetscErrorCode Solve(const char *type, PetscInt index, PetscInt n, PetscR
 /* What to run unless -types says so: ours, after the type of PETSc's that lives where they do */
 static PetscErrorCode DefaultTypes(PetscInt *n, char *types[])
 {
-  const char *defaults[] = {"aij", "sellp", "evchyb"};
+  const char *defaults[] = {"aij", "sellp", "evchyb", "sellp:devicecg"};
   Mat         A;
   VecType     vectype;
   PetscBool   device;
@@ -447,7 +450,7 @@ static PetscErrorCode DefaultTypes(PetscInt *n, char *types[])
   PetscCall(PetscStrcmp(vectype, VECCUDA, &device));
   PetscCall(MatDestroy(&A));
   if (device) defaults[0] = "aijcusparse";
-  for (*n = 0; *n < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(defaults); (*n)++) PetscCall(PetscStrallocpy(defaults[*n], &types[*n]));
+  for (*n = 0; *n < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(defaults) - !device; (*n)++) PetscCall(PetscStrallocpy(defaults[*n], &types[*n]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

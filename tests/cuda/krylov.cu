@@ -3,6 +3,7 @@
   right. Run as `krylov full`; under compute-sanitizer as `krylov quick` or `krylov race`; `count` at the end prints how many checks passed.
 */
 #include "../../src/core/cuda/krylov.cuh"
+#include "../../src/mat/impls/sellp/sellpcuda.h"
 #include "common.cuh"
 
 using spmv::Scalar;
@@ -433,6 +434,97 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
   });
 }
 
+// ------------------------------------------------------------------------------------------------ p'Ap as the epilogue of a product
+
+static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool single, bool hermitian, SpMVCudaKrylov k, cudaStream_t stream)
+{
+  std::vector<Number> p(A.n), separate, again;
+  std::vector<Wide>   ref;
+  std::vector<double> size;
+  SELLPParams         params = {};
+  SpMVCudaStore       store;
+  SpMVCudaCG          cg = {};
+  spmv::State         s, t;
+  Wide                dot   = 0;
+  double              bound = 0;
+  PetscBool           done;
+  for (auto &v : A.a) v = Value();
+  for (auto &v : p) v = Value();
+  params.common.compress = 1;
+  params.common.single   = single ? PETSC_TRUE : PETSC_FALSE;
+  Device<int>    i(A.i), j(A.j);
+  Device<Number> a(A.a), dp(p), w(A.m), x(A.n), r(p);
+  SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  CHECK(SpMVCudaSELLPSetUp(&csr, &params, kernel, PETSC_FALSE, stream, &store));
+  CHECK(SpMVCudaFill(store, &csr, stream));
+  CHECK(SpMVCudaMult(store, PETSC_FALSE, P(dp.p), NULL, (PetscScalar *)w.p, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  separate = w.Get();
+  cg.n     = A.n;
+  cg.bs    = 1;
+  cg.x     = (PetscScalar *)x.p;
+  cg.r     = (PetscScalar *)r.p;
+  cg.p     = (PetscScalar *)dp.p;
+  cg.w = cg.z  = (PetscScalar *)w.p;
+  cg.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
+  cg.early     = PETSC_TRUE;
+  for (int turn = 0; turn < 3; turn++) {
+    w.Poison();
+    CHECK(SpMVCudaCGBegin(k, &cg, stream));
+    CHECK(SpMVCudaCGMult(k, store, stream, &done));
+    CHECK(cudaStreamSynchronize(stream));
+    Expect((bool)done == fused, A, "epilogue", "any", "the product has one");
+    if (!done) break;
+    again = w.Get();
+    CHECK(cudaMemcpy(&s, (spmv::State *)k->state, sizeof(s), cudaMemcpyDeviceToHost));
+    Expect(!memcmp((void *)again.data(), (void *)separate.data(), again.size() * sizeof(Number)), A, "epilogue", "any", "the product has the same bits");
+    if (turn) Expect(!memcmp((void *)&s.dpi, (void *)&t.dpi, sizeof(s.dpi)), A, "epilogue", "any", "the inner product has the same bits");
+    t = s;
+  }
+  CHECK(SpMVCudaDestroy(&store));
+  if (!fused) return;
+  for (int row = 0; row < A.m; row++) {
+#if defined(PETSC_USE_COMPLEX)
+    dot += Wide(p[row]) * (hermitian ? std::conj(Wide(separate[row])) : Wide(separate[row]));
+#else
+    dot += Wide(p[row]) * Wide(separate[row]);
+#endif
+    bound += std::abs(Wide(p[row]) * Wide(separate[row]));
+  }
+  Number value;
+  memcpy((void *)&value, &s.dpi, sizeof(value));
+  Expect(std::abs(Wide(value) - dot) <= (sizeof(PetscReal) == 8 ? 1e-13 : 1e-5) * bound, A, "epilogue", "any", "the inner product");
+}
+
+static void TestEpilogues(SpMVCudaKrylov k, cudaStream_t stream)
+{
+  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
+  for (bool hermitian : {true, false}) {
+    for (int N : {3, 12, 40}) {
+      TestEpilogue(Grid("7 points", N, 7, 1, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+      TestEpilogue(Grid("7 points, slices", N, 7, 1, 100), true, SPMVCUDA_KERNEL_SLICES, false, hermitian, k, stream);
+    }
+    for (int unknowns = 2; unknowns <= 6; unknowns++) {
+      TestEpilogue(Grid("nodes", 7, 7, unknowns, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+      TestEpilogue(Grid("nodes, slices", 7, 27, unknowns, 60), true, SPMVCUDA_KERNEL_SLICES, false, hermitian, k, stream);
+    }
+    TestEpilogue(Grid("27 points", 9, 27, 1, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Build("9 diagonals", 5000, 5000,
+                       [](int r, Row &row) {
+                         for (int c = r - 4; c <= r + 4; c++) row.push_back(c);
+                       }),
+                 true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Lengths("longer rows", 3001, 3001, [](int) { return 1 + Int(300); }), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Lengths("rows in parts", 20000, 20000, [](int r) { return r == 7 ? 15000 : 1 + Int(6); }), false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k,
+                 stream);
+    TestEpilogue(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k,
+                 stream);
+    TestEpilogue(Grid("single", 12, 7, 1, 100), false, SPMVCUDA_KERNEL_AUTO, true, hermitian, k, stream);
+    TestEpilogue(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMVCUDA_KERNEL_PAPER, false, hermitian, k, stream);
+  }
+}
+
 int main(int argc, char **argv)
 {
   const bool     quick = argc > 1 && strcmp(argv[1], "full");
@@ -441,6 +533,7 @@ int main(int argc, char **argv)
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&stream));
   CHECK(SpMVCudaKrylovCreate(&k));
+  TestEpilogues(k, stream);
   TestEnds(k, stream);
   TestMethods(k, stream, quick);
   CHECK(SpMVCudaKrylovDestroy(&k));

@@ -177,11 +177,8 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (run->store && run->fuse) PetscCallCUDA(SpMVCudaCGMult(run->krylov, run->store, run->stream, &done));
-  if (!done) {
-    PetscCall(KSPDeviceMult(run, P, Z));
-    PetscCallCUDA(SpMVCudaCGProduct(run->krylov, run->stream));
-  }
+  PetscCall(KSPDeviceMult(run, P, Z, SpMVCudaCGMult, &done));
+  if (!done) PetscCallCUDA(SpMVCudaCGProduct(run->krylov, run->stream));
   PetscCallCUDA(SpMVCudaCGUpdate(run->krylov, run->stream));
   if (run->pc == SPMV_KRYLOV_PC_APPLIED) {
     if (ksp->normtype == KSP_NORM_UNPRECONDITIONED) PetscCall(KSPDeviceAwaitNorm(run)); /* the last residual needs no preconditioner */
@@ -193,7 +190,7 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
     }
   }
   PetscCallCUDA(SpMVCudaCGDirection(run->krylov, run->stream));
-  if (run->flops > 0.) PetscCall(PetscLogGpuFlops(run->flops));
+  PetscCall(PetscLogGpuFlops(run->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

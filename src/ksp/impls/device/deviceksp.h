@@ -38,7 +38,7 @@ typedef struct {
   PetscInt         ahead; /* iterations that the host starts before it has seen the end of an earlier one */
   PetscInt         read;  /* norms that the host has read */
   SpMVKrylovStatus status;
-  PetscLogDouble   flops; /* of an iteration, but the product where PETSc logs that */
+  PetscLogDouble   product, flops; /* of a product, where PETSc does not log them, and of the rest of an iteration */
 } KSPDeviceRun;
 #endif
 
@@ -77,7 +77,9 @@ PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
 /* The array of a vector that kernels of ours write: the vector knows that its values are new and on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceTouch(Vec, PetscScalar **);
-PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w);
+/* w = A p, and what a method adds to that in the same kernel where there is one; *done says so */
+PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w, cudaError_t (*)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *),
+                                          PetscBool *done);
 PETSC_INTERN PetscErrorCode KSPDeviceGetTest(KSP, KSPDeviceRun *, SpMVKrylovTest *, SpMVKrylovNorm *);
 /* Waits until so many iterations are complete, or the solve has ended */
 PETSC_INTERN PetscErrorCode KSPDeviceAwait(KSPDeviceRun *, PetscInt iterations);

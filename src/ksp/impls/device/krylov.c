@@ -143,14 +143,14 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
     PetscCall(KSPDeviceSetUpSums(run->A, run));
   }
   PetscCall(SpMVIsMPI(run->A, &mpi));
+  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   run->store = NULL;
-  run->flops = 0.;
+  run->flops = 10. * n;
   if (!mpi) {
     PetscCall(MatSpMVGetReady_SeqCUDA(run->A, PETSC_FALSE, &own));
     if (own) {
-      PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-      run->store = own->cuda[0].store;
-      run->flops = 2. * own->cuda[0].key.nz + 9. * (PetscLogDouble)n;
+      run->store   = own->cuda[0].store;
+      run->product = 2. * own->cuda[0].key.nz - n;
     }
   }
   PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
@@ -231,12 +231,17 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w)
+PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, cudaError_t (*fused)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *), PetscBool *done)
 {
   PetscFunctionBegin;
-  if (run->store)
-    PetscCallCUDA(SpMVCudaMult(run->store, PETSC_FALSE, run->p, NULL, run->w, run->stream));
-  else
+  *done = PETSC_FALSE;
+  if (run->store) {
+    PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
+    if (run->fuse) PetscCallCUDA((*fused)(run->krylov, run->store, run->stream, done));
+    if (!*done) PetscCallCUDA(SpMVCudaMult(run->store, PETSC_FALSE, run->p, NULL, run->w, run->stream));
+    PetscCall(PetscLogGpuFlops(run->product));
+    PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
+  } else
     PetscCall(MatMult(run->A, p, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
