@@ -9,9 +9,9 @@ static char help[] =
   -csv <file>      : results to read by program\n\n";
 
 /*
-   A solve does a given number of iterations: no tolerance is ever reached. "us" is the time of a solve over its iterations, with all that a solve does before the
-   first one; "each" is what one iteration more costs, from two solves of n and 2n. The contenders' residuals are compared after the first solve, and the program
-   fails if they differ.
+   A solve does a given number of iterations: no tolerance is ever reached. "us" is the time of a solve over its iterations, with all that a solve does before
+   the first one; "each" is what one iteration more costs, from two solves of n and 2n. The contenders' residuals are compared after the first solve, and the
+   program fails if they differ.
 */
 
 #include <petscspmv.h>
@@ -41,8 +41,8 @@ static PetscReal Coupling(PetscInt i, PetscInt j)
 }
 
 /*
-   The same pattern with values that are negative off the diagonal, on it a little larger than their sum. The patterns of stencils and finite elements are symmetric;
-   with others the method may break down
+   The same pattern with values that are negative off the diagonal, on it a little larger than their sum. The patterns of stencils and finite elements are
+   symmetric; with others the method may break down
 */
 static PetscErrorCode MakeDefinite(Mat *A)
 {

@@ -93,6 +93,16 @@ static PetscErrorCode Row_Points(PetscInt i, PetscInt M, PetscInt N, PetscInt bs
   return Add(i, i % 3 ? 4.0 : -1.5, M, n, cols, vals);
 }
 
+/* The Laplacian with a NaN on the diagonal */
+static PetscErrorCode Row_NaN(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  PetscCall(Row_Laplace(i, M, N, bs, n, cols, vals));
+  for (PetscInt k = 0; k < *n; k++) {
+    if (cols[k] == i && i == M / 2) vals[k] = NAN;
+  }
+  return PETSC_SUCCESS;
+}
+
 static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"larger", 12000, 12000, 1, 0, Row_Laplace},
                                {"nodes2", 64, 64, 2, 0, Row_Nodes},
@@ -105,6 +115,7 @@ static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"negative", 320, 320, 1, 0, Row_Negative},
                                {"singular", 143, 143, 1, 0, Row_Singular},
                                {"points", 320, 320, 1, 0, Row_Points},
+                               {"nan", 320, 320, 1, 0, Row_NaN},
                                {"skew", 143, 143, 1, 0, Row_Laplace, PETSC_TRUE},
                                {"one", 1, 1, 1, 0, Row_Laplace},
                                {NULL}};
@@ -377,6 +388,11 @@ static PetscErrorCode CG(Test *t, Record *r)
   return Solve(t, r, "cg");
 }
 
+static PetscErrorCode Chebyshev(Test *t, Record *r)
+{
+  return Solve(t, r, "chebyshev");
+}
+
 /* AIJ is the only judge: other types of PETSc's have nothing to do with the methods */
 #define WHEN (ONCE | STRICT | NOPERM | NOCUDA)
 
@@ -454,6 +470,18 @@ static const Operation operations[] = {
     {"single-reduction", CG, WHEN, "laplace,h:-pc_type jacobi -ksp_cg_single_reduction"},
     {"eigenvalues", CG, WHEN, "laplace,h:-pc_type jacobi -ksp_view_eigenvalues ascii:/dev/null"},
     {"hostvectors", CG, WHEN, "laplace,v:-pc_type jacobi"},
+    {"dtol-later", CG, WHEN, "laplace:-pc_type none -ksp_divtol 1e-3 -ksp_rtol 1e-12 -ksp_check_norm_iteration 3"},
+    {"nan-product", CG, WHEN, "nan:-pc_type none"},
+    {"nan-product-jacobi", CG, WHEN, "nan:-pc_type bjacobi -sub_pc_type none -ksp_norm_type natural"},
+    {"chebyshev", Chebyshev, WHEN, "laplace,d:-pc_type none -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 12"},
+    {"chebyshev-one", Chebyshev, WHEN, "laplace:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 1"},
+    {"chebyshev-two", Chebyshev, WHEN, "laplace,g:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 2"},
+    {"chebyshev-three", Chebyshev, WHEN, "hermitian,g:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 3"},
+    {"chebyshev-jacobi", Chebyshev, WHEN, "hermitian,d:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.2,2 -ksp_max_it 9"},
+    {"chebyshev-blocks", Chebyshev, WHEN, "nodes3,gd:-pc_type pbjacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.2,2 -ksp_max_it 6"},
+    {"chebyshev-estimate", Chebyshev, WHEN, "laplace,r:-pc_type jacobi -ksp_norm_type none -ksp_max_it 4"},
+    {"chebyshev-norms", Chebyshev, WHEN, "laplace,h:-pc_type jacobi -ksp_max_it 20 -ksp_chebyshev_eigenvalues 0.1,2"},
+    {"chebyshev-ilu", Chebyshev, WHEN, "laplace,h:-pc_type bjacobi -ksp_norm_type none -ksp_max_it 4 -ksp_chebyshev_eigenvalues 0.1,2"},
     {NULL, NULL, 0, NULL}};
 
 int main(int argc, char **argv)

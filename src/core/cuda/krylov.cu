@@ -33,6 +33,7 @@ cudaError_t _n_SpMVCudaKrylov::Create()
   ranks.sums   = sums;
   SPMV_TRY(Load((const void *)Unit));
   SPMV_TRY(CreateCG());
+  SPMV_TRY(CreateChebyshev());
   return cudaDeviceSynchronize(); // the counters are 0 in all streams
 }
 

@@ -313,7 +313,7 @@ struct _n_SpMVCudaKrylov {
   void                   *ctx       = nullptr;
 
   spmv::CGArgs cg = {};
-  spmv::Kernel begin, product, update[4], sums_of, direction[4], decide;
+  spmv::Kernel begin, product, update[4], sums_of, direction[4], decide, chebyshev[3];
 
   ~_n_SpMVCudaKrylov()
   {
@@ -325,7 +325,8 @@ struct _n_SpMVCudaKrylov {
     std::fill(progress->norm, progress->norm + SPMV_KRYLOV_NORMS, spmv::EMPTY);
     __atomic_store_n(&progress->status, 0ull, __ATOMIC_RELEASE);
   }
-  cudaError_t CreateCG(); // the method's kernels
+  cudaError_t CreateCG(); // the methods' kernels
+  cudaError_t CreateChebyshev();
   unsigned    Grid(int n) const
   {
     return std::clamp(spmv::Blocks(n, spmv::KRYLOV_BLOCK), 1u, blocks);

@@ -99,6 +99,20 @@ PETSC_INTERN cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov, cudaStream_t); /* x
 /* x'Ax/2 - x'b, less its value at the beginning; waits for the stream */
 PETSC_INTERN cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov, PetscReal *, cudaStream_t);
 
+/*
+  A step of Chebyshev's method, after the product w = A now: next = of_before before + of_now now + of_residual B (b - w). Arrays that are NULL count as zero;
+  next may be any of the others but w. The preconditioner is not APPLIED.
+*/
+typedef struct {
+  int                n, bs;
+  SpMVKrylovPC       pc;
+  PetscBool          early;
+  const PetscScalar *b, *w, *d, *before, *now;
+  PetscScalar       *next;
+  PetscReal          of_before, of_now, of_residual;
+} SpMVCudaChebyshev;
+PETSC_INTERN cudaError_t SpMVCudaChebyshevStep(SpMVCudaKrylov, const SpMVCudaChebyshev *, cudaStream_t);
+
 /* What the host can see now: the state of the solve. its counts as in PETSc: the iteration that is in progress, or in which the solve ended */
 typedef struct {
   SpMVKrylovReason reason;

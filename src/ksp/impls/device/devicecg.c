@@ -247,7 +247,7 @@ static PetscErrorCode KSPDeviceCGSolve(KSP ksp, KSP_Device *d, KSPDeviceCG *cg)
   PetscBool     may;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceRunBegin(ksp, d));
+  PetscCall(KSPDeviceRunBegin(ksp, d, PETSC_TRUE));
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[2], ksp->work[1]));
   PetscCall(KSPDeviceCGStart(ksp, run, cg));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
@@ -317,21 +317,22 @@ static PetscErrorCode KSPSolve_DeviceCG(KSP ksp)
    Level: beginner
 
    Notes:
-   The iterations, the convergence test, and all options and results are those of `KSPCG`; sums are added in another order, always the same, so numbers differ by
-   rounding. An iteration is the product, which also computes p'Ap where its kernel can, and two kernels more (otherwise three), which need no scalar from the host. The default convergence test is decided on the GPU.
+   The iterations, the convergence test, and all options and results are those of `KSPCG`; sums are added in another order, always the same, so
+   numbers differ by rounding. An iteration is the product, which also computes p'Ap where its kernel can, and two kernels more (otherwise three),
+   which need no scalar from the host. The default convergence test is decided on the GPU.
 
-   It applies to matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, and vectors of type `VECCUDA`. In all other cases PETSc's `KSPCG` runs: for other
-   matrices and vectors, with `KSPCGSetRadius()`, `KSPCGSetObjectiveTarget()`, `KSPCGUseSingleReduction()` or `KSPSetComputeEigenvalues()`, and in
-   `KSPSolveTranspose()`. `-ksp_view` after a solve tells which of the two was used, and why.
+   It applies to matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, and vectors of type `VECCUDA`. In all other cases PETSc's `KSPCG` runs: for
+   other matrices and vectors, with `KSPCGSetRadius()`, `KSPCGSetObjectiveTarget()`, `KSPCGUseSingleReduction()` or `KSPSetComputeEigenvalues()`, and
+   in `KSPSolveTranspose()`. `-ksp_view` after a solve tells which of the two was used, and why.
 
-   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are part of the kernels. Other preconditioners, and all with a null space, are applied by `PCApply()`
-   in between; the host then waits for each iteration, since it may start work of its own.
+   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are part of the kernels. Other preconditioners, and all with a null space, are
+   applied by `PCApply()` in between; the host then waits for each iteration, since it may start work of its own.
 
-   With a convergence test of the user's (`KSPSetConvergenceTest()`) or a monitor that may read more than the norm (all but `-ksp_monitor`), the host waits for
-   each iteration.
+   With a convergence test of the user's (`KSPSetConvergenceTest()`) or a monitor that may read more than the norm (all but `-ksp_monitor`), the host
+   waits for each iteration.
 
-   On several processes, sums are added through the memory of the other GPUs where the halo is exchanged like that (see `-mat_spmv_halo`), by NCCL, or by MPI. With the
-   first two the host takes no part in an iteration.
+   On several processes, sums are added through the memory of the other GPUs where the halo is exchanged like that (see `-mat_spmv_halo`), by NCCL, or
+   by MPI. With the first two the host takes no part in an iteration.
 
    The norm of a vector is the square root of the sum of squares, without scaling: a residual with entries above 1e154 has the norm Inf.
 

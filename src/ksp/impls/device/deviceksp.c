@@ -208,5 +208,6 @@ PetscErrorCode KSPDeviceRegister(void)
 {
   PetscFunctionBegin;
   PetscCall(KSPRegister(KSPDEVICECG, KSPCreate_DeviceCG));
+  PetscCall(KSPRegister(KSPDEVICECHEBYSHEV, KSPCreate_DeviceChebyshev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -6,7 +6,7 @@
 
     deviceksp.c  creation, the decision where a solve runs, views
     krylov.c     a solve on the device: preconditioner, product, sums over ranks, what the host sees of it
-    devicecg.c   the type devicecg
+    devicecg.c, devicechebyshev.c  the types
 */
 #pragma once
 
@@ -17,10 +17,22 @@
 #endif
 
 #if defined(PETSCSPMV_HAVE_CUDA)
+/* What the entries of a preconditioner depend on */
+typedef struct {
+  SpMVKey       matrix;
+  PetscObjectId pc;
+  int           type; /* 1: PCJACOBI, with what may be set of it */
+  PCJacobiType  jacobi;
+  PetscReal     scale;
+  PetscBool     abs, fix, reuse;
+} KSPDevicePCKey;
+
 /* A solve on the device */
 typedef struct {
-  SpMVCudaKrylov krylov; /* NULL before the first one */
-  PetscBool      peers;  /* it has the memory of other ranks open */
+  SpMVCudaKrylov krylov;  /* NULL before the first one */
+  PetscBool      peers;   /* it has the memory of other ranks open */
+  PetscBool      summing; /* sums over ranks are set up */
+  KSPDevicePCKey pckey;   /* of d */
   SpMVTransport  transport;
   MPI_Comm       comm; /* of the sums over ranks */
   SpMVCudaComm   nccl;
@@ -68,11 +80,14 @@ PETSC_INTERN PetscErrorCode KSPDeviceDecide(KSP, KSP_Device *, PetscBool *device
 /* devicecg.c */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
 
+/* devicechebyshev.c */
+PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
+
 #if defined(PETSCSPMV_HAVE_CUDA)
 /* krylov.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSPDeviceRun *); /* collective */
 /* What a solve needs but the vectors' arrays: the object, the sums over ranks, the product */
-PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *);
+PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *, PetscBool sums);
 /* Whether the kernels apply the preconditioner, and then its entries; u and v are overwritten */
 PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
 /* The array of a vector that kernels of ours write: the vector knows that its values are new and on the device */

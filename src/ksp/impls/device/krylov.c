@@ -124,7 +124,7 @@ static PetscErrorCode KSPDeviceMonitorsReadNorm(KSP ksp, PetscBool *only)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
+PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d, PetscBool sums)
 {
   KSPDeviceRun *run = &d->run;
   Mat_SpMV     *own = NULL;
@@ -140,7 +140,10 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
     error     = SpMVCudaKrylovCreate(&run->krylov);
     if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
     PetscCall(SpMVAgree(run->comm, error == cudaSuccess ? PETSC_SUCCESS : error == cudaErrorMemoryAllocation ? PETSC_ERR_GPU_RESOURCE : PETSC_ERR_GPU));
+  }
+  if (sums && !run->summing) {
     PetscCall(KSPDeviceSetUpSums(run->A, run));
+    run->summing = PETSC_TRUE;
   }
   PetscCall(SpMVIsMPI(run->A, &mpi));
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
@@ -174,6 +177,27 @@ const char *KSPDeviceDescribePC(const KSPDeviceRun *run)
   }
 }
 
+/* What the entries of the preconditioner depend on: it is set up anew for another state of the matrix, and after changes to itself */
+static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
+{
+  PetscBool jacobi;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(key, sizeof(*key)));
+  SpMVKeySet(&key->matrix, P);
+  PetscCall(PetscObjectGetId((PetscObject)pc, &key->pc));
+  PetscCall(PCGetReusePreconditioner(pc, &key->reuse));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCJACOBI, &jacobi));
+  if (jacobi) {
+    key->type = 1;
+    PetscCall(PCJacobiGetType(pc, &key->jacobi));
+    PetscCall(PCJacobiGetUseAbs(pc, &key->abs));
+    PetscCall(PCJacobiGetFixDiagonal(pc, &key->fix));
+    PetscCall(PCJacobiGetRowl1Scale(pc, &key->scale));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The entries are what the preconditioner makes of unit vectors, one for each place in a block: that needs nothing of its inside, and is the same
   number to the bit, as all others that it adds are 0
@@ -186,10 +210,11 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
   PetscInt     n;
   PetscScalar *a = NULL;
 
+  KSPDevicePCKey key;
+
   PetscFunctionBegin;
   run->pc = SPMV_KRYLOV_PC_APPLIED;
   run->bs = 1;
-  run->d  = NULL;
   PetscCall(MatGetNullSpace(run->A, &null));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
@@ -205,6 +230,10 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
     run->bs = 1;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  run->pc = run->bs > 1 ? SPMV_KRYLOV_PC_BLOCKS : SPMV_KRYLOV_PC_POINTS;
+  PetscCall(KSPDevicePCKeySet(ksp->pc, P, &key));
+  if (run->d && !memcmp(&key, &run->pckey, sizeof(key))) PetscFunctionReturn(PETSC_SUCCESS);
+  run->d = NULL;
   PetscCall(VecGetLocalSize(u, &n));
   PetscCallCUDA(SpMVCudaKrylovGetArray(run->krylov, (size_t)n * (size_t)run->bs, &run->d));
   for (PetscInt j = 0; j < run->bs; j++) {
@@ -214,7 +243,7 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
     PetscCall(KSPDeviceTouch(v, &a));
     if (n) PetscCallCUDA(cudaMemcpyAsync(run->d + j * n, a, (size_t)n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, run->stream));
   }
-  run->pc = run->bs > 1 ? SPMV_KRYLOV_PC_BLOCKS : SPMV_KRYLOV_PC_POINTS;
+  run->pckey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -237,7 +266,7 @@ PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, cudaError_t (*fuse
   *done = PETSC_FALSE;
   if (run->store) {
     PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
-    if (run->fuse) PetscCallCUDA((*fused)(run->krylov, run->store, run->stream, done));
+    if (fused && run->fuse) PetscCallCUDA((*fused)(run->krylov, run->store, run->stream, done));
     if (!*done) PetscCallCUDA(SpMVCudaMult(run->store, PETSC_FALSE, run->p, NULL, run->w, run->stream));
     PetscCall(PetscLogGpuFlops(run->product));
     PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
