@@ -16,14 +16,14 @@ KINDS = {"@": ("@", "Functions"), "@C": ("@", "Functions"), "MC": ("M", "Types a
 LEVELS = ("beginner", "intermediate", "advanced", "developer")
 PARAMETERS = re.compile(r"(Input|Output|Input/Output) Parameters?$")
 SECTION = re.compile(r"((?:Input|Output|Input/Output) Parameters?|Options Database Keys?|Values|Errors|(?:Fortran |Developer )?Notes?|References|Example Usage):$")
-OPTION = re.compile(r"-mat_(?:sellp|evchyb|batch|spmv)\w*")
+OPTION = re.compile(r"-(?:mat_(?:sellp|evchyb|batch|spmv)|ksp_device)\w*")
 
 # Where PETSc's manual pages are (those of 3.26): by the longest beginning of a name that is a word of it. Names without a page of their own are on another's
 PETSC_SECTIONS = {"Mat": "Mat", "MAT": "Mat", "Vec": "Vec", "KSP": "KSP", "PC": "PC", "SNES": "SNES", "TS": "TS", "DM": "DM", "DMDA": "DMDA", "IS": "IS", "Petsc": "Sys",
                   "PetscDevice": "Device", "PetscLog": "Log", "PetscSF": "PetscSF", "PetscSection": "PetscSection", "PetscViewer": "Viewer"}
 PETSC_PAGES = {r"PETSC_ERR_\w+": "Sys/PetscErrorCode", "PETSC_(COPY_VALUES|OWN_POINTER|USE_POINTER)": "Sys/PetscCopyMode", r"MATORDERING\w+": "Mat/MatOrderingType",
                "MatGetOrdering": "MatGraphOperations/MatGetOrdering"}
-OURS = re.compile("(Petsc|Mat)SpMV|Mat(Create)?Batch|MATBATCH|MAT.*(SELLP|EVCHYB)")
+OURS = re.compile("(Petsc|Mat)SpMV|Mat(Create)?Batch|MATBATCH|MAT.*(SELLP|EVCHYB)|KSPDEVICE")
 
 
 class Failure(Exception):
@@ -145,7 +145,7 @@ def add_synopsis(page, code, header):
             page.fail(f"documents the parameters {documented}, not {parameters}")
         page.synopsis = wrap(f"PetscErrorCode {page.name}", match[2])
     elif page.kind == "MC":
-        pattern = page.name if page.name.startswith(("MATORDERING", "MATBATCH_")) else f"MAT(?:SEQ|MPI)?(?:AIJ)?{page.name[3:]}"
+        pattern = page.name if page.name.startswith(("MATORDERING", "MATBATCH_", "KSP")) else f"MAT(?:SEQ|MPI)?(?:AIJ)?{page.name[3:]}"
         page.synopsis = re.sub(" +", " ", "\n".join(re.findall(rf"^#define {pattern} .*?(?= *(?:/\*.*)?$)", header, re.M)))
         if not page.synopsis:
             page.fail(f"not defined in {HEADER}")
@@ -202,7 +202,7 @@ def options(pages):
 
 def check(pages, header, root):
     known = names(pages)
-    public = re.findall(r"PETSC_EXTERN \w+ (\w+)\(", header) + re.findall(r"^\} (\w+);|^typedef.*\} (\w+);|^#define (MAT\w+)", header, re.M)
+    public = re.findall(r"PETSC_EXTERN \w+ (\w+)\(", header) + re.findall(r"^\} (\w+);|^typedef.*\} (\w+);|^#define ((?:MAT|KSP)\w+)", header, re.M)
     for name in (n for p in public for n in ([p] if isinstance(p, str) else p) if n and n not in known):
         raise Failure(f"{HEADER}: {name} has no manual page")
     for page in pages.values():
@@ -214,7 +214,7 @@ def check(pages, header, root):
             if name.removesuffix("()") not in known and not petsc_url(name.removesuffix("()")):
                 page.fail(f"see also {name}: neither a name of ours nor like one of PETSc")
     for file in sorted((root / "src").rglob("*.c")):
-        for name in OPTION.findall(" ".join(re.findall(r'"(-mat_\w+)"', file.read_text()))):
+        for name in OPTION.findall(" ".join(re.findall(r'"(-(?:mat|ksp)_\w+)"', file.read_text()))):
             if name not in known:
                 raise Failure(f"{file.relative_to(root)}: the option {name} has no manual page: no Options Database Keys has it")
 
