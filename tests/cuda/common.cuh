@@ -42,8 +42,8 @@ template <class T> struct Device { // poisoned: what nobody writes shows
   }
 };
 
-static int  failures = 0, checks = 0;
-static void Expect(bool right, const Matrix &A, const char *layout, const char *kernel, const char *what)
+static int         failures = 0, checks = 0;
+static inline void Expect(bool right, const Matrix &A, const char *layout, const char *kernel, const char *what)
 {
   checks++;
   if (right) return;
@@ -52,8 +52,8 @@ static void Expect(bool right, const Matrix &A, const char *layout, const char *
 }
 
 // op(A) x + z with the sum of magnitudes, which rounding is measured by
-static void Reference(const Matrix &A, bool transpose, bool conjugate, const std::vector<Number> &x, const Number *z, std::vector<Wide> &y,
-                      std::vector<double> &size)
+static inline void Reference(const Matrix &A, bool transpose, bool conjugate, const std::vector<Number> &x, const Number *z, std::vector<Wide> &y,
+                             std::vector<double> &size)
 {
   const int rows = transpose ? A.n : A.m;
   y.assign(rows, Wide(0));
@@ -72,7 +72,7 @@ static void Reference(const Matrix &A, bool transpose, bool conjugate, const std
   }
 }
 
-static bool Close(const std::vector<Number> &y, const std::vector<Wide> &ref, const std::vector<double> &size)
+static inline bool Close(const std::vector<Number> &y, const std::vector<Wide> &ref, const std::vector<double> &size)
 {
   const double eps = sizeof(PetscReal) == 8 ? 1e-14 : 1e-5;
   for (size_t r = 0; r < y.size(); r++) {
@@ -91,14 +91,14 @@ struct Layout {
 struct Seen {
   std::vector<std::tuple<int, int, double, double>> entries;
 };
-static void See(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
+static inline void See(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
 {
   Number a;
   memcpy((void *)&a, &value, sizeof(a));
   ((Seen *)ctx)->entries.emplace_back((int)row, (int)col, std::real(a), std::imag(a));
 }
 
-static const PetscScalar *P(const Number *p)
+static inline const PetscScalar *P(const Number *p)
 {
   return (const PetscScalar *)p;
 }

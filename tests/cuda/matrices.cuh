@@ -20,22 +20,22 @@ using Wide   = double;
 using Single = float;
 #endif
 
-static uint64_t seed = 88172645463325252ull;
-static uint64_t Random()
+static uint64_t        seed = 88172645463325252ull;
+static inline uint64_t Random()
 {
   seed ^= seed << 13;
   seed ^= seed >> 7;
   return seed ^= seed << 17;
 }
-static int Int(int n)
+static inline int Int(int n)
 {
   return (int)(Random() % (uint64_t)n);
 }
-static double Real()
+static inline double Real()
 {
   return (double)(Random() >> 11) * (1.0 / 9007199254740992.0) - 0.5;
 }
-static Number Value()
+static inline Number Value()
 {
 #if defined(PETSC_USE_COMPLEX)
   return Number((PetscReal)Real(), (PetscReal)Real());
@@ -43,7 +43,7 @@ static Number Value()
   return (Number)Real();
 #endif
 }
-static Number Conj(Number a)
+static inline Number Conj(Number a)
 {
 #if defined(PETSC_USE_COMPLEX)
   return std::conj(a);
@@ -52,7 +52,7 @@ static Number Conj(Number a)
 #endif
 }
 // Not in a register: GCC 12 forgets the last of an odd number of complex values where it makes a loop of vectors from this
-static Number Rounded(Number a)
+static inline Number Rounded(Number a)
 {
   volatile float re = (float)std::real(a), im = (float)std::imag(a);
 #if defined(PETSC_USE_COMPLEX)
@@ -62,7 +62,7 @@ static Number Rounded(Number a)
   return re;
 #endif
 }
-static bool Finite(Number a)
+static inline bool Finite(Number a)
 {
   return std::isfinite(std::abs(a));
 }
@@ -75,7 +75,7 @@ struct Matrix {
 };
 
 using Row = std::vector<int>;
-static Matrix Build(const char *name, int m, int n, std::function<void(int, Row &)> f, bool ascend = true)
+static inline Matrix Build(const char *name, int m, int n, std::function<void(int, Row &)> f, bool ascend = true)
 {
   Matrix A{name, m, n, {0}, {}, {}};
   for (int r = 0; r < m; r++) {
@@ -93,7 +93,7 @@ static Matrix Build(const char *name, int m, int n, std::function<void(int, Row 
 }
 
 // 7 or 27 points on a grid, s unknowns a point, a share of the neighbours
-static Matrix Grid(const char *name, int N, int points, int s, int percent)
+static inline Matrix Grid(const char *name, int N, int points, int s, int percent)
 {
   return Build(name, N * N * N * s, N * N * N * s, [=](int r, Row &row) {
     const int p = r / s, x = p % N, y = p / N % N, z = p / N / N;
@@ -109,7 +109,7 @@ static Matrix Grid(const char *name, int N, int points, int s, int percent)
 }
 
 // A with the blocks of s columns of each node row as f leaves them: in any order, some more than once
-static Matrix Disorder(const char *name, const Matrix &A, int s, std::function<void(int, Row &)> f)
+static inline Matrix Disorder(const char *name, const Matrix &A, int s, std::function<void(int, Row &)> f)
 {
   Matrix B{name, A.m, A.n, {0}, {}, {}};
   for (int u = 0; u < A.m / s; u++) {
@@ -126,17 +126,17 @@ static Matrix Disorder(const char *name, const Matrix &A, int s, std::function<v
   B.a.resize(B.j.size());
   return B;
 }
-static void Shuffle(int, Row &row)
+static inline void Shuffle(int, Row &row)
 {
   for (size_t k = row.size(); k > 1; k--) std::swap(row[k - 1], row[Int((int)k)]);
 }
-static void ShuffleTwice(int unit, Row &row)
+static inline void ShuffleTwice(int unit, Row &row)
 {
   for (int k = row.empty() ? 0 : Int(4); k > 0; k--) row.push_back(row[Int((int)row.size())]);
   Shuffle(unit, row);
 }
 
-static Matrix Lengths(const char *name, int m, int n, std::function<int(int)> length, bool ascend = true)
+static inline Matrix Lengths(const char *name, int m, int n, std::function<int(int)> length, bool ascend = true)
 {
   return Build(
       name, m, n,
