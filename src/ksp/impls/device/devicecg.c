@@ -277,7 +277,8 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
   PetscCall(KSPDeviceGet(ksp, &d));
   cg = (KSPDeviceCG *)d->method;
   if (d->device && d->run.krylov) {
-    PetscCallCUDA(SpMVCudaCGGetObjective(d->run.krylov, objective, d->run.stream));
+    *objective = 0.;
+    if (ksp->its) PetscCallCUDA(SpMVCudaCGGetObjective(d->run.krylov, objective, d->run.stream)); /* else the solve ended before its first iteration */
     *objective += cg->objective;
   } else
     PetscCall((*cg->getobjective)(ksp, objective));
