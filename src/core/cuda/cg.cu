@@ -257,7 +257,7 @@ cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t s
   const unsigned blocks = store->DotBlocks(), groups = (blocks + DOT_GROUP - 1) / DOT_GROUP;
   *done = PETSC_FALSE;
   if (!blocks || store->m != store->n || store->m != k->cg.n) return cudaSuccess;
-  if (k->product_arrived.Bytes() < (groups + 1) * sizeof(unsigned)) {
+  if (k->product_part.Bytes() < ((size_t)blocks + groups) * SUMS * sizeof(PetscReal)) {
     SPMV_TRY(k->product_part.Alloc(((size_t)blocks + groups) * SUMS));
     SPMV_TRY(k->product_arrived.Alloc(groups + 1));
     SPMV_TRY(k->product_arrived.Zero(stream));

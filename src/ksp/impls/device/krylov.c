@@ -255,8 +255,8 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
 
   PetscFunctionBegin;
   PetscCall(VecCUDAGetArray(v, &a));
+  if (array) *array = a; /* it stays where it is */
   PetscCall(VecCUDARestoreArray(v, &a));
-  if (array) *array = a;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
