@@ -70,7 +70,7 @@ static void TestLongest(const Layout &L, cudaStream_t stream)
   CHECK(cudaGetLastError());
   CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream));
-  CHECK(SpMVCudaMult(store, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream));
+  CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
   CHECK(cudaStreamSynchronize(stream));
   const std::vector<Number> got   = y.Get();
   bool                      right = true;
@@ -105,7 +105,7 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   fail();
   if (SpMVCudaHasOffdiagonal(store)) step(SpMVCudaFillOffdiagonal(store, &csr, stream), "a fill of an off-diagonal block after an error of another");
   fail();
-  step(SpMVCudaMult(store, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream), "a product after an error of another");
+  step(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream), "a product after an error of another");
   fail();
   step(SpMVCudaVisit(store, See, &seen), "a visit after an error of another");
   fail();
@@ -208,10 +208,10 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
     Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = z + A x, not aligned");
     if (!L.transpose && !L.conjugate) {
       y.Poison();
-      CHECK(SpMVCudaMultFused(store, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
+      CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
       CHECK(cudaStreamSynchronize(stream));
       Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "after an exchange, not aligned");
-      const cudaError_t error = SpMVCudaMultRows(store, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
+      const cudaError_t error = SpMVCudaMultRows(store, SPMVCUDA_MULT, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
       Expect(error == (which ? cudaErrorMisalignedAddress : cudaSuccess), A, L.name, stats.kernel, "by rows, not aligned");
     }
     CHECK(SpMVCudaMult(store, L.conjugate, P(px), P(pz), (PetscScalar *)pz, stream));

@@ -46,7 +46,7 @@ constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("
 */
 template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED>
 __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
-    diagonals(Args args, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+    diagonals(Args args, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   unsigned      block = blockIdx.x;
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
 #pragma unroll
           for (int i = 0; i < BS; i++) {
             const Scalar a = Convert<Scalar>(v[b][i * BS + j]);
-            d[i]           = Num::fma(conjugate ? Num::conj(a) : a, xs[b][j], d[i]);
+            d[i]           = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[i]);
           }
         }
       }
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     args.offdiag.Add<BS>(slot, unit, d);
   }
 #pragma unroll
-  for (int i = 0; i < BS; i++) y[(int64_t)unit * BS + i] = z ? Num::add(z[(int64_t)unit * BS + i], d[i]) : d[i];
+  for (int i = 0; i < BS; i++) y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
 }
 
 // ------------------------------------------------------------------------------------------------ layout
@@ -244,11 +244,11 @@ __global__ void copy_marks(int slices, const int2 *source, int2 *to)
 
 // ------------------------------------------------------------------------------------------------ values
 
-constexpr int FILL_BATCH = Tuning::FILL_BATCH, FILL_BLOCK = Tuning::FILL_BLOCK;
+constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
 
 size_t FillShared(int bs)
 {
-  return (size_t)FILL_BLOCK * (FILL_BATCH * bs + 1) * sizeof(Scalar);
+  return (size_t)FILL_BLOCK * (Tuning::FILL_BATCH_NODES * bs + 1) * sizeof(Scalar);
 }
 
 // Steps are in the order of the columns, and so are a lane's entries: no permutation is needed, as the entries of a few steps at a time are consecutive in each
@@ -257,7 +257,7 @@ template <int PER, class V, class I>
 __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index, const Scalar *a, V *value, int2 *pattern_of_slice, unsigned *equal,
                      unsigned *equals)
 {
-  constexpr int BATCH = FILL_BATCH;
+  constexpr int BATCH = PER > 1 ? Tuning::FILL_BATCH_NODES : Tuning::FILL_BATCH;
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, bs = v.bs, stride = BATCH * bs + 1;
   if (s >= args.slices) return;
   const int64_t first = uniform ? (int64_t)s * args.steps : args.first_value[s];
@@ -280,12 +280,16 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
     }
     for (int i = 0; i < bs; i++) {
       const int64_t row = start + (int64_t)i * width + done;
-      if (PER > 1) Gather<PER>(a, value_index, row, count, stride, shared);
+      Scalar        single[BATCH];
+      if (PER > 1) Gather<PER, 1>(a, value_index, row, 0, count, stride, shared);
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) single[b] = PER > 1 || at[b] < 0 ? Num::zero() : a[value_index ? value_index[row + at[b]] : row + at[b]];
+      if (PER == 1) Issue();
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
         if (k0 + b >= steps) break;
         for (int j = 0; j < bs; j++) {
-          const Scalar own = at[b] < 0 ? Num::zero() : PER > 1 ? shared[lane * stride + at[b] + j] : a[value_index ? value_index[row + at[b]] : row + at[b]];
+          const Scalar own = PER > 1 && at[b] >= 0 ? shared[lane * stride + at[b] + j] : single[b];
           V            t   = Convert<V>(own);
           const V      t0  = Traits<V>::shfl(t, leader[b]);
           if (at[b] < 0) t = t0;
@@ -394,28 +398,28 @@ struct Diagonals : _n_SpMVCudaStore {
     return cudaSuccess;
   }
 
-  cudaError_t Mult(bool conjugate, const Operands &v, cudaStream_t stream) override
+  cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    return Launch(args, conjugate, v, stream);
+    return Launch(args, form, v, stream);
   }
-  cudaError_t MultFused(const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
     Args use = args;
     if (halo) { // boundary rows tend to be the first and the last: in the middle of the product the halo has arrived
       use.offdiag     = fused->With(halo);
       use.block_shift = Blocks((int64_t)args.slices * WARP, BLOCK) / 2;
     }
-    return Launch(use, false, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+    return Launch(use, form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
   bool CanFuseOffdiagonal() const override
   {
     return true;
   }
-  cudaError_t MultInterior(const Operands &v, cudaStream_t stream) override
+  cudaError_t MultInterior(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
     Args use             = args;
     use.pattern_of_slice = interior;
-    return Launch(use, false, v, stream, true, Begin::AFTER);
+    return Launch(use, form, v, stream, true, Begin::AFTER);
   }
   int UnitSize() const override
   {
@@ -428,7 +432,7 @@ struct Diagonals : _n_SpMVCudaStore {
     SPMV_LAUNCH(args.slices, 256, stream, mark_boundary, args.slices, args.units, boundary_units, skipped, interior);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &use, bool conjugate, const Operands &v, cudaStream_t stream, bool parallel = false, Begin begin = Begin::EARLY)
+  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool parallel = false, Begin begin = Begin::EARLY)
   {
     if (unreported) { // products look at marks unless the fill has reported that there are too few; the result is the same to the bit
       const unsigned last = *(volatile unsigned *)report;
@@ -436,7 +440,7 @@ struct Diagonals : _n_SpMVCudaStore {
       marked              = unreported || (last & 1);
     }
     if (!args.slices) return cudaSuccess;
-    return kernel[parallel][marked].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, conjugate, v, stream, 0, begin);
+    return kernel[parallel][marked].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0, begin);
   }
 
   void Stats(SpMVStats *s) const override

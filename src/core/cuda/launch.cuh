@@ -5,6 +5,7 @@
 
 #include "memory.cuh"
 #include "scalar.cuh"
+#include "spmvcuda.h"
 
 namespace spmv {
 
@@ -25,11 +26,17 @@ inline cudaError_t Load(const void *kernel)
 // Whether the library has code for this device: cudaErrorNotSupported if not
 cudaError_t Supported();
 
-// y = A x, or y = z + A x where z is not NULL. z may be y
+// y = A x, or y = z + A x or z - A x where z is not NULL. z may be y
 struct Operands {
   const Scalar *x, *z;
   Scalar       *y;
 };
+
+// What a product writes to y[r], where d is the sum over the row
+__device__ __forceinline__ Scalar Result(SpMVCudaForm form, const Scalar *z, int64_t r, Scalar d)
+{
+  return !z ? d : form == SPMVCUDA_RESIDUAL ? Num::sub(z[r], d) : Num::add(z[r], d);
+}
 
 enum class Begin {
   EARLY, // as soon as all thread blocks of the previous kernel have called LetNextBegin() or have ended
@@ -63,12 +70,12 @@ public:
     return cudaSuccess;
   }
 
-  // Of a kernel with the arguments (args, conjugate, x, z, y)
+  // Of a kernel with the arguments (args, form, x, z, y)
   template <class Args>
-  cudaError_t Launch(unsigned grid, unsigned block, const Args &args, bool conjugate, Operands v, cudaStream_t stream, size_t shared = 0,
+  cudaError_t Launch(unsigned grid, unsigned block, const Args &args, SpMVCudaForm form, Operands v, cudaStream_t stream, size_t shared = 0,
                      Begin begin = Begin::EARLY) const
   {
-    void *arguments[] = {(void *)&args, &conjugate, &v.x, &v.z, &v.y};
+    void *arguments[] = {(void *)&args, &form, &v.x, &v.z, &v.y};
 #if CUDART_VERSION >= 12030
     if (early && begin == Begin::EARLY) {
       cudaLaunchAttribute attribute                        = {};

@@ -76,6 +76,10 @@ template <class S> struct Traits { // real
   {
     return a + b;
   }
+  static __device__ S sub(S a, S b)
+  {
+    return a - b;
+  }
   static __device__ S conj(S a)
   {
     return a;
@@ -123,6 +127,10 @@ template <class R> struct Traits<Complex<R>> {
   static __device__ S add(S a, S b)
   {
     return {a.re + b.re, a.im + b.im};
+  }
+  static __device__ S sub(S a, S b)
+  {
+    return {a.re - b.re, a.im - b.im};
   }
   static __device__ S conj(S a)
   {

@@ -83,7 +83,8 @@ struct Args {
 
 // V: what values are stored as
 template <class V, int BS, bool FUSED, int U, int MODE>
-__device__ __forceinline__ void product(const Args &args, const Slice &self, int lane, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void product(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z,
+                                        Scalar *y)
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
   const int     steps = self.steps * U, units = Units(self.shape);
@@ -133,7 +134,7 @@ __device__ __forceinline__ void product(const Args &args, const Slice &self, int
 #pragma unroll
         for (int i = 0; i < BS; i++) {
           const Scalar a    = Convert<Scalar>(v[b][i * BS + j]);
-          d[b % U * BS + i] = Num::fma(conjugate ? Num::conj(a) : a, xs[b][j], d[b % U * BS + i]);
+          d[b % U * BS + i] = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[b % U * BS + i]);
         }
       }
     }
@@ -174,12 +175,12 @@ __device__ __forceinline__ void product(const Args &args, const Slice &self, int
     if (FUSED && args.offdiag.halo) args.offdiag.Add<BS>(__ldg(args.offdiag.slot + unit[u] / WARP), unit[u], d + u * BS);
     const int64_t r = (int64_t)(args.unit ? __ldg(args.unit + unit[u]) : unit[u]) * BS;
 #pragma unroll
-    for (int i = 0; i < BS; i++) y[r + i] = z ? Num::add(z[r + i], d[u * BS + i]) : d[u * BS + i];
+    for (int i = 0; i < BS; i++) y[r + i] = Result(form, z, r + i, d[u * BS + i]);
   }
 }
 
 template <class V, int BS, bool FUSED>
-__global__ void __launch_bounds__(BLOCK, 2) slices(Args args, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, 2) slices(Args args, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (FUSED) LetNextBegin();
@@ -192,27 +193,27 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(Args args, bool conjugate, co
   if (BS == 1 && lu) {
     if (mode == WIDE) {
       if (lu == 1)
-        product<V, 1, FUSED, 2, WIDE>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, WIDE>(args, self, lane, form, x, z, y);
       else if (lu == 2)
-        product<V, 1, FUSED, 4, WIDE>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, WIDE>(args, self, lane, form, x, z, y);
       else
-        product<V, 1, FUSED, 8, WIDE>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, WIDE>(args, self, lane, form, x, z, y);
     } else {
       if (lu == 1)
-        product<V, 1, FUSED, 2, NARROW>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, NARROW>(args, self, lane, form, x, z, y);
       else if (lu == 2)
-        product<V, 1, FUSED, 4, NARROW>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, NARROW>(args, self, lane, form, x, z, y);
       else
-        product<V, 1, FUSED, 8, NARROW>(args, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, NARROW>(args, self, lane, form, x, z, y);
     }
   } else if (mode == WIDE)
-    product<V, BS, FUSED, 1, WIDE>(args, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, WIDE>(args, self, lane, form, x, z, y);
   else if (mode == NARROW)
-    product<V, BS, FUSED, 1, NARROW>(args, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, NARROW>(args, self, lane, form, x, z, y);
   else if (mode == LINE)
-    product<V, BS, FUSED, 1, LINE>(args, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, LINE>(args, self, lane, form, x, z, y);
   else
-    product<V, BS, FUSED, 1, RUNS>(args, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, RUNS>(args, self, lane, form, x, z, y);
 }
 
 // ------------------------------------------------------------------------------------------------ order
@@ -349,20 +350,36 @@ __global__ void write_slices(int places, int windows, const int *length, const i
 
 // ------------------------------------------------------------------------------------------------ columns and values
 
-// Calls f(step, own, entry of the CSR's row, unit) for a lane's entries of a slice; all lanes have the same steps
+// A lane's entries in one of the units that it has in a slice: entry, entry + 2^lt, ... below end, of the row of the CSR (of a unit's first row) that begins at
+// start and has len entries
+struct LaneEntries {
+  int64_t start;
+  int     entry, end, len;
+};
+
+template <class I> __device__ LaneEntries lane_entries(const View<I> &v, const Slice &self, const int *order, int chunk, int u)
+{
+  const int   lane = threadIdx.x % WARP, lu = LogU(self.shape), alone = WARP >> LogT(self.shape), r = lu ? u * WARP + lane : lane % alone;
+  LaneEntries e = {0, lu ? 0 : lane / alone, 0, 0};
+  if (r < Units(self.shape)) {
+    const int unit = IsPart(self.shape) ? self.first : order ? order[self.first + r] : self.first + r;
+    e.start        = v.start(unit);
+    e.end = e.len = v.len(unit);
+  }
+  if (IsPart(self.shape)) {
+    e.entry += self.part * chunk;
+    e.end = min(e.end, (self.part + 1) * chunk);
+  }
+  return e;
+}
+
+// Calls f(step, own, entry of the CSR's row, begin of the row) for a lane's entries of a slice; all lanes have the same steps
 template <class I, class F> __device__ void entries(const View<I> &v, const Slice &self, const int *order, int chunk, F f)
 {
-  const int lane = threadIdx.x % WARP, lt = LogT(self.shape), lu = LogU(self.shape), U = 1 << lu, alone = WARP >> lt;
+  const int lt = LogT(self.shape), U = 1 << LogU(self.shape);
   for (int u = 0; u < U; u++) {
-    const int  r    = lu ? u * WARP + lane : lane % alone;
-    const bool mine = r < Units(self.shape);
-    const int  unit = !mine ? 0 : IsPart(self.shape) ? self.first : order ? order[self.first + r] : self.first + r;
-    int        end = mine ? v.len(unit) : 0, entry = lu ? 0 : lane / alone;
-    if (IsPart(self.shape)) {
-      entry += self.part * chunk;
-      end = min(end, (self.part + 1) * chunk);
-    }
-    for (int k = 0; k < self.steps; k++, entry += 1 << lt) f(k * U + u, entry < end, entry, unit);
+    LaneEntries e = lane_entries(v, self, order, chunk, u);
+    for (int k = 0; k < self.steps; k++, e.entry += 1 << lt) f(k * U + u, e.entry < e.end, e.entry, e.start);
   }
 }
 
@@ -376,8 +393,8 @@ template <class I> __global__ void measure(View<I> v, int count, Slice *slice, c
   Slice self  = slice[s];
   int   least = INT_MAX, most = -1, tail = WARP, start = 0;
   bool  runs = narrow && LogT(self.shape) == 5, line = runs;
-  entries(v, self, order, chunk, [&](int k, bool own, int entry, int unit) {
-    const int col = own ? v.col(v.start(unit), entry) : -1;
+  entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
+    const int col = own ? v.col(start_of_row, entry) : -1;
     if (own) {
       least = min(least, col);
       most  = max(most, col);
@@ -409,8 +426,8 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
   const Slice self = slice[s];
   const int   mode = ModeOf(self.shape);
   char       *p    = index + indices[s] * 32;
-  entries(v, self, order, chunk, [&](int k, bool own, int entry, int unit) {
-    const int col = own ? v.col(v.start(unit), entry) : -1;
+  entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
+    const int col = own ? v.col(start_of_row, entry) : -1;
     if (mode == WIDE)
       ((int *)p)[k * WARP + lane] = col;
     else if (mode == NARROW)
@@ -424,34 +441,55 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
   }
 }
 
-template <class V, class I> __global__ void fill_entries(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
-{
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= args.slices) return;
-  const Slice self = args.slice[s];
-  V          *p    = value + (int64_t)self.value * WARP + lane;
-  entries(v, self, args.order, chunk, [&](int k, bool own, int entry, int unit) {
-    const int64_t at     = v.start(unit) + entry;
-    p[(int64_t)k * WARP] = Convert<V>(own ? a[value_index ? value_index[at] : at] : Num::zero());
-  });
-}
-
 constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
 
-template <class V, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
+template <class V, class I> __global__ void fill_entries(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
 {
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, bs = v.bs, stride = bs | 1;
+  constexpr int BATCH = Tuning::FILL_BATCH;
+  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
-  const Slice self   = args.slice[s];
-  V          *p      = value + (int64_t)self.value * bs * bs * WARP + lane;
-  Scalar     *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * WARP * bs * stride;
-  entries(v, self, args.order, chunk, [&](int k, bool own, int entry, int unit) {
-    const int64_t at = v.start(unit) + (int64_t)entry * bs, width = (int64_t)v.len(unit) * bs;
-    for (int i = 0; i < bs; i++) Gather<2>(a, value_index, at + i * width, own ? bs : 0, stride, shared + i * WARP * stride);
-    for (int i = 0; i < bs; i++) {
-      for (int j = 0; j < bs; j++) p[((int64_t)k * bs * bs + i * bs + j) * WARP] = Convert<V>(own ? shared[(i * WARP + lane) * stride + j] : Num::zero());
+  const Slice self = args.slice[s];
+  const int   lt = LogT(self.shape), U = 1 << LogU(self.shape);
+  V          *p = value + (int64_t)self.value * WARP + lane;
+  for (int u = 0; u < U; u++) {
+    const LaneEntries e = lane_entries(v, self, args.order, chunk, u);
+    for (int k0 = 0; k0 < self.steps; k0 += BATCH) {
+      Scalar t[BATCH];
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) {
+        const int     entry = e.entry + ((k0 + b) << lt);
+        const int64_t at    = e.start + entry;
+        t[b]                = k0 + b < self.steps && entry < e.end ? a[value_index ? value_index[at] : at] : Num::zero();
+      }
+      Issue();
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) {
+        if (k0 + b < self.steps) p[((int64_t)(k0 + b) * U + u) * WARP] = Convert<V>(t[b]);
+      }
     }
-  });
+  }
+}
+
+template <class V, int BS, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
+{
+  constexpr int stride = BS | 1;
+  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (s >= args.slices) return;
+  const Slice       self   = args.slice[s];
+  V                *p      = value + (int64_t)self.value * (BS * BS * WARP) + lane;
+  Scalar           *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * WARP * BS * stride;
+  const LaneEntries e      = lane_entries(v, self, args.order, chunk, 0);
+  const int         width  = e.len * BS;
+  for (int k = 0; k < self.steps; k++) {
+    const int  entry = e.entry + (k << LogT(self.shape));
+    const bool own   = entry < e.end;
+    Gather<(BS + 3) / 4, BS>(a, value_index, e.start + (int64_t)entry * BS, width, own ? BS : 0, stride, shared);
+#pragma unroll
+    for (int i = 0; i < BS; i++) {
+#pragma unroll
+      for (int j = 0; j < BS; j++) p[((int64_t)k * BS * BS + i * BS + j) * WARP] = Convert<V>(own ? shared[(i * WARP + lane) * stride + j] : Num::zero());
+    }
+  }
 }
 
 // A slice with a boundary unit is skipped as a whole
@@ -496,51 +534,61 @@ struct Slices : _n_SpMVCudaStore {
     return kernel[1].Choose(all[bs - 1][1]);
   }
 
+  template <class V, int BS, class I> void FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
+  {
+    fill_nodes<V, BS><<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, (size_t)FILL_BLOCK * BS *(BS | 1) * sizeof(Scalar), stream>>>(
+        v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
+  }
+
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
   {
+    if (!args.slices) return cudaSuccess;
     return WithView(csr, bs, [&](auto v) {
       return WithStored(single, [&](auto type) {
-        using V             = decltype(type);
-        const unsigned grid = Blocks((int64_t)args.slices * WARP, FILL_BLOCK);
-        const size_t   size = bs > 1 ? (size_t)FILL_BLOCK * bs * (bs | 1) * sizeof(Scalar) : 0;
-        V             *to   = (V *)(char *)value;
-        if (!args.slices) return cudaSuccess;
+        using V = decltype(type);
         ForgetErrors();
-        if (bs == 1)
-          fill_entries<<<grid, FILL_BLOCK, 0, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a, to);
-        else
-          fill_nodes<<<grid, FILL_BLOCK, size, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a, to);
+        switch (bs) {
+        case 1:
+          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a,
+                                                                                                   (V *)(char *)value);
+          break;
+        case 2: FillNodes<V, 2>(v, csr, stream); break;
+        case 3: FillNodes<V, 3>(v, csr, stream); break;
+        case 4: FillNodes<V, 4>(v, csr, stream); break;
+        case 5: FillNodes<V, 5>(v, csr, stream); break;
+        default: FillNodes<V, 6>(v, csr, stream);
+        }
         return cudaGetLastError();
       });
     });
   }
 
-  cudaError_t Mult(bool conjugate, const Operands &v, cudaStream_t stream) override
+  cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    if (!compact) return Launch(args, conjugate, v, stream);
+    if (!compact) return Launch(args, form, v, stream);
     // All rows of y first, at the speed of a copy, then the few that are not empty
     if (!v.z)
       SPMV_TRY(cudaMemsetAsync(v.y, 0, (size_t)m * sizeof(Scalar), stream));
     else if (v.z != v.y)
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
-    return Launch(args, conjugate, {v.x, v.y, v.y}, stream);
+    return Launch(args, form, {v.x, v.y, v.y}, stream);
   }
-  cudaError_t MultFused(const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
-    if (compact) return Mult(false, v, stream);
+    if (compact) return Mult(form, v, stream);
     Args use = args;
     if (halo) use.offdiag = fused->With(halo);
-    return Launch(use, false, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+    return Launch(use, form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
   bool CanFuseOffdiagonal() const override
   {
     return !compact;
   }
-  cudaError_t MultInterior(const Operands &v, cudaStream_t stream) override
+  cudaError_t MultInterior(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
     Args use     = args;
     use.interior = true;
-    return Launch(use, false, v, stream);
+    return Launch(use, form, v, stream);
   }
   bool SkipsEmpty() const override
   {
@@ -555,10 +603,10 @@ struct Slices : _n_SpMVCudaStore {
     SPMV_LAUNCH((int64_t)args.slices * WARP, 256, stream, mark_boundary, args, boundary, skipped, slice);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &use, bool conjugate, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY) const
+  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY) const
   {
     if (!args.slices) return cudaSuccess;
-    return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, conjugate, v, stream, 0, begin);
+    return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0, begin);
   }
 
   void Stats(SpMVStats *s) const override

@@ -50,8 +50,9 @@ struct Tuning {
   static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
 
   // ---- fills
-  static constexpr int FILL_BLOCK = 64; // threads
-  static constexpr int FILL_BATCH = 4;  // steps of diagonals whose entries are gathered at once
+  static constexpr int FILL_BLOCK       = 64; // threads
+  static constexpr int FILL_BATCH       = 8;  // steps whose entries are loaded at once
+  static constexpr int FILL_BATCH_NODES = 4;  // the same for diagonals of node blocks, which pass through shared memory
 
   // ---- off-diagonal block in the diagonal block's product
   static constexpr int OFFDIAGONAL_MOST = 32; // entries of a unit, which one thread adds

@@ -276,7 +276,7 @@ typedef struct {
 #endif
 } Mat_SpMV;
 
-typedef enum { SPMV_NORMAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
+typedef enum { SPMV_NORMAL, SPMV_RESIDUAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp; /* RESIDUAL, zz = yy - A xx: on the device */
 
 /* matspmv.c: the state of a matrix */
 PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
