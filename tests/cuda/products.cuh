@@ -79,7 +79,7 @@ private:
   // y = A x, or y = z + A x
   void Mult(const Number *from, const Number *add, Number *to)
   {
-    CHECK(SpMVCudaMult(store, L.conjugate, P(from), P(add), (PetscScalar *)to, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(from), P(add), (PetscScalar *)to, stream));
     CHECK(cudaStreamSynchronize(stream));
   }
 
@@ -347,12 +347,12 @@ private:
       if (how == GRAPH) CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
       for (int k = 0; k < 2; k++) {
         step(SpMVCudaFill(store, &csr, stream));
-        step(SpMVCudaMult(store, L.conjugate, P(x.p), NULL, (PetscScalar *)y.p, stream));
+        step(SpMVCudaMult(store, L.Form(), P(x.p), NULL, (PetscScalar *)y.p, stream));
         wait(other, stream);
-        step(SpMVCudaMult(store, L.conjugate, P(y.p), P(x.p), (PetscScalar *)z.p, other));
+        step(SpMVCudaMult(store, L.Form(), P(y.p), P(x.p), (PetscScalar *)z.p, other));
         wait(stream, other);
-        step(SpMVCudaMult(store, L.conjugate, P(z.p), P(z.p), (PetscScalar *)y.p, stream));
-        step(SpMVCudaMult(store, L.conjugate, P(y.p), NULL, (PetscScalar *)x.p, stream));
+        step(SpMVCudaMult(store, L.Form(), P(z.p), P(z.p), (PetscScalar *)y.p, stream));
+        step(SpMVCudaMult(store, L.Form(), P(y.p), NULL, (PetscScalar *)x.p, stream));
         step(cudaMemcpyAsync(a.p, b.p, fresh.size() * sizeof(Number), cudaMemcpyDeviceToDevice, stream));
       }
       if (how == GRAPH) EndGraph(1);
@@ -386,7 +386,7 @@ private:
     z.Set(hz);
     y.Poison();
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    CHECK(SpMVCudaMult(store, L.conjugate, P(x.p), P(z.p), (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(x.p), P(z.p), (PetscScalar *)y.p, stream));
     EndGraph(2);
     Expect(Close(y.Get(), ref, size), "captured in a graph");
   }

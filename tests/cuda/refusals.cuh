@@ -199,11 +199,11 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
     CHECK(cudaMemcpy(pz, hz.data(), rows * sizeof(Number), cudaMemcpyHostToDevice));
     y.Poison();
     Reference(A, L.transpose, L.conjugate, hx, NULL, ref, size);
-    CHECK(SpMVCudaMult(store, L.conjugate, P(px), NULL, (PetscScalar *)py, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(px), NULL, (PetscScalar *)py, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = A x, not aligned");
     Reference(A, L.transpose, L.conjugate, hx, hz.data(), ref, size);
-    CHECK(SpMVCudaMult(store, L.conjugate, P(px), P(pz), (PetscScalar *)py, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(px), P(pz), (PetscScalar *)py, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = z + A x, not aligned");
     if (!L.transpose && !L.conjugate) {
@@ -214,7 +214,7 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
       const cudaError_t error = SpMVCudaMultRows(store, SPMVCUDA_MULT, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
       Expect(error == (which ? cudaErrorMisalignedAddress : cudaSuccess), A, L.name, stats.kernel, "by rows, not aligned");
     }
-    CHECK(SpMVCudaMult(store, L.conjugate, P(px), P(pz), (PetscScalar *)pz, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(px), P(pz), (PetscScalar *)pz, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(get(pz), ref, size), A, L.name, stats.kernel, "z = z + A x, not aligned");
   }
