@@ -124,6 +124,7 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
     X(multadd);                       \
     X(multtranspose);                 \
     X(multtransposeadd);              \
+    X(residual);                      \
     X(assemblyend);                   \
     X(duplicate);                     \
     X(destroy);                       \
