@@ -36,7 +36,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
   PetscFunctionBegin;
   PetscSpMVPackageInitialized = PETSC_FALSE;
 #if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCallCUDA(SpMVCudaUploadFinalize());
+  PetscCallCUDA(SpMVCudaFinalize());
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -163,7 +163,7 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   const void                *host   = from.data();
   each("an upload without the host's memory", [&] { return SpMVCudaUpload(1, &device, &host, &bytes); });
   Expect(to.Get() == from, A, L.name, "any", "what was uploaded");
-  CHECK(SpMVCudaUploadFinalize());
+  CHECK(SpMVCudaFinalize());
 }
 
 // Complex arrays that begin in the middle of a number, as far as whole ones go

@@ -244,61 +244,74 @@ __global__ void copy_marks(int slices, const int2 *source, int2 *to)
 
 // ------------------------------------------------------------------------------------------------ values
 
-constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
+constexpr int FILL_BATCH = Tuning::FILL_BATCH;
 
-size_t FillShared(int bs)
-{
-  return (size_t)FILL_BLOCK * (Tuning::FILL_BATCH_NODES * bs + 1) * sizeof(Scalar);
-}
+template <int BS> struct FillShape {
+  static constexpr int    STRIDE = FILL_BATCH * BS + 1;                     // values in shared memory from lane to lane: an odd number
+  static constexpr int    ROWS   = BS <= 3 && sizeof(Scalar) <= 8 ? BS : 1; // of a unit that are there at the same time
+  static constexpr int    BLOCK  = BS == 1 ? Tuning::FILL_BLOCK : WARP;     // threads
+  static constexpr size_t SHARED = (size_t)BLOCK * ROWS * STRIDE * sizeof(Scalar);
+};
 
 // Steps are in the order of the columns, and so are a lane's entries: no permutation is needed, as the entries of a few steps at a time are consecutive in each
-// row. PER: of Gather(), at least bs; 1: single entries, which are read faster one by one
-template <int PER, class V, class I>
+// row. The slices' rows are consecutive, too: single entries of a slice that fits are copied in one piece
+template <int BS, class V, class I>
 __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index, const Scalar *a, V *value, int2 *pattern_of_slice, unsigned *equal,
                      unsigned *equals)
 {
-  constexpr int BATCH = PER > 1 ? Tuning::FILL_BATCH_NODES : Tuning::FILL_BATCH;
-  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, bs = v.bs, stride = BATCH * bs + 1;
+  constexpr int BATCH = FILL_BATCH, STRIDE = FillShape<BS>::STRIDE, ROWS = FillShape<BS>::ROWS;
+  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
   const int64_t first = uniform ? (int64_t)s * args.steps : args.first_value[s];
   const int     steps = uniform ? args.steps : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
   const int2   *step   = args.step + pattern_of_slice[s].x;
   const int64_t start  = unit < v.units ? v.start(unit) : 0;
-  const int     width  = unit < v.units ? v.len(unit) * bs : 0; // of a row
-  Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * WARP * stride;
-  int           done   = 0;
+  const int     width  = unit < v.units ? v.len(unit) * BS : 0; // of a row
+  V            *to     = value + first * (BS * BS * WARP) + lane;
+  Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * ROWS * STRIDE);
+  int           done = 0, mine = lane * STRIDE; // where in `shared` the lane's values begin
+  bool          whole = false;
   unsigned      word = 0, total = 0;
+  if (BS == 1) {
+    const int64_t begin = __shfl_sync(ALL, start, 0), end = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
+    whole = end - begin <= WARP * STRIDE;
+    if (whole) {
+      for (int q = lane; q < (int)(end - begin); q += WARP) Num::copy(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
+      AwaitGather();
+      mine = (int)(start - begin);
+    }
+  }
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    int      at[BATCH], leader[BATCH], count = 0;
+    int      at[BATCH], from[BATCH], count = 0; // of the lane's own entry, and of the leader's, in `shared`
     unsigned same = (1u << min(BATCH, steps - k0)) - 1;
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const unsigned lanes = k0 + b < steps ? Lanes(step[k0 + b]) : 0;
-      at[b]                = lanes >> lane & 1 ? count : -1;
-      leader[b]            = lanes ? __ffs(lanes) - 1 : 0;
-      count += lanes >> lane & 1 ? bs : 0;
+      const bool     own   = lanes >> lane & 1;
+      at[b]                = own ? mine + count : -1;
+      from[b]              = lanes ? __shfl_sync(ALL, at[b], __ffs(lanes) - 1) : -1;
+      count += own ? BS : 0;
     }
-    for (int i = 0; i < bs; i++) {
-      const int64_t row = start + (int64_t)i * width + done;
-      Scalar        single[BATCH];
-      if (PER > 1) Gather<PER, 1>(a, value_index, row, 0, count, stride, shared);
-#pragma unroll
-      for (int b = 0; b < BATCH; b++) single[b] = PER > 1 || at[b] < 0 ? Num::zero() : a[value_index ? value_index[row + at[b]] : row + at[b]];
-      if (PER == 1) Issue();
+    for (int i0 = 0; i0 < BS; i0 += ROWS) {
+      if (!whole) {
+        Gather<(BATCH * BS + 3) / 4, ROWS>(a, value_index, start + (int64_t)i0 * width + done, width, count, STRIDE, shared);
+        AwaitGather();
+      }
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
         if (k0 + b >= steps) break;
-        for (int j = 0; j < bs; j++) {
-          const Scalar own = PER > 1 && at[b] >= 0 ? shared[lane * stride + at[b] + j] : single[b];
-          V            t   = Convert<V>(own);
-          const V      t0  = Traits<V>::shfl(t, leader[b]);
-          if (at[b] < 0) t = t0;
+#pragma unroll
+        for (int e = 0; e < ROWS * BS; e++) {
+          const int p  = e / BS * (WARP * STRIDE) + e % BS;
+          const V   t0 = from[b] < 0 ? Traits<V>::zero() : Convert<V>(shared[from[b] + p]), t = at[b] < 0 ? t0 : Convert<V>(shared[at[b] + p]);
           if (!__all_sync(ALL, Traits<V>::same(t, t0))) same &= ~(1u << b);
-          value[((first + k0 + b) * bs * bs + i * bs + j) * WARP + lane] = t;
+          to[((int64_t)(k0 + b) * (BS * BS) + i0 * BS + e) * WARP] = t;
         }
       }
+      __syncwarp();
     }
     done += count;
+    if (whole) mine += count;
     total += __popc(same);
     word |= same << k0 % WARP;
     if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
@@ -318,13 +331,15 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
   *report = generation << 1 | (*equals > steps / Tuning::EQUAL_SHARE);
 }
 
-// [1][]: of MultFused() and MultInterior(); [][1]: looks at marks
+// [1][]: of MultFused() and MultInterior(), loaded when they are needed; [][1]: looks at marks
 template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[2][2])
 {
-  SPMV_TRY(kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false>));
-  SPMV_TRY(kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false>));
-  SPMV_TRY(kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, true>));
-  return kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, true>);
+  kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false>);
+  kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false>);
+  kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, true>);
+  kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, true>);
+  SPMV_TRY(kernel[0][0].Load());
+  return kernel[0][1].Load();
 }
 
 template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[2][2])
@@ -342,7 +357,7 @@ struct Diagonals : _n_SpMVCudaStore {
   Array<unsigned> first_value, equal, equals;
   Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice with the slices of boundary rows skipped
   Array<char>     value;
-  unsigned       *report = nullptr, generation = 0; // report: in pinned memory
+  unsigned       *report = nullptr, generation = 0; // report: a PinnedWord()
 
   cudaError_t StorePatterns(const SpMVCudaCSR &, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t);
   cudaError_t Allocate(Array<int64_t> &count, cudaStream_t);
@@ -368,7 +383,15 @@ struct Diagonals : _n_SpMVCudaStore {
 
   ~Diagonals() override
   {
-    if (report) cudaFreeHost(report); // SpMVCudaDestroy() has waited for the kernels that write to it
+    PinnedWordFree(report); // SpMVCudaDestroy() has waited for the kernels that write to it
+  }
+
+  template <int BS, class V, class I> void Store(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
+  {
+    using Shape         = FillShape<BS>;
+    const unsigned grid = Blocks((int64_t)args.slices * WARP, Shape::BLOCK);
+    fill<BS><<<grid, Shape::BLOCK, Shape::SHARED, stream>>>(v, args, uniform, value_index, (const Scalar *)csr.a, (V *)(char *)value, pattern_of_slice, equal,
+                                                            equals);
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -376,23 +399,23 @@ struct Diagonals : _n_SpMVCudaStore {
     generation = (generation + 1) & 0x7fffffffu; // a late report of an earlier fill no longer counts
     marked = unreported = true;
     SPMV_TRY(equals.Zero(stream));
-    SPMV_TRY(WithView(csr, bs, [&](auto v) {
-      return WithStored(single, [&](auto type) {
-        using V             = decltype(type);
-        const unsigned grid = Blocks((int64_t)args.slices * WARP, FILL_BLOCK);
-        const Scalar  *a    = (const Scalar *)csr.a;
-        V             *to   = (V *)(char *)value;
-        if (!args.slices) return cudaSuccess;
-        ForgetErrors();
-        if (bs == 1)
-          fill<1, V><<<grid, FILL_BLOCK, 0, stream>>>(v, args, uniform, value_index, a, to, pattern_of_slice, equal, equals);
-        else if (bs <= 3)
-          fill<3, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, args, uniform, value_index, a, to, pattern_of_slice, equal, equals);
-        else
-          fill<6, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, args, uniform, value_index, a, to, pattern_of_slice, equal, equals);
-        return cudaGetLastError();
-      });
-    }));
+    if (args.slices) {
+      SPMV_TRY(WithView(csr, bs, [&](auto v) {
+        return WithStored(single, [&](auto type) {
+          using V = decltype(type);
+          ForgetErrors();
+          switch (bs) {
+          case 1: Store<1, V>(v, csr, stream); break;
+          case 2: Store<2, V>(v, csr, stream); break;
+          case 3: Store<3, V>(v, csr, stream); break;
+          case 4: Store<4, V>(v, csr, stream); break;
+          case 5: Store<5, V>(v, csr, stream); break;
+          default: Store<6, V>(v, csr, stream);
+          }
+          return cudaGetLastError();
+        });
+      }));
+    }
     if (interior) SPMV_LAUNCH(args.slices, 256, stream, copy_marks, args.slices, pattern_of_slice, interior);
     SPMV_LAUNCH(1, 1, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, report);
     return cudaSuccess;
@@ -531,7 +554,7 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
   SPMV_TRY(equals.Alloc(1));
   SPMV_TRY(value.Alloc((size_t)steps * WARP * bs * bs * StoredSize(single)));
   SPMV_TRY(value.Zero(stream));
-  SPMV_TRY(cudaHostAlloc((void **)&report, sizeof(unsigned), cudaHostAllocMapped));
+  SPMV_TRY(PinnedWord(&report));
   *report               = UINT_MAX;
   args.pattern_of_slice = pattern_of_slice;
   args.first_value      = first_value;

@@ -59,22 +59,30 @@ enum class Begin {
 */
 class Kernel {
 public:
-  cudaError_t Choose(const void *function) // and load it
+  // Loaded by its first launch: a matrix uses one or two of the variants of its kernel, and loading takes longer than many products
+  void Choose(const void *function)
+  {
+    code   = function;
+    loaded = false;
+  }
+  cudaError_t Load()
   {
     cudaFuncAttributes attributes;
     int                driver;
-    code = function;
+    if (loaded) return cudaSuccess;
     SPMV_TRY(cudaFuncGetAttributes(&attributes, code));
     SPMV_TRY(cudaDriverGetVersion(&driver));
-    early = driver >= 12030 && attributes.ptxVersion >= 90; // graphs know it since 12.3; code for older devices does not wait
+    early  = driver >= 12030 && attributes.ptxVersion >= 90; // graphs know it since 12.3; code for older devices does not wait
+    loaded = true;
     return cudaSuccess;
   }
 
   // Of a kernel with the arguments (args, form, x, z, y)
   template <class Args>
   cudaError_t Launch(unsigned grid, unsigned block, const Args &args, SpMVCudaForm form, Operands v, cudaStream_t stream, size_t shared = 0,
-                     Begin begin = Begin::EARLY) const
+                     Begin begin = Begin::EARLY)
   {
+    SPMV_TRY(Load());
     void *arguments[] = {(void *)&args, &form, &v.x, &v.z, &v.y};
 #if CUDART_VERSION >= 12030
     if (early && begin == Begin::EARLY) {
@@ -96,7 +104,7 @@ public:
 
 private:
   const void *code  = nullptr;
-  bool        early = false;
+  bool        early = false, loaded = false;
 };
 
 // Zero threads are no launch at all: an empty grid is an error

@@ -87,7 +87,8 @@ void _n_SpMVCudaHalo::ListPeers()
 
 cudaError_t _n_SpMVCudaHalo::ChoosePeer()
 {
-  return kernel.Choose((const void *)exchange);
+  kernel.Choose((const void *)exchange);
+  return kernel.Load();
 }
 
 cudaError_t _n_SpMVCudaHalo::ExchangePeer(bool reverse, const Scalar *x, cudaStream_t stream)

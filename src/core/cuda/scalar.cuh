@@ -104,6 +104,10 @@ template <class S> struct Traits { // real
   {
     return Fresh(p);
   }
+  static __device__ void copy(S *shared, const S *p) // as CopyAsync()
+  {
+    CopyAsync(shared, p);
+  }
   static __device__ bool same(S a, S b) // to the bit: -0 is not 0
   {
     if constexpr (sizeof(S) == 8)
@@ -161,6 +165,11 @@ template <class R> struct Traits<Complex<R>> {
   static __device__ S fresh(const S *p)
   {
     return Fresh(p);
+  }
+  static __device__ void copy(S *shared, const S *p)
+  {
+    CopyAsync(&shared->re, &p->re);
+    CopyAsync(&shared->im, &p->im);
   }
   static __device__ bool same(S a, S b)
   {

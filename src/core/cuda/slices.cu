@@ -470,25 +470,40 @@ template <class V, class I> __global__ void fill_entries(View<I> v, Args args, i
   }
 }
 
+template <int BS> struct FillShape {
+  static constexpr int    STRIDE = BS | 1;                                 // values in shared memory from lane to lane: an odd number
+  static constexpr int    STEPS  = BS <= 3 ? Tuning::FILL_BATCH_NODES : 1; // whose node blocks are there at the same time
+  static constexpr int    ONE    = WARP * BS * STRIDE;                     // values of a step
+  static constexpr size_t SHARED = (size_t)STEPS * ONE * sizeof(Scalar);
+};
+
+// A warp each
 template <class V, int BS, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
 {
-  constexpr int stride = BS | 1;
-  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= args.slices) return;
-  const Slice       self   = args.slice[s];
+  using Shape              = FillShape<BS>;
+  constexpr int     STRIDE = Shape::STRIDE, STEPS = Shape::STEPS, ONE = Shape::ONE;
+  const int         lane   = threadIdx.x;
+  const Slice       self   = args.slice[blockIdx.x];
   V                *p      = value + (int64_t)self.value * (BS * BS * WARP) + lane;
-  Scalar           *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * WARP * BS * stride;
+  Scalar           *shared = (Scalar *)spmv_shared;
   const LaneEntries e      = lane_entries(v, self, args.order, chunk, 0);
-  const int         width  = e.len * BS;
-  for (int k = 0; k < self.steps; k++) {
-    const int  entry = e.entry + (k << LogT(self.shape));
-    const bool own   = entry < e.end;
-    Gather<(BS + 3) / 4, BS>(a, value_index, e.start + (int64_t)entry * BS, width, own ? BS : 0, stride, shared);
+  for (int k0 = 0; k0 < self.steps; k0 += STEPS) {
 #pragma unroll
-    for (int i = 0; i < BS; i++) {
-#pragma unroll
-      for (int j = 0; j < BS; j++) p[((int64_t)k * BS * BS + i * BS + j) * WARP] = Convert<V>(own ? shared[(i * WARP + lane) * stride + j] : Num::zero());
+    for (int b = 0; b < STEPS; b++) {
+      const int entry = e.entry + ((k0 + b) << LogT(self.shape));
+      if (k0 + b < self.steps)
+        Gather<(BS + 3) / 4, BS>(a, value_index, e.start + (int64_t)entry * BS, e.len * BS, entry < e.end ? BS : 0, STRIDE, shared + b * ONE);
     }
+    AwaitGather();
+#pragma unroll
+    for (int b = 0; b < STEPS; b++) {
+      const bool own = e.entry + ((k0 + b) << LogT(self.shape)) < e.end;
+      if (k0 + b >= self.steps) break;
+#pragma unroll
+      for (int i = 0; i < BS * BS; i++)
+        p[((int64_t)(k0 + b) * BS * BS + i) * WARP] = Convert<V>(own ? shared[b * ONE + (i / BS * WARP + lane) * STRIDE + i % BS] : Num::zero());
+    }
+    __syncwarp();
   }
 }
 
@@ -512,7 +527,7 @@ struct Slices : _n_SpMVCudaStore {
   bool            compact = false;                           // empty units are in no slice
   int64_t         steps   = 0;
   Args            args    = {};
-  Kernel          kernel[2]; // [1]: of MultFused()
+  Kernel          kernel[2]; // [1]: of MultFused(), loaded when it is needed
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
@@ -530,14 +545,14 @@ struct Slices : _n_SpMVCudaStore {
         {(const void *)slices<V, 1, false>, (const void *)slices<V, 1, true>}, {(const void *)slices<V, 2, false>, (const void *)slices<V, 2, true>},
         {(const void *)slices<V, 3, false>, (const void *)slices<V, 3, true>}, {(const void *)slices<V, 4, false>, (const void *)slices<V, 4, true>},
         {(const void *)slices<V, 5, false>, (const void *)slices<V, 5, true>}, {(const void *)slices<V, 6, false>, (const void *)slices<V, 6, true>}};
-    SPMV_TRY(kernel[0].Choose(all[bs - 1][0]));
-    return kernel[1].Choose(all[bs - 1][1]);
+    kernel[0].Choose(all[bs - 1][0]);
+    kernel[1].Choose(all[bs - 1][1]);
+    return kernel[0].Load();
   }
 
   template <class V, int BS, class I> void FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
   {
-    fill_nodes<V, BS><<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, (size_t)FILL_BLOCK * BS *(BS | 1) * sizeof(Scalar), stream>>>(
-        v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
+    fill_nodes<V, BS><<<(unsigned)args.slices, WARP, FillShape<BS>::SHARED, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -603,7 +618,7 @@ struct Slices : _n_SpMVCudaStore {
     SPMV_LAUNCH((int64_t)args.slices * WARP, 256, stream, mark_boundary, args, boundary, skipped, slice);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY) const
+  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY)
   {
     if (!args.slices) return cudaSuccess;
     return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0, begin);

@@ -5,6 +5,7 @@
 #include "memory.cuh"
 #include "spmvcuda.h"
 #include "tuning.cuh"
+#include <memory>
 #include <sched.h>
 #include <thread>
 
@@ -13,9 +14,6 @@ namespace {
 
 constexpr size_t CHUNK   = Tuning::UPLOAD_CHUNK;
 constexpr int    THREADS = Tuning::UPLOAD_THREADS;
-
-// Two pinned chunks for each thread, kept from the first large copy on
-unsigned char *staging[THREADS] = {};
 
 // As many threads as this process may use cores. Where MPI binds it to one core, nothing is faster than the driver's own copy
 int Threads()
@@ -32,36 +30,127 @@ struct Piece {
   size_t               bytes;
 };
 
-// Every n-th piece, the two chunks in turn
-cudaError_t Send(int gpu, const std::vector<Piece> &pieces, size_t first, size_t step, unsigned char *buffer)
+// What the threads need, kept from the first large copy on: two pinned chunks each, a stream, and an event for each chunk
+class Staging {
+public:
+  Staging()                = default;
+  Staging(const Staging &) = delete;
+  ~Staging()
+  {
+    if (buffer) cudaFreeHost(buffer);
+    for (Lane &lane : lanes) {
+      if (lane.stream) cudaStreamDestroy(lane.stream);
+      for (cudaEvent_t event : lane.free) {
+        if (event) cudaEventDestroy(event);
+      }
+    }
+  }
+  cudaError_t Create(int device)
+  {
+    gpu = device;
+    SPMV_TRY(cudaHostAlloc((void **)&buffer, THREADS * 2 * CHUNK, cudaHostAllocDefault));
+    for (Lane &lane : lanes) {
+      SPMV_TRY(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking));
+      for (cudaEvent_t &event : lane.free) SPMV_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    }
+    return cudaSuccess;
+  }
+  bool IsOf(int device) const
+  {
+    return gpu == device;
+  }
+
+  // Every step-th piece, by thread t, the two chunks in turn
+  cudaError_t Send(const std::vector<Piece> &pieces, size_t t, size_t step)
+  {
+    cudaError_t error = cudaSetDevice(gpu);
+    int         turn  = 0;
+    for (size_t k = t; k < pieces.size() && error == cudaSuccess; k += step, turn ^= 1) {
+      unsigned char *chunk = buffer + (2 * t + turn) * CHUNK;
+      error                = cudaEventSynchronize(lanes[t].free[turn]);
+      if (error != cudaSuccess) break;
+      memcpy(chunk, pieces[k].host, pieces[k].bytes);
+      error = cudaMemcpyAsync(pieces[k].device, chunk, pieces[k].bytes, cudaMemcpyHostToDevice, lanes[t].stream);
+      if (error == cudaSuccess) error = cudaEventRecord(lanes[t].free[turn], lanes[t].stream);
+    }
+    const cudaError_t done = cudaStreamSynchronize(lanes[t].stream);
+    return error == cudaSuccess ? done : error;
+  }
+
+private:
+  struct Lane {
+    cudaStream_t stream  = nullptr;
+    cudaEvent_t  free[2] = {};
+  };
+  int            gpu    = -1;
+  unsigned char *buffer = nullptr;
+  Lane           lanes[THREADS];
+};
+
+std::unique_ptr<Staging> staging;
+
+// *usable: there is a Staging for this device. Not where `total` bytes are not worth one, or there is no memory for it
+cudaError_t Stage(size_t total, bool *usable)
 {
-  cudaStream_t stream  = nullptr;
-  cudaEvent_t  free[2] = {};
-  cudaError_t  error   = cudaSetDevice(gpu);
-  if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  for (auto &event : free) {
-    if (error == cudaSuccess) error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  int gpu;
+  SPMV_TRY(cudaGetDevice(&gpu));
+  *usable = staging && staging->IsOf(gpu);
+  if (*usable || total < (size_t)Tuning::UPLOAD_FIRST) return cudaSuccess;
+  staging.reset(new Staging);
+  if (staging->Create(gpu) == cudaSuccess)
+    *usable = true;
+  else {
+    (void)cudaGetLastError();
+    staging.reset();
   }
-  int turn = 0;
-  for (size_t k = first; k < pieces.size() && error == cudaSuccess; k += step, turn ^= 1) {
-    error = cudaEventSynchronize(free[turn]);
-    if (error != cudaSuccess) break;
-    memcpy(buffer + turn * CHUNK, pieces[k].host, pieces[k].bytes);
-    error = cudaMemcpyAsync(pieces[k].device, buffer + turn * CHUNK, pieces[k].bytes, cudaMemcpyHostToDevice, stream);
-    if (error == cudaSuccess) error = cudaEventRecord(free[turn], stream);
+  return cudaSuccess;
+}
+
+// One number for each store of diagonals
+constexpr size_t PAGE = 4096 / sizeof(unsigned);
+
+struct WordPage {
+  unsigned *word        = nullptr;
+  size_t    used        = 0;
+  bool      taken[PAGE] = {};
+};
+std::vector<std::unique_ptr<WordPage>> pages;
+
+cudaError_t TakeWord(unsigned **word)
+{
+  if (pages.empty() || pages.back()->used == PAGE) {
+    std::unique_ptr<WordPage> page(new WordPage);
+    pages.reserve(pages.size() + 1);
+    SPMV_TRY(cudaHostAlloc((void **)&page->word, PAGE * sizeof(unsigned), cudaHostAllocPortable));
+    pages.push_back(std::move(page));
   }
-  if (stream) {
-    const cudaError_t done = cudaStreamSynchronize(stream);
-    if (error == cudaSuccess) error = done;
-    cudaStreamDestroy(stream);
-  }
-  for (auto &event : free) {
-    if (event) cudaEventDestroy(event);
-  }
-  return error;
+  WordPage &page = *pages.back();
+  size_t    k    = 0;
+  while (page.taken[k]) k++;
+  page.taken[k] = true;
+  page.used++;
+  *word = page.word + k;
+  return cudaSuccess;
 }
 
 } // namespace
+
+cudaError_t PinnedWord(unsigned **word)
+{
+  return Guarded([=] { return TakeWord(word); });
+}
+
+void PinnedWordFree(unsigned *word)
+{
+  for (auto &page : pages) {
+    if (word < page->word || word >= page->word + PAGE) continue;
+    page->taken[word - page->word] = false;
+    page->used--;
+    if (page != pages.back()) std::swap(page, pages.back()); // the last one has room
+    return;
+  }
+}
+
 } // namespace spmv
 
 static cudaError_t Upload(int count, void *const device[], const void *const host[], const size_t bytes[])
@@ -69,17 +158,13 @@ static cudaError_t Upload(int count, void *const device[], const void *const hos
   using namespace spmv;
   std::vector<Piece> pieces;
   size_t             total   = 0;
-  int                threads = Threads(), gpu;
+  int                threads = Threads();
+  bool               usable  = false;
 
   for (int a = 0; a < count; a++) total += bytes[a];
   while (threads > 1 && total < 2 * threads * CHUNK) threads--;
-  for (int t = 0; t < threads && threads > 1; t++) {
-    if (!staging[t] && cudaHostAlloc((void **)&staging[t], 2 * CHUNK, cudaHostAllocDefault) != cudaSuccess) {
-      (void)cudaGetLastError();
-      threads = t; // as many as there is pinned memory for
-    }
-  }
-  if (threads < 2) {
+  if (threads > 1) SPMV_TRY(Stage(total, &usable));
+  if (!usable) {
     for (int a = 0; a < count; a++) {
       if (bytes[a]) SPMV_TRY(cudaMemcpy(device[a], host[a], bytes[a], cudaMemcpyHostToDevice));
     }
@@ -89,17 +174,16 @@ static cudaError_t Upload(int count, void *const device[], const void *const hos
     for (size_t at = 0; at < bytes[a]; at += CHUNK)
       pieces.push_back({(unsigned char *)device[a] + at, (const unsigned char *)host[a] + at, bytes[a] - at < CHUNK ? bytes[a] - at : CHUNK});
   }
-  SPMV_TRY(cudaGetDevice(&gpu));
   std::vector<std::thread> workers;
   std::vector<cudaError_t> error(threads, cudaSuccess);
   for (int t = 1; t < threads; t++) {
     try {
-      workers.emplace_back([&, t] { error[t] = Send(gpu, pieces, t, threads, staging[t]); });
+      workers.emplace_back([&, t] { error[t] = staging->Send(pieces, t, threads); });
     } catch (...) { // no more threads: its share is done here
-      error[t] = Send(gpu, pieces, t, threads, staging[t]);
+      error[t] = staging->Send(pieces, t, threads);
     }
   }
-  error[0] = Send(gpu, pieces, 0, threads, staging[0]);
+  error[0] = staging->Send(pieces, 0, threads);
   for (auto &worker : workers) worker.join();
   for (auto e : error) SPMV_TRY(e);
   return cudaSuccess;
@@ -110,11 +194,12 @@ cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const ho
   return spmv::Guarded([=] { return Upload(count, device, host, bytes); });
 }
 
-cudaError_t SpMVCudaUploadFinalize(void)
+cudaError_t SpMVCudaFinalize(void)
 {
-  for (auto &buffer : spmv::staging) {
-    if (buffer) SPMV_TRY(cudaFreeHost(buffer));
-    buffer = nullptr;
+  spmv::staging.reset();
+  for (auto &page : spmv::pages) {
+    if (!page->used) SPMV_TRY(cudaFreeHost(page->word));
   }
+  spmv::pages.clear();
   return cudaSuccess;
 }

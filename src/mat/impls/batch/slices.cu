@@ -211,7 +211,8 @@ struct Slices : _n_BatchCuda {
     const void *all[] = {(const void *)slices<I, BATCH_SHARE_NONE>, (const void *)slices<I, BATCH_SHARE_PATTERN>, (const void *)slices<I, BATCH_SHARE_VALUES>};
     int        *rows;
     Array<int>  j, first;
-    SPMV_TRY(kernel.Choose(all[sharing]));
+    kernel.Choose(all[sharing]);
+    SPMV_TRY(kernel.Load());
     if (BatchSlicesGetFirstRows(B, S, &rows)) return cudaErrorMemoryAllocation;
     cudaError_t error = Upload(first, (const int *)rows, (size_t)S->rows);
     if (PetscFree(rows)) error = cudaErrorUnknown;
