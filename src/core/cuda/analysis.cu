@@ -73,6 +73,11 @@ template <class I> __global__ void survey(View<I> v, double slope, Survey *out)
   }
 }
 
+cudaError_t LoadAnalysis()
+{
+  return Load((const void *)survey<PetscInt>);
+}
+
 cudaError_t Supported()
 {
   int major;

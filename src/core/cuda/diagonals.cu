@@ -244,31 +244,32 @@ __global__ void copy_marks(int slices, const int2 *source, int2 *to)
 
 // ------------------------------------------------------------------------------------------------ values
 
-constexpr int FILL_BATCH = Tuning::FILL_BATCH;
-
-template <int BS> struct FillShape {
-  static constexpr int    STRIDE = FILL_BATCH * BS + 1;                     // values in shared memory from lane to lane: an odd number
-  static constexpr int    ROWS   = BS <= 3 && sizeof(Scalar) <= 8 ? BS : 1; // of a unit that are there at the same time
-  static constexpr int    BLOCK  = BS == 1 ? Tuning::FILL_BLOCK : WARP;     // threads
-  static constexpr size_t SHARED = (size_t)BLOCK * ROWS * STRIDE * sizeof(Scalar);
+template <int BS, int STEPS> struct FillShape {
+  static constexpr bool   MANY   = BS <= 4 && sizeof(Scalar) <= 8;                                     // registers for so many
+  static constexpr int    BATCH  = STEPS ? STEPS : MANY ? Tuning::FILL_BATCH : Tuning::FILL_BATCH / 2; // steps whose entries are loaded at once
+  static constexpr int    STRIDE = (BATCH * BS) | 1;                    // values in shared memory from lane to lane: an odd number
+  static constexpr int    BLOCK  = BS == 1 ? Tuning::FILL_BLOCK : WARP; // threads
+  static constexpr size_t SHARED = (size_t)BLOCK * STRIDE * sizeof(Scalar);
 };
 
+constexpr int EQUALS = 256; // counters of marks, as a single one would delay the slices of a large matrix
+
 // Steps are in the order of the columns, and so are a lane's entries: no permutation is needed, as the entries of a few steps at a time are consecutive in each
-// row. The slices' rows are consecutive, too: single entries of a slice that fits are copied in one piece
-template <int BS, class V, class I>
+// row. The slices' rows are consecutive, too: single entries of a slice that fits are copied in one piece. STEPS > 0: all slices have so many
+template <int BS, int STEPS, class V, class I>
 __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index, const Scalar *a, V *value, int2 *pattern_of_slice, unsigned *equal,
                      unsigned *equals)
 {
-  constexpr int BATCH = FILL_BATCH, STRIDE = FillShape<BS>::STRIDE, ROWS = FillShape<BS>::ROWS;
+  constexpr int BATCH = FillShape<BS, STEPS>::BATCH, STRIDE = FillShape<BS, STEPS>::STRIDE;
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
-  const int64_t first = uniform ? (int64_t)s * args.steps : args.first_value[s];
-  const int     steps = uniform ? args.steps : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
+  const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
+  const int     steps = STEPS ? STEPS : uniform ? args.steps : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
   const int2   *step   = args.step + pattern_of_slice[s].x;
   const int64_t start  = unit < v.units ? v.start(unit) : 0;
   const int     width  = unit < v.units ? v.len(unit) * BS : 0; // of a row
   V            *to     = value + first * (BS * BS * WARP) + lane;
-  Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * ROWS * STRIDE);
+  Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
   int           done = 0, mine = lane * STRIDE; // where in `shared` the lane's values begin
   bool          whole = false;
   unsigned      word = 0, total = 0;
@@ -277,7 +278,8 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
     whole = end - begin <= WARP * STRIDE;
     if (whole) {
       for (int q = lane; q < (int)(end - begin); q += WARP) Num::copy(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
-      AwaitGather();
+      AwaitCopies();
+      __syncwarp();
       mine = (int)(start - begin);
     }
   }
@@ -292,23 +294,18 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
       from[b]              = lanes ? __shfl_sync(ALL, at[b], __ffs(lanes) - 1) : -1;
       count += own ? BS : 0;
     }
-    for (int i0 = 0; i0 < BS; i0 += ROWS) {
-      if (!whole) {
-        Gather<(BATCH * BS + 3) / 4, ROWS>(a, value_index, start + (int64_t)i0 * width + done, width, count, STRIDE, shared);
-        AwaitGather();
-      }
+    for (int i = 0; i < BS; i++) {
+      if (!whole) Gather<(BATCH * BS + 3) / 4, 1>(a, value_index, start + (int64_t)i * width + done, 0, count, STRIDE, shared);
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
         if (k0 + b >= steps) break;
 #pragma unroll
-        for (int e = 0; e < ROWS * BS; e++) {
-          const int p  = e / BS * (WARP * STRIDE) + e % BS;
-          const V   t0 = from[b] < 0 ? Traits<V>::zero() : Convert<V>(shared[from[b] + p]), t = at[b] < 0 ? t0 : Convert<V>(shared[at[b] + p]);
+        for (int j = 0; j < BS; j++) {
+          const V t0 = from[b] < 0 ? Traits<V>::zero() : Convert<V>(shared[from[b] + j]), t = at[b] < 0 ? t0 : Convert<V>(shared[at[b] + j]);
           if (!__all_sync(ALL, Traits<V>::same(t, t0))) same &= ~(1u << b);
-          to[((int64_t)(k0 + b) * (BS * BS) + i0 * BS + e) * WARP] = t;
+          to[((int64_t)(k0 + b) * (BS * BS) + i * BS + j) * WARP] = t;
         }
       }
-      __syncwarp();
     }
     done += count;
     if (whole) mine += count;
@@ -322,13 +319,18 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
       word = 0;
     }
   }
-  if (lane == 0) atomicAdd(equals, total);
+  if (lane == 0) atomicAdd(equals + s % EQUALS, total);
 }
 
-// Reports to the host, which does not wait for it, whether there are enough marks to look at
+// Reports to the host, which does not wait for it, whether there are enough marks to look at. EQUALS threads
 __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *report)
 {
-  *report = generation << 1 | (*equals > steps / Tuning::EQUAL_SHARE);
+  __shared__ unsigned total;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  atomicAdd(&total, equals[threadIdx.x]);
+  __syncthreads();
+  if (threadIdx.x == 0) *report = generation << 1 | (total > steps / Tuning::EQUAL_SHARE);
 }
 
 // [1][]: of MultFused() and MultInterior(), loaded when they are needed; [][1]: looks at marks
@@ -386,12 +388,22 @@ struct Diagonals : _n_SpMVCudaStore {
     PinnedWordFree(report); // SpMVCudaDestroy() has waited for the kernels that write to it
   }
 
-  template <int BS, class V, class I> void Store(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
+  template <int BS, int STEPS, class V, class I> void Store(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
   {
-    using Shape         = FillShape<BS>;
+    using Shape         = FillShape<BS, STEPS>;
     const unsigned grid = Blocks((int64_t)args.slices * WARP, Shape::BLOCK);
-    fill<BS><<<grid, Shape::BLOCK, Shape::SHARED, stream>>>(v, args, uniform, value_index, (const Scalar *)csr.a, (V *)(char *)value, pattern_of_slice, equal,
-                                                            equals);
+    fill<BS, STEPS><<<grid, Shape::BLOCK, Shape::SHARED, stream>>>(v, args, uniform, value_index, (const Scalar *)csr.a, (V *)(char *)value, pattern_of_slice,
+                                                                   equal, equals);
+  }
+  template <class V, class I> void StoreEntries(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
+  {
+    switch (uniform ? args.steps : 0) {
+    case 3: Store<1, 3, V>(v, csr, stream); break;
+    case 5: Store<1, 5, V>(v, csr, stream); break;
+    case 7: Store<1, 7, V>(v, csr, stream); break;
+    case 9: Store<1, 9, V>(v, csr, stream); break;
+    default: Store<1, 0, V>(v, csr, stream);
+    }
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -405,19 +417,19 @@ struct Diagonals : _n_SpMVCudaStore {
           using V = decltype(type);
           ForgetErrors();
           switch (bs) {
-          case 1: Store<1, V>(v, csr, stream); break;
-          case 2: Store<2, V>(v, csr, stream); break;
-          case 3: Store<3, V>(v, csr, stream); break;
-          case 4: Store<4, V>(v, csr, stream); break;
-          case 5: Store<5, V>(v, csr, stream); break;
-          default: Store<6, V>(v, csr, stream);
+          case 1: StoreEntries<V>(v, csr, stream); break;
+          case 2: Store<2, 0, V>(v, csr, stream); break;
+          case 3: Store<3, 0, V>(v, csr, stream); break;
+          case 4: Store<4, 0, V>(v, csr, stream); break;
+          case 5: Store<5, 0, V>(v, csr, stream); break;
+          default: Store<6, 0, V>(v, csr, stream);
           }
           return cudaGetLastError();
         });
       }));
     }
     if (interior) SPMV_LAUNCH(args.slices, 256, stream, copy_marks, args.slices, pattern_of_slice, interior);
-    SPMV_LAUNCH(1, 1, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, report);
+    SPMV_LAUNCH(EQUALS, EQUALS, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, report);
     return cudaSuccess;
   }
 
@@ -551,7 +563,7 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
     SPMV_TRY(equal.Alloc((size_t)slices * args.words));
     SPMV_TRY(equal.Zero(stream));
   }
-  SPMV_TRY(equals.Alloc(1));
+  SPMV_TRY(equals.Alloc(EQUALS));
   SPMV_TRY(value.Alloc((size_t)steps * WARP * bs * bs * StoredSize(single)));
   SPMV_TRY(value.Zero(stream));
   SPMV_TRY(PinnedWord(&report));
@@ -565,6 +577,11 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
 }
 
 } // namespace
+
+cudaError_t LoadDiagonals()
+{
+  return Load((const void *)find<PetscInt>);
+}
 
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **store)
 {

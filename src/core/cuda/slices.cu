@@ -255,14 +255,15 @@ template <class I> __global__ void lengths(View<I> v, int places, const int *ord
 
 // ------------------------------------------------------------------------------------------------ forming slices
 
+// Of a warp, all lanes together
 __device__ int longest(const int *length, int first, int count)
 {
   int w = 0;
-  for (int p = first; p < first + count; p++) w = max(w, length[p]);
-  return w;
+  for (int p = first + (int)(threadIdx.x % WARP); p < first + count; p += WARP) w = max(w, length[p]);
+  return __reduce_max_sync(ALL, w);
 }
 
-// Calls f(first place, units, log2 U, log2 T, steps, parts) for the slices of places first to last - 1
+// Calls f(first place, units, log2 U, log2 T, steps, parts), in all lanes of the warp, for the slices of places first to last - 1
 template <class F> __device__ void form(const int *length, int first, int last, int bs, const SliceRules &r, F f)
 {
   while (first < last) {
@@ -299,7 +300,7 @@ __device__ int rank_of(int lu, int lt, int steps) // 0: runs first
 // counts: for each window, the slices of rank 0, 1 and 2, long units, parts
 __global__ void count_slices(int places, int windows, const int *length, int bs, SliceRules r, int64_t *counts)
 {
-  const int w = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
   if (w > windows) return;
   if (w == windows) {
     counts[5 * (int64_t)windows] = 0;
@@ -314,6 +315,7 @@ __global__ void count_slices(int places, int windows, const int *length, int bs,
     groups += parts > 0;
     all += parts;
   });
+  if (threadIdx.x % WARP) return;
   for (int rank = 0; rank < 3; rank++) counts[(int64_t)rank * windows + w] = n[rank];
   counts[(int64_t)3 * windows + w] = groups;
   counts[(int64_t)4 * windows + w] = all;
@@ -323,7 +325,7 @@ __global__ void count_slices(int places, int windows, const int *length, int bs,
 __global__ void write_slices(int places, int windows, const int *length, const int *order, int bs, SliceRules r, const int64_t *counts, Slice *slice,
                              int2 *group)
 {
-  const int w = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (w >= windows) return;
   const int64_t W     = windows;
   int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, id = counts[3 * W + w] - counts[3 * W], part = counts[4 * W + w] - counts[4 * W];
@@ -335,14 +337,14 @@ __global__ void write_slices(int places, int windows, const int *length, const i
     at[1] += rank == 1 ? add : 0;
     at[2] += rank == 2 ? add : 0;
     if (!parts) {
-      slice[s] = {0, 0, steps, Shape(lt, lu, false, units), first, 0, 0, 0};
+      if (lane == 0) slice[s] = {0, 0, steps, Shape(lt, lu, false, units), first, 0, 0, 0};
       return;
     }
-    for (int k = 0; k < parts; k++) {
+    for (int k = lane; k < parts; k += WARP) {
       const int entries = min(r.chunk, length[first] - k * r.chunk);
       slice[s + k]      = {0, 0, (entries + WARP - 1) / WARP, Shape(5, 0, true, 1), order ? order[first] : first, 0, k, (int)id};
     }
-    group[id] = make_int2((int)part, parts);
+    if (lane == 0) group[id] = make_int2((int)part, parts);
     id++;
     part += parts;
   });
@@ -470,40 +472,21 @@ template <class V, class I> __global__ void fill_entries(View<I> v, Args args, i
   }
 }
 
-template <int BS> struct FillShape {
-  static constexpr int    STRIDE = BS | 1;                                 // values in shared memory from lane to lane: an odd number
-  static constexpr int    STEPS  = BS <= 3 ? Tuning::FILL_BATCH_NODES : 1; // whose node blocks are there at the same time
-  static constexpr int    ONE    = WARP * BS * STRIDE;                     // values of a step
-  static constexpr size_t SHARED = (size_t)STEPS * ONE * sizeof(Scalar);
-};
-
-// A warp each
 template <class V, int BS, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
 {
-  using Shape              = FillShape<BS>;
-  constexpr int     STRIDE = Shape::STRIDE, STEPS = Shape::STEPS, ONE = Shape::ONE;
-  const int         lane   = threadIdx.x;
-  const Slice       self   = args.slice[blockIdx.x];
+  constexpr int STRIDE = BS | 1;
+  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (s >= args.slices) return;
+  const Slice       self   = args.slice[s];
   V                *p      = value + (int64_t)self.value * (BS * BS * WARP) + lane;
-  Scalar           *shared = (Scalar *)spmv_shared;
+  Scalar           *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * BS * STRIDE);
   const LaneEntries e      = lane_entries(v, self, args.order, chunk, 0);
-  for (int k0 = 0; k0 < self.steps; k0 += STEPS) {
+  for (int k = 0; k < self.steps; k++) {
+    const int  entry = e.entry + (k << LogT(self.shape));
+    const bool own   = entry < e.end;
+    Gather<(BS + 3) / 4, BS>(a, value_index, e.start + (int64_t)entry * BS, e.len * BS, own ? BS : 0, STRIDE, shared);
 #pragma unroll
-    for (int b = 0; b < STEPS; b++) {
-      const int entry = e.entry + ((k0 + b) << LogT(self.shape));
-      if (k0 + b < self.steps)
-        Gather<(BS + 3) / 4, BS>(a, value_index, e.start + (int64_t)entry * BS, e.len * BS, entry < e.end ? BS : 0, STRIDE, shared + b * ONE);
-    }
-    AwaitGather();
-#pragma unroll
-    for (int b = 0; b < STEPS; b++) {
-      const bool own = e.entry + ((k0 + b) << LogT(self.shape)) < e.end;
-      if (k0 + b >= self.steps) break;
-#pragma unroll
-      for (int i = 0; i < BS * BS; i++)
-        p[((int64_t)(k0 + b) * BS * BS + i) * WARP] = Convert<V>(own ? shared[b * ONE + (i / BS * WARP + lane) * STRIDE + i % BS] : Num::zero());
-    }
-    __syncwarp();
+    for (int i = 0; i < BS * BS; i++) p[((int64_t)k * BS * BS + i) * WARP] = Convert<V>(own ? shared[(i / BS * WARP + lane) * STRIDE + i % BS] : Num::zero());
   }
 }
 
@@ -552,7 +535,8 @@ struct Slices : _n_SpMVCudaStore {
 
   template <class V, int BS, class I> void FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
   {
-    fill_nodes<V, BS><<<(unsigned)args.slices, WARP, FillShape<BS>::SHARED, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
+    fill_nodes<V, BS><<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, (size_t)FILL_BLOCK * BS *(BS | 1) * sizeof(Scalar), stream>>>(
+        v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -717,7 +701,7 @@ cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaSt
     SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
     return cudaSuccess;
   }));
-  SPMV_LAUNCH(windows + 1, 64, stream, count_slices, places, windows, length, bs, rules, counts);
+  SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, windows, length, bs, rules, counts);
   SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
   for (int k = 0; k < 3; k++)
     SPMV_TRY(cudaMemcpyAsync(end + k, (int64_t *)counts + (k + 3) * (int64_t)windows, sizeof(int64_t), cudaMemcpyDeviceToHost, stream));
@@ -733,7 +717,7 @@ cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaSt
     SPMV_TRY(arrived.Zero(stream));
     SPMV_TRY(partial.Alloc((size_t)parts * bs));
   }
-  SPMV_LAUNCH(windows, 64, stream, write_slices, places, windows, length, order, bs, rules, counts, slice, group);
+  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, windows, length, order, bs, rules, counts, slice, group);
   return cudaSuccess;
 }
 
@@ -762,6 +746,11 @@ cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules
 }
 
 } // namespace
+
+cudaError_t LoadSlices()
+{
+  return Load((const void *)measure<PetscInt>);
+}
 
 cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules rules, const SpMVNames &names, Array<int> *unit,
                          cudaStream_t stream, _n_SpMVCudaStore **store)

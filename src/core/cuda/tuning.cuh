@@ -53,9 +53,8 @@ struct Tuning {
   static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
 
   // ---- fills
-  static constexpr int FILL_BLOCK       = 64; // threads
-  static constexpr int FILL_BATCH       = 8;  // steps whose entries are loaded at once
-  static constexpr int FILL_BATCH_NODES = 4;  // the same for slices of small node blocks
+  static constexpr int FILL_BLOCK = 64; // threads
+  static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once. With 4, finite elements with 3 unknowns a node take 447 us in place of 395
 
   // ---- off-diagonal block in the diagonal block's product
   static constexpr int OFFDIAGONAL_MOST = 32; // entries of a unit, which one thread adds
@@ -68,10 +67,11 @@ struct Tuning {
   static constexpr int NCCL_BLOCKS = 4;
 
   // ---- upload from pageable memory, which the driver's own copy does at a fifth of the speed of the bus
-  // On an H200 and 16 cores 700 MB take 16 ms, a fifth of the driver's time. Pinning takes 0.35 ms for each megabyte
-  static constexpr int UPLOAD_CHUNK   = 512 << 10; // bytes
-  static constexpr int UPLOAD_THREADS = 6;
-  static constexpr int UPLOAD_FIRST   = 24 << 20; // bytes: memory is pinned for a copy of so many at least, and kept for later ones
+  // Pinning a thread's buffer takes 0.7 ms, during which no thread can call the driver; a thread copies 5 to 8 GB/s. Smaller chunks need too many calls, which
+  // wait for one another: 20 GB/s with chunks of 512 KB, 40 with 2 MB
+  static constexpr int UPLOAD_CHUNK   = 2 << 20; // bytes
+  static constexpr int UPLOAD_THREADS = 8;
+  static constexpr int UPLOAD_LEAST   = 8 << 20; // bytes: n threads, the first time, for n^2 times as many
 };
 
 } // namespace spmv

@@ -2,9 +2,10 @@
   Copies of arrays from the host to the device. The arrays are AIJ's own, in pageable memory, which the driver copies with one thread through a small buffer, at
   a fifth of the speed of the bus. Several threads with their own pinned buffers use all of it.
 */
-#include "memory.cuh"
-#include "spmvcuda.h"
-#include "tuning.cuh"
+#include "view.cuh"
+#include <atomic>
+#include <climits>
+#include <cstring>
 #include <memory>
 #include <sched.h>
 #include <thread>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr size_t CHUNK   = Tuning::UPLOAD_CHUNK;
 constexpr int    THREADS = Tuning::UPLOAD_THREADS;
+constexpr size_t PAGE    = 4096 / sizeof(unsigned);
 
 // As many threads as this process may use cores. Where MPI binds it to one core, nothing is faster than the driver's own copy
 int Threads()
@@ -30,87 +32,86 @@ struct Piece {
   size_t               bytes;
 };
 
-// What the threads need, kept from the first large copy on: two pinned chunks each, a stream, and an event for each chunk
-class Staging {
+// What a thread needs, kept from its first copy on: a pinned buffer, in two halves, and a stream of the current device
+class Lane {
 public:
-  Staging()                = default;
-  Staging(const Staging &) = delete;
-  ~Staging()
+  Lane()             = default;
+  Lane(const Lane &) = delete;
+  bool Exists() const
   {
-    if (buffer) cudaFreeHost(buffer);
-    for (Lane &lane : lanes) {
-      if (lane.stream) cudaStreamDestroy(lane.stream);
-      for (cudaEvent_t event : lane.free) {
-        if (event) cudaEventDestroy(event);
-      }
-    }
+    return buffer;
   }
-  cudaError_t Create(int device)
+  // false: no memory for it. The buffer is followed by a page
+  bool Create(int device)
   {
+    if (!buffer && cudaHostAlloc((void **)&buffer, CHUNK + PAGE * sizeof(unsigned), cudaHostAllocPortable) != cudaSuccess) {
+      (void)cudaGetLastError();
+      buffer = nullptr;
+      return false;
+    }
+    if (stream && gpu != device) FreeStream();
     gpu = device;
-    SPMV_TRY(cudaHostAlloc((void **)&buffer, THREADS * 2 * CHUNK, cudaHostAllocDefault));
-    for (Lane &lane : lanes) {
-      SPMV_TRY(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking));
-      for (cudaEvent_t &event : lane.free) SPMV_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    for (cudaEvent_t &event : free) {
+      if (!event && cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) event = nullptr;
     }
-    return cudaSuccess;
+    if (!stream && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) stream = nullptr;
+    if (stream && free[0] && free[1]) return true;
+    (void)cudaGetLastError();
+    return false;
   }
-  bool IsOf(int device) const
+  unsigned *Page() const
   {
-    return gpu == device;
+    return (unsigned *)(buffer + CHUNK);
   }
-
-  // Every step-th piece, by thread t, the two chunks in turn
-  cudaError_t Send(const std::vector<Piece> &pieces, size_t t, size_t step)
+  cudaError_t Free()
+  {
+    FreeStream();
+    unsigned char *b = buffer;
+    buffer           = nullptr;
+    return b ? cudaFreeHost(b) : cudaSuccess;
+  }
+  // The pieces from `next` on that no other thread has taken, through the two halves in turn
+  cudaError_t Send(const std::vector<Piece> &pieces, std::atomic<size_t> &next)
   {
     cudaError_t error = cudaSetDevice(gpu);
     int         turn  = 0;
-    for (size_t k = t; k < pieces.size() && error == cudaSuccess; k += step, turn ^= 1) {
-      unsigned char *chunk = buffer + (2 * t + turn) * CHUNK;
-      error                = cudaEventSynchronize(lanes[t].free[turn]);
-      if (error != cudaSuccess) break;
-      memcpy(chunk, pieces[k].host, pieces[k].bytes);
-      error = cudaMemcpyAsync(pieces[k].device, chunk, pieces[k].bytes, cudaMemcpyHostToDevice, lanes[t].stream);
-      if (error == cudaSuccess) error = cudaEventRecord(lanes[t].free[turn], lanes[t].stream);
+    for (size_t k; error == cudaSuccess && (k = next++) < pieces.size();) {
+      for (size_t at = 0; at < pieces[k].bytes && error == cudaSuccess; at += CHUNK / 2, turn ^= 1) {
+        const size_t   bytes = pieces[k].bytes - at < CHUNK / 2 ? pieces[k].bytes - at : CHUNK / 2;
+        unsigned char *half  = buffer + turn * (CHUNK / 2);
+        error                = cudaEventSynchronize(free[turn]);
+        if (error != cudaSuccess) break;
+        memcpy(half, pieces[k].host + at, bytes);
+        error = cudaMemcpyAsync(pieces[k].device + at, half, bytes, cudaMemcpyHostToDevice, stream);
+        if (error == cudaSuccess) error = cudaEventRecord(free[turn], stream);
+      }
     }
-    const cudaError_t done = cudaStreamSynchronize(lanes[t].stream);
+    const cudaError_t done = cudaStreamSynchronize(stream);
     return error == cudaSuccess ? done : error;
   }
 
 private:
-  struct Lane {
-    cudaStream_t stream  = nullptr;
-    cudaEvent_t  free[2] = {};
-  };
-  int            gpu    = -1;
-  unsigned char *buffer = nullptr;
-  Lane           lanes[THREADS];
+  void FreeStream()
+  {
+    if (stream) cudaStreamDestroy(stream);
+    for (cudaEvent_t &event : free) {
+      if (event) cudaEventDestroy(event);
+      event = nullptr;
+    }
+    stream = nullptr;
+  }
+  int            gpu     = -1;
+  unsigned char *buffer  = nullptr;
+  cudaStream_t   stream  = nullptr;
+  cudaEvent_t    free[2] = {};
 };
 
-std::unique_ptr<Staging> staging;
+Lane lanes[THREADS];
 
-// *usable: there is a Staging for this device. Not where `total` bytes are not worth one, or there is no memory for it
-cudaError_t Stage(size_t total, bool *usable)
-{
-  int gpu;
-  SPMV_TRY(cudaGetDevice(&gpu));
-  *usable = staging && staging->IsOf(gpu);
-  if (*usable || total < (size_t)Tuning::UPLOAD_FIRST) return cudaSuccess;
-  staging.reset(new Staging);
-  if (staging->Create(gpu) == cudaSuccess)
-    *usable = true;
-  else {
-    (void)cudaGetLastError();
-    staging.reset();
-  }
-  return cudaSuccess;
-}
-
-// One number for each store of diagonals
-constexpr size_t PAGE = 4096 / sizeof(unsigned);
-
+// Numbers for PinnedWord(): the first page is that of the first lane, if it exists
 struct WordPage {
   unsigned *word        = nullptr;
+  bool      own         = true; // not a lane's
   size_t    used        = 0;
   bool      taken[PAGE] = {};
 };
@@ -121,7 +122,11 @@ cudaError_t TakeWord(unsigned **word)
   if (pages.empty() || pages.back()->used == PAGE) {
     std::unique_ptr<WordPage> page(new WordPage);
     pages.reserve(pages.size() + 1);
-    SPMV_TRY(cudaHostAlloc((void **)&page->word, PAGE * sizeof(unsigned), cudaHostAllocPortable));
+    page->own = !pages.empty() || !lanes[0].Exists();
+    if (!page->own)
+      page->word = lanes[0].Page();
+    else
+      SPMV_TRY(cudaHostAlloc((void **)&page->word, PAGE * sizeof(unsigned), cudaHostAllocPortable));
     pages.push_back(std::move(page));
   }
   WordPage &page = *pages.back();
@@ -131,6 +136,23 @@ cudaError_t TakeWord(unsigned **word)
   page.used++;
   *word = page.word + k;
   return cudaSuccess;
+}
+
+// Loads code while the first large arrays are copied
+std::thread *loading;
+
+void BeginLoading(int gpu)
+{
+  static bool begun = false;
+  if (begun) return;
+  begun = true;
+  try {
+    loading = new std::thread([gpu] {
+      if (cudaSetDevice(gpu) == cudaSuccess && LoadAnalysis() == cudaSuccess && LoadDiagonals() == cudaSuccess) (void)LoadSlices();
+      (void)cudaGetLastError(); // whoever needs the code reports an error
+    });
+  } catch (...) {
+  }
 }
 
 } // namespace
@@ -157,33 +179,40 @@ static cudaError_t Upload(int count, void *const device[], const void *const hos
 {
   using namespace spmv;
   std::vector<Piece> pieces;
-  size_t             total   = 0;
-  int                threads = Threads();
-  bool               usable  = false;
+  size_t             total = 0;
+  int                gpu;
 
   for (int a = 0; a < count; a++) total += bytes[a];
-  while (threads > 1 && total < 2 * threads * CHUNK) threads--;
-  if (threads > 1) SPMV_TRY(Stage(total, &usable));
-  if (!usable) {
+  SPMV_TRY(cudaGetDevice(&gpu));
+  int existing = 0, threads = 0;
+  while (existing < THREADS && lanes[existing].Exists()) existing++;
+  while (threads < THREADS && (size_t)(threads + 1) * (threads + 1) * Tuning::UPLOAD_LEAST <= total) threads++;
+  threads = PetscMin(PetscMax(existing, threads), PetscMin(Threads(), (int)(PetscMin(total, (size_t)INT_MAX) / CHUNK)));
+  for (int t = 0; t < threads; t++) {
+    if (!lanes[t].Create(gpu)) threads = t;
+  }
+  if (threads < 2) {
     for (int a = 0; a < count; a++) {
       if (bytes[a]) SPMV_TRY(cudaMemcpy(device[a], host[a], bytes[a], cudaMemcpyHostToDevice));
     }
     return cudaStreamSynchronize(nullptr); // cudaMemcpy() may return once the host's array has been read, which is earlier
   }
+  BeginLoading(gpu);
   for (int a = 0; a < count; a++) {
     for (size_t at = 0; at < bytes[a]; at += CHUNK)
       pieces.push_back({(unsigned char *)device[a] + at, (const unsigned char *)host[a] + at, bytes[a] - at < CHUNK ? bytes[a] - at : CHUNK});
   }
+  std::atomic<size_t>      next(0);
   std::vector<std::thread> workers;
   std::vector<cudaError_t> error(threads, cudaSuccess);
   for (int t = 1; t < threads; t++) {
     try {
-      workers.emplace_back([&, t] { error[t] = staging->Send(pieces, t, threads); });
-    } catch (...) { // no more threads: its share is done here
-      error[t] = staging->Send(pieces, t, threads);
+      workers.emplace_back([&, t] { error[t] = lanes[t].Send(pieces, next); });
+    } catch (...) { // no more threads
+      break;
     }
   }
-  error[0] = staging->Send(pieces, 0, threads);
+  error[0] = lanes[0].Send(pieces, next);
   for (auto &worker : workers) worker.join();
   for (auto e : error) SPMV_TRY(e);
   return cudaSuccess;
@@ -196,10 +225,14 @@ cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const ho
 
 cudaError_t SpMVCudaFinalize(void)
 {
-  spmv::staging.reset();
-  for (auto &page : spmv::pages) {
-    if (!page->used) SPMV_TRY(cudaFreeHost(page->word));
+  using namespace spmv;
+  if (loading) loading->join();
+  delete loading;
+  loading = nullptr;
+  for (auto &page : pages) {
+    if (page->own) SPMV_TRY(cudaFreeHost(page->word));
   }
-  spmv::pages.clear();
+  pages.clear();
+  for (auto &lane : lanes) SPMV_TRY(lane.Free());
   return cudaSuccess;
 }
