@@ -161,7 +161,7 @@ def parse(source):
             while scopes[-1][0] >= indent:
                 scopes.pop()
             parent = scopes[-1][1]
-            scopes.append((indent, Test(parent)))
+            scopes.append((indent, parent if m.group(1) == "build" else Test(parent)))  # what the program requires, each test does
             if parent in tests:  # a testset is a test only where it has none inside
                 tests.remove(parent)
             if m.group(1) != "build":
