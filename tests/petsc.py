@@ -193,7 +193,7 @@ def satisfied(requires):
             have = "DATAFILESPATH" in env
         elif name == "64bitptr":
             have = True
-        elif name in ("c99", "c", "cxx"):
+        elif name in ("c99", "c", "cxx", "infinity"):
             have = True
         elif name == "debug":
             have = "PETSC_USE_DEBUG" in CONFIG
