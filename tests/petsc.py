@@ -313,8 +313,9 @@ def one(name, option, program, test, size, args):
     more = size not in [int(n) for n in re.findall(r"\d+", test.get("nsize", "1"))]  # with more ranks than specified
     label = f"{name} suffix {suffix or '1'}{f', {size} ranks' if more else ''}"
     filters = test.get("filter") or None
-    words = args.replace("${wPETSC_DIR}", env["PETSC_DIR"]).replace("${PETSC_DIR}", env["PETSC_DIR"])
-    words = shlex.split(words.replace("${DATAFILESPATH}", env.get("DATAFILESPATH", "")))
+    for variable, value in (("wPETSC_DIR", env["PETSC_DIR"]), ("PETSC_DIR", env["PETSC_DIR"]), ("SLEPC_DIR", SLEPC or ""), ("DATAFILESPATH", env.get("DATAFILESPATH", ""))):
+        args = args.replace(f"${{{variable}}}", value)
+    words = shlex.split(args)
     ranks = min(size, RANKS)
     command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB, "-options_left", "no",
                *(w for t in TYPES for w in (f"-mat_{t}_setup_after", "0"))]  # these programs multiply a few times only
