@@ -123,8 +123,8 @@ def find_slepc():
 
 
 def slepc_programs():
-    """All of SLEPc's solvers of eigenvalues, singular values and matrix functions, with what tests them."""
-    names = (os.path.relpath(f, SLEPC_SRC)[:-2] for kind in ("eps", "svd", "pep", "nep", "mfn", "lme") for f in glob.glob(f"{SLEPC_SRC}/{kind}/t*s/*.c"))
+    """All of SLEPc's solvers of eigenvalues, singular values and matrix functions and its spectral transformations, with what tests them."""
+    names = (os.path.relpath(f, SLEPC_SRC)[:-2] for kind in ("eps", "svd", "pep", "nep", "mfn", "lme", "sys/classes/st") for f in glob.glob(f"{SLEPC_SRC}/{kind}/t*s/*.c"))
     return {f"slepc/{n}": MAT for n in sorted(names, key=lambda n: [int(w) if w.isdigit() else w for w in re.split(r"(\d+)", n)])}
 
 
