@@ -435,7 +435,7 @@ def main():
                     print(text, flush=True)
             if not running:
                 done["skipped"] += 1
-                notes.add(f"{name} has no test for this PETSc")
+                notes.add(f"{name} has no test for this PETSc" + (" but what is excused" if any(e.split()[0] == name for e in EXCUSED) else ""))
             print(f"  {name}: {done['passed']} passed, {done['failed']} failed" + (f", {done['used']} multiplied in the format" if USED else "") + "".join(f"\n  skipped {n}" for n in sorted(notes)), flush=True)
             for kind in counts:
                 counts[kind] += done[kind]
