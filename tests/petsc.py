@@ -122,7 +122,7 @@ def find_slepc():
     for folder in [top] if top else sorted(glob.glob(f"/usr/lib/slepcdir/slepc3*/{arch}")):
         version = re.search(r"slepc(3\.\d+)", folder)
         for src in (env.get("SLEPC_SRC", ""), f"{folder}/src", f"/usr/share/slepc/{version.group(1)}/share/slepc/examples/src" if version else ""):
-            if os.path.isfile(f"{src}/eps/tutorials/ex1.c"):
+            if os.path.isfile(f"{src}/eps/tutorials/ex1.c") and os.path.isfile(f"{folder}/include/slepcconf.h"):
                 return folder, src
     return None, None
 
