@@ -32,6 +32,7 @@ import itertools
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -324,7 +325,9 @@ def one(name, option, program, test, size, args):
     ranks = min(size, RANKS)
     command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB, "-options_left", "no",
                *(w for t in TYPES for w in (f"-mat_{t}_setup_after", "0"))]  # these programs multiply a few times only
-    with tempfile.TemporaryDirectory() as scratch:  # some tests write files
+    with tempfile.TemporaryDirectory() as scratch:  # some tests write files, some read them
+        for file in (f for f in test.get("localrunfiles").split() if os.path.exists(f"{folder}/{f}")):
+            (shutil.copytree if os.path.isdir(f"{folder}/{file}") else shutil.copy)(f"{folder}/{file}", f"{scratch}/{os.path.basename(file)}")
         code, out, err = run([*command, option, "nonesuch"], scratch)
         if "nonesuch" not in out + err:
             return [("skipped", f"{label} ignores {option}")]
