@@ -307,6 +307,7 @@ typedef struct {
   PetscErrorCode (*retrieve)(Mat);
   PetscErrorCode (*store)(Mat);
   PetscErrorCode (*productsetfromoptions)(Mat); /* for AIJCUSPARSE times AIJ */
+  PetscErrorCode (*productdense)(Mat);          /* for AIJCUSPARSE times a dense matrix */
 } SpMVParent;
 
 PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */

@@ -426,8 +426,9 @@ static PetscErrorCode MatProductSymbolic_SpMVTransposeDense(Mat C)
 static PetscErrorCode MatProductSetFromOptions_SpMVDense(Mat C)
 {
   PetscFunctionBegin;
-  PetscCall((*SpMVParents[1][0].productsetfromoptions)(C));
-  if (C->product->type == MATPRODUCT_AtB && C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_SpMVTransposeDense) {
+  PetscCall((*SpMVParents[1][0].productdense)(C));
+  if (C->product->type == MATPRODUCT_AtB && !C->product->A->boundtocpu && C->ops->productsymbolic &&
+      C->ops->productsymbolic != MatProductSymbolic_SpMVTransposeDense) {
     SpMVTransposeDense.symbolic = C->ops->productsymbolic;
     C->ops->productsymbolic     = MatProductSymbolic_SpMVTransposeDense;
   }
@@ -453,7 +454,7 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
 #if defined(PETSCSPMV_HAVE_CUDA)
     for (int k = 0; k < 2; k++)
       PetscCall(SpMVReplaceFunction(A, k ? "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C" : "MatProductSetFromOptions_seqaijcusparse_seqdense_C",
-                                    ours ? MatProductSetFromOptions_SpMVDense : SpMVParents[device][mpi].productsetfromoptions));
+                                    ours ? MatProductSetFromOptions_SpMVDense : SpMVParents[device][mpi].productdense));
 #endif
   }
   PetscFunctionReturn(PETSC_SUCCESS);
