@@ -519,7 +519,7 @@ int main(int argc, char **argv)
       SpMVCudaGetStats(block, &stats);
       const double refresh = Time([&](cudaStream_t s) { CHECK(SpMVCudaFill(block, &csr, s)); }).graph;
       CHECK(cudaDeviceSynchronize());
-      const Times t = Time([&](cudaStream_t s) { CHECK(SpMVCudaMult(block, PETSC_FALSE, dx, NULL, dy, s)); });
+      const Times t = Time([&](cudaStream_t s) { CHECK(SpMVCudaMult(block, SPMVCUDA_MULT, dx, NULL, dy, s)); });
       char        full[128];
       snprintf(full, sizeof(full), "%s%s%s", name, strncmp(stats.kernel, "CUDA ", 5) || !reorder ? "" : ": ", reorder ? stats.kernel + 5 : "");
       report(full, t, (double)stats.bytes + 16.0 * n, first, refresh, reorder ? bound : 0);

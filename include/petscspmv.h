@@ -83,7 +83,7 @@ E*/
 typedef enum { MATBATCH_SHARE_NONE, MATBATCH_SHARE_PATTERN, MATBATCH_SHARE_VALUES } MatBatchSharing;
 
 /*MC
-   MATBATCH_ALL - The number of a problem that stands for all problems of the calling process
+   MATBATCH_ALL - Used in place of the number of a problem to select all problems of the calling process
 
    Level: beginner
 

@@ -418,6 +418,24 @@ static PetscErrorCode BlocksHoldEntries(Mat A, PetscBool *hold)
 }
 #endif
 
+/* A^T D with a dense D */
+static PetscErrorCode EmptyTimesDense(Test *t, Record *r, Mat A)
+{
+  Mat      D, C;
+  PetscInt m, M;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, 3, NULL, &D));
+  PetscCall(FillDense(D, 3, 50));
+  PetscCall(MatTransposeMatMult(A, D, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(RecordMat(t, r, "type of A^T D without entries", C));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The routes by which the pattern changes
 */
@@ -485,6 +503,7 @@ static PetscErrorCode Pattern(Test *t, Record *r)
       PetscCall(MatMPIAIJSetPreallocation(A, 0, NULL, 0, NULL));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(EmptyTimesDense(t, r, A)); /* where cuSPARSE crashes */
     } else if (!strcmp(route, "filter")) {
 #if PETSC_VERSION_GE(3, 21, 0)
       PetscCall(MatFilter(A, .2 + .2 * k, PETSC_TRUE, PETSC_FALSE));

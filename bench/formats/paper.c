@@ -462,7 +462,7 @@ static PetscErrorCode SubjectMult(Subject *s)
     PetscCall(VecCUDAGetArrayRead(P->vx, &x));
     PetscCall(VecCUDAGetArrayWrite(P->vy, &y));
     if (s->cuda)
-      PetscCallCUDA(SpMVCudaMult(s->cuda, PETSC_FALSE, x, NULL, y, Device.stream));
+      PetscCallCUDA(SpMVCudaMult(s->cuda, SPMVCUDA_MULT, x, NULL, y, Device.stream));
     else
       PetscCallCUDA((*Baselines[s->which].cuda)(&s->S, x, y, Device.stream));
     PetscCall(VecCUDARestoreArrayWrite(P->vy, &y));

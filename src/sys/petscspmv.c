@@ -37,7 +37,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
   PetscFunctionBegin;
   PetscSpMVPackageInitialized = PETSC_FALSE;
 #if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCallCUDA(SpMVCudaUploadFinalize());
+  PetscCallCUDA(SpMVCudaFinalize());
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -60,7 +60,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {
-  const char *const prefix[] = {"", "seq", "seqaij"};
+  const char *const prefix[] = {"", "seq", "seqaij", "seqaijcusparse"}; /* of -mat_seqaij_type, which does not know root names */
   PetscBool         device;
 
   /* before PetscFunctionBegin, which needs the right PETSc */
@@ -93,8 +93,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
     PetscCall(MatRegister(format->name, format->create)); /* for the list in -help; MatSetType() finds the root name below first */
     PetscCall(MatRegister(seq, format->createseq));
     PetscCall(MatRegister(mpi, format->creatempi));
-    PetscCall(MatSeqAIJRegister(seq, MatConvertFrom_SpMV));
-    for (size_t p = 0; p < PETSC_STATIC_ARRAY_LENGTH(prefix); p++) { /* -mat_seqaij_type does not know root names */
+    for (int p = 0; p < (device ? 4 : 3); p++) {
       PetscCall(PetscSNPrintf(alias, sizeof(alias), "%s%s", prefix[p], format->name));
       PetscCall(MatSeqAIJRegister(alias, MatConvertFrom_SpMV));
     }

@@ -86,6 +86,11 @@ struct Layout {
   bool                                                                                      transpose, conjugate;
   std::function<cudaError_t(const SpMVCudaCSR *, PetscBool, cudaStream_t, SpMVCudaStore *)> setup;
   bool                                                                                      single, measured;
+
+  SpMVCudaForm Form() const
+  {
+    return conjugate ? SPMVCUDA_CONJUGATE : SPMVCUDA_MULT;
+  }
 };
 
 struct Seen {

@@ -46,7 +46,7 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
     SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
     CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
     CHECK(SpMVCudaFill(store, &csr, stream));
-    CHECK(SpMVCudaMult(store, PETSC_FALSE, P(dx.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(dx.p), NULL, (PetscScalar *)y.p, stream));
     CHECK(cudaStreamSynchronize(stream));
     SpMVCudaGetStats(store, &stats);
     Reference(A, false, false, x, NULL, ref, size);

@@ -457,7 +457,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
   CHECK(SpMVCudaSELLPSetUp(&csr, &params, kernel, PETSC_FALSE, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream));
-  CHECK(SpMVCudaMult(store, PETSC_FALSE, P(dp.p), NULL, (PetscScalar *)w.p, stream));
+  CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(dp.p), NULL, (PetscScalar *)w.p, stream));
   CHECK(cudaStreamSynchronize(stream));
   separate = w.Get();
   cg.n     = A.n;

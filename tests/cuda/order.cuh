@@ -46,7 +46,7 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
   for (int k = 0; k < 2; k++) {
     for (auto &v : hx[k]) v = Value();
     next[k].Set(hx[k]);
-    CHECK(SpMVCudaMult(store, PETSC_FALSE, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
     CHECK(cudaStreamSynchronize(stream));
     good[k] = y.Get();
   }
@@ -63,7 +63,7 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
     Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
     CHECK(cudaGetLastError());
     CHECK(cudaLaunchKernelEx(&config, Follow));
-    CHECK(SpMVCudaMultFused(store, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
+    CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     same                          = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
@@ -111,7 +111,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     Expect(same, A, L.name, stats.kernel, what);
     same = true;
   };
-  auto mult = [&](int where, int k, int at) { CHECK(SpMVCudaMult(store, PETSC_FALSE, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where])); };
+  auto mult = [&](int where, int k, int at) { CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where])); };
   auto look = [&](int values, int k, int at) {
     const std::vector<Number> got = y[k].Get();
     same                          = same && !memcmp((void *)(got.data() + at * A.m), (void *)good[values][k].data(), A.m * sizeof(Number));
@@ -167,7 +167,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     y[1].Poison();
     CHECK(cudaDeviceSynchronize());
     for (int at = 0; at < COUNT; at++) {
-      CHECK(SpMVCudaMult(store, PETSC_FALSE, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m, at % 2 ? other : brief));
+      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m, at % 2 ? other : brief));
       if (at == COUNT / 2) CHECK(cudaStreamDestroy(brief));
       if (at == COUNT / 2) CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
     }

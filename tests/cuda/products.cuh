@@ -42,7 +42,7 @@ public:
       Fill(refresh);
       Plain();
       for (int kind = 0; kind < 3 && !L.transpose && !L.conjugate; kind++) Fused(kind);
-      for (int kind = 0; kind < 3 && SpMVCudaHasBoundary(store); kind++) ByRows(kind);
+      for (int kind = 0; kind < 4 && SpMVCudaHasBoundary(store); kind++) ByRows(kind);
     }
     Oracle();
     if (cols) NonFinite();
@@ -79,7 +79,7 @@ private:
   // y = A x, or y = z + A x
   void Mult(const Number *from, const Number *add, Number *to)
   {
-    CHECK(SpMVCudaMult(store, L.conjugate, P(from), P(add), (PetscScalar *)to, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(from), P(add), (PetscScalar *)to, stream));
     CHECK(cudaStreamSynchronize(stream));
   }
 
@@ -130,6 +130,21 @@ private:
     Expect(Close(y.Get(), ref, size), "y = z + A x");
     Mult(x.p, z.p, z.p);
     Expect(Close(z.Get(), ref, size), "z = z + A x");
+    if (!L.conjugate) Residual();
+  }
+
+  void Residual()
+  {
+    std::vector<Number> minus(hx);
+    for (auto &v : minus) v = -v;
+    Reference(A, L.transpose, false, minus, hz.data(), ref, size);
+    z.Set(hz);
+    y.Poison();
+    for (const bool onto : {false, true}) {
+      CHECK(SpMVCudaMult(store, SPMVCUDA_RESIDUAL, P(x.p), P(z.p), (PetscScalar *)(onto ? z.p : y.p), stream));
+      CHECK(cudaStreamSynchronize(stream));
+      Expect(Close((onto ? z : y).Get(), ref, size), onto ? "z = z - A x" : "y = z - A x");
+    }
   }
 
   // A few rows' entries in an off-diagonal block; none if kind is 0
@@ -177,12 +192,15 @@ private:
       }
     } else if (kind)
       return;
-    for (const bool add : {false, true}) {
-      Reference(A, false, false, hx, add ? hz.data() : NULL, ref, size);
+    std::vector<Number> minus(hx);
+    for (auto &v : minus) v = -v;
+    for (int add = 0; add < 3; add++) { // y = A x, z + A x, z - A x
+      const SpMVCudaForm form = add == 2 ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT;
+      Reference(A, false, false, add == 2 ? minus : hx, add ? hz.data() : NULL, ref, size);
       for (int r = 0; r < rows && !error; r++) {
         for (int q = o.i[r]; q < o.i[r + 1]; q++) {
           const Wide t = Wide(o.a[q]) * Wide(o.halo[o.j[q]]);
-          ref[r] += t;
+          ref[r] += add == 2 ? -t : t;
           size[r] += std::abs(t);
         }
       }
@@ -195,7 +213,7 @@ private:
         // The halo is there when the previous kernel is done, not earlier
         Arrive<<<1, 256, 0, stream>>>(o.columns, halo.p, arrived.p);
         CHECK(cudaGetLastError());
-        CHECK(SpMVCudaMultFused(store, P(x.p), error ? NULL : P(arrived.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, early, stream));
+        CHECK(SpMVCudaMultFused(store, form, P(x.p), error ? NULL : P(arrived.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, early, stream));
         CHECK(cudaStreamSynchronize(stream));
         Expect(Close(y.Get(), ref, size), error ? "at the same time as another kernel" : "at the same time as another kernel, with an off-diagonal block");
       }
@@ -210,8 +228,8 @@ private:
       y.Poison();
       Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
       CHECK(cudaGetLastError());
-      CHECK(SpMVCudaMultFused(store, P(x.p), NULL, NULL, (PetscScalar *)unused.p, PETSC_TRUE, stream));
-      CHECK(SpMVCudaMult(store, PETSC_FALSE, P(late.p), NULL, (PetscScalar *)y.p, stream));
+      CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), NULL, NULL, (PetscScalar *)unused.p, PETSC_TRUE, stream));
+      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(late.p), NULL, (PetscScalar *)y.p, stream));
       CHECK(cudaStreamSynchronize(stream));
       Expect(Close(y.Get(), ref, size), "after a product at the same time as another kernel");
     }
@@ -219,12 +237,12 @@ private:
     y.Poison();
     Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
     CHECK(cudaGetLastError());
-    CHECK(SpMVCudaMultFused(store, P(late.p), NULL, NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
+    CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(late.p), NULL, NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(y.Get(), ref, size), "x from the previous kernel, not early");
   }
 
-  // The interior rows, then the boundary rows. kind: without z, with z, onto z
+  // The interior rows, then the boundary rows. kind: without z, with z, onto z, minus A x with z
   void ByRows(int kind)
   {
     Device<Number> &to = kind == 2 ? z : y;
@@ -232,8 +250,11 @@ private:
     y.Poison();
     const std::vector<Number> before = to.Get();
     const PetscScalar        *add    = kind ? P(z.p) : NULL;
-    Reference(A, false, false, hx, kind ? hz.data() : NULL, ref, size);
-    CHECK(SpMVCudaMultRows(store, SPMVCUDA_ROWS_INTERIOR, P(x.p), add, (PetscScalar *)to.p, stream));
+    const SpMVCudaForm        form   = kind == 3 ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT;
+    std::vector<Number>       signed_x(hx);
+    for (auto &v : signed_x) v = kind == 3 ? -v : v;
+    Reference(A, false, false, signed_x, kind ? hz.data() : NULL, ref, size);
+    CHECK(SpMVCudaMultRows(store, form, SPMVCUDA_ROWS_INTERIOR, P(x.p), add, (PetscScalar *)to.p, stream));
     CHECK(cudaStreamSynchronize(stream));
     hy             = to.Get();
     bool untouched = true;
@@ -244,7 +265,7 @@ private:
     }
     Expect(untouched, "boundary rows are left alone");
     Expect(Close(hy, ref, size), "the interior rows");
-    CHECK(SpMVCudaMultRows(store, SPMVCUDA_ROWS_BOUNDARY, P(x.p), add, (PetscScalar *)to.p, stream));
+    CHECK(SpMVCudaMultRows(store, form, SPMVCUDA_ROWS_BOUNDARY, P(x.p), add, (PetscScalar *)to.p, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(to.Get(), ref, size), "all rows");
   }
@@ -326,12 +347,12 @@ private:
       if (how == GRAPH) CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
       for (int k = 0; k < 2; k++) {
         step(SpMVCudaFill(store, &csr, stream));
-        step(SpMVCudaMult(store, L.conjugate, P(x.p), NULL, (PetscScalar *)y.p, stream));
+        step(SpMVCudaMult(store, L.Form(), P(x.p), NULL, (PetscScalar *)y.p, stream));
         wait(other, stream);
-        step(SpMVCudaMult(store, L.conjugate, P(y.p), P(x.p), (PetscScalar *)z.p, other));
+        step(SpMVCudaMult(store, L.Form(), P(y.p), P(x.p), (PetscScalar *)z.p, other));
         wait(stream, other);
-        step(SpMVCudaMult(store, L.conjugate, P(z.p), P(z.p), (PetscScalar *)y.p, stream));
-        step(SpMVCudaMult(store, L.conjugate, P(y.p), NULL, (PetscScalar *)x.p, stream));
+        step(SpMVCudaMult(store, L.Form(), P(z.p), P(z.p), (PetscScalar *)y.p, stream));
+        step(SpMVCudaMult(store, L.Form(), P(y.p), NULL, (PetscScalar *)x.p, stream));
         step(cudaMemcpyAsync(a.p, b.p, fresh.size() * sizeof(Number), cudaMemcpyDeviceToDevice, stream));
       }
       if (how == GRAPH) EndGraph(1);
@@ -365,7 +386,7 @@ private:
     z.Set(hz);
     y.Poison();
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    CHECK(SpMVCudaMult(store, L.conjugate, P(x.p), P(z.p), (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(x.p), P(z.p), (PetscScalar *)y.p, stream));
     EndGraph(2);
     Expect(Close(y.Get(), ref, size), "captured in a graph");
   }

@@ -70,7 +70,7 @@ static void TestLongest(const Layout &L, cudaStream_t stream)
   CHECK(cudaGetLastError());
   CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream));
-  CHECK(SpMVCudaMult(store, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream));
+  CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
   CHECK(cudaStreamSynchronize(stream));
   const std::vector<Number> got   = y.Get();
   bool                      right = true;
@@ -105,7 +105,7 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   fail();
   if (SpMVCudaHasOffdiagonal(store)) step(SpMVCudaFillOffdiagonal(store, &csr, stream), "a fill of an off-diagonal block after an error of another");
   fail();
-  step(SpMVCudaMult(store, PETSC_FALSE, P(x.p), NULL, (PetscScalar *)y.p, stream), "a product after an error of another");
+  step(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream), "a product after an error of another");
   fail();
   step(SpMVCudaVisit(store, See, &seen), "a visit after an error of another");
   fail();
@@ -163,7 +163,7 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   const void                *host   = from.data();
   each("an upload without the host's memory", [&] { return SpMVCudaUpload(1, &device, &host, &bytes); });
   Expect(to.Get() == from, A, L.name, "any", "what was uploaded");
-  CHECK(SpMVCudaUploadFinalize());
+  CHECK(SpMVCudaFinalize());
 }
 
 // Complex arrays that begin in the middle of a number, as far as whole ones go
@@ -199,22 +199,22 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
     CHECK(cudaMemcpy(pz, hz.data(), rows * sizeof(Number), cudaMemcpyHostToDevice));
     y.Poison();
     Reference(A, L.transpose, L.conjugate, hx, NULL, ref, size);
-    CHECK(SpMVCudaMult(store, L.conjugate, P(px), NULL, (PetscScalar *)py, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(px), NULL, (PetscScalar *)py, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = A x, not aligned");
     Reference(A, L.transpose, L.conjugate, hx, hz.data(), ref, size);
-    CHECK(SpMVCudaMult(store, L.conjugate, P(px), P(pz), (PetscScalar *)py, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(px), P(pz), (PetscScalar *)py, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "y = z + A x, not aligned");
     if (!L.transpose && !L.conjugate) {
       y.Poison();
-      CHECK(SpMVCudaMultFused(store, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
+      CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
       CHECK(cudaStreamSynchronize(stream));
       Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "after an exchange, not aligned");
-      const cudaError_t error = SpMVCudaMultRows(store, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
+      const cudaError_t error = SpMVCudaMultRows(store, SPMVCUDA_MULT, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
       Expect(error == (which ? cudaErrorMisalignedAddress : cudaSuccess), A, L.name, stats.kernel, "by rows, not aligned");
     }
-    CHECK(SpMVCudaMult(store, L.conjugate, P(px), P(pz), (PetscScalar *)pz, stream));
+    CHECK(SpMVCudaMult(store, L.Form(), P(px), P(pz), (PetscScalar *)pz, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(get(pz), ref, size), A, L.name, stats.kernel, "z = z + A x, not aligned");
   }

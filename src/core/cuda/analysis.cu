@@ -73,6 +73,11 @@ template <class I> __global__ void survey(View<I> v, double slope, Survey *out)
   }
 }
 
+cudaError_t LoadAnalysis()
+{
+  return Load((const void *)survey<PetscInt>);
+}
+
 cudaError_t Supported()
 {
   int major;
@@ -97,11 +102,10 @@ cudaError_t TakeSurvey(const SpMVCudaCSR &csr, int bs, cudaStream_t stream, Surv
 
 // ------------------------------------------------------------------------------------------------ node blocks
 
-// A warp checks bs rows. Most matrices fail at once, and then no other warp reads columns
-template <class I> __global__ void check_node(View<I> v, int *failed)
+// A warp checks bs rows at a time. Most matrices fail at once, and then no other warp reads columns
+template <class I> __device__ bool check_rows(const View<I> &v, int u)
 {
-  const int u = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, s = v.bs;
-  if (u >= v.units || IsRaised(failed)) return;
+  const int     lane = threadIdx.x % WARP, s = v.bs;
   const int64_t first = v.start(u), length = v.i[(int64_t)u * s + 1] - first;
   bool          ok = length % s == 0;
   for (int e = 1; e < s && ok; e++) ok = v.i[(int64_t)u * s + e + 1] - v.i[(int64_t)u * s + e] == length;
@@ -110,7 +114,15 @@ template <class I> __global__ void check_node(View<I> v, int *failed)
     ok              = (c - q % s) % s == 0;
     for (int e = 0; e < s && ok; e++) ok = v.j[first + e * length + q] == c;
   }
-  if (!ok) Raise(failed);
+  return ok;
+}
+
+template <class I> __global__ void check_node(View<I> v, int *failed)
+{
+  const int64_t warps = (int64_t)gridDim.x * (blockDim.x / WARP);
+  for (int64_t u = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP; u < v.units && !IsRaised(failed); u += warps) {
+    if (!check_rows(v, (int)u)) Raise(failed);
+  }
 }
 
 cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream, int *size)
@@ -121,11 +133,14 @@ cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream,
   if (!csr.nnz || limit < 2) return cudaSuccess;
   SPMV_TRY(failed.Alloc(MAX_NODE + 1));
   SPMV_TRY(failed.Zero(stream));
-  auto possible = [&](int s) { return csr.m % s == 0 && csr.n % s == 0 && csr.nnz % (s * s) == 0; };
+  int processors;
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+  const int64_t most     = (int64_t)processors * Tuning::CHECK_THREADS;
+  auto          possible = [&](int s) { return csr.m % s == 0 && csr.n % s == 0 && csr.nnz % (s * s) == 0; };
   for (int s = 2; s <= limit; s++) {
     if (!possible(s)) continue;
     SPMV_TRY(WithView(csr, s, [&](auto v) {
-      SPMV_LAUNCH((int64_t)v.units * WARP, 256, stream, check_node, v, (int *)failed + s);
+      SPMV_LAUNCH(PetscMin((int64_t)v.units * WARP, most), 256, stream, check_node, v, (int *)failed + s);
       return cudaSuccess;
     }));
   }

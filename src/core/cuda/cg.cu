@@ -198,7 +198,7 @@ __global__ void decide(DecideArgs d, bool, const Scalar *, const Scalar *, Scala
   Decide(d.g, s, d.step, v);
 }
 
-cudaError_t Launch(SpMVCudaKrylov k, const Kernel &kernel, bool flag, const Scalar *z, cudaStream_t stream)
+cudaError_t Launch(SpMVCudaKrylov k, Kernel &kernel, bool flag, const Scalar *z, cudaStream_t stream)
 {
   return kernel.Launch(k->Grid(k->cg.n), BLOCK, k->cg, flag, {z, nullptr, nullptr}, stream);
 }
@@ -216,18 +216,19 @@ cudaError_t Conclude(SpMVCudaKrylov k, int step, cudaStream_t stream)
 
 cudaError_t _n_SpMVCudaKrylov::CreateCG()
 {
-  SPMV_TRY(begin.Choose((const void *)::begin));
-  SPMV_TRY(product.Choose((const void *)::product));
-  SPMV_TRY(update[SPMV_KRYLOV_PC_NONE].Choose((const void *)::update<SPMV_KRYLOV_PC_NONE>));
-  SPMV_TRY(update[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::update<SPMV_KRYLOV_PC_POINTS>));
-  SPMV_TRY(update[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::update<SPMV_KRYLOV_PC_BLOCKS>));
-  SPMV_TRY(update[SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::update<SPMV_KRYLOV_PC_APPLIED>));
-  SPMV_TRY(sums_of.Choose((const void *)::sums_of));
-  SPMV_TRY(direction[SPMV_KRYLOV_PC_NONE].Choose((const void *)::direction<SPMV_KRYLOV_PC_NONE>));
-  SPMV_TRY(direction[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::direction<SPMV_KRYLOV_PC_POINTS>));
-  SPMV_TRY(direction[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>));
-  SPMV_TRY(direction[SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>));
-  return decide.Choose((const void *)::decide);
+  begin.Choose((const void *)::begin);
+  product.Choose((const void *)::product);
+  update[SPMV_KRYLOV_PC_NONE].Choose((const void *)::update<SPMV_KRYLOV_PC_NONE>);
+  update[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::update<SPMV_KRYLOV_PC_POINTS>);
+  update[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::update<SPMV_KRYLOV_PC_BLOCKS>);
+  update[SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::update<SPMV_KRYLOV_PC_APPLIED>);
+  sums_of.Choose((const void *)::sums_of);
+  direction[SPMV_KRYLOV_PC_NONE].Choose((const void *)::direction<SPMV_KRYLOV_PC_NONE>);
+  direction[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::direction<SPMV_KRYLOV_PC_POINTS>);
+  direction[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>);
+  direction[SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>);
+  decide.Choose((const void *)::decide);
+  return cudaSuccess;
 }
 
 cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVCudaCG *cg, cudaStream_t stream)

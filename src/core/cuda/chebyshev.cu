@@ -56,9 +56,10 @@ Scalar Value(PetscReal a)
 
 cudaError_t _n_SpMVCudaKrylov::CreateChebyshev()
 {
-  SPMV_TRY(chebyshev[SPMV_KRYLOV_PC_NONE].Choose((const void *)::step<SPMV_KRYLOV_PC_NONE>));
-  SPMV_TRY(chebyshev[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::step<SPMV_KRYLOV_PC_POINTS>));
-  return chebyshev[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::step<SPMV_KRYLOV_PC_BLOCKS>);
+  chebyshev[SPMV_KRYLOV_PC_NONE].Choose((const void *)::step<SPMV_KRYLOV_PC_NONE>);
+  chebyshev[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
+  chebyshev[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::step<SPMV_KRYLOV_PC_BLOCKS>);
+  return cudaSuccess;
 }
 
 cudaError_t SpMVCudaChebyshevStep(SpMVCudaKrylov k, const SpMVCudaChebyshev *s, cudaStream_t stream)

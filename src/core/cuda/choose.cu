@@ -126,7 +126,7 @@ private:
   cudaError_t Products(_n_SpMVCudaStore *b, int count, float *each)
   {
     SPMV_TRY(cudaEventRecord(event[0], stream));
-    for (int k = 0; k < count; k++) SPMV_TRY(b->Mult(false, {x, nullptr, y}, stream));
+    for (int k = 0; k < count; k++) SPMV_TRY(b->Mult(SPMVCUDA_MULT, {x, nullptr, y}, stream));
     SPMV_TRY(cudaEventRecord(event[1], stream));
     SPMV_TRY(cudaEventSynchronize(event[1]));
     SPMV_TRY(cudaEventElapsedTime(each, event[0], event[1]));

@@ -47,7 +47,7 @@ constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("
 */
 template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
-    diagonals(ArgumentsOf<Args, E> arguments, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+    diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const Args   &args  = ArgsOf(arguments);
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
 #pragma unroll
           for (int i = 0; i < BS; i++) {
             const Scalar a = Convert<Scalar>(v[b][i * BS + j]);
-            d[i]           = Num::fma(conjugate ? Num::conj(a) : a, xs[b][j], d[i]);
+            d[i]           = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[i]);
           }
         }
       }
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
 #pragma unroll
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
-    y[(int64_t)unit * BS + i] = z ? Num::add(z[(int64_t)unit * BS + i], d[i]) : d[i];
+    y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
     if (E::DOT) AddTo(sums + 1, Term(DotOf(arguments)->g.hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
   }
   if constexpr (E::DOT) AddDot<BLOCK>(*DotOf(arguments), sums);
@@ -253,57 +253,71 @@ __global__ void copy_marks(int slices, const int2 *source, int2 *to)
 
 // ------------------------------------------------------------------------------------------------ values
 
-constexpr int FILL_BATCH = Tuning::FILL_BATCH, FILL_BLOCK = Tuning::FILL_BLOCK;
+template <int BS, int STEPS> struct FillShape {
+  static constexpr bool   MANY   = BS <= 4 && sizeof(Scalar) <= 8;                                     // registers for so many
+  static constexpr int    BATCH  = STEPS ? STEPS : MANY ? Tuning::FILL_BATCH : Tuning::FILL_BATCH / 2; // steps whose entries are loaded at once
+  static constexpr int    STRIDE = (BATCH * BS) | 1;                    // values in shared memory from lane to lane: an odd number
+  static constexpr int    BLOCK  = BS == 1 ? Tuning::FILL_BLOCK : WARP; // threads
+  static constexpr size_t SHARED = (size_t)BLOCK * STRIDE * sizeof(Scalar);
+};
 
-size_t FillShared(int bs)
-{
-  return (size_t)FILL_BLOCK * (FILL_BATCH * bs + 1) * sizeof(Scalar);
-}
+constexpr int EQUALS = 256; // counters of marks, as a single one would delay the slices of a large matrix
 
 // Steps are in the order of the columns, and so are a lane's entries: no permutation is needed, as the entries of a few steps at a time are consecutive in each
-// row. PER: of Gather(), at least bs; 1: single entries, which are read faster one by one
-template <int PER, class V, class I>
+// row. The slices' rows are consecutive, too: single entries of a slice that fits are copied in one piece. STEPS > 0: all slices have so many
+template <int BS, int STEPS, class V, class I>
 __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index, const Scalar *a, V *value, int2 *pattern_of_slice, unsigned *equal,
                      unsigned *equals)
 {
-  constexpr int BATCH = FILL_BATCH;
-  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, bs = v.bs, stride = BATCH * bs + 1;
+  constexpr int BATCH = FillShape<BS, STEPS>::BATCH, STRIDE = FillShape<BS, STEPS>::STRIDE;
+  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
-  const int64_t first = uniform ? (int64_t)s * args.steps : args.first_value[s];
-  const int     steps = uniform ? args.steps : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
+  const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
+  const int     steps = STEPS ? STEPS : uniform ? args.steps : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
   const int2   *step   = args.step + pattern_of_slice[s].x;
   const int64_t start  = unit < v.units ? v.start(unit) : 0;
-  const int     width  = unit < v.units ? v.len(unit) * bs : 0; // of a row
-  Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * WARP * stride;
-  int           done   = 0;
+  const int     width  = unit < v.units ? v.len(unit) * BS : 0; // of a row
+  V            *to     = value + first * (BS * BS * WARP) + lane;
+  Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
+  int           done = 0, mine = lane * STRIDE; // where in `shared` the lane's values begin
+  bool          whole = false;
   unsigned      word = 0, total = 0;
+  if (BS == 1) {
+    const int64_t begin = __shfl_sync(ALL, start, 0), end = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
+    whole = end - begin <= WARP * STRIDE;
+    if (whole) {
+      for (int q = lane; q < (int)(end - begin); q += WARP) Num::copy(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
+      AwaitCopies();
+      __syncwarp();
+      mine = (int)(start - begin);
+    }
+  }
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    int      at[BATCH], leader[BATCH], count = 0;
+    int      at[BATCH], from[BATCH], count = 0; // of the lane's own entry, and of the leader's, in `shared`
     unsigned same = (1u << min(BATCH, steps - k0)) - 1;
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const unsigned lanes = k0 + b < steps ? Lanes(step[k0 + b]) : 0;
-      at[b]                = lanes >> lane & 1 ? count : -1;
-      leader[b]            = lanes ? __ffs(lanes) - 1 : 0;
-      count += lanes >> lane & 1 ? bs : 0;
+      const bool     own   = lanes >> lane & 1;
+      at[b]                = own ? mine + count : -1;
+      from[b]              = lanes ? __shfl_sync(ALL, at[b], __ffs(lanes) - 1) : -1;
+      count += own ? BS : 0;
     }
-    for (int i = 0; i < bs; i++) {
-      const int64_t row = start + (int64_t)i * width + done;
-      if (PER > 1) Gather<PER>(a, value_index, row, count, stride, shared);
+    for (int i = 0; i < BS; i++) {
+      if (!whole) Gather<(BATCH * BS + 3) / 4, 1>(a, value_index, start + (int64_t)i * width + done, 0, count, STRIDE, shared);
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
         if (k0 + b >= steps) break;
-        for (int j = 0; j < bs; j++) {
-          const Scalar own = at[b] < 0 ? Num::zero() : PER > 1 ? shared[lane * stride + at[b] + j] : a[value_index ? value_index[row + at[b]] : row + at[b]];
-          V            t   = Convert<V>(own);
-          const V      t0  = Traits<V>::shfl(t, leader[b]);
-          if (at[b] < 0) t = t0;
+#pragma unroll
+        for (int j = 0; j < BS; j++) {
+          const V t0 = from[b] < 0 ? Traits<V>::zero() : Convert<V>(shared[from[b] + j]), t = at[b] < 0 ? t0 : Convert<V>(shared[at[b] + j]);
           if (!__all_sync(ALL, Traits<V>::same(t, t0))) same &= ~(1u << b);
-          value[((first + k0 + b) * bs * bs + i * bs + j) * WARP + lane] = t;
+          to[((int64_t)(k0 + b) * (BS * BS) + i * BS + j) * WARP] = t;
         }
       }
     }
     done += count;
+    if (whole) mine += count;
     total += __popc(same);
     word |= same << k0 % WARP;
     if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
@@ -314,27 +328,33 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
       word = 0;
     }
   }
-  if (lane == 0) atomicAdd(equals, total);
+  if (lane == 0) atomicAdd(equals + s % EQUALS, total);
 }
 
-// Reports to the host, which does not wait for it, whether there are enough marks to look at
+// Reports to the host, which does not wait for it, whether there are enough marks to look at. EQUALS threads
 __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *report)
 {
-  *report = generation << 1 | (*equals > steps / Tuning::EQUAL_SHARE);
+  __shared__ unsigned total;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  atomicAdd(&total, equals[threadIdx.x]);
+  __syncthreads();
+  if (threadIdx.x == 0) *report = generation << 1 | (total > steps / Tuning::EQUAL_SHARE);
 }
 
-// [1][]: of MultFused() and MultInterior(), [2][]: of MultDot(); [][1]: looks at marks
+// [1][]: of MultFused() and MultInterior(), [2][]: of MultDot(), loaded when they are needed; [][1]: looks at marks
 template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[3][2])
 {
-  SPMV_TRY(kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, NoEpilogue>));
-  SPMV_TRY(kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, NoEpilogue>));
-  SPMV_TRY(kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, true, NoEpilogue>));
-  SPMV_TRY(kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, true, NoEpilogue>));
+  kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, NoEpilogue>);
+  kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, NoEpilogue>);
+  kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, true, NoEpilogue>);
+  kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, true, NoEpilogue>);
   if constexpr (std::is_same_v<V, Scalar>) {
-    SPMV_TRY(kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, DotEpilogue>));
-    SPMV_TRY(kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, DotEpilogue>));
+    kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, DotEpilogue>);
+    kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, DotEpilogue>);
   }
-  return cudaSuccess;
+  SPMV_TRY(kernel[0][0].Load());
+  return kernel[0][1].Load();
 }
 
 template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[3][2])
@@ -352,7 +372,7 @@ struct Diagonals : _n_SpMVCudaStore {
   Array<unsigned> first_value, equal, equals;
   Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice with the slices of boundary rows skipped
   Array<char>     value;
-  unsigned       *report = nullptr, generation = 0; // report: in pinned memory
+  unsigned       *report = nullptr, generation = 0; // report: a PinnedWord()
 
   cudaError_t StorePatterns(const SpMVCudaCSR &, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t);
   cudaError_t Allocate(Array<int64_t> &count, cudaStream_t);
@@ -378,7 +398,25 @@ struct Diagonals : _n_SpMVCudaStore {
 
   ~Diagonals() override
   {
-    if (report) cudaFreeHost(report); // SpMVCudaDestroy() has waited for the kernels that write to it
+    PinnedWordFree(report); // SpMVCudaDestroy() has waited for the kernels that write to it
+  }
+
+  template <int BS, int STEPS, class V, class I> void Store(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
+  {
+    using Shape         = FillShape<BS, STEPS>;
+    const unsigned grid = Blocks((int64_t)args.slices * WARP, Shape::BLOCK);
+    fill<BS, STEPS><<<grid, Shape::BLOCK, Shape::SHARED, stream>>>(v, args, uniform, value_index, (const Scalar *)csr.a, (V *)(char *)value, pattern_of_slice,
+                                                                   equal, equals);
+  }
+  template <class V, class I> void StoreEntries(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
+  {
+    switch (uniform ? args.steps : 0) {
+    case 3: Store<1, 3, V>(v, csr, stream); break;
+    case 5: Store<1, 5, V>(v, csr, stream); break;
+    case 7: Store<1, 7, V>(v, csr, stream); break;
+    case 9: Store<1, 9, V>(v, csr, stream); break;
+    default: Store<1, 0, V>(v, csr, stream);
+    }
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -386,50 +424,50 @@ struct Diagonals : _n_SpMVCudaStore {
     generation = (generation + 1) & 0x7fffffffu; // a late report of an earlier fill no longer counts
     marked = unreported = true;
     SPMV_TRY(equals.Zero(stream));
-    SPMV_TRY(WithView(csr, bs, [&](auto v) {
-      return WithStored(single, [&](auto type) {
-        using V             = decltype(type);
-        const unsigned grid = Blocks((int64_t)args.slices * WARP, FILL_BLOCK);
-        const Scalar  *a    = (const Scalar *)csr.a;
-        V             *to   = (V *)(char *)value;
-        if (!args.slices) return cudaSuccess;
-        ForgetErrors();
-        if (bs == 1)
-          fill<1, V><<<grid, FILL_BLOCK, 0, stream>>>(v, args, uniform, value_index, a, to, pattern_of_slice, equal, equals);
-        else if (bs <= 3)
-          fill<3, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, args, uniform, value_index, a, to, pattern_of_slice, equal, equals);
-        else
-          fill<6, V><<<grid, FILL_BLOCK, FillShared(bs), stream>>>(v, args, uniform, value_index, a, to, pattern_of_slice, equal, equals);
-        return cudaGetLastError();
-      });
-    }));
+    if (args.slices) {
+      SPMV_TRY(WithView(csr, bs, [&](auto v) {
+        return WithStored(single, [&](auto type) {
+          using V = decltype(type);
+          ForgetErrors();
+          switch (bs) {
+          case 1: StoreEntries<V>(v, csr, stream); break;
+          case 2: Store<2, 0, V>(v, csr, stream); break;
+          case 3: Store<3, 0, V>(v, csr, stream); break;
+          case 4: Store<4, 0, V>(v, csr, stream); break;
+          case 5: Store<5, 0, V>(v, csr, stream); break;
+          default: Store<6, 0, V>(v, csr, stream);
+          }
+          return cudaGetLastError();
+        });
+      }));
+    }
     if (interior) SPMV_LAUNCH(args.slices, 256, stream, copy_marks, args.slices, pattern_of_slice, interior);
-    SPMV_LAUNCH(1, 1, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, report);
+    SPMV_LAUNCH(EQUALS, EQUALS, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, report);
     return cudaSuccess;
   }
 
-  cudaError_t Mult(bool conjugate, const Operands &v, cudaStream_t stream) override
+  cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    return Launch(args, conjugate, v, stream);
+    return Launch(args, form, v, stream);
   }
-  cudaError_t MultFused(const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
     Args use = args;
     if (halo) { // boundary rows tend to be the first and the last: in the middle of the product the halo has arrived
       use.offdiag     = fused->With(halo);
       use.block_shift = Blocks((int64_t)args.slices * WARP, BLOCK) / 2;
     }
-    return Launch(use, false, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+    return Launch(use, form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
   bool CanFuseOffdiagonal() const override
   {
     return true;
   }
-  cudaError_t MultInterior(const Operands &v, cudaStream_t stream) override
+  cudaError_t MultInterior(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
     Args use             = args;
     use.pattern_of_slice = interior;
-    return Launch(use, false, v, stream, true, Begin::AFTER);
+    return Launch(use, form, v, stream, true, Begin::AFTER);
   }
   int UnitSize() const override
   {
@@ -449,7 +487,7 @@ struct Diagonals : _n_SpMVCudaStore {
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
     LookForReport();
-    return kernel[2][marked].Launch(DotBlocks(), BLOCK, WithDot<Args>{args, dot}, false, v, stream);
+    return kernel[2][marked].Launch(DotBlocks(), BLOCK, WithDot<Args>{args, dot}, SPMVCUDA_MULT, v, stream);
   }
   void LookForReport()
   {
@@ -459,11 +497,11 @@ struct Diagonals : _n_SpMVCudaStore {
       marked              = unreported || (last & 1);
     }
   }
-  cudaError_t Launch(const Args &use, bool conjugate, const Operands &v, cudaStream_t stream, bool parallel = false, Begin begin = Begin::EARLY)
+  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool parallel = false, Begin begin = Begin::EARLY)
   {
     LookForReport();
     if (!args.slices) return cudaSuccess;
-    return kernel[parallel][marked].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, conjugate, v, stream, 0, begin);
+    return kernel[parallel][marked].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0, begin);
   }
 
   void Stats(SpMVStats *s) const override
@@ -551,10 +589,10 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
     SPMV_TRY(equal.Alloc((size_t)slices * args.words));
     SPMV_TRY(equal.Zero(stream));
   }
-  SPMV_TRY(equals.Alloc(1));
+  SPMV_TRY(equals.Alloc(EQUALS));
   SPMV_TRY(value.Alloc((size_t)steps * WARP * bs * bs * StoredSize(single)));
   SPMV_TRY(value.Zero(stream));
-  SPMV_TRY(cudaHostAlloc((void **)&report, sizeof(unsigned), cudaHostAllocMapped));
+  SPMV_TRY(PinnedWord(&report));
   *report               = UINT_MAX;
   args.pattern_of_slice = pattern_of_slice;
   args.first_value      = first_value;
@@ -565,6 +603,11 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
 }
 
 } // namespace
+
+cudaError_t LoadDiagonals()
+{
+  return Load((const void *)find<PetscInt>);
+}
 
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **store)
 {

@@ -5,6 +5,7 @@
 
 #include "memory.cuh"
 #include "scalar.cuh"
+#include "spmvcuda.h"
 
 namespace spmv {
 
@@ -25,11 +26,17 @@ inline cudaError_t Load(const void *kernel)
 // Whether the library has code for this device: cudaErrorNotSupported if not
 cudaError_t Supported();
 
-// y = A x, or y = z + A x where z is not NULL. z may be y
+// y = A x, or y = z + A x or z - A x where z is not NULL. z may be y
 struct Operands {
   const Scalar *x, *z;
   Scalar       *y;
 };
+
+// What a product writes to y[r], where d is the sum over the row
+__device__ __forceinline__ Scalar Result(SpMVCudaForm form, const Scalar *z, int64_t r, Scalar d)
+{
+  return !z ? d : form == SPMVCUDA_RESIDUAL ? Num::sub(z[r], d) : Num::add(z[r], d);
+}
 
 enum class Begin {
   EARLY, // as soon as all thread blocks of the previous kernel have called LetNextBegin() or have ended
@@ -53,23 +60,30 @@ enum class Begin {
 */
 class Kernel {
 public:
-  cudaError_t Choose(const void *function) // and load it
+  // Loaded by its first launch: a matrix uses one or two of the variants of its kernel, and loading takes longer than many products
+  void Choose(const void *function)
+  {
+    code   = function;
+    loaded = false;
+  }
+  cudaError_t Load()
   {
     cudaFuncAttributes attributes;
     int                driver;
-    code = function;
+    if (loaded) return cudaSuccess;
     SPMV_TRY(cudaFuncGetAttributes(&attributes, code));
     SPMV_TRY(cudaDriverGetVersion(&driver));
-    early = driver >= 12030 && attributes.ptxVersion >= 90; // graphs know it since 12.3; code for older devices does not wait
+    early  = driver >= 12030 && attributes.ptxVersion >= 90; // graphs know it since 12.3; code for older devices does not wait
+    loaded = true;
     return cudaSuccess;
   }
 
-  // Of a kernel with the arguments (args, conjugate, x, z, y)
-  template <class Args>
-  cudaError_t Launch(unsigned grid, unsigned block, const Args &args, bool conjugate, Operands v, cudaStream_t stream, size_t shared = 0,
-                     Begin begin = Begin::EARLY) const
+  // Of a kernel with the arguments (args, form, x, z, y); form of the type that the kernel has there
+  template <class Args, class Form>
+  cudaError_t Launch(unsigned grid, unsigned block, const Args &args, Form form, Operands v, cudaStream_t stream, size_t shared = 0, Begin begin = Begin::EARLY)
   {
-    void *arguments[] = {(void *)&args, &conjugate, &v.x, &v.z, &v.y};
+    SPMV_TRY(Load());
+    void *arguments[] = {(void *)&args, &form, &v.x, &v.z, &v.y};
 #if CUDART_VERSION >= 12030
     if (early && begin == Begin::EARLY) {
       cudaLaunchAttribute attribute                        = {};
@@ -90,7 +104,7 @@ public:
 
 private:
   const void *code  = nullptr;
-  bool        early = false;
+  bool        early = false, loaded = false;
 };
 
 // Zero threads are no launch at all: an empty grid is an error

@@ -84,6 +84,10 @@ private:
   size_t size = 0;
 };
 
+// A number in pinned memory, which the device writes and the host reads: pinning memory takes a millisecond, so they share a page
+cudaError_t PinnedWord(unsigned **);
+void        PinnedWordFree(unsigned *); // or NULL
+
 // Copies a list from the host to an array of its size: set-up only
 template <class T> cudaError_t Upload(Array<T> &device, const std::vector<T> &host, cudaStream_t stream)
 {

@@ -40,7 +40,7 @@ __device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Ex
   receiver has sent `open`. The last thread block to finish sends `arrived` to all peers and waits for theirs. The stream's next kernel may begin at the same
   time, provided that it neither reads the halo before AwaitPrevious() nor writes x: nothing here waits for it. x NULL: `source` is sent as it is.
 */
-__global__ void __launch_bounds__(256) exchange(Exchange g, bool /* conjugate */, const Scalar *x, const Scalar *source, Scalar * /* y */)
+__global__ void __launch_bounds__(256) exchange(Exchange g, SpMVCudaForm /* form */, const Scalar *x, const Scalar *source, Scalar * /* y */)
 {
   __shared__ bool last;
   AwaitPrevious();
@@ -87,13 +87,14 @@ void _n_SpMVCudaHalo::ListPeers()
 
 cudaError_t _n_SpMVCudaHalo::ChoosePeer()
 {
-  return kernel.Choose((const void *)exchange);
+  kernel.Choose((const void *)exchange);
+  return kernel.Load();
 }
 
 cudaError_t _n_SpMVCudaHalo::ExchangePeer(bool reverse, const Scalar *x, cudaStream_t stream)
 {
   const Exchange &g = direction[reverse];
-  return kernel.Launch((unsigned)std::clamp(g.chunks, 1, (int)Tuning::HALO_BLOCKS), 256, g, false, {x, reverse ? halo : buffer, nullptr}, stream);
+  return kernel.Launch((unsigned)std::clamp(g.chunks, 1, (int)Tuning::HALO_BLOCKS), 256, g, SPMVCUDA_MULT, {x, reverse ? halo : buffer, nullptr}, stream);
 }
 
 // Maps the peers' memory and lists what is written where

@@ -49,6 +49,20 @@ SPMV_LOADS(Stream, "cs")
 SPMV_LOADS(Fresh, "cg")
 #undef SPMV_LOADS
 
+// Copies one number to shared memory without a register; it is there for its own thread after AwaitCopies(), for others of the warp after __syncwarp(), too
+__device__ __forceinline__ void CopyAsync(double *shared, const double *p)
+{
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p) : "memory");
+}
+__device__ __forceinline__ void CopyAsync(float *shared, const float *p)
+{
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p) : "memory");
+}
+__device__ __forceinline__ void AwaitCopies()
+{
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 // Waits until the previous kernel of the stream is done and its writes are visible (programmatic dependent launch). See Kernel in launch.cuh for the contract
 __device__ __forceinline__ void AwaitPrevious()
 {

@@ -76,6 +76,10 @@ template <class S> struct Traits { // real
   {
     return a + b;
   }
+  static __device__ S sub(S a, S b)
+  {
+    return a - b;
+  }
   static __device__ S conj(S a)
   {
     return a;
@@ -100,6 +104,10 @@ template <class S> struct Traits { // real
   {
     return Fresh(p);
   }
+  static __device__ void copy(S *shared, const S *p) // as CopyAsync()
+  {
+    CopyAsync(shared, p);
+  }
   static __device__ bool same(S a, S b) // to the bit: -0 is not 0
   {
     if constexpr (sizeof(S) == 8)
@@ -123,6 +131,10 @@ template <class R> struct Traits<Complex<R>> {
   static __device__ S add(S a, S b)
   {
     return {a.re + b.re, a.im + b.im};
+  }
+  static __device__ S sub(S a, S b)
+  {
+    return {a.re - b.re, a.im - b.im};
   }
   static __device__ S conj(S a)
   {
@@ -153,6 +165,11 @@ template <class R> struct Traits<Complex<R>> {
   static __device__ S fresh(const S *p)
   {
     return Fresh(p);
+  }
+  static __device__ void copy(S *shared, const S *p)
+  {
+    CopyAsync(&shared->re, &p->re);
+    CopyAsync(&shared->im, &p->im);
   }
   static __device__ bool same(S a, S b)
   {

@@ -84,7 +84,7 @@ struct Args {
 
 // V: what values are stored as
 template <class V, int BS, bool FUSED, int U, int MODE>
-__device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscReal *sums, const Slice &self, int lane, bool conjugate,
+__device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
                                         const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
@@ -135,7 +135,7 @@ __device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscR
 #pragma unroll
         for (int i = 0; i < BS; i++) {
           const Scalar a    = Convert<Scalar>(v[b][i * BS + j]);
-          d[b % U * BS + i] = Num::fma(conjugate ? Num::conj(a) : a, xs[b][j], d[b % U * BS + i]);
+          d[b % U * BS + i] = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[b % U * BS + i]);
         }
       }
     }
@@ -177,7 +177,7 @@ __device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscR
     const int64_t r = (int64_t)(args.unit ? __ldg(args.unit + unit[u]) : unit[u]) * BS;
 #pragma unroll
     for (int i = 0; i < BS; i++) {
-      y[r + i] = z ? Num::add(z[r + i], d[u * BS + i]) : d[u * BS + i];
+      y[r + i] = Result(form, z, r + i, d[u * BS + i]);
       if (dot) AddTo(sums + 1, Term(dot->g.hermitian, Num::keep(x + r + i), d[u * BS + i]));
     }
   }
@@ -185,7 +185,7 @@ __device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscR
 
 // One slice by a warp, by its kind
 template <class V, int BS, bool FUSED>
-__device__ __forceinline__ void multiply(const Args &args, const Dot *dot, PetscReal *sums, int s, int lane, bool conjugate, const Scalar *__restrict__ x,
+__device__ __forceinline__ void multiply(const Args &args, const Dot *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, const Scalar *__restrict__ x,
                                          const Scalar *z, Scalar *y)
 {
   const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
@@ -195,39 +195,39 @@ __device__ __forceinline__ void multiply(const Args &args, const Dot *dot, Petsc
   if (BS == 1 && lu) {
     if (mode == WIDE) {
       if (lu == 1)
-        product<V, 1, FUSED, 2, WIDE>(args, dot, sums, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, WIDE>(args, dot, sums, self, lane, form, x, z, y);
       else if (lu == 2)
-        product<V, 1, FUSED, 4, WIDE>(args, dot, sums, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, WIDE>(args, dot, sums, self, lane, form, x, z, y);
       else
-        product<V, 1, FUSED, 8, WIDE>(args, dot, sums, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, WIDE>(args, dot, sums, self, lane, form, x, z, y);
     } else {
       if (lu == 1)
-        product<V, 1, FUSED, 2, NARROW>(args, dot, sums, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 2, NARROW>(args, dot, sums, self, lane, form, x, z, y);
       else if (lu == 2)
-        product<V, 1, FUSED, 4, NARROW>(args, dot, sums, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 4, NARROW>(args, dot, sums, self, lane, form, x, z, y);
       else
-        product<V, 1, FUSED, 8, NARROW>(args, dot, sums, self, lane, conjugate, x, z, y);
+        product<V, 1, FUSED, 8, NARROW>(args, dot, sums, self, lane, form, x, z, y);
     }
   } else if (mode == WIDE)
-    product<V, BS, FUSED, 1, WIDE>(args, dot, sums, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, WIDE>(args, dot, sums, self, lane, form, x, z, y);
   else if (mode == NARROW)
-    product<V, BS, FUSED, 1, NARROW>(args, dot, sums, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, NARROW>(args, dot, sums, self, lane, form, x, z, y);
   else if (mode == LINE)
-    product<V, BS, FUSED, 1, LINE>(args, dot, sums, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, LINE>(args, dot, sums, self, lane, form, x, z, y);
   else
-    product<V, BS, FUSED, 1, RUNS>(args, dot, sums, self, lane, conjugate, x, z, y);
+    product<V, BS, FUSED, 1, RUNS>(args, dot, sums, self, lane, form, x, z, y);
 }
 
 // E: DotEpilogue of a square matrix without parts of units: also x'y, for MultDot(), where all threads stay to the end
 template <class V, int BS, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> arguments, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal   sums[SUMS] = {};
   if (FUSED) LetNextBegin();
   if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
-  if (s < args.slices) multiply<V, BS, FUSED>(args, DotOf(arguments), sums, s, lane, conjugate, x, z, y);
+  if (s < args.slices) multiply<V, BS, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
   if constexpr (E::DOT) AddDot<BLOCK>(*DotOf(arguments), sums);
 }
 
@@ -270,14 +270,15 @@ template <class I> __global__ void lengths(View<I> v, int places, const int *ord
 
 // ------------------------------------------------------------------------------------------------ forming slices
 
+// Of a warp, all lanes together
 __device__ int longest(const int *length, int first, int count)
 {
   int w = 0;
-  for (int p = first; p < first + count; p++) w = max(w, length[p]);
-  return w;
+  for (int p = first + (int)(threadIdx.x % WARP); p < first + count; p += WARP) w = max(w, length[p]);
+  return __reduce_max_sync(ALL, w);
 }
 
-// Calls f(first place, units, log2 U, log2 T, steps, parts) for the slices of places first to last - 1
+// Calls f(first place, units, log2 U, log2 T, steps, parts), in all lanes of the warp, for the slices of places first to last - 1
 template <class F> __device__ void form(const int *length, int first, int last, int bs, const SliceRules &r, F f)
 {
   while (first < last) {
@@ -314,7 +315,7 @@ __device__ int rank_of(int lu, int lt, int steps) // 0: runs first
 // counts: for each window, the slices of rank 0, 1 and 2, long units, parts
 __global__ void count_slices(int places, int windows, const int *length, int bs, SliceRules r, int64_t *counts)
 {
-  const int w = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
   if (w > windows) return;
   if (w == windows) {
     counts[5 * (int64_t)windows] = 0;
@@ -329,6 +330,7 @@ __global__ void count_slices(int places, int windows, const int *length, int bs,
     groups += parts > 0;
     all += parts;
   });
+  if (threadIdx.x % WARP) return;
   for (int rank = 0; rank < 3; rank++) counts[(int64_t)rank * windows + w] = n[rank];
   counts[(int64_t)3 * windows + w] = groups;
   counts[(int64_t)4 * windows + w] = all;
@@ -338,7 +340,7 @@ __global__ void count_slices(int places, int windows, const int *length, int bs,
 __global__ void write_slices(int places, int windows, const int *length, const int *order, int bs, SliceRules r, const int64_t *counts, Slice *slice,
                              int2 *group)
 {
-  const int w = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (w >= windows) return;
   const int64_t W     = windows;
   int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, id = counts[3 * W + w] - counts[3 * W], part = counts[4 * W + w] - counts[4 * W];
@@ -350,14 +352,14 @@ __global__ void write_slices(int places, int windows, const int *length, const i
     at[1] += rank == 1 ? add : 0;
     at[2] += rank == 2 ? add : 0;
     if (!parts) {
-      slice[s] = {0, 0, steps, Shape(lt, lu, false, units), first, 0, 0, 0};
+      if (lane == 0) slice[s] = {0, 0, steps, Shape(lt, lu, false, units), first, 0, 0, 0};
       return;
     }
-    for (int k = 0; k < parts; k++) {
+    for (int k = lane; k < parts; k += WARP) {
       const int entries = min(r.chunk, length[first] - k * r.chunk);
       slice[s + k]      = {0, 0, (entries + WARP - 1) / WARP, Shape(5, 0, true, 1), order ? order[first] : first, 0, k, (int)id};
     }
-    group[id] = make_int2((int)part, parts);
+    if (lane == 0) group[id] = make_int2((int)part, parts);
     id++;
     part += parts;
   });
@@ -365,20 +367,36 @@ __global__ void write_slices(int places, int windows, const int *length, const i
 
 // ------------------------------------------------------------------------------------------------ columns and values
 
-// Calls f(step, own, entry of the CSR's row, unit) for a lane's entries of a slice; all lanes have the same steps
+// A lane's entries in one of the units that it has in a slice: entry, entry + 2^lt, ... below end, of the row of the CSR (of a unit's first row) that begins at
+// start and has len entries
+struct LaneEntries {
+  int64_t start;
+  int     entry, end, len;
+};
+
+template <class I> __device__ LaneEntries lane_entries(const View<I> &v, const Slice &self, const int *order, int chunk, int u)
+{
+  const int   lane = threadIdx.x % WARP, lu = LogU(self.shape), alone = WARP >> LogT(self.shape), r = lu ? u * WARP + lane : lane % alone;
+  LaneEntries e = {0, lu ? 0 : lane / alone, 0, 0};
+  if (r < Units(self.shape)) {
+    const int unit = IsPart(self.shape) ? self.first : order ? order[self.first + r] : self.first + r;
+    e.start        = v.start(unit);
+    e.end = e.len = v.len(unit);
+  }
+  if (IsPart(self.shape)) {
+    e.entry += self.part * chunk;
+    e.end = min(e.end, (self.part + 1) * chunk);
+  }
+  return e;
+}
+
+// Calls f(step, own, entry of the CSR's row, begin of the row) for a lane's entries of a slice; all lanes have the same steps
 template <class I, class F> __device__ void entries(const View<I> &v, const Slice &self, const int *order, int chunk, F f)
 {
-  const int lane = threadIdx.x % WARP, lt = LogT(self.shape), lu = LogU(self.shape), U = 1 << lu, alone = WARP >> lt;
+  const int lt = LogT(self.shape), U = 1 << LogU(self.shape);
   for (int u = 0; u < U; u++) {
-    const int  r    = lu ? u * WARP + lane : lane % alone;
-    const bool mine = r < Units(self.shape);
-    const int  unit = !mine ? 0 : IsPart(self.shape) ? self.first : order ? order[self.first + r] : self.first + r;
-    int        end = mine ? v.len(unit) : 0, entry = lu ? 0 : lane / alone;
-    if (IsPart(self.shape)) {
-      entry += self.part * chunk;
-      end = min(end, (self.part + 1) * chunk);
-    }
-    for (int k = 0; k < self.steps; k++, entry += 1 << lt) f(k * U + u, entry < end, entry, unit);
+    LaneEntries e = lane_entries(v, self, order, chunk, u);
+    for (int k = 0; k < self.steps; k++, e.entry += 1 << lt) f(k * U + u, e.entry < e.end, e.entry, e.start);
   }
 }
 
@@ -392,8 +410,8 @@ template <class I> __global__ void measure(View<I> v, int count, Slice *slice, c
   Slice self  = slice[s];
   int   least = INT_MAX, most = -1, tail = WARP, start = 0;
   bool  runs = narrow && LogT(self.shape) == 5, line = runs;
-  entries(v, self, order, chunk, [&](int k, bool own, int entry, int unit) {
-    const int col = own ? v.col(v.start(unit), entry) : -1;
+  entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
+    const int col = own ? v.col(start_of_row, entry) : -1;
     if (own) {
       least = min(least, col);
       most  = max(most, col);
@@ -425,8 +443,8 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
   const Slice self = slice[s];
   const int   mode = ModeOf(self.shape);
   char       *p    = index + indices[s] * 32;
-  entries(v, self, order, chunk, [&](int k, bool own, int entry, int unit) {
-    const int col = own ? v.col(v.start(unit), entry) : -1;
+  entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
+    const int col = own ? v.col(start_of_row, entry) : -1;
     if (mode == WIDE)
       ((int *)p)[k * WARP + lane] = col;
     else if (mode == NARROW)
@@ -440,34 +458,51 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
   }
 }
 
-template <class V, class I> __global__ void fill_entries(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
-{
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= args.slices) return;
-  const Slice self = args.slice[s];
-  V          *p    = value + (int64_t)self.value * WARP + lane;
-  entries(v, self, args.order, chunk, [&](int k, bool own, int entry, int unit) {
-    const int64_t at     = v.start(unit) + entry;
-    p[(int64_t)k * WARP] = Convert<V>(own ? a[value_index ? value_index[at] : at] : Num::zero());
-  });
-}
-
 constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
 
-template <class V, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
+template <class V, class I> __global__ void fill_entries(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
 {
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, bs = v.bs, stride = bs | 1;
+  constexpr int BATCH = Tuning::FILL_BATCH;
+  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
-  const Slice self   = args.slice[s];
-  V          *p      = value + (int64_t)self.value * bs * bs * WARP + lane;
-  Scalar     *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * WARP * bs * stride;
-  entries(v, self, args.order, chunk, [&](int k, bool own, int entry, int unit) {
-    const int64_t at = v.start(unit) + (int64_t)entry * bs, width = (int64_t)v.len(unit) * bs;
-    for (int i = 0; i < bs; i++) Gather<2>(a, value_index, at + i * width, own ? bs : 0, stride, shared + i * WARP * stride);
-    for (int i = 0; i < bs; i++) {
-      for (int j = 0; j < bs; j++) p[((int64_t)k * bs * bs + i * bs + j) * WARP] = Convert<V>(own ? shared[(i * WARP + lane) * stride + j] : Num::zero());
+  const Slice self = args.slice[s];
+  const int   lt = LogT(self.shape), U = 1 << LogU(self.shape);
+  V          *p = value + (int64_t)self.value * WARP + lane;
+  for (int u = 0; u < U; u++) {
+    const LaneEntries e = lane_entries(v, self, args.order, chunk, u);
+    for (int k0 = 0; k0 < self.steps; k0 += BATCH) {
+      Scalar t[BATCH];
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) {
+        const int     entry = e.entry + ((k0 + b) << lt);
+        const int64_t at    = e.start + entry;
+        t[b]                = k0 + b < self.steps && entry < e.end ? a[value_index ? value_index[at] : at] : Num::zero();
+      }
+      Issue();
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) {
+        if (k0 + b < self.steps) p[((int64_t)(k0 + b) * U + u) * WARP] = Convert<V>(t[b]);
+      }
     }
-  });
+  }
+}
+
+template <class V, int BS, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
+{
+  constexpr int STRIDE = BS | 1;
+  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (s >= args.slices) return;
+  const Slice       self   = args.slice[s];
+  V                *p      = value + (int64_t)self.value * (BS * BS * WARP) + lane;
+  Scalar           *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * BS * STRIDE);
+  const LaneEntries e      = lane_entries(v, self, args.order, chunk, 0);
+  for (int k = 0; k < self.steps; k++) {
+    const int  entry = e.entry + (k << LogT(self.shape));
+    const bool own   = entry < e.end;
+    Gather<(BS + 3) / 4, BS>(a, value_index, e.start + (int64_t)entry * BS, e.len * BS, own ? BS : 0, STRIDE, shared);
+#pragma unroll
+    for (int i = 0; i < BS * BS; i++) p[((int64_t)k * BS * BS + i) * WARP] = Convert<V>(own ? shared[(i / BS * WARP + lane) * STRIDE + i % BS] : Num::zero());
+  }
 }
 
 // A slice with a boundary unit is skipped as a whole
@@ -490,7 +525,7 @@ struct Slices : _n_SpMVCudaStore {
   bool            compact = false;                           // empty units are in no slice
   int64_t         steps   = 0;
   Args            args    = {};
-  Kernel          kernel[3]; // [1]: of MultFused(), [2]: of MultDot()
+  Kernel          kernel[3]; // [1]: of MultFused(), [2]: of MultDot(), loaded when they are needed
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
@@ -504,10 +539,10 @@ struct Slices : _n_SpMVCudaStore {
 
   template <class V, int BS> cudaError_t Take()
   {
-    SPMV_TRY(kernel[0].Choose((const void *)slices<V, BS, false, NoEpilogue>));
-    SPMV_TRY(kernel[1].Choose((const void *)slices<V, BS, true, NoEpilogue>));
-    if constexpr (std::is_same_v<V, Scalar>) SPMV_TRY(kernel[2].Choose((const void *)slices<V, BS, false, DotEpilogue>));
-    return cudaSuccess;
+    kernel[0].Choose((const void *)slices<V, BS, false, NoEpilogue>);
+    kernel[1].Choose((const void *)slices<V, BS, true, NoEpilogue>);
+    if constexpr (std::is_same_v<V, Scalar>) kernel[2].Choose((const void *)slices<V, BS, false, DotEpilogue>);
+    return kernel[0].Load();
   }
   template <class V> cudaError_t Pick(V)
   {
@@ -521,51 +556,61 @@ struct Slices : _n_SpMVCudaStore {
     }
   }
 
+  template <class V, int BS, class I> void FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
+  {
+    fill_nodes<V, BS><<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, (size_t)FILL_BLOCK * BS *(BS | 1) * sizeof(Scalar), stream>>>(
+        v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
+  }
+
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
   {
+    if (!args.slices) return cudaSuccess;
     return WithView(csr, bs, [&](auto v) {
       return WithStored(single, [&](auto type) {
-        using V             = decltype(type);
-        const unsigned grid = Blocks((int64_t)args.slices * WARP, FILL_BLOCK);
-        const size_t   size = bs > 1 ? (size_t)FILL_BLOCK * bs * (bs | 1) * sizeof(Scalar) : 0;
-        V             *to   = (V *)(char *)value;
-        if (!args.slices) return cudaSuccess;
+        using V = decltype(type);
         ForgetErrors();
-        if (bs == 1)
-          fill_entries<<<grid, FILL_BLOCK, 0, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a, to);
-        else
-          fill_nodes<<<grid, FILL_BLOCK, size, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a, to);
+        switch (bs) {
+        case 1:
+          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a,
+                                                                                                   (V *)(char *)value);
+          break;
+        case 2: FillNodes<V, 2>(v, csr, stream); break;
+        case 3: FillNodes<V, 3>(v, csr, stream); break;
+        case 4: FillNodes<V, 4>(v, csr, stream); break;
+        case 5: FillNodes<V, 5>(v, csr, stream); break;
+        default: FillNodes<V, 6>(v, csr, stream);
+        }
         return cudaGetLastError();
       });
     });
   }
 
-  cudaError_t Mult(bool conjugate, const Operands &v, cudaStream_t stream) override
+  cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    if (!compact) return Launch(args, conjugate, v, stream);
+    if (!compact) return Launch(args, form, v, stream);
     // All rows of y first, at the speed of a copy, then the few that are not empty
     if (!v.z)
       SPMV_TRY(cudaMemsetAsync(v.y, 0, (size_t)m * sizeof(Scalar), stream));
     else if (v.z != v.y)
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
-    return Launch(args, conjugate, {v.x, v.y, v.y}, stream);
+    return Launch(args, form, {v.x, v.y, v.y}, stream);
   }
-  cudaError_t MultFused(const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
-    if (compact) return Mult(false, v, stream);
+    if (compact) return Mult(form, v, stream);
     Args use = args;
     if (halo) use.offdiag = fused->With(halo);
-    return Launch(use, false, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+    return Launch(use, form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
   bool CanFuseOffdiagonal() const override
   {
     return !compact;
   }
-  cudaError_t MultInterior(const Operands &v, cudaStream_t stream) override
+  cudaError_t MultInterior(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
     Args use     = args;
     use.interior = true;
-    return Launch(use, false, v, stream);
+    return Launch(use, form, v, stream);
   }
   unsigned DotBlocks() const override // not where parts of a unit are added by the warp that arrives last: the order of the sums would vary
   {
@@ -573,7 +618,7 @@ struct Slices : _n_SpMVCudaStore {
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return kernel[2].Launch(DotBlocks(), BLOCK, WithDot<Args>{args, dot}, false, v, stream);
+    return kernel[2].Launch(DotBlocks(), BLOCK, WithDot<Args>{args, dot}, SPMVCUDA_MULT, v, stream);
   }
   bool SkipsEmpty() const override
   {
@@ -588,10 +633,10 @@ struct Slices : _n_SpMVCudaStore {
     SPMV_LAUNCH((int64_t)args.slices * WARP, 256, stream, mark_boundary, args, boundary, skipped, slice);
     return cudaSuccess;
   }
-  cudaError_t Launch(const Args &use, bool conjugate, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY) const
+  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY)
   {
     if (!args.slices) return cudaSuccess;
-    return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, conjugate, v, stream, 0, begin);
+    return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0, begin);
   }
 
   void Stats(SpMVStats *s) const override
@@ -687,7 +732,7 @@ cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaSt
     SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
     return cudaSuccess;
   }));
-  SPMV_LAUNCH(windows + 1, 64, stream, count_slices, places, windows, length, bs, rules, counts);
+  SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, windows, length, bs, rules, counts);
   SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
   for (int k = 0; k < 3; k++)
     SPMV_TRY(cudaMemcpyAsync(end + k, (int64_t *)counts + (k + 3) * (int64_t)windows, sizeof(int64_t), cudaMemcpyDeviceToHost, stream));
@@ -703,7 +748,7 @@ cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaSt
     SPMV_TRY(arrived.Zero(stream));
     SPMV_TRY(partial.Alloc((size_t)parts * bs));
   }
-  SPMV_LAUNCH(windows, 64, stream, write_slices, places, windows, length, order, bs, rules, counts, slice, group);
+  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, windows, length, order, bs, rules, counts, slice, group);
   return cudaSuccess;
 }
 
@@ -732,6 +777,11 @@ cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules
 }
 
 } // namespace
+
+cudaError_t LoadSlices()
+{
+  return Load((const void *)measure<PetscInt>);
+}
 
 cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules rules, const SpMVNames &names, Array<int> *unit,
                          cudaStream_t stream, _n_SpMVCudaStore **store)

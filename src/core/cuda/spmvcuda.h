@@ -57,15 +57,19 @@ PETSC_INTERN int SpMVCudaDiagonalsLeast;
 /* Stores the values of the same pattern: call it once before the first product. Of the CSR, it reads i and a. */
 PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaStore, const SpMVCudaCSR *, cudaStream_t);
 
-/* y = A x (z NULL), or y = z + A x, where z may be y. With conjugate, conj(A) instead of A: with a transposed store, A^H */
-PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
+typedef enum {
+  SPMVCUDA_MULT,      /* y = A x (z NULL), or y = z + A x, where z may be y */
+  SPMVCUDA_CONJUGATE, /* the same with conj(A): with a transposed store, A^H */
+  SPMVCUDA_RESIDUAL   /* y = z - A x, where z may be y and must not be NULL */
+} SpMVCudaForm;
+PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, SpMVCudaForm, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 /*
-  y = A x or z + A x directly after the exchange of a halo by one kernel in the same stream. With `early`, begins at the same time as the exchange, which reads
+  SpMVCudaMult() without conjugate, directly after the exchange of a halo by one kernel in the same stream. With `early`, begins at the same time as the exchange, which reads
   the same x; otherwise when it is done. With a halo, adds the off-diagonal block if SpMVCudaHasOffdiagonal(). The store must not be filled in between.
 */
-PETSC_INTERN cudaError_t SpMVCudaMultFused(SpMVCudaStore, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, PetscBool early,
-                                           cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaMultFused(SpMVCudaStore, SpMVCudaForm, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y,
+                                           PetscBool early, cudaStream_t);
 /* Stores the off-diagonal block's pattern for MultFused, then its values. cudaErrorNotSupported where more than `most` of its rows have entries, or rows are
    long, or the kernel cannot add them */
 PETSC_INTERN cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore, const SpMVCudaCSR *offdiagonal, PetscInt64 most, cudaStream_t);
@@ -83,10 +87,10 @@ PETSC_INTERN cudaError_t SpMVCudaSetBoundary(SpMVCudaStore, const SpMVCudaCSR *,
 PETSC_INTERN PetscBool   SpMVCudaHasBoundary(SpMVCudaStore);
 /* Whether y = y + A x leaves rows without entries alone; otherwise it reads and writes them, too */
 PETSC_INTERN PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaStore);
-/* As SpMVCudaMult(), for these rows; y of all other rows is not touched. The caller orders products in different streams. cudaErrorMisalignedAddress unless
+/* As SpMVCudaMult() without conjugate, for these rows; y of all other rows is not touched. The caller orders products in different streams. cudaErrorMisalignedAddress unless
    SpMVCudaIsAligned() for all arrays; all other products accept any */
 PETSC_INTERN PetscBool   SpMVCudaIsAligned(const PetscScalar *);
-PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaStore, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaStore, SpMVCudaForm, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaStore *);
 PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);
@@ -94,7 +98,7 @@ PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);
 /* Copies arrays from the host to the device, faster than cudaMemcpy() from pageable memory. The copy is complete on return. Threads must not call it at the
    same time. */
 PETSC_INTERN cudaError_t SpMVCudaUpload(int arrays, void *const device[], const void *const host[], const size_t bytes[]);
-PETSC_INTERN cudaError_t SpMVCudaUploadFinalize(void); /* frees the buffers that it keeps */
+PETSC_INTERN cudaError_t SpMVCudaFinalize(void); /* frees the pinned memory that is kept */
 
 /* The oracle of the tests: copies the store to the host and decodes it one entry at a time (without padding) */
 PETSC_INTERN cudaError_t SpMVCudaVisit(SpMVCudaStore, SpMVVisitor, void *ctx);

@@ -33,16 +33,16 @@ cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream
   return store->order.Leave(stream);
 }
 
-cudaError_t SpMVCudaMult(SpMVCudaStore store, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
+cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
 {
-  return Multiply(store, x, z, y, stream, [=](const Operands &v) { return store->Mult((bool)conjugate, v, stream); });
+  return Multiply(store, x, z, y, stream, [=](const Operands &v) { return store->Mult(form, v, stream); });
 }
 
-cudaError_t SpMVCudaMultFused(SpMVCudaStore store, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y, PetscBool early,
-                              cudaStream_t stream)
+cudaError_t SpMVCudaMultFused(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y,
+                              PetscBool early, cudaStream_t stream)
 {
   return Multiply(store, x, z, y, stream, [=](const Operands &v) {
-    return store->MultFused(v, (const Scalar *)halo, early && v.x == (const Scalar *)x, stream); // a copy of x has only just been made
+    return store->MultFused(form, v, (const Scalar *)halo, early && v.x == (const Scalar *)x, stream); // a copy of x has only just been made
   });
 }
 
@@ -81,16 +81,17 @@ PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaStore store)
   return store->SkipsEmpty() ? PETSC_TRUE : PETSC_FALSE;
 }
 
-cudaError_t SpMVCudaMultRows(SpMVCudaStore store, SpMVCudaRows rows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
+cudaError_t SpMVCudaMultRows(SpMVCudaStore store, SpMVCudaForm form, SpMVCudaRows rows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
+                             cudaStream_t stream)
 {
   if (!IsAligned(x) || !IsAligned(z) || !IsAligned(y)) return cudaErrorMisalignedAddress;
   const Operands v = {(const Scalar *)x, (const Scalar *)z, (Scalar *)y};
   if (rows == SPMVCUDA_ROWS_INTERIOR) {
     SPMV_TRY(store->order.Enter(stream));
-    SPMV_TRY(store->MultInterior(v, stream));
+    SPMV_TRY(store->MultInterior(form, v, stream));
     return store->order.Leave(stream);
   }
-  return (rows == SPMVCUDA_ROWS_BOUNDARY ? store->boundary.get() : store)->Mult(false, v, stream);
+  return (rows == SPMVCUDA_ROWS_BOUNDARY ? store->boundary.get() : store)->Mult(form, v, stream);
 }
 
 cudaError_t SpMVCudaDestroy(SpMVCudaStore *store)

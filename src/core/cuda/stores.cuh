@@ -97,13 +97,13 @@ struct _n_SpMVCudaStore {
     nnz = csr.nnz;
   }
   // csr.a is A's even where value_index is set; csr.i is always that of this store
-  virtual cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t)                 = 0;
-  virtual cudaError_t Mult(bool conjugate, const spmv::Operands &, cudaStream_t) = 0;
+  virtual cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t)               = 0;
+  virtual cudaError_t Mult(SpMVCudaForm, const spmv::Operands &, cudaStream_t) = 0;
   // The product that follows the exchange of a halo by one kernel. early: begins with the exchange (see Kernel), and lets the next kernel begin. With a
   // halo, adds `fused`
-  virtual cudaError_t MultFused(const spmv::Operands &v, const spmv::Scalar * /* halo */, bool /* early */, cudaStream_t stream)
+  virtual cudaError_t MultFused(SpMVCudaForm form, const spmv::Operands &v, const spmv::Scalar * /* halo */, bool /* early */, cudaStream_t stream)
   {
-    return Mult(false, v, stream);
+    return Mult(form, v, stream);
   }
   virtual bool CanFuseOffdiagonal() const
   {
@@ -132,7 +132,7 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
-  virtual cudaError_t MultInterior(const spmv::Operands &, cudaStream_t)
+  virtual cudaError_t MultInterior(SpMVCudaForm, const spmv::Operands &, cudaStream_t)
   {
     return cudaErrorNotSupported;
   }

@@ -15,6 +15,9 @@ struct Tuning {
   static constexpr int LONG = 1024; // entries: a row that is longer counts as bulk, and may be split
   static constexpr int NEAR = 8192; // columns: a column that is as close to its row's own place is near. Near rows are likely to share x in the caches
 
+  // ---- search for node blocks: threads a multiprocessor. A grid of all rows takes 0.8 ms to begin and end for 8 million rows, though all fail at once
+  static constexpr int CHECK_THREADS = 2048;
+
   // ---- lanes of a row of slices. The fewer lanes a row has, the more of its loads each lane issues at once, until rows have a whole warp in any case. But
   // where rows are short, or many of the entries are in very long rows (bulk), the other rows should not end last
   static constexpr int PER_THREAD       = 16;  // entries a lane
@@ -51,7 +54,7 @@ struct Tuning {
 
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads
-  static constexpr int FILL_BATCH = 4;  // steps of diagonals whose entries are gathered at once
+  static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once. With 4, finite elements with 3 unknowns a node take 447 us in place of 395
 
   // ---- off-diagonal block in the diagonal block's product
   static constexpr int OFFDIAGONAL_MOST = 32; // entries of a unit, which one thread adds
@@ -68,8 +71,11 @@ struct Tuning {
   static constexpr int KRYLOV_BLOCKS = 4;   // of a grid, a multiprocessor: with four entries a thread in flight, enough bytes
 
   // ---- upload from pageable memory, which the driver's own copy does at a fifth of the speed of the bus
+  // Pinning a thread's buffer takes 0.7 ms, during which no thread can call the driver; a thread copies 5 to 8 GB/s. Smaller chunks need too many calls, which
+  // wait for one another: 20 GB/s with chunks of 512 KB, 40 with 2 MB
   static constexpr int UPLOAD_CHUNK   = 2 << 20; // bytes
-  static constexpr int UPLOAD_THREADS = 6;
+  static constexpr int UPLOAD_THREADS = 8;
+  static constexpr int UPLOAD_LEAST   = 8 << 20; // bytes: n threads, the first time, for n^2 times as many
 };
 
 } // namespace spmv

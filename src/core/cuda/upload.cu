@@ -2,9 +2,11 @@
   Copies of arrays from the host to the device. The arrays are AIJ's own, in pageable memory, which the driver copies with one thread through a small buffer, at
   a fifth of the speed of the bus. Several threads with their own pinned buffers use all of it.
 */
-#include "memory.cuh"
-#include "spmvcuda.h"
-#include "tuning.cuh"
+#include "view.cuh"
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <memory>
 #include <sched.h>
 #include <thread>
 
@@ -13,9 +15,7 @@ namespace {
 
 constexpr size_t CHUNK   = Tuning::UPLOAD_CHUNK;
 constexpr int    THREADS = Tuning::UPLOAD_THREADS;
-
-// Two pinned chunks for each thread, kept from the first large copy on
-unsigned char *staging[THREADS] = {};
+constexpr size_t PAGE    = 4096 / sizeof(unsigned);
 
 // As many threads as this process may use cores. Where MPI binds it to one core, nothing is faster than the driver's own copy
 int Threads()
@@ -32,52 +32,164 @@ struct Piece {
   size_t               bytes;
 };
 
-// Every n-th piece, the two chunks in turn
-cudaError_t Send(int gpu, const std::vector<Piece> &pieces, size_t first, size_t step, unsigned char *buffer)
-{
-  cudaStream_t stream  = nullptr;
-  cudaEvent_t  free[2] = {};
-  cudaError_t  error   = cudaSetDevice(gpu);
-  if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  for (auto &event : free) {
-    if (error == cudaSuccess) error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+// What a thread needs, kept from its first copy on: a pinned buffer, in two halves, and a stream of the current device
+class Lane {
+public:
+  Lane()             = default;
+  Lane(const Lane &) = delete;
+  bool Exists() const
+  {
+    return buffer;
   }
-  int turn = 0;
-  for (size_t k = first; k < pieces.size() && error == cudaSuccess; k += step, turn ^= 1) {
-    error = cudaEventSynchronize(free[turn]);
-    if (error != cudaSuccess) break;
-    memcpy(buffer + turn * CHUNK, pieces[k].host, pieces[k].bytes);
-    error = cudaMemcpyAsync(pieces[k].device, buffer + turn * CHUNK, pieces[k].bytes, cudaMemcpyHostToDevice, stream);
-    if (error == cudaSuccess) error = cudaEventRecord(free[turn], stream);
+  // false: no memory for it. The buffer is followed by a page
+  bool Create(int device)
+  {
+    if (!buffer && cudaHostAlloc((void **)&buffer, CHUNK + PAGE * sizeof(unsigned), cudaHostAllocPortable) != cudaSuccess) {
+      (void)cudaGetLastError();
+      buffer = nullptr;
+      return false;
+    }
+    if (stream && gpu != device) FreeStream();
+    gpu = device;
+    for (cudaEvent_t &event : free) {
+      if (!event && cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) event = nullptr;
+    }
+    if (!stream && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) stream = nullptr;
+    if (stream && free[0] && free[1]) return true;
+    (void)cudaGetLastError();
+    return false;
   }
-  if (stream) {
+  unsigned *Page() const
+  {
+    return (unsigned *)(buffer + CHUNK);
+  }
+  cudaError_t Free()
+  {
+    FreeStream();
+    unsigned char *b = buffer;
+    buffer           = nullptr;
+    return b ? cudaFreeHost(b) : cudaSuccess;
+  }
+  // The pieces from `next` on that no other thread has taken, through the two halves in turn
+  cudaError_t Send(const std::vector<Piece> &pieces, std::atomic<size_t> &next)
+  {
+    cudaError_t error = cudaSetDevice(gpu);
+    int         turn  = 0;
+    for (size_t k; error == cudaSuccess && (k = next++) < pieces.size();) {
+      for (size_t at = 0; at < pieces[k].bytes && error == cudaSuccess; at += CHUNK / 2, turn ^= 1) {
+        const size_t   bytes = pieces[k].bytes - at < CHUNK / 2 ? pieces[k].bytes - at : CHUNK / 2;
+        unsigned char *half  = buffer + turn * (CHUNK / 2);
+        error                = cudaEventSynchronize(free[turn]);
+        if (error != cudaSuccess) break;
+        memcpy(half, pieces[k].host + at, bytes);
+        error = cudaMemcpyAsync(pieces[k].device + at, half, bytes, cudaMemcpyHostToDevice, stream);
+        if (error == cudaSuccess) error = cudaEventRecord(free[turn], stream);
+      }
+    }
     const cudaError_t done = cudaStreamSynchronize(stream);
-    if (error == cudaSuccess) error = done;
-    cudaStreamDestroy(stream);
+    return error == cudaSuccess ? done : error;
   }
-  for (auto &event : free) {
-    if (event) cudaEventDestroy(event);
+
+private:
+  void FreeStream()
+  {
+    if (stream) cudaStreamDestroy(stream);
+    for (cudaEvent_t &event : free) {
+      if (event) cudaEventDestroy(event);
+      event = nullptr;
+    }
+    stream = nullptr;
   }
-  return error;
+  int            gpu     = -1;
+  unsigned char *buffer  = nullptr;
+  cudaStream_t   stream  = nullptr;
+  cudaEvent_t    free[2] = {};
+};
+
+Lane lanes[THREADS];
+
+// Numbers for PinnedWord(): the first page is that of the first lane, if it exists
+struct WordPage {
+  unsigned *word        = nullptr;
+  bool      own         = true; // not a lane's
+  size_t    used        = 0;
+  bool      taken[PAGE] = {};
+};
+std::vector<std::unique_ptr<WordPage>> pages;
+
+cudaError_t TakeWord(unsigned **word)
+{
+  if (pages.empty() || pages.back()->used == PAGE) {
+    std::unique_ptr<WordPage> page(new WordPage);
+    pages.reserve(pages.size() + 1);
+    page->own = !pages.empty() || !lanes[0].Exists();
+    if (!page->own)
+      page->word = lanes[0].Page();
+    else
+      SPMV_TRY(cudaHostAlloc((void **)&page->word, PAGE * sizeof(unsigned), cudaHostAllocPortable));
+    pages.push_back(std::move(page));
+  }
+  WordPage &page = *pages.back();
+  size_t    k    = 0;
+  while (page.taken[k]) k++;
+  page.taken[k] = true;
+  page.used++;
+  *word = page.word + k;
+  return cudaSuccess;
+}
+
+// Loads code while the first large arrays are copied
+std::thread *loading;
+
+void BeginLoading(int gpu)
+{
+  static bool begun = false;
+  if (begun) return;
+  begun = true;
+  try {
+    loading = new std::thread([gpu] {
+      if (cudaSetDevice(gpu) == cudaSuccess && LoadAnalysis() == cudaSuccess && LoadDiagonals() == cudaSuccess) (void)LoadSlices();
+      (void)cudaGetLastError(); // whoever needs the code reports an error
+    });
+  } catch (...) {
+  }
 }
 
 } // namespace
+
+cudaError_t PinnedWord(unsigned **word)
+{
+  return Guarded([=] { return TakeWord(word); });
+}
+
+void PinnedWordFree(unsigned *word)
+{
+  for (auto &page : pages) {
+    if (word < page->word || word >= page->word + PAGE) continue;
+    page->taken[word - page->word] = false;
+    page->used--;
+    if (page != pages.back()) std::swap(page, pages.back()); // the last one has room
+    return;
+  }
+}
+
 } // namespace spmv
 
 static cudaError_t Upload(int count, void *const device[], const void *const host[], const size_t bytes[])
 {
   using namespace spmv;
   std::vector<Piece> pieces;
-  size_t             total   = 0;
-  int                threads = Threads(), gpu;
+  size_t             total = 0;
+  int                gpu;
 
   for (int a = 0; a < count; a++) total += bytes[a];
-  while (threads > 1 && total < 2 * threads * CHUNK) threads--;
-  for (int t = 0; t < threads && threads > 1; t++) {
-    if (!staging[t] && cudaHostAlloc((void **)&staging[t], 2 * CHUNK, cudaHostAllocDefault) != cudaSuccess) {
-      (void)cudaGetLastError();
-      threads = t; // as many as there is pinned memory for
-    }
+  SPMV_TRY(cudaGetDevice(&gpu));
+  int existing = 0, threads = 0;
+  while (existing < THREADS && lanes[existing].Exists()) existing++;
+  while (threads < THREADS && (size_t)(threads + 1) * (threads + 1) * Tuning::UPLOAD_LEAST <= total) threads++;
+  threads = PetscMin(PetscMax(existing, threads), PetscMin(Threads(), (int)(PetscMin(total, (size_t)INT_MAX) / CHUNK)));
+  for (int t = 0; t < threads; t++) {
+    if (!lanes[t].Create(gpu)) threads = t;
   }
   if (threads < 2) {
     for (int a = 0; a < count; a++) {
@@ -85,21 +197,22 @@ static cudaError_t Upload(int count, void *const device[], const void *const hos
     }
     return cudaStreamSynchronize(nullptr); // cudaMemcpy() may return once the host's array has been read, which is earlier
   }
+  BeginLoading(gpu);
   for (int a = 0; a < count; a++) {
     for (size_t at = 0; at < bytes[a]; at += CHUNK)
       pieces.push_back({(unsigned char *)device[a] + at, (const unsigned char *)host[a] + at, bytes[a] - at < CHUNK ? bytes[a] - at : CHUNK});
   }
-  SPMV_TRY(cudaGetDevice(&gpu));
+  std::atomic<size_t>      next(0);
   std::vector<std::thread> workers;
   std::vector<cudaError_t> error(threads, cudaSuccess);
   for (int t = 1; t < threads; t++) {
     try {
-      workers.emplace_back([&, t] { error[t] = Send(gpu, pieces, t, threads, staging[t]); });
-    } catch (...) { // no more threads: its share is done here
-      error[t] = Send(gpu, pieces, t, threads, staging[t]);
+      workers.emplace_back([&, t] { error[t] = lanes[t].Send(pieces, next); });
+    } catch (...) { // no more threads
+      break;
     }
   }
-  error[0] = Send(gpu, pieces, 0, threads, staging[0]);
+  error[0] = lanes[0].Send(pieces, next);
   for (auto &worker : workers) worker.join();
   for (auto e : error) SPMV_TRY(e);
   return cudaSuccess;
@@ -110,11 +223,16 @@ cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const ho
   return spmv::Guarded([=] { return Upload(count, device, host, bytes); });
 }
 
-cudaError_t SpMVCudaUploadFinalize(void)
+cudaError_t SpMVCudaFinalize(void)
 {
-  for (auto &buffer : spmv::staging) {
-    if (buffer) SPMV_TRY(cudaFreeHost(buffer));
-    buffer = nullptr;
+  using namespace spmv;
+  if (loading) loading->join();
+  delete loading;
+  loading = nullptr;
+  for (auto &page : pages) {
+    if (page->own) SPMV_TRY(cudaFreeHost(page->word));
   }
+  pages.clear();
+  for (auto &lane : lanes) SPMV_TRY(lane.Free());
   return cudaSuccess;
 }

@@ -59,6 +59,11 @@ cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Arra
 // The pattern of some rows of A, and where in A their entries are
 cudaError_t SelectRows(const SpMVCudaCSR &, const Array<int> &row, int count, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
 
+// Load the code of the first kernels of a set-up, and with them the modules that they are in
+cudaError_t LoadAnalysis();
+cudaError_t LoadDiagonals();
+cudaError_t LoadSlices();
+
 cudaError_t ExclusiveSum(Array<int64_t> &, int64_t count, cudaStream_t); // in place
 // Stable, by the low `bits` bits of the keys
 cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t);
@@ -71,32 +76,40 @@ inline int BitsFor(uint64_t largest)
 }
 
 /*
-  Gives each lane `count` (at most 4 PER) consecutive values, from a[at] on, or, if value_index is not NULL, from the places value_index[at] on. Four lanes at a
-  time read a lane's values, as 32 scattered reads at once keep the cache busy for 32 cycles. They leave them in `shared`, `stride` values from lane to lane.
-  All lanes call it.
+  Gives each lane `count` (at most 4 PER) consecutive values in each of ROWS rows, the first from a[at] on, each `width` after the one before, or, if value_index
+  is not NULL, from the places value_index[...] on. Four lanes at a time read a lane's values, as 32 scattered reads at once keep the cache busy for 32 cycles.
+  They leave them in `shared`, `stride` values from lane to lane and WARP * stride from row to row. All lanes call it. All loads are issued before the first
+  value is used; copies without registers (CopyAsync) would take a third longer here.
 */
-template <int PER> __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, int64_t at, int count, int stride, Scalar *shared)
+template <int PER, int ROWS>
+__device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, int64_t at, int width, int count, int stride, Scalar *shared)
 {
   const int lane = threadIdx.x % WARP, group = lane / 4;
-  Scalar    v[4][PER];
+  Scalar    v[ROWS][4][PER];
   int       n[4];
 #pragma unroll
   for (int r = 0; r < 4; r++) {
-    const int64_t p = __shfl_sync(ALL, at, r * 8 + group);
-    n[r]            = __shfl_sync(ALL, count, r * 8 + group);
+    const int64_t first = __shfl_sync(ALL, at, r * 8 + group) + lane % 4;
+    const int     w     = ROWS > 1 ? __shfl_sync(ALL, width, r * 8 + group) : 0;
+    n[r]                = __shfl_sync(ALL, count, r * 8 + group) - lane % 4;
 #pragma unroll
-    for (int k = 0; k < PER; k++) {
-      const int i = k * 4 + lane % 4;
-      if (i < n[r]) v[r][k] = a[value_index ? value_index[p + i] : p + i];
+    for (int row = 0; row < ROWS; row++) {
+#pragma unroll
+      for (int k = 0; k < PER; k++) {
+        const int64_t p = first + (int64_t)row * w + k * 4;
+        if (k * 4 < n[r]) v[row][r][k] = a[value_index ? value_index[p] : p];
+      }
     }
   }
   Issue(); // also: the previous contents of `shared` have been read
 #pragma unroll
-  for (int r = 0; r < 4; r++) {
+  for (int row = 0; row < ROWS; row++) {
 #pragma unroll
-    for (int k = 0; k < PER; k++) {
-      const int i = k * 4 + lane % 4;
-      if (i < n[r]) shared[(r * 8 + group) * stride + i] = v[r][k];
+    for (int r = 0; r < 4; r++) {
+#pragma unroll
+      for (int k = 0; k < PER; k++) {
+        if (k * 4 < n[r]) shared[(row * WARP + r * 8 + group) * stride + lane % 4 + k * 4] = v[row][r][k];
+      }
     }
   }
   __syncwarp();

@@ -267,7 +267,7 @@ PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, cudaError_t (*fuse
   if (run->store) {
     PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
     if (fused && run->fuse) PetscCallCUDA((*fused)(run->krylov, run->store, run->stream, done));
-    if (!*done) PetscCallCUDA(SpMVCudaMult(run->store, PETSC_FALSE, run->p, NULL, run->w, run->stream));
+    if (!*done) PetscCallCUDA(SpMVCudaMult(run->store, SPMVCUDA_MULT, run->p, NULL, run->w, run->stream));
     PetscCall(PetscLogGpuFlops(run->product));
     PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
   } else

@@ -38,7 +38,7 @@ template <class T> __device__ __forceinline__ void Prefetch(const T *from, int c
 // The rows of y of a slice, to shared memory. Columns and rows are numbered from its base. U: rows per lane. SHARING: data that other groups also read stays in
 // the caches
 template <class I, int SHARING, int U, class X>
-__device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice &slice, int lane, int64_t value, bool conjugate, const X &x, int ys)
+__device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice &slice, int lane, int64_t value, SpMVCudaForm form, const X &x, int ys)
 {
   const int     steps = BatchSliceSteps(slice.shape) * U, rows_at_once = WARP >> (U == 1 ? BatchSliceLogLanes(slice.shape) : 0);
   const Scalar *v     = args.value + value + (int64_t)slice.first_step * WARP + lane;
@@ -67,7 +67,7 @@ __device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice 
 #pragma unroll
     for (int k = 0; k < UNROLL; k++) { // padding is 0 times 0
       const Scalar xk = IsPadding(col[k]) ? Num::zero() : x((int)col[k]);
-      sum[k % U]      = Num::fma(conjugate ? Num::conj(a[k]) : a[k], xk, sum[k % U]);
+      sum[k % U]      = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a[k]) : a[k], xk, sum[k % U]);
     }
   };
   int k0 = 0;
@@ -88,7 +88,7 @@ __device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice 
   latencies overlap. (Prefetching all slices of the thread block costs the L2 cache more than it gains.)
 */
 template <class I, int SHARING>
-__global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, bool conjugate, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int  WARPS = BLOCK / WARP, EACH = BATCH_BLOCK_ROWS / BLOCK;
   const unsigned group = SHARING ? blockIdx.x / args.blocks : 0, b = blockIdx.x - group * args.blocks, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -127,9 +127,9 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, bool conjugat
     if (s + WARPS < end) w = __ldg((const int4 *)args.slice + s + WARPS); // the next slice, loaded while this one is multiplied
     auto multiply = [&](const auto &at) {
       switch (BatchSliceLogRows(slice.shape)) {
-      case 0: product<I, SHARING, 1>(args, slice, (int)lane, value, conjugate, at, slice.base - own.y); break;
-      case 1: product<I, SHARING, 2>(args, slice, (int)lane, value, conjugate, at, slice.base - own.y); break;
-      default: product<I, SHARING, 4>(args, slice, (int)lane, value, conjugate, at, slice.base - own.y);
+      case 0: product<I, SHARING, 1>(args, slice, (int)lane, value, form, at, slice.base - own.y); break;
+      case 1: product<I, SHARING, 2>(args, slice, (int)lane, value, form, at, slice.base - own.y); break;
+      default: product<I, SHARING, 4>(args, slice, (int)lane, value, form, at, slice.base - own.y);
       }
     };
     if (columns) {
@@ -211,7 +211,8 @@ struct Slices : _n_BatchCuda {
     const void *all[] = {(const void *)slices<I, BATCH_SHARE_NONE>, (const void *)slices<I, BATCH_SHARE_PATTERN>, (const void *)slices<I, BATCH_SHARE_VALUES>};
     int        *rows;
     Array<int>  j, first;
-    SPMV_TRY(kernel.Choose(all[sharing]));
+    kernel.Choose(all[sharing]);
+    SPMV_TRY(kernel.Load());
     if (BatchSlicesGetFirstRows(B, S, &rows)) return cudaErrorMemoryAllocation;
     cudaError_t error = Upload(first, (const int *)rows, (size_t)S->rows);
     if (PetscFree(rows)) error = cudaErrorUnknown;
@@ -271,7 +272,7 @@ struct Slices : _n_BatchCuda {
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
     if (!args.slices) return cudaSuccess;
-    return kernel.Launch(args.blocks * args.groups, BLOCK, args, conjugate, {x, z, y}, stream, shared);
+    return kernel.Launch(args.blocks * args.groups, BLOCK, args, conjugate ? SPMVCUDA_CONJUGATE : SPMVCUDA_MULT, {x, z, y}, stream, shared);
   }
 
   void Stats(BatchStats *s) const override

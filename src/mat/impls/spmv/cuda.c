@@ -178,38 +178,48 @@ PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
 /* ---------------------------------------------------------------- products */
 
 /*
-  zz = yy + op(A) xx, where yy may be zz, and NULL for zero. The device multiplies if at least one vector is there; if
+  zz = yy + op(A) xx, where yy may be zz, and NULL for zero; or zz = yy - A xx. The device multiplies if at least one vector is there; if
   all are on the host, the host is faster than copying them to the device and back. If the device has no memory for
   copies of the vectors, the host multiplies: an error on this rank alone, in the middle of a parallel product, would
   leave the other ranks waiting.
 */
 PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  SpMVCudaCopy *copy   = &spmv->cuda[op != SPMV_NORMAL];
-  PetscBool     staged = PETSC_TRUE;
-  SpMVOperands  o;
-  cudaStream_t  stream;
+  const SpMVCudaForm form      = op == SPMV_HERMITIAN ? SPMVCUDA_CONJUGATE : op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT;
+  const PetscBool    transpose = (PetscBool)(op == SPMV_TRANSPOSE || op == SPMV_HERMITIAN);
+  SpMVCudaCopy      *copy      = &spmv->cuda[transpose];
+  PetscBool          staged    = PETSC_TRUE;
+  Vec                bb        = NULL; /* of a residual that takes two operations */
+  SpMVOperands       o;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
-  if (o.device) PetscCall(MatSpMVUpdate_SeqCUDA(A, spmv, op != SPMV_NORMAL, stream));
+  if (o.device) PetscCall(MatSpMVUpdate_SeqCUDA(A, spmv, transpose, stream));
   if (o.device && o.host && !copy->use_parent) {
     PetscCall(SpMVOperandsStage(&o, stream, &staged));
     if (!staged) PetscCall(PetscInfo(A, "Multiplying on the host: out of GPU memory for copies of the host vectors\n"));
   }
   if (o.device && staged && !copy->use_parent) {
     PetscCall(PetscLogGpuTimeBegin());
-    PetscCallCUDA(SpMVCudaMult(copy->store, (PetscBool)(op == SPMV_HERMITIAN), o.x, o.y, o.z, stream));
+    PetscCallCUDA(SpMVCudaMult(copy->store, form, o.x, o.y, o.z, stream));
     PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz - (yy || op != SPMV_NORMAL ? 0 : PetscMin(copy->key.m, copy->key.nz))));
+    PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz - (yy || transpose ? 0 : PetscMin(copy->key.m, copy->key.nz))));
   }
   PetscCall(SpMVOperandsEnd(&o));
-  if (!o.device || !staged || (copy->use_parent && o.host)) {
+  if (o.device && staged && !copy->use_parent) PetscFunctionReturn(PETSC_SUCCESS);
+  if (op == SPMV_RESIDUAL) {
+    bb = yy;
+    yy = NULL;
+    op = SPMV_NORMAL;
+  }
+  if (!o.device || !staged || o.host) {
     PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A)); /* nor may the host's copy fail for want of memory */
     PetscCall(MatSpMVApplyHostVecs_Seq(A, spmv, op, xx, yy, zz));
-  } else if (copy->use_parent)
+  } else
     PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
+  if (bb) PetscCall(VecAYPX(zz, -1.0, bb));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -124,6 +124,7 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
     X(multadd);                       \
     X(multtranspose);                 \
     X(multtransposeadd);              \
+    X(residual);                      \
     X(assemblyend);                   \
     X(duplicate);                     \
     X(destroy);                       \
@@ -276,7 +277,7 @@ typedef struct {
 #endif
 } Mat_SpMV;
 
-typedef enum { SPMV_NORMAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
+typedef enum { SPMV_NORMAL, SPMV_RESIDUAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp; /* RESIDUAL, zz = yy - A xx: on the device */
 
 /* matspmv.c: the state of a matrix */
 PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
@@ -306,6 +307,7 @@ typedef struct {
   PetscErrorCode (*retrieve)(Mat);
   PetscErrorCode (*store)(Mat);
   PetscErrorCode (*productsetfromoptions)(Mat); /* for AIJCUSPARSE times AIJ */
+  PetscErrorCode (*productdense)(Mat);          /* for AIJCUSPARSE times a dense matrix */
 } SpMVParent;
 
 PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */

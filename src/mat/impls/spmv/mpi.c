@@ -131,8 +131,8 @@ static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec 
   The products and the exchange in an order that overlaps them; *done is false where the arrays are not aligned for it:
   a sequential product copies them
 */
-static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder order, Mat_SpMV *own[2], Vec xx, Vec yy, Vec zz, cudaStream_t stream,
-                                                       PetscBool *done)
+static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder order, Mat_SpMV *own[2], SpMVCudaForm form, Vec xx, Vec yy, Vec zz,
+                                                       cudaStream_t stream, PetscBool *done)
 {
   const SpMVHalo      halo     = spmv->exchange.halo;
   const SpMVCudaStore diagonal = own[0]->cuda[0].store, offdiag = own[1] ? own[1]->cuda[0].store : NULL;
@@ -149,13 +149,13 @@ static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder
     PetscCall(PetscLogGpuTimeBegin());
     PetscCall(SpMVHaloBegin(halo, o.x, stream));
     if (order == SPMV_ORDER_FUSED) {
-      PetscCallCUDA(SpMVCudaMultFused(diagonal, o.x, offdiag ? NULL : received, o.y, o.z, spmv->exchange.options.early, stream));
-      if (offdiag) PetscCallCUDA(SpMVCudaMult(offdiag, PETSC_FALSE, received, o.z, o.z, stream));
+      PetscCallCUDA(SpMVCudaMultFused(diagonal, form, o.x, offdiag ? NULL : received, o.y, o.z, spmv->exchange.options.early, stream));
+      if (offdiag) PetscCallCUDA(SpMVCudaMult(offdiag, form, received, o.z, o.z, stream));
     } else {
-      PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_INTERIOR, o.x, o.y, o.z, stream));
+      PetscCallCUDA(SpMVCudaMultRows(diagonal, form, SPMVCUDA_ROWS_INTERIOR, o.x, o.y, o.z, stream));
       PetscCall(SpMVHaloReceive(halo, &halostream));
-      PetscCallCUDA(SpMVCudaMultRows(diagonal, SPMVCUDA_ROWS_BOUNDARY, o.x, o.y, o.z, halostream));
-      PetscCallCUDA(SpMVCudaMultRows(offdiag, SPMVCUDA_ROWS_ALL, received, o.z, o.z, halostream));
+      PetscCallCUDA(SpMVCudaMultRows(diagonal, form, SPMVCUDA_ROWS_BOUNDARY, o.x, o.y, o.z, halostream));
+      PetscCallCUDA(SpMVCudaMultRows(offdiag, form, SPMVCUDA_ROWS_ALL, received, o.z, o.z, halostream));
       PetscCall(SpMVHaloJoin(halo, stream));
     }
     PetscCall(SpMVHaloLeave(halo, stream));
@@ -166,12 +166,33 @@ static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* z = -y, on this rank alone: VecScale() and VecCopy() are collective */
+static PetscErrorCode SpMVVecNegateLocal(Vec y, Vec z)
+{
+  Vec local[2];
+
+  PetscFunctionBegin;
+  PetscCall(VecCreateLocalVector(z, &local[1]));
+  PetscCall(VecGetLocalVector(z, local[1]));
+  if (y != z) {
+    PetscCall(VecCreateLocalVector(y, &local[0]));
+    PetscCall(VecGetLocalVectorRead(y, local[0]));
+    PetscCall(VecCopy(local[0], local[1]));
+    PetscCall(VecRestoreLocalVectorRead(y, local[0]));
+    PetscCall(VecDestroy(&local[0]));
+  }
+  PetscCall(VecScale(local[1], -1.0));
+  PetscCall(VecRestoreLocalVector(z, local[1]));
+  PetscCall(VecDestroy(&local[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-  zz = yy + A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. If there are few
+  zz = yy + A xx, or yy - A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. If there are few
   boundary rows, either the diagonal block's kernel computes both products, or both products of these rows run on the
   halo's stream at the same time as the interior rows' product: no kernel has to wait for both.
 */
-static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm form, Vec xx, Vec yy, Vec zz)
 {
   const SpMVHalo     halo = spmv->exchange.halo;
   Mat                block[2];
@@ -187,8 +208,12 @@ static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVHaloEnter(halo, stream));
   PetscCall(MatSpMVGetOrder_MPICUDA(spmv, block, xx, yy, zz, own, &order));
-  if (order != SPMV_ORDER_SEQUENTIAL) PetscCall(MatSpMVMultAddOverlapped_MPICUDA(spmv, order, own, xx, yy, zz, stream, &done));
+  if (order != SPMV_ORDER_SEQUENTIAL) PetscCall(MatSpMVMultAddOverlapped_MPICUDA(spmv, order, own, form, xx, yy, zz, stream, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  if (form == SPMVCUDA_RESIDUAL) { /* -(-yy + A xx) */
+    PetscCall(SpMVVecNegateLocal(yy, zz));
+    yy = zz;
+  }
   PetscCall(SpMVVecOnDevice(xx, PETSC_TRUE, &d));
   PetscCall(VecGetArrayReadAndMemType(d, &x, NULL));
   PetscCall(SpMVHaloBegin(halo, x, stream));
@@ -200,6 +225,7 @@ static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec 
     PetscCall(SpMVHaloGetVec(halo, &d));
     PetscCall(MatSpMVApply_Seq(block[1], SPMV_NORMAL, d, zz, zz));
   }
+  if (form == SPMVCUDA_RESIDUAL) PetscCall(SpMVVecNegateLocal(zz, zz));
   PetscCall(SpMVHaloLeave(halo, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -260,14 +286,14 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
 }
 
 /* The product on the device, if our exchange is used; *done is false if MPIAIJ's own product is to be used */
-static PetscErrorCode MatSpMVTry_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, Vec xx, Vec yy, Vec zz, PetscBool *done)
+static PetscErrorCode MatSpMVTry_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz, PetscBool *done)
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, xx, yy, zz, done));
-  if (*done && transpose)
+  if (*done && op == SPMV_TRANSPOSE)
     PetscCall(MatSpMVMultTransposeAdd_MPICUDA(A, spmv, xx, yy, zz));
   else if (*done)
-    PetscCall(MatSpMVMultAdd_MPICUDA(A, spmv, xx, yy, zz));
+    PetscCall(MatSpMVMultAdd_MPICUDA(A, spmv, op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -352,7 +378,7 @@ static PetscErrorCode MatSpMVApply_MPI(Mat A, PetscBool transpose, Vec xx, Vec y
   PetscFunctionBegin;
   PetscCall(MatSpMVBegin_MPI(A, transpose, xx, yy, zz, &spmv));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCall(MatSpMVTry_MPICUDA(A, spmv, transpose, xx, yy, zz, &done));
+  PetscCall(MatSpMVTry_MPICUDA(A, spmv, transpose ? SPMV_TRANSPOSE : SPMV_NORMAL, xx, yy, zz, &done));
 #endif
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   if (transpose && yy)
@@ -386,10 +412,31 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
   return MatSpMVApply_MPI(A, PETSC_TRUE, xx, yy, zz);
 }
 
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* rr = bb - A xx: on the device as MatMultAdd(), else as MatResidual() of any matrix */
+static PetscErrorCode MatResidual_MPISpMV(Mat A, Vec bb, Vec xx, Vec rr)
+{
+  Mat_SpMV *spmv;
+  PetscBool done;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, bb, rr, &spmv));
+  PetscCall(MatSpMVTry_MPICUDA(A, spmv, SPMV_RESIDUAL, xx, bb, rr, &done));
+  if (!done) {
+    PetscCall((*spmv->parent.mult)(A, xx, rr));
+    PetscCall(VecAYPX(rr, -1.0, bb));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 void MatSpMVSetOps_MPI(Mat A)
 {
   A->ops->mult             = MatMult_MPISpMV;
   A->ops->multadd          = MatMultAdd_MPISpMV;
   A->ops->multtranspose    = MatMultTranspose_MPISpMV;
   A->ops->multtransposeadd = MatMultTransposeAdd_MPISpMV;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  A->ops->residual = MatResidual_MPISpMV;
+#endif
 }

@@ -117,9 +117,26 @@ static PetscErrorCode MatMultHermitianTransposeAdd_SeqSpMVCUDA(Mat A, Vec xx, Ve
   return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, yy, zz);
 }
 
+/* rr = bb - A xx, by one kernel. On the host MatResidual() calls MatMult() and VecAYPX() */
+static PetscErrorCode MatResidual_SeqSpMVCUDA(Mat A, Vec bb, Vec xx, Vec rr)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv->device && !A->boundtocpu) {
+    PetscCall(MatSpMVApply_SeqCUDA(A, spmv, SPMV_RESIDUAL, xx, bb, rr));
+  } else {
+    PetscCall(MatSpMVApply_Seq(A, SPMV_NORMAL, xx, NULL, rr));
+    PetscCall(VecAYPX(rr, -1.0, bb));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 void MatSpMVSetOps_SeqCUDA(Mat A)
 {
   MatSpMVSetOps_Seq(A);
+  A->ops->residual                  = MatResidual_SeqSpMVCUDA;
   A->ops->multhermitiantranspose    = MatMultHermitianTranspose_SeqSpMVCUDA;
   A->ops->multhermitiantransposeadd = MatMultHermitianTransposeAdd_SeqSpMVCUDA;
 }
