@@ -96,6 +96,10 @@ template <int BLOCK> __device__ __forceinline__ void AddDot(const Dot &e, PetscR
   const unsigned group = blockIdx.x / DOT_GROUP, groups = (gridDim.x + DOT_GROUP - 1) / DOT_GROUP, first = group * DOT_GROUP;
   const unsigned members = min(DOT_GROUP, gridDim.x - first);
   if (!AddBlocks<BLOCK>(v, blockIdx.x - first, members, e.part + (size_t)first * SUMS, e.arrived + 1 + group)) return;
+  if (threadIdx.x) { // the group's sums are those of the first thread
+#pragma unroll
+    for (int k = 0; k < SUMS; k++) v[k] = 0;
+  }
   if (!AddBlocks<BLOCK>(v, group, groups, e.part + (size_t)gridDim.x * SUMS, e.arrived)) return;
   if (*(const volatile int *)&e.g.state->reason != SPMV_KRYLOV_ITERATING) {
     if (threadIdx.x == 0) e.g.state->step = 0;
