@@ -211,8 +211,8 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
     for (PetscInt k = 0; k < n; k++) {
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-20s %9s %-8s %-10s %9.1f us, each %9.1f us\n", name, c[k].pc, c[k].type, c[k].ksp, c[k].us, c[k].each));
       if (csv)
-        fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%s,%lld,%.3f,%.3f\n", name, (long long)rows, info.nz_used, (int)size, c[k].pc, c[k].type, c[k].ksp, (long long)its,
-                c[k].us, c[k].each);
+        fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%s,%lld,%.3f,%.3f,%s\n", name, (long long)rows, info.nz_used, (int)size, c[k].pc, c[k].type, c[k].ksp,
+                (long long)its, c[k].us, c[k].each, DeviceOn ? Device.name : "host");
       PetscCall(ContenderDestroy(&c[k]));
     }
     PetscCall(VecDestroy(&x));
@@ -270,7 +270,7 @@ static PetscErrorCode Run(void)
   if (file[0] && !rank) {
     csv = ResultsOpen(&results, file, 0);
     PetscCheck(csv, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", file);
-    fprintf(csv, "matrix,rows,nonzeros,ranks,pc,type,ksp,its,us,each\n");
+    fprintf(csv, "matrix,rows,nonzeros,ranks,pc,type,ksp,its,us,each,device\n");
   }
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, npcs, pcs, its, reps, csv));
   PetscCheck(!csv || !ResultsClose(&results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "Cannot write %s", file);

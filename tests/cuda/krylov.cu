@@ -265,13 +265,20 @@ static bool Near(double a, double b, double size)
   return std::abs(a - b) <= (sizeof(PetscReal) == 8 ? 1e-9 : 2e-2) * (std::abs(b) + size) || (std::isnan(a) && std::isnan(b));
 }
 
+// The residual of a single equation vanishes after one iteration, or is what rounding leaves of it, which is another way to converge
+static bool SameReason(const Problem &q, int a, int b)
+{
+  auto converged = [](int reason) { return reason == SPMV_KRYLOV_RTOL || reason == SPMV_KRYLOV_ATOL || reason == SPMV_KRYLOV_ZERO; };
+  return a == b || (q.A.m == 1 && converged(a) && converged(b));
+}
+
 static void Compare(const Problem &q, const Outcome &o, const Outcome &ref, const char *way)
 {
   double size = 0;
   bool   same = o.norm.size() == ref.norm.size();
   for (const Number &e : q.b) size += std::norm(Wide(e));
   size = std::sqrt(size);
-  Expect(o.reason == ref.reason, q.A, q.what, way, "reason");
+  Expect(SameReason(q, o.reason, ref.reason), q.A, q.what, way, "reason");
   Expect(o.its == ref.its, q.A, q.what, way, "iterations");
   for (size_t n = 0; same && n < ref.norm.size(); n++) same = Near(o.norm[n], ref.norm[n], 1e-3 * size);
   Expect(same, q.A, q.what, way, "norms");
