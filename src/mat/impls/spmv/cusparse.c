@@ -194,6 +194,23 @@ static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  MPIAIJCUSPARSE's preallocation leaves the diagonal block with the block size 1, where MPIAIJ's own sets that of the
+  matrix. PCPBJACOBI then reads the inverses of larger blocks past their end.
+*/
+PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
+{
+  Mat      diagonal;
+  PetscInt rbs, cbs, own[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &diagonal, NULL, NULL));
+  PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
+  PetscCall(MatGetBlockSizes(diagonal, &own[0], &own[1]));
+  if (own[0] == 1 && own[1] == 1 && (rbs > 1 || cbs > 1)) PetscCall(MatSetBlockSizes(diagonal, rbs, cbs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* After MatSpMVSetOps_MPI() */
 void MatSpMVSetOps_MPICUSPARSE(Mat A)
 {

@@ -81,7 +81,7 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   if (spmv->device) PetscCall(MatSpMVNameDM(A, spmv->format));
   PetscCall(SpMVIsMPI(A, &mpi));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  if (spmv->device && !mpi) PetscCall(MatSpMVMarkEmpty_SeqCUDA(A));
+  if (spmv->device) PetscCall((mpi ? MatSpMVSetBlockSizes_MPICUDA : MatSpMVMarkEmpty_SeqCUDA)(A));
 #endif
   if (mpi)
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
