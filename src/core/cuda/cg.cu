@@ -78,6 +78,28 @@ SPMV_CG_KERNEL product(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
   if (AddAll(g, v)) Decide(g, s, PRODUCT, v);
 }
 
+// The same from the sums that the warps of a product's kernel have left
+struct ProductSumsArgs {
+  CGArgs           g;
+  const PetscReal *part;
+  unsigned         count;
+};
+
+SPMV_CG_KERNEL product_sums(ProductSumsArgs a, bool, const Scalar *, const Scalar *, Scalar *)
+{
+  __shared__ State s;
+  PetscReal        v[SUMS] = {};
+  if (!Enter(a.g, s)) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) a.g.state->step = 0;
+    return;
+  }
+  for (unsigned w = blockIdx.x * BLOCK + threadIdx.x; w < a.count; w += gridDim.x * BLOCK) {
+#pragma unroll
+    for (int k = 0; k < REALS; k++) v[1 + k] += a.part[(size_t)k * a.count + w];
+  }
+  if (AddAll(a.g, v)) Decide(a.g, s, PRODUCT, v);
+}
+
 // r, and z'r and the norm of z or r
 template <SpMVKrylovPC PC> SPMV_CG_KERNEL update(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
@@ -218,6 +240,7 @@ cudaError_t _n_SpMVCudaKrylov::CreateCG()
 {
   begin.Choose((const void *)::begin);
   product.Choose((const void *)::product);
+  product_sums.Choose((const void *)::product_sums);
   update[SPMV_KRYLOV_PC_NONE].Choose((const void *)::update<SPMV_KRYLOV_PC_NONE>);
   update[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::update<SPMV_KRYLOV_PC_POINTS>);
   update[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::update<SPMV_KRYLOV_PC_BLOCKS>);
@@ -255,18 +278,16 @@ cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, cudaStream_t stream)
 
 cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t stream, PetscBool *done)
 {
-  const unsigned blocks = store->DotBlocks(), groups = (blocks + DOT_GROUP - 1) / DOT_GROUP;
-  *done = PETSC_FALSE;
-  if (!blocks || store->m != store->n || store->m != k->cg.n) return cudaSuccess;
-  if (k->product_part.Bytes() < ((size_t)blocks + groups) * SUMS * sizeof(PetscReal)) {
-    SPMV_TRY(k->product_part.Alloc(((size_t)blocks + groups) * SUMS));
-    SPMV_TRY(k->product_arrived.Alloc(groups + 1));
-    SPMV_TRY(k->product_arrived.Zero(stream));
-  }
+  const unsigned warps = store->DotWarps();
+  *done                = PETSC_FALSE;
+  if (!warps || store->m != store->n || store->m != k->cg.n) return cudaSuccess;
+  if (k->product_part.Bytes() < (size_t)warps * REALS * sizeof(PetscReal)) SPMV_TRY(k->product_part.Alloc((size_t)warps * REALS));
   SPMV_TRY(store->order.Enter(stream));
-  SPMV_TRY(store->MultDot({k->cg.p, nullptr, k->cg.w}, {k->cg, k->product_part, k->product_arrived}, stream));
+  SPMV_TRY(store->MultDot({k->cg.p, nullptr, k->cg.w}, {k->cg.hermitian, k->product_part}, stream));
   SPMV_TRY(store->order.Leave(stream));
-  *done = PETSC_TRUE;
+  *done                      = PETSC_TRUE;
+  const ProductSumsArgs args = {k->cg, k->product_part, warps};
+  SPMV_TRY(k->product_sums.Launch(k->Grid((int)(warps / BATCH)), BLOCK, args, false, {}, stream));
   return Conclude(k, PRODUCT, stream);
 }
 

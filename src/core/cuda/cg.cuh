@@ -81,33 +81,22 @@ __device__ inline void Decide(const CGArgs &g, State &s, int step, const PetscRe
 
 // ------------------------------------------------------------------------------------------------ the epilogue of a product w = A p
 
-constexpr unsigned DOT_GROUP = 64; // thread blocks whose sums are added first: so many do not wait for the same counter
-
-// Arguments of a product's kernel, and where its sums go
+// Arguments of a product's kernel
 struct Dot {
-  CGArgs     g;
-  PetscReal *part; // of the thread blocks, then of their groups
-  unsigned  *arrived;
+  bool       hermitian;
+  PetscReal *part; // sums of the warps of the grid
 };
 
-// v: of this thread. In the thread block that arrives last, as the kernel product() does; if the solve has ended, that x has been updated
-template <int BLOCK> __device__ __forceinline__ void AddDot(const Dot &e, PetscReal (&v)[SUMS])
+// Leaves the sums of the warp, of which v are this lane's. Nothing waits: to add them here would have every thread block wait until its writes are visible
+__device__ __forceinline__ void LeaveDot(const Dot &e, PetscReal (&v)[REALS])
 {
-  const unsigned group = blockIdx.x / DOT_GROUP, groups = (gridDim.x + DOT_GROUP - 1) / DOT_GROUP, first = group * DOT_GROUP;
-  const unsigned members = min(DOT_GROUP, gridDim.x - first);
-  if (!AddBlocks<BLOCK>(v, blockIdx.x - first, members, e.part + (size_t)first * SUMS, e.arrived + 1 + group)) return;
-  if (threadIdx.x) { // the group's sums are those of the first thread
+  const size_t warps = (size_t)gridDim.x * (blockDim.x / WARP), warp = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
 #pragma unroll
-    for (int k = 0; k < SUMS; k++) v[k] = 0;
+  for (int k = 0; k < REALS; k++) {
+#pragma unroll
+    for (int by = WARP / 2; by; by >>= 1) v[k] += __shfl_xor_sync(ALL, v[k], by);
+    if (threadIdx.x % WARP == 0) e.part[k * warps + warp] = v[k];
   }
-  if (!AddBlocks<BLOCK>(v, group, groups, e.part + (size_t)gridDim.x * SUMS, e.arrived)) return;
-  if (*(const volatile int *)&e.g.state->reason != SPMV_KRYLOV_ITERATING) {
-    if (threadIdx.x == 0) e.g.state->step = 0;
-    return;
-  }
-  if (!AddAcross(e.g, v)) return;
-  State s = *e.g.state;
-  Decide(e.g, s, PRODUCT, v);
 }
 
 // What a product's kernel does beside the product: nothing, or this

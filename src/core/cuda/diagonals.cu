@@ -121,15 +121,15 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop does not mark a slice without steps
     args.offdiag.Add<BS>(slot, unit, d);
   }
-  PetscReal  sums[SUMS] = {};
-  const bool writes     = !E::DOT || (here == s && unit < args.units);
+  PetscReal  sums[REALS] = {};
+  const bool writes      = !E::DOT || (here == s && unit < args.units);
 #pragma unroll
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if (E::DOT) AddTo(sums + 1, Term(DotOf(arguments)->g.hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
+    if (E::DOT) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
   }
-  if constexpr (E::DOT) AddDot<BLOCK>(*DotOf(arguments), sums);
+  if constexpr (E::DOT) LeaveDot(*DotOf(arguments), sums);
 }
 
 // ------------------------------------------------------------------------------------------------ layout
@@ -480,14 +480,14 @@ struct Diagonals : _n_SpMVCudaStore {
     SPMV_LAUNCH(args.slices, 256, stream, mark_boundary, args.slices, args.units, boundary_units, skipped, interior);
     return cudaSuccess;
   }
-  unsigned DotBlocks() const override
+  unsigned DotWarps() const override
   {
-    return single ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK);
+    return single ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK) * (BLOCK / WARP);
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
     LookForReport();
-    return kernel[2][marked].Launch(DotBlocks(), BLOCK, WithDot<Args>{args, dot}, SPMVCUDA_MULT, v, stream);
+    return kernel[2][marked].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args>{args, dot}, SPMVCUDA_MULT, v, stream);
   }
   void LookForReport()
   {

@@ -297,7 +297,6 @@ struct _n_SpMVCudaKrylov {
   spmv::Array<spmv::State>  state;
   spmv::Array<PetscReal>    part, sums, product_part;
   spmv::Array<unsigned>     count; // arrived, number of sums
-  spmv::Array<unsigned>     product_arrived;
   spmv::Array<spmv::Scalar> array;
   spmv::Progress           *progress = nullptr;
   unsigned                  blocks   = 0; // the most of a grid
@@ -313,7 +312,7 @@ struct _n_SpMVCudaKrylov {
   void                   *ctx       = nullptr;
 
   spmv::CGArgs cg = {};
-  spmv::Kernel begin, product, update[4], sums_of, direction[4], decide, chebyshev[3];
+  spmv::Kernel begin, product, product_sums, update[4], sums_of, direction[4], decide, chebyshev[3];
 
   ~_n_SpMVCudaKrylov()
   {

@@ -178,7 +178,7 @@ __device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscR
 #pragma unroll
     for (int i = 0; i < BS; i++) {
       y[r + i] = Result(form, z, r + i, d[u * BS + i]);
-      if (dot) AddTo(sums + 1, Term(dot->g.hermitian, Num::keep(x + r + i), d[u * BS + i]));
+      if (dot) AddTo(sums, Term(dot->hermitian, Num::keep(x + r + i), d[u * BS + i]));
     }
   }
 }
@@ -224,11 +224,11 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> argument
 {
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  PetscReal   sums[SUMS] = {};
+  PetscReal   sums[REALS] = {};
   if (FUSED) LetNextBegin();
   if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
   if (s < args.slices) multiply<V, BS, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
-  if constexpr (E::DOT) AddDot<BLOCK>(*DotOf(arguments), sums);
+  if constexpr (E::DOT) LeaveDot(*DotOf(arguments), sums);
 }
 
 // ------------------------------------------------------------------------------------------------ order
@@ -612,13 +612,13 @@ struct Slices : _n_SpMVCudaStore {
     use.interior = true;
     return Launch(use, form, v, stream);
   }
-  unsigned DotBlocks() const override // not where parts of a unit are added by the warp that arrives last: the order of the sums would vary
+  unsigned DotWarps() const override // not where parts of a unit are added by the warp that arrives last: the order of the sums would vary
   {
-    return single || compact || groups || unit ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK);
+    return single || compact || groups || unit ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK) * (BLOCK / WARP);
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return kernel[2].Launch(DotBlocks(), BLOCK, WithDot<Args>{args, dot}, SPMVCUDA_MULT, v, stream);
+    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args>{args, dot}, SPMVCUDA_MULT, v, stream);
   }
   bool SkipsEmpty() const override
   {

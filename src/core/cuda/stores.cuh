@@ -109,8 +109,8 @@ struct _n_SpMVCudaStore {
   {
     return false;
   }
-  // y = A x, and x'y as the epilogue of the same kernel, which has so many thread blocks; 0: there is none
-  virtual unsigned DotBlocks() const
+  // y = A x, and as the epilogue of the same kernel, of which so many warps each leave a sum, x'y; 0: there is no such kernel
+  virtual unsigned DotWarps() const
   {
     return 0;
   }
