@@ -53,6 +53,7 @@ class Products:
 
 
 gpu, host, scaling, solves = Products("h200.csv"), Products("host.csv"), read("scaling.csv"), read("solves.csv")
+krylov, firsts = read("krylov.csv"), read("first.csv")
 
 
 def product(ranks, kind, halo="", matrix="bratu:200", which=min):
@@ -71,6 +72,19 @@ def solve(ranks, kind, column):
         if r["where"] == "host" and r["ranks"] == str(ranks) and r["timed"] == "0":
             at.setdefault((r["config"], r["type"]), []).append(float(r[column]))
     return [statistics.median(at[c, "aij"]) / statistics.median(at[c, kind]) for c, t in at if t == "aij"]
+
+
+def iteration(matrix, kind, ksp, pc="none"):
+    return next(float(r["us"]) for r in krylov if (r["matrix"], r["type"], r["ksp"], r["pc"]) == (matrix, kind, ksp, pc))
+
+
+def iterations(matrix, digits):
+    cg = [us(iteration(matrix, kind, "cg")) for kind in ("aij", "sellp")]
+    return cg + [digits(iteration(matrix, "sellp", "devicecg", pc)) for pc in ("none", "jacobi")]
+
+
+def first(matrix, kind, column="first_s", unit=1e3):
+    return unit * statistics.median(float(r[column]) for r in firsts if (r["matrix"], r["type"]) == (matrix, kind))
 
 
 def us(value):
@@ -119,8 +133,21 @@ CLAIMS = {
         ("they run at {} and {} times the speed of aijcusparse, our default kernels at {} and {} times",
          [two(gpu.mean("sellp:-mat_sellp_kernel paper")), two(gpu.mean("evchyb:-mat_evchyb_kernel paper")), two(gpu.mean("sellp")), two(gpu.mean("evchyb"))]),
         ("product at 200^3 takes {}, {} and {} us", [us(product(1, "sellp")), us(product(2, "sellp", "peer")), us(product(4, "sellp", "peer"))]),
+        ("an iteration of that problem takes {} us, with PETSc's `cg` {} with `sellp` and {} with",
+         [us(iteration("bratu:200", "sellp", "devicecg")), us(iteration("bratu:200", "sellp", "cg")), us(iteration("bratu:200", "aij", "cg"))]),
+    ],
+    "docs/krylov.md": [
+        ("| bratu 32^3 | 33,000 | {} | {} | {} | {} |", iterations("bratu:32", one)),
+        ("| bratu 100^3 | 1,000,000 | {} | {} | {} | {} |", iterations("bratu:100", one)),
+        ("| bratu 200^3 | 8,000,000 | {} | {} | {} | {} |", iterations("bratu:200", us)),
+        ("| stencil7 200^3 | 8,000,000 | {} | {} | {} | {} |", iterations("stencil7:200", us)),
+        ("| finite elements, 27 neighbors x 3 unknowns | 943,000 | {} | {} | {} | {} |", iterations("fem27:68:3", us)),
     ],
     "docs/types.md": [
+        ("| 7-point stencil 200^3 | {} | {} | {} | {} |", [us(first("stencil7:200", t)) for t in ("aijcusparse",) + OURS] + [us(first("stencil7:200", "sellp", "refresh_s", 1e6))]),
+        ("| finite elements, 125,000 nodes x 3 unknowns | {} | {} | {} | {} |", [us(first("fem27:50:3", t)) for t in ("aijcusparse",) + OURS] + [us(first("fem27:50:3", "sellp", "refresh_s", 1e6))]),
+        ("| 9 matrices of a GAMG hierarchy, 96^3 | {} | {} | {} | {} |", [us(first("gamg:96", t)) for t in ("aijcusparse",) + OURS] + [us(first("gamg:96", "sellp", "refresh_s", 1e6))]),
+        ("| 7-point stencil 32^3 | {} | {} | {} | {} |", [one(first("stencil7:32", t)) for t in ("aijcusparse",) + OURS] + [us(first("stencil7:32", "sellp", "refresh_s", 1e6))]),
         ("| H200, values changed on the device | " + SPAN, spans(gpu, "refresh_device_s")),
         ("| H200, values changed on the host and copied | " + SPAN, whole(gpu, "refresh_s")),
         ("| host, matrices of more than a million entries | " + SPAN, spans(host, "refresh_s", least=1e6)),
