@@ -10,61 +10,13 @@
   one number a step; where the whole slice is one run, none. Slices with much work come first, so that they do not end last.
 */
 #include "cg.cuh"
+#include "slices.cuh"
 #include "stores.cuh"
 
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = Tuning::SLICES_BLOCK;
-
-enum Mode { WIDE, NARROW, RUNS, LINE };
-
-constexpr int      WINDOW    = Tuning::SLICES_WINDOW;
-constexpr int      MAX_LU    = 3; // 2^3 units a lane
-constexpr unsigned NO_COLUMN = 0xffff;
-
-struct __align__(32) Slice
-{
-  unsigned value; // first step
-  unsigned index; // in pieces of 32 bytes
-  int      steps; // of a unit
-  unsigned shape; // see below
-  int      first; // place of the first unit; of a part: its unit
-  int      base;  // column that NARROW counts from, or the first one of LINE
-  int      part;  // of a part: where its partial sum goes
-  int      group; // of a part: which long unit
-};
-// shape: bits 0-2 log2 T, 3-4 log2 units a lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE), 23 boundary
-__host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
-{
-  return (unsigned)(lt | lu << 3 | part << 7 | units << 8);
-}
-__host__ __device__ inline int LogT(unsigned s)
-{
-  return s & 7;
-}
-__host__ __device__ inline int LogU(unsigned s)
-{
-  return s >> 3 & 3;
-}
-__host__ __device__ inline int ModeOf(unsigned s)
-{
-  return s >> 5 & 3;
-}
-__host__ __device__ inline bool IsPart(unsigned s)
-{
-  return s >> 7 & 1;
-}
-__host__ __device__ inline int Units(unsigned s)
-{
-  return s >> 8 & 511;
-}
-__host__ __device__ inline int Tail(unsigned s)
-{
-  return s >> 17 & 63;
-}
-
-constexpr unsigned BOUNDARY = 1u << 23; // has boundary rows: MultInterior() skips it
+constexpr int BLOCK = Tuning::SLICES_BLOCK, WINDOW = Tuning::SLICES_WINDOW;
 
 struct Args {
   int          slices;
@@ -366,39 +318,6 @@ __global__ void write_slices(int places, int windows, const int *length, const i
 }
 
 // ------------------------------------------------------------------------------------------------ columns and values
-
-// A lane's entries in one of the units that it has in a slice: entry, entry + 2^lt, ... below end, of the row of the CSR (of a unit's first row) that begins at
-// start and has len entries
-struct LaneEntries {
-  int64_t start;
-  int     entry, end, len;
-};
-
-template <class I> __device__ LaneEntries lane_entries(const View<I> &v, const Slice &self, const int *order, int chunk, int u)
-{
-  const int   lane = threadIdx.x % WARP, lu = LogU(self.shape), alone = WARP >> LogT(self.shape), r = lu ? u * WARP + lane : lane % alone;
-  LaneEntries e = {0, lu ? 0 : lane / alone, 0, 0};
-  if (r < Units(self.shape)) {
-    const int unit = IsPart(self.shape) ? self.first : order ? order[self.first + r] : self.first + r;
-    e.start        = v.start(unit);
-    e.end = e.len = v.len(unit);
-  }
-  if (IsPart(self.shape)) {
-    e.entry += self.part * chunk;
-    e.end = min(e.end, (self.part + 1) * chunk);
-  }
-  return e;
-}
-
-// Calls f(step, own, entry of the CSR's row, begin of the row) for a lane's entries of a slice; all lanes have the same steps
-template <class I, class F> __device__ void entries(const View<I> &v, const Slice &self, const int *order, int chunk, F f)
-{
-  const int lt = LogT(self.shape), U = 1 << LogU(self.shape);
-  for (int u = 0; u < U; u++) {
-    LaneEntries e = lane_entries(v, self, order, chunk, u);
-    for (int k = 0; k < self.steps; k++, e.entry += 1 << lt) f(k * U + u, e.entry < e.end, e.entry, e.start);
-  }
-}
 
 template <class I> __global__ void measure(View<I> v, int count, Slice *slice, const int *order, int chunk, bool narrow, int64_t *values, int64_t *indices)
 {
