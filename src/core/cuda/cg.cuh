@@ -99,7 +99,7 @@ __device__ __forceinline__ void LeaveDot(const Dot &e, PetscReal (&v)[REALS])
   }
 }
 
-// What a product's kernel does beside the product: nothing, or this
+// What a product's kernel computes in addition to the product: nothing, or the sums of x'y
 struct NoEpilogue {
   static constexpr bool DOT = false;
 };

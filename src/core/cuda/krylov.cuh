@@ -26,7 +26,7 @@ inline __host__ __device__ unsigned long long PackStatus(int reason, int its, in
   return (unsigned long long)reason | (unsigned long long)its << 8 | (unsigned long long)norms << 36;
 }
 
-// PEER: what a rank tells another, in the memory of the other
+// PEER: what a rank writes to the memory of another one
 struct alignas(64) Mail {
   PetscReal sum[SUMS];
   unsigned  number; // of the sum: they count up

@@ -149,7 +149,7 @@ void BeginLoading(int gpu)
   try {
     loading = new std::thread([gpu] {
       if (cudaSetDevice(gpu) == cudaSuccess && LoadAnalysis() == cudaSuccess && LoadDiagonals() == cudaSuccess) (void)LoadSlices();
-      (void)cudaGetLastError(); // whoever needs the code reports an error
+      (void)cudaGetLastError(); // the launch that needs the code reports an error
     });
   } catch (...) {
   }

@@ -142,7 +142,7 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
   } else
     PetscCall(VecCopy(B, R));
   cg->objective = 0.5 * PetscRealPart(a[0] - a[1]);
-  PetscCall(VecFlag(R, (PetscInt)(ksp->reason == KSP_DIVERGED_PC_FAILED))); /* on some ranks only, perhaps; the norm tells all */
+  PetscCall(VecFlag(R, (PetscInt)(ksp->reason == KSP_DIVERGED_PC_FAILED))); /* on some ranks only, perhaps; the norm is then Inf on all */
   ksp->reason = KSP_CONVERGED_ITERATING;
   switch (ksp->normtype) {
   case KSP_NORM_PRECONDITIONED:
@@ -324,7 +324,7 @@ static PetscErrorCode KSPSolve_DeviceCG(KSP ksp)
 
    It applies to matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, and vectors of type `VECCUDA`. In all other cases PETSc's `KSPCG` runs: for
    other matrices and vectors, with `KSPCGSetRadius()`, `KSPCGSetObjectiveTarget()`, `KSPCGUseSingleReduction()` or `KSPSetComputeEigenvalues()`, and
-   in `KSPSolveTranspose()`. `-ksp_view` after a solve tells which of the two was used, and why.
+   in `KSPSolveTranspose()`. `-ksp_view` after a solve shows which of the two was used, and why.
 
    `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are part of the kernels. Other preconditioners, and all with a null space, are
    applied by `PCApply()` in between; the host then waits for each iteration, since it may start work of its own.

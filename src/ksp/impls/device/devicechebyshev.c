@@ -6,7 +6,7 @@
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 
-/* How KSPCHEBYSHEV of PETSc 3.26 begins its data; nothing public tells the bounds that it uses */
+/* How KSPCHEBYSHEV of PETSc 3.26 begins its data; no public function returns the bounds that it uses */
 typedef struct {
   PetscReal        emin, emax, emin_computed, emax_computed, emin_provided, emax_provided;
   PetscReal       *betas;
