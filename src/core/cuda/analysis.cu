@@ -9,8 +9,8 @@ namespace spmv {
 
 cudaError_t ExclusiveSum(Array<int64_t> &a, int64_t count, cudaStream_t stream)
 {
-  size_t      bytes = 0;
-  Array<char> scratch;
+  size_t        bytes = 0;
+  Scratch<char> scratch(stream);
   ForgetErrors();
   SPMV_TRY(cub::DeviceScan::ExclusiveSum(nullptr, bytes, (int64_t *)a, (int64_t *)a, count, stream));
   SPMV_TRY(scratch.Alloc(bytes));
@@ -19,10 +19,10 @@ cudaError_t ExclusiveSum(Array<int64_t> &a, int64_t count, cudaStream_t stream)
 
 cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t stream)
 {
-  size_t          bytes = 0;
-  Array<char>     scratch;
-  Array<uint64_t> key2;
-  Array<int>      value2;
+  size_t            bytes = 0;
+  Scratch<char>     scratch(stream);
+  Scratch<uint64_t> key2(stream);
+  Scratch<int>      value2(stream);
   ForgetErrors();
   SPMV_TRY(key2.Alloc(count));
   SPMV_TRY(value2.Alloc(count));
@@ -90,7 +90,7 @@ cudaError_t Supported()
 
 cudaError_t TakeSurvey(const SpMVCudaCSR &csr, int bs, cudaStream_t stream, Survey *host)
 {
-  Array<Survey> s;
+  Scratch<Survey> s(stream);
   SPMV_TRY(s.Alloc(1));
   SPMV_TRY(s.Zero(stream));
   SPMV_TRY(WithView(csr, bs, [&](auto v) {
@@ -127,8 +127,8 @@ template <class I> __global__ void check_node(View<I> v, int *failed)
 
 cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream, int *size)
 {
-  Array<int> failed;
-  int        host[MAX_NODE + 1];
+  Scratch<int> failed(stream);
+  int          host[MAX_NODE + 1];
   *size = 1;
   if (!csr.nnz || limit < 2) return cudaSuccess;
   SPMV_TRY(failed.Alloc(MAX_NODE + 1));
@@ -175,8 +175,8 @@ template <class I> __global__ void copy_rows(View<I> v, int count, const int *ro
 
 cudaError_t SelectRows(const SpMVCudaCSR &csr, const Array<int> &row, int count, cudaStream_t stream, Array<int> &it, Array<int> &jt, Array<int> &value_index)
 {
-  Array<int64_t> start;
-  int64_t        nnz;
+  Scratch<int64_t> start(stream);
+  int64_t          nnz;
   SPMV_TRY(start.Alloc((size_t)count + 1));
   SPMV_TRY(WithView(csr, 1, [&](auto v) {
     SPMV_LAUNCH((int64_t)count + 1, 256, stream, row_lengths, v, count, row, start);
@@ -184,9 +184,9 @@ cudaError_t SelectRows(const SpMVCudaCSR &csr, const Array<int> &row, int count,
   }));
   SPMV_TRY(ExclusiveSum(start, (int64_t)count + 1, stream));
   SPMV_TRY(Fetch(&nnz, (int64_t *)start + count, 1, stream));
-  SPMV_TRY(it.Alloc((size_t)count + 1));
-  SPMV_TRY(jt.Alloc(nnz));
-  SPMV_TRY(value_index.Alloc(nnz));
+  SPMV_TRY(it.Alloc((size_t)count + 1, stream));
+  SPMV_TRY(jt.Alloc(nnz, stream));
+  SPMV_TRY(value_index.Alloc(nnz, stream));
   SPMV_TRY(WithView(csr, 1, [&](auto v) {
     SPMV_LAUNCH(((int64_t)count + 1) * WARP, 256, stream, copy_rows, v, count, row, start, it, jt, value_index);
     return cudaSuccess;
@@ -219,13 +219,13 @@ static __global__ void offsets_of(int64_t nnz, int rows, const uint64_t *key, co
 
 cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int> &it, Array<int> &jt, Array<int> &value_index)
 {
-  Array<uint64_t> key;
-  Array<int>      row;
+  Scratch<uint64_t> key(stream);
+  Scratch<int>      row(stream);
   SPMV_TRY(key.Alloc(csr.nnz));
   SPMV_TRY(row.Alloc(csr.nnz));
-  SPMV_TRY(value_index.Alloc(csr.nnz));
-  SPMV_TRY(jt.Alloc(csr.nnz));
-  SPMV_TRY(it.Alloc(csr.n + 1));
+  SPMV_TRY(value_index.Alloc(csr.nnz, stream));
+  SPMV_TRY(jt.Alloc(csr.nnz, stream));
+  SPMV_TRY(it.Alloc(csr.n + 1, stream));
   SPMV_TRY(WithView(csr, 1, [&](auto v) {
     SPMV_LAUNCH((int64_t)v.units * WARP, 256, stream, list_entries, v, key, value_index, row);
     return cudaSuccess;

@@ -19,7 +19,7 @@ static cudaError_t SetBoundary(SpMVCudaStore store, const SpMVCudaCSR *csr, int 
   mark.resize(((size_t)units + WARP - 1) / WARP);
   for (int k = 0; k < count; k++) mark[row[k] / bs / WARP] |= 1u << row[k] / bs % WARP;
   SPMV_TRY(Upload(marked, mark, stream));
-  SPMV_TRY(skipped.Alloc(mark.size()));
+  SPMV_TRY(skipped.Alloc(mark.size(), stream));
   SPMV_TRY(skipped.Zero(stream));
   SPMV_TRY(store->SetBoundary(marked, skipped, stream));
   SPMV_TRY(Fetch(mark.data(), (unsigned *)skipped, mark.size(), stream));

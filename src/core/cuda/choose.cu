@@ -86,8 +86,8 @@ public:
   cudaError_t Begin()
   {
     for (cudaEvent_t &e : event) SPMV_TRY(cudaEventCreate(&e));
-    SPMV_TRY(x.Alloc(csr.n));
-    SPMV_TRY(y.Alloc(csr.m));
+    SPMV_TRY(x.Alloc(csr.n, stream));
+    SPMV_TRY(y.Alloc(csr.m, stream));
     return x.Zero(stream);
   }
 

@@ -475,7 +475,7 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   cudaError_t SetBoundary(const unsigned *boundary_units, unsigned *skipped, cudaStream_t stream) override
   {
-    SPMV_TRY(interior.Alloc(args.slices));
+    SPMV_TRY(interior.Alloc(args.slices, stream));
     SPMV_TRY(cudaMemcpyAsync(interior, pattern_of_slice, pattern_of_slice.Bytes(), cudaMemcpyDeviceToDevice, stream));
     SPMV_LAUNCH(args.slices, 256, stream, mark_boundary, args.slices, args.units, boundary_units, skipped, interior);
     return cudaSuccess;
@@ -545,14 +545,14 @@ struct Diagonals : _n_SpMVCudaStore {
 // hash: of each slice's pattern; slice: 0, 1, 2, ... *stored false: there are too many, or (which should never happen) two that share a hash
 cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t stream)
 {
-  const int      slices = args.slices, stride = args.steps;
-  Array<int>     pattern, representative, failed;
-  Array<int64_t> begins;
-  int64_t        patterns;
-  int            bad = 0;
-  *stored            = false;
+  const int        slices = args.slices, stride = args.steps;
+  Scratch<int>     pattern(stream), representative(stream), failed(stream);
+  Scratch<int64_t> begins(stream);
+  int64_t          patterns;
+  int              bad = 0;
+  *stored              = false;
   SPMV_TRY(pattern.Alloc(slices));
-  SPMV_TRY(pattern_of_slice.Alloc(slices));
+  SPMV_TRY(pattern_of_slice.Alloc(slices, stream));
   SPMV_TRY(begins.Alloc(slices + 1));
   SPMV_TRY(representative.Alloc(slices));
   if (slices) SPMV_TRY(SortPairs(hash, slice, slices, 64, stream));
@@ -563,7 +563,7 @@ cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &ha
   if (patterns * stride >= INT_MAX) return cudaSuccess;
   SPMV_TRY(failed.Alloc(1));
   SPMV_TRY(failed.Zero(stream));
-  SPMV_TRY(step.Alloc(patterns * stride));
+  SPMV_TRY(step.Alloc(patterns * stride, stream));
   SPMV_TRY(step.Zero(stream));
   SPMV_TRY(WithView(csr, bs, [&](auto v) {
     SPMV_LAUNCH(patterns * WARP, 256, stream, write_patterns, v, (int)patterns, representative, stride, step);
@@ -582,15 +582,15 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
   const int slices = args.slices;
   if (!uniform) {
     SPMV_TRY(ExclusiveSum(count, slices + 1, stream));
-    SPMV_TRY(first_value.Alloc(slices + 1));
+    SPMV_TRY(first_value.Alloc(slices + 1, stream));
     SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first_value);
   }
   if (args.words > 1) {
-    SPMV_TRY(equal.Alloc((size_t)slices * args.words));
+    SPMV_TRY(equal.Alloc((size_t)slices * args.words, stream));
     SPMV_TRY(equal.Zero(stream));
   }
-  SPMV_TRY(equals.Alloc(EQUALS));
-  SPMV_TRY(value.Alloc((size_t)steps * WARP * bs * bs * StoredSize(single)));
+  SPMV_TRY(equals.Alloc(EQUALS, stream));
+  SPMV_TRY(value.Alloc((size_t)steps * WARP * bs * bs * StoredSize(single), stream));
   SPMV_TRY(value.Zero(stream));
   SPMV_TRY(PinnedWord(&report));
   *report               = UINT_MAX;
@@ -611,13 +611,13 @@ cudaError_t LoadDiagonals()
 
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
-  const int       units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;
-  Array<uint64_t> hash;
-  Array<int>      slice;
-  Array<int64_t>  steps;
-  Array<Count>    count;
-  Count           found;
-  bool            stored;
+  const int         units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;
+  Scratch<uint64_t> hash(stream);
+  Scratch<int>      slice(stream);
+  Scratch<int64_t>  steps(stream);
+  Scratch<Count>    count(stream);
+  Count             found;
+  bool              stored;
   *store = nullptr;
   SPMV_TRY(hash.Alloc(slices));
   SPMV_TRY(slice.Alloc(slices));

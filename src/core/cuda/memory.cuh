@@ -34,6 +34,11 @@ inline void ForgetErrors()
   (void)cudaGetLastError();
 }
 
+// Memory of the pool of the current device, for work in this stream, and in others once it has been waited for. *pooled false: cudaMalloc's, as the device has no
+// pools, or none with so much memory
+cudaError_t PoolAlloc(void **, size_t bytes, cudaStream_t, bool *pooled);
+cudaError_t PoolFinalize(); // all memory of the pools has been freed
+
 // cudaFree waits for the device, so an array may be freed while kernels that read it are still queued
 template <class T> class Array {
 public:
@@ -50,6 +55,13 @@ public:
     size = count;
     return cudaMalloc((void **)&p, (count ? count : 1) * sizeof(T));
   }
+  // cudaMalloc and cudaFree take 50 us each, of which a set-up would need dozens: stores and what sets them up use a pool
+  cudaError_t Alloc(size_t count, cudaStream_t stream)
+  {
+    Free();
+    size = count;
+    return PoolAlloc((void **)&p, (count ? count : 1) * sizeof(T), stream, &pooled);
+  }
   cudaError_t Zero(cudaStream_t stream)
   {
     return cudaMemsetAsync(p, 0, size * sizeof(T), stream);
@@ -62,13 +74,15 @@ public:
   void Free()
   {
     if (p) cudaFree(p);
-    p    = nullptr;
-    size = 0;
+    p      = nullptr;
+    size   = 0;
+    pooled = false;
   }
   void Swap(Array &o)
   {
     std::swap(p, o.p);
     std::swap(size, o.size);
+    std::swap(pooled, o.pooled);
   }
   size_t Bytes() const
   {
@@ -79,9 +93,31 @@ public:
     return p;
   }
 
+protected:
+  T     *p      = nullptr;
+  size_t size   = 0;
+  bool   pooled = false;
+};
+
+// An array of a set-up, used in one stream. Freed in the order of that stream, which the host does not wait for
+template <class T> class Scratch : public Array<T> {
+public:
+  explicit Scratch(cudaStream_t stream) : stream(stream)
+  {
+  }
+  ~Scratch()
+  {
+    if (!this->pooled) return;
+    cudaFreeAsync(this->p, stream);
+    this->p = nullptr;
+  }
+  cudaError_t Alloc(size_t count)
+  {
+    return Array<T>::Alloc(count, stream);
+  }
+
 private:
-  T     *p    = nullptr;
-  size_t size = 0;
+  cudaStream_t stream;
 };
 
 // A number in pinned memory, which the device writes and the host reads: pinning memory takes a millisecond, so they share a page
@@ -91,7 +127,7 @@ void        PinnedWordFree(unsigned *); // or NULL
 // Copies a list from the host to an array of its size: set-up only
 template <class T> cudaError_t Upload(Array<T> &device, const std::vector<T> &host, cudaStream_t stream)
 {
-  SPMV_TRY(device.Alloc(host.size()));
+  SPMV_TRY(device.Alloc(host.size(), stream));
   return host.empty() ? cudaSuccess : cudaMemcpyAsync(device, host.data(), device.Bytes(), cudaMemcpyHostToDevice, stream);
 }
 

@@ -57,11 +57,11 @@ __global__ void round(int64_t count, Scalar *value)
 
 cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 most, cudaStream_t stream)
 {
-  const int      rows = WARP * bs, groups = (int)((csr.m + rows - 1) / rows);
-  Array<int64_t> sum;
-  Array<Extent>  extent;
-  Extent         found;
-  int64_t        kept;
+  const int        rows = WARP * bs, groups = (int)((csr.m + rows - 1) / rows);
+  Scratch<int64_t> sum(stream);
+  Scratch<Extent>  extent(stream);
+  Extent           found;
+  int64_t          kept;
   if (csr.nnz > SPMVCUDA_MAX_SIZE || csr.n > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   SPMV_TRY(extent.Alloc(1));
   SPMV_TRY(extent.Zero(stream));
@@ -73,10 +73,10 @@ cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 m
     SPMV_LAUNCH((int64_t)groups + 1, 256, stream, flag_groups, v, groups, rows, sum);
     SPMV_TRY(ExclusiveSum(sum, (int64_t)groups + 1, stream));
     SPMV_TRY(Fetch(&kept, (int64_t *)sum + groups, 1, stream));
-    SPMV_TRY(slot.Alloc(groups));
-    SPMV_TRY(start.Alloc((size_t)kept * rows + 1));
-    SPMV_TRY(col.Alloc(csr.nnz));
-    SPMV_TRY(value.Alloc(csr.nnz));
+    SPMV_TRY(slot.Alloc(groups, stream));
+    SPMV_TRY(start.Alloc((size_t)kept * rows + 1, stream));
+    SPMV_TRY(col.Alloc(csr.nnz, stream));
+    SPMV_TRY(value.Alloc(csr.nnz, stream));
     SPMV_LAUNCH((int64_t)groups * rows, 256, stream, write_starts, v, groups, rows, sum, slot, start);
     SPMV_LAUNCH(csr.nnz, 256, stream, narrow, csr.nnz, v.j, col);
     return cudaStreamSynchronize(stream); // the scratch arrays go

@@ -615,9 +615,9 @@ cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const Sli
 {
   const int  units = (int)(csr.m / bs);
   const bool sort  = rules.by_column || rules.sigma != 1;
-  if (compact || sort) SPMV_TRY(order.Alloc(places));
+  if (compact || sort) SPMV_TRY(order.Alloc(places, stream));
   if (compact) {
-    Array<int64_t> flag;
+    Scratch<int64_t> flag(stream);
     SPMV_TRY(flag.Alloc((size_t)units + 1));
     SPMV_TRY(WithView(csr, bs, [&](auto v) {
       SPMV_LAUNCH((int64_t)units + 1, 256, stream, flag_nonempty, v, flag);
@@ -629,8 +629,8 @@ cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const Sli
     SPMV_LAUNCH(places, 256, stream, iota, places, order);
   if (!sort || !places) return cudaSuccess;
 
-  Array<uint64_t> key;
-  const int       sigma = rules.sigma ? rules.sigma : units, bits = BitsFor(survey.longest);
+  Scratch<uint64_t> key(stream);
+  const int         sigma = rules.sigma ? rules.sigma : units, bits = BitsFor(survey.longest);
   SPMV_TRY(key.Alloc(places));
   SPMV_TRY(WithView(csr, bs, [&](auto v) {
     SPMV_LAUNCH(places, 256, stream, sort_keys, v, places, sigma, rules.by_column, survey.longest, bits, order, key);
@@ -641,10 +641,10 @@ cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const Sli
 
 cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)
 {
-  const int      windows = (places + WINDOW - 1) / WINDOW;
-  Array<int>     length;
-  Array<int64_t> counts;
-  int64_t        end[3]; // of the slices, the long units and the parts, in the prefix sums of their counts
+  const int        windows = (places + WINDOW - 1) / WINDOW;
+  Scratch<int>     length(stream);
+  Scratch<int64_t> counts(stream);
+  int64_t          end[3]; // of the slices, the long units and the parts, in the prefix sums of their counts
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
   SPMV_TRY(WithView(csr, bs, [&](auto v) {
@@ -660,12 +660,12 @@ cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaSt
   groups              = (int)(end[1] - end[0]);
   if (end[0] >= INT_MAX || parts >= INT_MAX) return cudaErrorNotSupported;
   args.slices = (int)end[0];
-  SPMV_TRY(slice.Alloc(end[0]));
+  SPMV_TRY(slice.Alloc(end[0], stream));
   if (groups) {
-    SPMV_TRY(group.Alloc(groups));
-    SPMV_TRY(arrived.Alloc(groups));
+    SPMV_TRY(group.Alloc(groups, stream));
+    SPMV_TRY(arrived.Alloc(groups, stream));
     SPMV_TRY(arrived.Zero(stream));
-    SPMV_TRY(partial.Alloc((size_t)parts * bs));
+    SPMV_TRY(partial.Alloc((size_t)parts * bs, stream));
   }
   SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, windows, length, order, bs, rules, counts, slice, group);
   return cudaSuccess;
@@ -673,9 +673,9 @@ cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaSt
 
 cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)
 {
-  const int64_t  count = args.slices;
-  Array<int64_t> values, indices;
-  int64_t        pieces;
+  const int64_t    count = args.slices;
+  Scratch<int64_t> values(stream), indices(stream);
+  int64_t          pieces;
   SPMV_TRY(values.Alloc(count + 1));
   SPMV_TRY(indices.Alloc(count + 1));
   SPMV_TRY(WithView(csr, bs, [&](auto v) {
@@ -687,7 +687,7 @@ cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules
   SPMV_TRY(Fetch(&steps, (int64_t *)values + count, 1, stream));
   SPMV_TRY(Fetch(&pieces, (int64_t *)indices + count, 1, stream));
   if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
-  SPMV_TRY(index.Alloc(pieces * 32));
+  SPMV_TRY(index.Alloc(pieces * 32, stream));
   SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
   return WithView(csr, bs, [&](auto v) {
     SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices, index);
@@ -720,7 +720,7 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Surv
   SPMV_TRY(s->Sort(csr, survey, rules, stream));
   SPMV_TRY(s->Form(csr, rules, stream));
   SPMV_TRY(s->IndexColumns(csr, rules, stream));
-  SPMV_TRY(s->value.Alloc((size_t)s->steps * WARP * bs * bs * StoredSize(single)));
+  SPMV_TRY(s->value.Alloc((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
   SPMV_TRY(s->value.Zero(stream));
   SPMV_TRY(WithStored(single, [&](auto type) { return s->Pick(type); }));
   s->args = {s->args.slices, s->slice, s->order, s->group, (char *)s->value, s->index, s->partial, s->arrived, s->unit, false, {}};

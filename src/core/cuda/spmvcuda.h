@@ -98,7 +98,7 @@ PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);
 /* Copies arrays from the host to the device, faster than cudaMemcpy() from pageable memory. The copy is complete on return. Threads must not call it at the
    same time. */
 PETSC_INTERN cudaError_t SpMVCudaUpload(int arrays, void *const device[], const void *const host[], const size_t bytes[]);
-PETSC_INTERN cudaError_t SpMVCudaFinalize(void); /* frees the pinned memory that is kept */
+PETSC_INTERN cudaError_t SpMVCudaFinalize(void); /* frees the memory that is kept, pinned and on the device */
 
 /* The oracle of the tests: copies the store to the host and decodes it one entry at a time (without padding) */
 PETSC_INTERN cudaError_t SpMVCudaVisit(SpMVCudaStore, SpMVVisitor, void *ctx);

@@ -70,6 +70,10 @@ struct Tuning {
   static constexpr int KRYLOV_BLOCK  = 256; // threads
   static constexpr int KRYLOV_BLOCKS = 4;   // of a grid, a multiprocessor: with four entries a thread in flight, enough bytes
 
+  // ---- pools of device memory. Above the largest size, what is done with an array takes longer than cudaMalloc() and cudaFree()
+  static constexpr size_t POOL_LARGEST = 64 << 20; // bytes of an array
+  static constexpr size_t POOL_KEPT    = 32 << 20; // bytes that a pool keeps when nothing uses them
+
   // ---- upload from pageable memory, which the driver's own copy does at a fifth of the speed of the bus
   // Pinning a thread's buffer takes 0.7 ms, during which no thread can call the driver; a thread copies 5 to 8 GB/s. Smaller chunks need too many calls, which
   // wait for one another: 20 GB/s with chunks of 512 KB, 40 with 2 MB

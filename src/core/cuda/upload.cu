@@ -234,5 +234,5 @@ cudaError_t SpMVCudaFinalize(void)
   }
   pages.clear();
   for (auto &lane : lanes) SPMV_TRY(lane.Free());
-  return cudaSuccess;
+  return PoolFinalize();
 }
