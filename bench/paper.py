@@ -1,7 +1,7 @@
 """The papers' experiments, measured and reported; bench/paper starts it.
 
-papers/published.py has what the papers print, measure.py measures, tables.py reads the CSV files, report.py works out the report's numbers, report.txt has its
-words, and charts.py draws.
+papers/published.py has what the papers print, measure.py measures, tables.py reads the CSV files, report.py and summary.py work out the report's numbers,
+report.txt has its words, and charts.py draws.
 """
 
 import argparse
@@ -29,6 +29,7 @@ EXPERIMENTS = {  # what each needs, and its part of the report
     "evchyb-figure15": ([M.random], Report.evchyb_figure15),
     "evchyb-figure16": ([M.bratu_], Report.evchyb_figure16),
     "formats": ([M.profiles], Report.formats),
+    "pays": ([M.matrices], Report.pays),
 }
 ORDER = [M.matrices, M.random, M.profiles, M.sweep, M.bratu_, M.profile]  # by worth, should the time be up
 
