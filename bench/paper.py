@@ -31,7 +31,7 @@ EXPERIMENTS = {  # what each needs, and its part of the report
     "formats": ([M.profiles], Report.formats),
     "pays": ([M.matrices], Report.pays),
 }
-ORDER = [M.matrices, M.random, M.profiles, M.sweep, M.bratu_, M.profile]  # by worth, should the time be up
+ORDER = [M.patterns, M.stream, M.matrices, M.random, M.profiles, M.sweep, M.csr5, M.loads, M.bratu_, M.profile, M.counters]  # by worth, should the time be up
 
 
 def main():
