@@ -784,7 +784,8 @@ static PetscErrorCode GetOptions(Bench *b)
                                         "batch:csr-vector",
                                         "batch:csr-smart",
                                         "batch:csr-i",
-                                        "batch:ell"};
+                                        "batch:ell",
+                                        "batch:coo-atomic"};
   static const PetscInt    figures[] = {3, 4, 5, 6, 7}, sizes[] = {1, 10, 100, 1000};
   PetscBool                quick = PETSC_FALSE, set;
 

@@ -12,7 +12,7 @@ from table import mean
 LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp",
           "evchyb": "block-diagonal evchyb", "batch": "batch", "shared": "batch, pattern shared"}
 ORDER = ["loop", "graph", "aij", "sellp", "evchyb", "batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell",
-         "batch:slices", "batch:sellp", "batch", "shared"]
+         "batch:coo-atomic", "batch:slices", "batch:sellp", "batch", "shared"]
 
 
 def label(t):
@@ -121,7 +121,7 @@ MISSING = (
     "Two of the special cases that section 3.1 lists and the paper leaves out too: the same values in other patterns, and one matrix scaled by a "
     "scalar.",
 )
-KERNELS = ("batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell")
+KERNELS = ("batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell", "batch:coo-atomic")
 
 
 def span(values):

@@ -112,7 +112,7 @@ static PetscErrorCode RunType(const char *name, const char *type, Mat A, Mat ref
   PC       pc;
   MatInfo  info;
   PetscInt rows;
-  double   error, seconds;
+  double   error, seconds = 0.0;
 
   PetscFunctionBeginUser;
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
