@@ -96,7 +96,7 @@ static PetscErrorCode StreamTime(PetscInt n, PetscInt reps, double *t[], double 
 /* Rows of the CSV file: a kernel is a format of the matrix stream:n */
 static PetscErrorCode StreamRun(PetscInt n, PetscInt reps, FILE *csv)
 {
-  double *t[4], error;
+  double *t[4], error = 0.0;
 
   PetscFunctionBeginUser;
   for (int k = 0; k < 4; k++) PetscCall(PetscMalloc1(reps, &t[k]));

@@ -134,11 +134,11 @@ class Measuring:
         with results.whole(self.path(measurement, "txt")) as f:
             f.write(why + "\n")
 
-    def start(self, command, bar, log):
+    def start(self, command, bar, log, env=None):
         """Runs the program; a line that names a matrix is a step. Returns the exit status, -1: the time was up"""
         if self.left() < 2:
             return -1
-        with results.program(command, cwd=ROOT) as p:
+        with results.program(command, cwd=ROOT, env=env) as p:
             late = threading.Timer(min(self.left(), 1e6), results.end, (p,))
             late.daemon = True
             late.start()
@@ -241,6 +241,18 @@ class Measuring:
         if self.kind == "device":
             formats = ",".join(["csr5"] + [f"csr5:{s}" for s in SIGMAS])
             self.run("csr5", [*EVEN["device"], *(m for m in PROFILES["device"] if m not in EVEN["device"])], ["-formats", formats])
+
+    def single(self):
+        """What values in single precision cost"""
+        target = self.path("single")
+        if os.path.exists(target) and not self.args.again:
+            print(f"single: {target} is complete")
+            return
+        bar = Bar(1, "single")
+        env = dict(os.environ, CUDA_VISIBLE_DEVICES="") if self.args.host else None
+        status = self.start([os.path.join(os.path.dirname(self.program), "single"), "-csv", target], bar, self.path("single", "log"), env)
+        bar.close()
+        self.failed = status > 0 or self.failed
 
     def patterns(self):
         """Where the entries are: the same on any machine"""

@@ -6,6 +6,7 @@ import re
 import results
 
 from .charts import Charts
+from .more import More
 from .published import MATRICES, TABLE_3, TABLE_I, TABLE_II, TABLE_III, TABLE_III_COLUMNS
 from .summary import FIVE, LIBRARY, Summary, exact, latency
 from .tables import Table, correlation, key, mean, on_host, read
@@ -56,13 +57,15 @@ class Words:
         return self.texts[name].format(**values)
 
 
-class Report(Summary):
+class Report(Summary, More):
+    us = staticmethod(us)
+
     def __init__(self, folder, target, charts=None):
         self.folder, self.target, self.lines, self.words = folder, target, [], Words()
         self.charts = charts or Charts(os.path.splitext(target)[0])
         self.data = {}
         for name in sorted(os.listdir(folder) if os.path.isdir(folder) else []):
-            m = re.match(r"(.+)-(matrices|sweep|random|profiles|profile|bratu)\.csv$", name)
+            m = re.match(r"(.+)-(matrices|sweep|random|profiles|profile|bratu|stream|loads|csr5|counters|single)\.csv$", name)
             if m:
                 rows = read(os.path.join(folder, name))
                 if rows:

@@ -72,7 +72,8 @@ class Summary:
             read = full.value(r, "dram__bytes_read.sum") / full.value(r, "gpu__time_duration.sum")
             bound = w("abstract.sellp.bound", percent=100 * read / (float(full.rows[0]["copy"]) * 1e-9))
         return w("abstract.sellp", csr=sum(over(m, "csr-scalar") > 1 for m in names), ell=sum(over(m, "ell") > 1 for m in names), count=len(names),
-                 mean=mean(gains), bound=bound, both=sum(min(over(m, "cusparse:csr1"), over(m, "hyb")) > 1 for m in names), then=sum(v[3] < min(v[4:]) for v in TABLE_III.values()),
+                 mean=mean(gains), bound=bound, both=sum(min(over(m, "cusparse:csr1"), over(m, "hyb")) > 1 for m in names),
+                 then=sum(v[3] < min(v[4:]) for v in TABLE_III.values()),
                  over=mean([over(m, "csr-scalar") for m in names]), paper=mean([v[1] / v[3] for v in TABLE_III.values()]),
                  worst=1 / over("crankseg_2", "cusparse:csr1") if "crankseg_2" in names else 0)  # fmt: skip
 
