@@ -646,10 +646,11 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12.2f %12.2f %9.2f %9.1f %6.1f%% %8.2f %8.2f %8.3g%s  %s\n", type, 1e6 * r.warm, 1e6 * r.cold, gflops,
                           1e-9 * rate, Device.copy > 0.0 ? 100.0 * rate / Device.copy : 0.0, loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0,
                           r.error, r.error <= 1.0 ? "" : " WRONG", r.viewed));
-    PetscCall(PetscFPrintf(
-        PETSC_COMM_SELF, b->csv, "%d,%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%s,\"%s\",%.9g,%.9g,%.6g,%.0f,%.6g,%.4g,%.6g,%.6g,%.3g,%s\n",
-        figure, name, origin, count, B.rows, B.i[B.rows], type, r.viewed, r.warm, r.cold, gflops, r.bytes, rate, Device.copy > 0.0 ? rate / Device.copy : 0.0,
-        loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0, r.error, DeviceOn ? Device.name : "host"));
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, b->csv,
+                           "%d,%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%s,\"%s\",%.9g,%.9g,%.6g,%.0f,%.6g,%.4g,%.6g,%.6g,%.3g,%s,%s\n",
+                           figure, name, origin, count, B.rows, B.i[B.rows], type, r.viewed, r.warm, r.cold, gflops, r.bytes, rate,
+                           Device.copy > 0.0 ? rate / Device.copy : 0.0, loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0, r.error,
+                           DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL)));
     if (b->csv) fflush(b->csv);
     if (!(r.error <= 1.0)) b->wrong++;
     if (figure == 5 && !strcmp(type, "batch") && aij > 0.0 && !(without && strstr(without, " aij "))) {
@@ -783,7 +784,8 @@ static PetscErrorCode GetOptions(Bench *b)
                                         "batch:csr-vector",
                                         "batch:csr-smart",
                                         "batch:csr-i",
-                                        "batch:ell"};
+                                        "batch:ell",
+                                        "batch:coo-atomic"};
   static const PetscInt    figures[] = {3, 4, 5, 6, 7}, sizes[] = {1, 10, 100, 1000};
   PetscBool                quick = PETSC_FALSE, set;
 
@@ -878,9 +880,9 @@ int main(int argc, char **argv)
   PetscCall(GetOptions(&b));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
-  PetscCall(PetscFPrintf(
-      PETSC_COMM_SELF, b.csv,
-      "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_s,share_of_copy,over_loop,over_aij,error,device\n"));
+  PetscCall(PetscFPrintf(PETSC_COMM_SELF, b.csv,
+                         "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_s,share_of_copy,over_loop,over_aij,error,"
+                         "device," RESULTS_SOURCE "\n"));
   PetscCall(EvictCreate(0, &b.evict));
   PetscCall(GetProblems(&b));
   PetscCall(PrintTitle(&b));

@@ -5,11 +5,6 @@ import math
 import os
 import sys
 
-import matplotlib
-
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
-
 sys.dont_write_bytecode = True  # no __pycache__ in the sources
 import results
 from table import mean
@@ -17,14 +12,14 @@ from table import mean
 LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp",
           "evchyb": "block-diagonal evchyb", "batch": "batch", "shared": "batch, pattern shared"}
 ORDER = ["loop", "graph", "aij", "sellp", "evchyb", "batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell",
-         "batch:slices", "batch:sellp", "batch", "shared"]
+         "batch:coo-atomic", "batch:slices", "batch:sellp", "batch", "shared"]
 
 
 def label(t):
     return LABELS.get(t, t.removeprefix("batch:"))
 
 
-def style(t):
+def style(plt, t):
     k = ORDER.index(t) if t in ORDER else len(ORDER)
     return {"color": "black" if t == "batch" else plt.get_cmap("tab20")(k % 20), "linewidth": 2 if t == "batch" else 1, "marker": "o", "markersize": 3,
             "linestyle": "--" if t in ("loop", "graph", "aij", "sellp", "evchyb") else "-"}
@@ -45,16 +40,21 @@ def types(rows):
     return [t for t in ORDER if t in there] + sorted(there - set(ORDER))
 
 
-def lines(ax, rows, x, y="gflops", log=True):
+def lines(plt, ax, rows, x, y="gflops", log=True):
     for t in types(rows):
         points = sorted((x(r), r[y]) for r in rows if r["type"] == t)
-        ax.plot(*zip(*points), label=label(t), **style(t))
+        ax.plot(*zip(*points), label=label(t), **style(plt, t))
     if log:
         ax.set_xscale("log")
     ax.grid(alpha=0.3)
 
 
 def chart(rows, target, title):
+    import matplotlib  # only here: tests/checkdocs.py, which writes the page again, has none
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
     cases3 = sorted({r["case"] for r in rows if r["figure"] == 3})
     height = math.ceil(len(cases3) / 4)
     panels = [(4, "balanced"), (4, "unbalanced"), (6, "gflops"), (6, "bytes_per_s"), (7, "gflops"), (7, "bytes_per_s")]
@@ -66,7 +66,7 @@ def chart(rows, target, title):
     grid = fig.add_gridspec(total, 4)
     for k, case in enumerate(cases3):
         ax = fig.add_subplot(grid[k // 4, k % 4])
-        lines(ax, [r for r in rows if r["case"] == case and r["figure"] in (3, 5)], lambda r: r["problems"])
+        lines(plt, ax, [r for r in rows if r["case"] == case and r["figure"] in (3, 5)], lambda r: r["problems"])
         ax.set_title(f"Fig. 3: {case}", fontsize="small")
         ax.set_xlabel("problems")
         ax.set_ylabel("Gflop/s")
@@ -75,11 +75,11 @@ def chart(rows, target, title):
     for k, (figure, name) in enumerate(panels):
         ax = fig.add_subplot(grid[height + k // 2, k % 2 * 2 : k % 2 * 2 + 2])
         if figure == 4:
-            lines(ax, [r for r in rows if r["figure"] == 4 and r["case"].startswith(name)], lambda r: r["nonzeros"] / r["rows"])
+            lines(plt, ax, [r for r in rows if r["figure"] == 4 and r["case"].startswith(name)], lambda r: r["nonzeros"] / r["rows"])
             ax.set_xlabel(f"entries a row, {name}")
             ax.set_ylabel("Gflop/s")
         else:
-            lines(ax, [r for r in rows if r["figure"] == figure], lambda r: r["problems"], name)
+            lines(plt, ax, [r for r in rows if r["figure"] == figure], lambda r: r["problems"], name)
             ax.set_xlabel("problems")
             ax.set_ylabel("Gflop/s" if name == "gflops" else "bytes/s")
         ax.set_title(f"Fig. {figure}", fontsize="small")
@@ -87,7 +87,7 @@ def chart(rows, target, title):
         some = [r for r in rows if r["figure"] == 5 and r["problems"] == count]
         names = list(dict.fromkeys(r["case"] for r in some))
         ax = fig.add_subplot(grid[total - n5 + k, :])
-        lines(ax, some, lambda r: names.index(r["case"]), log=False)
+        lines(plt, ax, some, lambda r: names.index(r["case"]), log=False)
         twins = {r["case"] for r in some if r["origin"] != "file"}
         ax.set_xticks(range(len(names)), [n + ("*" if n in twins else "") for n in names], rotation=60, ha="right", fontsize="x-small")
         ax.set_ylabel("Gflop/s")
@@ -121,7 +121,7 @@ MISSING = (
     "Two of the special cases that section 3.1 lists and the paper leaves out too: the same values in other patterns, and one matrix scaled by a "
     "scalar.",
 )
-KERNELS = ("batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell")
+KERNELS = ("batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell", "batch:coo-atomic")
 
 
 def span(values):
@@ -203,12 +203,11 @@ def table(rows):
                 print(f"| {case} | {first['origin']} | {first['nonzeros']} | " + " | ".join(cells) + f" | {by['batch']['viewed'] if 'batch' in by else ''} |")
 
 
-if __name__ == "__main__":
-    data = read(sys.argv[1])
-    chart(data, sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else data[0]["device"])
+def page(data, svg):
+    """Prints the page, which shows the chart svg"""
     print(f"# Batched products\n\n{data[0]['device']}, by `bench/batch`, drawn by `bench/batch.py` (docs/batch.md). Problems of the set marked twin are "
           f"generated. Errors, in units of what rounding may do: at most {max(r['error'] for r in data):.2g}.\n\n"
-          f"![Gflop/s]({os.path.basename(sys.argv[2])})")
+          f"![Gflop/s]({svg})")
     five = [r for r in data if r["figure"] == 5 and r["type"] == "batch" and r["over_aij"] > 0]
     if five:
         count = max(r["problems"] for r in five)
@@ -221,3 +220,9 @@ if __name__ == "__main__":
     ranking(data)
     table(data)
     print("\n## Not reproduced\n\n" + "\n".join(f"- {what}" for what in MISSING))
+
+
+if __name__ == "__main__":
+    measured = read(sys.argv[1])
+    chart(measured, sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else measured[0]["device"])
+    page(measured, os.path.basename(sys.argv[2]))

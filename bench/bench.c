@@ -563,7 +563,7 @@ static PetscErrorCode ReportHeader(MPI_Comm comm, FILE *csv)
                          "matrix,origin,rows,columns,entries,ranks,type,viewed,ours,warm_s,warm_least_s,warm_ratio,cold_s,cold_least_s,cold_ratio,convert_s,"
                          "first_s,refresh_s,error,note"));
   if (DeviceOn) PetscCall(PetscFPrintf(comm, csv, ",device,copy_bytes_per_s,gflops,bytes,share_of_copy,cusparse_ratio,refresh_device_s,device_memory"));
-  PetscCall(PetscFPrintf(comm, csv, "\n"));
+  PetscCall(PetscFPrintf(comm, csv, "," RESULTS_SOURCE "\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -589,7 +589,7 @@ static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscI
     if (DeviceOn)
       PetscCall(PetscFPrintf(comm, csv, ",%s,%.4g,%.4g,%.0f,%.4g,%.9g,%.9g,%.0f", Device.name, Device.copy, GFlops(info.nz_used, c[k].warm), c[k].bytes,
                              Ratio(c[k].bytes, c[k].warm) / Device.copy, Ratio(best, c[k].warm), c[k].refresh_device, c[k].memory));
-    PetscCall(PetscFPrintf(comm, csv, "\n"));
+    PetscCall(PetscFPrintf(comm, csv, ",%s\n", ResultsSource(DeviceOn ? Device.name : NULL)));
   }
   if (csv) fflush(csv);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -16,6 +16,7 @@ static char help[] =
 #include <petscspmv.h>
 #include <petscksp.h>
 #include "matrices.h"
+#include "results.h"
 #include "timing.h"
 #if defined(PETSC_HAVE_CUDA)
   #include <petscdevice_cuda.h>
@@ -146,7 +147,7 @@ static PetscErrorCode Change(Group *g, PetscBool host)
 
 int main(int argc, char **argv)
 {
-  char      name[PETSC_MAX_PATH_LEN] = "stencil7:200", type[64] = MATSELLP;
+  char      name[PETSC_MAX_PATH_LEN] = "stencil7:200", type[64] = MATSELLP, gpu[256] = "";
   PetscBool header = PETSC_FALSE;
   Group     g;
   double    first, second, later, scaled, set, t[PRODUCTS], nz = 0.0;
@@ -183,9 +184,17 @@ int main(int argc, char **argv)
     PetscCall(MatGetInfo(g.A[k], MAT_GLOBAL_SUM, &info));
     nz += info.nz_used;
   }
-  if (header) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "matrix,type,matrices,nonzeros,first_s,second_s,product_s,refresh_s,refresh_host_s\n"));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s,%s,%" PetscInt_FMT ",%.0f,%.6f,%.6f,%.9f,%.6f,%.6f\n", name, type, g.count, nz, first, second, later,
-                        scaled - later, set - later));
+#if defined(PETSC_HAVE_CUDA)
+  {
+    struct cudaDeviceProp prop;
+
+    if (cudaGetDeviceProperties(&prop, 0) == cudaSuccess) PetscCall(PetscStrncpy(gpu, prop.name, sizeof(gpu))); /* after the measurement */
+  }
+#endif
+  if (header)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "matrix,type,matrices,nonzeros,first_s,second_s,product_s,refresh_s,refresh_host_s," RESULTS_SOURCE "\n"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s,%s,%" PetscInt_FMT ",%.0f,%.6f,%.6f,%.9f,%.6f,%.6f,%s\n", name, type, g.count, nz, first, second, later,
+                        scaled - later, set - later, ResultsSource(gpu[0] ? gpu : NULL)));
   PetscCall(GroupDestroy(&g));
   PetscCall(PetscFinalize());
   return 0;

@@ -16,7 +16,7 @@ static char help[] =
 
 #include <petscspmv.h>
 #include <petscksp.h>
-#include "matrices.h"
+#include "definite.h"
 #include "results.h"
 #include "timing.h"
 #include "device.h"
@@ -31,73 +31,6 @@ typedef struct {
   double   norm, *t[2]; /* of the last residual; seconds of each repetition, of n and 2n iterations */
   double   us, each;
 } Contender;
-
-/* A number between 0.5 and 1.5 that depends on two unknowns, in any order */
-static PetscReal Coupling(PetscInt i, PetscInt j)
-{
-  uint64_t random = (uint64_t)PetscMin(i, j) << 32 ^ (uint64_t)PetscMax(i, j);
-
-  return (PetscReal)(0.5 + RandomReal(&random));
-}
-
-/*
-   The same pattern with values that are negative off the diagonal, on it a little larger than their sum. The patterns of stencils and finite elements are
-   symmetric; with others the method may break down
-*/
-static PetscErrorCode MakeDefinite(Mat *A)
-{
-  Mat          B;
-  PetscInt     first, end, m, n;
-  PetscScalar *value;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatDuplicate(*A, MAT_DO_NOT_COPY_VALUES, &B));
-  PetscCall(MatGetSize(*A, NULL, &m));
-  PetscCall(PetscMalloc1(m, &value));
-  PetscCall(MatGetOwnershipRange(*A, &first, &end));
-  for (PetscInt i = first; i < end; i++) {
-    const PetscInt *cols;
-    PetscInt        diagonal = -1;
-    PetscReal       sum      = 0.0;
-
-    PetscCall(MatGetRow(*A, i, &n, &cols, NULL));
-    for (PetscInt k = 0; k < n; k++) {
-      value[k] = -Coupling(i, cols[k]);
-      if (cols[k] == i)
-        diagonal = k;
-      else
-        sum -= PetscRealPart(value[k]);
-    }
-    if (diagonal >= 0) value[diagonal] = 1.001 * sum;
-    PetscCall(MatSetValues(B, 1, &i, n, cols, value, INSERT_VALUES));
-    PetscCall(MatRestoreRow(*A, i, &n, &cols, NULL));
-  }
-  PetscCall(PetscFree(value));
-  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatDestroy(A));
-  *A = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CreateMatrix(const char *name, Mat *A)
-{
-  const char *origin = NULL;
-  Spec        s;
-  char        message[256];
-  PetscBool   bratu;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, A, &origin));
-  PetscCall(PetscStrbeginswith(name, "bratu", &bratu));
-  if (bratu || !strcmp(origin, "file")) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MakeDefinite(A));
-  if (SpecRead(name, &s, message, sizeof(message)) == SPEC_FOUND) {
-    if (!strcmp(s.generator->name, "fem27")) PetscCall(MatSetBlockSize(*A, (PetscInt)s.arg[1]));
-    SpecFree(&s);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode ContenderCreate(const char *what, const char *pc, Mat A, PetscInt its, PetscInt reps, Contender *c)
 {
@@ -195,7 +128,7 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(CreateMatrix(name, &A));
+  PetscCall(DefiniteCreate(name, &A));
   PetscCall(MatGetSize(A, &rows, NULL));
   PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
   PetscCall(MatGetBlockSize(A, &bs));
@@ -211,8 +144,8 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
     for (PetscInt k = 0; k < n; k++) {
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-20s %9s %-8s %-10s %9.1f us, each %9.1f us\n", name, c[k].pc, c[k].type, c[k].ksp, c[k].us, c[k].each));
       if (csv)
-        fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%s,%lld,%.3f,%.3f,%s\n", name, (long long)rows, info.nz_used, (int)size, c[k].pc, c[k].type, c[k].ksp,
-                (long long)its, c[k].us, c[k].each, DeviceOn ? Device.name : "host");
+        fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%s,%lld,%.3f,%.3f,%s,%s\n", name, (long long)rows, info.nz_used, (int)size, c[k].pc, c[k].type, c[k].ksp,
+                (long long)its, c[k].us, c[k].each, DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL));
       PetscCall(ContenderDestroy(&c[k]));
     }
     PetscCall(VecDestroy(&x));
@@ -270,7 +203,7 @@ static PetscErrorCode Run(void)
   if (file[0] && !rank) {
     csv = ResultsOpen(&results, file, 0);
     PetscCheck(csv, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", file);
-    fprintf(csv, "matrix,rows,nonzeros,ranks,pc,type,ksp,its,us,each,device\n");
+    fprintf(csv, "matrix,rows,nonzeros,ranks,pc,type,ksp,its,us,each,device," RESULTS_SOURCE "\n");
   }
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, npcs, pcs, its, reps, csv));
   PetscCheck(!csv || !ResultsClose(&results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "Cannot write %s", file);

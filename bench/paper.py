@@ -1,7 +1,7 @@
 """The papers' experiments, measured and reported; bench/paper starts it.
 
-papers/published.py has what the papers print, measure.py measures, tables.py reads the CSV files, report.py works out the report's numbers, report.txt has its
-words, and charts.py draws.
+papers/published.py has what the papers print, measure.py measures, tables.py reads the CSV files, report.py and summary.py work out the report's numbers,
+report.txt has its words, and charts.py draws.
 """
 
 import argparse
@@ -17,20 +17,30 @@ from papers.report import Report
 M = Measuring
 EXPERIMENTS = {  # what each needs, and its part of the report
     "ours": ([M.matrices], Report.ours),
+    "sellp-figure1": ([], Report.sellp_figure1),
+    "sellp-figure4": ([M.patterns], Report.sellp_figure4),
     "sellp-table3": ([M.matrices], Report.sellp_table3),
     "sellp-figure5": ([M.matrices], Report.sellp_figure5),
-    "sellp-table2": ([M.profile], Report.sellp_table2),
+    "sellp-table2": ([M.profile, M.counters], Report.sellp_table2),
     "sellp-sweep": ([M.sweep], Report.sellp_sweep),
+    "evchyb-table2": ([M.stream], Report.evchyb_table2),
     "evchyb-table3": ([M.matrices], Report.evchyb_table3),
     "evchyb-figure3": ([M.matrices], Report.evchyb_figure3),
     "evchyb-figure6": ([M.matrices, M.profile], Report.evchyb_figure6),
+    "evchyb-table4": ([M.loads, M.counters], Report.evchyb_table4),
     "evchyb-figure10": ([M.matrices, M.profile], Report.evchyb_figure10),
     "evchyb-figure12": ([M.matrices], Report.evchyb_figure12),
     "evchyb-figure15": ([M.random], Report.evchyb_figure15),
     "evchyb-figure16": ([M.bratu_], Report.evchyb_figure16),
     "formats": ([M.profiles], Report.formats),
+    "formats-csr5": ([M.csr5], Report.formats_csr5),
+    "formats-figure3": ([M.counters], Report.formats_figure3),
+    "pays": ([M.matrices], Report.pays),
+    "roofline": ([M.counters], Report.roofline),
+    "single": ([M.single], Report.single),
 }
-ORDER = [M.matrices, M.random, M.profiles, M.sweep, M.bratu_, M.profile]  # by worth, should the time be up
+# by worth, should the time be up
+ORDER = [M.patterns, M.stream, M.matrices, M.random, M.profiles, M.sweep, M.csr5, M.loads, M.bratu_, M.single, M.profile, M.counters]
 
 
 def main():

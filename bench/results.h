@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -12,6 +13,29 @@ typedef struct {
   FILE *file;
   char  name[4096], part[4096 + 4];
 } Results;
+
+#define RESULTS_SOURCE "machine,commit" /* the last columns of each file of results, which ResultsSource() fills */
+
+/* What measured: the GPU, or the host's processor, and the commit that the scripts find, from the environment */
+static inline const char *ResultsSource(const char *gpu)
+{
+  static char text[512];
+  char        line[256], machine[256] = "unknown";
+  const char *commit = getenv("BENCH_COMMIT");
+  FILE       *f      = gpu ? NULL : fopen("/proc/cpuinfo", "r");
+
+  if (gpu) (void)snprintf(machine, sizeof(machine), "%s", gpu);
+  while (f && fgets(line, sizeof(line), f)) {
+    if (!strncmp(line, "model name", 10) && strchr(line, ':')) {
+      (void)snprintf(machine, sizeof(machine), "%s", strchr(line, ':') + 2);
+      machine[strcspn(machine, "\n")] = 0;
+      break;
+    }
+  }
+  if (f) (void)fclose(f);
+  (void)snprintf(text, sizeof(text), "\"%s\",%s", machine, commit && *commit ? commit : "unknown");
+  return text;
+}
 
 /* NULL on failure, like fopen(); append continues an existing file */
 static inline FILE *ResultsOpen(Results *r, const char *name, int append)

@@ -9,6 +9,40 @@ import sys
 import time
 
 
+SOURCE = ("machine", "commit")  # the last columns of each file of results
+
+
+def commit():
+    """What is measured; a packed copy (tools/gpu-pack) has it in its environment"""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    try:
+        p = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return p.stdout.strip() or "unknown"
+
+
+os.environ.setdefault("BENCH_COMMIT", commit())  # programs read it, too: results.h
+
+
+def source(gpu=""):
+    """Machine and commit, as results.h has them"""
+    machine = gpu
+    if not machine and os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", errors="replace") as f:
+            machine = next((line.partition(":")[2].strip() for line in f if line.startswith("model name")), "")
+    return dict(zip(SOURCE, (machine or "unknown", os.environ["BENCH_COMMIT"])))
+
+
+def gpu_name():
+    """Of the first GPU, or nothing"""
+    try:
+        p = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return p.stdout.strip().split("\n")[0]
+
+
 @contextlib.contextmanager
 def whole(path, **how):
     """A file to write, which takes the place of an older one when it is complete; of what was broken off, path.new is left"""

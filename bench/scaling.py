@@ -217,7 +217,8 @@ class Runs:
             print("no ex14: name one with -ex14")
         os.makedirs(a.out, exist_ok=True)
         with results.whole(target, newline="") as f, results.whole(os.path.join(a.out, "scaling-log_view.txt")) as self.kept:
-            out = csv.DictWriter(f, COLUMNS, restval="", extrasaction="ignore")
+            source = results.source(results.gpu_name() if self.devices else "")
+            out = csv.DictWriter(f, [*COLUMNS, *source], restval="", extrasaction="ignore")
             out.writeheader()
             for repeat in range(a.repeat):
                 for part in (p for p in PARTS if p in a.parts):
@@ -228,7 +229,7 @@ class Runs:
                         rows, right = call()
                         self.failed += not right
                         for row in rows:
-                            out.writerow(dict(row, ranks=ranks, repeat=repeat))
+                            out.writerow(dict(row, ranks=ranks, repeat=repeat, **source))
                         f.flush()
         if self.cut:
             print(f"{self.cut} runs were not begun: the limit of {a.limit} s")

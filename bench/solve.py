@@ -192,7 +192,8 @@ class Runs:
         os.makedirs(a.out, exist_ok=True)
         self.warm(a.types, device)
         with results.whole(target, newline="") as f:
-            out = csv.DictWriter(f, COLUMNS, restval="")
+            source = results.source(results.gpu_name() if self.devices else "")
+            out = csv.DictWriter(f, [*COLUMNS, *source], restval="")
             out.writeheader()
             for repeat, timed, c, ranks, kind in self.turns():
                 if (c, ranks, kind) in self.given_up or c in self.given_up:
@@ -210,7 +211,7 @@ class Runs:
                     self.given_up[c, ranks, kind] = row["failed"]
                     print("  FAILED: " + row["failed"])
                 print("  " + " ".join(f"{k}={row[k]}" for k in ("total_s", "setup_s", "solve_s", "krylov", "norm", "unused") if row.get(k)), flush=True)
-                out.writerow(row)
+                out.writerow(dict(row, **source))
                 f.flush()
         for name in self.missing:
             print(f"left out: no program {name}")

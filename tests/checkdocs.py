@@ -2,14 +2,29 @@
 """Compares the numbers of README.md and docs with the CSV files of docs/results that they come from: checkdocs.py [folder of the repository]
 
 CLAIMS lists for each document the sentences and table rows, with {} for each number, and the values. What the text says must be what the CSV gives, rounded as the format says.
+PAGES are the pages that the scripts of bench write from the CSV files: they are written again, and each line must be the same.
 """
 
+import contextlib
 import csv
+import io
 import math
 import pathlib
 import re
 import statistics
 import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
+sys.path.insert(0, str(BENCH))
+import batch
+import paper
+import scalingreport
+import solvereport
+import table
+from papers.charts import NoCharts
+from papers.report import Report
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
 ROOT = ROOT if ROOT.is_dir() else ROOT.parent.parent
@@ -179,6 +194,56 @@ CLAIMS = {
 }
 
 
+def papers(target):
+    Report(str(ROOT / "docs/results/paper"), str(target), NoCharts(str(target.with_suffix("")))).write({name: e[1] for name, e in paper.EXPERIMENTS.items()})
+
+
+def products(name):
+    def write(target):
+        lines = (ROOT / "docs/results" / f"{name}.md").read_text().splitlines()
+        return lambda: table.main(str(ROOT / "docs/results" / f"{name}.csv"), lines[2])  # the machine and the date are not in the CSV file
+
+    return write
+
+
+def batches(_):
+    return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg")
+
+
+PAGES = {  # functions that write the page, or return what prints it
+    "paper.md": papers,
+    "host.md": products("host"),
+    "h200.md": products("h200"),
+    "batch.md": batches,
+    "scaling.md": lambda target: scalingreport.markdown(scalingreport.load([str(ROOT / "docs/results/scaling.csv")]), str(target)),
+    "solves.md": lambda target: solvereport.markdown(solvereport.load([str(ROOT / "docs/results/solves.csv")]), str(target)),
+}
+
+
+def again(name):
+    """The lines of a page, written again"""
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as said:
+        target = pathlib.Path(folder) / name
+        printing = PAGES[name](target)
+        if printing:
+            printing()
+        return (said.getvalue() if printing else target.read_text()).splitlines()
+
+
+def compare_pages():
+    """The number of pages that are not what the CSV files give"""
+    wrong = 0
+    for name in PAGES:
+        has, gives = (ROOT / "docs/results" / name).read_text().splitlines(), again(name)
+        differ = [k for k in range(max(len(has), len(gives))) if has[k : k + 1] != gives[k : k + 1]]
+        if differ:
+            line = differ[0]
+            print(f"docs/results/{name}:{line + 1}: {len(differ)} lines are not what the CSV files give, the first:")
+            print(f"  has   {''.join(has[line : line + 1])[:300]}\n  gives {''.join(gives[line : line + 1])[:300]}")
+            wrong += 1
+    return wrong
+
+
 def main():
     wrong = 0
     number = r"([-+]?[0-9][0-9.,]*[0-9]|[0-9])"
@@ -193,8 +258,9 @@ def main():
             else:
                 continue
             wrong += 1
-    print(f"{sum(map(len, CLAIMS.values()))} statements compared with docs/results, {wrong} wrong")
-    return wrong > 0
+    pages = compare_pages()
+    print(f"{sum(map(len, CLAIMS.values()))} statements compared with docs/results, {wrong} wrong; {len(PAGES)} pages written again, {pages} differ")
+    return wrong + pages > 0
 
 
 if __name__ == "__main__":

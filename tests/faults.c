@@ -652,6 +652,7 @@ static const struct {
                {"batch", "-mat_batch_kernel csr-smart"},
                {"batch", "-mat_batch_kernel csr-i"},
                {"batch", "-mat_batch_kernel ell"},
+               {"batch", "-mat_batch_kernel coo-atomic"},
                {"evchyb", "-mat_evchyb_kernel slices"},
                {"evchyb", "-mat_evchyb_kernel csr"},
                {"evchyb", "-mat_evchyb_kernel auto"},

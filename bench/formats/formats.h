@@ -91,9 +91,15 @@ PETSC_INTERN void           StoredReference(const Stored *, const PetscScalar *x
 PETSC_INTERN cudaError_t StoredUpload(const Stored *host, const SpMVCudaCSR *, Stored *device, cudaStream_t);
 PETSC_INTERN cudaError_t StoredRelease(Stored *device);
 
-/* EVC-HYB's kernel with one operand held constant (1), so that it need not be loaded: x and its indices, A's values, or both */
-typedef enum { HELD_X, HELD_A, HELD_BOTH } Held;
+/*
+  EVC-HYB's kernel with one operand held constant (1), so that it need not be loaded: x and its indices, A's values, or both. Or with x loaded otherwise than
+  by read-only loads: by others, through the L1 cache, or past it, from L2
+*/
+typedef enum { HELD_X, HELD_A, HELD_BOTH, LOADED_L1, LOADED_L2 } Held;
 PETSC_INTERN cudaError_t EVCHYBHeldSetUp(Held, const SpMVCudaCSR *, const EVCHYBParams *, cudaStream_t, SpMVCudaStore *);
+
+/* One of STREAM's kernels, see stream.h */
+PETSC_INTERN cudaError_t StreamCUDA(int kernel, int64_t n, double scalar, double *a, double *b, double *c, cudaStream_t);
 
 PETSC_INTERN cudaError_t MultCOOScalar(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
 PETSC_INTERN cudaError_t MultCOOSegmented(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);

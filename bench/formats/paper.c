@@ -2,7 +2,8 @@ static char help[] =
     "Times y = A x in every format, of the papers and of this library, on the GPU where PETSc has CUDA and the machine a GPU, else on the host.\n\
   -matrices <list> : as bench's: generators, rowlen:file, twin:name, twin:all, files\n\
   -formats <list>  : baselines (coo, csr-vector, ell, ...), sellp, evchyb, sellp-paper[:b:t], evchyb-paper, evchyb-sorted (y stays in the sorted order),\n\
-                     evchyb-hold-x, -hold-a, -hold-both, csr-adaptive, cusparse:csr1 (csr2, coo1, coo2, sell, bsr), mkl, petsc:<type>; default: all\n\
+                     evchyb-hold-x, -hold-a, -hold-both, csr-adaptive, cusparse:csr1 (csr2, coo1, coo2, sell, bsr), mkl, petsc:<type>; default: all.\n\
+                     Only by name: csr5:<sigma>, evchyb-256 (256 threads), evchyb-load-x and -l2-x (x by loads that are not read-only, or past L1)\n\
   -host            : measure the host, even where there is a GPU\n\
   -reps <7>        : repetitions, of which the median counts\n\
   -target <0.0005> : seconds that the products of one repetition take together\n\
@@ -10,6 +11,8 @@ static char help[] =
   -threads <n>     : threads that generate matrices (default: one per core; one fewer with a GPU)\n\
   -mkl <libmkl_rt.so.3> : where MKL's library is, for double precision\n\
   -partition       : also a row 'partition' with what EVC-HYB's partition is (Table 3 of its paper)\n\
+  -stream <n>      : STREAM's four kernels on arrays of n doubles, instead of matrices\n\
+  -pattern <grid>  : how many entries each of grid x grid parts of a matrix has, instead of products\n\
   -profile         : one product each, between cudaProfilerStart() and cudaProfilerStop(), for ncu --profile-from-start off\n\
   -csv <file>      : results, matrix by matrix; with -append after what is there\n\
   -list            : prints the formats and the papers they are from, and ends\n\
@@ -31,6 +34,7 @@ static char help[] =
 #include "../device.h"
 #include "../cusparse.h"
 #include "formats.h"
+#include "stream.h"
 #include "../../src/mat/impls/sellp/sellp.h"
 #include "../../src/mat/impls/evchyb/evchyb.h"
 #include <petscspmv.h>
@@ -217,7 +221,8 @@ static const struct {
 #if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCudaKernel cuda;
 #endif
-  int sorted, held; /* y stays in the sorted order; 1 + what is held */
+  int sorted, held; /* y stays in the sorted order; 1 + what is held, or how x is loaded */
+  int logs;         /* of the threads of a thread block, if not the default */
 } CoreFormats[] = {
 #if defined(PETSCSPMV_HAVE_CUDA)
   #define CORE(kernel) SPMV_KERNEL_##kernel, SPMVCUDA_KERNEL_##kernel
@@ -234,12 +239,18 @@ static const struct {
     {"csr-adaptive", "Guo, Gropp 2013: CSR with adaptive threads a row", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE_CSR, 0, 0},
     {"evchyb-hold-x", "EVC-HYB without reordering, x held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 1},
     {"evchyb-hold-a", "EVC-HYB without reordering, A held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 2},
-    {"evchyb-hold-both", "EVC-HYB without reordering, both held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 3}};
+    {"evchyb-hold-both", "EVC-HYB without reordering, both held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 3},
+    {"evchyb-256", "EVC-HYB without reordering, thread blocks of 256", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 0, 8},
+    {"evchyb-load-x", "EVC-HYB without reordering, no read-only loads", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 1 + 3},
+    {"evchyb-l2-x", "EVC-HYB without reordering, x from L2", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 1 + 4}};
+
+#define CORE_DEFAULTS 9 /* the rest only by name */
 
 typedef struct {
   char        name[64];
   SubjectKind kind;
   int         which; /* in its table */
+  Baseline    form;  /* a baseline, with the parameters of the name */
   Problem    *P;
   Stored      S; /* on the device, or on the host */
   SpMVStore   block;
@@ -269,6 +280,16 @@ static PetscErrorCode SubjectFind(const char *name, Subject *s, PetscBool *found
   *found = PETSC_TRUE;
   for (int k = 0; k < BaselineCount; k++) {
     PetscCall(PetscStrcmp(name, Baselines[k].name, found));
+    s->form = Baselines[k];
+    if (!*found && !strcmp(Baselines[k].name, "csr5") && !strncmp(name, "csr5:", 5)) {
+      int  sigma;
+      char more;
+
+      PetscCheck(sscanf(name, "csr5:%d%c", &sigma, &more) == 1 && sigma >= 1 && sigma <= 32, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+                 "-formats: %s: sigma must be 1 to 32, as in csr5:16", name);
+      s->form.parameter[1] = (PetscInt)sigma;
+      *found               = PETSC_TRUE;
+    }
     if (!*found) continue;
     s->kind  = OF_BASELINE;
     s->which = k;
@@ -332,6 +353,7 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
     PetscCheck(b >= 1 && b <= 1024 && t >= 1 && t <= 32 && !(t & (t - 1)), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "-formats: %s: b must be 1 to 1024, and t 1, 2, 4, 8, 16 or 32", s->name);
   }
+  if (CoreFormats[s->which].logs) q.max_threads_log2 = CoreFormats[s->which].logs;
   if (p.common.kernel == SPMV_KERNEL_PAPER) { /* the paper's own, where the default is a choice */
     p.b     = b;
     p.t     = t;
@@ -386,7 +408,7 @@ static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
   *exists = PETSC_TRUE;
   switch (s->kind) {
   case OF_BASELINE:
-    PetscCall(StoredCreate(&Baselines[s->which], &csr, &s->S));
+    PetscCall(StoredCreate(&s->form, &csr, &s->S));
     PetscCall(Room(&room));
     *exists = (PetscBool)(s->S.stored >= 0 && StoredBytes(&s->S) < room);
     if (!*exists) {
@@ -464,7 +486,7 @@ static PetscErrorCode SubjectMult(Subject *s)
     if (s->cuda)
       PetscCallCUDA(SpMVCudaMult(s->cuda, SPMVCUDA_MULT, x, NULL, y, Device.stream));
     else
-      PetscCallCUDA((*Baselines[s->which].cuda)(&s->S, x, y, Device.stream));
+      PetscCallCUDA((*s->form.cuda)(&s->S, x, y, Device.stream));
     PetscCall(VecCUDARestoreArrayWrite(P->vy, &y));
     PetscCall(VecCUDARestoreArrayRead(P->vx, &x));
 #endif
@@ -474,7 +496,7 @@ static PetscErrorCode SubjectMult(Subject *s)
     if (s->block)
       SpMVStoreMult(s->block, x, y);
     else
-      (*Baselines[s->which].mult)(&s->S, x, y);
+      (*s->form.mult)(&s->S, x, y);
     PetscCall(VecRestoreArrayWrite(P->vy, &y));
     PetscCall(VecRestoreArrayRead(P->vx, &x));
   }
@@ -555,7 +577,7 @@ static PetscErrorCode OnceGraph(void *ctx)
 #endif
 
 typedef struct {
-  PetscInt  reps, wrong;
+  PetscInt  reps, wrong, pattern;
   PetscReal target;
   PetscBool profile, partition, quiet;
   FILE     *csv;
@@ -685,9 +707,10 @@ static PetscErrorCode SubjectPrint(const Subject *s)
 static PetscErrorCode ReportLine(const Problem *P, const Subject *s, FILE *csv)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv, "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%s,%.4g,%s,%.9g,%.9g,%.0f,%.0f,%.9g,%.3g,\"%s\"\n",
-                         P->name, P->origin, P->m, P->n, P->R.i[P->m], DeviceOn ? Device.name : "host", Device.copy, s->name, s->time, s->least, s->bytes,
-                         s->stored, s->convert, s->error, s->kernel));
+  PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv,
+                         "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%s,%.4g,%s,%.9g,%.9g,%.0f,%.0f,%.9g,%.3g,\"%s\",%s\n", P->name, P->origin,
+                         P->m, P->n, P->R.i[P->m], DeviceOn ? Device.name : "host", Device.copy, s->name, s->time, s->least, s->bytes, s->stored, s->convert,
+                         s->error, s->kernel, ResultsSource(DeviceOn ? Device.name : NULL)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -725,6 +748,10 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
   if (!settings->quiet)
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " entries\n", P->name, P->origin, P->m, P->n,
                           P->R.i[P->m]));
+  if (settings->pattern) {
+    PetscCall(PatternRun(P->name, P->origin, P->m, P->n, P->R.i, P->R.j, settings->pattern, settings->csv ? settings->csv : stdout));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(Room(&room));
   for (PetscInt f = 0; f < nformats; f++) {
     PetscCall(SubjectFind(formats[f], &subject[n], &found));
@@ -753,7 +780,7 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
 /* Has all code loaded and all libraries ready before anything is timed */
 static PetscErrorCode WarmUp(PetscInt nformats, char *formats[])
 {
-  Settings once = {1, 0, 0.0, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, NULL};
+  Settings once = {1, 0, 0, 0.0, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, NULL};
   Problem  P;
   double   entries;
 
@@ -772,7 +799,7 @@ static PetscErrorCode DefaultFormats(PetscInt *n, char *list[])
 {
   PetscFunctionBeginUser;
   *n = 0;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(CoreFormats); k++) PetscCall(PetscStrallocpy(CoreFormats[k].name, &list[(*n)++]));
+  for (size_t k = 0; k < CORE_DEFAULTS; k++) PetscCall(PetscStrallocpy(CoreFormats[k].name, &list[(*n)++]));
   for (int k = 0; k < BaselineCount; k++) PetscCall(PetscStrallocpy(Baselines[k].name, &list[(*n)++]));
 #if defined(PETSCSPMV_HAVE_CUDA)
   for (size_t k = 0; DeviceOn && k < PETSC_STATIC_ARRAY_LENGTH(CuSparseProducts); k++) PetscCall(PetscStrallocpy(CuSparseProducts[k].name, &list[(*n)++]));
@@ -807,6 +834,8 @@ static PetscErrorCode GetSettings(Settings *s)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-profile", &s->profile, NULL));
   PetscCheck(DeviceOn || !s->profile, PETSC_COMM_SELF, PETSC_ERR_SUP, "-profile needs a GPU");
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-partition", &s->partition, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-pattern", &s->pattern, NULL));
+  PetscCheck(s->pattern >= 0 && s->pattern <= 512, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-pattern must be 1 to 512");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -822,8 +851,8 @@ static PetscErrorCode OpenCSV(Settings *s, Results *csv, char file[])
     PetscCheck((s->csv = ResultsOpen(csv, file, append)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv->part);
     (void)setvbuf(s->csv, NULL, _IOFBF, 1 << 20); /* one write a matrix */
     if (!append)
-      PetscCall(
-          PetscFPrintf(PETSC_COMM_SELF, s->csv, "matrix,origin,rows,columns,entries,device,copy,format,seconds,least,bytes,stored,convert,error,kernel\n"));
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, s->csv, "matrix,origin,rows,columns,entries,%s\n",
+                             s->pattern ? "row,counts" : "device,copy,format,seconds,least,bytes,stored,convert,error,kernel," RESULTS_SOURCE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -865,11 +894,11 @@ int main(int argc, char **argv)
 {
   static char *matrices[MAX_LIST], *formats[MAX_LIST];
   char         file[PETSC_MAX_PATH_LEN];
-  PetscInt     nmatrices = MAX_LIST, nformats = MAX_LIST, threads = (PetscInt)sysconf(_SC_NPROCESSORS_ONLN);
+  PetscInt     nmatrices = MAX_LIST, nformats = MAX_LIST, threads = (PetscInt)sysconf(_SC_NPROCESSORS_ONLN), stream = 20000000;
   PetscReal    max_entries = 2147483000.0;
-  PetscBool    set, host = PETSC_FALSE;
+  PetscBool    set, streaming, host = PETSC_FALSE;
   Results      csv;
-  Settings     s = {7, 0, 5e-4, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, NULL};
+  Settings     s = {7, 0, 0, 5e-4, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, NULL};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -901,8 +930,11 @@ int main(int argc, char **argv)
   }
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", file, sizeof(file), &set));
   if (set && !DeviceOn && sizeof(PetscReal) == sizeof(double)) PetscCall(MKLOpen(file));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-stream", &stream, &streaming));
+  PetscCheck(stream > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-stream must be positive");
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-matrices", matrices, &nmatrices, &set));
-  PetscCheck(set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-matrices: which?");
+  if (!set) nmatrices = 0;
+  PetscCheck(set || streaming, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-matrices: which?");
   PetscCall(MatrixListTwins(MAX_LIST, &nmatrices, matrices));
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-formats", formats, &nformats, &set));
   if (!set) PetscCall(DefaultFormats(&nformats, formats));
@@ -915,7 +947,8 @@ int main(int argc, char **argv)
   if (DeviceOn) PetscCall(PetscPrintf(PETSC_COMM_SELF, ", device copy %.0f GB/s", 1e-9 * Device.copy));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
 
-  if (!s.profile) PetscCall(WarmUp(nformats, formats));
+  if (streaming) PetscCall(StreamRun(stream, s.reps, s.csv));
+  if (!s.profile && !s.pattern && nmatrices) PetscCall(WarmUp(nformats, formats));
   PetscCall(RunAll(nmatrices, matrices, nformats, formats, (int)threads, max_entries, &s));
   if (s.csv) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));

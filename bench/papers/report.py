@@ -6,7 +6,9 @@ import re
 import results
 
 from .charts import Charts
+from .more import More
 from .published import MATRICES, TABLE_3, TABLE_I, TABLE_II, TABLE_III, TABLE_III_COLUMNS
+from .summary import FIVE, LIBRARY, Summary, exact, latency
 from .tables import Table, correlation, key, mean, on_host, read
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -55,13 +57,15 @@ class Words:
         return self.texts[name].format(**values)
 
 
-class Report:
-    def __init__(self, folder, target):
+class Report(Summary, More):
+    us = staticmethod(us)
+
+    def __init__(self, folder, target, charts=None):
         self.folder, self.target, self.lines, self.words = folder, target, [], Words()
-        self.charts = Charts(os.path.splitext(target)[0])
+        self.charts = charts or Charts(os.path.splitext(target)[0])
         self.data = {}
         for name in sorted(os.listdir(folder) if os.path.isdir(folder) else []):
-            m = re.match(r"(.+)-(matrices|sweep|random|profiles|profile|bratu)\.csv$", name)
+            m = re.match(r"(.+)-(matrices|sweep|random|profiles|profile|bratu|stream|loads|csr5|counters|single)\.csv$", name)
             if m:
                 rows = read(os.path.join(folder, name))
                 if rows:
@@ -277,14 +281,13 @@ class Report:
         w = self.words
         self.head(count=sum(v[1] / (v[1] + v[2]) > 0.99 for v in TABLE_3.values()))
         for _, t in self.devices("matrices")[:1]:  # a property of the matrix
-            rows, exact, agree, compared = [], 0, 0, 0
+            rows, agree, compared = [], 0, 0
             for m, (isplit, ell, vcsr, added, best) in TABLE_3.items():
                 words = t.at.get((m, "partition"), {}).get("kernel", "").split()
                 if len(words) != 6:
                     continue
                 i, e, c = int(words[1]), int(words[3]), int(words[5])
                 extra = 100 * ((e + c) / t.entries(m) - 1)
-                exact += abs(extra - added) < 0.1
                 lib = t.best(m, ["cusparse:csr1", "cusparse:csr2", "hyb"])[1] if t.seconds(m, "cusparse:csr1") else ""
                 compared += lib != ""
                 agree += lib != "" and (lib == "hyb") == (best == "HYB")
@@ -293,7 +296,7 @@ class Report:
             self.say(w("evchyb-table3.table"))
             self.table(["matrix", "Isplit", "in ELL", "% in ELL", "in vector CSR", "% added", "better of CSR and HYB"], rows)
             better = w("evchyb-table3.better", agree=agree, compared=compared) if compared else ""
-            self.say(sentences(w("evchyb-table3.here", exact=exact, count=len(rows), better=better), w("evchyb-table3.why"), self.partitions()), "")
+            self.say(sentences(w("evchyb-table3.here", exact=exact(t)[0], count=len(rows), better=better), w("evchyb-table3.why"), self.partitions()), "")
 
     def partitions(self):
         """On how many matrices the paper's kernel on the device stores other counts than the partition"""
@@ -368,11 +371,7 @@ class Report:
             self.chart(f"{device}-evchyb-figure6", w("evchyb-figure6.caption"), names, {n: [c[m][k] for m in names] for n, k in levels.items()}, "GB/s")
             hits = {"L1": [c[m]["hit1"] for m in names], "L2": [c[m]["hit2"] for m in names]}
             self.chart(f"{device}-evchyb-figure7", w("evchyb-figure7.caption"), names, hits, "%")
-            # the latencies of a Hopper GPU, in cycles, rounded from published micro-benchmarks: L1 33, L2 270, DRAM 600
-            cycles = {}
-            for m in names:
-                h1, h2 = c[m]["hit1"] / 100, c[m]["hit2"] / 100
-                cycles[m] = 33 * c[m]["hit1"] / 100 + (1 - h1) * (270 * c[m]["hit2"] / 100 + 600 * (1 - h2))
+            cycles = {m: latency(c[m]["hit1"], c[m]["hit2"]) for m in names}
             full = self.data[device].get("matrices")
             if full:
                 how = {"kind": "points", "xlabel": w("evchyb-figure8.axis")}
@@ -524,44 +523,30 @@ class Report:
                 times = [f"{float(r[c]):.{digits}f}" for c, digits in (("solve", 3), ("ksp", 3), ("product_us", 1))]
                 rows.append((r["format"], *times, gflops, r["newton"], r["krylov"]))
             self.table([f"{n}^3 points, {device}", "SNESSolve s", "KSPSolve s", "product us", "product GF/s", "Newton", "Krylov"], rows)
-            own = [r for r in t.rows if r["format"] in ("sellp", "evchyb")]
-            base = next((r for r in t.rows if r not in own), None)
-            if not own or not base:
-                continue
-            ours = min(own, key=lambda r: float(r["solve"]))
-            gain = {name: float(base[c]) / float(ours[c]) for name, c in (("product", "product_us"), ("solve", "solve"))}
-            here = w("evchyb-figure16.here", format=ours["format"], base=base["format"], **gain)
-            self.say(sentences(here, "" if on_host(device) else w("evchyb-figure16.device")), "")
+            gain = self.bratu_gain(t)
+            if gain:
+                self.say(sentences(w("evchyb-figure16.here", **gain), "" if on_host(device) else w("evchyb-figure16.device")), "")
 
     # ---- the comparison of formats
-
-    FIVE = {
-        "COO": ["coo", "coo-segmented", "coo-balanced"],
-        "CSR": ["csr-scalar", "csr-vector"],
-        "ELL": ["ell"],
-        "SELL-C-sigma": ["sell-32", "sell-32-1024", "sell-32-all", "sell-8-64"],
-        "CSR5": ["csr5", "csr5-8-16"],
-    }
-    LIBRARY = ["cusparse:csr1", "mkl"]
 
     def formats(self):
         w = self.words
         self.head()
         for device, t in self.devices("profiles"):
             rows, even, paid, slow = [], [], {}, []
-            wins = dict.fromkeys(self.FIVE, 0)
+            wins = dict.fromkeys(FIVE, 0)
             for m in t.matrices:
-                best = {name: t.best(m, kinds) for name, kinds in self.FIVE.items()}
+                best = {name: t.best(m, kinds) for name, kinds in FIVE.items()}
                 got = {name: b for name, b in best.items() if b[0]}
                 if "CSR" not in got:
                     continue
                 wins[min(got, key=lambda f: got[f][0])] += 1
-                library, base = t.best(m, self.LIBRARY)[0], got["CSR"][0]
+                library, base = t.best(m, LIBRARY)[0], got["CSR"][0]
                 slow += [library / base] if library else []
                 cells = [f"{us(s)} ({form})" if s else "-" for s, form in best.values()]
                 rows.append((t.label(m), f"{t.entries(m):.0f}", *cells, us(library), us(t.best(m, ["sellp", "evchyb"])[0])))
                 line = [t.label(m)]
-                for name in self.FIVE:
+                for name in FIVE:
                     if name == "CSR" or name not in got:
                         line.append("-" if name not in got else "0")
                         continue
@@ -573,17 +558,17 @@ class Report:
                 even.append(line)
             lib = "cuSPARSE CSR" if not on_host(device) else "MKL CSR"
             self.say(w("formats.table", where=self.where(t)))
-            self.table(["matrix", "entries", *self.FIVE, lib, "our better one"], rows)
+            self.table(["matrix", "entries", *FIVE, lib, "our better one"], rows)
             self.say(w("formats.convert"))
-            self.table(["matrix", *self.FIVE], even)
-            series = {f: [t.gflops(m, t.best(m, k)[1]) for m in t.matrices] for f, k in self.FIVE.items()}
+            self.table(["matrix", *FIVE], even)
+            series = {f: [t.gflops(m, t.best(m, k)[1]) for m in t.matrices] for f, k in FIVE.items()}
             self.chart(f"{device}-formats", w("formats.caption", where=self.where(t)), [t.label(m) for m in t.matrices], series, "GF/s")
             self.say(self.formats_here(device, t, wins, len(rows), paid, slow, lib), "")
 
     def formats_here(self, device, t, wins, count, paid, slow, lib):
         w = self.words
         coo = [t.seconds(m, "coo") / t.seconds(m, "coo-balanced") for m in t.matrices if t.seconds(m, "coo-balanced") and t.seconds(m, "coo")]
-        ell = [t.best(m, self.FIVE["SELL-C-sigma"])[0] / t.seconds(m, "ell") for m in t.matrices if t.seconds(m, "ell") and t.best(m, ["sell-32"])[0]]
+        ell = [t.best(m, FIVE["SELL-C-sigma"])[0] / t.seconds(m, "ell") for m in t.matrices if t.seconds(m, "ell") and t.best(m, ["sell-32"])[0]]
         cant = [t.best("cant", kinds)[0] for kinds in (["coo"], ["coo-segmented", "coo-balanced", "csr-scalar", "csr-vector"])] if "cant" in t.matrices else [0]
         fastest = ", ".join(f"{f} is fastest on {n}" for f, n in sorted(wins.items(), key=lambda x: -x[1]) if n)
         after = ", ".join(f"{min(v):.0f} to {max(v):.0f} products ({f}, {len(v)} profiles)" for f, v in paid.items())
@@ -601,16 +586,15 @@ class Report:
 
     def same_layout(self, t, names):
         """The host: what is not another format, and what that shows about the noise"""
-        alike = [m for m in names if all(t.at[m, "evchyb"][k] == t.at[m, "evchyb-paper"][k] for k in ("kernel", "stored", "bytes"))]
-        again = [t.seconds(m, "evchyb") / t.seconds(m, "evchyb-paper") for m in alike]
+        again = [x for m in names if (x := self.again(t, m))]
         fewer = sum(t.number(m, "sellp-paper", "bytes") < 12 * t.number(m, "sellp-paper", "stored") for m in names)
-        return sentences(self.words("ours.same-layout", alike=len(alike), count=len(names), fewer=fewer),
+        return sentences(self.words("ours.same-layout", alike=len(again), count=len(names), fewer=fewer),
                          again and self.words("ours.noise", least=min(again), most=max(again)))  # fmt: skip
 
     def node_blocks(self, t, names, ratios):
         """The device: how much of the gain is of matrices whose dense node blocks are an assumption"""
-        blocks = [m for m in names if any("node blocks" in t.at[m, f]["kernel"] for f in ("sellp", "evchyb"))]
-        parts = {yes: [x for m, x in zip(names, ratios) if (m in blocks) == yes] for yes in (True, False)}
+        parts = {yes: [x for m, x in zip(names, ratios) if self.blocked(t, m) == yes] for yes in (True, False)}
+        blocks = [m for m in names if self.blocked(t, m)]
         twins = sum(t.at[m, "sellp"]["origin"] == "twin" for m in blocks)
         if not all(parts.values()):
             return ""
@@ -637,18 +621,19 @@ class Report:
                     missed.append(w("ours.missed", matrix=m, format=name, percent=100 * (1 / ratio - 1)) + (f": {w(why)}" if why in w else ""))
                 verdict = "fastest" if ratio >= 1 else "within 5 %" if ratio >= 1 / 1.05 else "**slower**"
                 times = [us(s) for s in (t.seconds(m, "sellp"), t.seconds(m, "evchyb"), other)]
-                rows.append((t.label(m), f"{t.entries(m):.0f}", *times, name, f"{ratio:.2f}", verdict))
+                above = [f"{t.above(m, f):.1f}" for f in (form, name)]
+                rows.append((t.label(m), f"{t.entries(m):.0f}", *times, name, f"{ratio:.2f}", *above, verdict))
             if not names:
                 self.say(w("no-matrix", where=self.where(t)), "")
                 continue
-            self.say(w("ours.table", where=self.where(t)))
-            self.table(["matrix", "entries", "sellp", "evchyb", "best other", "which", "its time over ours", ""], rows)
+            self.say(w("ours.table", where=self.where(t), time="smallest times" if on_host(device) else "medians"))
+            self.table(["matrix", "entries", "sellp", "evchyb", "best other", "which", "its time over ours", "spread of ours, %", "of its, %", ""], rows)
             self.chart(f"{device}-ours", "Time of the best other format over ours", names, {"best other over ours": ratios}, "ratio")
             self.by_format(t, names, others)
             self.say(w("ours.all"))
             forms = ["sellp", "evchyb"] + same + others
-            self.table(["matrix"] + forms, [(t.label(m), *(us(t.seconds(m, f)) for f in forms)) for m in names])
-            self.say("</details>", "")
+            self.table(["matrix", *(self.name(t, f) for f in forms)], [(t.label(m), *(us(t.seconds(m, f)) for f in forms)) for m in names])
+            self.say("</details>", "", self.spread(t), "")
             twins, lost = [m for m in names if t.label(m) != m], [m for m in MATRICES if m not in names]
             counts = {"twins": len(twins), "count": len(names), "good": len(names) - len(missed), **single}
             self.say(sentences(w("ours.here", mean=mean(ratios), least=min(ratios, default=0), **counts),
@@ -672,7 +657,10 @@ class Report:
     def write(self, experiments):
         """experiments: name -> function of a Report"""
         w = self.words
-        self.say(w("intro.title"), "", w("intro.what"), "", w("intro.how"), "")
+        self.say(w("intro.title"), "", w("intro.what"), "")
+        if len(experiments) > 1:
+            self.abstract()
+        self.say(w("intro.how-title"), "", w("intro.how"), "")
         for device in sorted(self.data, key=on_host):
             name = next((t.rows[0]["device"] for t in self.data[device].values() if "device" in t.rows[0]), device)
             note, wrong = os.path.join(self.folder, f"{device}.txt"), [x for t in self.data[device].values() for x in t.wrong]
@@ -683,6 +671,7 @@ class Report:
             self.say(f"- {device}: {', '.join(about)}" + (w("intro.wrong", which=", ".join(wrong)) if wrong else ""))
         for self.now, experiment in experiments.items():
             experiment(self)
+        self.deviations()
         self.say("", w("missing.title"), "", *(f"- {w(name)}" for name in w.texts if name.startswith("missing.") and name != "missing.title"), "")
         os.makedirs(os.path.dirname(self.target), exist_ok=True)
         with results.whole(self.target) as f:

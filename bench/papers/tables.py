@@ -52,6 +52,11 @@ class Table:
         r = self.at.get((matrix, form), {})
         return 0.0 if self.value(r, "error") > 1 else self.value(r, "least" if r.get("device") == "host" else "seconds")
 
+    def above(self, matrix, form):
+        """How far the median is above the least, percent"""
+        r = self.at.get((matrix, form))
+        return 100 * (self.value(r, "seconds") / self.value(r, "least") - 1) if self.value(r, "least") else 0.0
+
     def entries(self, matrix):
         return next((float(r["entries"]) for r in self.rows if key(r["matrix"]) == matrix), 0.0)
 

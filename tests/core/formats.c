@@ -100,7 +100,7 @@ static PetscErrorCode CheckDevice(Problem *P, const Baseline *B, const Stored *h
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a held operand, the product is the one of another matrix or vector */
+/* With a held operand, the product is the one of another matrix or vector; with x loaded in another way, it is the same */
 static PetscErrorCode CheckHeld(Problem *P)
 {
   const Matrix *A = P->A;
@@ -108,7 +108,7 @@ static PetscErrorCode CheckHeld(Problem *P)
 
   PetscFunctionBegin;
   EVCHYBParamsDefault(&p);
-  for (Held held = HELD_X; held <= HELD_BOTH; held++) {
+  for (Held held = HELD_X; held <= LOADED_L2; held++) {
     SpMVCudaStore store;
 
     PetscCallCUDA(EVCHYBHeldSetUp(held, &P->csr, &p, Device.stream, &store));
@@ -118,7 +118,7 @@ static PetscErrorCode CheckHeld(Problem *P)
       P->ref[r]     = 0.0;
       P->allowed[r] = 0.0;
       for (PetscInt k = A->i[r]; k < A->i[r + 1]; k++) {
-        const PetscScalar term = held == HELD_X ? A->a[k] : P->x[A->j[k]];
+        const PetscScalar term = held == HELD_X ? A->a[k] : (held <= HELD_BOTH ? P->x[A->j[k]] : A->a[k] * P->x[A->j[k]]);
 
         P->ref[r] += term;
         P->allowed[r] += PetscAbsScalar(term);
@@ -129,7 +129,7 @@ static PetscErrorCode CheckHeld(Problem *P)
     PetscCallCUDA(SpMVCudaMult(store, SPMVCUDA_MULT, P->dx, NULL, P->dy, Device.stream));
     PetscCallCUDA(cudaStreamSynchronize(Device.stream));
     if (held != HELD_BOTH)
-      PetscCall(FromDevice(P, "EVC-HYB", held == HELD_X ? "x held" : "A held"));
+      PetscCall(FromDevice(P, "EVC-HYB", held == HELD_X ? "x held" : (held == HELD_A ? "A held" : (held == LOADED_L1 ? "x through L1" : "x from L2"))));
     else { /* the number of stored entries of each row */
       PetscCallCUDA(cudaMemcpy(P->y, P->dy, (size_t)A->m * sizeof(*P->y), cudaMemcpyDeviceToHost));
       for (PetscInt r = 0; r < A->m; r++)

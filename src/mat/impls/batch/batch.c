@@ -3,8 +3,8 @@
 */
 #include "batch.h"
 
-const char *const BatchKernelTypes[] = {"auto",      "slices", "sellp", "coo",         "csr-scalar", "csr-vector",
-                                        "csr-smart", "csr-i",  "ell",   "BatchKernel", "BATCH_",     NULL};
+const char *const BatchKernelTypes[] = {"auto",  "slices", "sellp",      "coo",         "csr-scalar", "csr-vector", "csr-smart",
+                                        "csr-i", "ell",    "coo-atomic", "BatchKernel", "BATCH_",     NULL};
 
 PetscErrorCode MatBatchGet(Mat A, Mat_Batch **b)
 {

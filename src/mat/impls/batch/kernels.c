@@ -173,7 +173,7 @@ static PetscErrorCode SetUpELL(const BatchPattern *B, BatchHost h)
 static PetscErrorCode SetUpLayout(const BatchPattern *B, BatchKernel kernel, BatchHost h)
 {
   PetscFunctionBegin;
-  h->kernel = kernel;
+  h->kernel = kernel == BATCH_COO_ATOMIC ? BATCH_COO : kernel;
   if (kernel == BATCH_AUTO || (kernel == BATCH_SELLP && B->sharing == BATCH_SHARE_PATTERN))
     h->kernel = B->sharing == BATCH_SHARE_PATTERN || !BatchPatternEntries(B) ? BATCH_CSR_SMART : BATCH_SELLP;
   h->stored = BatchValues(B);

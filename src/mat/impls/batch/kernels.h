@@ -17,7 +17,8 @@ typedef enum {
   BATCH_CSR_VECTOR,
   BATCH_CSR_SMART,
   BATCH_CSR_I,
-  BATCH_ELL
+  BATCH_ELL,
+  BATCH_COO_ATOMIC /* COO as in the paper, whose sums are added in any order; on the host COO */
 } BatchKernel;
 
 typedef enum { BATCH_SHARE_NONE, BATCH_SHARE_PATTERN, BATCH_SHARE_VALUES } BatchSharing;

@@ -3,7 +3,8 @@
 
   A thread block multiplies one problem, with x (and y, if the kernel divides rows among warps) in shared memory. Problems that do not fit in shared memory use
   the same kernel on x and y in global memory. There is one change to the paper's kernels: they add with atomics, in any order. Here each warp stores its sums of
-  its first and its last row, the only rows that other warps may contribute to, and one thread adds these sums in the order of the warps.
+  its first and its last row, the only rows that other warps may contribute to, and one thread adds these sums in the order of the warps. coo-atomic is the
+  paper's COO without that change.
 */
 #include "kernels.cuh"
 
@@ -94,8 +95,55 @@ __device__ __forceinline__ void Flush(int row, Scalar sum, int first_row, int la
   __syncwarp();
 }
 
+__device__ __forceinline__ void AtomicAdd(Scalar *y, Scalar v)
+{
+  for (size_t k = 0; k < sizeof(v) / sizeof(PetscReal); k++) atomicAdd((PetscReal *)y + k, ((PetscReal *)&v)[k]);
+}
+
+// As Flush(), with an atomic addition for each row among the lanes
+__device__ __forceinline__ void FlushAtomic(int row, Scalar sum, Scalar *y)
+{
+  const int lane = threadIdx.x % WARP;
+  for (int by = 1; by < WARP; by *= 2) {
+    const Scalar other = Num::down(sum, by);
+    const int    next  = __shfl_down_sync(ALL, row, by);
+    if (lane + by < WARP && next == row) sum = Num::add(sum, other);
+  }
+  const int before = __shfl_up_sync(ALL, row, 1);
+  if (row >= 0 && (lane == 0 || before != row)) AtomicAdd(y + row, sum);
+}
+
+// The paper's COO: x is in shared memory, sums are added to y in global memory
+__global__ void __launch_bounds__(1024) coo_atomic(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+{
+  const Problem  p    = ProblemOfBlock(args);
+  const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+  const PetscInt base = p.i[0], total = p.i[p.n] - base, share = ((total + warps - 1) / warps + WARP - 1) / WARP * WARP;
+  const PetscInt begin = base + min(total, warp * share), end = base + min(total, (warp + 1) * share);
+  Scalar        *ys = y + p.first;
+  for (int r = threadIdx.x; r < p.n; r += blockDim.x) ys[r] = z ? z[p.first + r] : Num::zero();
+  const Scalar *xs = StageX(p, x, (Scalar *)spmv_shared);
+  __syncthreads();
+  int    row = -1;
+  Scalar sum = Num::zero();
+  for (PetscInt k0 = begin; k0 < end; k0 += WARP) {
+    const PetscInt k  = k0 + lane;
+    const int      at = k < end ? args.row[k] : -1;
+    if (__any_sync(ALL, at != row)) { // as long as no lane changes rows, each lane adds entries of one row
+      FlushAtomic(row, sum, ys);
+      sum = Num::zero();
+      row = at;
+    }
+    if (k < end) {
+      const Scalar a = p.a[k];
+      sum            = Num::fma(conjugate ? Num::conj(a) : a, xs[args.j[k]], sum);
+    }
+  }
+  FlushAtomic(row, sum, ys);
+}
+
 // The warps take equal numbers of nonzeros. COO (LISTED) reads the row of each entry; CSR-I finds it, from the first row of the warp
-template <bool LISTED> __global__ void nonzeros(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+template <bool LISTED> __global__ void __launch_bounds__(1024) nonzeros(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Problem  p    = ProblemOfBlock(args);
   const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
@@ -212,8 +260,9 @@ struct Paper : _n_BatchCuda {
     stored   = entries;
     for (PetscInt p = 0; p < B->problems; p++) most = PetscMax(most, (int)(B->first[p + 1] - B->first[p]));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &limit));
-    threads               = kind == BATCH_ELL ? PetscMin(1024, (most + WARP - 1) / WARP * WARP) : most <= 64 ? 64 : most <= 256 ? 128 : 256;
-    threads               = PetscMax(threads, WARP);
+    threads = kind == BATCH_ELL ? PetscMin(1024, (most + WARP - 1) / WARP * WARP) : most <= 64 ? 64 : most <= 256 ? 128 : 256;
+    threads = PetscMax(threads, WARP);
+    if (kind == BATCH_CSR_I) SPMV_TRY(ThreadsCSRI(most, limit));
     const bool   both     = kind == BATCH_COO || kind == BATCH_CSR_I; // x and y in shared memory
     const int    warps    = threads / WARP;
     const size_t overhead = both ? warps * 2 * (sizeof(Scalar) + sizeof(int)) : 0, each = (both ? 2 : 1) * sizeof(Scalar);
@@ -226,6 +275,7 @@ struct Paper : _n_BatchCuda {
     switch (kind) {
     case BATCH_COO: kernel = nonzeros<true>, name = "COO"; break;
     case BATCH_CSR_I: kernel = nonzeros<false>, name = "CSR-I"; break;
+    case BATCH_COO_ATOMIC: kernel = coo_atomic, name = "COO, atomic"; break;
     case BATCH_CSR_SCALAR: kernel = csr<1>, name = "CSR-scalar"; break;
     case BATCH_CSR_VECTOR: kernel = csr<WARP>, name = "CSR-vector"; break;
     case BATCH_ELL: kernel = ell, name = "ELL"; break;
@@ -239,7 +289,7 @@ struct Paper : _n_BatchCuda {
       SPMV_TRY(CreateELL(B));
     else
       SPMV_TRY(UploadAs(j, B->j, (size_t)entries));
-    if (kind == BATCH_COO) SPMV_TRY(CreateCOO(B));
+    if (kind == BATCH_COO || kind == BATCH_COO_ATOMIC) SPMV_TRY(CreateCOO(B));
     if (kind == BATCH_CSR_I) SPMV_TRY(CreateCSRI(B));
     read_source = !value_index && kind != BATCH_ELL;
     if (!read_source) {
@@ -255,6 +305,25 @@ struct Paper : _n_BatchCuda {
     args.values  = stored;
     args.sharing = sharing;
     return cudaDeviceSynchronize();
+  }
+
+  /*
+    Section 3.5 of the paper: the device's threads are divided equally among the problems, down to a warp for each, but not to so few that the shared memory of
+    the thread blocks (x and y), instead of their threads, limits how many a multiprocessor holds
+  */
+  cudaError_t ThreadsCSRI(int most, int limit)
+  {
+    int          processors, resident, shared;
+    const size_t needs =
+        PetscMin((size_t)limit, 2 * sizeof(Scalar) * (size_t)most + 32 * 2 * (sizeof(Scalar) + sizeof(int))) + 1024; // CUDA takes 1 KB of its own
+    SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+    SPMV_TRY(DeviceHas(cudaDevAttrMaxThreadsPerMultiProcessor, &resident));
+    SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &shared));
+    const int64_t equal = (int64_t)processors * resident / PetscMax(1, problems);
+    const int     least = resident / (int)PetscMax(1, shared / needs);
+    threads             = (int)PetscMin(1024, PetscMax(equal, (int64_t)least));
+    threads             = PetscMax(WARP, threads / WARP * WARP);
+    return cudaSuccess;
   }
 
   cudaError_t CreateCOO(const BatchPattern *B)
@@ -335,7 +404,7 @@ struct Paper : _n_BatchCuda {
   {
     s->stored = stored * copies;
     s->bytes  = (PetscInt64)(first.Bytes() + j.Bytes() + row.Bytes() + width.Bytes() + start.Bytes() + stored * copies * sizeof(Scalar));
-    if (kind != BATCH_COO && kind != BATCH_ELL) s->bytes += (PetscInt64)i.Bytes();
+    if (kind != BATCH_COO && kind != BATCH_COO_ATOMIC && kind != BATCH_ELL) s->bytes += (PetscInt64)i.Bytes();
     s->slices = 0;
     s->index  = sizeof(int);
   }

@@ -116,7 +116,7 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
 
    Options Database Keys:
 +  -mat_type batch - sets the type in `MatSetFromOptions()`, before `MatLoad()`
--  -mat_batch_kernel <auto,slices,sellp,coo,csr-scalar,csr-vector,csr-smart,csr-i,ell> - kernel of the product; auto (the default) chooses by the problems
+-  -mat_batch_kernel <auto,slices,sellp,coo,csr-scalar,csr-vector,csr-smart,csr-i,ell,coo-atomic> - kernel of the product; auto (the default) chooses by the problems
 
    Level: beginner
 
@@ -132,7 +132,8 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
    `PCVPBJACOBI` inverts the problems. Factorizations, `PCBJACOBI`, `PCASM`, `PCSOR` and products of matrices use a copy in AIJ. `PCGAMG` does not support the type: use
    `MatConvert()` to `MATAIJ`.
 
-   The kernels coo to ell are those of the paper. auto chooses between slices and sellp, which docs/batch.md describes.
+   The kernels coo to ell are those of the paper, with sums in a fixed order; coo-atomic adds with atomics on a GPU, as the paper's, so that the last bits of its results
+   may differ from product to product. auto chooses between slices and sellp, which docs/batch.md describes.
 
    Errors:
 +  PETSC_ERR_SUP            - `MatSetValues()`: entries cannot be set one by one
