@@ -32,8 +32,9 @@
 /* A block-diagonal matrix of many small problems; one type name for any number of processes */
 #define MATBATCH "batch"
 
-/* For KSPSetType() and -ksp_type: KSPCG and KSPCHEBYSHEV with their iterations on the GPU */
+/* For KSPSetType() and -ksp_type: KSPCG, KSPBCGS and KSPCHEBYSHEV with their iterations on the GPU */
 #define KSPDEVICECG        "devicecg"
+#define KSPDEVICEBICGSTAB  "devicebicgstab"
 #define KSPDEVICECHEBYSHEV "devicechebyshev"
 
 /* For MatGetOrdering(): rows sorted by length, then by first column */

@@ -9,7 +9,8 @@
     z  b = 0              n  a NaN in b    i  an Inf in b    t  a convergence test of the user's
     N  a null space       p  another matrix for PC           r  KSPReset() between the two solves
     d  the same solve twice, with the same bits              s  KSPCGSetType(KSP_CG_SYMMETRIC)
-    v  vectors on the host
+    v  vectors on the host                                   k  the same matrix in the second solve
+    o  b = 1: all numbers are exact
 */
 #include "solves.h"
 
@@ -103,6 +104,46 @@ static PetscErrorCode Row_NaN(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, P
   return PETSC_SUCCESS;
 }
 
+/* Three diagonals that are neither symmetric nor Hermitian */
+static PetscErrorCode Row_Convection(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  PetscScalar low = -1.3, diagonal = 2.5 + 0.3 * (PetscReal)(i % 3), up = -0.6;
+
+#if defined(PETSC_USE_COMPLEX)
+  low += PetscCMPLX(0.0, 0.3);
+  diagonal += PetscCMPLX(0.0, 0.4);
+  up += PetscCMPLX(0.0, -0.5);
+#endif
+  *n = 0;
+  PetscCall(Add(i - 1, low, M, n, cols, vals));
+  PetscCall(Add(i, diagonal, M, n, cols, vals));
+  PetscCall(Add(i + 1, up, M, n, cols, vals));
+  return PETSC_SUCCESS;
+}
+
+/* Blocks of two rows by which BiCGStab breaks down: Ar is orthogonal to r */
+static PetscErrorCode Row_Rotation(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  *n = 0;
+  PetscCall(Add(i, 0.0, M, n, cols, vals));
+  return Add(i ^ 1, i % 2 ? -1.0 : 1.0, M, n, cols, vals);
+}
+
+/* With b = 1, As = 0 in the first iteration, and s is not */
+static PetscErrorCode Row_Collapse(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  *n = 0;
+  PetscCall(Add(i, i % 2 ? 0.0 : 1.0, M, n, cols, vals));
+  return Add(i ^ 1, i % 2 ? 0.0 : 1.0, M, n, cols, vals);
+}
+
+/* s = 0 in the first iteration */
+static PetscErrorCode Row_Twos(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  *n = 0;
+  return Add(i, 2.0, M, n, cols, vals);
+}
+
 static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"larger", 12000, 12000, 1, 0, Row_Laplace},
                                {"nodes2", 64, 64, 2, 0, Row_Nodes},
@@ -118,6 +159,11 @@ static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"nan", 320, 320, 1, 0, Row_NaN},
                                {"skew", 143, 143, 1, 0, Row_Laplace, PETSC_TRUE},
                                {"one", 1, 1, 1, 0, Row_Laplace},
+                               {"convection", 600, 600, 1, 0, Row_Convection},
+                               {"convected", 12000, 12000, 1, 0, Row_Convection},
+                               {"rotation", 320, 320, 1, 0, Row_Rotation},
+                               {"collapse", 320, 320, 1, 0, Row_Collapse},
+                               {"twos", 320, 320, 1, 0, Row_Twos},
                                {NULL}};
 
 static PetscErrorCode MakeSystem(Test *t, const char *name, const char *type, Mat *A)
@@ -146,13 +192,15 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
   Vec       x, v, w, residual;
   Mat       A;
   PetscReal size[2];
+  PCSide    side;
 
   PetscFunctionBegin;
   PetscCall(RecordInt(r, "monitored iteration", n));
-  PetscCall(KSPBuildSolution(ksp, NULL, &x));
-  PetscCall(VecNorm(x, NORM_2, &size[0]));
   PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(KSPGetPCSide(ksp, &side));
   PetscCall(MatCreateVecs(A, &v, &w));
+  PetscCall(KSPBuildSolution(ksp, side == PC_RIGHT ? v : NULL, &x));
+  PetscCall(VecNorm(x, NORM_2, &size[0]));
   PetscCall(KSPBuildResidual(ksp, v, w, &residual));
   PetscCall(VecNorm(residual, NORM_2, &size[1]));
   PetscCall(VecDestroy(&v));
@@ -229,12 +277,13 @@ static PetscErrorCode CheckView(Test *t, KSP ksp, const char *text)
 /* The method by PETSc's name for AIJ, and ours for the type under test */
 static PetscErrorCode CreateKSP(Test *t, const Problem *p, const char *method, Mat A, Mat P, Record *r, KSP *ksp)
 {
-  PetscBool ours;
+  PetscBool ours, bcgs;
   char      name[64];
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, now.under, &ours));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", ours ? "device" : "", method));
+  PetscCall(PetscStrcmp(method, KSPBCGS, &bcgs));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", ours ? "device" : "", ours && bcgs ? "bicgstab" : method));
   PetscCall(KSPCreate(t->comm, ksp));
   PetscCall(KSPSetOptionsPrefix(*ksp, prefix));
   PetscCall(KSPSetOperators(*ksp, A, P));
@@ -257,7 +306,7 @@ static PetscErrorCode FillVectors(const Problem *p, Mat A, Vec x, Vec b)
   PetscFunctionBegin;
   PetscCall(VecFill(b, 1));
   PetscCall(VecFill(x, 2));
-  if (Has(p, 'z')) PetscCall(VecSet(b, 0.0));
+  if (Has(p, 'z') || Has(p, 'o')) PetscCall(VecSet(b, Has(p, 'z') ? 0.0 : 1.0));
   if (Has(p, 'x')) PetscCall(MatMult(A, x, b));
   if (Has(p, 'n') || Has(p, 'i')) {
     PetscCall(VecGetOwnershipRange(b, &first, &end));
@@ -372,6 +421,7 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
     if (error) break; /* PETSc does not promise anything after one */
     if (Has(&p, 'r')) PetscCall(KSPReset(ksp));
     if (Has(&p, 'r')) PetscCall(KSPSetOperators(ksp, A, P ? P : A));
+    if (Has(&p, 'k')) continue;
     if (!Has(&p, 'N')) PetscCall(MatShift(A, p.system[0] == 'n' && p.system[1] == 'e' ? -One : One));
     PetscCall(MatScale(A, 1.5));
   }
@@ -392,6 +442,11 @@ static PetscErrorCode CG(Test *t, Record *r)
 static PetscErrorCode Chebyshev(Test *t, Record *r)
 {
   return Solve(t, r, "chebyshev");
+}
+
+static PetscErrorCode BiCGStab(Test *t, Record *r)
+{
+  return Solve(t, r, "bcgs");
 }
 
 /* AIJ is the only judge: other types of PETSc's have nothing to do with the methods */
@@ -475,6 +530,84 @@ static const Operation operations[] = {
     {"dtol-later", CG, WHEN, "laplace:-pc_type none -ksp_divtol 1e-3 -ksp_rtol 1e-12 -ksp_check_norm_iteration 3"},
     {"nan-product", CG, WHEN, "nan:-pc_type none"},
     {"nan-product-jacobi", CG, WHEN, "nan:-pc_type bjacobi -sub_pc_type none -ksp_norm_type natural"},
+    {"bicgstab", BiCGStab, WHEN, "convection,d:-pc_type none"},
+    {"bicgstab-right", BiCGStab, WHEN, "convection,d:-pc_type none -ksp_pc_side right"},
+    {"bicgstab-nonorm", BiCGStab, WHEN, "convection:-pc_type none -ksp_norm_type none -ksp_max_it 9"},
+    {"bicgstab-right-nonorm", BiCGStab, WHEN, "convection:-pc_type none -ksp_norm_type none -ksp_max_it 9 -ksp_pc_side right"},
+    {"bicgstab-jacobi", BiCGStab, WHEN, "convection,d:-pc_type jacobi"},
+    {"bicgstab-jacobi-right", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_pc_side right"},
+    {"bicgstab-jacobi-nonorm", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9"},
+    {"bicgstab-jacobi-right-nonorm", BiCGStab, WHEN, "convection:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9 -ksp_pc_side right"},
+    {"bicgstab-jacobi-unfused", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_fuse 0"},
+    {"bicgstab-jacobi-rowmax", BiCGStab, WHEN | (PetscDefined(HAVE_CUDA) ? ONHOST : 0), "laplace:-pc_type jacobi -pc_jacobi_type rowmax"},
+    {"bicgstab-pbjacobi-2", BiCGStab, WHEN, "nodes2,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
+    {"bicgstab-pbjacobi-2-right", BiCGStab, WHEN, "nodes2,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bicgstab-pbjacobi-3", BiCGStab, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
+    {"bicgstab-pbjacobi-3-right", BiCGStab, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bicgstab-pbjacobi-7", BiCGStab, WHEN, "nodes7,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
+    {"bicgstab-pbjacobi-7-right", BiCGStab, WHEN, "nodes7,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bicgstab-pbjacobi-9", BiCGStab, WHEN, "nodes9,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
+    {"bicgstab-pbjacobi-9-right", BiCGStab, WHEN, "nodes9,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bicgstab-ilu", BiCGStab, WHEN, "convection,d:-pc_type bjacobi -sub_pc_type ilu"},
+    {"bicgstab-ilu-right", BiCGStab, WHEN, "convection,d:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
+    {"bicgstab-ilu-right-guess", BiCGStab, WHEN, "convection,gd:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
+    {"bicgstab-ilu-nonorm", BiCGStab, WHEN, "convection:-pc_type bjacobi -ksp_norm_type none -ksp_max_it 3"},
+    {"bicgstab-gamg", BiCGStab, WHEN, "larger:-pc_type gamg -mg_levels_pc_type jacobi -ksp_rtol 1e-3"},
+    {"bicgstab-larger", BiCGStab, WHEN, "convected,d:-pc_type jacobi"},
+    {"bicgstab-hermitian", BiCGStab, WHEN, "hermitian,d:-pc_type jacobi"},
+    {"bicgstab-guess", BiCGStab, WHEN, "convection,gd:-pc_type jacobi"},
+    {"bicgstab-guess-right", BiCGStab, WHEN, "convection,gd:-pc_type jacobi -ksp_pc_side right"},
+    {"bicgstab-guess-blocks", BiCGStab, WHEN, "nodes3,gd:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bicgstab-guess-none", BiCGStab, WHEN, "convection,g:-pc_type none -ksp_converged_use_initial_residual_norm"},
+    {"bicgstab-guess-min", BiCGStab, WHEN, "convection,g:-pc_type none -ksp_converged_use_min_initial_residual_norm -ksp_pc_side right"},
+    {"bicgstab-guess-knoll", BiCGStab, WHEN, "convection:-pc_type jacobi -ksp_knoll"},
+    {"bicgstab-guess-exact", BiCGStab, WHEN, "convection,x:-pc_type jacobi -ksp_pc_side right"},
+    {"bicgstab-guess-exact-ilu", BiCGStab, WHEN, "convection,x:-pc_type bjacobi -ksp_pc_side right"},
+    {"bicgstab-zero", BiCGStab, WHEN, "convection,z:-pc_type jacobi"},
+    {"bicgstab-zero-guess", BiCGStab, WHEN, "convection,zg:-pc_type none -ksp_pc_side right"},
+    {"bicgstab-its", BiCGStab, WHEN, "convection:-pc_type none -ksp_max_it 5"},
+    {"bicgstab-its-one", BiCGStab, WHEN, "convection:-pc_type jacobi -ksp_max_it 1 -ksp_pc_side right"},
+    {"bicgstab-its-zero", BiCGStab, WHEN, "convection:-pc_type none -ksp_max_it 0"},
+    {"bicgstab-its-converged", BiCGStab, WHEN, "convection:-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"},
+    {"bicgstab-its-least", BiCGStab, WHEN, "convection:-pc_type none -ksp_min_it 9 -ksp_rtol 0.5"},
+    {"bicgstab-check-norm", BiCGStab, WHEN, "convection:-pc_type none -ksp_check_norm_iteration 6 -ksp_rtol 0.5"},
+    {"bicgstab-atol", BiCGStab, WHEN, "convection:-pc_type none -ksp_rtol 0 -ksp_atol 1e-2"},
+    {"bicgstab-dtol", BiCGStab, WHEN, "convection:-pc_type none -ksp_divtol 1e-3 -ksp_rtol 1e-12 -ksp_check_norm_iteration 3"},
+    {"bicgstab-indefinite-pc", BiCGStab, WHEN, "laplace,p:-pc_type jacobi -ksp_max_it 6"},
+    {"bicgstab-breakdown", BiCGStab, WHEN, "rotation,o:-pc_type none"},
+    {"bicgstab-breakdown-right", BiCGStab, WHEN, "rotation,o:-pc_type none -ksp_pc_side right"},
+    {"bicgstab-breakdown-error", BiCGStab, WHEN, "rotation,oe:-pc_type none"},
+    {"bicgstab-breakdown-ilu", BiCGStab, WHEN, "rotation,o:-pc_type bjacobi -sub_pc_type none -ksp_pc_side right"},
+    {"bicgstab-singular", BiCGStab, WHEN, "collapse,o:-pc_type none"},
+    {"bicgstab-singular-error", BiCGStab, WHEN, "collapse,oe:-pc_type none -ksp_pc_side right"},
+    {"bicgstab-singular-ilu", BiCGStab, WHEN, "collapse,o:-pc_type bjacobi -sub_pc_type none"},
+    {"bicgstab-lucky", BiCGStab, WHEN, "twos,ok:-pc_type none"},
+    {"bicgstab-lucky-jacobi", BiCGStab, WHEN, "twos,ok:-pc_type jacobi -ksp_pc_side right"},
+    {"bicgstab-lucky-jacobi-left", BiCGStab, WHEN, "twos,okg:-pc_type jacobi"},
+    {"bicgstab-lucky-ilu", BiCGStab, WHEN, "twos,ok:-pc_type bjacobi -ksp_pc_side right"},
+    {"bicgstab-nan", BiCGStab, WHEN, "convection,n:-pc_type jacobi"},
+    {"bicgstab-nan-right", BiCGStab, WHEN, "convection,n:-pc_type jacobi -ksp_pc_side right"},
+    {"bicgstab-nan-nonorm", BiCGStab, WHEN, "convection,n:-pc_type none -ksp_norm_type none"},
+    {"bicgstab-nan-product", BiCGStab, WHEN, "nan:-pc_type none"},
+    {"bicgstab-nan-product-right", BiCGStab, WHEN, "nan:-pc_type bjacobi -sub_pc_type none -ksp_pc_side right"},
+    {"bicgstab-inf", BiCGStab, WHEN, "convection,i:-pc_type jacobi"},
+    {"bicgstab-nan-error", BiCGStab, WHEN | (PetscDefined(USE_DEBUG) ? SEQ : 0), "convection,ne:-pc_type jacobi"},
+    {"bicgstab-nullspace", BiCGStab, WHEN, "singular,N:-pc_type none -ksp_rtol 1e-2"},
+    {"bicgstab-nullspace-jacobi", BiCGStab, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-2 -ksp_pc_side right"},
+    {"bicgstab-monitor", BiCGStab, WHEN, "convection,m:-pc_type jacobi"},
+    {"bicgstab-monitor-right", BiCGStab, WHEN, "convection,mg:-pc_type jacobi -ksp_pc_side right"},
+    {"bicgstab-monitor-ilu", BiCGStab, WHEN, "convection,mg:-pc_type bjacobi -ksp_pc_side right"},
+    {"bicgstab-test", BiCGStab, WHEN, "convection,t:-pc_type jacobi"},
+    {"bicgstab-test-monitor", BiCGStab, WHEN, "convection,tm:-pc_type none -ksp_pc_side right"},
+    {"bicgstab-reset", BiCGStab, WHEN, "convection,rd:-pc_type jacobi -ksp_pc_side right"},
+    {"bicgstab-reset-ilu", BiCGStab, WHEN, "convection,rgd:-pc_type bjacobi -ksp_pc_side right"},
+    {"bicgstab-skew", BiCGStab, WHEN, "skew,d:-pc_type jacobi -ksp_rtol 1e-2"},
+    {"bicgstab-one", BiCGStab, WHEN, "one:-pc_type none"},
+    {"bicgstab-ahead-none", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 0"},
+    {"bicgstab-ahead-many", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 50"},
+    {"bicgstab-not-early", BiCGStab, WHEN, "convection,d:-pc_type none -ksp_device_early 0 -ksp_pc_side right"},
+    {"bicgstab-eigenvalues", BiCGStab, WHEN, "convection,h:-pc_type jacobi -ksp_view_eigenvalues ascii:/dev/null"},
+    {"bicgstab-hostvectors", BiCGStab, WHEN, "convection,v:-pc_type jacobi -ksp_pc_side right"},
     {"chebyshev", Chebyshev, WHEN, "laplace,d:-pc_type none -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 12"},
     {"chebyshev-one", Chebyshev, WHEN, "laplace:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 1"},
     {"chebyshev-two", Chebyshev, WHEN, "laplace,g:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 2"},

@@ -231,7 +231,7 @@ device_other_tests() {
     sh_ "a lost GPU, halo $halo, $several ranks" 60 refuses 'CUDA error|cuda error|illegal memory access' env CUDA_MPS_PIPE_DIRECTORY="$log/none" "${m[@]}" $several "${load[@]}" \
       -dll_append "$LIB" -mat_type "${types%% *}" -mat_${types%% *}_kernel slices -mat_spmv_halo $halo -lose 1
   done
-  t "kernels of Krylov methods" 300 "$TESTS/cuda-krylov" full count
+  for type in krylov bicgstab; do t "kernels of Krylov methods, $type" 300 "$TESTS/cuda-$type" full count; done
   for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo" -n 0; done
   suite "products, aijcusparse" 600 "${m[@]}" 1 "$TESTS/products" -type aijcusparse
   for type in $types; do lone t "device memory, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -ops memory -cases few; done

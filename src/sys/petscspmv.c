@@ -43,7 +43,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 }
 
 /*@C
-   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG` and `KSPDEVICECHEBYSHEV` and the ordering `MATORDERINGEVCHYB` with PETSc
+   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB` and `KSPDEVICECHEBYSHEV` and the ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
@@ -56,7 +56,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 
    The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for: in version, scalar type, precision, size of `PetscInt`, or debug against optimized.
 
-.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICECHEBYSHEV`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
+.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB`, `KSPDEVICECHEBYSHEV`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {

@@ -2,124 +2,17 @@
   Tests of the Krylov methods' kernels, without PETSc: every preconditioner, norm, way to end and way to sum, against the same method on the host. Silent when
   right. Run as `krylov full`; under compute-sanitizer as `krylov quick` or `krylov race`; `count` at the end prints how many checks passed.
 */
-#include "../../src/core/cuda/krylov.cuh"
+#include "krylov.cuh"
 #include "../../src/mat/impls/sellp/sellpcuda.h"
-#include "common.cuh"
 
-using spmv::Scalar;
-
-// ------------------------------------------------------------------------------------------------ systems
-
-// Three diagonals that are symmetric or Hermitian, with random values
-static Matrix Diagonals(const char *name, int n, bool hermitian, double shift)
-{
-  Matrix A = Build(name, n, n, [](int r, Row &row) { row = {r - 1, r, r + 1}; });
-  for (int r = 0; r < n; r++) {
-    for (int q = A.i[r]; q < A.i[r + 1]; q++) {
-      if (A.j[q] == r) A.a[q] = (PetscReal)(2.2 + shift + std::abs(Real()));
-      if (A.j[q] <= r) continue;
-      const Number v = Value();
-      const int    c = A.j[q];
-      A.a[q]         = v;
-      for (int p = A.i[c]; p < A.i[c + 1]; p++) {
-        if (A.j[p] == r) A.a[p] = hermitian ? Conj(v) : v;
-      }
-    }
-  }
-  return A;
-}
-
-static __global__ void Multiply(int n, const int *i, const int *j, const Scalar *a, const Scalar *x, Scalar *y)
-{
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (r >= n) return;
-  Scalar sum = spmv::Num::zero();
-  for (int q = i[r]; q < i[r + 1]; q++) sum = spmv::Num::fma(a[q], x[j[q]], sum);
-  y[r] = sum;
-}
-static cudaError_t Product(int n, const Device<int> &i, const Device<int> &j, const Device<Number> &a, const Number *x, Number *y, cudaStream_t stream)
-{
-  SPMV_LAUNCH(n, 128, stream, Multiply, n, i.p, j.p, (const Scalar *)a.p, (const Scalar *)x, (Scalar *)y);
-  return cudaSuccess;
-}
-
-// A preconditioner with blocks, as the kernels read it
-static std::vector<Number> Blocks(int n, int bs, bool hermitian)
-{
-  std::vector<Number> d((size_t)n * (size_t)bs);
-  for (int i = 0; i < n; i++) {
-    for (int j = 0; j < bs; j++) {
-      const int e = i % bs;
-      Number    v = e == j ? Number((PetscReal)(0.5 + 0.1 * (i % 7))) : Number((PetscReal)(0.02 * (e + j)));
-#if defined(PETSC_USE_COMPLEX)
-      if (e != j) v += Number(0, (PetscReal)((hermitian ? (e < j) - (e > j) : 1) * 0.05));
-#endif
-      d[(size_t)j * (size_t)n + (size_t)i] = v;
-    }
-  }
-  return d;
-}
-
-struct Problem {
-  const char         *what;
-  Matrix              A;
-  std::vector<Number> d, b;
-  SpMVCudaCG          cg;
-};
+using Problem = ProblemOf<SpMVCudaCG>;
 
 // ------------------------------------------------------------------------------------------------ the method on the host
-
-struct Outcome {
-  SpMVKrylovReason    reason = SPMV_KRYLOV_ITERATING;
-  int                 its    = 0;
-  std::vector<double> norm; // from iteration 1 on
-  std::vector<Wide>   x;
-};
-
-static bool Bad(Wide a)
-{
-  return !std::isfinite(std::real(a)) || !std::isfinite(std::imag(a));
-}
-
-static Wide Dot(bool hermitian, const std::vector<Wide> &x, const std::vector<Wide> &y)
-{
-  Wide sum = 0;
-  for (size_t k = 0; k < x.size(); k++) {
-#if defined(PETSC_USE_COMPLEX)
-    sum += x[k] * (hermitian ? std::conj(y[k]) : y[k]);
-#else
-    sum += x[k] * y[k];
-#endif
-  }
-  return sum;
-}
-
-static std::vector<Wide> Apply(const Problem &p, const std::vector<Wide> &r)
-{
-  const int         n = p.cg.n, bs = p.cg.bs;
-  std::vector<Wide> z = r;
-  if (p.cg.pc == SPMV_KRYLOV_PC_NONE) return z;
-  for (int i = 0; i < n; i++) {
-    z[i] = 0;
-    for (int j = 0; j < bs; j++) z[i] += Wide(p.d[(size_t)j * (size_t)n + (size_t)i]) * r[i / bs * bs + j];
-  }
-  return z;
-}
-
-static SpMVKrylovReason Test(const SpMVCudaCG &cg, int n, double norm)
-{
-  const SpMVKrylovTest &t = cg.until;
-  if (!t.test) return SPMV_KRYLOV_ITERATING;
-  if (t.enough && n >= t.max_it) return SPMV_KRYLOV_ENOUGH;
-  if (cg.norm == SPMV_KRYLOV_NORM_NONE || n <= t.chknorm || n < t.min_it) return SPMV_KRYLOV_ITERATING;
-  if (norm <= t.ttol) return norm < t.abstol ? SPMV_KRYLOV_ATOL : SPMV_KRYLOV_RTOL;
-  return norm >= t.dtol ? SPMV_KRYLOV_DTOL : SPMV_KRYLOV_ITERATING;
-}
 
 // KSPSolve_CG(), from x = 0 and after its first convergence test
 static Outcome Reference(const Problem &p)
 {
-  const SpMVCudaCG &cg = p.cg;
+  const SpMVCudaCG &cg = p.set;
   Outcome           o;
   std::vector<Wide> r(p.b.begin(), p.b.end()), z = Apply(p, r), direction(r.size()), w;
   Wide              beta = Dot(cg.hermitian, z, r), betaold = 1, dpi = 0, before;
@@ -168,207 +61,64 @@ static Outcome Reference(const Problem &p)
 
 // ------------------------------------------------------------------------------------------------ on the device
 
-enum Way {
-  PLAIN,
-  AHEAD,   // all iterations are started before the host looks
-  OUTSIDE, // the sums go through a function
-  PARTS    // two ranks of one device
-};
-static const char *const ways[] = {"look", "ahead", "sums outside", "two ranks"};
-
-static cudaError_t Outside(void *ctx, PetscReal *, int, cudaStream_t)
+static cudaError_t Start(const Problem &q, Arrays &v, SpMVCudaKrylov k, cudaStream_t stream)
 {
-  ++*(int *)ctx;
-  return cudaSuccess;
-}
-
-// The arrays of one solve
-struct Arrays {
-  Device<int>    i, j;
-  Device<Number> a, d, x, r, z, p;
-  explicit Arrays(const Problem &q) : i(q.A.i), j(q.A.j), a(q.A.a), d(q.d), x(std::vector<Number>(q.b.size())), r(q.b), z(q.b.size()), p(q.b.size())
-  {
-    std::vector<Number> z0;
-    for (const Wide &v : Apply(q, std::vector<Wide>(q.b.begin(), q.b.end()))) z0.push_back(Number(v));
-    z.Set(z0);
-  }
-  SpMVCudaCG On(SpMVCudaCG cg)
-  {
-    cg.x = (PetscScalar *)x.p;
-    cg.r = (PetscScalar *)r.p;
-    cg.z = cg.w = (PetscScalar *)z.p;
-    cg.p        = (PetscScalar *)p.p;
-    cg.d        = (const PetscScalar *)d.p;
-    return cg;
-  }
-};
-
-// z = D r, for a preconditioner that the method does not know
-static __global__ void ApplyBlocks(int n, int bs, const Scalar *d, const Scalar *r, Scalar *z)
-{
-  const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i >= n) return;
-  Scalar sum = spmv::Num::zero();
-  for (int j = 0; j < bs; j++) sum = spmv::Num::fma(d[(size_t)j * (size_t)n + (size_t)i], r[i / bs * bs + j], sum);
-  z[i] = sum;
+  SpMVCudaCG cg = q.set;
+  cg.x          = (PetscScalar *)v.x.p;
+  cg.r          = (PetscScalar *)v.r.p;
+  cg.z = cg.w = (PetscScalar *)v.z.p;
+  cg.p        = (PetscScalar *)v.p.p;
+  cg.d        = (const PetscScalar *)v.d.p;
+  SPMV_TRY(SpMVCudaCGBegin(k, &cg, stream));
+  return SpMVCudaCGDirection(k, stream);
 }
 
 static cudaError_t Iterate(const Problem &q, Arrays &v, SpMVCudaKrylov k, cudaStream_t stream)
 {
-  SPMV_TRY(Product(q.cg.n, v.i, v.j, v.a, v.p.p, v.z.p, stream));
+  SPMV_TRY(Product(q.set.n, v.i, v.j, v.a, v.p.p, v.z.p, stream));
   SPMV_TRY(SpMVCudaCGProduct(k, stream));
   SPMV_TRY(SpMVCudaCGUpdate(k, stream));
-  if (q.cg.pc == SPMV_KRYLOV_PC_APPLIED) {
-    SPMV_LAUNCH(q.cg.n, 128, stream, ApplyBlocks, q.cg.n, q.cg.bs, (const Scalar *)v.d.p, (const Scalar *)v.r.p, (Scalar *)v.z.p);
+  if (q.set.pc == SPMV_KRYLOV_PC_APPLIED) {
+    SPMV_TRY(ApplyAll(q, v, v.r.p, v.z.p, stream));
     SPMV_TRY(SpMVCudaCGSums(k, stream));
   }
   return SpMVCudaCGDirection(k, stream);
 }
 
-static SpMVKrylovStatus Wait(SpMVCudaKrylov k, cudaStream_t stream)
-{
-  CHECK(cudaStreamSynchronize(stream));
-  return SpMVCudaKrylovGetStatus(k);
-}
-
-static Outcome Solve(const Problem &q, Way way, SpMVCudaKrylov k, cudaStream_t stream)
-{
-  Outcome          o;
-  Arrays           v(q);
-  const SpMVCudaCG cg    = v.On(q.cg);
-  int              calls = 0;
-  SpMVKrylovStatus s;
-  if (way == OUTSIDE) SpMVCudaKrylovSetAllReduce(k, Outside, &calls);
-  CHECK(SpMVCudaCGBegin(k, &cg, stream));
-  CHECK(SpMVCudaCGDirection(k, stream));
-  s = Wait(k, stream);
-  for (int n = 1; way == AHEAD ? n <= cg.until.max_it + 3 : !s.reason; n++) {
-    CHECK(Iterate(q, v, k, stream));
-    if (way != AHEAD) s = Wait(k, stream);
-  }
-  s        = Wait(k, stream);
-  o.reason = s.reason;
-  o.its    = s.its;
-  for (int n = 1; n <= s.norms; n++) {
-    PetscReal norm = -1;
-    if (!SpMVCudaKrylovReadNorm(k, n, &norm)) o.its = -1; // must be there
-    o.norm.push_back((double)norm);
-  }
-  for (const Number &e : v.x.Get()) o.x.push_back(Wide(e));
-  Expect(way != OUTSIDE || calls > 0, q.A, q.what, ways[way], "the sums went through the function");
-  SpMVCudaKrylovSetAllReduce(k, nullptr, nullptr);
-  return o;
-}
-
-static bool Near(double a, double b, double size)
-{
-  return std::abs(a - b) <= (sizeof(PetscReal) == 8 ? 1e-9 : 2e-2) * (std::abs(b) + size) || (std::isnan(a) && std::isnan(b));
-}
-
-// The residual of a single equation vanishes after one iteration, or is what rounding leaves of it, which is another way to converge
-static bool SameReason(const Problem &q, int a, int b)
-{
-  auto converged = [](int reason) { return reason == SPMV_KRYLOV_RTOL || reason == SPMV_KRYLOV_ATOL || reason == SPMV_KRYLOV_ZERO; };
-  return a == b || (q.A.m == 1 && converged(a) && converged(b));
-}
-
-static void Compare(const Problem &q, const Outcome &o, const Outcome &ref, const char *way)
-{
-  double size = 0;
-  bool   same = o.norm.size() == ref.norm.size();
-  for (const Number &e : q.b) size += std::norm(Wide(e));
-  size = std::sqrt(size);
-  Expect(SameReason(q, o.reason, ref.reason), q.A, q.what, way, "reason");
-  Expect(o.its == ref.its, q.A, q.what, way, "iterations");
-  for (size_t n = 0; same && n < ref.norm.size(); n++) same = Near(o.norm[n], ref.norm[n], 1e-3 * size);
-  Expect(same, q.A, q.what, way, "norms");
-  same = ref.reason != SPMV_KRYLOV_NAN_DOT;
-  if (!same) return;
-  for (size_t n = 0; same && n < ref.x.size(); n++) same = Near(std::abs(o.x[n] - ref.x[n]), 0, 1 + std::abs(ref.x[n]));
-  Expect(same, q.A, q.what, way, "solution");
-}
-
-// The same bits in each solve, however the host looks
-static void TestSame(const Problem &q, const Outcome &a, const Outcome &b)
-{
-  Expect(a.reason == b.reason && a.its == b.its && a.norm == b.norm && a.x == b.x, q.A, q.what, "any", "the same bits");
-}
-
-// Two ranks of this device, each with the whole system: all sums are twice as large, and nothing else changes
-static void TestRanks(const Problem &q, const Outcome &ref)
-{
-  SpMVCudaKrylov            k[2];
-  cudaStream_t              stream[2];
-  std::vector<spmv::Mail *> places;
-  Arrays                    first(q), second(q);
-  Arrays *const             v[2] = {&first, &second};
-  cudaIpcMemHandle_t        unused;
-  for (int r = 0; r < 2; r++) {
-    CHECK(SpMVCudaKrylovCreate(&k[r]));
-    CHECK(cudaStreamCreateWithFlags(&stream[r], cudaStreamNonBlocking));
-    CHECK(SpMVCudaKrylovGetOffer(k[r], 2, &unused));
-    places.push_back((spmv::Mail *)(char *)k[r]->mail);
-  }
-  for (int r = 0; r < 2; r++) { // a process cannot open its own memory: what SpMVCudaKrylovOpen() does otherwise
-    CHECK(Upload(k[r]->theirs, places, nullptr));
-    k[r]->ranks.rank   = r;
-    k[r]->ranks.mine   = places[r];
-    k[r]->ranks.theirs = k[r]->theirs;
-  }
-  CHECK(cudaDeviceSynchronize());
-  for (int r = 0; r < 2; r++) {
-    const SpMVCudaCG cg = v[r]->On(q.cg);
-    CHECK(SpMVCudaCGBegin(k[r], &cg, stream[r]));
-    CHECK(SpMVCudaCGDirection(k[r], stream[r]));
-  }
-  for (int n = 1; n <= ref.its + 2; n++) {
-    for (int r = 0; r < 2; r++) CHECK(Iterate(q, *v[r], k[r], stream[r]));
-  }
-  for (int r = 0; r < 2; r++) {
-    Outcome                o;
-    const SpMVKrylovStatus s = Wait(k[r], stream[r]);
-    o.reason                 = s.reason;
-    o.its                    = s.its;
-    for (int n = 1; n <= s.norms; n++) {
-      PetscReal norm = -1;
-      (void)SpMVCudaKrylovReadNorm(k[r], n, &norm);
-      o.norm.push_back((double)norm / std::sqrt(2.0));
-    }
-    for (const Number &e : v[r]->x.Get()) o.x.push_back(Wide(e));
-    Compare(q, o, ref, ways[PARTS]);
-  }
-  for (int r = 0; r < 2; r++) {
-    CHECK(SpMVCudaKrylovDestroy(&k[r]));
-    CHECK(cudaStreamDestroy(stream[r]));
-  }
-}
-
 // ------------------------------------------------------------------------------------------------ cases
 
-static const char *const pcs[]   = {"none", "points", "blocks", "applied"};
-static const char *const norms[] = {"no norm", "preconditioned", "unpreconditioned", "natural"};
+// Three diagonals that are symmetric or Hermitian, with random values
+static Matrix Diagonals(const char *name, int n, bool hermitian, double shift)
+{
+  Matrix A = Build(name, n, n, [](int r, Row &row) { row = {r - 1, r, r + 1}; });
+  for (int r = 0; r < n; r++) {
+    for (int q = A.i[r]; q < A.i[r + 1]; q++) {
+      if (A.j[q] == r) A.a[q] = (PetscReal)(2.2 + shift + std::abs(Real()));
+      if (A.j[q] <= r) continue;
+      const Number v = Value();
+      const int    c = A.j[q];
+      A.a[q]         = v;
+      for (int p = A.i[c]; p < A.i[c + 1]; p++) {
+        if (A.j[p] == r) A.a[p] = hermitian ? Conj(v) : v;
+      }
+    }
+  }
+  return A;
+}
 
 static Problem Make(const char *what, int n, SpMVKrylovPC pc, SpMVKrylovNorm norm, bool hermitian, double shift = 0)
 {
   Problem q{what, Diagonals(what, n, hermitian, shift), {}, {}, {}};
   for (int r = 0; r < n; r++) q.b.push_back(Value());
-  q.cg.n         = n;
-  q.cg.bs        = pc == SPMV_KRYLOV_PC_BLOCKS || pc == SPMV_KRYLOV_PC_APPLIED ? (n % 7 == 0 ? 7 : n % 3 == 0 ? 3 : 1) : 1;
-  q.d            = Blocks(n, q.cg.bs, hermitian);
-  q.cg.pc        = pc;
-  q.cg.norm      = norm;
-  q.cg.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
-  q.cg.early     = PETSC_TRUE;
-  q.cg.until     = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-4, (PetscReal)1e-30, (PetscReal)1e30, 8, 0, -1};
+  q.set.n         = n;
+  q.set.bs        = pc == SPMV_KRYLOV_PC_BLOCKS || pc == SPMV_KRYLOV_PC_APPLIED ? (n % 7 == 0 ? 7 : n % 3 == 0 ? 3 : 1) : 1;
+  q.d             = Blocks(n, q.set.bs, hermitian);
+  q.set.pc        = pc;
+  q.set.norm      = norm;
+  q.set.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
+  q.set.early     = PETSC_TRUE;
+  q.set.until     = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-4, (PetscReal)1e-30, (PetscReal)1e30, 8, 0, -1};
   return q;
-}
-
-static void TestProblem(const Problem &q, SpMVCudaKrylov k, cudaStream_t stream, bool parts)
-{
-  const Outcome ref = Reference(q), look = Solve(q, PLAIN, k, stream);
-  Compare(q, look, ref, ways[PLAIN]);
-  for (Way way : {AHEAD, OUTSIDE, PLAIN}) TestSame(q, look, Solve(q, way, k, stream));
-  if (parts && ref.reason == SPMV_KRYLOV_ITS) TestRanks(q, ref); // no tolerance that sums twice as large would miss
 }
 
 // Every preconditioner with every norm, on few and many rows
@@ -381,9 +131,9 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
           static char what[128];
           snprintf(what, sizeof(what), "%d rows, %s, %s%s", n, pcs[pc], norms[norm], hermitian ? "" : ", symmetric");
           Problem q = Make(what, n, (SpMVKrylovPC)pc, (SpMVKrylovNorm)norm, hermitian);
-          if (n <= 3) q.cg.until.max_it = 1; // more would divide by what is left after rounding
+          if (n <= 3) q.set.until.max_it = 1; // more would divide by what is left after rounding
           TestProblem(q, k, stream, n < 1000);
-          q.cg.early = PETSC_FALSE;
+          q.set.early = PETSC_FALSE;
           TestSame(q, Solve(q, PLAIN, k, stream), Solve(q, AHEAD, k, stream));
         }
       }
@@ -401,27 +151,27 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
     Expect(Reference(q).reason == reason, q.A, what, "reference", "the way to end that is meant");
     TestProblem(q, k, stream, false);
   };
-  test("rtol", SPMV_KRYLOV_RTOL, [](Problem &q) { q.cg.until.ttol = (PetscReal)0.3; });
-  test("atol", SPMV_KRYLOV_ATOL, [](Problem &q) { q.cg.until.ttol = q.cg.until.abstol = (PetscReal)0.3; });
+  test("rtol", SPMV_KRYLOV_RTOL, [](Problem &q) { q.set.until.ttol = (PetscReal)0.3; });
+  test("atol", SPMV_KRYLOV_ATOL, [](Problem &q) { q.set.until.ttol = q.set.until.abstol = (PetscReal)0.3; });
   test("dtol", SPMV_KRYLOV_DTOL, [](Problem &q) {
-    q.cg.until.dtol    = (PetscReal)1e-3;
-    q.cg.until.chknorm = 1;
+    q.set.until.dtol    = (PetscReal)1e-3;
+    q.set.until.chknorm = 1;
   });
   test("enough", SPMV_KRYLOV_ENOUGH, [](Problem &q) {
-    q.cg.until.enough = PETSC_TRUE;
-    q.cg.until.max_it = 4;
+    q.set.until.enough = PETSC_TRUE;
+    q.set.until.max_it = 4;
   });
-  test("its", SPMV_KRYLOV_ITS, [](Problem &q) { q.cg.until.max_it = 4; });
-  test("one", SPMV_KRYLOV_ITS, [](Problem &q) { q.cg.until.max_it = 0; });
+  test("its", SPMV_KRYLOV_ITS, [](Problem &q) { q.set.until.max_it = 4; });
+  test("one", SPMV_KRYLOV_ITS, [](Problem &q) { q.set.until.max_it = 0; });
   test("least", SPMV_KRYLOV_RTOL, [](Problem &q) {
-    q.cg.until.ttol   = 30;
-    q.cg.until.min_it = 5;
+    q.set.until.ttol   = 30;
+    q.set.until.min_it = 5;
   });
   test("check", SPMV_KRYLOV_RTOL, [](Problem &q) {
-    q.cg.until.ttol    = 30;
-    q.cg.until.chknorm = 5;
+    q.set.until.ttol    = 30;
+    q.set.until.chknorm = 5;
   });
-  test("host", SPMV_KRYLOV_ITS, [](Problem &q) { q.cg.until.test = PETSC_FALSE; });
+  test("host", SPMV_KRYLOV_ITS, [](Problem &q) { q.set.until.test = PETSC_FALSE; });
   test("zero", SPMV_KRYLOV_ZERO, [](Problem &q) { q.b.assign(q.b.size(), Number(0)); });
   test("nan", SPMV_KRYLOV_NAN_DOT, [](Problem &q) { q.b[77] = Number(NAN); });
   test("inf", SPMV_KRYLOV_NAN_DOT, [](Problem &q) { q.A.a[q.A.a.size() / 2] = Number(INFINITY); });
@@ -431,13 +181,13 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
   test(
       "preconditioner", SPMV_KRYLOV_INDEFINITE_PC,
       [](Problem &q) {
-        for (int i = 0; i < q.cg.n; i += 3) q.d[i] = (Number)-0.3;
+        for (int i = 0; i < q.set.n; i += 3) q.d[i] = (Number)-0.3;
       },
       0, SPMV_KRYLOV_PC_POINTS);
 #endif
   test("negative", SPMV_KRYLOV_ITS, [](Problem &q) {
     for (Number &a : q.A.a) a = -a;
-    q.cg.until.ttol = 0;
+    q.set.until.ttol = 0;
   });
 }
 

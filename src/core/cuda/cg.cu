@@ -3,66 +3,89 @@
 
   An iteration reads and writes, beyond the product: p and w (p'w); r and w, r (update); r, p and x, p and x (direction). x is updated where p is read anyway.
 */
-#include "cg.cuh"
+#include "krylov.cuh"
 #include "stores.cuh"
 
 using namespace spmv;
 
 namespace {
 
-constexpr int BLOCK = KRYLOV_BLOCK;
-constexpr int BATCH = 4; // entries of a vector whose loads a thread issues at once
+constexpr int BLOCK   = KRYLOV_BLOCK;
+constexpr int NUMBERS = 1 + REALS; // that a kernel sums: a square, and a scalar
 
-/*
-  Every kernel begins with this: waits for the previous one, and has the state copied to shared memory, where the thread that takes the next step finds it at
-  once. False if the solve has ended.
-*/
-__device__ __forceinline__ bool Enter(const CGArgs &g, State &s)
+// What a thread does when it has sums
+enum Step { PRODUCT = 1, TEST = 2, BETA = 4, START = 8 };
+
+__device__ __forceinline__ int Sign(PetscReal a)
 {
-  AwaitPrevious();
-  if (g.early) LetNextBegin();
-  static_assert(sizeof(State) % sizeof(unsigned) == 0 && sizeof(State) / sizeof(unsigned) <= BLOCK, "a thread copies a word");
-  if (threadIdx.x < sizeof(State) / sizeof(unsigned)) ((unsigned *)&s)[threadIdx.x] = ((const volatile unsigned *)g.state)[threadIdx.x];
-  __syncthreads();
-  return s.reason == SPMV_KRYLOV_ITERATING;
+  return (a > 0) - (a < 0);
 }
 
-// For all n entries of vectors, BATCH at a time: load(u, i), then use(u, i). Whole warps together, as Issue() is between the two
-template <class Load, class Use> __device__ __forceinline__ void ForEach(int n, Load load, Use use)
+// ------------------------------------------------------------------------------------------------ what one thread decides
+
+__device__ void AfterProduct(State &s, Scalar dpi)
 {
-  const unsigned stride = gridDim.x * BLOCK, lane = threadIdx.x % WARP;
-  for (unsigned warp = blockIdx.x * BLOCK + threadIdx.x - lane; warp < (unsigned)n; warp += BATCH * stride) {
-    const unsigned first = warp + lane;
-#pragma unroll
-    for (int u = 0; u < BATCH; u++) {
-      if (first + u * stride < (unsigned)n) load(u, first + u * stride);
-    }
-    Issue();
-#pragma unroll
-    for (int u = 0; u < BATCH; u++) {
-      if (first + u * stride < (unsigned)n) use(u, first + u * stride);
-    }
+  const PetscReal now = RealPart(dpi), before = RealPart(s.dpi);
+  s.dpi  = dpi;
+  s.step = 0;
+  if (IsBad(dpi))
+    End(s, SPMV_KRYLOV_NAN_DOT);
+  else if (IsZero(dpi) || (s.i > 0 && Sign(now) * Sign(before) < 0))
+    End(s, SPMV_KRYLOV_INDEFINITE_MAT);
+  else {
+    s.a    = Divided(s.beta, dpi);
+    s.step = 1;
   }
+}
+
+__device__ void AfterUpdate(State &s, PetscReal square, Scalar beta, Progress *progress)
+{
+  const bool none    = s.norm == SPMV_KRYLOV_NORM_NONE;
+  const bool natural = s.norm == SPMV_KRYLOV_NORM_NATURAL;
+  PetscReal  norm    = 0;
+  if (natural) {
+    if (IsBad(beta)) return End(s, SPMV_KRYLOV_NAN_DOT);
+    norm = sqrt(Magnitude(beta));
+  } else if (!none && s.until.chknorm < s.i + 2)
+    norm = sqrt(square);
+  s.objective -= PetscReal(0.5) * RealPart(Multiplied(s.a, s.beta));
+  TellNorm(s.i + 1, norm, progress);
+  if (IsBad(norm)) return End(s, SPMV_KRYLOV_NAN_NORM);
+  s.norms  = s.i + 1;
+  s.reason = Converged(s.until, none, s.i + 1, norm);
+}
+
+__device__ void AfterBeta(State &s, Scalar beta, bool start)
+{
+  if (IsBad(beta)) return End(s, SPMV_KRYLOV_NAN_DOT);
+  s.betaold = s.beta;
+  s.beta    = beta;
+  if (!start && ++s.i >= s.until.max_it) return End(s, SPMV_KRYLOV_ITS);
+  s.its = s.i + 1;
+  if (IsZero(beta)) return End(s, SPMV_KRYLOV_ZERO);
+#if !defined(PETSC_USE_COMPLEX)
+  if (!start && beta * s.betaold < 0) return End(s, SPMV_KRYLOV_INDEFINITE_PC);
+#endif
+  if (!start) s.b = Divided(beta, s.betaold);
+}
+
+// s: the state as it was when the kernel began
+__device__ void Decide(const CGArgs &g, State &s, int step, const PetscReal v[])
+{
+  const Scalar dot = ScalarOf(v + 1);
+  if (step & PRODUCT) AfterProduct(s, dot);
+  if (step & TEST) AfterUpdate(s, v[0], dot, g.progress);
+  if (step & BETA && s.reason == SPMV_KRYLOV_ITERATING) AfterBeta(s, dot, step & START);
+  *g.state = s;
+  if (step & BETA || s.reason != SPMV_KRYLOV_ITERATING) TellStatus(s, g.progress);
 }
 
 // ------------------------------------------------------------------------------------------------ kernels; their signature is that of Kernel
 
-#define SPMV_CG_KERNEL __global__ void __launch_bounds__(BLOCK, Tuning::KRYLOV_BLOCKS)
-
-struct BeginArgs {
-  State *state, first;
-};
-
-__global__ void begin(BeginArgs g, bool, const Scalar *, const Scalar *, Scalar *)
-{
-  AwaitPrevious();
-  *g.state = g.first;
-}
-
-SPMV_CG_KERNEL product(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+SPMV_KRYLOV_KERNEL product(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
-  PetscReal        v[SUMS] = {};
+  PetscReal        v[NUMBERS] = {};
   Scalar           p[BATCH], w[BATCH];
   if (!Enter(g, s)) {
     if (blockIdx.x == 0 && threadIdx.x == 0) g.state->step = 0; // the kernel before has updated x
@@ -85,26 +108,23 @@ struct ProductSumsArgs {
   unsigned         count;
 };
 
-SPMV_CG_KERNEL product_sums(ProductSumsArgs a, bool, const Scalar *, const Scalar *, Scalar *)
+SPMV_KRYLOV_KERNEL product_sums(ProductSumsArgs a, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
-  PetscReal        v[SUMS] = {};
+  PetscReal        v[NUMBERS] = {};
   if (!Enter(a.g, s)) {
     if (blockIdx.x == 0 && threadIdx.x == 0) a.g.state->step = 0;
     return;
   }
-  for (unsigned w = blockIdx.x * BLOCK + threadIdx.x; w < a.count; w += gridDim.x * BLOCK) {
-#pragma unroll
-    for (int k = 0; k < REALS; k++) v[1 + k] += a.part[(size_t)k * a.count + w];
-  }
+  AddParts<REALS>(v + 1, a.part, a.count);
   if (AddAll(a.g, v)) Decide(a.g, s, PRODUCT, v);
 }
 
 // r, and z'r and the norm of z or r
-template <SpMVKrylovPC PC> SPMV_CG_KERNEL update(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
-  PetscReal        v[SUMS] = {};
+  PetscReal        v[NUMBERS] = {};
   Scalar           r[BATCH], w[BATCH], d[BATCH];
   if (!Enter(g, s)) return;
   const Scalar minus    = Negated(s.a);
@@ -128,11 +148,11 @@ template <SpMVKrylovPC PC> SPMV_CG_KERNEL update(CGArgs g, bool, const Scalar *,
 }
 
 // The same with blocks, each by as many threads as it has rows
-template <> SPMV_CG_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+template <> SPMV_KRYLOV_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State  s;
   __shared__ Scalar shared[BLOCK];
-  PetscReal         v[SUMS] = {};
+  PetscReal         v[NUMBERS] = {};
   if (!Enter(g, s)) return;
   const Scalar minus    = Negated(s.a);
   const bool   residual = g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED;
@@ -159,10 +179,10 @@ template <> SPMV_CG_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, const S
 }
 
 // The norm and z'r, of a z that is there
-SPMV_CG_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *, Scalar *)
+SPMV_KRYLOV_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *, Scalar *)
 {
   __shared__ State s;
-  PetscReal        v[SUMS] = {};
+  PetscReal        v[NUMBERS] = {};
   Scalar           a[BATCH], r[BATCH];
   if (!Enter(g, s)) return;
   ForEach(
@@ -180,7 +200,7 @@ SPMV_CG_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *, Sc
 }
 
 // x += a p, where that is due, and p = z + b p, unless the solve has ended
-template <SpMVKrylovPC PC> SPMV_CG_KERNEL direction(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
   Scalar           x[BATCH], p[BATCH], z[BATCH], d[BATCH];
@@ -212,11 +232,11 @@ struct DecideArgs {
 
 __global__ void decide(DecideArgs d, bool, const Scalar *, const Scalar *, Scalar *)
 {
-  PetscReal v[SUMS];
+  PetscReal v[NUMBERS];
   AwaitPrevious();
   State s = *d.g.state;
   if (s.reason != SPMV_KRYLOV_ITERATING) return;
-  for (int k = 0; k < SUMS; k++) v[k] = d.g.ranks.sums[k];
+  for (int k = 0; k < NUMBERS; k++) v[k] = d.g.ranks.sums[k];
   Decide(d.g, s, d.step, v);
 }
 
@@ -230,7 +250,7 @@ cudaError_t Conclude(SpMVCudaKrylov k, int step, cudaStream_t stream)
 {
   if (!k->allreduce) return cudaSuccess;
   const DecideArgs args = {k->cg, step};
-  SPMV_TRY(k->allreduce(k->ctx, k->sums, SUMS, stream));
+  SPMV_TRY(k->allreduce(k->ctx, k->sums, NUMBERS, stream));
   return k->decide.Launch(1, 1, args, false, {}, stream);
 }
 
@@ -238,7 +258,6 @@ cudaError_t Conclude(SpMVCudaKrylov k, int step, cudaStream_t stream)
 
 cudaError_t _n_SpMVCudaKrylov::CreateCG()
 {
-  begin.Choose((const void *)::begin);
   product.Choose((const void *)::product);
   product_sums.Choose((const void *)::product_sums);
   update[SPMV_KRYLOV_PC_NONE].Choose((const void *)::update<SPMV_KRYLOV_PC_NONE>);
@@ -257,16 +276,23 @@ cudaError_t _n_SpMVCudaKrylov::CreateCG()
 cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVCudaCG *cg, cudaStream_t stream)
 {
   if (cg->n > SPMVCUDA_MAX_SIZE || cg->bs > SPMV_KRYLOV_BLOCK) return cudaErrorNotSupported;
-  BeginArgs args{};
-  k->cg = {cg->n,           cg->bs,          (bool)cg->hermitian, (bool)cg->early, cg->pc,  cg->norm, (const Scalar *)cg->d, (Scalar *)cg->x, (Scalar *)cg->r,
-           (Scalar *)cg->z, (Scalar *)cg->p, (Scalar *)cg->w,     k->state,        k->part, k->count, k->progress,           k->ranks};
-  args.state       = k->state;
-  args.first.norm  = cg->norm;
-  args.first.until = cg->until;
-  SPMV_TRY(k->order.Enter(stream, true));
-  k->Forget();
-  SPMV_TRY(k->begin.Launch(1, 1, args, false, {}, stream));
-  SPMV_TRY(Launch(k, k->sums_of, true, cg->pc == SPMV_KRYLOV_PC_NONE ? k->cg.r : k->cg.z, stream));
+  CGArgs &g = k->cg;
+  State   first{};
+  g.n         = cg->n;
+  g.bs        = cg->bs;
+  g.early     = cg->early;
+  g.pc        = cg->pc;
+  g.norm      = cg->norm;
+  g.d         = (const Scalar *)cg->d;
+  g.hermitian = cg->hermitian;
+  g.x         = (Scalar *)cg->x;
+  g.r         = (Scalar *)cg->r;
+  g.z         = (Scalar *)cg->z;
+  g.p         = (Scalar *)cg->p;
+  g.w         = (Scalar *)cg->w;
+  first.until = cg->until;
+  SPMV_TRY(k->Begin(g, first, stream));
+  SPMV_TRY(Launch(k, k->sums_of, true, cg->pc == SPMV_KRYLOV_PC_NONE ? g.r : g.z, stream));
   return Conclude(k, BETA | START, stream);
 }
 
@@ -278,15 +304,11 @@ cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, cudaStream_t stream)
 
 cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t stream, PetscBool *done)
 {
-  const unsigned warps = store->DotWarps();
-  *done                = PETSC_FALSE;
-  if (!warps || store->m != store->n || store->m != k->cg.n) return cudaSuccess;
-  if (k->product_part.Bytes() < (size_t)warps * REALS * sizeof(PetscReal)) SPMV_TRY(k->product_part.Alloc((size_t)warps * REALS));
-  SPMV_TRY(store->order.Enter(stream));
-  SPMV_TRY(store->MultDot({k->cg.p, nullptr, k->cg.w}, {k->cg.hermitian, k->product_part}, stream));
-  SPMV_TRY(store->order.Leave(stream));
-  *done                      = PETSC_TRUE;
-  const ProductSumsArgs args = {k->cg, k->product_part, warps};
+  const Operands v = {k->cg.p, nullptr, k->cg.w};
+  SPMV_TRY(k->MultDots(store, v, {k->cg.hermitian, false, nullptr, v.x, nullptr, nullptr}, k->cg.n, stream, done));
+  if (!*done) return cudaSuccess;
+  const unsigned        warps = store->DotWarps();
+  const ProductSumsArgs args  = {k->cg, k->product_part, warps};
   SPMV_TRY(k->product_sums.Launch(k->Grid((int)(warps / BATCH)), BLOCK, args, false, {}, stream));
   return Conclude(k, PRODUCT, stream);
 }

@@ -8,7 +8,7 @@
   Steps whose values are all equal are marked at each fill: a warp then reads one value instead of 32. Lanes without an entry hold a copy of another lane's
   value, so that they do not prevent this.
 */
-#include "cg.cuh"
+#include "epilogue.cuh"
 #include "stores.cuh"
 
 namespace spmv {
@@ -43,7 +43,7 @@ constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("
   STEPS > 0: all slices have so many, and all loads are issued before the first is used. UNIFORM: all slices have the same number of steps, so that no load
   waits for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(). It is a
   kernel of its own, as warps with few steps are so short-lived that a few more instructions, or loads in another order, make a difference. V: the type that
-  values are stored as. E: DotEpilogue of a square matrix: also x'y, for MultDot(), where all threads stay to the end.
+  values are stored as. E: DotEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
 */
 template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
@@ -61,6 +61,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
   int       unit = s * WARP + lane;
   if (!FUSED || (blockIdx.x == 0 && threadIdx.x < WARP)) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
   if (!E::DOT && unit >= args.units) return;                              // a lane past the end has no entry in any step
+  if (E::DOT && unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   const int2     pattern = __ldg(args.pattern_of_slice + s);
   const int      slot    = FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
   const int      total   = STEPS ? STEPS : args.steps;
@@ -121,15 +122,17 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop does not mark a slice without steps
     args.offdiag.Add<BS>(slot, unit, d);
   }
-  PetscReal  sums[REALS] = {};
-  const bool writes      = !E::DOT || (here == s && unit < args.units);
+  PetscReal  sums[Dot::ALL_OF_THEM] = {};
+  const bool writes                 = !E::DOT || (here == s && unit < args.units);
 #pragma unroll
   for (int i = 0; i < BS; i++) {
-    if (!writes) break;
-    y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if (E::DOT) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
+    if (E::DOT && writes) d[i] = DotOf(arguments)->Add((int64_t)unit * BS + i, d[i], sums);
   }
-  if constexpr (E::DOT) LeaveDot(*DotOf(arguments), sums);
+#pragma unroll
+  for (int i = 0; i < BS; i++) {
+    if (writes) y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
+  }
+  if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 
 // ------------------------------------------------------------------------------------------------ layout

@@ -14,8 +14,6 @@
 
 namespace spmv {
 
-constexpr int REALS = sizeof(Scalar) / sizeof(PetscReal);
-
 using NcclComm = void *;
 
 // Writes a reason for a failure

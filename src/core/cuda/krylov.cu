@@ -2,6 +2,7 @@
   What the Krylov methods on the device share: their memory, the sums over ranks, and what the host sees.
 */
 #include "krylov.cuh"
+#include "stores.cuh"
 
 using namespace spmv;
 
@@ -14,6 +15,16 @@ __global__ void __launch_bounds__(KRYLOV_BLOCK) Unit(int n, int bs, int j, Scala
   Scalar a         = Num::zero();
   *(PetscReal *)&a = i % bs == j;
   Write(v + i, a);
+}
+
+struct StateArgs {
+  State *state, first;
+};
+
+__global__ void Set(StateArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+{
+  AwaitPrevious();
+  *g.state = g.first;
 }
 
 } // namespace
@@ -32,9 +43,40 @@ cudaError_t _n_SpMVCudaKrylov::Create()
   ranks.number = count + 1;
   ranks.sums   = sums;
   SPMV_TRY(Load((const void *)Unit));
+  SPMV_TRY(sums.Zero(nullptr));
+  begin.Choose((const void *)Set);
   SPMV_TRY(CreateCG());
+  SPMV_TRY(CreateBCGS());
   SPMV_TRY(CreateChebyshev());
   return cudaDeviceSynchronize(); // the counters are 0 in all streams
+}
+
+cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t stream)
+{
+  g.state    = state;
+  g.part     = part;
+  g.arrived  = count;
+  g.progress = progress;
+  g.ranks    = ranks;
+  first.norm = g.norm;
+  SPMV_TRY(order.Enter(stream, true));
+  Forget();
+  return begin.Launch(1, 1, StateArgs{state, first}, false, {}, stream);
+}
+
+cudaError_t _n_SpMVCudaKrylov::MultDots(SpMVCudaStore store, const Operands &v, Dot dot, int n, cudaStream_t stream, PetscBool *done)
+{
+  const unsigned warps = store->DotWarps();
+  const size_t   count = (size_t)warps * Dot::ALL_OF_THEM;
+  *done                = PETSC_FALSE;
+  if (!warps || store->m != store->n || store->m != n) return cudaSuccess;
+  if (product_part.Bytes() < count * sizeof(PetscReal)) SPMV_TRY(product_part.Alloc(count));
+  dot.part = product_part;
+  SPMV_TRY(store->order.Enter(stream));
+  SPMV_TRY(store->MultDot(v, dot, stream));
+  SPMV_TRY(store->order.Leave(stream));
+  *done = PETSC_TRUE;
+  return cudaSuccess;
 }
 
 cudaError_t SpMVCudaKrylovCreate(SpMVCudaKrylov *k)

@@ -3,6 +3,7 @@
 */
 #pragma once
 
+#include "epilogue.cuh"
 #include "halo.cuh"
 #include "krylov.h"
 #include <algorithm>
@@ -12,7 +13,8 @@
 namespace spmv {
 
 constexpr int KRYLOV_BLOCK = Tuning::KRYLOV_BLOCK;
-constexpr int SUMS         = 1 + REALS; // numbers that a kernel sums, at most: a real one and a scalar
+constexpr int BATCH        = 4;             // entries of a vector whose loads a thread issues at once
+constexpr int SUMS         = 1 + 3 * REALS; // numbers that a kernel sums, at most: a real one and three scalars
 
 // What the host sees, in pinned memory. Each number is written and read whole. norm: bits of a double; EMPTY: not written yet
 struct Progress {
@@ -42,10 +44,12 @@ struct Ranks {
   PetscReal   *sums;    // for the caller
 };
 
-// The state of a solve, in the device's memory
+// The state of a solve, in the device's memory. The second line is CG's, the third that of BiCGStab
 struct State {
-  Scalar         dpi, beta, betaold, a, b; // p'Ap, z'r, that of the iteration before; x += a p, p = z + b p
-  PetscReal      objective;
+  Scalar         a, b;               // x += a p; p = z + b p
+  Scalar         dpi, beta, betaold; // p'Ap, z'r, that of the iteration before
+  Scalar         rho, omega;         // (r, r0); r = s - omega t
+  PetscReal      objective, dp;      // of CG; BiCGStab's last norm
   SpMVKrylovNorm norm;
   SpMVKrylovTest until;
   int            i;     // iterations that are complete
@@ -55,13 +59,13 @@ struct State {
   int            step; // x += a p is due
 };
 
-struct CGArgs {
+// What the kernels of all methods get
+struct SolveArgs {
   int            n, bs;
-  bool           hermitian, early;
+  bool           early;
   SpMVKrylovPC   pc;
   SpMVKrylovNorm norm;
   const Scalar  *d;
-  Scalar        *x, *r, *z, *p, *w;
   State         *state;
   PetscReal     *part; // partial sums, thread block by thread block
   unsigned      *arrived;
@@ -69,103 +73,24 @@ struct CGArgs {
   Ranks          ranks;
 };
 
-__device__ __forceinline__ bool IsBad(PetscReal a) // Inf or NaN
-{
-  return !(a - a == PetscReal(0));
-}
-__device__ __forceinline__ PetscReal RealPart(PetscReal a)
-{
-  return a;
-}
-template <class R> __device__ __forceinline__ R RealPart(Complex<R> a)
-{
-  return a.re;
-}
-__device__ __forceinline__ PetscReal ImagPart(PetscReal)
-{
-  return 0;
-}
-template <class R> __device__ __forceinline__ R ImagPart(Complex<R> a)
-{
-  return a.im;
-}
-__device__ __forceinline__ bool IsBad(const Complex<PetscReal> &a)
-{
-  return IsBad(a.re) || IsBad(a.im);
-}
-__device__ __forceinline__ PetscReal Magnitude(PetscReal a)
-{
-  return fabs(a);
-}
-template <class R> __device__ __forceinline__ R Magnitude(Complex<R> a)
-{
-  return hypot(a.re, a.im);
-}
-__device__ __forceinline__ bool IsZero(Scalar a)
-{
-  return RealPart(a) == 0 && ImagPart(a) == 0;
-}
-__device__ __forceinline__ PetscReal Multiplied(PetscReal a, PetscReal b)
-{
-  return a * b;
-}
-template <class R> __device__ __forceinline__ Complex<R> Multiplied(Complex<R> a, Complex<R> b)
-{
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-__device__ __forceinline__ PetscReal Negated(PetscReal a)
-{
-  return -a;
-}
-template <class R> __device__ __forceinline__ Complex<R> Negated(Complex<R> a)
-{
-  return {-a.re, -a.im};
-}
-__device__ __forceinline__ PetscReal Divided(PetscReal a, PetscReal b)
-{
-  return a / b;
-}
-template <class R> __device__ Complex<R> Divided(Complex<R> a, Complex<R> b) // Smith's way, which does not overflow in between
-{
-  if (fabs(b.re) >= fabs(b.im)) {
-    const R q = b.im / b.re, d = b.re + b.im * q;
-    return {(a.re + a.im * q) / d, (a.im - a.re * q) / d};
-  }
-  const R q = b.re / b.im, d = b.re * q + b.im;
-  return {(a.re * q + a.im) / d, (a.im * q - a.re) / d};
-}
+struct CGArgs : SolveArgs {
+  bool    hermitian;
+  Scalar *x, *r, *z, *p, *w;
+};
 
-// Of the sums of a kernel: [0] real, from [1] on a scalar
-__device__ __forceinline__ Scalar ScalarOf(const PetscReal *v)
-{
-  Scalar a;
-#pragma unroll
-  for (int k = 0; k < REALS; k++) ((PetscReal *)&a)[k] = v[k];
-  return a;
-}
-__device__ __forceinline__ void AddTo(PetscReal *v, Scalar a)
-{
-#pragma unroll
-  for (int k = 0; k < REALS; k++) v[k] += ((const PetscReal *)&a)[k];
-}
-// conj(y) x or y x, a term of an inner product
-__device__ __forceinline__ Scalar Term(bool hermitian, Scalar x, Scalar y)
-{
-  return Multiplied(x, hermitian ? Num::conj(y) : y);
-}
-__device__ __forceinline__ PetscReal Square(Scalar a)
-{
-  return RealPart(a) * RealPart(a) + ImagPart(a) * ImagPart(a);
-}
+struct BCGSArgs : SolveArgs {
+  bool    left; // the preconditioner is applied to products; otherwise to what is multiplied, which is `hat` and p
+  Scalar *x, *r, *r0, *v, *t, *p, *hat;
+};
 
 // The sums of a thread block, in all lanes of its first warp; all threads call it
-template <int BLOCK> __device__ __forceinline__ void AddBlock(PetscReal (&v)[SUMS])
+template <int BLOCK, int N> __device__ __forceinline__ void AddBlock(PetscReal (&v)[N])
 {
   constexpr int        WARPS = BLOCK / WARP;
-  __shared__ PetscReal shared[SUMS][WARPS];
+  __shared__ PetscReal shared[N][WARPS];
   const int            warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 #pragma unroll
-  for (int k = 0; k < SUMS; k++) {
+  for (int k = 0; k < N; k++) {
 #pragma unroll
     for (int by = WARP / 2; by; by >>= 1) v[k] += __shfl_xor_sync(ALL, v[k], by);
     if (lane == 0) shared[k][warp] = v[k];
@@ -173,7 +98,7 @@ template <int BLOCK> __device__ __forceinline__ void AddBlock(PetscReal (&v)[SUM
   __syncthreads();
   if (warp == 0) {
 #pragma unroll
-    for (int k = 0; k < SUMS; k++) {
+    for (int k = 0; k < N; k++) {
       v[k] = lane < WARPS ? shared[k][lane] : PetscReal(0);
 #pragma unroll
       for (int by = WARPS / 2; by; by >>= 1) v[k] += __shfl_xor_sync(ALL, v[k], by);
@@ -184,46 +109,46 @@ template <int BLOCK> __device__ __forceinline__ void AddBlock(PetscReal (&v)[SUM
 
 /*
   Adds v over `count` thread blocks of which this one is number `mine`; the one that arrives last has the sums, in its first warp, and returns true. part: place
-  for SUMS * count numbers. All threads call it.
+  for N * count numbers. All threads call it.
 */
-template <int BLOCK> __device__ __forceinline__ bool AddBlocks(PetscReal (&v)[SUMS], unsigned mine, unsigned count, PetscReal *part, unsigned *arrived)
+template <int BLOCK, int N> __device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsigned count, PetscReal *part, unsigned *arrived)
 {
   __shared__ bool last;
   AddBlock<BLOCK>(v);
   if (threadIdx.x == 0) {
 #pragma unroll
-    for (int k = 0; k < SUMS; k++) part[(size_t)k * count + mine] = v[k];
+    for (int k = 0; k < N; k++) part[(size_t)k * count + mine] = v[k];
     last = ArriveLast(arrived, count);
   }
   __syncthreads();
   if (!last) return false;
   AcquireArrived();
 #pragma unroll
-  for (int k = 0; k < SUMS; k++) v[k] = 0;
+  for (int k = 0; k < N; k++) v[k] = 0;
   for (unsigned b = threadIdx.x; b < count; b += BLOCK) {
 #pragma unroll
-    for (int k = 0; k < SUMS; k++) v[k] += Fresh(part + (size_t)k * count + b);
+    for (int k = 0; k < N; k++) v[k] += Fresh(part + (size_t)k * count + b);
   }
   AddBlock<BLOCK>(v);
   return true;
 }
 
 // Adds the sums of all ranks, in the order of the ranks: the same bits on all. All threads of one thread block call it; v counts in thread 0
-__device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[SUMS])
+template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[N])
 {
-  __shared__ PetscReal own[SUMS];
+  __shared__ PetscReal own[N];
   const unsigned       n    = *ranks.number + 1;
   const int            half = (int)(n & 1) * ranks.size;
   if (threadIdx.x == 0) {
 #pragma unroll
-    for (int k = 0; k < SUMS; k++) own[k] = v[k];
+    for (int k = 0; k < N; k++) own[k] = v[k];
   }
   __syncthreads();
   // That a rank writes sum n means that it has got sum n - 1 of all, and so that all have read sum n - 2: two halves are enough
   for (int r = threadIdx.x; r < ranks.size; r += blockDim.x) {
     Mail *to = ranks.theirs[r] + half + ranks.rank;
 #pragma unroll
-    for (int k = 0; k < SUMS; k++) to->sum[k] = own[k];
+    for (int k = 0; k < N; k++) to->sum[k] = own[k];
     FenceSystem();
     StoreReleaseSystem(&to->number, n);
   }
@@ -234,10 +159,10 @@ __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[SUMS
   __syncthreads();
   if (threadIdx.x == 0) {
 #pragma unroll
-    for (int k = 0; k < SUMS; k++) v[k] = 0;
+    for (int k = 0; k < N; k++) v[k] = 0;
     for (int r = 0; r < ranks.size; r++) {
 #pragma unroll
-      for (int k = 0; k < SUMS; k++) v[k] += Fresh(&ranks.mine[half + r].sum[k]);
+      for (int k = 0; k < N; k++) v[k] += Fresh(&ranks.mine[half + r].sum[k]);
     }
     *ranks.number = n;
   }
@@ -247,12 +172,12 @@ __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[SUMS
   Adds v, the sums of the grid, over all ranks. True for one thread, which holds the sums and takes the next step; for none where the caller adds over the ranks.
   All threads of one thread block call it.
 */
-__device__ __forceinline__ bool AddAcross(const CGArgs &g, PetscReal (&v)[SUMS])
+template <int N> __device__ __forceinline__ bool AddAcross(const SolveArgs &g, PetscReal (&v)[N])
 {
   if (g.ranks.outside) {
     if (threadIdx.x == 0) {
 #pragma unroll
-      for (int k = 0; k < SUMS; k++) g.ranks.sums[k] = v[k];
+      for (int k = 0; k < N; k++) g.ranks.sums[k] = v[k];
     }
     return false;
   }
@@ -261,7 +186,7 @@ __device__ __forceinline__ bool AddAcross(const CGArgs &g, PetscReal (&v)[SUMS])
 }
 
 // Over all threads of the grid and all ranks, always in the same order
-__device__ __forceinline__ bool AddAll(const CGArgs &g, PetscReal (&v)[SUMS])
+template <int N> __device__ __forceinline__ bool AddAll(const SolveArgs &g, PetscReal (&v)[N])
 {
   return AddBlocks<KRYLOV_BLOCK>(v, blockIdx.x, gridDim.x, g.part, g.arrived) && AddAcross(g, v);
 }
@@ -291,6 +216,56 @@ __device__ inline int Converged(const SpMVKrylovTest &t, bool none, int n, Petsc
   return norm >= t.dtol ? SPMV_KRYLOV_DTOL : SPMV_KRYLOV_ITERATING;
 }
 
+__device__ __forceinline__ void End(State &s, int reason)
+{
+  s.reason = reason;
+}
+
+// ------------------------------------------------------------------------------------------------ kernels
+
+#define SPMV_KRYLOV_KERNEL __global__ void __launch_bounds__(KRYLOV_BLOCK, Tuning::KRYLOV_BLOCKS)
+
+/*
+  Every kernel begins with this: waits for the previous one, and has the state copied to shared memory, where the thread that takes the next step finds it at
+  once. False if the solve has ended.
+*/
+__device__ __forceinline__ bool Enter(const SolveArgs &g, State &s)
+{
+  AwaitPrevious();
+  if (g.early) LetNextBegin();
+  static_assert(sizeof(State) % sizeof(unsigned) == 0 && sizeof(State) / sizeof(unsigned) <= KRYLOV_BLOCK, "a thread copies a word");
+  if (threadIdx.x < sizeof(State) / sizeof(unsigned)) ((unsigned *)&s)[threadIdx.x] = ((const volatile unsigned *)g.state)[threadIdx.x];
+  __syncthreads();
+  return s.reason == SPMV_KRYLOV_ITERATING;
+}
+
+// For all n entries of vectors, COUNT at a time: load(u, i), then use(u, i). Whole warps together, as Issue() is between the two
+template <int COUNT = BATCH, class Load, class Use> __device__ __forceinline__ void ForEach(int n, Load load, Use use)
+{
+  const unsigned stride = gridDim.x * KRYLOV_BLOCK, lane = threadIdx.x % WARP;
+  for (unsigned warp = blockIdx.x * KRYLOV_BLOCK + threadIdx.x - lane; warp < (unsigned)n; warp += COUNT * stride) {
+    const unsigned first = warp + lane;
+#pragma unroll
+    for (int u = 0; u < COUNT; u++) {
+      if (first + u * stride < (unsigned)n) load(u, first + u * stride);
+    }
+    Issue();
+#pragma unroll
+    for (int u = 0; u < COUNT; u++) {
+      if (first + u * stride < (unsigned)n) use(u, first + u * stride);
+    }
+  }
+}
+
+// Adds the sums that the warps of a product's kernel have left, `count` of each
+template <int N> __device__ __forceinline__ void AddParts(PetscReal *v, const PetscReal *part, unsigned count)
+{
+  for (unsigned w = blockIdx.x * KRYLOV_BLOCK + threadIdx.x; w < count; w += gridDim.x * KRYLOV_BLOCK) {
+#pragma unroll
+    for (int k = 0; k < N; k++) v[k] += part[(size_t)k * count + w];
+  }
+}
+
 } // namespace spmv
 
 struct _n_SpMVCudaKrylov {
@@ -311,8 +286,12 @@ struct _n_SpMVCudaKrylov {
   SpMVCudaKrylovAllReduce allreduce = nullptr;
   void                   *ctx       = nullptr;
 
-  spmv::CGArgs cg = {};
-  spmv::Kernel begin, product, product_sums, update[4], sums_of, direction[4], decide, chebyshev[3];
+  spmv::CGArgs   cg   = {};
+  spmv::BCGSArgs bcgs = {};
+  spmv::Kernel   begin, product, product_sums, update[4], sums_of, direction[4], decide, chebyshev[3];
+  struct {
+    spmv::Kernel start, first[3], first_sums, middle[3], second[3], second_sums, update[3], decide;
+  } b;
 
   ~_n_SpMVCudaKrylov()
   {
@@ -325,7 +304,12 @@ struct _n_SpMVCudaKrylov {
     __atomic_store_n(&progress->status, 0ull, __ATOMIC_RELEASE);
   }
   cudaError_t CreateCG(); // the methods' kernels
+  cudaError_t CreateBCGS();
   cudaError_t CreateChebyshev();
+  // Completes the arguments of a method, and sets the state of a solve
+  cudaError_t Begin(spmv::SolveArgs &, spmv::State, cudaStream_t);
+  // The product with its epilogue, which leaves its sums in product_part, of a square matrix of n rows
+  cudaError_t MultDots(SpMVCudaStore, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
   unsigned    Grid(int n) const
   {
     return std::clamp(spmv::Blocks(n, spmv::KRYLOV_BLOCK), 1u, blocks);

@@ -29,6 +29,8 @@ typedef enum {
   SPMV_KRYLOV_NAN_DOT,        /* an inner product is */
   SPMV_KRYLOV_INDEFINITE_PC,  /* the preconditioner */
   SPMV_KRYLOV_INDEFINITE_MAT, /* the matrix */
+  SPMV_KRYLOV_BREAKDOWN,      /* an inner product is 0 */
+  SPMV_KRYLOV_SINGULAR,       /* t = 0: see SpMVCudaBCGSBegin() */
   SPMV_KRYLOV_REASONS
 } SpMVKrylovReason;
 
@@ -61,6 +63,22 @@ typedef struct {
   PetscBool          early;     /* kernels let the next one begin */
   SpMVKrylovTest     until;
 } SpMVCudaCG;
+
+/*
+  The stabilized biconjugate gradient method. B is on the left (B A x = B b) or on the right, where it is applied to what is multiplied: then x is the solution
+  and not that of A B y = b. s has the place of r
+*/
+typedef struct {
+  int                n, bs;
+  PetscScalar       *x, *r, *r0, *v, *t, *p;
+  PetscScalar       *hat; /* B s, with POINTS or BLOCKS on the right */
+  const PetscScalar *d;
+  SpMVKrylovPC       pc;   /* APPLIED: the caller's products are those of the preconditioned matrix, on either side */
+  SpMVKrylovNorm     norm; /* any but NONE: that of r */
+  PetscBool          left, early;
+  PetscReal          dp; /* the norm of the first residual, if one was computed */
+  SpMVKrylovTest     until;
+} SpMVCudaBCGS;
 
 #define SPMV_KRYLOV_BLOCK 8    /* the most rows of a block of the preconditioner */
 #define SPMV_KRYLOV_NORMS 1024 /* the most norms between two calls that read them */
@@ -98,6 +116,25 @@ PETSC_INTERN cudaError_t SpMVCudaCGSums(SpMVCudaKrylov, cudaStream_t);      /* n
 PETSC_INTERN cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov, cudaStream_t); /* x and the next p */
 /* x'Ax/2 - x'b, less its value at the beginning; waits for the stream */
 PETSC_INTERN cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov, PetscReal *, cudaStream_t);
+
+/*
+  BiCGStab. After the caller has set x and r, and with POINTS or BLOCKS on the right p = B r:
+
+    Begin;   then in each iteration:   v = A p, First, Half, t = A s, Second, Update
+
+  where s is r, or hat with POINTS or BLOCKS on the right. With these on the left, First and Second apply B to v and t. A solve that ends as SINGULAR has t = 0:
+  s and p are those of the last iteration, whose x is still missing.
+*/
+PETSC_INTERN cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov, const SpMVCudaBCGS *, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov, cudaStream_t);  /* B v, and (v, r0) */
+PETSC_INTERN cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov, cudaStream_t);   /* s */
+PETSC_INTERN cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov, cudaStream_t); /* B t, and all inner products with it */
+PETSC_INTERN cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov, cudaStream_t); /* x, r, the norm, p */
+/* v = A p and First, t = A s and Second in one kernel, where the store has one; *done is PETSC_FALSE, and nothing has happened, where it has not */
+PETSC_INTERN cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
+PETSC_INTERN cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
+/* After SINGULAR: x + alpha p is the solution if s = 0; waits for the stream */
+PETSC_INTERN cudaError_t SpMVCudaBCGSGetStep(SpMVCudaKrylov, PetscScalar *alpha, cudaStream_t);
 
 /*
   A step of Chebyshev's method, after the product w = A now: next = of_before before + of_now now + of_residual B (b - w). Arrays that are NULL count as zero;

@@ -63,6 +63,12 @@ __device__ __forceinline__ void AwaitCopies()
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+// Has a number's sector of memory brought to the L2 cache
+__device__ __forceinline__ void PrefetchL2(const void *p)
+{
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
+
 // Waits until the previous kernel of the stream is done and its writes are visible (programmatic dependent launch). See Kernel in launch.cuh for the contract
 __device__ __forceinline__ void AwaitPrevious()
 {

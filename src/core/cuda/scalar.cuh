@@ -21,6 +21,7 @@ using Single = Complex<float>;
 using Scalar = PetscReal;
 using Single = float;
 #endif
+constexpr int REALS = sizeof(Scalar) / sizeof(PetscReal);
 static_assert(sizeof(Scalar) == sizeof(PetscScalar), "PetscScalar must be real or complex, of float or double");
 
 // Complex values are read and written whole; a program's array may be aligned only to their parts

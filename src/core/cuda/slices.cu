@@ -9,7 +9,7 @@
   read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's least column. Where each step of a one-unit slice is a run of columns, there is
   one number a step; where the whole slice is one run, none. Slices with much work come first, so that they do not end last.
 */
-#include "cg.cuh"
+#include "epilogue.cuh"
 #include "slices.cuh"
 #include "stores.cuh"
 
@@ -129,9 +129,10 @@ __device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscR
     const int64_t r = (int64_t)(args.unit ? __ldg(args.unit + unit[u]) : unit[u]) * BS;
 #pragma unroll
     for (int i = 0; i < BS; i++) {
-      y[r + i] = Result(form, z, r + i, d[u * BS + i]);
-      if (dot) AddTo(sums, Term(dot->hermitian, Num::keep(x + r + i), d[u * BS + i]));
+      if (dot) d[u * BS + i] = dot->Add(r + i, d[u * BS + i], sums);
     }
+#pragma unroll
+    for (int i = 0; i < BS; i++) y[r + i] = Result(form, z, r + i, d[u * BS + i]);
   }
 }
 
@@ -170,17 +171,17 @@ __device__ __forceinline__ void multiply(const Args &args, const Dot *dot, Petsc
     product<V, BS, FUSED, 1, RUNS>(args, dot, sums, self, lane, form, x, z, y);
 }
 
-// E: DotEpilogue of a square matrix without parts of units: also x'y, for MultDot(), where all threads stay to the end
+// E: DotEpilogue of a square matrix without parts of units: also inner products, for MultDot(), where all threads stay to the end
 template <class V, int BS, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  PetscReal   sums[REALS] = {};
+  PetscReal   sums[Dot::ALL_OF_THEM] = {};
   if (FUSED) LetNextBegin();
   if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
   if (s < args.slices) multiply<V, BS, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
-  if constexpr (E::DOT) LeaveDot(*DotOf(arguments), sums);
+  if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 
 // ------------------------------------------------------------------------------------------------ order

@@ -11,7 +11,7 @@
 
 namespace spmv {
 
-struct Dot; // cg.cuh
+struct Dot; // epilogue.cuh
 
 /*
   The off-diagonal block of a parallel matrix as the diagonal block's fused product adds it, row by row, after its own entries: CSR by groups of 32 units,
@@ -109,7 +109,7 @@ struct _n_SpMVCudaStore {
   {
     return false;
   }
-  // y = A x, and as the epilogue of the same kernel, of which so many warps each leave a sum, x'y; 0: there is no such kernel
+  // y = A x, and as the epilogue of the same kernel, of which so many warps each leave sums, what Dot says; 0: there is no such kernel
   virtual unsigned DotWarps() const
   {
     return 0;

@@ -222,47 +222,20 @@ static PetscErrorCode KSPDeviceCGBegin(KSP ksp, KSP_Device *d, KSPDeviceCG *cg)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The iterations, where the test or a monitor is the user's: each is complete before the host sees it */
-static PetscErrorCode KSPDeviceCGSolveExact(KSP ksp, KSPDeviceRun *run)
-{
-  PetscFunctionBegin;
-  for (PetscInt n = 1; !ksp->reason; n++) {
-    PetscCall(KSPDeviceAwait(run, n - 1));
-    if (run->status.reason) break;
-    PetscCall(KSPDeviceCGIterate(ksp, run));
-    PetscCall(KSPDeviceAwait(run, n));
-    if (run->status.norms < n) break; /* the device has ended the solve without a norm */
-    PetscCall(KSPDeviceTouch(ksp->vec_sol, NULL));
-    PetscCall(KSPDeviceTouch(ksp->work[0], NULL));
-    PetscCall(KSPDeviceDeliver(ksp, run));
-    PetscCall((*ksp->converged)(ksp, n, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  }
-  if (!ksp->reason) PetscCall(KSPDeviceConclude(ksp, run));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPDeviceCGSolve(KSP ksp, KSP_Device *d, KSPDeviceCG *cg)
+static PetscErrorCode KSPDeviceCGSolve(KSP ksp, KSP_Device *d)
 {
   KSPDeviceRun *run = &d->run;
-  PetscBool     may;
+  KSPDeviceCG  *cg  = (KSPDeviceCG *)d->method;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceRunBegin(ksp, d, PETSC_TRUE));
+  run->began = PETSC_TRUE;
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[2], ksp->work[1]));
   PetscCall(KSPDeviceCGStart(ksp, run, cg));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPDeviceCGBegin(ksp, d, cg));
-  if (run->exact)
-    PetscCall(KSPDeviceCGSolveExact(ksp, run));
-  else {
-    for (PetscInt n = 1;; n++) {
-      PetscCall(KSPDeviceMayStart(run, n, &may));
-      if (!may) break;
-      PetscCall(KSPDeviceCGIterate(ksp, run));
-      PetscCall(KSPDeviceDeliver(ksp, run));
-    }
-    PetscCall(KSPDeviceConclude(ksp, run));
-  }
+  PetscCall(KSPDeviceIterations(ksp, run, KSPDeviceCGIterate));
+  if (!ksp->reason) PetscCall(KSPDeviceConclude(ksp, run));
   PetscCall(KSPDeviceTouch(ksp->vec_sol, NULL));
   for (PetscInt k = 0; k < 3; k++) PetscCall(KSPDeviceTouch(ksp->work[k], NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -285,24 +258,6 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
-
-static PetscErrorCode KSPSolve_DeviceCG(KSP ksp)
-{
-  KSP_Device *d = NULL;
-  PetscBool   device;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceGet(ksp, &d));
-  PetscCall(KSPDeviceDecide(ksp, d, &device));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (device) {
-    PetscCall(KSPDeviceCGSolve(ksp, d, (KSPDeviceCG *)d->method));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  PetscCall((*d->petsc.solve)(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /*MC
    KSPDEVICECG - The preconditioned conjugate gradient method, `KSPCG`, with its iterations on the GPU: no iteration waits for the host
@@ -352,7 +307,6 @@ PetscErrorCode KSPCreate_DeviceCG(KSP ksp)
   d->whynot                = KSPDeviceWhyNot_CG;
   cg->type                 = PetscDefined(USE_COMPLEX) ? KSP_CG_HERMITIAN : KSP_CG_SYMMETRIC; /* as in KSPCG */
   cg->setfromoptions       = ksp->ops->setfromoptions;
-  ksp->ops->solve          = KSPSolve_DeviceCG;
   ksp->ops->setfromoptions = KSPSetFromOptions_DeviceCG;
   PetscCall(PetscObjectQueryFunction(o, "KSPCGSetType_C", &cg->settype));
   PetscCall(PetscObjectQueryFunction(o, "KSPCGUseSingleReduction_C", &cg->usesingle));
@@ -364,6 +318,7 @@ PetscErrorCode KSPCreate_DeviceCG(KSP ksp)
   if (cg->setradius) PetscCall(PetscObjectComposeFunction(o, "KSPCGSetRadius_C", KSPCGSetRadius_DeviceCG));
   if (cg->settarget) PetscCall(PetscObjectComposeFunction(o, "KSPCGSetObjectiveTarget_C", KSPCGSetObjectiveTarget_DeviceCG));
 #if defined(PETSCSPMV_HAVE_CUDA)
+  d->ondevice = KSPDeviceCGSolve;
   if (cg->getobjective) PetscCall(PetscObjectComposeFunction(o, "KSPCGGetObjFcn_C", KSPCGGetObjFcn_DeviceCG));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -72,6 +72,8 @@ static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
   PetscBool          done;
 
   PetscFunctionBegin;
+  PetscCall(KSPDeviceRunBegin(ksp, d, PETSC_FALSE));
+  PetscCall(KSPDeviceGetPC(ksp, run, v[1], v[2]));
   KSPDeviceChebyshevGetBounds(ksp, &emax, &emin);
   scale     = 2. / (emax + emin);
   mu        = 1. / (1. - scale * emin);
@@ -171,26 +173,6 @@ static PetscErrorCode KSPDeviceWhyNot_Chebyshev(KSP ksp, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSolve_DeviceChebyshev(KSP ksp)
-{
-  KSP_Device *d = NULL;
-  PetscBool   device;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceGet(ksp, &d));
-  PetscCall(KSPDeviceDecide(ksp, d, &device));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (device) {
-    PetscCall(KSPDeviceRunBegin(ksp, d, PETSC_FALSE));
-    PetscCall(KSPDeviceGetPC(ksp, &d->run, ksp->work[0], ksp->work[1]));
-    PetscCall(KSPDeviceChebyshevSolve(ksp, d));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  PetscCall((*d->petsc.solve)(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PETSc's set-up chooses among its solves */
 static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
 {
@@ -199,8 +181,8 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
   PetscFunctionBegin;
   PetscCall(KSPDeviceGet(ksp, &d));
   PetscCall((*d->petsc.setup)(ksp));
-  if (ksp->ops->solve != KSPSolve_DeviceChebyshev) d->petsc.solve = ksp->ops->solve;
-  ksp->ops->solve = KSPSolve_DeviceChebyshev;
+  if (ksp->ops->solve != KSPSolve_Device) d->petsc.solve = ksp->ops->solve;
+  ksp->ops->solve = KSPSolve_Device;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -230,6 +212,8 @@ PetscErrorCode KSPCreate_DeviceChebyshev(KSP ksp)
   PetscCall(KSPDeviceCreate(ksp, KSPCHEBYSHEV, &d));
   d->whynot       = KSPDeviceWhyNot_Chebyshev;
   ksp->ops->setup = KSPSetUp_DeviceChebyshev;
-  ksp->ops->solve = KSPSolve_DeviceChebyshev;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  d->ondevice = KSPDeviceChebyshevSolve;
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

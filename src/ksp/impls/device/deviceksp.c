@@ -34,6 +34,7 @@ static PetscErrorCode KSPReset_Device(KSP ksp)
   PetscCall(KSPDeviceGet(ksp, &d));
 #if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(KSPDeviceRunReset(&d->run));
+  if (d->reset) PetscCall((*d->reset)(d));
 #endif
   d->solved = PETSC_FALSE;
   if (d->petsc.reset) PetscCall((*d->petsc.reset)(ksp));
@@ -49,6 +50,7 @@ static PetscErrorCode KSPDestroy_Device(KSP ksp)
   PetscCall(KSPDeviceGet(ksp, &d));
 #if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(KSPDeviceRunReset(&d->run));
+  if (d->reset) PetscCall((*d->reset)(d));
 #endif
   destroy = d->petsc.destroy;
   PetscCall(PetscObjectCompose((PetscObject)ksp, KSPDeviceName, NULL));
@@ -120,6 +122,7 @@ PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, KSP_Device **device)
   ksp->ops->destroy        = KSPDestroy_Device;
   ksp->ops->view           = KSPView_Device;
   ksp->ops->setfromoptions = KSPSetFromOptions_Device;
+  ksp->ops->solve          = KSPSolve_Device;
   *device                  = d;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -172,7 +175,7 @@ static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t
     PetscCall(PetscStrncpy(why, "the system is transposed", len));
   else if (ksp->calc_sings)
     PetscCall(PetscStrncpy(why, "singular values or eigenvalues are computed", len));
-  if (!why[0]) PetscCall((*d->whynot)(ksp, why, len));
+  if (!why[0] && d->whynot) PetscCall((*d->whynot)(ksp, why, len));
   PetscCall(KSPDeviceWhyNotVec(ksp->vec_sol, why, len));
   PetscCall(KSPDeviceWhyNotVec(ksp->vec_rhs, why, len));
   for (PetscInt k = 0; k < ksp->nwork; k++) PetscCall(KSPDeviceWhyNotVec(ksp->work[k], why, len));
@@ -184,7 +187,8 @@ static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d, PetscBool *device)
+/* Collective. Whether this solve runs on the device, the same on all ranks */
+static PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d)
 {
   MPI_Comm    comm;
   PetscMPIInt size;
@@ -197,10 +201,23 @@ PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d, PetscBool *device)
   /* what is bound to the CPU, and how many rows there are, differs from rank to rank */
   if (size > 1) PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, d->why, (int)sizeof(d->why)));
 #endif
-  *device   = (PetscBool)!d->why[0];
   d->solved = PETSC_TRUE;
-  d->device = *device;
-  if (!*device) PetscCall(PetscInfo(ksp, "Iterations of PETSc's %s: %s\n", d->type, d->why));
+  d->device = (PetscBool)!d->why[0];
+  if (!d->device) PetscCall(PetscInfo(ksp, "Iterations of PETSc's %s: %s\n", d->type, d->why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPSolve_Device(KSP ksp)
+{
+  KSP_Device *d = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  PetscCall(KSPDeviceDecide(ksp, d));
+  if (d->device)
+    PetscCall((*d->ondevice)(ksp, d));
+  else
+    PetscCall((*d->petsc.solve)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -208,6 +225,7 @@ PetscErrorCode KSPDeviceRegister(void)
 {
   PetscFunctionBegin;
   PetscCall(KSPRegister(KSPDEVICECG, KSPCreate_DeviceCG));
+  PetscCall(KSPRegister(KSPDEVICEBICGSTAB, KSPCreate_DeviceBiCGStab));
   PetscCall(KSPRegister(KSPDEVICECHEBYSHEV, KSPCreate_DeviceChebyshev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -6,7 +6,7 @@
 
     deviceksp.c  creation, the decision where a solve runs, views
     krylov.c     a solve on the device: preconditioner, product, sums over ranks, what the host sees of it
-    devicecg.c, devicechebyshev.c  the types
+    devicecg.c, devicebicgstab.c, devicechebyshev.c  the types
 */
 #pragma once
 
@@ -46,6 +46,7 @@ typedef struct {
   SpMVKrylovPC     pc;
   PetscInt         bs;
   PetscBool        fuse;  /* the product's kernel may compute the inner product, too */
+  PetscBool        began; /* ksp->its counts an iteration that the device has not completed, as in KSPCG */
   PetscBool        exact; /* the host looks at each iteration before the next one: a test or a monitor of the user's */
   PetscInt         ahead; /* iterations that the host starts before it has seen the end of an earlier one */
   PetscInt         read;  /* norms that the host has read */
@@ -54,7 +55,8 @@ typedef struct {
 } KSPDeviceRun;
 #endif
 
-typedef struct {
+typedef struct _n_KSP_Device KSP_Device;
+struct _n_KSP_Device {
   KSPType        type;                               /* PETSc's own, that this one is made from */
   struct _KSPOps petsc;                              /* its operations */
   PetscBool      solved;                             /* there has been a solve */
@@ -62,23 +64,28 @@ typedef struct {
   char           why[256];                           /* why not */
   PetscBool      fuse, early;                        /* see KSPDeviceRun; kernels let the next one begin */
   PetscInt       ahead;                              /* see KSPDeviceRun */
-  PetscErrorCode (*whynot)(KSP, char why[], size_t); /* what the method itself does not do on the device */
+  PetscErrorCode (*whynot)(KSP, char why[], size_t); /* what the method itself does not do on the device; or NULL */
+  PetscErrorCode (*ondevice)(KSP, KSP_Device *);     /* the method's solve there; NULL: the library computes on the host only */
+  PetscErrorCode (*reset)(KSP_Device *);             /* what the method frees in KSPReset(); or NULL */
   void *method;                                      /* what belongs to the method alone; freed with this */
 #if defined(PETSCSPMV_HAVE_CUDA)
   KSPDeviceRun run;
 #endif
-} KSP_Device;
+};
 
 /* deviceksp.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRegister(void);
 /* Makes ksp one of PETSc's type, with a KSP_Device; the caller replaces operations */
 PETSC_INTERN PetscErrorCode KSPDeviceCreate(KSP, KSPType, KSP_Device **);
 PETSC_INTERN PetscErrorCode KSPDeviceGet(KSP, KSP_Device **);
-/* Collective. Whether this solve runs on the device, the same on all ranks */
-PETSC_INTERN PetscErrorCode KSPDeviceDecide(KSP, KSP_Device *, PetscBool *device);
+/* The solve of all methods: on the device, or PETSc's */
+PETSC_INTERN PetscErrorCode KSPSolve_Device(KSP);
 
 /* devicecg.c */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
+
+/* devicebicgstab.c */
+PETSC_INTERN PetscErrorCode KSPCreate_DeviceBiCGStab(KSP);
 
 /* devicechebyshev.c */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
@@ -104,6 +111,8 @@ PETSC_INTERN PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *);
 PETSC_INTERN PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *, PetscInt n, PetscBool *);
 /* Gives the norms that are there to the history and the monitors */
 PETSC_INTERN PetscErrorCode KSPDeviceDeliver(KSP, KSPDeviceRun *);
+/* All iterations, and their norms, tests and monitors; the reason, if the host has decided it. iterate starts one on the device */
+PETSC_INTERN PetscErrorCode KSPDeviceIterations(KSP, KSPDeviceRun *, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *));
 /* Sets the number of iterations and the reason from what the device says */
 PETSC_INTERN PetscErrorCode KSPDeviceConclude(KSP, KSPDeviceRun *);
 PETSC_INTERN const char    *KSPDeviceDescribePC(const KSPDeviceRun *);

@@ -161,6 +161,7 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d, PetscBool sums)
   run->ahead = d->ahead;
   run->fuse  = d->fuse;
   run->read  = 0;
+  run->began = PETSC_FALSE;
   PetscCall(PetscMemzero(&run->status, sizeof(run->status)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -397,6 +398,42 @@ PetscErrorCode KSPDeviceDeliver(KSP ksp, KSPDeviceRun *run)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Where the test or a monitor is the user's: each iteration is complete before the host sees it */
+static PetscErrorCode KSPDeviceIterationsExact(KSP ksp, KSPDeviceRun *run, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *))
+{
+  PetscFunctionBegin;
+  for (PetscInt n = 1; !ksp->reason; n++) {
+    PetscCall(KSPDeviceAwait(run, n - 1));
+    if (run->status.reason) break;
+    PetscCall((*iterate)(ksp, run));
+    PetscCall(KSPDeviceAwait(run, n));
+    if (run->status.norms < n) break; /* the device has ended the solve without a norm */
+    PetscCall(KSPDeviceTouch(ksp->vec_sol, NULL));
+    PetscCall(KSPDeviceTouch(ksp->work[0], NULL));
+    PetscCall(KSPDeviceDeliver(ksp, run));
+    PetscCall((*ksp->converged)(ksp, n, ksp->rnorm, &ksp->reason, ksp->cnvP));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceIterations(KSP ksp, KSPDeviceRun *run, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *))
+{
+  PetscBool may;
+
+  PetscFunctionBegin;
+  if (run->exact) {
+    PetscCall(KSPDeviceIterationsExact(ksp, run, iterate));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (PetscInt n = 1;; n++) {
+    PetscCall(KSPDeviceMayStart(run, n, &may));
+    if (!may) break;
+    PetscCall((*iterate)(ksp, run));
+    PetscCall(KSPDeviceDeliver(ksp, run));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A number that is Inf or NaN: the preconditioner may have said so */
 static PetscErrorCode KSPDeviceConcludeNaN(KSP ksp, const char what[])
 {
@@ -418,7 +455,7 @@ PetscErrorCode KSPDeviceConclude(KSP ksp, KSPDeviceRun *run)
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceDeliver(ksp, run));
-  ksp->its = run->status.its;
+  if (run->began) ksp->its = run->status.its;
   switch (run->status.reason) {
   case SPMV_KRYLOV_RTOL: ksp->reason = KSP_CONVERGED_RTOL; break;
   case SPMV_KRYLOV_ATOL:
@@ -438,6 +475,10 @@ PetscErrorCode KSPDeviceConclude(KSP ksp, KSPDeviceRun *run)
   case SPMV_KRYLOV_INDEFINITE_MAT:
     if (!ksp->converged_neg_curve) PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED, "Diverged due to indefinite matrix");
     ksp->reason = ksp->converged_neg_curve ? KSP_CONVERGED_NEG_CURVE : KSP_DIVERGED_INDEFINITE_MAT;
+    break;
+  case SPMV_KRYLOV_BREAKDOWN:
+    PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED, "KSPSolve breakdown due to zero inner product");
+    ksp->reason = KSP_DIVERGED_BREAKDOWN;
     break;
   default: SETERRQ(comm, PETSC_ERR_PLIB, "The solve has not ended");
   }

@@ -364,21 +364,23 @@ PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVVecCopyLocal(Vec from, Vec to)
+PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to)
 {
-  const PetscScalar *a;
-  PetscScalar       *b;
-  PetscInt           n;
-  cudaStream_t       stream;
+  Vec local[2];
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
-  PetscCall(VecGetLocalSize(from, &n));
-  PetscCall(VecCUDAGetArrayRead(from, &a));
-  PetscCall(VecCUDAGetArrayWrite(to, &b));
-  if (n) PetscCallCUDA(cudaMemcpyAsync(b, a, n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
-  PetscCall(VecCUDARestoreArrayWrite(to, &b));
-  PetscCall(VecCUDARestoreArrayRead(from, &a));
+  PetscCall(VecCreateLocalVector(to, &local[1]));
+  PetscCall(VecGetLocalVector(to, local[1]));
+  if (from != to) {
+    PetscCall(VecCreateLocalVector(from, &local[0]));
+    PetscCall(VecGetLocalVectorRead(from, local[0]));
+    PetscCall(VecCopy(local[0], local[1]));
+    PetscCall(VecRestoreLocalVectorRead(from, local[0]));
+    PetscCall(VecDestroy(&local[0]));
+  }
+  if (scale != (PetscScalar)1.0) PetscCall(VecScale(local[1], scale));
+  PetscCall(VecRestoreLocalVector(to, local[1]));
+  PetscCall(VecDestroy(&local[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -233,7 +233,7 @@ PetscErrorCode MatSpMVApplyParent_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, 
   if (op == SPMV_HERMITIAN && !PetscDefined(USE_COMPLEX)) op = SPMV_TRANSPOSE;
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (op != SPMV_NORMAL && yy && yy != zz) {
-    PetscCall(SpMVVecCopyLocal(yy, zz));
+    PetscCall(SpMVVecCopyLocal(yy, 1.0, zz));
     yy = zz;
   }
 #endif

@@ -418,7 +418,8 @@ PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                      
 PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged); /* copies host arrays to the device */
 PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *); /* a device vector with the values of a host vector, or the vector itself */
 PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* copies the values back if `copy` */
-PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec, Vec);                  /* not collective */
+/* to = scale from, which may be the same vector, on this rank alone: VecCopy() and VecScale() are collective */
+PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to);
 
 /* cuda.c: the copies on the device and their products */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);

@@ -166,27 +166,6 @@ static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = -y, on this rank alone: VecScale() and VecCopy() are collective */
-static PetscErrorCode SpMVVecNegateLocal(Vec y, Vec z)
-{
-  Vec local[2];
-
-  PetscFunctionBegin;
-  PetscCall(VecCreateLocalVector(z, &local[1]));
-  PetscCall(VecGetLocalVector(z, local[1]));
-  if (y != z) {
-    PetscCall(VecCreateLocalVector(y, &local[0]));
-    PetscCall(VecGetLocalVectorRead(y, local[0]));
-    PetscCall(VecCopy(local[0], local[1]));
-    PetscCall(VecRestoreLocalVectorRead(y, local[0]));
-    PetscCall(VecDestroy(&local[0]));
-  }
-  PetscCall(VecScale(local[1], -1.0));
-  PetscCall(VecRestoreLocalVector(z, local[1]));
-  PetscCall(VecDestroy(&local[1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   zz = yy + A xx, or yy - A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. If there are few
   boundary rows, either the diagonal block's kernel computes both products, or both products of these rows run on the
@@ -211,7 +190,7 @@ static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm
   if (order != SPMV_ORDER_SEQUENTIAL) PetscCall(MatSpMVMultAddOverlapped_MPICUDA(spmv, order, own, form, xx, yy, zz, stream, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   if (form == SPMVCUDA_RESIDUAL) { /* -(-yy + A xx) */
-    PetscCall(SpMVVecNegateLocal(yy, zz));
+    PetscCall(SpMVVecCopyLocal(yy, -1.0, zz));
     yy = zz;
   }
   PetscCall(SpMVVecOnDevice(xx, PETSC_TRUE, &d));
@@ -225,7 +204,7 @@ static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm
     PetscCall(SpMVHaloGetVec(halo, &d));
     PetscCall(MatSpMVApply_Seq(block[1], SPMV_NORMAL, d, zz, zz));
   }
-  if (form == SPMVCUDA_RESIDUAL) PetscCall(SpMVVecNegateLocal(zz, zz));
+  if (form == SPMVCUDA_RESIDUAL) PetscCall(SpMVVecCopyLocal(zz, -1.0, zz));
   PetscCall(SpMVHaloLeave(halo, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,0 +1,271 @@
+/*
+  What the tests of the Krylov methods' kernels share: systems, a solve on the device that is looked at in several ways, its comparison with one on the host.
+
+  A method has settings S, and for ProblemOf<S>: Reference(), the method on the host; Start() and Iterate(), on the device.
+*/
+#pragma once
+
+#include "../../src/core/cuda/krylov.cuh"
+#include "common.cuh"
+
+using spmv::Scalar;
+
+// ------------------------------------------------------------------------------------------------ systems
+
+static __global__ void Multiply(int n, const int *i, const int *j, const Scalar *a, const Scalar *x, Scalar *y)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (r >= n) return;
+  Scalar sum = spmv::Num::zero();
+  for (int q = i[r]; q < i[r + 1]; q++) sum = spmv::Num::fma(a[q], x[j[q]], sum);
+  y[r] = sum;
+}
+static cudaError_t Product(int n, const Device<int> &i, const Device<int> &j, const Device<Number> &a, const Number *x, Number *y, cudaStream_t stream)
+{
+  SPMV_LAUNCH(n, 128, stream, Multiply, n, i.p, j.p, (const Scalar *)a.p, (const Scalar *)x, (Scalar *)y);
+  return cudaSuccess;
+}
+
+// A preconditioner with blocks, as the kernels read it
+static std::vector<Number> Blocks(int n, int bs, bool hermitian)
+{
+  std::vector<Number> d((size_t)n * (size_t)bs);
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < bs; j++) {
+      const int e = i % bs;
+      Number    v = e == j ? Number((PetscReal)(0.5 + 0.1 * (i % 7))) : Number((PetscReal)(0.02 * (e + j)));
+#if defined(PETSC_USE_COMPLEX)
+      if (e != j) v += Number(0, (PetscReal)((hermitian ? (e < j) - (e > j) : 1) * 0.05));
+#endif
+      d[(size_t)j * (size_t)n + (size_t)i] = v;
+    }
+  }
+  return d;
+}
+
+template <class S> struct ProblemOf {
+  const char         *what;
+  Matrix              A;
+  std::vector<Number> d, b;
+  S                   set;
+};
+
+// ------------------------------------------------------------------------------------------------ on the host
+
+struct Outcome {
+  SpMVKrylovReason    reason = SPMV_KRYLOV_ITERATING;
+  int                 its    = 0;
+  std::vector<double> norm; // from iteration 1 on
+  std::vector<Wide>   x;
+};
+
+static bool Bad(Wide a)
+{
+  return !std::isfinite(std::real(a)) || !std::isfinite(std::imag(a));
+}
+
+static Wide Dot(bool hermitian, const std::vector<Wide> &x, const std::vector<Wide> &y)
+{
+  Wide sum = 0;
+  for (size_t k = 0; k < x.size(); k++) {
+#if defined(PETSC_USE_COMPLEX)
+    sum += x[k] * (hermitian ? std::conj(y[k]) : y[k]);
+#else
+    sum += x[k] * y[k];
+#endif
+  }
+  return sum;
+}
+
+template <class S> static std::vector<Wide> Apply(const ProblemOf<S> &p, const std::vector<Wide> &r)
+{
+  const int         n = p.set.n, bs = p.set.bs;
+  std::vector<Wide> z = r;
+  if (p.set.pc == SPMV_KRYLOV_PC_NONE) return z;
+  for (int i = 0; i < n; i++) {
+    z[i] = 0;
+    for (int j = 0; j < bs; j++) z[i] += Wide(p.d[(size_t)j * (size_t)n + (size_t)i]) * r[i / bs * bs + j];
+  }
+  return z;
+}
+
+template <class S> static SpMVKrylovReason Test(const S &cg, int n, double norm)
+{
+  const SpMVKrylovTest &t = cg.until;
+  if (!t.test) return SPMV_KRYLOV_ITERATING;
+  if (t.enough && n >= t.max_it) return SPMV_KRYLOV_ENOUGH;
+  if (cg.norm == SPMV_KRYLOV_NORM_NONE || n <= t.chknorm || n < t.min_it) return SPMV_KRYLOV_ITERATING;
+  if (norm <= t.ttol) return norm < t.abstol ? SPMV_KRYLOV_ATOL : SPMV_KRYLOV_RTOL;
+  return norm >= t.dtol ? SPMV_KRYLOV_DTOL : SPMV_KRYLOV_ITERATING;
+}
+
+// ------------------------------------------------------------------------------------------------ on the device
+
+enum Way {
+  PLAIN,
+  AHEAD,   // all iterations are started before the host looks
+  OUTSIDE, // the sums go through a function
+  PARTS    // two ranks of one device
+};
+static const char *const ways[] = {"look", "ahead", "sums outside", "two ranks"};
+
+static cudaError_t Outside(void *ctx, PetscReal *, int, cudaStream_t)
+{
+  ++*(int *)ctx;
+  return cudaSuccess;
+}
+
+// The arrays of one solve; the preconditioned right-hand side is in z
+struct Arrays {
+  Device<int>    i, j;
+  Device<Number> a, d, x, r, z, p, r0, v, t;
+  template <class S>
+  explicit Arrays(const ProblemOf<S> &q)
+      : i(q.A.i), j(q.A.j), a(q.A.a), d(q.d), x(std::vector<Number>(q.b.size())), r(q.b), z(q.b.size()), p(q.b.size()), r0(q.b.size()), v(q.b.size()),
+        t(q.b.size())
+  {
+    std::vector<Number> z0;
+    for (const Wide &w : Apply(q, std::vector<Wide>(q.b.begin(), q.b.end()))) z0.push_back(Number(w));
+    z.Set(z0);
+  }
+};
+
+// z = D r, for a preconditioner that the method does not know
+static __global__ void ApplyBlocks(int n, int bs, const Scalar *d, const Scalar *r, Scalar *z)
+{
+  const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= n) return;
+  Scalar sum = spmv::Num::zero();
+  for (int j = 0; j < bs; j++) sum = spmv::Num::fma(d[(size_t)j * (size_t)n + (size_t)i], r[i / bs * bs + j], sum);
+  z[i] = sum;
+}
+template <class S> static cudaError_t ApplyAll(const ProblemOf<S> &q, const Arrays &v, const Number *r, Number *z, cudaStream_t stream)
+{
+  SPMV_LAUNCH(q.set.n, 128, stream, ApplyBlocks, q.set.n, q.set.bs, (const Scalar *)v.d.p, (const Scalar *)r, (Scalar *)z);
+  return cudaSuccess;
+}
+
+static SpMVKrylovStatus Wait(SpMVCudaKrylov k, cudaStream_t stream)
+{
+  CHECK(cudaStreamSynchronize(stream));
+  return SpMVCudaKrylovGetStatus(k);
+}
+
+template <class S> static Outcome Solve(const ProblemOf<S> &q, Way way, SpMVCudaKrylov k, cudaStream_t stream)
+{
+  Outcome          o;
+  Arrays           v(q);
+  int              calls = 0;
+  SpMVKrylovStatus s;
+  if (way == OUTSIDE) SpMVCudaKrylovSetAllReduce(k, Outside, &calls);
+  CHECK(Start(q, v, k, stream));
+  s = Wait(k, stream);
+  for (int n = 1; way == AHEAD ? n <= q.set.until.max_it + 3 : !s.reason; n++) {
+    CHECK(Iterate(q, v, k, stream));
+    if (way != AHEAD) s = Wait(k, stream);
+  }
+  s        = Wait(k, stream);
+  o.reason = s.reason;
+  o.its    = s.its;
+  for (int n = 1; n <= s.norms; n++) {
+    PetscReal norm = -1;
+    if (!SpMVCudaKrylovReadNorm(k, n, &norm)) o.its = -1; // must be there
+    o.norm.push_back((double)norm);
+  }
+  for (const Number &e : v.x.Get()) o.x.push_back(Wide(e));
+  Expect(way != OUTSIDE || calls > 0, q.A, q.what, ways[way], "the sums went through the function");
+  SpMVCudaKrylovSetAllReduce(k, nullptr, nullptr);
+  return o;
+}
+
+static bool Near(double a, double b, double size)
+{
+  return std::abs(a - b) <= (sizeof(PetscReal) == 8 ? 1e-9 : 2e-2) * (std::abs(b) + size) || (std::isnan(a) && std::isnan(b));
+}
+
+// The residual of a single equation vanishes after one iteration, or is what rounding leaves of it, which is another way to converge
+template <class S> static bool SameReason(const ProblemOf<S> &q, int a, int b)
+{
+  auto converged = [](int reason) { return reason == SPMV_KRYLOV_RTOL || reason == SPMV_KRYLOV_ATOL || reason == SPMV_KRYLOV_ZERO; };
+  return a == b || (q.A.m == 1 && converged(a) && converged(b));
+}
+
+template <class S> static void Compare(const ProblemOf<S> &q, const Outcome &o, const Outcome &ref, const char *way)
+{
+  double size = 0;
+  bool   same = o.norm.size() == ref.norm.size();
+  for (const Number &e : q.b) size += std::norm(Wide(e));
+  size = std::sqrt(size);
+  Expect(SameReason(q, o.reason, ref.reason), q.A, q.what, way, "reason");
+  Expect(o.its == ref.its, q.A, q.what, way, "iterations");
+  for (size_t n = 0; same && n < ref.norm.size(); n++) same = Near(o.norm[n], ref.norm[n], 1e-3 * size);
+  Expect(same, q.A, q.what, way, "norms");
+  same = ref.reason != SPMV_KRYLOV_NAN_DOT;
+  if (!same) return;
+  for (size_t n = 0; same && n < ref.x.size(); n++) same = Near(std::abs(o.x[n] - ref.x[n]), 0, 1 + std::abs(ref.x[n]));
+  Expect(same, q.A, q.what, way, "solution");
+}
+
+// The same bits in each solve, however the host looks
+template <class S> static void TestSame(const ProblemOf<S> &q, const Outcome &a, const Outcome &b)
+{
+  Expect(a.reason == b.reason && a.its == b.its && a.norm == b.norm && a.x == b.x, q.A, q.what, "any", "the same bits");
+}
+
+// Two ranks of this device, each with the whole system: all sums are twice as large, and nothing else changes
+template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &ref)
+{
+  SpMVCudaKrylov            k[2];
+  cudaStream_t              stream[2];
+  std::vector<spmv::Mail *> places;
+  Arrays                    first(q), second(q);
+  Arrays *const             v[2] = {&first, &second};
+  cudaIpcMemHandle_t        unused;
+  for (int r = 0; r < 2; r++) {
+    CHECK(SpMVCudaKrylovCreate(&k[r]));
+    CHECK(cudaStreamCreateWithFlags(&stream[r], cudaStreamNonBlocking));
+    CHECK(SpMVCudaKrylovGetOffer(k[r], 2, &unused));
+    places.push_back((spmv::Mail *)(char *)k[r]->mail);
+  }
+  for (int r = 0; r < 2; r++) { // a process cannot open its own memory: what SpMVCudaKrylovOpen() does otherwise
+    CHECK(Upload(k[r]->theirs, places, nullptr));
+    k[r]->ranks.rank   = r;
+    k[r]->ranks.mine   = places[r];
+    k[r]->ranks.theirs = k[r]->theirs;
+  }
+  CHECK(cudaDeviceSynchronize());
+  for (int r = 0; r < 2; r++) CHECK(Start(q, *v[r], k[r], stream[r]));
+  for (int n = 1; n <= ref.its + 2; n++) {
+    for (int r = 0; r < 2; r++) CHECK(Iterate(q, *v[r], k[r], stream[r]));
+  }
+  for (int r = 0; r < 2; r++) {
+    Outcome                o;
+    const SpMVKrylovStatus s = Wait(k[r], stream[r]);
+    o.reason                 = s.reason;
+    o.its                    = s.its;
+    for (int n = 1; n <= s.norms; n++) {
+      PetscReal norm = -1;
+      (void)SpMVCudaKrylovReadNorm(k[r], n, &norm);
+      o.norm.push_back((double)norm / std::sqrt(2.0));
+    }
+    for (const Number &e : v[r]->x.Get()) o.x.push_back(Wide(e));
+    Compare(q, o, ref, ways[PARTS]);
+  }
+  for (int r = 0; r < 2; r++) {
+    CHECK(SpMVCudaKrylovDestroy(&k[r]));
+    CHECK(cudaStreamDestroy(stream[r]));
+  }
+}
+
+template <class S> static void TestProblem(const ProblemOf<S> &q, SpMVCudaKrylov k, cudaStream_t stream, bool parts)
+{
+  const Outcome ref = Reference(q), look = Solve(q, PLAIN, k, stream);
+  Compare(q, look, ref, ways[PLAIN]);
+  for (Way way : {AHEAD, OUTSIDE, PLAIN}) TestSame(q, look, Solve(q, way, k, stream));
+  if (parts && ref.reason == SPMV_KRYLOV_ITS) TestRanks(q, ref); // no tolerance that sums twice as large would miss
+}
+
+// ------------------------------------------------------------------------------------------------ cases
+
+static const char *const pcs[]   = {"none", "points", "blocks", "applied"};
+static const char *const norms[] = {"no norm", "preconditioned", "unpreconditioned", "natural"};
