@@ -207,7 +207,7 @@ def products(name):
 
 
 def batches(_):
-    return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg")
+    return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg", batch.read(str(ROOT / "docs/results/batch-more.csv")))
 
 
 PAGES = {  # functions that write the page, or return what prints it
