@@ -115,9 +115,8 @@ PAPER = {
 }
 # What is in the paper and not in this report
 MISSING = (
-    "Figure 5's batches of 10,000 problems with the paper's kernels, which run on 1000 here; by its own choice, batch runs on 10,000 as well.",
-    "CSR-I's rule that a problem's threads do not become so few that shared memory limits the occupancy: here a thread block has 64, 128 or 256 "
-    "threads, by the rows of the largest problem.",
+    "Figure 5's batches of 10,000 problems with the paper's kernels, except for eight small matrices: they run on 1000 here (`-few 10000` runs all on "
+    "10,000); by its own choice, batch runs on 10,000 as well.",
     "Two of the special cases that section 3.1 lists and the paper leaves out too: the same values in other patterns, and one matrix scaled by a "
     "scalar.",
 )
@@ -162,6 +161,25 @@ def here(rows):
         text += f"; the loop of library calls at most {max(loop):.0f}, which batch passes {least:.0f} times at least"
     text += ". The kernels' geometric means: " if len(full) > 1 else ". The kernels: "
     return text + ", ".join(f"{name} {g:.0f}" + (f" (on {n})" if n < len(full) else "") for name, (g, n) in means(full).items()) + " Gflop/s."
+
+
+def abstract(rows):
+    """What reproduced and what did not"""
+    three = [c for c in cases([r for r in rows if r["figure"] == 3]) if "batch:coo" in c]
+    most = max((c["batch:coo"]["problems"] for c in three), default=0)
+    three = [c for c in three if c["batch:coo"]["problems"] == most]
+    four = [c for c in cases([r for r in rows if r["figure"] == 4]) if "batch:csr-i" in c]
+    if not three or not four:
+        return
+    least = min(c[k]["over_loop"] for c in three for k in KERNELS if k in c)
+    first = [max((k for k in KERNELS if k in c), key=lambda k: c[k]["gflops"]) for c in three]
+    csr = [k for k in KERNELS if "csr" in k]
+    uneven = [c for c in four if c["batch:csr-i"]["case"].startswith("unbalanced")]
+    best = sum(max(csr, key=lambda k: c[k]["gflops"]) == "batch:csr-i" for c in uneven)
+    print(f"\n*In short.* Reproduced: every batched kernel is at least ten times as fast as the loop of library calls (Figure 3, {most} problems: {least:.0f} times at "
+          f"least); csr-i is the best CSR kernel where all entries are in a few rows ({best} of {len(uneven)} cases of Figure 4); ell is the best where rows are "
+          f"balanced (first on {first.count('batch:ell')} of the {len(first)} matrices of Figure 3). Not reproduced: coo as the fastest kernel in most cases "
+          f"(first on {first.count('batch:coo')}).")
 
 
 def ranking(rows, more):
@@ -301,6 +319,7 @@ def page(data, svg, more=()):
         print(f"\n{len(five)} matrices, {count} problems each: batch over the block-diagonal aij {mean(ratio):.2f} in the geometric mean, {min(ratio):.2f} at "
               f"least; over the loop of library calls {min(r['over_loop'] for r in five):.0f} at least"
               + (f"; of a copy's bandwidth, where the batch takes more than 100 MB, {100 * min(large):.0f} % at least." if large else "."))
+    abstract(data)
     ranking(data, more)
     table(data)
     if more:
