@@ -10,9 +10,9 @@ import results
 from table import mean
 
 LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp",
-          "evchyb": "block-diagonal evchyb", "batch": "batch", "shared": "batch, pattern shared"}
+          "evchyb": "block-diagonal evchyb", "batch": "batch", "shared": "batch, pattern shared", "same": "batch, values shared"}
 ORDER = ["loop", "graph", "aij", "sellp", "evchyb", "batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell",
-         "batch:coo-atomic", "batch:slices", "batch:sellp", "batch", "shared"]
+         "batch:coo-atomic", "batch:slices", "batch:sellp", "batch", "shared", "same"]
 
 
 def label(t):
@@ -298,7 +298,7 @@ def table(rows):
                 for t in columns:
                     r = by.get(t)
                     text = f"{1e6 * r['seconds']:.4g}" if r else ""
-                    if r and t in ("batch", "shared"):
+                    if r and t in ("batch", "shared", "same"):
                         over = [f"{r[k]:.3g}" for k in ("over_loop", "over_aij") if r[k] > 0]  # 0: that was not measured
                         text += f" ({', '.join(over + [format(100 * r['share_of_copy'], '.0f') + ' %'])})"
                     cells.append(text)
