@@ -6,7 +6,7 @@ there is one, else on the host.\n\
   -few <1000>          : problems of the batches that compare all kernels, in figures 4 and 5 (on the host 100)\n\
   -sizes <1,10,100,1000> : numbers of problems in figure 3\n\
   -set <names>         : only these matrices of the set\n\
-  -types <list>        : of loop, graph, aij, sellp, evchyb, batch, shared, and batch:<kernel>\n\
+  -types <list>        : of loop, graph, aij, sellp, evchyb, batch, shared (the pattern), same (pattern and values), and batch:<kernel>\n\
   -reps <7>            : repetitions; the median is reported\n\
   -target <0.01>       : seconds of all products of a repetition\n\
   -quick               : few problems and repetitions, to check that everything works\n\
@@ -575,11 +575,13 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
       PetscFunctionReturn(PETSC_SUCCESS);
     }
     PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->i, B->j, B->a, MATBATCH_SHARE_NONE, PETSC_USE_POINTER, &A));
-  } else if (!strcmp(type, "shared")) {
+  } else if (!strcmp(type, "shared") || !strcmp(type, "same")) {
+    const MatBatchSharing sharing = strcmp(type, "same") ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_VALUES;
+
     for (PetscInt p = 1; p < B->count; p++) *exists = (PetscBool)(*exists && B->of[p] == B->of[0]);
     if (!*exists) PetscFunctionReturn(PETSC_SUCCESS);
     kernel = "auto";
-    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->of[0]->i, B->of[0]->j, B->a, MATBATCH_SHARE_PATTERN, PETSC_USE_POINTER, &A));
+    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->of[0]->i, B->of[0]->j, B->a, sharing, PETSC_USE_POINTER, &A));
   } else {
     const char *mattype = strcmp(type, "aij") ? type : (DeviceOn ? "aijcusparse" : "aij");
 
@@ -728,7 +730,7 @@ static PetscErrorCode Figure5(Bench *b)
   for (PetscInt k = 0; k < b->nall; k++) {
     /* the largest batch without the paper's kernels, then a smaller one with every kernel, whose set-ups take time */
     PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->problems, b->problems > b->few ? " batch: sellp evchyb " : NULL));
-    if (b->problems > b->few) PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij shared "));
+    if (b->problems > b->few) PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij shared same "));
   }
   if (b->cases) {
     PetscCall(PetscPrintf(PETSC_COMM_SELF,
@@ -777,6 +779,7 @@ static PetscErrorCode GetOptions(Bench *b)
                                         "evchyb",
                                         "batch",
                                         "shared",
+                                        "same",
                                         "batch:slices",
                                         "batch:sellp",
                                         "batch:coo",

@@ -36,11 +36,12 @@ EXPERIMENTS = {  # what each needs, and its part of the report
     "formats-csr5": ([M.csr5], Report.formats_csr5),
     "formats-figure3": ([M.counters], Report.formats_figure3),
     "pays": ([M.matrices], Report.pays),
+    "twins": ([M.twins], Report.twins),
     "roofline": ([M.counters], Report.roofline),
     "single": ([M.single], Report.single),
 }
 # by worth, should the time be up
-ORDER = [M.patterns, M.stream, M.matrices, M.random, M.profiles, M.sweep, M.csr5, M.loads, M.bratu_, M.single, M.profile, M.counters]
+ORDER = [M.patterns, M.stream, M.matrices, M.random, M.profiles, M.sweep, M.csr5, M.loads, M.bratu_, M.single, M.twins, M.profile, M.counters]
 
 
 def main():

@@ -242,6 +242,22 @@ class Measuring:
             formats = ",".join(["csr5"] + [f"csr5:{s}" for s in SIGMAS])
             self.run("csr5", [*EVEN["device"], *(m for m in PROFILES["device"] if m not in EVEN["device"])], ["-formats", formats])
 
+    def twins(self):
+        """The real matrices at hand and their twins"""
+        target = self.path("twins")
+        folder = os.path.join(ROOT, os.environ.get("MATRICES") or "../shared/matrices")
+        names = [m for m in MATRICES if os.path.exists(os.path.join(folder, m + ".mtx"))]
+        if not names or os.path.exists(target) and not self.args.again:
+            print(f"twins: {target} is complete" if names else "twins: left out, there are no real matrices")
+            return
+        command = [self.program, "-matrices", ",".join("twin:" + m for m in names), "-csv", target, "-reps", str(self.args.reps)]
+        command += (["-host"] if self.args.host else []) + self.limits()
+        bar = Bar(2 * len(names), "twins")
+        for more, where in (([], folder), (["-append"], os.devnull)):
+            status = self.start(command + more, bar, self.path("twins", "log"), dict(os.environ, MATRICES=os.path.abspath(where)))
+            self.failed = status > 0 or self.failed
+        bar.close()
+
     def single(self):
         """What values in single precision cost"""
         target = self.path("single")

@@ -99,7 +99,10 @@ class More:
         device, t = found[0]
         full = self.data[device].get("matrices")
         copy = w("evchyb-table2.copy", copy=float(full.rows[0]["copy"]) * 1e-9) if full and not on_host(device) else ""
-        self.say(" ".join(x for x in (w("evchyb-table2.here", where=names[0], ratio=gbs(t, "copy") / TABLE_2["copy"]), copy) if x), "")
+        rates = {k: gbs(t, k) for k in TABLE_2}
+        here = w("evchyb-table2.here", where=names[0], ratio=rates["copy"] / TABLE_2["copy"],
+                 more=100 * ((rates["add"] + rates["triad"]) / (rates["copy"] + rates["scale"]) - 1))  # fmt: skip
+        self.say(" ".join(x for x in (here, copy) if x), "")
 
     def evchyb_table4(self):
         w = self.words
@@ -136,37 +139,42 @@ class More:
 
     # ---- the comparison of formats
 
+    def csr5_tuned(self, device, t):
+        """The bounds that rows of equal length give, and what they and the best sigma gain on the profiles; None if there are too few of the former"""
+        even = {int(m.split(":")[2]): m for m in t.matrices if self.is_even(m) and t.seconds(m, "csr5")}
+        if len(even) < 4:
+            return None
+        bounds = min(self.bounds(), key=lambda b: mean([t.seconds(m, f"csr5:{sigma_of(b, n)}") for n, m in even.items()]))
+        rows, gain, most, wins, count = [], [], [], 0, 0
+        others = self.data[device].get("profiles")
+        for m in t.matrices:
+            if m in even.values() or not t.seconds(m, "csr5"):
+                continue
+            density = t.entries(m) / float(next(r["rows"] for r in t.rows if key(r["matrix"]) == m))
+            tuned, best = t.seconds(m, f"csr5:{sigma_of(bounds, density)}"), t.best(m, [f"csr5:{s}" for s in SIGMAS])[0]
+            gain.append(t.seconds(m, "csr5") / tuned)
+            most.append(t.seconds(m, "csr5") / best)
+            rows.append((t.label(m), f"{density:.1f}", self.us(t.seconds(m, "csr5")), self.us(tuned), self.us(best), self.best_sigma(t, m)))
+            rest = others.best(m, [f for name, kinds in FIVE.items() if name != "CSR5" for f in kinds])[0] if others else 0
+            count += rest > 0
+            wins += 0 < best < rest
+        return {"even": even, "bounds": bounds, "rows": rows, "gain": mean(gain), "most": mean(most), "wins": wins, "count": count}
+
     def formats_csr5(self):
         w = self.words
         self.head()
         for device, t in self.devices("csr5", gpu=True):
-            even = {int(m.split(":")[2]): m for m in t.matrices if self.is_even(m) and t.seconds(m, "csr5")}
-            if len(even) < 4:
+            found = self.csr5_tuned(device, t)
+            if not found:
                 self.say(w("no-matrix", where=self.where(t)), "")
                 continue
             self.say(w("formats-csr5.even"))
             self.table(["entries a row", *(f"sigma {s}" for s in SIGMAS), "best"],
-                       [(n, *(self.us(t.seconds(m, f"csr5:{s}")) for s in SIGMAS), self.best_sigma(t, m)) for n, m in even.items()])  # fmt: skip
-            bounds = min(self.bounds(), key=lambda b: mean([t.seconds(m, f"csr5:{sigma_of(b, n)}") for n, m in even.items()]))
-            rows, gain, most = [], [], []
-            others = self.data[device].get("profiles")
-            wins = [0, 0]
-            for m in t.matrices:
-                if m in even.values() or not t.seconds(m, "csr5"):
-                    continue
-                density = t.entries(m) / float(next(r["rows"] for r in t.rows if key(r["matrix"]) == m))
-                tuned, best = t.seconds(m, f"csr5:{sigma_of(bounds, density)}"), t.best(m, [f"csr5:{s}" for s in SIGMAS])[0]
-                gain.append(t.seconds(m, "csr5") / tuned)
-                most.append(t.seconds(m, "csr5") / best)
-                rows.append((t.label(m), f"{density:.1f}", self.us(t.seconds(m, "csr5")), self.us(tuned), self.us(best), self.best_sigma(t, m)))
-                if others and m in others.matrices:
-                    rest = others.best(m, [f for name, kinds in FIVE.items() if name != "CSR5" for f in kinds])[0]
-                    wins[0] += bool(rest)
-                    wins[1] += 0 < best < rest
+                       [(n, *(self.us(t.seconds(m, f"csr5:{s}")) for s in SIGMAS), self.best_sigma(t, m)) for n, m in found["even"].items()])  # fmt: skip
             self.say(w("formats-csr5.table"))
-            self.table(["matrix", "entries a row", "published bounds, us", "bounds from above", "best sigma", "sigma"], rows)
-            r, s, b, u = bounds
-            self.say(w("formats-csr5.here", where=self.where(t), r=r, s=s, t=b, u=u, gain=mean(gain), most=mean(most), wins=wins[1], count=wins[0]), "")
+            self.table(["matrix", "entries a row", "published bounds, us", "bounds from above", "best sigma", "sigma"], found["rows"])
+            bounds = dict(zip("rstu", found["bounds"]))
+            self.say(w("formats-csr5.here", where=self.where(t), **bounds, **{k: found[k] for k in ("gain", "most", "wins", "count")}), "")
 
     @staticmethod
     def is_even(m):
@@ -206,6 +214,23 @@ class More:
                            vector=by["csr-vector"][6], gain=float(by["csr-scalar"][1]) / float(by["csr-vector"][1])), "")  # fmt: skip
 
     # ---- this library
+
+    def twins(self):
+        w = self.words
+        self.head()
+        for device, t in self.devices("twins"):
+            at, column = {}, "least" if on_host(device) else "seconds"
+            for r in t.rows:
+                if t.value(r, column) and t.value(r, "error") <= 1:
+                    at.setdefault((key(r["matrix"]), r["format"]), {})[r["origin"]] = t.value(r, column)
+            both = {k: v for k, v in at.items() if {"file", "twin"} <= v.keys()}
+            self.say(w("twins.table", where=self.where(t)))
+            self.table(["matrix", "format", "real", "twin", "ratio"],
+                       [(m, f, self.us(v["file"]), self.us(v["twin"]), f"{v['twin'] / v['file']:.2f}") for (m, f), v in both.items()])  # fmt: skip
+            over = [v["twin"] / v["file"] for v in both.values()]
+            if over:
+                names = ", ".join(dict.fromkeys(m for m, _ in both))
+                self.say(w("twins.here", where=self.where(t), matrices=names, least=min(over), most=max(over), mean=mean(over)), "")
 
     def roofline(self):
         w = self.words
@@ -266,4 +291,5 @@ class More:
                 floor.append(min(float(r["true_residual"]) for r in by.values()))
                 more += [int(r["iterations"]) / int(base[x]["iterations"]) for x, r in by.items() if x in base]
             if more:
-                self.say(w("single.here", where=self.where(t), gain=mean(gain), error=max(errors), least=min(more), most=max(more), floor=max(floor)), "")
+                its = w("single.same") if min(more) == max(more) == 1 else w("single.differ", least=min(more), most=max(more))
+                self.say(w("single.here", gain=mean(gain), error=max(errors), its=its, floor=max(floor)), "")

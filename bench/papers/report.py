@@ -65,7 +65,7 @@ class Report(Summary, More):
         self.charts = charts or Charts(os.path.splitext(target)[0])
         self.data = {}
         for name in sorted(os.listdir(folder) if os.path.isdir(folder) else []):
-            m = re.match(r"(.+)-(matrices|sweep|random|profiles|profile|bratu|stream|loads|csr5|counters|single)\.csv$", name)
+            m = re.match(r"(.+)-(matrices|sweep|random|profiles|profile|bratu|stream|loads|csr5|counters|single|twins)\.csv$", name)
             if m:
                 rows = read(os.path.join(folder, name))
                 if rows:
@@ -102,7 +102,7 @@ class Report(Summary, More):
         return sorted(found, key=lambda d: on_host(d[0]))
 
     def where(self, table):
-        name = table.rows[0].get("device", "host")
+        name = "host" if table.host else table.rows[0].get("device") or table.rows[0].get("machine") or "GPU"
         return "the host" if name == "host" else f"one {name}"
 
     # ---- the SELL-P paper
@@ -198,6 +198,7 @@ class Report(Summary, More):
         w = self.words
         self.head()
         for device, t in self.devices("profile", gpu=True):
+            t = self.data[device].get("counters", t)  # has more of them
             r = t.at.get(("audikw_1", "sellp-paper"))
             if not r or not t.value(r, "gpu__time_duration.sum"):
                 self.say(w("sellp-table2.none"), "")
@@ -229,7 +230,7 @@ class Report(Summary, More):
             v = get(name)
             return "-" if v is None else f"{v * scale:.1f} %"
 
-        active, elapsed = get("sm__cycles_active.avg"), get("sm__cycles_elapsed.max")
+        active, elapsed, warps = get("sm__cycles_active.avg"), get("sm__cycles_elapsed.max"), get("smsp__warps_launched.sum")
         return [
             f"{ns * 1e-6:.3f} ms",
             signed(get("launch__grid_size")),
@@ -237,12 +238,15 @@ class Report(Summary, More):
             signed(get("launch__registers_per_thread")),
             gbs("dram__bytes_read.sum"),
             gbs("dram__bytes_write.sum"),
+            signed(get("launch__shared_mem_per_block")) + " B",
             gbs("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", 128),
             gbs("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", 128),
-            gbs("lts__t_bytes.sum"),
+            f"{gbs('lts__t_sectors_op_read.sum', 32)}, {gbs('lts__t_bytes.sum')}",
+            gbs("lts__t_sectors_op_write.sum", 32),
             percent("lts__t_sector_hit_rate.pct"),
             percent("smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct"),
             percent("smsp__thread_inst_executed_per_inst_executed.ratio", 100 / 32),
+            signed(get("smsp__inst_executed.sum") / warps if warps else None, 1),
             signed(get("sm__inst_issued.avg.per_cycle_active"), 2),
             signed(get("sm__inst_executed.avg.per_cycle_elapsed"), 2),
             signed((get("sm__warps_active.avg.pct_of_peak_sustained_active") or 0) / 100, 2),
@@ -668,7 +672,14 @@ class Report(Summary, More):
             if os.path.exists(note):
                 with open(note) as f:
                     about.append(f.read().strip())
-            self.say(f"- {device}: {', '.join(about)}" + (w("intro.wrong", which=", ".join(wrong)) if wrong else ""))
+            commits = {}
+            for measurement, t in self.data[device].items():
+                for c in sorted({r["commit"] for r in t.rows if r.get("commit")}):
+                    part = any(r.get("commit") != c for r in t.rows)
+                    commits.setdefault(c, []).append(w("intro.part", name=measurement) if part else measurement)
+            which = "; ".join(f"commit {c}: {', '.join(sorted(m))}" for c, m in commits.items())
+            more = (w("intro.commits", which=which) if which else "") + (w("intro.wrong", which=", ".join(wrong)) if wrong else "")
+            self.say(f"- {device}: {', '.join(about)}{more}")
         for self.now, experiment in experiments.items():
             experiment(self)
         self.deviations()

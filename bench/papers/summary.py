@@ -50,7 +50,7 @@ class Summary:
         names = [m for m in MATRICES if full.seconds(m, "sellp") and full.seconds(m, "evchyb")]
         twins = sum(full.label(m) != m for m in names)
         lines = [w("abstract.on", where=self.where(full), twins=twins, count=len(names)), self.abstract_sellp(t), self.abstract_evchyb(t),
-                 self.abstract_bratu(t), self.abstract_formats(t), w("abstract.batch"), self.abstract_ours(full), self.abstract_host()]  # fmt: skip
+                 self.abstract_bratu(t), self.abstract_formats(device, t), w("abstract.batch"), self.abstract_ours(full), self.abstract_host()]  # fmt: skip
         self.say(w("abstract.title"), "", w("abstract.what"), "", *(line for line in lines if line), "")
 
     def abstract_sellp(self, t):
@@ -111,8 +111,8 @@ class Summary:
         gain = {name: float(base[c]) / float(best[c]) for name, c in (("product", "product_us"), ("solve", "solve"))}
         return dict(gain, format=best["format"], base=base["format"])
 
-    def abstract_formats(self, t):
-        t = t.get("profiles")
+    def abstract_formats(self, device, tables):
+        t, csr5 = tables.get("profiles"), tables.get("csr5")
         best = {m: {f: t.best(m, kinds)[0] for f, kinds in FIVE.items()} for m in t.matrices} if t else {}
         best = {m: b for m, b in best.items() if b["CSR"] and b["SELL-C-sigma"]}
         if not best or "cant" not in best:
@@ -120,8 +120,11 @@ class Summary:
         won = [min((s, f) for f, s in b.items() if s)[1] for b in best.values()]
         cant = t.seconds("cant", "coo") / t.best("cant", ["coo-segmented", "coo-balanced", *FIVE["CSR"]])[0]
         over = [b["SELL-C-sigma"] / b["CSR"] for b in best.values()]
-        lib = mean([t.best(m, LIBRARY)[0] / b["CSR"] for m, b in best.items() if t.best(m, LIBRARY)[0]])
-        return self.words("abstract.formats", sell=sum(x < 1 for x in over), count=len(best), worst=max(over), csr5=won.count("CSR5"), cant=cant, lib=lib)
+        lib = [t.best(m, LIBRARY)[0] / b["CSR"] for m, b in best.items() if t.best(m, LIBRARY)[0]]
+        tuned = self.csr5_tuned(device, csr5) if csr5 else None
+        tuned = self.words("abstract.formats.tuned", **{k: tuned[k] for k in ("most", "wins", "count")}) if tuned else ""
+        return self.words("abstract.formats", tuned=tuned, sell=sum(x < 1 for x in over), count=len(best), worst=max(over), csr5=won.count("CSR5"), cant=cant,
+                          lib=mean(lib), slow=sum(x > 1 for x in lib))  # fmt: skip
 
     def compared(self, t):
         """matrix -> (our better time, the best other), of the 38"""

@@ -30,12 +30,13 @@ class Table:
     """The rows of a measurement by matrix and format; products that were wrong have no time"""
 
     def __init__(self, device, rows):
-        self.rows = rows
+        self.rows, self.host = rows, on_host(device)
         self.flops = 8 if "complex" in device.split("-") else 2
-        self.wrong = [f"{r['format']} on {key(r['matrix'])}" for r in rows if self.value(r, "error") > 1]
+        self.wrong = [f"{r.get('format')} on {key(r['matrix'])}" for r in rows if self.value(r, "error") > 1]
         self.matrices = list(dict.fromkeys(key(r["matrix"]) for r in rows))
-        self.at = {(key(r["matrix"]), r["format"]): r for r in rows}
-        self.formats = list(dict.fromkeys(r["format"] for r in rows))
+        kind = "format" if "format" in rows[0] else "type"
+        self.at = {(key(r["matrix"]), r[kind]): r for r in rows}
+        self.formats = list(dict.fromkeys(r[kind] for r in rows))
 
     @staticmethod
     def value(row, column):

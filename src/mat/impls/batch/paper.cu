@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(1024) coo_atomic(PaperArgs args, bool conjugat
 }
 
 // The warps take equal numbers of nonzeros. COO (LISTED) reads the row of each entry; CSR-I finds it, from the first row of the warp
-template <bool LISTED> __global__ void __launch_bounds__(1024) nonzeros(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+template <bool LISTED> __global__ void nonzeros(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Problem  p    = ProblemOfBlock(args);
   const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
