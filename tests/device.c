@@ -226,24 +226,28 @@ static PetscErrorCode BindSome(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* n numbers where the type under test wants them: PETSc frees nothing here, so the caller does */
-static PetscErrorCode ToDevice(Test *t, const PetscScalar *host, PetscInt n, PetscScalar **array)
+/* An array where the type under test wants it: PETSc frees nothing here, so the caller does */
+static PetscErrorCode ToDevice(Test *t, const void *host, size_t bytes, void *address)
 {
+  void **array = (void **)address;
+
   PetscFunctionBegin;
 #if defined(PETSC_HAVE_CUDA)
   if (t->device) {
-    PetscCallCUDA(cudaMalloc((void **)array, PetscMax(n, 1) * sizeof(PetscScalar)));
-    PetscCallCUDA(cudaMemcpy(*array, host, n * sizeof(PetscScalar), cudaMemcpyHostToDevice));
+    PetscCallCUDA(cudaMalloc(array, PetscMax(bytes, 1)));
+    PetscCallCUDA(cudaMemcpy(*array, host, bytes, cudaMemcpyHostToDevice));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(PetscMalloc1(n, array));
-  PetscCall(PetscArraycpy(*array, host, n));
+  PetscCall(PetscMalloc(bytes, array));
+  PetscCall(PetscMemcpy(*array, host, bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FreeArray(Test *t, PetscScalar **array)
+static PetscErrorCode FreeArray(Test *t, void *address)
 {
+  void **array = (void **)address;
+
   PetscFunctionBegin;
 #if defined(PETSC_HAVE_CUDA)
   if (t->device) {
@@ -256,13 +260,13 @@ static PetscErrorCode FreeArray(Test *t, PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Assembly by coordinates from an array on the device: R's entries, twice each, every fourth of them (away) for another rank's row */
+/* Assembly by coordinates from arrays on the device: R's entries, twice each, every fourth of them (away) for another rank's row */
 static PetscErrorCode COO(Test *t, Record *r)
 {
   const PetscBool away = (PetscBool)(t->arg[0] == 'a');
   Mat             A;
   Vec             x, y;
-  PetscInt        rs, re, M, *ci, *cj, n = 0, k = 0;
+  PetscInt        rs, re, M, *ci, *cj, *di, *dj, n = 0, k = 0;
   PetscScalar    *v, *d;
 
   PetscFunctionBegin;
@@ -288,10 +292,14 @@ static PetscErrorCode COO(Test *t, Record *r)
     }
     PetscCall(MatRestoreRow(t->R, i, &len, &cols, NULL));
   }
-  PetscCall(MatSetPreallocationCOO(A, n, ci, cj));
+  PetscCall(ToDevice(t, ci, (size_t)n * sizeof(*ci), &di));
+  PetscCall(ToDevice(t, cj, (size_t)n * sizeof(*cj), &dj));
+  PetscCall(MatSetPreallocationCOO(A, n, di, dj));
+  PetscCall(FreeArray(t, &di));
+  PetscCall(FreeArray(t, &dj));
   for (PetscInt step = 0; step < 4; step++) {
     for (k = 0; k < n; k++) v[k] = Value(k, t->rank, 60 + step);
-    PetscCall(ToDevice(t, v, n, &d));
+    PetscCall(ToDevice(t, v, (size_t)n * sizeof(*v), &d));
     PetscCall(MatSetValuesCOO(A, d, step % 2 ? ADD_VALUES : INSERT_VALUES));
     PetscCall(MatCreateVecs(A, &x, &y)); /* the product before anything reads the entries on the host */
     PetscCall(VecFill(x, 3));
@@ -303,6 +311,52 @@ static PetscErrorCode COO(Test *t, Record *r)
     if (step > 1) PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
   }
   PetscCall(PetscFree3(ci, cj, v));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Indices that are too large, in the program's arrays on the device or on the host: AIJ's error, and the matrix as it was. Then a map that is used while bound */
+static PetscErrorCode COOErrors(Test *t, Record *r)
+{
+  Mat          A;
+  PetscInt     M, N, *di, *dj;
+  PetscScalar *v;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_coo", "device"));
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatGetSize(A, &M, &N));
+  for (int k = 0; k < 4; k++) {
+    PetscInt       ci[] = {0, -1, k % 2 ? 0 : M, M - 1}, cj[] = {0, N + 3, k % 2 ? N : 0, -1};
+    PetscErrorCode ierr;
+
+    if (k < 2) PetscCall(ToDevice(t, ci, sizeof(ci), &di));
+    if (k < 2) PetscCall(ToDevice(t, cj, sizeof(cj), &dj));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr = MatSetPreallocationCOO(A, 4, k < 2 ? di : ci, k < 2 ? dj : cj);
+    PetscCall(PetscPopErrorHandler());
+    PetscCall(RecordInt(r, k % 2 ? "error for a column" : "error for a row", ierr));
+    if (k < 2) PetscCall(FreeArray(t, &di));
+    if (k < 2) PetscCall(FreeArray(t, &dj));
+#if PETSC_VERSION_LT(3, 21, 0) /* AIJ has taken it apart */
+    PetscCall(MatDestroy(&A));
+    PetscCall(Make(t, &A));
+#endif
+    PetscCall(RecordMat(t, r, "type after an error", A));
+  }
+  for (int bind = 0; bind < (strcmp(t->type, MATAIJCUSPARSE) ? 3 : 1); bind++) { /* while bound, AIJCUSPARSE has no function */
+    PetscInt    ci[] = {M - 1, 0, M - 1, -1, M - 1}, cj[] = {N - 1, 0, 0, 0, N - 1};
+    PetscScalar value[] = {1.5, 2.0, -3.0, 4.0, 0.25};
+
+    if (!bind) PetscCall(MatSetPreallocationCOO(A, 5, ci, cj));
+    if (bind) PetscCall(MatBindToCPU(A, bind == 1 ? PETSC_TRUE : PETSC_FALSE));
+    PetscCall(ToDevice(t, value, sizeof(value), &v));
+    PetscCall(MatSetValuesCOO(A, bind == 1 ? value : v, bind ? ADD_VALUES : INSERT_VALUES));
+    PetscCall(FreeArray(t, &v));
+    PetscCall(RecordMat(t, r, bind == 1 ? "type while bound" : "type after MatSetValuesCOO", A));
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_coo"));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -796,6 +850,7 @@ static const Operation operations[] = {{"mixed", Mixed, NOCUDA},
                                        {"bindsome", BindSome, ONCE | PAR | NOCUDA},
                                        {"coo", COO, FULL, "own"},
                                        {"coo-away", COO, FULL, "away"},
+                                       {"coo-errors", COOErrors, FULL | SEQ},
                                        {"stale", Stale, FULL},
                                        {"diagonal", Diagonal, SOLVE},
                                        {"densecuda", Dense, FULL | DEVICE},

@@ -222,6 +222,17 @@ device_halo_tests() {
   done
 }
 
+# On devices, assembly from coordinates, which is sorted there only if there are many entries
+device_coo_tests() {
+  local type ranks
+  for type in $types; do
+    for ranks in $(numbers 1 3); do
+      suite "assembly, $type, sorted on the device, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_spmv_coo device "${expect[@]}" -ops coo,coo-away,coo-rows,coo-columns,coo-any,coo-last,duplicate,newentries,replace,again
+      suite "device, $type, sorted on the device, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_spmv_coo device "${expect[@]}" -ops coo,coo-away,coo-errors,bind,bindsome
+    done
+  done
+}
+
 # On devices, the rest
 device_other_tests() {
   local type halo ranks
@@ -232,6 +243,7 @@ device_other_tests() {
       -dll_append "$LIB" -mat_type "${types%% *}" -mat_${types%% *}_kernel slices -mat_spmv_halo $halo -lose 1
   done
   for type in krylov bicgstab; do t "kernels of Krylov methods, $type" 300 "$TESTS/cuda-$type" full count; done
+  t "assembly from coordinates" 300 "$TESTS/cuda-coo" full count
   for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo" -n 0; done
   suite "products, aijcusparse" 600 "${m[@]}" 1 "$TESTS/products" -type aijcusparse
   for type in $types; do lone t "device memory, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -ops memory -cases few; done
@@ -317,7 +329,7 @@ list() {
   if [ $tier != device ]; then harness_tests; fi
   batch_tests
   if [ $tier != device ]; then example_tests; fi
-  if [ -n "$DEVICE" ]; then device_kernel_tests; device_halo_tests; device_other_tests; fi
+  if [ -n "$DEVICE" ]; then device_kernel_tests; device_halo_tests; device_coo_tests; device_other_tests; fi
   file_tests
   petsc_tests
   if [ $tier = all ] && [ -z "$DEVICE" ]; then fault_tests; fi # on a device: tools/gpu-run faults

@@ -176,7 +176,8 @@ static const struct {
                {WORD, "sellp", "mat_sellp_setup_after", {"soon", "nan"}},
                {LIST, "sellp", "mat_sellp_kernel", {"nonsense", "-1", "0", "slice"}},
                {LIST, "evchyb", "mat_evchyb_kernel", {"nonsense", "-1", "0", "slice"}},
-               {LIST, NULL, "mat_spmv_halo", {"nonsense", "-1", "0"}}};
+               {LIST, NULL, "mat_spmv_halo", {"nonsense", "-1", "0"}},
+               {LIST, NULL, "mat_spmv_coo", {"nonsense", "-1", "gpu"}}};
 
 /* Runs f where an error is expected: nothing is printed, and what PETSc leaves behind is no leak */
 #define Expecting(ierr, ...)                             \

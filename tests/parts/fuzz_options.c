@@ -85,6 +85,8 @@ PetscErrorCode RandomOptions(void)
   if (fuzz.device) { /* AIJCUSPARSE has no inodes, with which AIJ's relaxation is another method */
     PetscCall(PetscOptionsSetValue(NULL, "-mat_no_inode", NULL));
     PetscCall(PetscOptionsSetValue(NULL, "-fuzz_mat_no_inode", NULL));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_coo", "device")); /* by their number, the host would sort the entries */
+    PetscCall(PetscOptionsSetValue(NULL, "-fuzz_mat_spmv_coo", "device"));
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(options); k++) {
     const PetscBool kernel = (PetscBool)(k + 1 == PETSC_STATIC_ARRAY_LENGTH(options)), set = Chance(kernel ? 85 : 25);

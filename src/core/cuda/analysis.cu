@@ -17,23 +17,33 @@ cudaError_t ExclusiveSum(Array<int64_t> &a, int64_t count, cudaStream_t stream)
   return cub::DeviceScan::ExclusiveSum(scratch, bytes, (int64_t *)a, (int64_t *)a, count, stream);
 }
 
-cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t stream)
+template <class V> static cudaError_t Sort(Array<uint64_t> &key, Array<V> &value, int64_t count, int bits, cudaStream_t stream)
 {
   size_t            bytes = 0;
   Scratch<char>     scratch(stream);
   Scratch<uint64_t> key2(stream);
-  Scratch<int>      value2(stream);
+  Scratch<V>        value2(stream);
   ForgetErrors();
   SPMV_TRY(key2.Alloc(count));
   SPMV_TRY(value2.Alloc(count));
   cub::DoubleBuffer<uint64_t> k(key, key2);
-  cub::DoubleBuffer<int>      v(value, value2);
+  cub::DoubleBuffer<V>        v(value, value2);
   SPMV_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, k, v, count, 0, bits, stream));
   SPMV_TRY(scratch.Alloc(bytes));
   SPMV_TRY(cub::DeviceRadixSort::SortPairs(scratch, bytes, k, v, count, 0, bits, stream));
   if (k.Current() != (uint64_t *)key) key.Swap(key2);
-  if (v.Current() != (int *)value) value.Swap(value2);
+  if (v.Current() != (V *)value) value.Swap(value2);
   return cudaSuccess;
+}
+
+cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t stream)
+{
+  return Sort(key, value, count, bits, stream);
+}
+
+cudaError_t SortPairs(Array<uint64_t> &key, Array<int64_t> &value, int64_t count, int bits, cudaStream_t stream)
+{
+  return Sort(key, value, count, bits, stream);
 }
 
 // ------------------------------------------------------------------------------------------------ survey

@@ -56,6 +56,11 @@ struct Tuning {
   static constexpr int FILL_BLOCK = 64; // threads
   static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once. With 4, finite elements with 3 unknowns a node take 447 us in place of 395
 
+  // ---- assembly from a coordinate array
+  static constexpr int COO_BLOCK = 256; // threads
+  static constexpr int COO_EACH  = 4;   // entries a thread, all in flight
+  static constexpr int COO_BATCH = 4;   // entries of a nonzero that are in flight at once
+
   // ---- off-diagonal block in the diagonal block's product
   static constexpr int OFFDIAGONAL_MOST = 32; // entries of a unit, which one thread adds
 
@@ -80,6 +85,7 @@ struct Tuning {
   static constexpr int UPLOAD_CHUNK   = 2 << 20; // bytes
   static constexpr int UPLOAD_THREADS = 8;
   static constexpr int UPLOAD_LEAST   = 8 << 20; // bytes: n threads, the first time, for n^2 times as many
+  static constexpr int UPLOAD_HUGE    = 4 << 20; // bytes of a copy to the host from which huge pages are asked for
 };
 
 } // namespace spmv

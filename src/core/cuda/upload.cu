@@ -1,6 +1,6 @@
 /*
-  Copies of arrays from the host to the device. The arrays are AIJ's own, in pageable memory, which the driver copies with one thread through a small buffer, at
-  a fifth of the speed of the bus. Several threads with their own pinned buffers use all of it.
+  Copies of arrays from the host to the device, and back. The arrays are AIJ's own, in pageable memory, which the driver copies with one thread through a small
+  buffer, at a fifth of the speed of the bus. Several threads with their own pinned buffers use all of it.
 */
 #include "view.cuh"
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <sched.h>
+#include <sys/mman.h>
 #include <thread>
 
 namespace spmv {
@@ -27,9 +28,8 @@ int Threads()
 }
 
 struct Piece {
-  unsigned char       *device;
-  const unsigned char *host;
-  size_t               bytes;
+  unsigned char *device, *host;
+  size_t         bytes;
 };
 
 // What a thread needs, kept from its first copy on: a pinned buffer, in two halves, and a stream of the current device
@@ -71,26 +71,47 @@ public:
     return b ? cudaFreeHost(b) : cudaSuccess;
   }
   // The pieces from `next` on that no other thread has taken, through the two halves in turn
-  cudaError_t Send(const std::vector<Piece> &pieces, std::atomic<size_t> &next)
+  cudaError_t Copy(bool back, const std::vector<Piece> &pieces, std::atomic<size_t> &next)
   {
     cudaError_t error = cudaSetDevice(gpu);
+    Piece       last  = {nullptr, nullptr, 0}; // back: in the other half, or on its way there
     int         turn  = 0;
     for (size_t k; error == cudaSuccess && (k = next++) < pieces.size();) {
       for (size_t at = 0; at < pieces[k].bytes && error == cudaSuccess; at += CHUNK / 2, turn ^= 1) {
-        const size_t   bytes = pieces[k].bytes - at < CHUNK / 2 ? pieces[k].bytes - at : CHUNK / 2;
-        unsigned char *half  = buffer + turn * (CHUNK / 2);
-        error                = cudaEventSynchronize(free[turn]);
-        if (error != cudaSuccess) break;
-        memcpy(half, pieces[k].host + at, bytes);
-        error = cudaMemcpyAsync(pieces[k].device + at, half, bytes, cudaMemcpyHostToDevice, stream);
-        if (error == cudaSuccess) error = cudaEventRecord(free[turn], stream);
+        const Piece part = {pieces[k].device + at, pieces[k].host + at, pieces[k].bytes - at < CHUNK / 2 ? pieces[k].bytes - at : CHUNK / 2};
+        error            = back ? Receive(part, last, turn) : Send(part, turn);
+        last             = part;
       }
     }
+    if (back && error == cudaSuccess && last.bytes) error = Receive({nullptr, nullptr, 0}, last, turn);
     const cudaError_t done = cudaStreamSynchronize(stream);
     return error == cudaSuccess ? done : error;
   }
 
 private:
+  unsigned char *Half(int turn) const
+  {
+    return buffer + turn * (CHUNK / 2);
+  }
+  cudaError_t Send(const Piece &part, int turn)
+  {
+    SPMV_TRY(cudaEventSynchronize(free[turn]));
+    memcpy(Half(turn), part.host, part.bytes);
+    SPMV_TRY(cudaMemcpyAsync(part.device, Half(turn), part.bytes, cudaMemcpyHostToDevice, stream));
+    return cudaEventRecord(free[turn], stream);
+  }
+  // Asks for a part, and stores the one before in its place while this one is on its way
+  cudaError_t Receive(const Piece &part, const Piece &last, int turn)
+  {
+    if (part.bytes) {
+      SPMV_TRY(cudaMemcpyAsync(Half(turn), part.device, part.bytes, cudaMemcpyDeviceToHost, stream));
+      SPMV_TRY(cudaEventRecord(free[turn], stream));
+    }
+    if (!last.bytes) return cudaSuccess;
+    SPMV_TRY(cudaEventSynchronize(free[turn ^ 1]));
+    memcpy(last.host, Half(turn ^ 1), last.bytes);
+    return cudaSuccess;
+  }
   void FreeStream()
   {
     if (stream) cudaStreamDestroy(stream);
@@ -175,7 +196,7 @@ void PinnedWordFree(unsigned *word)
 
 } // namespace spmv
 
-static cudaError_t Upload(int count, void *const device[], const void *const host[], const size_t bytes[])
+static cudaError_t Transfer(bool back, int count, void *const device[], void *const host[], const size_t bytes[])
 {
   using namespace spmv;
   std::vector<Piece> pieces;
@@ -193,26 +214,30 @@ static cudaError_t Upload(int count, void *const device[], const void *const hos
   }
   if (threads < 2) {
     for (int a = 0; a < count; a++) {
-      if (bytes[a]) SPMV_TRY(cudaMemcpy(device[a], host[a], bytes[a], cudaMemcpyHostToDevice));
+      if (!bytes[a]) continue;
+      if (back)
+        SPMV_TRY(cudaMemcpy(host[a], device[a], bytes[a], cudaMemcpyDeviceToHost));
+      else
+        SPMV_TRY(cudaMemcpy(device[a], host[a], bytes[a], cudaMemcpyHostToDevice));
     }
     return cudaStreamSynchronize(nullptr); // cudaMemcpy() may return once the host's array has been read, which is earlier
   }
   BeginLoading(gpu);
   for (int a = 0; a < count; a++) {
     for (size_t at = 0; at < bytes[a]; at += CHUNK)
-      pieces.push_back({(unsigned char *)device[a] + at, (const unsigned char *)host[a] + at, bytes[a] - at < CHUNK ? bytes[a] - at : CHUNK});
+      pieces.push_back({(unsigned char *)device[a] + at, (unsigned char *)host[a] + at, bytes[a] - at < CHUNK ? bytes[a] - at : CHUNK});
   }
   std::atomic<size_t>      next(0);
   std::vector<std::thread> workers;
   std::vector<cudaError_t> error(threads, cudaSuccess);
   for (int t = 1; t < threads; t++) {
     try {
-      workers.emplace_back([&, t] { error[t] = lanes[t].Send(pieces, next); });
+      workers.emplace_back([&, t] { error[t] = lanes[t].Copy(back, pieces, next); });
     } catch (...) { // no more threads
       break;
     }
   }
-  error[0] = lanes[0].Send(pieces, next);
+  error[0] = lanes[0].Copy(back, pieces, next);
   for (auto &worker : workers) worker.join();
   for (auto e : error) SPMV_TRY(e);
   return cudaSuccess;
@@ -220,7 +245,17 @@ static cudaError_t Upload(int count, void *const device[], const void *const hos
 
 cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const host[], const size_t bytes[])
 {
-  return spmv::Guarded([=] { return Upload(count, device, host, bytes); });
+  return spmv::Guarded([=] { return Transfer(false, count, device, (void *const *)host, bytes); });
+}
+
+cudaError_t SpMVCudaDownload(int count, void *const host[], const void *const device[], const size_t bytes[])
+{
+  constexpr uintptr_t PAGE = 4096;
+  for (int a = 0; a < count; a++) { // into new memory: with huge pages, the system clears it in less time
+    const uintptr_t first = ((uintptr_t)host[a] + PAGE - 1) / PAGE * PAGE, last = ((uintptr_t)host[a] + bytes[a]) / PAGE * PAGE;
+    if (bytes[a] >= (size_t)spmv::Tuning::UPLOAD_HUGE) (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
+  }
+  return spmv::Guarded([=] { return Transfer(true, count, (void *const *)device, host, bytes); });
 }
 
 cudaError_t SpMVCudaFinalize(void)

@@ -67,6 +67,7 @@ cudaError_t LoadSlices();
 cudaError_t ExclusiveSum(Array<int64_t> &, int64_t count, cudaStream_t); // in place
 // Stable, by the low `bits` bits of the keys
 cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t);
+cudaError_t SortPairs(Array<uint64_t> &key, Array<int64_t> &value, int64_t count, int bits, cudaStream_t);
 
 inline int BitsFor(uint64_t largest)
 {

@@ -134,6 +134,7 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
 .  -mat_evchyb_kernel <kernel>             - the product: auto (the default) chooses by the matrix; slices is this format; aij is AIJ's product; paper is the
                                              paper's kernel on a GPU, slices on the host; csr is the adaptive CSR kernel that precedes it on a GPU, vector CSR
                                              on the host
+.  -mat_spmv_coo <place>                   - where MatSetPreallocationCOO() sorts entries on a GPU: auto (the default) by their number, host by AIJ's own function, device
 .  -mat_spmv_halo <type>                   - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
 .  -mat_spmv_halo_rows <fraction>          - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped
                                              product to be used (default 0.1)

@@ -83,6 +83,7 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_sellp_compress <bool>         - do not store column indices that a diagonal or a node block implies, nor repeated values (default true)
 .  -mat_sellp_kernel <kernel>         - the product: auto (the default) chooses by the matrix; slices is this format; aij is AIJ's product; paper is the
                                         paper's kernel on a GPU, slices on the host; csr is AIJ's product on a GPU, vector CSR on the host
+.  -mat_spmv_coo <place>              - where MatSetPreallocationCOO() sorts entries on a GPU: auto (the default) by their number, host by AIJ's own function, device
 .  -mat_spmv_halo <type>              - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
 .  -mat_spmv_halo_rows <fraction>     - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped product
                                         to be used (default 0.1)

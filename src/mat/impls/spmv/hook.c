@@ -108,6 +108,7 @@ static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDupl
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   if (ierr) PetscCall(MatDestroy(B));
   PetscCall(ierr);
+  PetscCall(MatSpMVShareCOO(A, *B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -12,6 +12,7 @@
     types.c     which operations each kind of matrix takes over
     view.c      views, PetscSpMVGetInfo()           mpi.c       products of MPI matrices
     product.c   products of matrices                cusparse.c  faults of AIJCUSPARSE
+    coo.c       assembly from coordinates on the device
     keep.c      transposes, submatrices, ...: the result keeps format and parameters
     hook.c      taking over, giving back, creation, conversion, duplication
     seq.c       products of sequential matrices: host or device
@@ -308,6 +309,8 @@ typedef struct {
   PetscErrorCode (*store)(Mat);
   PetscErrorCode (*productsetfromoptions)(Mat); /* for AIJCUSPARSE times AIJ */
   PetscErrorCode (*productdense)(Mat);          /* for AIJCUSPARSE times a dense matrix */
+  PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
+  PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
 } SpMVParent;
 
 PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */
@@ -321,6 +324,10 @@ PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], c
 PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[], SpMVCommonParams *);
 PETSC_INTERN PetscErrorCode SpMVReadOptions(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat, const Mat_SpMV *, SpMVHaloOptions *);
+
+typedef enum { SPMV_COO_AUTO, SPMV_COO_HOST, SPMV_COO_DEVICE } SpMVCOOPlace; /* where MatSetPreallocationCOO() sorts */
+
+PETSC_INTERN PetscErrorCode MatSpMVGetCOOPlace(Mat, const Mat_SpMV *, SpMVCOOPlace *);
 
 /* device.c: use of a device, and the operands of zz = yy + A xx, where yy may be zz, and NULL for zero */
 typedef enum {
@@ -379,6 +386,10 @@ PETSC_INTERN PetscErrorCode SpMVKeepBegin(const Mat_SpMV *, SpMVKeep *);
 PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
 PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 
+/* coo.c: assembly from coordinates on the device */
+PETSC_INTERN const char *const SpMVCOOPlaces[]; /* the names of SpMVCOOPlace */
+PETSC_INTERN PetscErrorCode    MatSpMVShareCOO(Mat A, Mat B);
+
 /* dm.c: what the DM that made a matrix calls its type */
 PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 
@@ -389,7 +400,7 @@ PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 typedef struct {
   MatType parent;
   void (*setops[6])(Mat);                                                             /* called in this order, ending with NULL */
-  PetscErrorCode (*compose[3])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ending with NULL */
+  PetscErrorCode (*compose[4])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ending with NULL */
 } SpMVKind;
 
 PETSC_INTERN const SpMVKind SpMVKinds[2][2]; /* [on a device][MPI] */
@@ -402,10 +413,11 @@ PETSC_INTERN PetscErrorCode MatSpMVCompose_Parent(Mat, PetscBool, PetscBool, Pet
 PETSC_INTERN PetscErrorCode MatSpMVCompose_Product(Mat, PetscBool, PetscBool, PetscBool);
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-PETSC_INTERN void MatSpMVSetOps_SeqCUDA(Mat);
-PETSC_INTERN void MatSpMVSetOps_SeqCUSPARSE(Mat);
-PETSC_INTERN void MatSpMVSetOps_MPICUSPARSE(Mat);
-PETSC_INTERN void MatSpMVSetOps_ProductCUDA(Mat);
+PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
+PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
+PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
+PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
 
 /* matspmv.c */
 PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees copy k */

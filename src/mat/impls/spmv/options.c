@@ -77,15 +77,29 @@ PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Read by each MatSetPreallocationCOO(), for the same reasons */
+PetscErrorCode MatSpMVGetCOOPlace(Mat A, const Mat_SpMV *spmv, SpMVCOOPlace *place)
+{
+  PetscFunctionBegin;
+  *place = SPMV_COO_AUTO;
+  SpMVOptionsBegin(A, "Assembly from coordinates on GPUs", spmv->format->name);
+  PetscCall(PetscOptionsEnum("-mat_spmv_coo", "Where MatSetPreallocationCOO() sorts", spmv->format->name, SpMVCOOPlaces, (PetscEnum)*place, (PetscEnum *)place,
+                             NULL));
+  PetscOptionsEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
 {
   SpMVParams      params;
   SpMVHaloOptions halo;
+  SpMVCOOPlace    place;
 
   PetscFunctionBegin;
   PetscCall(PetscMemcpy(params, spmv->params, sizeof(params)));
   PetscCall((*spmv->format->options)(A, params));
   PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &halo));
+  PetscCall(MatSpMVGetCOOPlace(A, spmv, &place));
   PetscCall(MatSpMVSetParams(A, spmv, params));
   PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, even where the parameters have not changed */
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -51,6 +51,8 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &SpMVParents[device][mpi].store));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C", &SpMVParents[device][mpi].productsetfromoptions));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqdense_C", &SpMVParents[device][mpi].productdense));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &SpMVParents[device][mpi].preallocatecoo));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &SpMVParents[device][mpi].setvaluescoo));
   SpMVParents[device][mpi].destroy = A->ops->destroy;
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -10,6 +10,7 @@
   #define SpMVOnDevice(device, host) host
   #define MatSpMVSetOps_SeqCUSPARSE  NULL
   #define MatSpMVSetOps_MPICUSPARSE  NULL
+  #define MatSpMVCompose_COO         NULL
 #endif
 
 const SpMVKind SpMVKinds[2][2] = {{{.parent  = MATSEQAIJ,
@@ -21,7 +22,7 @@ const SpMVKind SpMVKinds[2][2] = {{{.parent  = MATSEQAIJ,
                                   {{.parent  = MATSEQAIJCUSPARSE,
                                     .setops  = {SpMVOnDevice(MatSpMVSetOps_SeqCUDA, MatSpMVSetOps_Seq), MatSpMVSetOps_View, MatSpMVSetOps_Keep,
                                                 SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_SeqCUSPARSE},
-                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}},
+                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent, MatSpMVCompose_COO}},
                                    {.parent  = MATMPIAIJCUSPARSE,
                                     .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Keep,
                                                 SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_MPICUSPARSE},
