@@ -6,6 +6,10 @@
 #include <petscsys.h>
 #include <stdio.h>
 
+#if !defined(PETSC_SUCCESS) /* PETSc 3.18 */
+  #define PETSC_SUCCESS ((PetscErrorCode)0)
+#endif
+
 /* Waits for work that the host has started and that has not ended; NULL if there is no such work */
 static PetscErrorCode (*TimeDrain)(void) = NULL;
 

@@ -10,7 +10,7 @@
     N  a null space       p  another matrix for PC           r  KSPReset() between the two solves
     d  the same solve twice, with the same bits              s  KSPCGSetType(KSP_CG_SYMMETRIC)
     v  vectors on the host                                   k  the same matrix in the second solve
-    o  b = 1: all numbers are exact
+    o  b = 1: all numbers are exact                          P  PETSc's name for the type with our matrix, too
 */
 #include "solves.h"
 
@@ -283,6 +283,7 @@ static PetscErrorCode CreateKSP(Test *t, const Problem *p, const char *method, M
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, now.under, &ours));
   PetscCall(PetscStrcmp(method, KSPBCGS, &bcgs));
+  if (Has(p, 'P')) ours = PETSC_FALSE;
   PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", ours ? "device" : "", ours && bcgs ? "bicgstab" : method));
   PetscCall(KSPCreate(t->comm, ksp));
   PetscCall(KSPSetOptionsPrefix(*ksp, prefix));
@@ -416,7 +417,7 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
     PetscCall(Has(&p, 'e') ? PETSC_SUCCESS : error);
     PetscCall(RecordSolve(t, &p, ksp, error, r));
     if (Has(&p, 'd') && k == 0) PetscCall(CheckAgain(t, &p, ksp, A, x, b));
-    PetscCall(PetscSNPrintf(view, sizeof(view), "iterations of PETSc's %s: ", method));
+    PetscCall(PetscSNPrintf(view, sizeof(view), Has(&p, 'P') ? "type: %s" : "iterations of PETSc's %s: ", method));
     if (ours && !error) PetscCall(CheckView(t, ksp, t->device && !Has(&p, 'h') && !Has(&p, 'v') ? "iterations on the device" : view));
     if (error) break; /* PETSc does not promise anything after one */
     if (Has(&p, 'r')) PetscCall(KSPReset(ksp));
@@ -615,6 +616,11 @@ static const Operation operations[] = {
     {"chebyshev-jacobi", Chebyshev, WHEN, "hermitian,d:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.2,2 -ksp_max_it 9"},
     {"chebyshev-blocks", Chebyshev, WHEN, "nodes3,gd:-pc_type pbjacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.2,2 -ksp_max_it 6"},
     {"chebyshev-estimate", Chebyshev, WHEN, "laplace,r:-pc_type jacobi -ksp_norm_type none -ksp_max_it 4"},
+    {"chebyshev-replaced", Chebyshev, WHEN, "laplace,Pd:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,2 -ksp_max_it 5"},
+    {"chebyshev-off", Chebyshev, WHEN, "laplace,h:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,2 -ksp_max_it 5 -ksp_device 0"},
+    {"chebyshev-replaced-off", Chebyshev, WHEN, "laplace,Ph:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,2 -ksp_max_it 5 -ksp_device 0"},
+    {"off", CG, WHEN, "laplace,h:-pc_type jacobi -ksp_device 0"},
+    {"smoothers", CG, WHEN, "laplace,P:-pc_type gamg -pc_gamg_coarse_eq_limit 10 -mg_levels_ksp_type chebyshev -mg_levels_pc_type jacobi"},
     {"chebyshev-norms", Chebyshev, WHEN, "laplace,h:-pc_type jacobi -ksp_max_it 20 -ksp_chebyshev_eigenvalues 0.1,2"},
     {"chebyshev-ilu", Chebyshev, WHEN, "laplace,h:-pc_type bjacobi -ksp_norm_type none -ksp_max_it 4 -ksp_chebyshev_eigenvalues 0.1,2"},
     {NULL, NULL, 0, NULL}};

@@ -120,7 +120,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
 #endif
   PetscCall(MatBatchRegister());
   PetscCall(KSPInitializePackage());
-  PetscCall(KSPDeviceRegister());
+  PetscCall(KSPDeviceRegister(device));
   PetscCall(MatOrderingRegister(MATORDERINGEVCHYB, MatGetOrdering_EVCHYB));
   PetscCall(PetscRegisterFinalize(PetscSpMVFinalizePackage));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -211,6 +211,7 @@ PetscErrorCode KSPCreate_DeviceChebyshev(KSP ksp)
   PetscFunctionBegin;
   PetscCall(KSPDeviceCreate(ksp, KSPCHEBYSHEV, &d));
   d->whynot       = KSPDeviceWhyNot_Chebyshev;
+  d->alone        = PETSC_TRUE;
   ksp->ops->setup = KSPSetUp_DeviceChebyshev;
 #if defined(PETSCSPMV_HAVE_CUDA)
   d->ondevice = KSPDeviceChebyshevSolve;

@@ -5,6 +5,8 @@
 
 static const char KSPDeviceName[] = "PetscSpMV_KSPDevice";
 
+static PetscErrorCode (*KSPCreate_PETScChebyshev)(KSP); /* what KSPCHEBYSHEV was before it was replaced */
+
 static PetscErrorCode KSPDeviceFree(SpMVCtx ctx)
 {
   KSP_Device *d = (KSP_Device *)SpMVCtxGet(ctx);
@@ -61,13 +63,14 @@ static PetscErrorCode KSPDestroy_Device(KSP ksp)
 static PetscErrorCode KSPView_Device(KSP ksp, PetscViewer viewer)
 {
   KSP_Device *d = NULL;
-  PetscBool   isascii;
+  PetscBool   isascii, replaced;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceGet(ksp, &d));
   if (d->petsc.view) PetscCall((*d->petsc.view)(ksp, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
-  if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, d->type, &replaced));
+  if (!isascii || (replaced && !d->device)) PetscFunctionReturn(PETSC_SUCCESS); /* PETSc's own type prints nothing of this library */
   if (!d->solved)
     PetscCall(PetscViewerASCIIPrintf(
         viewer, "  not used yet: iterations on the device if the matrix and the vectors are there, otherwise those of PETSc's %s\n", d->type));
@@ -88,6 +91,7 @@ static PetscErrorCode KSPSetFromOptions_Device(KSP ksp, SpMVOptionItems PetscOpt
   PetscCall(KSPDeviceGet(ksp, &d));
   if (d->petsc.setfromoptions) PetscCall((*d->petsc.setfromoptions)(ksp, PetscOptionsObject));
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP options on the device");
+  PetscCall(PetscOptionsBool("-ksp_device", "Iterations run on the device where they can", "KSPDEVICECG", d->use, &d->use, NULL));
   PetscCall(
       PetscOptionsInt("-ksp_device_ahead", "Iterations that are started before the end of an earlier one is known", "KSPDEVICECG", d->ahead, &d->ahead, NULL));
   PetscCall(PetscOptionsBool("-ksp_device_early", "Kernels let the next one begin before they end", "KSPDEVICECG", d->early, &d->early, NULL));
@@ -103,15 +107,20 @@ PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, KSP_Device **device)
   KSP_Device    *d;
   PetscContainer container;
   PetscErrorCode (*create)(KSP);
+  PetscBool chebyshev;
 
   PetscFunctionBegin;
-  PetscCall(PetscFunctionListFind(KSPList, type, &create));
+  PetscCall(PetscStrcmp(type, KSPCHEBYSHEV, &chebyshev));
+  if (chebyshev)
+    create = KSPCreate_PETScChebyshev;
+  else
+    PetscCall(PetscFunctionListFind(KSPList, type, &create));
   PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_UNKNOWN_TYPE, "PETSc has no KSP type %s", type);
   PetscCall((*create)(ksp));
   PetscCall(PetscNew(&d));
   d->type  = type;
   d->petsc = *ksp->ops;
-  d->early = d->fuse = PETSC_TRUE;
+  d->use = d->early = d->fuse = PETSC_TRUE;
   d->ahead           = 4;
   PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
   PetscCall(PetscContainerSetPointer(container, d));
@@ -163,7 +172,9 @@ static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t
 
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatSpMVGet(A, &spmv));
-  if (!spmv)
+  if (!d->use)
+    PetscCall(PetscStrncpy(why, "-ksp_device 0", len));
+  else if (!spmv)
     PetscCall(PetscSNPrintf(why, len, "the matrix is of type %s", ((PetscObject)A)->type_name));
   else if (!spmv->device)
     PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
@@ -179,6 +190,7 @@ static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t
   PetscCall(KSPDeviceWhyNotVec(ksp->vec_sol, why, len));
   PetscCall(KSPDeviceWhyNotVec(ksp->vec_rhs, why, len));
   for (PetscInt k = 0; k < ksp->nwork; k++) PetscCall(KSPDeviceWhyNotVec(ksp->work[k], why, len));
+  if (!why[0]) PetscCall(KSPDeviceRunCreate(ksp, &d->run, why, len));
 #else
   (void)ksp;
   (void)d;
@@ -187,7 +199,7 @@ static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Whether this solve runs on the device, the same on all ranks */
+/* Collective, unless ranks need not agree. Whether this solve runs on the device */
 static PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d)
 {
   MPI_Comm    comm;
@@ -199,7 +211,7 @@ static PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d)
   PetscCall(KSPDeviceWhyNot(ksp, d, d->why, sizeof(d->why)));
 #if defined(PETSCSPMV_HAVE_CUDA)
   /* what is bound to the CPU, and how many rows there are, differs from rank to rank */
-  if (size > 1) PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, d->why, (int)sizeof(d->why)));
+  if (size > 1 && !d->alone) PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, d->why, (int)sizeof(d->why)));
 #endif
   d->solved = PETSC_TRUE;
   d->device = (PetscBool)!d->why[0];
@@ -221,9 +233,26 @@ PetscErrorCode KSPSolve_Device(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceRegister(void)
+/*
+  On a device, KSPCHEBYSHEV is KSPDEVICECHEBYSHEV: the smoothers of PCMG and PCGAMG have that type by default, and PCGAMG hands its estimates of eigenvalues to no
+  other. For other matrices and on the host it remains what it is
+*/
+static PetscErrorCode KSPDeviceReplaceChebyshev(PetscBool device)
+{
+  PetscErrorCode (*create)(KSP);
+
+  PetscFunctionBegin;
+  PetscCall(KSPInitializePackage());
+  PetscCall(PetscFunctionListFind(KSPList, KSPCHEBYSHEV, &create));
+  if (create != KSPCreate_DeviceChebyshev) KSPCreate_PETScChebyshev = create;
+  if (device) PetscCall(KSPRegister(KSPCHEBYSHEV, KSPCreate_DeviceChebyshev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceRegister(PetscBool device)
 {
   PetscFunctionBegin;
+  PetscCall(KSPDeviceReplaceChebyshev(device));
   PetscCall(KSPRegister(KSPDEVICECG, KSPCreate_DeviceCG));
   PetscCall(KSPRegister(KSPDEVICEBICGSTAB, KSPCreate_DeviceBiCGStab));
   PetscCall(KSPRegister(KSPDEVICECHEBYSHEV, KSPCreate_DeviceChebyshev));

@@ -59,6 +59,8 @@ typedef struct _n_KSP_Device KSP_Device;
 struct _n_KSP_Device {
   KSPType        type;                               /* PETSc's own, that this one is made from */
   struct _KSPOps petsc;                              /* its operations */
+  PetscBool      use;                                /* -ksp_device */
+  PetscBool      alone;                              /* ranks need not agree where to run: nothing is summed, and PETSc's solve multiplies as often as ours */
   PetscBool      solved;                             /* there has been a solve */
   PetscBool      device;                             /* the last one ran on the device */
   char           why[256];                           /* why not */
@@ -74,7 +76,7 @@ struct _n_KSP_Device {
 };
 
 /* deviceksp.c */
-PETSC_INTERN PetscErrorCode KSPDeviceRegister(void);
+PETSC_INTERN PetscErrorCode KSPDeviceRegister(PetscBool device);
 /* Makes ksp one of PETSc's type, with a KSP_Device; the caller replaces operations */
 PETSC_INTERN PetscErrorCode KSPDeviceCreate(KSP, KSPType, KSP_Device **);
 PETSC_INTERN PetscErrorCode KSPDeviceGet(KSP, KSP_Device **);
@@ -93,7 +95,9 @@ PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
 #if defined(PETSCSPMV_HAVE_CUDA)
 /* krylov.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSPDeviceRun *); /* collective */
-/* What a solve needs but the vectors' arrays: the object, the sums over ranks, the product */
+/* What a solve needs once: why not, if there is no memory for it on this rank */
+PETSC_INTERN PetscErrorCode KSPDeviceRunCreate(KSP, KSPDeviceRun *, char why[], size_t);
+/* What a solve needs but the vectors' arrays: the sums over ranks, the product */
 PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *, PetscBool sums);
 /* Whether the kernels apply the preconditioner, and then its entries; u and v are overwritten */
 PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);

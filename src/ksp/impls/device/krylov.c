@@ -124,23 +124,32 @@ static PetscErrorCode KSPDeviceMonitorsReadNorm(KSP ksp, PetscBool *only)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSPDeviceRun *run, char why[], size_t len)
+{
+  cudaError_t error;
+
+  PetscFunctionBegin;
+  if (run->krylov) PetscFunctionReturn(PETSC_SUCCESS);
+  run->comm = PetscObjectComm((PetscObject)ksp);
+  error     = SpMVCudaKrylovCreate(&run->krylov);
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    PetscCall(PetscStrncpy(why, "out of GPU memory", len));
+  } else
+    PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d, PetscBool sums)
 {
   KSPDeviceRun *run = &d->run;
   Mat_SpMV     *own = NULL;
   PetscBool     mpi, norm;
   PetscInt      n;
-  cudaError_t   error;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &run->A, NULL));
   PetscCall(SpMVGetStream(&run->stream));
-  if (!run->krylov) {
-    run->comm = PetscObjectComm((PetscObject)ksp);
-    error     = SpMVCudaKrylovCreate(&run->krylov);
-    if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
-    PetscCall(SpMVAgree(run->comm, error == cudaSuccess ? PETSC_SUCCESS : error == cudaErrorMemoryAllocation ? PETSC_ERR_GPU_RESOURCE : PETSC_ERR_GPU));
-  }
   if (sums && !run->summing) {
     PetscCall(KSPDeviceSetUpSums(run->A, run));
     run->summing = PETSC_TRUE;
