@@ -55,7 +55,7 @@ BRATU_INLINE PetscReal BratuGuess(const Bratu *p, PetscInt i, PetscInt j, PetscI
   return p->lambda / (p->lambda + 1) * PetscSqrtReal(d);
 }
 
-/* The columns of a row in the order of its values, as indices of this process' points with ghosts; -1 for a neighbour that does not exist */
+/* The columns of a row in the order of its values, as indices of this process' points with ghost points; -1 for a neighbour that does not exist */
 BRATU_INLINE void BratuColumns(const Bratu *p, const BratuBox *b, PetscInt i, PetscInt j, PetscInt k, PetscInt cols[BRATU_STENCIL])
 {
   const PetscInt dy = b->gm[0], dz = b->gm[0] * b->gm[1], self = BratuIndex(b->gs, b->gm, i, j, k);
