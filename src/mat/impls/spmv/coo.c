@@ -196,7 +196,9 @@ static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpM
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) PetscCall(SpMVCOOGetLengths(map[k], A->rmap->n, &length[k]));
+  ierr = SpMVCOOGetLengths(map[0], A->rmap->n, &length[0]);
+  if (!ierr) ierr = SpMVCOOGetLengths(map[1], A->rmap->n, &length[1]);
+  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
   PetscCall(MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]));
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
@@ -309,16 +311,24 @@ static PetscErrorCode SpMVCOOExchangeCreate(MPI_Comm comm, const PetscInt count[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries that other ranks own, from the device: ordered by owner, with their places, which go back there in that order */
-static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt64 *place, PetscInt *i, PetscInt count[], PetscInt *indices)
+/*
+  The entries that other ranks own, from the device: how many each rank has, and their row and column indices, ordered by
+  owner, in arrays that the caller frees. Their places go back to the device in that order
+*/
+static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt64 *place, PetscInt *i, PetscInt **count, PetscInt **indices)
 {
   PetscInt   *row, *to, *col;
   PetscInt64 *at, *ordered;
+  PetscMPIInt size;
   size_t      bytes[2];
   void       *host[2];
   const void *device[2] = {place, i};
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(rmap->comm, &size));
+  PetscCall(PetscCalloc1(size, count));
+  PetscCall(PetscMalloc1(2 * n, indices));
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc4(2 * n, &row, n, &to, n, &at, n, &ordered));
   col      = row + n;
   host[0]  = at;
@@ -326,11 +336,11 @@ static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt6
   bytes[0] = (size_t)n * sizeof(*at);
   bytes[1] = 2 * (size_t)n * sizeof(*row);
   PetscCallCUDA(SpMVCudaDownload(2, host, device, bytes));
-  PetscCall(SpMVCOOCountOwners(rmap, (PetscInt)n, row, count, to));
+  PetscCall(SpMVCOOCountOwners(rmap, (PetscInt)n, row, *count, to));
   for (PetscInt64 q = 0; q < n; q++) {
-    indices[to[q]]     = row[q];
-    indices[n + to[q]] = col[q];
-    ordered[to[q]]     = at[q];
+    (*indices)[to[q]]     = row[q];
+    (*indices)[n + to[q]] = col[q];
+    ordered[to[q]]        = at[q];
   }
   PetscCallCUDA(cudaMemcpy(place, ordered, bytes[0], cudaMemcpyHostToDevice));
   PetscCall(PetscFree4(row, to, at, ordered));
@@ -343,7 +353,6 @@ static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCuda
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)A);
   PetscInt      *i = NULL, *j = NULL, *count, *sent, *received;
-  PetscMPIInt    size;
   int            any, mine;
   size_t         values, bytes;
   cudaError_t    error = cudaSuccess;
@@ -360,10 +369,7 @@ static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCuda
   PetscCallMPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm));
   if (!any) PetscFunctionReturn(PETSC_SUCCESS);
 
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(PetscCalloc1(size, &count));
-  PetscCall(PetscMalloc1(2 * e->nsend, &sent));
-  if (e->nsend) PetscCall(SpMVCOOGetRemote(A->rmap, e->nsend, e->place, i, count, sent));
+  PetscCall(SpMVAgree(comm, SpMVCOOGetRemote(A->rmap, e->nsend, e->place, i, &count, &sent)));
   PetscCall(SpMVCOOExchangeCreate(comm, count, e));
   PetscCall(PetscFree(count));
   PetscCall(PetscMalloc1(2 * e->nreceive, &received));
@@ -495,8 +501,7 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
   A->assembled        = PETSC_FALSE;
   A->was_assembled    = PETSC_TRUE;
   A->ass_nonzerostate = coo->nonzerostate;
-  PetscCall(PetscInfo(A, "Sorted %" PetscCount_FMT " entries on the device, and %" PetscInt64_FMT " of other ranks: %" PetscInt64_FMT " bytes for the map\n", n,
-                      coo->exchange.nreceive, SpMVCudaCOOBytes(coo->map[0]) + (mpi ? SpMVCudaCOOBytes(coo->map[1]) : 0)));
+  PetscCall(PetscInfo(A, "Sorted %" PetscCount_FMT " entries on the device, and %" PetscInt64_FMT " of other ranks\n", n, coo->exchange.nreceive));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -636,6 +641,25 @@ static PetscErrorCode MatSetOption_MPISpMVCUDA(Mat A, MatOption option, PetscBoo
 void MatSpMVSetOps_MPICOO(Mat A)
 {
   A->ops->setoption = MatSetOption_MPISpMVCUDA;
+}
+
+PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 *bytes)
+{
+  SpMVCOO *coo;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVCOOGet(A, &coo));
+  *has   = (PetscBool) !!coo;
+  *bytes = 0;
+  if (coo) {
+    const SpMVCOOExchange *e = &coo->exchange;
+
+    for (int k = 0; k < 2; k++) {
+      if (coo->map[k]) *bytes += SpMVCudaCOOBytes(coo->map[k]);
+    }
+    *bytes += e->nsend * (PetscInt64)(sizeof(*e->place) + sizeof(*e->send)) + e->nreceive * (PetscInt64)sizeof(*e->receive);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---------------------------------------------------------------- composed functions */

@@ -422,6 +422,9 @@ PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
 PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
 
+/* coo.c: what its map takes on this rank; has: it has one */
+PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 *bytes);
+
 /* matspmv.c */
 PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees copy k */
 
