@@ -144,39 +144,80 @@ static PetscErrorCode FormFunction(SNES snes, Vec X, Vec F, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns of a row in the order of its values, as indices of this process' points with ghosts; -1 for a neighbour that does not exist */
-static void Columns(const Problem *problem, PetscInt i, PetscInt j, PetscInt k, PetscInt cols[BRATU_STENCIL])
-{
-  const PetscInt *M = problem->bratu.M, *gm = problem->box.gm, dy = gm[0], dz = gm[0] * gm[1];
-  const PetscInt  self = BratuIndex(problem->box.gs, gm, i, j, k);
+/* Row and column of each value, on the GPU where the matrix is there */
+typedef struct {
+  PetscBool device;
+  PetscInt *rows, *cols;
+} Indices;
 
-  cols[0] = k > 0 ? self - dz : -1;
-  cols[1] = j > 0 ? self - dy : -1;
-  cols[2] = i > 0 ? self - 1 : -1;
-  cols[3] = self;
-  cols[4] = i < M[0] - 1 ? self + 1 : -1;
-  cols[5] = j < M[1] - 1 ? self + dy : -1;
-  cols[6] = k < M[2] - 1 ? self + dz : -1;
+static PetscErrorCode IndicesCreate(const Problem *problem, Mat J, Indices *indices)
+{
+  const BratuBox        *b = &problem->box;
+  ISLocalToGlobalMapping mapping;
+  const PetscInt        *global;
+  PetscInt               i, j, k;
+  const size_t           n = (size_t)BRATU_STENCIL * b->m[0] * b->m[1] * b->m[2];
+
+  PetscFunctionBeginUser;
+  indices->device = PETSC_FALSE;
+  PetscCall(MatGetLocalToGlobalMapping(J, &mapping, NULL));
+  PetscCall(ISLocalToGlobalMappingGetIndices(mapping, &global));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  {
+    const char *format;
+    VecType     vectype;
+
+    PetscCall(PetscSpMVGetFormat(J, &format));
+    PetscCall(MatGetVecType(J, &vectype));
+    PetscCall(PetscStrcmp(vectype, VECCUDA, &indices->device));
+    if (indices->device) PetscCall(BratuIndicesCUDA(&problem->bratu, b, global, format ? -1 : 0, &indices->rows, &indices->cols));
+  }
+#endif
+  if (!indices->device) {
+    PetscCall(PetscMalloc2(n, &indices->rows, n, &indices->cols));
+    for (k = b->s[2]; k < b->s[2] + b->m[2]; k++) {
+      for (j = b->s[1]; j < b->s[1] + b->m[1]; j++) {
+        for (i = b->s[0]; i < b->s[0] + b->m[0]; i++) BratuIndicesAt(&problem->bratu, b, global, 0, indices->rows, indices->cols, i, j, k);
+      }
+    }
+  }
+  PetscCall(ISLocalToGlobalMappingRestoreIndices(mapping, &global));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IndicesDestroy(Indices *indices)
+{
+  PetscFunctionBeginUser;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (indices->device) {
+    PetscCall(BratuFreeCUDA(indices->rows));
+    PetscCall(BratuFreeCUDA(indices->cols));
+  }
+#endif
+  if (!indices->device) PetscCall(PetscFree2(indices->rows, indices->cols));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    The matrix, its pattern declared by the rows and columns of the values that FormJacobian() computes. It is made here because
    DMCreateMatrix() would preallocate it in its own way first. The pattern is the same, so boundary rows hold zeros for the neighbours
    that exist. A neighbour that does not is written as a second entry on the diagonal, whose value is zero: values that repeat a position
-   are summed. So every row has the same number of values, and rows ascend as MatSetPreallocationCOO() likes them; entries with negative
-   indices would have to be sorted out. Types that PETSc cannot fill this way (sell) get their values row by row.
+   are summed. So every row has the same number of values, and rows ascend as AIJ's MatSetPreallocationCOO() likes them, which would have
+   to sort entries with negative indices out. Our types on a GPU leave those out at no cost. Types that PETSc cannot fill this way (sell)
+   get their values row by row. seconds: until the indices are there, and after that.
 */
-static PetscErrorCode CreateJacobian(DM da, MatType type, Problem *problem, Mat *J)
+static PetscErrorCode CreateJacobian(DM da, MatType type, Problem *problem, Mat *J, double seconds[2])
 {
   const BratuBox        *b = &problem->box;
   ISLocalToGlobalMapping mapping;
-  const PetscInt        *global;
   const PetscInt         points                                  = b->m[0] * b->m[1] * b->m[2];
   PetscErrorCode (*coo)(Mat, PetscCount, PetscInt[], PetscInt[]) = NULL;
-  PetscInt  *rows, *cols, local[BRATU_STENCIL], i, j, k, q;
-  PetscCount n = 0;
+  Indices        indices;
+  PetscLogDouble t[3];
 
   PetscFunctionBeginUser;
+  PetscCall(PetscTime(&t[0]));
+  t[1] = t[0];
   PetscCall(MatCreate(PetscObjectComm((PetscObject)da), J));
   PetscCall(MatSetSizes(*J, points, points, PETSC_DETERMINE, PETSC_DETERMINE));
   PetscCall(MatSetType(*J, type));
@@ -185,27 +226,17 @@ static PetscErrorCode CreateJacobian(DM da, MatType type, Problem *problem, Mat 
   if (!coo) {
     PetscCall(MatDestroy(J));
     PetscCall(DMCreateMatrix(da, J));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  } else {
+    PetscCall(MatSetFromOptions(*J));
+    PetscCall(DMGetLocalToGlobalMapping(da, &mapping));
+    PetscCall(MatSetLocalToGlobalMapping(*J, mapping, mapping));
+    PetscCall(IndicesCreate(problem, *J, &indices));
+    PetscCall(PetscTime(&t[1]));
+    PetscCall(MatSetPreallocationCOO(*J, BRATU_STENCIL * (PetscCount)points, indices.rows, indices.cols));
+    PetscCall(IndicesDestroy(&indices));
   }
-  PetscCall(MatSetFromOptions(*J));
-  PetscCall(DMGetLocalToGlobalMapping(da, &mapping));
-  PetscCall(MatSetLocalToGlobalMapping(*J, mapping, mapping));
-  PetscCall(ISLocalToGlobalMappingGetIndices(mapping, &global));
-  PetscCall(PetscMalloc2(BRATU_STENCIL * (size_t)points, &rows, BRATU_STENCIL * (size_t)points, &cols));
-  for (k = b->s[2]; k < b->s[2] + b->m[2]; k++) {
-    for (j = b->s[1]; j < b->s[1] + b->m[1]; j++) {
-      for (i = b->s[0]; i < b->s[0] + b->m[0]; i++) {
-        Columns(problem, i, j, k, local);
-        for (q = 0; q < BRATU_STENCIL; q++, n++) {
-          rows[n] = global[local[BRATU_SELF]];
-          cols[n] = local[q] < 0 ? rows[n] : global[local[q]];
-        }
-      }
-    }
-  }
-  PetscCall(ISLocalToGlobalMappingRestoreIndices(mapping, &global));
-  PetscCall(MatSetPreallocationCOO(*J, n, rows, cols));
-  PetscCall(PetscFree2(rows, cols));
+  PetscCall(PetscTime(&t[2]));
+  for (int k = 0; k < 2; k++) seconds[k] = t[k + 1] - t[k];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -227,7 +258,7 @@ static PetscErrorCode FormJacobian(SNES snes, Vec X, Mat J, Mat P, void *ctx)
     for (row = v, k = b->s[2]; k < b->s[2] + b->m[2]; k++) {
       for (j = b->s[1]; j < b->s[1] + b->m[1]; j++) {
         for (i = b->s[0]; i < b->s[0] + b->m[0]; i++, row += BRATU_STENCIL) {
-          Columns(problem, i, j, k, cols);
+          BratuColumns(&problem->bratu, b, i, j, k, cols);
           PetscCall(MatSetValuesLocal(P, 1, &cols[BRATU_SELF], BRATU_STENCIL, cols, row, INSERT_VALUES));
         }
       }
@@ -284,10 +315,14 @@ static PetscErrorCode CheckSymmetry(DM da, const Bratu *p, Mat J)
 
 /* ---------------------------------------------------------------- one run with one matrix type */
 
+/* Parts of the set-up */
+enum { SETUP_INDICES, SETUP_PREALLOCATION, SETUP_VECTORS, SETUP_FIRST, SETUPS };
+
 typedef struct {
   char                viewed[64]; /* the type as the matrix names itself */
   PetscInt            newton, krylov, products;
   PetscReal           fnorm, umax;
+  double              setups[SETUPS];
   double              nnz, setup, function, jacobian, ksp, solve, products_time, product, block, gflops; /* seconds */
   SNESConvergedReason reason;
   Vec                 x;
@@ -362,7 +397,7 @@ static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscR
   p->lamvol = p->lambda * p->h[0] * p->h[1] * p->h[2];
 
   PetscCall(PetscTime(&t0));
-  PetscCall(CreateJacobian(da, type, problem, &J));
+  PetscCall(CreateJacobian(da, type, problem, &J, &run->setups[SETUP_INDICES]));
   PetscCall(MatGetVecType(J, &vectype)); /* cuda for a type that lives on the GPU */
   PetscCall(PetscOptionsHasName(NULL, NULL, "-dm_vec_type", &set));
   if (!set) PetscCall(DMSetVecType(da, vectype));
@@ -382,12 +417,16 @@ static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscR
   PetscCall(PCSetType(pc, PCNONE));
   PetscCall(SNESSetFromOptions(snes));
   PetscCall(Evaluate(BRATU_GUESS, problem, NULL, run->x));
+  PetscCall(Clock(r, &t1));
+  run->setups[SETUP_VECTORS] = t1 - t0 - run->setups[SETUP_INDICES] - run->setups[SETUP_PREALLOCATION];
   /* everything once: a format is made by the first product, libraries and kernels are loaded by their first use */
   PetscCall(FormFunction(snes, run->x, r, problem));
   PetscCall(FormJacobian(snes, run->x, J, J, problem));
   PetscCall(MatMult(J, run->x, r));
   PetscCall(Clock(r, &t1));
-  run->setup = t1 - t0;
+  run->setup               = t1 - t0;
+  run->setups[SETUP_FIRST] = run->setup;
+  for (d = 0; d < SETUP_FIRST; d++) run->setups[SETUP_FIRST] -= run->setups[d];
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &iscg, KSPCG, KSPDEVICECG, ""));
   if (iscg) PetscCall(CheckSymmetry(da, p, J));
 
@@ -514,6 +553,9 @@ int main(int argc, char **argv)
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%.1e (%.1e)%s\n", (double)diff, (double)allowed, ok ? "" : "  FAILED"));
     else
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "-%s\n", ok ? "" : "  FAILED"));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                          "  set-up: indices %.3f, MatSetPreallocationCOO() %.3f, vectors and solver %.3f, first residual, Jacobian and product %.3f\n",
+                          run.setups[SETUP_INDICES], run.setups[SETUP_PREALLOCATION], run.setups[SETUP_VECTORS], run.setups[SETUP_FIRST]));
     if (run.reason <= 0)
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s did not converge: %s (-snes_converged_reason -ksp_converged_reason say more)\n", types[t],
                             SNESConvergedReasons[run.reason]));

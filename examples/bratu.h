@@ -55,6 +55,34 @@ BRATU_INLINE PetscReal BratuGuess(const Bratu *p, PetscInt i, PetscInt j, PetscI
   return p->lambda / (p->lambda + 1) * PetscSqrtReal(d);
 }
 
+/* The columns of a row in the order of its values, as indices of this process' points with ghost points; -1 for a neighbour that does not exist */
+BRATU_INLINE void BratuColumns(const Bratu *p, const BratuBox *b, PetscInt i, PetscInt j, PetscInt k, PetscInt cols[BRATU_STENCIL])
+{
+  const PetscInt dy = b->gm[0], dz = b->gm[0] * b->gm[1], self = BratuIndex(b->gs, b->gm, i, j, k);
+
+  cols[0] = k > 0 ? self - dz : -1;
+  cols[1] = j > 0 ? self - dy : -1;
+  cols[2] = i > 0 ? self - 1 : -1;
+  cols[3] = self;
+  cols[4] = i < p->M[0] - 1 ? self + 1 : -1;
+  cols[5] = j < p->M[1] - 1 ? self + dy : -1;
+  cols[6] = k < p->M[2] - 1 ? self + dz : -1;
+}
+
+/* The same with global numbers, at the place of the row's values: a neighbour that does not exist has the column `none`, or that of the row if `none` is 0 */
+BRATU_INLINE void BratuIndicesAt(const Bratu *p, const BratuBox *b, const PetscInt *global, PetscInt none, PetscInt *rows, PetscInt *cols, PetscInt i,
+                                 PetscInt j, PetscInt k)
+{
+  const size_t at = (size_t)BRATU_STENCIL * BratuIndex(b->s, b->m, i, j, k);
+  PetscInt     local[BRATU_STENCIL];
+
+  BratuColumns(p, b, i, j, k, local);
+  for (int q = 0; q < BRATU_STENCIL; q++) {
+    rows[at + q] = global[local[BRATU_SELF]];
+    cols[at + q] = local[q] >= 0 ? global[local[q]] : none ? none : rows[at + q];
+  }
+}
+
 BRATU_INLINE void BratuEvaluateAt(BratuPart part, const Bratu *p, const BratuBox *b, const PetscScalar *in, PetscScalar *out, PetscInt i, PetscInt j,
                                   PetscInt k)
 {
@@ -89,5 +117,7 @@ BRATU_INLINE void BratuEvaluateAt(BratuPart part, const Bratu *p, const BratuBox
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 PETSC_EXTERN PetscErrorCode BratuEvaluateCUDA(BratuPart, const Bratu *, const BratuBox *, const PetscScalar *, PetscScalar *);
+PETSC_EXTERN PetscErrorCode BratuIndicesCUDA(const Bratu *, const BratuBox *, const PetscInt *, PetscInt, PetscInt **, PetscInt **);
+PETSC_EXTERN PetscErrorCode BratuFreeCUDA(PetscInt *);
 PETSC_EXTERN PetscErrorCode BratuSynchronizeCUDA(void);
 #endif

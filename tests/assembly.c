@@ -220,6 +220,7 @@ static PetscErrorCode COOPatterns(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(CreateLike(t->R, t->type, &A));
+  if (t->arg[2]) PetscCall(MatSetOption(A, MAT_IGNORE_OFF_PROC_ENTRIES, PETSC_TRUE));
   for (PetscInt again = 0; again < 3; again++) {
     PetscCall(Coordinates(t, A, t->arg[again ? 1 : 0], again == 2 ? 5 : 0, &n, &ci, &cj));
     PetscCall(MatSetPreallocationCOO(A, n, ci, cj));
@@ -756,6 +757,7 @@ static const Operation operations[] = {{"hash", Unknown, 0, "hash"},
                                        {"coo-columns", COOPatterns, FULL, "ca"},
                                        {"coo-any", COOPatterns, FULL, "ar"},
                                        {"coo-last", COOPatterns, FULL, "la"},
+                                       {"coo-ignored", COOPatterns, FULL, "ali"}, /* entries of other ranks */
                                        {"csr", CSR, FULL},
                                        {"witharrays", WithArrays, FULL | BYROW},
                                        {"insert", Values, 0, "insert"},

@@ -68,7 +68,7 @@ class Products:
 
 
 gpu, host, scaling, solves = Products("h200.csv"), Products("host.csv"), read("scaling.csv"), read("solves.csv")
-krylov, firsts = read("krylov.csv"), read("first.csv")
+krylov, firsts, assemblies = read("krylov.csv"), read("first.csv"), read("assembly.csv")
 
 
 def product(ranks, kind, halo="", matrix="bratu:200", which=min):
@@ -107,6 +107,16 @@ def iterations(matrix, digits):
 
 def first(matrix, kind, column="first_s", unit=1e3):
     return unit * statistics.median(float(r[column]) for r in firsts if (r["matrix"], r["type"]) == (matrix, kind))
+
+
+def assembly(matrix, arrays):
+    """Of aijcusparse, which was measured once, and of sellp, the best and the worst of two runs: preallocation in s, values and values with a product in ms"""
+    values = []
+    for column, unit, digits in (("preallocation_s", 1, 2), ("values_s", 1e3, 2), ("values_product_s", 1e3, 2)):
+        for kind in ("aijcusparse", "sellp"):
+            found = [unit * float(r[column]) for r in assemblies if (r["matrix"], r["arrays"], r["type"]) == (matrix, arrays, kind)]
+            values += [f"{v:.{digits}f}" for v in ([max(found)] if kind == "aijcusparse" else [min(found), max(found)])]
+    return values
 
 
 def us(value):
@@ -176,6 +186,7 @@ def single():
 
 
 SPAN = "{} to {} | {} to {} |"
+ASSEMBLY = "{} | {} to {} | {} | {} to {} | {} | {} to {} |"
 CLAIMS = {
     "README.md": [
         ("On an NVIDIA H200 `MatMult` is **{} times** as fast as PETSc's `aijcusparse`", [two(mean(gpu.bests()))]),
@@ -204,6 +215,9 @@ CLAIMS = {
         ("| finite elements, 27 neighbors x 3 unknowns | 943,000 | {} | {} | {} | {} |", iterations("fem27:68:3", us)),
     ],
     "docs/types.md": [
+        ("| 7-point stencil 200^3, from the host | 56 | " + ASSEMBLY, assembly("stencil7:200", "host")),
+        ("| 7-point stencil 200^3, from the GPU | 56 | " + ASSEMBLY, assembly("stencil7:200", "device")),
+        ("| matrices of 67^3 elements, 3 unknowns a node, from the GPU | 173 | " + ASSEMBLY, assembly("elements:67:3", "device")),
         ("| 7-point stencil 200^3 | {} | {} | {} | {} |", [us(first("stencil7:200", t)) for t in ("aijcusparse",) + OURS] + [us(first("stencil7:200", "sellp", "refresh_s", 1e6))]),
         ("| finite elements, 125,000 nodes x 3 unknowns | {} | {} | {} | {} |", [us(first("fem27:50:3", t)) for t in ("aijcusparse",) + OURS] + [us(first("fem27:50:3", "sellp", "refresh_s", 1e6))]),
         ("| 9 matrices of a GAMG hierarchy, 96^3 | {} | {} | {} | {} |", [us(first("gamg:96", t)) for t in ("aijcusparse",) + OURS] + [us(first("gamg:96", "sellp", "refresh_s", 1e6))]),

@@ -339,7 +339,7 @@ static PetscErrorCode COOErrors(Test *t, Record *r)
     PetscCall(RecordInt(r, k % 2 ? "error for a column" : "error for a row", ierr));
     if (k < 2) PetscCall(FreeArray(t, &di));
     if (k < 2) PetscCall(FreeArray(t, &dj));
-#if PETSC_VERSION_LT(3, 21, 0) /* AIJ has taken it apart */
+#if PETSC_VERSION_LT(3, 21, 0) /* AIJ has emptied it */
     PetscCall(MatDestroy(&A));
     PetscCall(Make(t, &A));
 #endif

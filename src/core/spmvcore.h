@@ -8,6 +8,7 @@
 #pragma once
 
 #include <petscsys.h>
+#include <stddef.h>
 
 /* Debian's PETSc 3.18 lacks what newer releases name */
 #if !defined(PETSC_SUCCESS)
@@ -99,9 +100,12 @@ PETSC_INTERN PetscBool      SpMVRulesUseParent(const SpMVCSR *, const SpMVRules 
 PETSC_INTERN PetscErrorCode SpMVStoreCreate(const SpMVCSR *, const SpMVRules *, SpMVStore *);
 PETSC_INTERN PetscErrorCode SpMVStoreFill(SpMVStore, const SpMVCSR *); /* copies values of the same pattern */
 PETSC_INTERN PetscErrorCode SpMVStoreDestroy(SpMVStore *);
-PETSC_INTERN void           SpMVStoreGetStats(SpMVStore, SpMVStats *);
-PETSC_INTERN PetscBool      SpMVStoreUsesParent(SpMVStore);
-PETSC_INTERN PetscBool      SpMVStoreTransposeUsesParent(SpMVStore);
+
+/* For memory that has not been written to yet, in advance: the system then clears it in large pieces */
+PETSC_INTERN void      SpMVUseHugePages(void *, size_t bytes);
+PETSC_INTERN void      SpMVStoreGetStats(SpMVStore, SpMVStats *);
+PETSC_INTERN PetscBool SpMVStoreUsesParent(SpMVStore);
+PETSC_INTERN PetscBool SpMVStoreTransposeUsesParent(SpMVStore);
 
 PETSC_INTERN void SpMVStoreMult(SpMVStore, const PetscScalar *x, PetscScalar *y);                          /* y = A x */
 PETSC_INTERN void SpMVStoreMultAdd(SpMVStore, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* y = z + A x, z may be y */

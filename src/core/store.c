@@ -5,19 +5,26 @@
   #include <sys/mman.h>
 #endif
 
+void SpMVUseHugePages(void *p, size_t bytes)
+{
+#if defined(MADV_HUGEPAGE)
+  if (bytes >= (size_t)4 << 20) {
+    const uintptr_t page = 4096, first = ((uintptr_t)p + page - 1) & ~(page - 1), last = ((uintptr_t)p + bytes) & ~(page - 1);
+
+    (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
+  }
+#else
+  (void)p;
+  (void)bytes;
+#endif
+}
+
 PetscErrorCode SpMVMallocAligned(size_t bytes, void **raw, void *aligned)
 {
   PetscFunctionBegin;
   PetscCall(PetscMalloc(bytes + 64, raw));
   *(void **)aligned = (void *)(((uintptr_t)*raw + 63) & ~(uintptr_t)63);
-#if defined(MADV_HUGEPAGE)
-  /* Huge pages: with small ones, a stream waits for the address of a new page every 64 vectors */
-  if (bytes >= (size_t)4 << 20) {
-    const uintptr_t page = 4096, first = ((uintptr_t)*raw + page - 1) & ~(page - 1), last = ((uintptr_t)*raw + bytes) & ~(page - 1);
-
-    (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
-  }
-#endif
+  SpMVUseHugePages(*raw, bytes); /* with small ones, a stream waits for the address of a new page every 64 vectors */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

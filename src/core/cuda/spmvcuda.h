@@ -98,7 +98,7 @@ PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);
 /* Copies arrays from the host to the device, faster than cudaMemcpy() from pageable memory. The copy is complete on return. Threads must not call it at the
    same time. */
 PETSC_INTERN cudaError_t SpMVCudaUpload(int arrays, void *const device[], const void *const host[], const size_t bytes[]);
-/* The same from the device to new arrays of the host, once the device has written what is copied */
+/* The same from the device to the host, once the device has written what is copied */
 PETSC_INTERN cudaError_t SpMVCudaDownload(int arrays, void *const host[], const void *const device[], const size_t bytes[]);
 PETSC_INTERN cudaError_t SpMVCudaFinalize(void); /* frees the memory that is kept, pinned and on the device */
 

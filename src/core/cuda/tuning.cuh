@@ -85,7 +85,6 @@ struct Tuning {
   static constexpr int UPLOAD_CHUNK   = 2 << 20; // bytes
   static constexpr int UPLOAD_THREADS = 8;
   static constexpr int UPLOAD_LEAST   = 8 << 20; // bytes: n threads, the first time, for n^2 times as many
-  static constexpr int UPLOAD_HUGE    = 4 << 20; // bytes of a copy to the host from which huge pages are asked for
 };
 
 } // namespace spmv

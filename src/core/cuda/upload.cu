@@ -8,7 +8,6 @@
 #include <cstring>
 #include <memory>
 #include <sched.h>
-#include <sys/mman.h>
 #include <thread>
 
 namespace spmv {
@@ -250,11 +249,6 @@ cudaError_t SpMVCudaUpload(int count, void *const device[], const void *const ho
 
 cudaError_t SpMVCudaDownload(int count, void *const host[], const void *const device[], const size_t bytes[])
 {
-  constexpr uintptr_t PAGE = 4096;
-  for (int a = 0; a < count; a++) { // into new memory: with huge pages, the system clears it in less time
-    const uintptr_t first = ((uintptr_t)host[a] + PAGE - 1) / PAGE * PAGE, last = ((uintptr_t)host[a] + bytes[a]) / PAGE * PAGE;
-    if (bytes[a] >= (size_t)spmv::Tuning::UPLOAD_HUGE) (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
-  }
   return spmv::Guarded([=] { return Transfer(true, count, (void *const *)device, host, bytes); });
 }
 

@@ -6,32 +6,57 @@
   which are newer than the host's. AIJ's arrays are filled by way of MatSeqAIJSetPreallocation() and
   MatSeqAIJSetColumnIndices(), which do not look at each entry.
 
-  The map is in a container composed with the matrix, which duplicates share, and which stays if the matrix is given back
-  to its parent. Where there is none, AIJCUSPARSE's functions have been used.
+  On several ranks each rank sends the indices of entries in other ranks' rows to the owners, once. What it receives are
+  further entries after its own. The diagonal and the off-diagonal block have a map each.
+
+  The maps are in a container composed with the matrix, which duplicates share, and which stays if the matrix is given
+  back to its parent. Where there is none, AIJCUSPARSE's functions have been used.
 */
 #include "matspmv.h"
 
 const char *const SpMVCOOPlaces[] = {"auto", "host", "device", "SpMVCOOPlace", "SPMV_COO_", NULL};
 
 #if defined(PETSCSPMV_HAVE_CUDA)
+  #include <petscsf.h>
   #include "../../../core/cuda/coo.h"
 
 static const char SpMVCOOContainer[] = "PetscSpMV_COO";
 
+/* Entries in other ranks' rows */
 typedef struct {
-  SpMVCudaCOO      map;
-  PetscCount       n; /* entries of the program's arrays */
+  PetscSF      sf; /* leaves: the entries sent; roots: those received. NULL if no rank has any */
+  PetscInt64   nsend, nreceive;
+  PetscInt64  *place;          /* on the device: where in the program's arrays those sent are */
+  PetscInt    *received;       /* on the device, until the maps are made: row and column indices of those received */
+  PetscScalar *send, *receive; /* on the device */
+} SpMVCOOExchange;
+
+typedef struct {
+  SpMVCudaCOO      map[2]; /* of a sequential matrix, or of the two blocks */
+  PetscCount       n;      /* entries of the program's arrays */
   PetscObjectId    id;
-  PetscObjectState nonzerostate; /* of that matrix with the map's pattern */
+  PetscObjectState nonzerostate; /* of that sequential matrix with the map's pattern */
+  SpMVCOOExchange  exchange;
 } SpMVCOO;
+
+static PetscErrorCode SpMVCOODestroy(SpMVCOO **coo)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCallCUDA(SpMVCudaCOODestroy(&(*coo)->map[k]));
+  PetscCall(PetscSFDestroy(&(*coo)->exchange.sf));
+  PetscCallCUDA(cudaFree((*coo)->exchange.place));
+  PetscCallCUDA(cudaFree((*coo)->exchange.received));
+  PetscCallCUDA(cudaFree((*coo)->exchange.send));
+  PetscCall(PetscFree(*coo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode SpMVCOODestroyCtx(SpMVCtx ctx)
 {
   SpMVCOO *coo = (SpMVCOO *)SpMVCtxGet(ctx);
 
   PetscFunctionBegin;
-  PetscCallCUDA(SpMVCudaCOODestroy(&coo->map));
-  PetscCall(PetscFree(coo));
+  PetscCall(SpMVCOODestroy(&coo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -79,93 +104,339 @@ static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- preallocation */
+/* ---------------------------------------------------------------- AIJ's arrays */
 
-/* Gives a sequential matrix the map's pattern, on the host and on the device, and zeros on the device */
-static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVCudaCOO map)
+/* The number of nonzeros in each row */
+static PetscErrorCode SpMVCOOGetLengths(SpMVCudaCOO map, PetscInt m, PetscInt **length)
 {
-  const PetscInt *i, *j, *hi, *hj;
-  const PetscInt  m = A->rmap->n;
-  PetscInt       *length, count;
-  PetscScalar    *a;
-  PetscBool       done;
+  const PetscInt *i, *j;
+  size_t          bytes = (size_t)(m + 1) * sizeof(PetscInt);
   void           *host;
   const void     *device;
-  size_t          bytes = (size_t)(m + 1) * sizeof(PetscInt);
-  cudaStream_t    stream;
 
   PetscFunctionBegin;
   SpMVCudaCOOPattern(map, &i, &j);
-  PetscCall(PetscMalloc1(m + 1, &length));
-  host   = length;
+  PetscCall(PetscMalloc1(m + 1, length));
+  SpMVUseHugePages(*length, bytes);
+  host   = *length;
   device = i;
   PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
-  for (PetscInt r = 0; r < m; r++) length[r] = length[r + 1] - length[r];
-  PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
-  PetscCall(PetscFree(length));
+  PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
+  for (PetscInt r = 0; r < m; r++) (*length)[r] = (*length)[r + 1] - (*length)[r];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies the columns into a sequential matrix with room for them, and frees the pattern on the device */
+static PetscErrorCode MatSpMVSetColumns_Seq(Mat A, SpMVCudaCOO map)
+{
+  const PetscInt *i, *j, *hi, *hj;
+  PetscInt        count;
+  PetscBool       done;
+  size_t          bytes = (size_t)SpMVCudaCOONonzeros(map) * sizeof(PetscInt);
+  void           *host;
+  const void     *device;
+
+  PetscFunctionBegin;
+  SpMVCudaCOOPattern(map, &i, &j);
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s", ((PetscObject)A)->type_name);
   host   = (void *)hj;
   device = j;
-  bytes  = (size_t)SpMVCudaCOONonzeros(map) * sizeof(PetscInt);
+  SpMVUseHugePages(host, bytes);
   PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
   PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
   SpMVCudaCOOReleasePattern(map);
-  if (bytes) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj)); /* counts the entries of each row */
+  if (bytes) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj)); /* in their place already: it counts the entries of each row */
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
-  PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would count as an assembly */
-  if (!bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  /* AIJCUSPARSE copies the host's values, which nobody has set; those of the device count from then on */
+/* Zeros, on the device: AIJCUSPARSE makes its arrays from the host's, in which nobody has set values, and the device's count from then on */
+static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
+{
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+  cudaStream_t    stream;
+
+  PetscFunctionBegin;
+  if (!nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+  SpMVUseHugePages(a, (size_t)nonzeros * sizeof(PetscScalar));
+  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
   A->offloadmask = PETSC_OFFLOAD_CPU;
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
   PetscCall(SpMVGetStream(&stream));
-  PetscCallCUDA(cudaMemsetAsync(a, 0, bytes / sizeof(PetscInt) * sizeof(PetscScalar), stream));
+  PetscCallCUDA(cudaMemsetAsync(a, 0, (size_t)nonzeros * sizeof(PetscScalar), stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(A, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sorts the entries. *map is NULL if AIJ has to: for want of memory, or for the error that it has for an index */
-static PetscErrorCode MatSpMVSortCOO_SeqCUDA(Mat A, PetscCount n, const PetscInt i[], const PetscInt j[], SpMVCudaCOO *map)
+static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVCudaCOO map)
 {
-  SpMVCudaIndices indices  = {.M = A->rmap->N, .N = A->cmap->N, .count = {n, 0}, .row = {0, A->rmap->n}, .col = {0, A->cmap->n}};
-  const void     *array[2] = {i, j};
-  void           *copy;
-  cudaStream_t    stream;
-  cudaError_t     error;
+  PetscInt *length;
 
   PetscFunctionBegin;
-  *map = NULL;
-  PetscCall(SpMVGetStream(&stream));
-  PetscCall(SpMVCOOStage(2, array, (size_t)n * sizeof(PetscInt), &copy, &error));
-  indices.i[0] = (const PetscInt *)array[0];
-  indices.j[0] = (const PetscInt *)array[1];
-  if (error == cudaSuccess) error = SpMVCudaCOOCreate(&indices, stream, map);
-  PetscCallCUDA(cudaFree(copy));
+  PetscCall(SpMVCOOGetLengths(map, A->rmap->n, &length));
+  PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
+  PetscCall(PetscFree(length));
+  PetscCall(MatSpMVSetColumns_Seq(A, map));
+  PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would count as an assembly */
+  PetscCall(MatSpMVSetZeros_SeqCUDA(A, SpMVCudaCOONonzeros(map)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpMVCudaCOO map[2])
+{
+  const PetscBool nooffproc = A->nooffprocentries;
+  PetscInt       *length[2];
+  Mat             block[2];
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  ierr = SpMVCOOGetLengths(map[0], A->rmap->n, &length[0]);
+  if (!ierr) ierr = SpMVCOOGetLengths(map[1], A->rmap->n, &length[1]);
+  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
+  PetscCall(MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]));
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetColumns_Seq(block[k], map[k]));
+  A->nooffprocentries = PETSC_TRUE; /* no values are on their way to other ranks */
+  ierr                = (*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY);
+  A->nooffprocentries = nooffproc;
+  PetscCall(ierr);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(map[k])));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- preallocation */
+
+/* What prevents the device from sorting; the last one is AIJ's own error */
+typedef enum { SPMV_COO_SORTED, SPMV_COO_NO_MEMORY, SPMV_COO_NOT_SUPPORTED, SPMV_COO_WRONG_INDEX } SpMVCOOFailure;
+
+static PetscErrorCode SpMVCOOCheck(cudaError_t error, SpMVCOOFailure *failure)
+{
+  PetscFunctionBegin;
   if (error == cudaErrorMemoryAllocation)
-    PetscCall(PetscInfo(A, "Sorting %" PetscCount_FMT " entries on the host: out of GPU memory\n", n));
+    *failure = SPMV_COO_NO_MEMORY;
   else if (error == cudaErrorNotSupported)
-    PetscCall(PetscInfo(A, "Sorting %" PetscCount_FMT " entries on the host: too many for the device, or it is not supported\n", n));
-  else if (error != cudaErrorInvalidValue)
+    *failure = SPMV_COO_NOT_SUPPORTED;
+  else if (error == cudaErrorInvalidValue)
+    *failure = SPMV_COO_WRONG_INDEX;
+  else
     PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the device sorts: not where AIJ is faster, orders the columns in another way, or stores no values */
+/* Collective: all ranks sort on the device, or none */
+static PetscErrorCode MatSpMVAgreeCOO(Mat A, SpMVCOOFailure *failure)
+{
+  int         mine  = *failure, all;
+  const char *why[] = {NULL, "out of GPU memory", "too many for the device, or it is not supported", "an index is too large"};
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  *failure = (SpMVCOOFailure)all;
+  if (all) PetscCall(PetscInfo(A, "Entries are sorted on the host: %s\n", why[all]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sorts the entries of a sequential matrix, or of both blocks */
+static PetscErrorCode SpMVCOOSort(const SpMVCudaIndices *all, PetscBool mpi, cudaStream_t stream, SpMVCOO *coo, SpMVCOOFailure *failure)
+{
+  SpMVCudaIndices indices = *all;
+  cudaError_t     error   = cudaSuccess;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < (mpi ? 2 : 1) && error == cudaSuccess; k++) {
+    indices.outside = (PetscBool)k;
+    error           = SpMVCudaCOOCreate(&indices, stream, &coo->map[k]);
+  }
+  PetscCall(SpMVCOOCheck(error, failure));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Orders the entries that other ranks own by owner: how many each has, and where each entry goes in that order */
+static PetscErrorCode SpMVCOOCountOwners(PetscLayout rmap, PetscInt n, const PetscInt row[], PetscInt count[], PetscInt to[])
+{
+  PetscMPIInt size, owner = 0;
+  PetscInt   *next;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(rmap->comm, &size));
+  PetscCall(PetscArrayzero(count, size));
+  for (PetscInt q = 0; q < n; q++) {
+    if (row[q] < rmap->range[owner] || row[q] >= rmap->range[owner + 1]) PetscCall(PetscLayoutFindOwner(rmap, row[q], &owner));
+    to[q] = owner;
+    count[owner]++;
+  }
+  PetscCall(PetscCalloc1(size + 1, &next));
+  for (PetscMPIInt r = 0; r < size; r++) next[r + 1] = next[r] + count[r];
+  for (PetscInt q = 0; q < n; q++) to[q] = next[to[q]]++;
+  PetscCall(PetscFree(next));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. The graph by which entries, ordered by owner, reach their owners, who have those of lower ranks first */
+static PetscErrorCode SpMVCOOExchangeCreate(MPI_Comm comm, const PetscInt count[], SpMVCOOExchange *e)
+{
+  PetscInt    *from, *offset, *theirs, total = 0, q = 0;
+  PetscSFNode *root;
+  PetscMPIInt  size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscMalloc3(size, &from, size, &offset, size, &theirs));
+  PetscCallMPI(MPI_Alltoall(count, 1, MPIU_INT, from, 1, MPIU_INT, comm));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    offset[r] = total;
+    total += from[r];
+  }
+  PetscCallMPI(MPI_Alltoall(offset, 1, MPIU_INT, theirs, 1, MPIU_INT, comm));
+  e->nreceive = total;
+  PetscCall(PetscMalloc1(e->nsend, &root));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    for (PetscInt k = 0; k < count[r]; k++, q++) {
+      root[q].rank  = r;
+      root[q].index = theirs[r] + k;
+    }
+  }
+  PetscCall(PetscFree3(from, offset, theirs));
+  PetscCall(PetscSFCreate(comm, &e->sf));
+  PetscCall(PetscSFSetGraph(e->sf, total, (PetscInt)e->nsend, NULL, PETSC_OWN_POINTER, root, PETSC_OWN_POINTER));
+  PetscCall(PetscSFSetUp(e->sf));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The entries that other ranks own, from the device: how many each rank has, and their row and column indices, ordered by
+  owner, in arrays that the caller frees. Their places go back to the device in that order
+*/
+static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt64 *place, PetscInt *i, PetscInt **count, PetscInt **indices)
+{
+  PetscInt   *row, *to, *col;
+  PetscInt64 *at, *ordered;
+  PetscMPIInt size;
+  size_t      bytes[2];
+  void       *host[2];
+  const void *device[2] = {place, i};
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(rmap->comm, &size));
+  PetscCall(PetscCalloc1(size, count));
+  PetscCall(PetscMalloc1(2 * n, indices));
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc4(2 * n, &row, n, &to, n, &at, n, &ordered));
+  col      = row + n;
+  host[0]  = at;
+  host[1]  = row;
+  bytes[0] = (size_t)n * sizeof(*at);
+  bytes[1] = 2 * (size_t)n * sizeof(*row);
+  PetscCallCUDA(SpMVCudaDownload(2, host, device, bytes));
+  PetscCall(SpMVCOOCountOwners(rmap, (PetscInt)n, row, *count, to));
+  for (PetscInt64 q = 0; q < n; q++) {
+    (*indices)[to[q]]     = row[q];
+    (*indices)[n + to[q]] = col[q];
+    ordered[to[q]]        = at[q];
+  }
+  PetscCallCUDA(cudaMemcpy(place, ordered, bytes[0], cudaMemcpyHostToDevice));
+  PetscCall(PetscFree4(row, to, at, ordered));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Sends the indices of entries in other ranks' rows to the owners; those received are appended to `indices` */
+static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaIndices *indices, cudaStream_t stream, SpMVCOOExchange *e,
+                                                 SpMVCOOFailure *failure)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  PetscInt      *i = NULL, *j = NULL, *count, *sent, *received;
+  int            any, mine;
+  size_t         values, bytes;
+  cudaError_t    error = cudaSuccess;
+
+  PetscFunctionBegin;
+  if (!*failure) error = SpMVCudaCOORemote(indices, stream, &e->nsend, &e->place, &i, &j);
+  PetscCall(SpMVCOOCheck(error, failure));
+  if (e->nsend && A->nooffprocentries) *failure = SPMV_COO_WRONG_INDEX;
+  if (e->nsend > PETSC_INT_MAX) *failure = SPMV_COO_NOT_SUPPORTED;
+  if (spmv->ignores_offproc) e->nsend = 0;
+  PetscCall(MatSpMVAgreeCOO(A, failure));
+  if (*failure) PetscFunctionReturn(PETSC_SUCCESS);
+  mine = e->nsend > 0;
+  PetscCallMPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm));
+  if (!any) PetscFunctionReturn(PETSC_SUCCESS);
+
+  PetscCall(SpMVAgree(comm, SpMVCOOGetRemote(A->rmap, e->nsend, e->place, i, &count, &sent)));
+  PetscCall(SpMVCOOExchangeCreate(comm, count, e));
+  PetscCall(PetscFree(count));
+  PetscCall(PetscMalloc1(2 * e->nreceive, &received));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscSFReduceBegin(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
+    PetscCall(PetscSFReduceEnd(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
+  }
+  bytes  = 2 * (size_t)e->nreceive * sizeof(PetscInt);
+  values = (size_t)(e->nsend + e->nreceive) * sizeof(PetscScalar);
+  if (bytes) error = cudaMalloc((void **)&e->received, bytes);
+  if (error == cudaSuccess && bytes) error = cudaMemcpy(e->received, received, bytes, cudaMemcpyHostToDevice);
+  if (error == cudaSuccess && values) error = cudaMalloc((void **)&e->send, values);
+  if (error) (void)cudaGetLastError();
+  if (e->send) e->receive = e->send + e->nsend;
+  PetscCall(SpMVCOOCheck(error, failure));
+  PetscCall(PetscFree(sent));
+  PetscCall(PetscFree(received));
+  indices->count[1] = e->nreceive;
+  indices->i[1]     = e->received;
+  indices->j[1]     = e->received ? e->received + e->nreceive : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. The maps; *coo is NULL if AIJ has to sort: for want of memory, or for the error that it has for an index */
+static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, PetscCount n, const PetscInt i[], const PetscInt j[], SpMVCOO **coo)
+{
+  SpMVCudaIndices indices = {
+      .M = A->rmap->N, .N = A->cmap->N, .count = {n, 0}, .row = {A->rmap->rstart, A->rmap->rend}, .col = {A->cmap->rstart, A->cmap->rend}};
+  const void    *array[2] = {i, j};
+  SpMVCOOFailure failure  = SPMV_COO_SORTED;
+  void          *copy;
+  cudaStream_t   stream;
+  cudaError_t    error;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(coo));
+  (*coo)->n = n;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(SpMVCOOStage(2, array, (size_t)n * sizeof(PetscInt), &copy, &error));
+  PetscCall(SpMVCOOCheck(error, &failure));
+  indices.i[0] = (const PetscInt *)array[0];
+  indices.j[0] = (const PetscInt *)array[1];
+  if (mpi) PetscCall(MatSpMVExchangeCOO_MPICUDA(A, spmv, &indices, stream, &(*coo)->exchange, &failure));
+  if (!failure) PetscCall(SpMVCOOSort(&indices, mpi, stream, *coo, &failure));
+  PetscCall(MatSpMVAgreeCOO(A, &failure));
+  PetscCallCUDA(cudaFree(copy));
+  PetscCallCUDA(cudaFree((*coo)->exchange.received));
+  (*coo)->exchange.received = NULL;
+  if (failure) PetscCall(SpMVCOODestroy(coo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Whether the device sorts: not where AIJ is faster, orders the columns in another way, or stores no values */
 static PetscErrorCode MatSpMVSortsCOO(Mat A, const Mat_SpMV *spmv, PetscCount n, PetscBool *sorts)
 {
-  const PetscCount least = 100000; /* entries: AIJ sorts them in the time that the device needs for its first allocation */
+  const PetscInt64 least = 20000; /* entries of a rank: with 7000, AIJ takes as long as an H200, with 28000 twice as long */
   SpMVCOOPlace     place;
+  PetscInt64       most[2]; /* whether a rank cannot, and the most entries of a rank */
   PetscBool        hypre;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGetCOOPlace(A, spmv, &place));
   PetscCall(PetscStrcmp("_internal_COO_mat_for_hypre", ((PetscObject)A)->name, &hypre)); /* PETSc's name for it */
-  *sorts = (PetscBool)(place == SPMV_COO_DEVICE || (place == SPMV_COO_AUTO && n >= least));
-  if (A->structure_only || A->boundtocpu || hypre) *sorts = PETSC_FALSE;
+  most[0] = A->structure_only || A->boundtocpu || hypre;
+  most[1] = n;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPIU_INT64, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  *sorts = (PetscBool)(!most[0] && (place == SPMV_COO_DEVICE || (place == SPMV_COO_AUTO && most[1] >= least)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -187,41 +458,50 @@ static PetscErrorCode MatSpMVSetCOO(Mat A, SpMVCOO *coo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSetPreallocationCOO_SeqSpMVCUDA(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
+/*
+  While a sequential matrix is bound to the CPU, AIJCUSPARSE has no function, and leaves it to PETSc's fallback, which
+  needs the one for the values to be absent, too
+*/
+static PetscErrorCode MatSpMVPreallocateAsParent(Mat A, PetscBool mpi, PetscCount n, PetscInt i[], PetscInt j[])
 {
-  Mat_SpMV   *spmv;
-  SpMVCudaCOO map = NULL;
-  SpMVCOO    *coo;
-  PetscBool   sorts = PETSC_FALSE;
+  PetscFunctionBegin;
+  if (A->boundtocpu && !mpi) {
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C", NULL));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", NULL));
+    PetscCall(MatSetPreallocationCOO(A, n, i, j));
+  } else
+    PetscCall((*SpMVParents[1][mpi].preallocatecoo)(A, n, i, j));
+  PetscCall(MatSpMVSetCOO(A, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
+{
+  Mat_SpMV *spmv;
+  SpMVCOO  *coo = NULL;
+  PetscBool sorts, mpi;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(MatSpMVSortsCOO(A, spmv, n, &sorts));
-  if (sorts) PetscCall(MatSpMVSortCOO_SeqCUDA(A, n, i, j, &map));
-  if (!map) {
-    if (A->boundtocpu) { /* AIJCUSPARSE has no function then, and leaves it to PETSc's fallback, which needs the other one to be absent, too */
-      PetscCall(MatSpMVSetCOO(A, NULL));
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C", NULL));
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", NULL));
-      PetscCall(MatSetPreallocationCOO(A, n, i, j));
-    } else {
-      PetscCall((*SpMVParents[1][0].preallocatecoo)(A, n, i, j));
-      PetscCall(MatSpMVSetCOO(A, NULL));
-    }
+  if (sorts) PetscCall(MatSpMVSortCOO_CUDA(A, spmv, mpi, n, i, j, &coo));
+  if (!coo) {
+    PetscCall(MatSpMVPreallocateAsParent(A, mpi, n, i, j));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscNew(&coo));
-  coo->map = map;
-  coo->n   = n;
   PetscCall(MatSpMVSetCOO(A, coo));
-  PetscCall(MatSpMVSetPattern_SeqCUDA(A, spmv, map));
+  if (mpi)
+    PetscCall(MatSpMVSetPattern_MPICUDA(A, spmv, coo->map));
+  else
+    PetscCall(MatSpMVSetPattern_SeqCUDA(A, spmv, coo->map[0]));
   PetscCall(PetscObjectGetId((PetscObject)A, &coo->id));
   coo->nonzerostate = A->nonzerostate + 1; /* MatSetPreallocationCOO() increases it */
   /* the pattern has been assembled already */
+  A->assembled        = PETSC_FALSE;
   A->was_assembled    = PETSC_TRUE;
   A->ass_nonzerostate = coo->nonzerostate;
-  PetscCall(PetscInfo(A, "Sorted %" PetscCount_FMT " entries on the device: %" PetscInt64_FMT " nonzeros, %" PetscInt64_FMT " bytes for the map\n", n,
-                      SpMVCudaCOONonzeros(map), SpMVCudaCOOBytes(map)));
+  PetscCall(PetscInfo(A, "Sorted %" PetscCount_FMT " entries on the device, and %" PetscInt64_FMT " of other ranks\n", n, coo->exchange.nreceive));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -279,42 +559,106 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
 }
 
 /* Whether the map is that of the matrix: new entries since then, or another preallocation, make it another one */
-static PetscErrorCode MatSpMVCheckCOO_Seq(Mat A, const SpMVCOO *coo)
+static PetscErrorCode MatSpMVCheckCOO(Mat A, PetscBool mpi, const Mat block[2], const SpMVCOO *coo)
 {
   PetscObjectId id;
-  MatInfo       info;
+  PetscBool     same = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
-  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-  PetscCheck(info.nz_used == (PetscLogDouble)SpMVCudaCOONonzeros(coo->map) && (id != coo->id || A->nonzerostate == coo->nonzerostate), PETSC_COMM_SELF,
-             PETSC_ERR_ARG_WRONGSTATE, "The nonzero pattern has changed since MatSetPreallocationCOO(): call it again before MatSetValuesCOO()");
+  for (int k = 0; k < (mpi ? 2 : 1); k++) {
+    MatInfo info;
+
+    PetscCall(MatGetInfo(block[k], MAT_LOCAL, &info));
+    if (info.nz_used != (PetscLogDouble)SpMVCudaCOONonzeros(coo->map[k])) same = PETSC_FALSE;
+  }
+  if (!mpi && id == coo->id && A->nonzerostate != coo->nonzerostate) same = PETSC_FALSE;
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "The nonzero pattern has changed since MatSetPreallocationCOO(): call it again before MatSetValuesCOO()");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Sends values to the owners of their rows */
+static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCallCUDA(SpMVCudaCOOPack(e->nsend, e->place, v, e->send, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscSFReduceWithMemTypeBegin(e->sf, MPIU_SCALAR, PETSC_MEMTYPE_CUDA, e->send, PETSC_MEMTYPE_CUDA, e->receive, MPI_REPLACE));
+  PetscCall(PetscSFReduceEnd(e->sf, MPIU_SCALAR, e->send, e->receive, MPI_REPLACE));
+  if (stream != PetscDefaultCudaStream) PetscCallCUDA(cudaStreamSynchronize(PetscDefaultCudaStream)); /* PetscSF's */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Of one of our matrices, or of one that was, with a map */
-static PetscErrorCode MatSetValuesCOO_SeqSpMVCUDA(Mat A, const PetscScalar v[], InsertMode mode)
+static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], InsertMode mode)
 {
   const PetscScalar *array[2] = {v, NULL};
+  Mat                block[2] = {A, NULL};
   SpMVCOO           *coo;
+  PetscBool          mpi;
   PetscObject        theirs;
   void              *copy;
   cudaError_t        error;
 
   PetscFunctionBegin;
   PetscCall(SpMVCOOGet(A, &coo));
+  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &theirs));
   if (!coo || theirs) {
-    PetscCall((*SpMVParents[1][0].setvaluescoo)(A, v, mode));
+    PetscCall((*SpMVParents[1][mpi].setvaluescoo)(A, v, mode));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatSpMVCheckCOO_Seq(A, coo));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  PetscCall(MatSpMVCheckCOO(A, mpi, block, coo));
   PetscCall(SpMVCOOStage(1, (const void **)array, (size_t)coo->n * sizeof(PetscScalar), &copy, &error));
   PetscCheck(error != cudaErrorMemoryAllocation, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
              "Out of GPU memory for a copy of %" PetscCount_FMT " values of MatSetValuesCOO(). Pass an array on the device", coo->n);
   PetscCallCUDA(error);
-  PetscCall(MatSpMVAddCOO_Seq(A, coo->map, array, mode));
-  PetscCallCUDA(cudaFree(copy)); /* waits for the kernel */
+  if (coo->exchange.sf) PetscCall(SpMVCOOSend(&coo->exchange, array[0]));
+  array[1] = coo->exchange.receive;
+  for (int k = 0; k < (mpi ? 2 : 1); k++) PetscCall(MatSpMVAddCOO_Seq(block[k], coo->map[k], array, mode));
+  if (mpi) A->offloadmask = PETSC_OFFLOAD_GPU;
+  PetscCallCUDA(cudaFree(copy)); /* waits for the kernels */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MPIAIJ does not say whether it ignores the entries of other ranks */
+static PetscErrorCode MatSetOption_MPISpMVCUDA(Mat A, MatOption option, PetscBool on)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->parent.setoption)(A, option, on));
+  if (option == MAT_IGNORE_OFF_PROC_ENTRIES) spmv->ignores_offproc = on;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void MatSpMVSetOps_MPICOO(Mat A)
+{
+  A->ops->setoption = MatSetOption_MPISpMVCUDA;
+}
+
+PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 *bytes)
+{
+  SpMVCOO *coo;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVCOOGet(A, &coo));
+  *has   = (PetscBool) !!coo;
+  *bytes = 0;
+  if (coo) {
+    const SpMVCOOExchange *e = &coo->exchange;
+
+    for (int k = 0; k < 2; k++) {
+      if (coo->map[k]) *bytes += SpMVCudaCOOBytes(coo->map[k]);
+    }
+    *bytes += e->nsend * (PetscInt64)(sizeof(*e->place) + sizeof(*e->send)) + e->nreceive * (PetscInt64)sizeof(*e->receive);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -322,17 +666,19 @@ static PetscErrorCode MatSetValuesCOO_SeqSpMVCUDA(Mat A, const PetscScalar v[], 
 
 PetscErrorCode MatSpMVCompose_COO(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
-  SpMVCOO *coo;
+  const SpMVParent *parent = &SpMVParents[1][mpi];
+  const PetscBool   absent = (PetscBool)(A->boundtocpu && !mpi); /* AIJCUSPARSE has no functions then */
+  SpMVCOO          *coo;
 
   PetscFunctionBegin;
-  if (!device || mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVCOOGet(A, &coo));
-  if (A->boundtocpu && !coo) PetscFunctionReturn(PETSC_SUCCESS); /* AIJCUSPARSE has no function then */
+  if (absent && !coo) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C",
-                                       ours            ? MatSetPreallocationCOO_SeqSpMVCUDA
-                                       : A->boundtocpu ? NULL
-                                                       : SpMVParents[1][0].preallocatecoo));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", ours || coo ? MatSetValuesCOO_SeqSpMVCUDA : SpMVParents[1][0].setvaluescoo));
+                                       ours     ? MatSetPreallocationCOO_SpMVCUDA
+                                       : absent ? NULL
+                                                : parent->preallocatecoo));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", ours || coo ? MatSetValuesCOO_SpMVCUDA : parent->setvaluescoo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -127,6 +127,10 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
     PetscCall(MatSpMVSetParams(*B, copy, spmv->params));
     copy->view = spmv->view;
   }
+#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscCall(MatSpMVGet(*B, &copy));
+  copy->ignores_offproc = spmv->ignores_offproc;
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -151,6 +151,7 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
     X(zeroentries);                   \
     X(norm);                          \
     X(axpy);                          \
+    X(setoption);                     \
   } while (0)
 
 /* The state of a matrix when something was made from it */
@@ -275,6 +276,7 @@ typedef struct {
   SpMVBoundary   boundary;
   SpMVFused      fused;
   SpMVExchange   exchange;
+  PetscBool      ignores_offproc; /* MAT_IGNORE_OFF_PROC_ENTRIES was set */
 #endif
 } Mat_SpMV;
 
@@ -399,7 +401,7 @@ PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 */
 typedef struct {
   MatType parent;
-  void (*setops[6])(Mat);                                                             /* called in this order, ending with NULL */
+  void (*setops[7])(Mat);                                                             /* called in this order, ending with NULL */
   PetscErrorCode (*compose[4])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ending with NULL */
 } SpMVKind;
 
@@ -416,8 +418,12 @@ PETSC_INTERN PetscErrorCode MatSpMVCompose_Product(Mat, PetscBool, PetscBool, Pe
 PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
 PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
+PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
 PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
+
+/* coo.c: what its map takes on this rank; has: it has one */
+PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 *bytes);
 
 /* matspmv.c */
 PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees copy k */

@@ -10,6 +10,7 @@
   #define SpMVOnDevice(device, host) host
   #define MatSpMVSetOps_SeqCUSPARSE  NULL
   #define MatSpMVSetOps_MPICUSPARSE  NULL
+  #define MatSpMVSetOps_MPICOO       NULL
   #define MatSpMVCompose_COO         NULL
 #endif
 
@@ -25,5 +26,5 @@ const SpMVKind SpMVKinds[2][2] = {{{.parent  = MATSEQAIJ,
                                     .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent, MatSpMVCompose_COO}},
                                    {.parent  = MATMPIAIJCUSPARSE,
                                     .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Keep,
-                                                SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_MPICUSPARSE},
-                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}}}};
+                                                SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_MPICUSPARSE, MatSpMVSetOps_MPICOO},
+                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent, MatSpMVCompose_COO}}}};

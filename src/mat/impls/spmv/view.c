@@ -50,6 +50,22 @@ static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* The map of assembly from coordinates, which all ranks have, or none */
+static PetscErrorCode MatSpMVViewCOO(Mat A, const Mat_SpMV *spmv, PetscViewer viewer)
+{
+  PetscBool  has;
+  PetscInt64 bytes;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGetCOOBytes(A, &has, &bytes));
+  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPIU_INT64, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, map of MatSetPreallocationCOO(): %" PetscInt64_FMT " bytes\n", spmv->format->name, bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 {
   Mat_SpMV         *spmv;
@@ -82,6 +98,9 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
     PetscCall(MatSpMVGetStats_Seq(A, PETSC_FALSE, &stats[0]));
     PetscCall(SpMVViewStats(spmv, "", &stats[0], PETSC_COMM_SELF, viewer));
   }
+#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscCall(MatSpMVViewCOO(A, spmv, viewer));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
