@@ -177,10 +177,10 @@ def abstract(rows, more):
     uneven = [c for c in four if c["batch:csr-i"]["case"].startswith("unbalanced")]
     best = sum(max(csr, key=lambda k: c[k]["gflops"]) == "batch:csr-i" for c in uneven)
     places = places_on_files(more) if more else []
-    print(f"\n*In short.* Reproduced: every batched kernel is at least ten times as fast as the loop of library calls (Figure 3, {most} problems: {least:.0f} times "
-          f"at least); csr-i is the best CSR kernel where all entries are in a few rows ({best} of {len(uneven)} cases of Figure 4); ell is the best where rows "
-          f"are balanced (first on {first.count('batch:ell')} of the {len(first)} matrices of Figure 3). Not reproduced by the kernels of the first run: coo as the "
-          f"fastest kernel in most cases (first on {first.count('batch:coo')})"
+    print(f"\n*In short.* Reproduced: every batched kernel is at least ten times as fast as the loop of library calls (Figure 3, {most} problems: "
+          f"{least:.0f} times at least); csr-i is the best CSR kernel where all entries are in a few rows ({best} of {len(uneven)} cases of Figure 4); ell is "
+          f"the best where rows are balanced (first on {first.count('batch:ell')} of the {len(first)} matrices of Figure 3). Not reproduced by the kernels of "
+          f"the first run: coo as the fastest kernel in most cases (first on {first.count('batch:coo')})"
           + (f"; with what is said below it is first or second on {sum(p <= 2 for p in places)} of {len(places)} batches of real matrices." if places else "."))
 
 
@@ -198,12 +198,12 @@ def ranking(rows, more):
             gain, least, most, found = atomics(more)
             listed = " and ".join(f"number {place} of {n} in Figure {figure}" for figure, place, n in found)
             faster, places = since(rows, more), places_on_files(more)
-            text += ("Three reasons were found later. The compiler gave the coo measured here 40 registers; with 27, as it has now, more of its thread blocks fit on "
-                     f"a multiprocessor, and it is {mean(faster):.2f} times as fast ({min(faster):.2f} to {max(faster):.2f}). With atomics instead of sums in a "
-                     f"fixed order (docs/batch.md), as in the paper, it is again {gain:.2f} times as fast ({least:.2f} to {most:.2f}): coo-atomic, in the place "
-                     f"of coo, is {listed}. And the rows of twins are more alike, which flatters ell: on a twin it takes {twin_of(more, 'batch:ell'):.2f} times "
-                     f"a real matrix's time. On {len(places)} batches of real matrices coo-atomic is first on {places.count(1)} and second on {places.count(2)} "
-                     "(below). What the GPU does to it, a P100 in the paper, was not tested.")
+            text += ("Three reasons were found later. The compiler gave the coo measured here 40 registers; with 27, as it has now, more of its thread "
+                     f"blocks fit on a multiprocessor, and it is {mean(faster):.2f} times as fast ({min(faster):.2f} to {max(faster):.2f}). With atomics instead "
+                     f"of sums in a fixed order (docs/batch.md), as in the paper, it is again {gain:.2f} times as fast ({least:.2f} to {most:.2f}): coo-atomic, "
+                     f"in the place of coo, is {listed}. And the rows of twins are more alike, which flatters ell: on a twin it takes "
+                     f"{twin_of(more, 'batch:ell'):.2f} times a real matrix's time. On {len(places)} batches of real matrices coo-atomic is first on "
+                     f"{places.count(1)} and second on {places.count(2)} (below). What the GPU does to it, a P100 in the paper, was not tested.")
         else:
             text += ("Why was not tested. One suspect is that coo and csr-i do not add with atomics here, as the paper's do, but in a fixed order "
                      "(docs/batch.md); another is the GPU, a P100 in the paper.")
