@@ -201,7 +201,8 @@ def ranking(rows, more):
             text += ("Three reasons were found later. The compiler gave the coo measured here 40 registers; with 27, as it has now, more of its thread "
                      f"blocks fit on a multiprocessor, and it is {mean(faster):.2f} times as fast ({min(faster):.2f} to {max(faster):.2f}). With atomics "
                      "instead of sums in a fixed order (docs/batch.md), as in the paper, it is again "
-                     f"{gain:.2f} times as fast ({least:.2f} to {most:.2f}): coo-atomic, in the place of coo, is {listed}. And the rows of twins are more alike, which flatters ell: on a twin it takes "
+                     f"{gain:.2f} times as fast ({least:.2f} to {most:.2f}): coo-atomic, in the place of coo, is {listed}. "
+                     "And the rows of twins are more alike, which flatters ell: on a twin it takes "
                      f"{twin_of(more, 'batch:ell'):.2f} times a real matrix's time. On {len(places)} batches of real matrices coo-atomic is first on "
                      f"{places.count(1)} and second on {places.count(2)} (below). What the GPU does to it, a P100 in the paper, was not tested.")
         else:
