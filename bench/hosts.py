@@ -28,7 +28,7 @@ def machine_petsc():
 
 def built_native():
     """PETSc compiled for this processor: its AIJ and SELL have the intrinsics of the widest vectors"""
-    words = ["--COPTFLAGS=" + FLAGS, "--CXXOPTFLAGS=" + FLAGS]
+    words = ["--COPTFLAGS=" + FLAGS, "--CXXOPTFLAGS=" + FLAGS, "--with-cuda=0"]  # configure takes CUDA wherever it finds nvcc
     subprocess.run([os.path.join(ROOT, "tools/build-petsc.sh"), NATIVE, "opt", *words], check=True)
     return NATIVE
 

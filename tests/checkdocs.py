@@ -68,6 +68,7 @@ class Products:
 
 
 gpu, host, scaling, solves = Products("h200.csv"), Products("host.csv"), read("scaling.csv"), read("solves.csv")
+sellcuda = Products("sellcuda.csv")
 krylov, firsts, assemblies = read("krylov.csv"), read("first.csv"), read("assembly.csv")
 
 
@@ -252,6 +253,9 @@ CLAIMS = {
         ("The reference's product on four GPUs took {}, {} and {} us in three runs", [us(x) for x in sorted(product_times(4, "aijcusparse"))]),
     ],
     "docs/results/README.md": [
+        ("PETSc's own `sellcuda`, on {} matrices of such kinds ([sellcuda.csv](sellcuda.csv)), is {} times as fast as `aijcusparse` in the geometric mean, {} to {}; the better of "
+         "ours there {}.", [str(len(sellcuda.matrices)), two(sellcuda.mean("sellcuda")),
+                            *(two(f(sellcuda.get(m, "sellcuda") for m in sellcuda.matrices)) for f in (min, max)), two(mean(sellcuda.bests()))]),
         ("or within 5 % of it, on {} of 38 on the H200 and on {} of 38 on one core", [formats("h200")[0], formats("host")[0]]),
         ("The best other format takes {} and {} times as long in the geometric mean. On the H200 the ratio is {} on the ten matrices of dense node blocks, which the twins have by "
          "assumption, and {} on the other 28.", [formats("h200")[1], formats("host")[1], *formats("h200")[2:]]),
@@ -322,6 +326,52 @@ def compare_pages():
     return wrong
 
 
+def core_log():
+    """matrix -> label -> numbers of bench/cuda_core.cu's log: us, us one by one, GF/s, share, speed, set-up, refresh"""
+    found, now = {}, None
+    for line in (ROOT / "docs/results/h200-core.log").read_text().splitlines():
+        if head := re.match(r"(\S+): \d+ rows,", line):
+            now = found.setdefault(head[1], {})
+        elif now is not None and (row := re.match(r"  (\S.*?) +([\d.]+) us  stream +([\d.]+) +([\d.]+) GF/s +([\d.]+) % of copy +x([\d.]+) .*set-up +([\d.]+) ms +refresh +([\d.]+)", line)):
+            now[row[1]] = [float(x) for x in row.groups()[1:]]
+    return found
+
+
+def core_rows(rows):
+    """What kernels.md says of a matrix: the cells of its two tables, numbers and the kernel's name"""
+
+    def first(begin, end=""):
+        return next(((label, v) for label, v in rows.items() if label.startswith(begin) and label.endswith(end)), ("", None))
+
+    library = min(v[0] for label, v in rows.items() if label.startswith("cuSPARSE"))
+    kernel, sellp = next((label, v) for label, v in rows.items() if label.startswith("sellp: ") and "," not in label)
+    evchyb = next(v for label, v in rows.items() if label.startswith("evchyb: ") and "," not in label)
+    name = kernel.partition(": ")[2].replace("SELL-P ", "").replace("CUDA ", "")
+    ours = [rows["cuSPARSE CSR ALG1"][0], library, sellp[0], evchyb[0], sellp[1], first("sellp: ", ", measured")[1][0], first("sellp: ", "single precision")[1][0], name, sellp[3],
+            sellp[5], sellp[6]]  # fmt: skip
+    paper = [first(label)[1] for label in ("paper: SELL-P", "paper: EVC-HYB", "paper, 256", "EVC-HYB paper without", "paper: adaptive")]
+    return ours, [v[0] if v else None for v in paper]
+
+
+def compare_core():
+    """The number of cells of docs/results/kernels.md, and of those that are not what the log has, rounded as they are"""
+    log, cells, wrong = core_log(), 0, 0
+    for line in (ROOT / "docs/results/kernels.md").read_text().splitlines():
+        words = [w.strip() for w in line.strip("|").split("|")]
+        if words[0] not in log:
+            continue
+        ours, paper = core_rows(log[words[0]])
+        for cell, value in zip(words[1:], ours if len(words) == 12 else paper):
+            cells += 1
+            text = cell.removesuffix(" %")
+            digits = len(text.partition(".")[2])
+            same = cell == value if isinstance(value, str) else value is not None and abs(float(text) - value) <= 0.5001 * 10**-digits
+            if not same:
+                print(f"docs/results/kernels.md: {words[0]}: '{cell}' where the log has {value}")
+                wrong += 1
+    return cells, wrong
+
+
 def main():
     wrong = 0
     number = r"([-+]?[0-9][0-9.,]*[0-9](?:e[-+]?[0-9]+)?|[0-9](?:e[-+]?[0-9]+)?)"
@@ -336,9 +386,10 @@ def main():
             else:
                 continue
             wrong += 1
-    pages = compare_pages()
-    print(f"{sum(map(len, CLAIMS.values()))} statements compared with docs/results, {wrong} wrong; {len(PAGES)} pages written again, {pages} differ")
-    return wrong + pages > 0
+    pages, (cells, others) = compare_pages(), compare_core()
+    print(f"{sum(map(len, CLAIMS.values()))} statements compared with docs/results, {wrong} wrong; {len(PAGES)} pages written again, {pages} differ; "
+          f"{cells} cells of kernels.md, {others} wrong")
+    return wrong + pages + others > 0
 
 
 if __name__ == "__main__":

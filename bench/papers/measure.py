@@ -264,9 +264,13 @@ class Measuring:
         if os.path.exists(target) and not self.args.again:
             print(f"single: {target} is complete")
             return
+        program = os.path.join(os.path.dirname(self.program), "single")
+        if not os.access(program, os.X_OK):
+            print(f"single: left out, {program} is missing")
+            return
         bar = Bar(1, "single")
         env = dict(os.environ, CUDA_VISIBLE_DEVICES="") if self.args.host else None
-        status = self.start([os.path.join(os.path.dirname(self.program), "single"), "-csv", target], bar, self.path("single", "log"), env)
+        status = self.start([program, "-csv", target], bar, self.path("single", "log"), env)
         bar.close()
         self.failed = status > 0 or self.failed
 

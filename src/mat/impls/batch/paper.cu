@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(1024) coo_atomic(PaperArgs args, bool conjugat
 }
 
 // The warps take equal numbers of nonzeros. COO (LISTED) reads the row of each entry; CSR-I finds it, from the first row of the warp
-template <bool LISTED> __global__ void nonzeros(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+template <bool LISTED> __device__ __forceinline__ void nonzeros(const PaperArgs &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Problem  p    = ProblemOfBlock(args);
   const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
@@ -203,6 +203,18 @@ template <bool LISTED> __global__ void nonzeros(PaperArgs args, bool conjugate, 
   if (!p.staged) return;
   __syncthreads();
   for (int r = threadIdx.x; r < p.n; r += blockDim.x) Store(z, y, (int64_t)p.first + r, ys[r]);
+}
+
+// The bound makes the compiler use 27 registers instead of 40, with which more thread blocks are resident: up to 1.5 times as fast on batches of equal problems
+__global__ void __launch_bounds__(1024) coo(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+{
+  nonzeros<true>(args, conjugate, x, z, y);
+}
+
+// 31 registers without a bound; with it 27, and 6 to 8 % slower
+__global__ void csr_i(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+{
+  nonzeros<false>(args, conjugate, x, z, y);
 }
 
 __global__ void __launch_bounds__(1024) ell(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
@@ -273,8 +285,8 @@ struct Paper : _n_BatchCuda {
     }
     memory = overhead + args.capacity * each;
     switch (kind) {
-    case BATCH_COO: kernel = nonzeros<true>, name = "COO"; break;
-    case BATCH_CSR_I: kernel = nonzeros<false>, name = "CSR-I"; break;
+    case BATCH_COO: kernel = coo, name = "COO"; break;
+    case BATCH_CSR_I: kernel = csr_i, name = "CSR-I"; break;
     case BATCH_COO_ATOMIC: kernel = coo_atomic, name = "COO, atomic"; break;
     case BATCH_CSR_SCALAR: kernel = csr<1>, name = "CSR-scalar"; break;
     case BATCH_CSR_VECTOR: kernel = csr<WARP>, name = "CSR-vector"; break;
