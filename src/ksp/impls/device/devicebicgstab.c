@@ -212,6 +212,7 @@ static PetscErrorCode KSPDeviceReset_BCGS(KSP_Device *d)
    Options Database Keys:
 +  -ksp_type devicebicgstab   - use it
 .  -ksp_pc_side <left>        - `left` or `right`, see `KSPSetPCSide()`
+.  -ksp_device <true>         - iterate on the device where it applies; false for PETSc's iterations
 .  -ksp_device_ahead <4>      - iterations that the host starts before it knows whether an earlier one was the last
 .  -ksp_device_fuse <true>    - let the kernels of the products compute inner products, too, where they can
 -  -ksp_device_early <true>   - let each kernel be launched before the previous one has ended (compute capability 9.0 and later)

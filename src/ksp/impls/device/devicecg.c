@@ -266,6 +266,7 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
 +  -ksp_type devicecg                       - use it
 .  -ksp_cg_type <hermitian>                 - with complex numbers, whether the matrix is `hermitian` or `symmetric`, see `KSPCGSetType()`
 .  -ksp_cg_single_reduction                 - PETSc's variant with one reduction, on PETSc's own path
+.  -ksp_device <true>                       - iterate on the device where it applies; false for PETSc's iterations
 .  -ksp_device_ahead <4>                    - iterations that the host starts before it knows whether an earlier one was the last
 .  -ksp_device_fuse <true>                  - let the kernel of the product compute p'Ap, too, where it can
 -  -ksp_device_early <true>                 - let each kernel be launched before the previous one has ended (compute capability 9.0 and later)

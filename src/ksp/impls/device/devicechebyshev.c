@@ -191,12 +191,16 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
 
    Options Database Keys:
 +  -mg_levels_ksp_type devicechebyshev - use it as smoother
+.  -ksp_device <true>                  - iterate on the device where it applies; false for PETSc's iterations
 -  -ksp_device_early <true>            - let each kernel be launched before the previous one has ended (compute capability 9.0 and later)
 
    Level: intermediate
 
    Notes:
    The options are those of `KSPCHEBYSHEV`, whose set-up estimates the eigenvalues. An iteration is the product and one kernel.
+
+   If there is a GPU, `KSPCHEBYSHEV` itself is this type, since it is what `PCMG` and `PCGAMG` make their smoothers of, and `PCGAMG` gives its estimates of
+   eigenvalues to no other. The name of the type remains chebyshev, and `-ksp_view` adds a line where the iterations ran on the device.
 
    It applies to matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, vectors of type `VECCUDA`, polynomials of the first kind, no norm
    (`KSP_NORM_NONE`, as in smoothers), and `PCNONE`, `PCJACOBI` or `PCPBJACOBI` with blocks of up to 8 rows. Otherwise PETSc's iterations run, and
