@@ -121,7 +121,7 @@ PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, KSP_Device **device)
   d->type  = type;
   d->petsc = *ksp->ops;
   d->use = d->early = d->fuse = PETSC_TRUE;
-  d->ahead           = 4;
+  d->ahead                    = 4;
   PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
   PetscCall(PetscContainerSetPointer(container, d));
   PetscCall(PetscContainerSetCtxDestroy(container, KSPDeviceFree));
