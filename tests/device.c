@@ -356,6 +356,20 @@ static PetscErrorCode COOErrors(Test *t, Record *r)
     PetscCall(FreeArray(t, &v));
     PetscCall(RecordMat(t, r, bind == 1 ? "type while bound" : "type after MatSetValuesCOO", A));
   }
+  if (t->device && strcmp(t->type, MATAIJCUSPARSE) && M > 1 && N > 1) { /* AIJ would go on with the old map */
+    PetscScalar    value[5] = {0};
+    PetscErrorCode ierr;
+
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatSetValue(A, 0, N - 1, 1.0, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr = MatSetValuesCOO(A, value, INSERT_VALUES);
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The map of another pattern was used: error %d", (int)ierr);
+  }
   PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_coo"));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -608,7 +608,8 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   PetscCall(SpMVCOOGet(A, &coo));
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &theirs));
-  if (!coo || theirs) {
+  PetscCheck(coo || theirs, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Call MatSetPreallocationCOO() before MatSetValuesCOO()");
+  if (theirs) {
     PetscCall((*SpMVParents[1][mpi].setvaluescoo)(A, v, mode));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
