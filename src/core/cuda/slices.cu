@@ -10,27 +10,15 @@
   one number a step; where the whole slice is one run, none. Slices with much work come first, so that they do not end last.
 */
 #include "cg.cuh"
+#include "columns.cuh"
 #include "slices.cuh"
-#include "stores.cuh"
 
 namespace spmv {
 namespace {
 
 constexpr int BLOCK = Tuning::SLICES_BLOCK, WINDOW = Tuning::SLICES_WINDOW;
 
-struct Args {
-  int          slices;
-  const Slice *slice;
-  const int   *order; // unit at each place, NULL: the natural order
-  const int2  *group; // first partial sum of each long unit, parts
-  const void  *value; // as Single or Scalar
-  const char  *index;
-  Scalar      *partial;
-  unsigned    *arrived;
-  const int   *unit;     // the unit of y that each unit is, NULL: the same
-  bool         interior; // skips the slices of boundary rows
-  Offdiagonal  offdiag;  // of MultFused()
-};
+using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
@@ -445,12 +433,15 @@ struct Slices : _n_SpMVCudaStore {
   int64_t         steps   = 0;
   Args            args    = {};
   Kernel          kernel[3]; // [1]: of MultFused(), [2]: of MultDot(), loaded when they are needed
+  ColumnKernels   columns;
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
   Array<Scalar>   partial;
   Array<char>     value, index;
   Array<unsigned> arrived;
+  Array<Scalar>   column_partial; // of MultColumns(): the same for each column of each panel
+  Array<unsigned> column_arrived;
 
   cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, cudaStream_t);
   cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
@@ -513,6 +504,42 @@ struct Slices : _n_SpMVCudaStore {
     else if (v.z != v.y)
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
     return Launch(args, form, {v.x, v.y, v.y}, stream);
+  }
+  cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
+  {
+    if (!compact) return LaunchColumns(form, v, c, stream);
+    const size_t row = (size_t)m * sizeof(Scalar), ldy = (size_t)c.ldy * sizeof(Scalar);
+    if (!v.z)
+      SPMV_TRY(cudaMemset2DAsync(v.y, ldy, 0, row, (size_t)c.count, stream));
+    else if (v.z != v.y)
+      SPMV_TRY(cudaMemcpy2DAsync(v.y, ldy, v.z, (size_t)c.ldz * sizeof(Scalar), row, (size_t)c.count, cudaMemcpyDeviceToDevice, stream));
+    return LaunchColumns(form, {v.x, v.y, v.y}, {c.ldx, c.ldy, c.ldy, c.count}, stream);
+  }
+  cudaError_t LaunchColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
+  {
+    const int      width = PanelWidth(bs, c.count);
+    const unsigned most  = groups ? Tuning::COLUMNS_PANELS_PARTS : Tuning::COLUMNS_PANELS;
+    Kernel        &of    = columns.Get(width, [this](int w) { return SlicesColumns(single, bs, w); });
+    const size_t   parts = partial.Bytes() / (bs * sizeof(Scalar));
+    Args           use   = args;
+    if (!args.slices) return cudaSuccess;
+    if (groups) SPMV_TRY(MakeRoom(parts, PetscMin((size_t)most, (size_t)((c.count + width - 1) / width)), width, stream));
+    use.partial = column_partial;
+    use.arrived = column_arrived;
+    return ForPanels(args.slices, width, most, v, c, [&](unsigned grid, const Operands &now, Panels p) {
+      p.parts  = (int)parts;
+      p.groups = groups;
+      return of.Launch(grid, COLUMNS_BLOCK, WithPanels<Args>{use, p}, form, now, stream);
+    });
+  }
+  // For the partial sums of so many panels
+  cudaError_t MakeRoom(size_t parts, size_t panels, int width, cudaStream_t stream)
+  {
+    const size_t numbers = parts * panels * (size_t)(width * bs), counters = panels * (size_t)groups;
+    if (column_partial.Bytes() < numbers * sizeof(Scalar)) SPMV_TRY(column_partial.Alloc(numbers));
+    if (column_arrived.Bytes() >= counters * sizeof(unsigned)) return cudaSuccess;
+    SPMV_TRY(column_arrived.Alloc(counters));
+    return column_arrived.Zero(stream);
   }
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {

@@ -52,6 +52,13 @@ struct Tuning {
   static constexpr int SLICES_BLOCK  = 256;  // threads
   static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
 
+  // ---- products with several columns
+  static constexpr int COLUMNS_BLOCK        = 256; // threads: the more rows a thread block has, the more of x its threads share in the L1
+  static constexpr int COLUMNS_BYTES        = 192; // of the sums that a thread keeps
+  static constexpr int COLUMNS_ONCE         = 2;   // columns whose x is loaded at once where a row is loaded at once
+  static constexpr int COLUMNS_PANELS       = 8;   // panels of a launch
+  static constexpr int COLUMNS_PANELS_PARTS = 2;   // the same where long rows leave partial sums for each
+
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads
   static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once. With 4, finite elements with 3 unknowns a node take 447 us in place of 395

@@ -12,6 +12,7 @@
     types.c     which operations each kind of matrix takes over
     view.c      views, PetscSpMVGetInfo()           mpi.c       products of MPI matrices
     product.c   products of matrices                cusparse.c  faults of AIJCUSPARSE
+    dense.c     products with dense matrices
     keep.c      transposes, submatrices, ...: the result keeps format and parameters
     hook.c      taking over, giving back, creation, conversion, duplication
     seq.c       products of sequential matrices: host or device
@@ -428,6 +429,9 @@ PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat, Mat offdiag, PetscReal fraction, PetscBool fraction_set);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
+
+/* dense.c: products with dense matrices */
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat);
 
 /* factor.c: triangular solves between host vectors */
 PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);

@@ -390,52 +390,6 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-/*
-  cuSPARSE crashes for A^T D with a dense matrix D if A has no entries (CUDA 13, PETSc 3.26.1): the product is zero. These
-  are AIJCUSPARSE's functions, the same for all matrices
-*/
-static struct {
-  PetscErrorCode (*symbolic)(Mat), (*numeric)(Mat);
-} SpMVTransposeDense;
-
-static PetscErrorCode MatProductNumeric_SpMVTransposeDense(Mat C)
-{
-  MatInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetInfo(C->product->A, MAT_LOCAL, &info));
-  if (info.nz_used == 0)
-    PetscCall(MatZeroEntries(C));
-  else
-    PetscCall((*SpMVTransposeDense.numeric)(C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductSymbolic_SpMVTransposeDense(Mat C)
-{
-  PetscFunctionBegin;
-  PetscCall((*SpMVTransposeDense.symbolic)(C));
-  if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_SpMVTransposeDense) {
-    SpMVTransposeDense.numeric = C->ops->productnumeric;
-    C->ops->productnumeric     = MatProductNumeric_SpMVTransposeDense;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductSetFromOptions_SpMVDense(Mat C)
-{
-  PetscFunctionBegin;
-  PetscCall((*SpMVParents[1][0].productdense)(C));
-  if (C->product->type == MATPRODUCT_AtB && !C->product->A->boundtocpu && C->ops->productsymbolic &&
-      C->ops->productsymbolic != MatProductSymbolic_SpMVTransposeDense) {
-    SpMVTransposeDense.symbolic = C->ops->productsymbolic;
-    C->ops->productsymbolic     = MatProductSymbolic_SpMVTransposeDense;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   PetscFunctionBegin;
@@ -454,7 +408,7 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
 #if defined(PETSCSPMV_HAVE_CUDA)
     for (int k = 0; k < 2; k++)
       PetscCall(SpMVReplaceFunction(A, k ? "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C" : "MatProductSetFromOptions_seqaijcusparse_seqdense_C",
-                                    ours ? MatProductSetFromOptions_SpMVDense : SpMVParents[device][mpi].productdense));
+                                    ours ? MatProductSetFromOptions_SeqSpMVCUDADense : SpMVParents[device][mpi].productdense));
 #endif
   }
   PetscFunctionReturn(PETSC_SUCCESS);
