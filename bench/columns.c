@@ -32,7 +32,8 @@ typedef struct {
   Vec     *x, *y; /* the same columns as vectors */
 } Operands;
 
-static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, Contender *c)
+/* before: of which one may have the matrix in its type */
+static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, PetscInt n, const Contender before[], Contender *c)
 {
   const char *colon = strchr(what, ':');
   char        type[80];
@@ -47,7 +48,13 @@ static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, Co
   PetscCall(PetscStrncpy(c->method, colon + 1, sizeof(c->method)));
   PetscCall(PetscStrcmp(c->type, MATAIJ, &aij));
   PetscCall(PetscSNPrintf(type, sizeof(type), "%s%s", c->type, aij && DeviceOn ? "cusparse" : ""));
-  PetscCall(MatConvert(A, type, MAT_INITIAL_MATRIX, &c->A));
+  for (PetscInt k = 0; k < n && !c->A; k++) {
+    if (!strcmp(before[k].type, c->type)) c->A = before[k].A;
+  }
+  if (c->A)
+    PetscCall(PetscObjectReference((PetscObject)c->A));
+  else
+    PetscCall(MatConvert(A, type, MAT_INITIAL_MATRIX, &c->A));
   PetscCall(PetscMalloc1(reps, &c->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -186,7 +193,7 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
   PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &A, &origin));
   PetscCall(MatGetSize(A, &rows, NULL));
   PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderCreate(types[k], A, reps, &c[k]));
+  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderCreate(types[k], A, reps, k, c, &c[k]));
   PetscCall(MatDestroy(&A));
   for (PetscInt s = 0; s < ncolumns; s++) {
     PetscCall(OperandsCreate(c[0].A, columns[s], &o));

@@ -138,6 +138,38 @@ static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back,
   GuardedDestroy(&yt);
 }
 
+/* Dense matrices in longer arrays, in pieces of any size: each column has the bits of a product with it alone */
+static void CheckColumns(const Matrix *A, const Format *F, SpMVStore B, const Expected *E)
+{
+  enum { COLUMNS = 3, MORE = 5 };
+  const PetscInt   m = A->m, n = A->n, ldx = n + MORE, ldy = m + MORE;
+  const PetscInt64 bytes = SpMVTuned.columns_bytes;
+  PetscScalar     *x, *y, *z, *alone;
+
+  (void)PetscMalloc4(COLUMNS * ldx, &x, COLUMNS * ldy, &y, COLUMNS * ldy, &z, m + 1, &alone);
+  for (PetscInt q = 0; q < COLUMNS; q++) {
+    for (PetscInt k = 0; k < ldx; k++) x[q * ldx + k] = k < n && !q ? E->x[k] : (PetscScalar)(PetscReal)(k < n ? (k * 7 + q) % 13 - 6 : NAN);
+    for (PetscInt k = 0; k < ldy; k++) z[q * ldy + k] = (PetscScalar)(PetscReal)((k * 5 + q) % 11 - 5);
+  }
+  SpMVTuned.columns_bytes = 1 + (PetscInt64)draw(5000);
+  for (int how = 0; how < 3; how++) { /* A x, z + A x, z = z + A x */
+    for (PetscInt k = 0; k < COLUMNS * ldy; k++) y[k] = how == 2 ? z[k] : (PetscScalar)1e30;
+    SpMVStoreMultColumns(B, COLUMNS, x, ldx, how == 0 ? NULL : how == 1 ? z : y, ldy, y, ldy);
+    for (PetscInt q = 0; q < COLUMNS; q++) {
+      for (PetscInt k = 0; k <= m; k++) alone[k] = (PetscScalar)1e30;
+      if (how)
+        SpMVStoreMultAdd(B, x + q * ldx, z + q * ldy, alone);
+      else
+        SpMVStoreMult(B, x + q * ldx, alone);
+      Expect(!m || !memcmp(alone, y + q * ldy, (size_t)m * sizeof(*y)), "%s, %s, %s: column %d of several", A->name, F->text, SpMVGetISAName(), (int)q);
+      for (PetscInt k = m; k < ldy; k++)
+        Expect(y[q * ldy + k] == (how == 2 ? z[q * ldy + k] : (PetscScalar)1e30), "%s, %s, %s: after column %d", A->name, F->text, SpMVGetISAName(), (int)q);
+    }
+  }
+  SpMVTuned.columns_bytes = bytes;
+  (void)PetscFree4(x, y, z, alone);
+}
+
 /* A matrix is tested with its own values, with random ones, and with partly constant and infinite ones */
 enum { OWN, RANDOM, INFINITE, VALUES };
 
@@ -185,6 +217,7 @@ int main(int argc, char **argv)
           if (!SpMVSetISA(isas[s])) continue;
           Check(&as[v], &F, B, (PetscBool)(refill % 2), (PetscBool)(refill || s == 0), &expected[v]);
           if (refill == 0) Check(&as[v], &F, B, PETSC_FALSE, (PetscBool)(s == 0), &wild);
+          CheckColumns(&as[v], &F, B, &expected[v]);
         }
       }
       PetscCall(SpMVStoreDestroy(&B));

@@ -9,8 +9,6 @@
 
 namespace spmv {
 
-constexpr int COLUMNS_BLOCK = Tuning::COLUMNS_BLOCK;
-
 // The most columns of a panel, a power of two, for which a thread has registers
 template <int BS> constexpr bool HasWidth(int width)
 {
@@ -108,9 +106,9 @@ private:
 };
 
 // Calls launch(grid, operands, panels) for as many columns as one launch may have, until all are done
-template <class F> cudaError_t ForPanels(int slices, int width, unsigned most, const Operands &v, Columns columns, F launch)
+template <class F> cudaError_t ForPanels(int slices, int block, int width, unsigned most, const Operands &v, Columns columns, F launch)
 {
-  const unsigned blocks = Blocks((int64_t)slices * WARP, COLUMNS_BLOCK);
+  const unsigned blocks = Blocks((int64_t)slices * WARP, block);
   const unsigned panels = PetscMax(1u, PetscMin(most, (unsigned)INT_MAX / PetscMax(blocks, 1u)));
   for (int64_t first = 0; first < columns.count; first += (int64_t)panels * width) {
     Panels p        = {columns, panels, width, false, 0, 0};
@@ -121,8 +119,18 @@ template <class F> cudaError_t ForPanels(int slices, int width, unsigned most, c
   return cudaSuccess;
 }
 
-// The kernels, or NULL. steps: of all slices, or 0
+// The kernels. steps: of all slices, or 0; rows: x is stored by rows of `width` columns
 const void *DiagonalsColumns(bool single, int bs, int steps, int width);
-const void *SlicesColumns(bool single, int bs, int width);
+const void *SlicesColumns(bool single, int bs, int width, bool rows);
+inline bool IsOnce(int bs, int steps) // a thread loads its row once for all columns
+{
+  return bs == 1 && (steps == 3 || steps == 5 || steps == 7 || steps == 9);
+}
+
+struct SliceArgs;
+// Whether neighboring lanes read x in different places, so that x is better read by rows. Waits for the stream
+cudaError_t AreScattered(const SliceArgs &, cudaStream_t, bool *);
+// to[c * width + q] = column q of x at c, the last column again where there are fewer
+cudaError_t StoreByRows(int n, int width, const Scalar *x, const Columns &, Scalar *to, cudaStream_t);
 
 } // namespace spmv

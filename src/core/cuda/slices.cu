@@ -433,7 +433,8 @@ struct Slices : _n_SpMVCudaStore {
   int64_t         steps   = 0;
   Args            args    = {};
   Kernel          kernel[3]; // [1]: of MultFused(), [2]: of MultDot(), loaded when they are needed
-  ColumnKernels   columns;
+  ColumnKernels   columns, by_rows;
+  bool            scattered = false, surveyed = false; // whether MultColumns() stores x by rows; and whether that is known
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
@@ -442,6 +443,7 @@ struct Slices : _n_SpMVCudaStore {
   Array<unsigned> arrived;
   Array<Scalar>   column_partial; // of MultColumns(): the same for each column of each panel
   Array<unsigned> column_arrived;
+  Array<Scalar>   rows_of_x;
 
   cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, cudaStream_t);
   cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
@@ -517,19 +519,62 @@ struct Slices : _n_SpMVCudaStore {
   }
   cudaError_t LaunchColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
   {
+    if (!args.slices) return cudaSuccess;
+    if (!surveyed) {
+      cudaStreamCaptureStatus status;
+      SPMV_TRY(cudaStreamIsCapturing(stream, &status));
+      if (status != cudaStreamCaptureStatusNone) return OneByOne(form, v, c, stream);
+      SPMV_TRY(AreScattered(args, stream, &scattered));
+      surveyed = true;
+    }
+    if (bs == 1 && scattered) return LaunchByRows(form, v, c, stream);
     const int      width = PanelWidth(bs, c.count);
     const unsigned most  = groups ? Tuning::COLUMNS_PANELS_PARTS : Tuning::COLUMNS_PANELS;
-    Kernel        &of    = columns.Get(width, [this](int w) { return SlicesColumns(single, bs, w); });
-    const size_t   parts = partial.Bytes() / (bs * sizeof(Scalar));
-    Args           use   = args;
-    if (!args.slices) return cudaSuccess;
+    return LaunchPanels(form, v, c, width, most, columns.Get(width, [this](int w) { return SlicesColumns(single, bs, w, false); }), stream);
+  }
+  cudaError_t OneByOne(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
+  {
+    for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Launch(args, form, {v.x + q * c.ldx, v.z ? v.z + q * c.ldz : nullptr, v.y + q * c.ldy}, stream));
+    return cudaSuccess;
+  }
+  // Panel by panel, with x stored by rows before
+  cudaError_t LaunchByRows(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
+  {
+    const int widest = PanelWidth(bs, c.count);
+    if (nnz < n || n == 0) return OneByOne(form, v, c, stream); // that would take longer than the products
+    if (rows_of_x.Bytes() < (size_t)n * widest * sizeof(Scalar)) {
+      const cudaError_t error = rows_of_x.Alloc((size_t)n * widest);
+      if (error == cudaErrorMemoryAllocation) {
+        ForgetErrors();
+        return OneByOne(form, v, c, stream);
+      }
+      SPMV_TRY(error);
+    }
+    for (int64_t q = 0; q < c.count; q += widest) {
+      const Columns  panel = {c.ldx, c.ldz, c.ldy, PetscMin(c.count - q, (int64_t)widest)};
+      const int      width = PanelWidth(bs, panel.count);
+      const Operands now   = {v.x + q * c.ldx, v.z ? v.z + q * c.ldz : nullptr, v.y + q * c.ldy};
+      if (panel.count == 1) {
+        SPMV_TRY(Launch(args, form, now, stream));
+        continue;
+      }
+      SPMV_TRY(StoreByRows(n, width, now.x, panel, rows_of_x, stream));
+      SPMV_TRY(LaunchPanels(form, {rows_of_x, now.z, now.y}, panel, width, 1, by_rows.Get(width, [this](int w) { return SlicesColumns(single, bs, w, true); }),
+                            stream));
+    }
+    return cudaSuccess;
+  }
+  cudaError_t LaunchPanels(SpMVCudaForm form, const Operands &v, const Columns &c, int width, unsigned most, Kernel &of, cudaStream_t stream)
+  {
+    const size_t parts = partial.Bytes() / (bs * sizeof(Scalar));
+    Args         use   = args;
     if (groups) SPMV_TRY(MakeRoom(parts, PetscMin((size_t)most, (size_t)((c.count + width - 1) / width)), width, stream));
     use.partial = column_partial;
     use.arrived = column_arrived;
-    return ForPanels(args.slices, width, most, v, c, [&](unsigned grid, const Operands &now, Panels p) {
+    return ForPanels(args.slices, Tuning::COLUMNS_BLOCK_SLICES, width, most, v, c, [&](unsigned grid, const Operands &now, Panels p) {
       p.parts  = (int)parts;
       p.groups = groups;
-      return of.Launch(grid, COLUMNS_BLOCK, WithPanels<Args>{use, p}, form, now, stream);
+      return of.Launch(grid, Tuning::COLUMNS_BLOCK_SLICES, WithPanels<Args>{use, p}, form, now, stream);
     });
   }
   // For the partial sums of so many panels

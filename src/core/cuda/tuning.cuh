@@ -53,11 +53,13 @@ struct Tuning {
   static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
 
   // ---- products with several columns
-  static constexpr int COLUMNS_BLOCK        = 256; // threads: the more rows a thread block has, the more of x its threads share in the L1
-  static constexpr int COLUMNS_BYTES        = 192; // of the sums that a thread keeps
-  static constexpr int COLUMNS_ONCE         = 2;   // columns whose x is loaded at once where a row is loaded at once
-  static constexpr int COLUMNS_PANELS       = 8;   // panels of a launch
-  static constexpr int COLUMNS_PANELS_PARTS = 2;   // the same where long rows leave partial sums for each
+  static constexpr int COLUMNS_BLOCK_DIAGONALS = 128; // threads
+  static constexpr int COLUMNS_BLOCK_SLICES    = 256; // threads
+  static constexpr int COLUMNS_BYTES           = 192; // of the sums that a thread keeps
+  static constexpr int COLUMNS_ONCE            = 2;   // columns whose x is loaded at once where a row is loaded at once
+  static constexpr int COLUMNS_SCATTERED       = 50;  // percent: x is stored by rows where more lanes than these read a line of x of their own
+  static constexpr int COLUMNS_PANELS          = 8;   // panels of a launch
+  static constexpr int COLUMNS_PANELS_PARTS    = 2;   // the same where long rows leave partial sums for each
 
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads

@@ -4,6 +4,62 @@
 */
 #include "matspmv.h"
 
+/* AIJ's function for its matrices with dense ones, the same for all matrices */
+static PetscErrorCode (*SpMVDenseAIJ)(Mat, Mat, Mat);
+
+/* C = A B on the host. Each column counts as a product for the decision when to set the format up. PETSc gives this function to other matrices, too */
+static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
+{
+  const PetscInt     n = B->cmap->n;
+  Mat_SpMV          *spmv;
+  const PetscScalar *x;
+  PetscScalar       *y;
+  PetscInt           ldx, ldy;
+  PetscBool          due = PETSC_FALSE, bound;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (spmv && (!spmv->device || bound)) {
+    PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
+    if (due) PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A));
+    due = (PetscBool)(due && !spmv->host.use_parent);
+    spmv->host.asked.pattern += n;
+    spmv->host.asked.values += n;
+  }
+  if (!due) {
+    PetscCall((*SpMVDenseAIJ)(A, B, C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatDenseGetLDA(B, &ldx));
+  PetscCall(MatDenseGetLDA(C, &ldy));
+  PetscCall(MatDenseGetArrayRead(B, &x));
+  PetscCall(MatDenseGetArrayWrite(C, &y));
+  SpMVStoreMultColumns(spmv->host.store, n, x, ldx, NULL, 0, y, ldy);
+  PetscCall(MatDenseRestoreArrayWrite(C, &y));
+  PetscCall(MatDenseRestoreArrayRead(B, &x));
+  PetscCall(PetscLogFlops((PetscLogDouble)n * (2.0 * spmv->host.key.nz - spmv->host.nonzerorows)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After PETSc's symbolic phase: replaces AIJ's numeric function for A B by ours, which calls it */
+PetscErrorCode SpMVDenseTakeNumeric(Mat C)
+{
+  Mat_SpMV *spmv;
+  PetscBool dense, mpi = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (C->product->type != MATPRODUCT_AB || !C->ops->matmultnumeric || C->ops->matmultnumeric == MatMatMultNumeric_SeqSpMV_SeqDense)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGet(C->product->A, &spmv));
+  if (spmv) PetscCall(SpMVIsMPI(C->product->A, &mpi));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)C->product->B, MATSEQDENSE, &dense));
+  if (!spmv || mpi || !dense) PetscFunctionReturn(PETSC_SUCCESS);
+  SpMVDenseAIJ           = C->ops->matmultnumeric;
+  C->ops->matmultnumeric = MatMatMultNumeric_SeqSpMV_SeqDense;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #if defined(PETSCSPMV_HAVE_CUDA)
 /* AIJCUSPARSE's functions for its matrices with dense ones, the same for all matrices and kinds of products */
 static struct {

@@ -369,6 +369,9 @@ PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *par
 PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
+/* dense.c: products with dense matrices */
+PETSC_INTERN PetscErrorCode SpMVDenseTakeNumeric(Mat);
+
 /* keep.c: matrices created from a matrix keep its format and parameters */
 typedef struct {
   const SpMVFormat *format;
@@ -430,7 +433,7 @@ PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *
 PETSC_INTERN PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat, Mat offdiag, PetscReal fraction, PetscBool fraction_set);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
 
-/* dense.c: products with dense matrices */
+/* dense.c */
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat);
 
 /* factor.c: triangular solves between host vectors */

@@ -254,6 +254,7 @@ static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
     PetscCall(SpMVProductAsAIJ(C, phase.symbolic));
   else
     PetscCall(SpMVProductSymbolic(C, phase.symbolic));
+  PetscCall(SpMVDenseTakeNumeric(C));
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (phase.kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductTakeNumeric(C));
 #endif

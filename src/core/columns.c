@@ -1,0 +1,113 @@
+/*
+  Products with several columns at once: the runs of a store in pieces that stay in the cache, each piece multiplied with one column after the other by the
+  kernels of products with one vector. The values and indices are read from memory once for all columns, and each column has the bits of a product with it alone.
+*/
+#include "spmvimpl.h"
+
+enum { SPMV_PIECES = 64 };
+
+/* Consecutive slices: pieces of runs, of which a kernel sees no more than the store they are in */
+typedef struct {
+  struct _n_SpMVStore store;
+  SpMVRun             run[SPMV_PIECES];
+  double              bytes; /* of their values */
+} SpMVPiece;
+
+/* The operands: columns of dense matrices */
+typedef struct {
+  PetscInt           count, ldx, ldz, ldy;
+  const PetscScalar *x, *z;
+  PetscScalar       *y;
+} SpMVColumns;
+
+static void SpMVPieceMult(SpMVPiece *P, const SpMVColumns *C)
+{
+  for (PetscInt q = 0; q < C->count && P->store.nruns; q++)
+    SpMVKernelsGet()->mult(&P->store, C->x + (size_t)q * (size_t)C->ldx, C->z ? C->z + (size_t)q * (size_t)C->ldz : NULL, C->y + (size_t)q * (size_t)C->ldy);
+  P->store.nruns = 0;
+  P->bytes       = 0;
+}
+
+/* The next piece of a run begins after `slices` slices of this one */
+static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBool diagonal_values)
+{
+  const int *width  = B->width + R->slice;
+  PetscInt64 values = 0; /* vectors of values; UNCOMPRESSED: entries */
+
+  switch (R->kind) {
+  case SPMV_RUN_DIAG:
+    values = (PetscInt64)B->patterns[R->pattern].width * R->rbs * R->rbs;
+    R->slice++;
+    R->row += SPMV_LANES * R->rbs;
+    if (!diagonal_values) return (double)values * SPMV_VECTOR * sizeof(PetscReal);
+    break;
+  case SPMV_RUN_GATHER:
+    values = (PetscInt64)width[0] * R->rbs * R->cbs;
+    R->idx += (PetscInt64)width[0] * SPMV_LANES;
+    if (width[1] < width[0]) R->len += SPMV_LANES;
+    if (R->row < 0)
+      R->rows += SPMV_LANES;
+    else
+      R->row += SPMV_LANES * R->rbs;
+    R->slice += 2;
+    break;
+  case SPMV_RUN_LONG: {
+    const PetscInt64 steps = (PetscInt64)B->align * ((width[0] + B->align - 1) / B->align) / SPMV_LANES;
+
+    values = steps * R->rbs;
+    R->idx += steps * SPMV_LANES;
+    R->rows++;
+    R->slice++;
+    break;
+  }
+  default:
+    values = (PetscInt64)width[0] * B->height;
+    R->idx += values;
+    R->len += B->height;
+    R->rows += B->height;
+    R->slice += 2;
+    R->val += values;
+    return (double)values * SPMV_PARTS * sizeof(PetscReal);
+  }
+  R->val += values;
+  return (double)values * SPMV_VECTOR * sizeof(PetscReal);
+}
+
+void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, PetscInt ldx, const PetscScalar *z, PetscInt ldz, PetscScalar *y, PetscInt ldy)
+{
+  const double most = (double)SpMVTuned.columns_bytes;
+  SpMVColumns  C    = {count, ldx, ldz, ldy, x, z, y};
+  SpMVPiece    P    = {.store = *B, .bytes = 0};
+
+  for (PetscInt q = 0; q < count && B->scattered && B->m && z != y; q++) {
+    if (z)
+      memcpy(y + (size_t)q * (size_t)ldy, z + (size_t)q * (size_t)ldz, (size_t)B->m * sizeof(*y));
+    else
+      memset(y + (size_t)q * (size_t)ldy, 0, (size_t)B->m * sizeof(*y));
+  }
+  if (B->scattered && z) {
+    C.z   = y;
+    C.ldz = ldy;
+  }
+  P.store.runs  = P.run;
+  P.store.nruns = 0;
+  for (int r = 0; r < B->nruns; r++) {
+    const SpMVRun *R    = B->runs + r;
+    SpMVRun        next = *R; /* what is left of it */
+
+    for (int done = 0; done < R->count;) {
+      SpMVRun *piece = P.run + P.store.nruns++;
+
+      *piece       = next;
+      piece->count = 0;
+      while (done < R->count && (P.bytes < most || !piece->count)) {
+        P.bytes += SpMVPieceAdvance(B, &next, B->distinct ? PETSC_FALSE : PETSC_TRUE);
+        piece->count++;
+        done++;
+      }
+      piece->lanes = done == R->count ? R->lanes : SPMV_LANES;
+      if (P.bytes >= most || P.store.nruns == SPMV_PIECES) SpMVPieceMult(&P, &C);
+    }
+  }
+  SpMVPieceMult(&P, &C);
+}
