@@ -207,6 +207,7 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
                 c[k].us, DeviceOn ? Device.name : "host");
     }
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+    if (csv) (void)fflush(csv); /* a run may be ended */
   }
   for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderDestroy(&c[k]));
   PetscFunctionReturn(PETSC_SUCCESS);

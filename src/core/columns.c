@@ -1,8 +1,10 @@
 /*
   Products with several columns at once: the runs of a store in pieces that stay in the cache, each piece multiplied with one column after the other by the
   kernels of products with one vector. The values and indices are read from memory once for all columns, and each column has the bits of a product with it alone.
+  Where slices read x by index, one entry after the other is faster, with eight columns of X side by side.
 */
 #include "spmvimpl.h"
+#include <stdlib.h>
 
 enum { SPMV_PIECES = 64 };
 
@@ -73,11 +75,25 @@ static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBo
   return (double)values * SPMV_VECTOR * sizeof(PetscReal);
 }
 
+/* Whether most of what is stored is in slices by diagonals */
+static PetscBool SpMVStoreIsDiagonal(SpMVStore B)
+{
+  PetscInt64 diagonal = 0;
+
+  for (int r = 0; r < B->nruns; r++) {
+    const SpMVRun *R = B->runs + r;
+
+    if (R->kind == SPMV_RUN_DIAG) diagonal += (PetscInt64)R->count * B->patterns[R->pattern].width * R->rbs * R->rbs * SPMV_LANES;
+  }
+  return 2 * diagonal >= B->stats.stored ? PETSC_TRUE : PETSC_FALSE;
+}
+
 void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, PetscInt ldx, const PetscScalar *z, PetscInt ldz, PetscScalar *y, PetscInt ldy)
 {
-  const double most = (double)SpMVTuned.columns_bytes;
-  SpMVColumns  C    = {count, ldx, ldz, ldy, x, z, y};
-  SpMVPiece    P    = {.store = *B, .bytes = 0};
+  const double most =
+      SpMVStoreIsDiagonal(B) || B->bs > 1 ? (double)SpMVTuned.columns_bytes : PETSC_MAX_REAL; /* x of all columns by index leaves no room in the cache */
+  SpMVColumns C = {count, ldx, ldz, ldy, x, z, y};
+  SpMVPiece   P = {.store = *B, .bytes = 0};
 
   for (PetscInt q = 0; q < count && B->scattered && B->m && z != y; q++) {
     if (z)
@@ -110,4 +126,45 @@ void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, Pet
     }
   }
   SpMVPieceMult(&P, &C);
+}
+
+PetscBool SpMVStoreByRows(SpMVStore B, PetscInt count)
+{
+  if (count < SpMVTuned.columns_least || B->stats.nonzeros < SpMVTuned.columns_mean * (PetscInt64)B->n) return PETSC_FALSE;
+  return count > SPMV_LANES / 2 || !SpMVStoreIsDiagonal(B) ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* The rows of X, of at most eight columns, as stored vectors; with zeros for columns that there are not */
+static void SpMVStoreRows(PetscInt n, int count, const PetscScalar *x, PetscInt ldx, PetscReal *to)
+{
+  for (PetscInt c = 0; c < n; c++, to += SPMV_VECTOR) {
+    for (int q = 0; q < SPMV_LANES; q++) {
+      const PetscScalar value = q < count ? x[(size_t)q * (size_t)ldx + c] : 0;
+
+      to[q] = PetscRealPart(value);
+#if defined(PETSC_USE_COMPLEX)
+      to[SPMV_LANES + q] = PetscImaginaryPart(value);
+#endif
+    }
+  }
+}
+
+PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *A, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y, PetscInt ldy)
+{
+  const size_t bytes = (size_t)A->n * SPMV_VECTOR * sizeof(PetscReal);
+  void        *raw;
+  PetscReal   *rows;
+
+  PetscFunctionBegin;
+  raw = malloc(bytes + 64);
+  if (!raw) PetscFunctionReturn(PETSC_ERR_MEM);
+  rows = (PetscReal *)(((uintptr_t)raw + 63) & ~(uintptr_t)63);
+  for (PetscInt q = 0; q < count; q += SPMV_LANES) {
+    const int some = (int)PetscMin(SPMV_LANES, count - q);
+
+    SpMVStoreRows(A->n, some, x + (size_t)q * (size_t)ldx, ldx, rows);
+    SpMVKernelsGet()->columns(A, rows, some, y + (size_t)q * (size_t)ldy, ldy);
+  }
+  free(raw);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

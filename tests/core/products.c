@@ -138,6 +138,26 @@ static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back,
   GuardedDestroy(&yt);
 }
 
+/* The same x in the first and the last of so many columns, with Inf and NaN between */
+static void CheckByRows(const Matrix *A, const Format *F, PetscInt count, const Expected *E)
+{
+  const PetscInt m = A->m, n = A->n, ldx = n + 3, ldy = m + 2;
+  const SpMVCSR  csr = {A->m, A->n, A->i, A->j, A->a};
+  PetscScalar   *x, *y;
+
+  (void)PetscMalloc2(count * ldx, &x, count * ldy, &y);
+  for (PetscInt k = 0; k < count * ldx; k++) x[k] = k % 3 ? NAN : INFINITY;
+  for (PetscInt k = 0; k < n; k++) x[k] = x[(count - 1) * ldx + k] = E->x[k];
+  for (PetscInt k = 0; k < count * ldy; k++) y[k] = (PetscScalar)1e30;
+  Expect(!SpMVCSRMultColumns(&csr, count, x, ldx, y, ldy), "%s, %s: by rows", A->name, F->text);
+  Compare("first column by rows", A, F, m, y, E->y[MULT], E->allowed[MULT]);
+  Compare("last column by rows", A, F, m, y + (count - 1) * ldy, E->y[MULT], E->allowed[MULT]);
+  for (PetscInt q = 0; q < count; q++) {
+    for (PetscInt k = m; k < ldy; k++) Expect(y[q * ldy + k] == (PetscScalar)1e30, "%s, %s: after column %d by rows", A->name, F->text, (int)q);
+  }
+  (void)PetscFree2(x, y);
+}
+
 /* Dense matrices in longer arrays, in pieces of any size: each column has the bits of a product with it alone */
 static void CheckColumns(const Matrix *A, const Format *F, SpMVStore B, const Expected *E)
 {
@@ -166,6 +186,7 @@ static void CheckColumns(const Matrix *A, const Format *F, SpMVStore B, const Ex
         Expect(y[q * ldy + k] == (how == 2 ? z[q * ldy + k] : (PetscScalar)1e30), "%s, %s, %s: after column %d", A->name, F->text, SpMVGetISAName(), (int)q);
     }
   }
+  for (PetscInt count = 1; count <= 2 * SPMV_LANES + 1; count += SPMV_LANES - 1) CheckByRows(A, F, count, E);
   SpMVTuned.columns_bytes = bytes;
   (void)PetscFree4(x, y, z, alone);
 }

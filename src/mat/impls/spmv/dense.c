@@ -35,7 +35,18 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
   PetscCall(MatDenseGetLDA(C, &ldy));
   PetscCall(MatDenseGetArrayRead(B, &x));
   PetscCall(MatDenseGetArrayWrite(C, &y));
-  SpMVStoreMultColumns(spmv->host.store, n, x, ldx, NULL, 0, y, ldy);
+  if (SpMVStoreByRows(spmv->host.store, n)) {
+    SpMVCSR        csr;
+    PetscErrorCode ierr;
+
+    PetscCall(MatSpMVGetPattern_Seq(A, &csr));
+    PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
+    ierr = SpMVCSRMultColumns(&csr, n, x, ldx, y, ldy);
+    PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
+    PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+    if (ierr) SpMVStoreMultColumns(spmv->host.store, n, x, ldx, NULL, 0, y, ldy); /* out of memory */
+  } else
+    SpMVStoreMultColumns(spmv->host.store, n, x, ldx, NULL, 0, y, ldy);
   PetscCall(MatDenseRestoreArrayWrite(C, &y));
   PetscCall(MatDenseRestoreArrayRead(B, &x));
   PetscCall(PetscLogFlops((PetscLogDouble)n * (2.0 * spmv->host.key.nz - spmv->host.nonzerorows)));
