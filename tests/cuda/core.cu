@@ -1,7 +1,7 @@
 /*
   Tests of the device core, without PETSc: every layout and kernel against a CSR product on the host. Silent when right.
   Run as `core full`; under compute-sanitizer as `core quick`, or, where that is very slow, as `core race`, with two matrices; compiled for another GPU than
-  that of the machine, as `core unsupported`; `core columns` is only the products with several columns. `count` at the end prints how many checks passed.
+  that of the machine, as `core unsupported`. `count` at the end prints how many checks passed.
 */
 #include "../../src/mat/impls/evchyb/evchybcuda.h"
 #include "../../src/mat/impls/sellp/sellpcuda.h"
@@ -99,7 +99,6 @@ static void AddMatrices(std::vector<Matrix> &matrices)
   matrices.push_back(Lengths("up to 12 entries", 700, 900, [](int) { return Int(13); }));
   matrices.push_back(Lengths("one or two entries", 1500, 300, [](int) { return 1 + Int(2); }));
   matrices.push_back(Lengths("long rows", 40, 3000, [](int r) { return r % 3 ? Int(1500) : 3000; }));
-  matrices.push_back(Lengths("long rows, columns far apart", 50, 40000, [](int r) { return r % 7 ? 30 : 3000 + Int(9000); }));
   matrices.push_back(Lengths("two very long rows", 1200, 1200, [](int r) { return r == 7 || r == 800 ? 20000 : Int(6); }));
   matrices.push_back(Lengths("columns far apart", 300, 100000, [](int) { return Int(9); }));
   matrices.push_back(Lengths("mostly empty", 3000, 60, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }));
@@ -313,15 +312,8 @@ int main(int argc, char **argv)
     if (!failures) printf("%d checks passed\n", checks);
     return failures != 0;
   }
-  if (argc > 1 && !strcmp(argv[1], "columns")) {
-    SpMVCudaDiagonalsLeast = 0;
-    for (Matrix &A : matrices) {
-      for (size_t l = 0; l < layouts.size(); l++) Products(A, layouts[l], (l & 1) ? 8 : 4, streams).TestColumns();
-    }
-  } else {
-    TestLayouts(layouts, quick, race, streams);
-    TestMatrices(matrices, layouts, quick, race, streams);
-  }
+  TestLayouts(layouts, quick, race, streams);
+  TestMatrices(matrices, layouts, quick, race, streams);
   CHECK(cudaEventDestroy(streams.event));
   CHECK(cudaStreamDestroy(streams.other));
   CHECK(cudaStreamDestroy(streams.stream));

@@ -54,17 +54,6 @@ public:
     CHECK(SpMVCudaDestroy(&store));
   }
 
-  // Products with several columns alone
-  void TestColumns()
-  {
-    CHECK(L.setup(&csr, L.transpose, stream, &store));
-    SpMVCudaGetStats(store, &stats);
-    csr.a = P(a.p);
-    Fill(1);
-    for (int count : {3, 8, 11}) Columns(count);
-    CHECK(SpMVCudaDestroy(&store));
-  }
-
 private:
   Matrix             &A;
   const Layout       &L;

@@ -9,6 +9,8 @@
 
 namespace spmv {
 
+constexpr int COLUMNS_BLOCK = Tuning::COLUMNS_BLOCK;
+
 // The most columns of a panel, a power of two, for which a thread has registers
 template <int BS> constexpr bool HasWidth(int width)
 {
@@ -30,9 +32,8 @@ inline int PanelWidth(int bs, int64_t count)
 struct Panels {
   Columns  columns;
   unsigned panels;
-  int      width;         // columns of each panel but the last
-  bool     marked;        // of diagonals: looks for steps of equal values
-  int      parts, groups; // of slices: partial sums and long units, of which each panel has its own
+  int      width;  // columns of each panel but the last
+  bool     marked; // of diagonals: looks for steps of equal values
 };
 template <class A> struct WithPanels {
   A      args;
@@ -106,12 +107,12 @@ private:
 };
 
 // Calls launch(grid, operands, panels) for as many columns as one launch may have, until all are done
-template <class F> cudaError_t ForPanels(int slices, int block, int width, unsigned most, const Operands &v, Columns columns, F launch)
+template <class F> cudaError_t ForPanels(int slices, int width, const Operands &v, Columns columns, F launch)
 {
-  const unsigned blocks = Blocks((int64_t)slices * WARP, block);
-  const unsigned panels = PetscMax(1u, PetscMin(most, (unsigned)INT_MAX / PetscMax(blocks, 1u)));
+  const unsigned blocks = Blocks((int64_t)slices * WARP, COLUMNS_BLOCK);
+  const unsigned panels = PetscMax(1u, PetscMin((unsigned)Tuning::COLUMNS_PANELS, (unsigned)INT_MAX / PetscMax(blocks, 1u)));
   for (int64_t first = 0; first < columns.count; first += (int64_t)panels * width) {
-    Panels p        = {columns, panels, width, false, 0, 0};
+    Panels p        = {columns, panels, width, false};
     p.columns.count = PetscMin(columns.count - first, (int64_t)panels * width);
     p.panels        = (unsigned)((p.columns.count + width - 1) / width);
     SPMV_TRY(launch(blocks * p.panels, Operands{v.x + first * columns.ldx, v.z ? v.z + first * columns.ldz : nullptr, v.y + first * columns.ldy}, p));
@@ -119,18 +120,8 @@ template <class F> cudaError_t ForPanels(int slices, int block, int width, unsig
   return cudaSuccess;
 }
 
-// The kernels. steps: of all slices, or 0; rows: x is stored by rows of `width` columns
+// The kernels. steps: of all slices, or 0. Slices of node blocks only
 const void *DiagonalsColumns(bool single, int bs, int steps, int width);
-const void *SlicesColumns(bool single, int bs, int width, bool rows);
-inline bool IsOnce(int bs, int steps) // a thread loads its row once for all columns
-{
-  return bs == 1 && (steps == 3 || steps == 5 || steps == 7 || steps == 9);
-}
-
-struct SliceArgs;
-// Whether neighboring lanes read x in different places, so that x is better read by rows. Waits for the stream
-cudaError_t AreScattered(const SliceArgs &, cudaStream_t, bool *);
-// to[c * width + q] = column q of x at c, the last column again where there are fewer
-cudaError_t StoreByRows(int n, int width, const Scalar *x, const Columns &, Scalar *to, cudaStream_t);
+const void *SlicesColumns(bool single, int bs, int width);
 
 } // namespace spmv

@@ -435,14 +435,15 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
-    const int      width = PanelWidth(bs, c.count), same = uniform ? args.steps : 0;
-    const unsigned most   = IsOnce(bs, same) ? 1 : Tuning::COLUMNS_PANELS; // x of more columns would drive x of these out of the cache
-    Kernel        &kernel = columns.Get(width, [=](int w) { return DiagonalsColumns(single, bs, same, w); });
+    const int width  = PanelWidth(bs, c.count);
+    Kernel   &kernel = columns.Get(width, [this](int w) { return DiagonalsColumns(single, bs, uniform ? args.steps : 0, w); });
     LookForReport();
+    // With marks a product reads little more than x and y, and one pass over A for few columns saves less than it costs
+    if (marked && !unreported && c.count < Tuning::COLUMNS_MARKED) return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
     if (!args.slices) return cudaSuccess;
-    return ForPanels(args.slices, Tuning::COLUMNS_BLOCK_DIAGONALS, width, most, v, c, [&](unsigned grid, const Operands &now, Panels p) {
+    return ForPanels(args.slices, width, v, c, [&](unsigned grid, const Operands &now, Panels p) {
       p.marked = marked;
-      return kernel.Launch(grid, Tuning::COLUMNS_BLOCK_DIAGONALS, WithPanels<Args>{args, p}, form, now, stream);
+      return kernel.Launch(grid, COLUMNS_BLOCK, WithPanels<Args>{args, p}, form, now, stream);
     });
   }
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override

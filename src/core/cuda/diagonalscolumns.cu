@@ -9,40 +9,32 @@ namespace {
 
 using Args = WithPanels<DiagonalArgs>;
 
-constexpr int BLOCK = Tuning::COLUMNS_BLOCK_DIAGONALS, ONCE_GROUP = Tuning::COLUMNS_ONCE;
+constexpr int ONCE_GROUP = Tuning::COLUMNS_ONCE;
 
 /*
   Slices of STEPS steps of single entries: a thread loads its row once, and then x of as many columns as there are, without sums to keep. The order of the sums
   is that of a product with one vector.
 */
 template <class V, int STEPS>
-__global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512
-                                          : STEPS > 7        ? 768
-                                                             : 896) /
-                                             BLOCK)
+__global__ void __launch_bounds__(COLUMNS_BLOCK, (sizeof(Scalar) > 8 ? 512 : 768) / COLUMNS_BLOCK)
     diagonals_columns_once(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const DiagonalArgs &args    = arguments.args;
   const Columns      &columns = arguments.panels.columns;
   const Panel         own(arguments.panels);
-  const int           s = (int)((own.block * BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, unit = s * WARP + lane;
+  const int           s = (int)((own.block * COLUMNS_BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, unit = s * WARP + lane;
   AwaitPrevious();
   if (unit >= args.units) return; // a lane past the end has no entry in any step
-  const int2  pattern = __ldg(args.pattern_of_slice + s);
-  const int2 *step    = args.step + pattern.x;
-  const V    *value   = (const V *)args.value + (int64_t)s * (STEPS * WARP);
-  V           v[STEPS];
-  Scalar      a[STEPS];
-  int         col[STEPS];
+  const int2     pattern = __ldg(args.pattern_of_slice + s);
+  const int2    *step    = args.step + pattern.x;
+  const V       *value   = (const V *)args.value + (int64_t)s * (STEPS * WARP);
+  const unsigned equal   = arguments.panels.marked ? (unsigned)pattern.y : 0;
+  V              v[STEPS];
+  Scalar         a[STEPS];
+  int            col[STEPS];
 
-  auto load = [&](unsigned equal) {
 #pragma unroll
-    for (int b = 0; b < STEPS; b++) v[b] = Traits<V>::stream(value + b * WARP + (equal >> b & 1 ? 0 : lane));
-  };
-  if (arguments.panels.marked) // otherwise the values do not wait for the pattern
-    load((unsigned)pattern.y);
-  else
-    load(0);
+  for (int b = 0; b < STEPS; b++) v[b] = Traits<V>::stream(value + b * WARP + (equal >> b & 1 ? 0 : lane));
   Issue();
 #pragma unroll
   for (int b = 0; b < STEPS; b++) {
@@ -76,27 +68,20 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512
 }
 
 template <int BS, int K> struct DiagonalsShape {
-  static constexpr bool WIDE    = sizeof(Scalar) > 8;
-  static constexpr int  BATCH   = BS == 1 ? (WIDE ? 2 : 4) : BS == 2 ? 2 : 1;          // steps whose values are loaded before the first is used
-  static constexpr int  GROUP   = PetscMin(K, BS == 1 ? 2 : BS == 2 || !WIDE ? 4 : 2); // columns whose x is
-  static constexpr int  THREADS = BS > 4                       ? 256
-                                  : WIDE || BS == 2 || BS == 4 ? 512
-                                  : BS == 1                    ? (K > 4 ? 768 : 896)
-                                  : K > 4                      ? 512
-                                  : K > 2                      ? 640
-                                                               : 768; // of a multiprocessor
+  static constexpr int BATCH = BS == 1 ? (K > 4 ? 4 : 8) : BS == 2 ? 2 : 1; // steps whose values are loaded before the first is used
+  static constexpr int GROUP = PetscMin(K, BS == 1 ? 16 / BATCH : BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is
 };
 
 // Any number of steps, K columns
 template <class V, int BS, int K>
-__global__ void __launch_bounds__(BLOCK, DiagonalsShape<BS, K>::THREADS / BLOCK)
+__global__ void __launch_bounds__(COLUMNS_BLOCK, (BS > 4 ? 256 : 512) / COLUMNS_BLOCK)
     diagonals_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int       BATCH = DiagonalsShape<BS, K>::BATCH, GROUP = DiagonalsShape<BS, K>::GROUP;
   const DiagonalArgs &args    = arguments.args;
   const Columns      &columns = arguments.panels.columns;
   const Panel         own(arguments.panels);
-  const int           s = (int)((own.block * BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, unit = s * WARP + lane;
+  const int           s = (int)((own.block * COLUMNS_BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, unit = s * WARP + lane;
   AwaitPrevious();
   if (unit >= args.units) return;
   const int2    pattern = __ldg(args.pattern_of_slice + s);

@@ -433,17 +433,13 @@ struct Slices : _n_SpMVCudaStore {
   int64_t         steps   = 0;
   Args            args    = {};
   Kernel          kernel[3]; // [1]: of MultFused(), [2]: of MultDot(), loaded when they are needed
-  ColumnKernels   columns, by_rows;
-  bool            scattered = false, surveyed = false; // whether MultColumns() stores x by rows; and whether that is known
+  ColumnKernels   columns;
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
   Array<Scalar>   partial;
   Array<char>     value, index;
   Array<unsigned> arrived;
-  Array<Scalar>   column_partial; // of MultColumns(): the same for each column of each panel
-  Array<unsigned> column_arrived;
-  Array<Scalar>   rows_of_x;
 
   cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, cudaStream_t);
   cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
@@ -507,84 +503,16 @@ struct Slices : _n_SpMVCudaStore {
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
     return Launch(args, form, {v.x, v.y, v.y}, stream);
   }
+  // Node blocks in one pass. Single entries, of which a column each read x in other places, take longer in one pass than column by column, and long rows leave partial sums
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
-    if (!compact) return LaunchColumns(form, v, c, stream);
-    const size_t row = (size_t)m * sizeof(Scalar), ldy = (size_t)c.ldy * sizeof(Scalar);
-    if (!v.z)
-      SPMV_TRY(cudaMemset2DAsync(v.y, ldy, 0, row, (size_t)c.count, stream));
-    else if (v.z != v.y)
-      SPMV_TRY(cudaMemcpy2DAsync(v.y, ldy, v.z, (size_t)c.ldz * sizeof(Scalar), row, (size_t)c.count, cudaMemcpyDeviceToDevice, stream));
-    return LaunchColumns(form, {v.x, v.y, v.y}, {c.ldx, c.ldy, c.ldy, c.count}, stream);
-  }
-  cudaError_t LaunchColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
-  {
+    if (bs == 1 || compact || groups) return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
+    const int width = PanelWidth(bs, c.count);
+    Kernel   &of    = columns.Get(width, [this](int w) { return SlicesColumns(single, bs, w); });
     if (!args.slices) return cudaSuccess;
-    if (!surveyed) {
-      cudaStreamCaptureStatus status;
-      SPMV_TRY(cudaStreamIsCapturing(stream, &status));
-      if (status != cudaStreamCaptureStatusNone) return OneByOne(form, v, c, stream);
-      SPMV_TRY(AreScattered(args, stream, &scattered));
-      surveyed = true;
-    }
-    if (bs == 1 && scattered) return LaunchByRows(form, v, c, stream);
-    const int      width = PanelWidth(bs, c.count);
-    const unsigned most  = groups ? Tuning::COLUMNS_PANELS_PARTS : Tuning::COLUMNS_PANELS;
-    return LaunchPanels(form, v, c, width, most, columns.Get(width, [this](int w) { return SlicesColumns(single, bs, w, false); }), stream);
-  }
-  cudaError_t OneByOne(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
-  {
-    for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Launch(args, form, {v.x + q * c.ldx, v.z ? v.z + q * c.ldz : nullptr, v.y + q * c.ldy}, stream));
-    return cudaSuccess;
-  }
-  // Panel by panel, with x stored by rows before
-  cudaError_t LaunchByRows(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
-  {
-    const int widest = PanelWidth(bs, c.count);
-    if (nnz < n || n == 0) return OneByOne(form, v, c, stream); // that would take longer than the products
-    if (rows_of_x.Bytes() < (size_t)n * widest * sizeof(Scalar)) {
-      const cudaError_t error = rows_of_x.Alloc((size_t)n * widest);
-      if (error == cudaErrorMemoryAllocation) {
-        ForgetErrors();
-        return OneByOne(form, v, c, stream);
-      }
-      SPMV_TRY(error);
-    }
-    for (int64_t q = 0; q < c.count; q += widest) {
-      const Columns  panel = {c.ldx, c.ldz, c.ldy, PetscMin(c.count - q, (int64_t)widest)};
-      const int      width = PanelWidth(bs, panel.count);
-      const Operands now   = {v.x + q * c.ldx, v.z ? v.z + q * c.ldz : nullptr, v.y + q * c.ldy};
-      if (panel.count == 1) {
-        SPMV_TRY(Launch(args, form, now, stream));
-        continue;
-      }
-      SPMV_TRY(StoreByRows(n, width, now.x, panel, rows_of_x, stream));
-      SPMV_TRY(LaunchPanels(form, {rows_of_x, now.z, now.y}, panel, width, 1, by_rows.Get(width, [this](int w) { return SlicesColumns(single, bs, w, true); }),
-                            stream));
-    }
-    return cudaSuccess;
-  }
-  cudaError_t LaunchPanels(SpMVCudaForm form, const Operands &v, const Columns &c, int width, unsigned most, Kernel &of, cudaStream_t stream)
-  {
-    const size_t parts = partial.Bytes() / (bs * sizeof(Scalar));
-    Args         use   = args;
-    if (groups) SPMV_TRY(MakeRoom(parts, PetscMin((size_t)most, (size_t)((c.count + width - 1) / width)), width, stream));
-    use.partial = column_partial;
-    use.arrived = column_arrived;
-    return ForPanels(args.slices, Tuning::COLUMNS_BLOCK_SLICES, width, most, v, c, [&](unsigned grid, const Operands &now, Panels p) {
-      p.parts  = (int)parts;
-      p.groups = groups;
-      return of.Launch(grid, Tuning::COLUMNS_BLOCK_SLICES, WithPanels<Args>{use, p}, form, now, stream);
+    return ForPanels(args.slices, width, v, c, [&](unsigned grid, const Operands &now, const Panels &p) {
+      return of.Launch(grid, COLUMNS_BLOCK, WithPanels<Args>{args, p}, form, now, stream);
     });
-  }
-  // For the partial sums of so many panels
-  cudaError_t MakeRoom(size_t parts, size_t panels, int width, cudaStream_t stream)
-  {
-    const size_t numbers = parts * panels * (size_t)(width * bs), counters = panels * (size_t)groups;
-    if (column_partial.Bytes() < numbers * sizeof(Scalar)) SPMV_TRY(column_partial.Alloc(numbers));
-    if (column_arrived.Bytes() >= counters * sizeof(unsigned)) return cudaSuccess;
-    SPMV_TRY(column_arrived.Alloc(counters));
-    return column_arrived.Zero(stream);
   }
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
