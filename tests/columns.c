@@ -208,7 +208,7 @@ static PetscErrorCode Replace(Test *t, Record *r)
 }
 
 static const Operation operations[] = {
-    {"columns", Columns, FULL, "dn"}, {"columns-transposed", Columns, FULL, "dt"}, {"columns-host", Columns, FULL, "hn"},    {"part", Part, FULL, "d"},
+    {"columns", Columns, FULL, "dn"}, {"columns-transposed", Columns, FULL | STRICT, "dt"}, {"columns-host", Columns, FULL, "hn"},    {"part", Part, FULL, "d"},
     {"leading", Leading, FULL, "d"},  {"nonfinite", NonFinite, FULL, "d"},         {"replace", Replace, FULL | NOPERM, "d"}, {NULL, NULL, 0}};
 
 int main(int argc, char **argv)

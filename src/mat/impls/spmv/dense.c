@@ -185,4 +185,71 @@ PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat C)
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* ---------------------------------------------------------------- parallel A^T B */
+
+/*
+  MPIAIJ's product multiplies with a copy of A on a device, made by the symbolic phase (MAIJ): it does not see that A's values
+  have changed. So each column is a product with a vector
+*/
+static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AtB(Mat C)
+{
+  const Mat A = C->product->A, B = C->product->B;
+
+  PetscFunctionBegin;
+  for (PetscInt q = 0; q < B->cmap->N; q++) {
+    Vec x, y;
+
+    PetscCall(MatDenseGetColumnVecRead(B, q, &x));
+    PetscCall(MatDenseGetColumnVecWrite(C, q, &y));
+    PetscCall(MatMultTranspose(A, x, y));
+    PetscCall(MatDenseRestoreColumnVecWrite(C, q, &y));
+    PetscCall(MatDenseRestoreColumnVecRead(B, q, &x));
+  }
+  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AtB(Mat C)
+{
+  const Mat A = C->product->A, B = C->product->B;
+  PetscBool dense;
+
+  PetscFunctionBegin;
+  PetscCall(MatSetSizes(C, A->cmap->n, B->cmap->n, A->cmap->N, B->cmap->N));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &dense, MATMPIDENSE, MATMPIDENSECUDA, ""));
+  if (!dense) {
+    PetscCall(MatSetType(C, ((PetscObject)B)->type_name)); /* sets C's operations, too */
+    PetscCall(MatSetVecType(C, B->defaultvectype));
+    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AtB;
+  }
+  PetscCall(MatSetUp(C));
+  C->ops->productnumeric = MatProductNumeric_MPISpMVCUDADense_AtB;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For A B PETSc's function, which multiplies the blocks. PETSc copies composed functions to other matrices: A may be of AIJCUSPARSE */
+PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat C)
+{
+  const Mat A = C->product->A, B = C->product->B;
+  Mat_SpMV *spmv;
+  PetscErrorCode (*f)(Mat);
+  char name[128];
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv && C->product->type == MATPRODUCT_AtB) {
+    PetscCheck(A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+               "Matrix local dimensions are incompatible, (%" PetscInt_FMT ", %" PetscInt_FMT ") != (%" PetscInt_FMT ", %" PetscInt_FMT ")", A->rmap->rstart,
+               A->rmap->rend, B->rmap->rstart, B->rmap->rend);
+    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AtB;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%s_%s_C", ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
+  PetscCall(PetscObjectQueryFunction((PetscObject)B, name, &f));
+  if (f) PetscCall((*f)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 #endif

@@ -435,6 +435,7 @@ PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, 
 
 /* dense.c */
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat);
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat);
 
 /* factor.c: triangular solves between host vectors */
 PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);

@@ -402,6 +402,12 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
                             mpi ? "mpi" : "seq", SpMVFormats[k]->name));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, ours ? MatProductSetFromOptions_TransposeSpMV : NULL));
   }
+#if defined(PETSCSPMV_HAVE_CUDA)
+  for (int k = 0; k < 2 && device && mpi; k++)
+    PetscCall(PetscObjectComposeFunction((PetscObject)A,
+                                         k ? "MatProductSetFromOptions_mpiaijcusparse_mpidensecuda_C" : "MatProductSetFromOptions_mpiaijcusparse_mpidense_C",
+                                         ours ? MatProductSetFromOptions_MPISpMVCUDADense : NULL));
+#endif
   if (device && !mpi) {
     PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
     PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
