@@ -1,5 +1,6 @@
 static char help[] =
-    "Times products with dense matrices, C = A B by MatMatMult() with reuse, by matrix type and number of columns, on the GPU where PETSc has CUDA and the machine a GPU.\n\
+    "Times products with dense matrices, C = A B by MatMatMult() with reuse, by matrix type and number of columns, on the GPU where PETSc has CUDA and the\n\
+  machine a GPU.\n\
   -matrices <list> : generators (stencil7:100, fem27:60:3, bratu:200, ...; a wrong name prints them all) and files\n\
   -columns <1,2,4,8,16,32> : of B\n\
   -types <aij:product,sellp:loop,sellp:product,evchyb:product> : matrix type, and MatMatMult() or a loop of MatMult(), taking turns in one run. aij is\n\

@@ -207,9 +207,10 @@ static PetscErrorCode Replace(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const Operation operations[] = {
-    {"columns", Columns, FULL, "dn"}, {"columns-transposed", Columns, FULL | STRICT, "dt"}, {"columns-host", Columns, FULL, "hn"},    {"part", Part, FULL, "d"},
-    {"leading", Leading, FULL, "d"},  {"nonfinite", NonFinite, FULL, "d"},         {"replace", Replace, FULL | NOPERM, "d"}, {NULL, NULL, 0}};
+static const Operation operations[] = {{"columns", Columns, FULL, "dn"},         {"columns-transposed", Columns, FULL | STRICT, "dt"},
+                                       {"columns-host", Columns, FULL, "hn"},    {"part", Part, FULL, "d"},
+                                       {"leading", Leading, FULL, "d"},          {"nonfinite", NonFinite, FULL, "d"},
+                                       {"replace", Replace, FULL | NOPERM, "d"}, {NULL, NULL, 0}};
 
 int main(int argc, char **argv)
 {

@@ -195,8 +195,8 @@ private:
       Y.Poison();
       CHECK(SpMVCudaMultColumns(store, form, count, P(alone.p), ldx, NULL, 0, (PetscScalar *)Y.p, ldz, stream));
       CHECK(cudaStreamSynchronize(stream));
-      const std::vector<Number> beside = Y.Get();
-      Expect(!rows || !memcmp((void *)&beside[(size_t)k * ldz], (void *)&all[(size_t)k * ldz], rows * sizeof(Number)), "a column next to NaN");
+      const std::vector<Number> others = Y.Get();
+      Expect(!rows || !memcmp((void *)&others[(size_t)k * ldz], (void *)&all[(size_t)k * ldz], rows * sizeof(Number)), "a column next to NaN");
     }
   }
 
