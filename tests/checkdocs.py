@@ -70,6 +70,7 @@ class Products:
 gpu, host, scaling, solves = Products("h200.csv"), Products("host.csv"), read("scaling.csv"), read("solves.csv")
 sellcuda = Products("sellcuda.csv")
 krylov, firsts, assemblies = read("krylov.csv"), read("first.csv"), read("assembly.csv")
+several = read("columns.csv")
 
 
 def product(ranks, kind, halo="", matrix="bratu:200", which=min):
@@ -104,6 +105,14 @@ def iteration(matrix, kind, ksp, pc="none"):
 def iterations(matrix, digits):
     cg = [us(iteration(matrix, kind, "cg")) for kind in ("aij", "sellp")]
     return cg + [digits(iteration(matrix, "sellp", "devicecg", pc)) for pc in ("none", "jacobi")]
+
+
+def columns(count):
+    def times(matrix, digits):
+        row = {(r["type"], r["method"]): float(r["us"]) for r in several if (r["matrix"], r["columns"]) == (matrix, str(count))}
+        return [digits(row[way]) for way in (("aij", "product"), ("sellp", "loop"), ("sellp", "product"))]
+
+    return times("stencil7:200", us) + times("fem27:60:3", us) + times("stencil7:32", one)
 
 
 def first(matrix, kind, column="first_s", unit=1e3):
@@ -208,6 +217,7 @@ CLAIMS = {
         ("an iteration of that problem takes {} us, with PETSc's `cg` {} with `sellp` and {} with",
          [us(iteration("bratu:200", "sellp", "devicecg")), us(iteration("bratu:200", "sellp", "cg")), us(iteration("bratu:200", "aij", "cg"))]),
     ],
+    "docs/kernels.md": [(f"| {count} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} |", columns(count)) for count in (1, 2, 4, 8, 16, 32)],
     "docs/krylov.md": [
         ("| bratu 32^3 | 33,000 | {} | {} | {} | {} |", iterations("bratu:32", one)),
         ("| bratu 100^3 | 1,000,000 | {} | {} | {} | {} |", iterations("bratu:100", one)),

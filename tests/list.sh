@@ -86,6 +86,7 @@ type_tests() {
     # the first cases of the fuzzer, the same each time; PETSc leaks memory after errors
     # (not on a device, see tools/gpu-run fuzz: AIJCUSPARSE fails in most cases there, and a fault in one process ends all that share CUDA's daemon)
     [ -n "$DEVICE" ] || for ranks in $(numbers 1 3); do t "fuzz, $type, $ranks ranks" 300 env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "${m[@]}" $ranks "$TESTS/fuzz" -type "$type" "${expect[@]}" -count $((ranks == 1 ? 800 : 200)); done
+    for ranks in $(numbers 1 3); do suite "columns, $type, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" "${force[@]}" "${expect[@]}"; done
     suite "options, $type" 600 "${m[@]}" 1 "$TESTS/options" -type "$type"
     suite "options, $type, $several ranks" 300 "${m[@]}" $several "$TESTS/options" -type "$type" -ops parameters,seqaijtype,counts -cases few,random,nodes2
     suite "products by choice, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type"

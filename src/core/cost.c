@@ -48,6 +48,8 @@ SpMVTuning SpMVTuned = {
     .setup_nonzeros      = 100000, /* 40 us of an AIJ product in cache: what the set-up of a matrix of a few rows takes */
     .refresh_products    = 2,
 
+    .columns_bytes = 64 * 1024, /* values that stay in the second level of cache, with x and y, while they are multiplied with several columns */
+
     /* the store */
     .distinct_bytes     = 512 * 1024, /* fewer bytes of values are in cache as it is */
     .distinct_steps     = 512,        /* steps until the first check that at most half are distinct; the next one at twice as many, and so on */

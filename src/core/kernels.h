@@ -548,4 +548,37 @@ static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjug
   }
 }
 
-const SpMVKernels SPMV_KERNELS = {.name = SPMV_ISA_NAME, .slowdown = SPMV_ISA_SLOWDOWN, .mult = spmv_mult, .multtransposeadd = spmv_multtransposeadd};
+/*
+  Y = A X for at most eight columns, a column a lane: each entry of A is multiplied with a row of X. x: the rows of X as stored vectors. Rows of Y are collected
+  before they are written column by column
+*/
+static SPMV_NOINLINE void spmv_columns(const SpMVCSR *A, const PetscReal *x, int count, PetscScalar *y, PetscInt ldy)
+{
+  PetscScalar sum[8 * 8];
+
+  for (PetscInt r0 = 0; r0 < A->m; r0 += 8) {
+    const int rows = (int)PetscMin(8, A->m - r0);
+
+    for (int r = 0; r < rows; r++) {
+      const PetscInt    *j = A->j + A->i[r0 + r], *end = A->j + A->i[r0 + r + 1];
+      const PetscScalar *a  = A->a + A->i[r0 + r];
+      V8                 a0 = v8_zero(), a1 = a0;
+
+      for (; j + 2 <= end; j += 2, a += 2) {
+        SPMV_FETCH(a + 64);
+        a0 = v8_fma(v8_set1(a[0]), v8_value(x + (size_t)j[0] * SPMV_VECTOR), a0);
+        a1 = v8_fma(v8_set1(a[1]), v8_value(x + (size_t)j[1] * SPMV_VECTOR), a1);
+      }
+      if (j < end) a0 = v8_fma(v8_set1(a[0]), v8_value(x + (size_t)j[0] * SPMV_VECTOR), a0);
+      v8_store(sum + 8 * r, v8_add(a0, a1));
+    }
+    for (int q = 0; q < count; q++) {
+      PetscScalar *to = y + (size_t)q * (size_t)ldy + r0;
+
+      for (int r = 0; r < rows; r++) to[r] = sum[8 * r + q];
+    }
+  }
+}
+
+const SpMVKernels SPMV_KERNELS = {
+    .name = SPMV_ISA_NAME, .slowdown = SPMV_ISA_SLOWDOWN, .mult = spmv_mult, .multtransposeadd = spmv_multtransposeadd, .columns = spmv_columns};

@@ -109,6 +109,15 @@ PETSC_INTERN PetscBool SpMVStoreTransposeUsesParent(SpMVStore);
 
 PETSC_INTERN void SpMVStoreMult(SpMVStore, const PetscScalar *x, PetscScalar *y);                          /* y = A x */
 PETSC_INTERN void SpMVStoreMultAdd(SpMVStore, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* y = z + A x, z may be y */
+/*
+  The same for columns of dense matrices, each ld numbers after the one before, with one pass over A. Columns() has the bits of Mult() in each column; z may be y
+  where ldz is ldy. By rows, X is stored by rows first, and A is read as CSR: faster where slices read x by index; PETSC_ERR_MEM, and nothing is done, without
+  memory for X. SpMVStoreByRows() says which to use
+*/
+PETSC_INTERN void SpMVStoreMultColumns(SpMVStore, PetscInt count, const PetscScalar *x, PetscInt ldx, const PetscScalar *z, PetscInt ldz, PetscScalar *y,
+                                       PetscInt ldy);
+PETSC_INTERN PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y, PetscInt ldy);
+PETSC_INTERN PetscBool      SpMVStoreByRows(SpMVStore, PetscInt count);
 PETSC_INTERN void SpMVStoreMultTranspose(SpMVStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* z may be NULL, or y */
 
 /* The oracle: decodes a store one entry at a time, in the simplest way. `entry` is called for padding too (row -1). */

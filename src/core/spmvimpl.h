@@ -6,6 +6,7 @@
 #include "spmvcore.h"
 #include <limits.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(PETSC_USE_COMPLEX)
   #define SPMV_PARTS 2 /* numbers in a scalar */
@@ -22,6 +23,7 @@ typedef struct {
   double     outlier_gain, long_gain;
   PetscInt   empty_share, sort_window[2], sort_padding, sort_gain;
   PetscInt64 distinct_bytes, distinct_steps;
+  PetscInt64 columns_least, columns_mean, columns_bytes;
   PetscInt64 setup_products, setup_products_unit, setup_nonzeros, refresh_products;
   double     transpose_limit, transpose_full, transpose_entry, transpose_block, transpose_any, transpose_unit, transpose_unit_row;
 } SpMVTuning;
@@ -144,6 +146,7 @@ typedef struct {
   double      slowdown; /* time over that of the AVX-512 kernels, on data in cache */
   void (*mult)(const struct _n_SpMVStore *, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* rows of the runs only; z can be NULL */
   void (*multtransposeadd)(const struct _n_SpMVStore *, PetscBool conjugate, const PetscScalar *x, PetscScalar *y);
+  void (*columns)(const SpMVCSR *, const PetscReal *x, int count, PetscScalar *y, PetscInt ldy);
 } SpMVKernels;
 
 PETSC_INTERN const SpMVKernels SpMVKernelsPortable;

@@ -138,6 +138,59 @@ static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back,
   GuardedDestroy(&yt);
 }
 
+/* The same x in the first and the last of so many columns, with Inf and NaN between */
+static void CheckByRows(const Matrix *A, const Format *F, PetscInt count, const Expected *E)
+{
+  const PetscInt m = A->m, n = A->n, ldx = n + 3, ldy = m + 2;
+  const SpMVCSR  csr = {A->m, A->n, A->i, A->j, A->a};
+  PetscScalar   *x, *y;
+
+  (void)PetscMalloc2(count * ldx, &x, count * ldy, &y);
+  for (PetscInt k = 0; k < count * ldx; k++) x[k] = k % 3 ? NAN : INFINITY;
+  for (PetscInt k = 0; k < n; k++) x[k] = x[(count - 1) * ldx + k] = E->x[k];
+  for (PetscInt k = 0; k < count * ldy; k++) y[k] = (PetscScalar)1e30;
+  Expect(!SpMVCSRMultColumns(&csr, count, x, ldx, y, ldy), "%s, %s: by rows", A->name, F->text);
+  Compare("first column by rows", A, F, m, y, E->y[MULT], E->allowed[MULT]);
+  Compare("last column by rows", A, F, m, y + (count - 1) * ldy, E->y[MULT], E->allowed[MULT]);
+  for (PetscInt q = 0; q < count; q++) {
+    for (PetscInt k = m; k < ldy; k++) Expect(y[q * ldy + k] == (PetscScalar)1e30, "%s, %s: after column %d by rows", A->name, F->text, (int)q);
+  }
+  (void)PetscFree2(x, y);
+}
+
+/* Dense matrices in longer arrays, in pieces of any size: each column has the bits of a product with it alone */
+static void CheckColumns(const Matrix *A, const Format *F, SpMVStore B, const Expected *E)
+{
+  enum { COLUMNS = 3, MORE = 5 };
+  const PetscInt   m = A->m, n = A->n, ldx = n + MORE, ldy = m + MORE;
+  const PetscInt64 bytes = SpMVTuned.columns_bytes;
+  PetscScalar     *x, *y, *z, *alone;
+
+  (void)PetscMalloc4(COLUMNS * ldx, &x, COLUMNS * ldy, &y, COLUMNS * ldy, &z, m + 1, &alone);
+  for (PetscInt q = 0; q < COLUMNS; q++) {
+    for (PetscInt k = 0; k < ldx; k++) x[q * ldx + k] = k < n && !q ? E->x[k] : (PetscScalar)(PetscReal)(k < n ? (k * 7 + q) % 13 - 6 : NAN);
+    for (PetscInt k = 0; k < ldy; k++) z[q * ldy + k] = (PetscScalar)(PetscReal)((k * 5 + q) % 11 - 5);
+  }
+  SpMVTuned.columns_bytes = 1 + (PetscInt64)draw(5000);
+  for (int how = 0; how < 3; how++) { /* A x, z + A x, z = z + A x */
+    for (PetscInt k = 0; k < COLUMNS * ldy; k++) y[k] = how == 2 ? z[k] : (PetscScalar)1e30;
+    SpMVStoreMultColumns(B, COLUMNS, x, ldx, how == 0 ? NULL : how == 1 ? z : y, ldy, y, ldy);
+    for (PetscInt q = 0; q < COLUMNS; q++) {
+      for (PetscInt k = 0; k <= m; k++) alone[k] = (PetscScalar)1e30;
+      if (how)
+        SpMVStoreMultAdd(B, x + q * ldx, z + q * ldy, alone);
+      else
+        SpMVStoreMult(B, x + q * ldx, alone);
+      Expect(!m || !memcmp(alone, y + q * ldy, (size_t)m * sizeof(*y)), "%s, %s, %s: column %d of several", A->name, F->text, SpMVGetISAName(), (int)q);
+      for (PetscInt k = m; k < ldy; k++)
+        Expect(y[q * ldy + k] == (how == 2 ? z[q * ldy + k] : (PetscScalar)1e30), "%s, %s, %s: after column %d", A->name, F->text, SpMVGetISAName(), (int)q);
+    }
+  }
+  for (PetscInt count = 1; count <= 2 * SPMV_LANES + 1; count += SPMV_LANES - 1) CheckByRows(A, F, count, E);
+  SpMVTuned.columns_bytes = bytes;
+  (void)PetscFree4(x, y, z, alone);
+}
+
 /* A matrix is tested with its own values, with random ones, and with partly constant and infinite ones */
 enum { OWN, RANDOM, INFINITE, VALUES };
 
@@ -185,6 +238,7 @@ int main(int argc, char **argv)
           if (!SpMVSetISA(isas[s])) continue;
           Check(&as[v], &F, B, (PetscBool)(refill % 2), (PetscBool)(refill || s == 0), &expected[v]);
           if (refill == 0) Check(&as[v], &F, B, PETSC_FALSE, (PetscBool)(s == 0), &wild);
+          CheckColumns(&as[v], &F, B, &expected[v]);
         }
       }
       PetscCall(SpMVStoreDestroy(&B));

@@ -41,6 +41,7 @@ public:
     for (int refresh = 0; refresh < 2; refresh++) {
       Fill(refresh);
       Plain();
+      for (int count : refresh ? std::vector<int>{2, 4, 11} : std::vector<int>{0, 1, 3, 8, 2 + Int(18)}) Columns(count);
       for (int kind = 0; kind < 3 && !L.transpose && !L.conjugate; kind++) Fused(kind);
       for (int kind = 0; kind < 4 && SpMVCudaHasBoundary(store); kind++) ByRows(kind);
     }
@@ -145,6 +146,64 @@ private:
       CHECK(cudaStreamSynchronize(stream));
       Expect(Close((onto ? z : y).Get(), ref, size), onto ? "z = z - A x" : "y = z - A x");
     }
+  }
+
+  // Dense matrices of `count` columns, in longer arrays: y = A x, z + A x, z = z + A x and z - A x, each column as that of a product with one vector. What is
+  // between the columns is neither read nor written
+  void Columns(int count)
+  {
+    const int           ldx = cols + Int(4), ldz = rows + Int(4);
+    std::vector<Number> hX((size_t)ldx * count, Number(NAN)), hZ((size_t)ldz * count, Number(NAN)), one(cols);
+    Device<Number>      X(hX.size()), Y(hZ.size()), Z(hZ.size());
+    for (int q = 0; q < count; q++) {
+      for (int c = 0; c < cols; c++) hX[(size_t)q * ldx + c] = Value();
+      for (int r = 0; r < rows; r++) hZ[(size_t)q * ldz + r] = Value();
+    }
+    X.Set(hX);
+    Y.Poison();
+    const std::vector<Number> poison = Y.Get();
+    for (int kind = 0; kind < (L.conjugate ? 3 : 4); kind++) {
+      const SpMVCudaForm form = kind == 3 ? SPMVCUDA_RESIDUAL : L.Form();
+      Number            *to   = kind == 2 ? Z.p : Y.p;
+      Y.Poison();
+      Z.Set(hZ);
+      CHECK(SpMVCudaMultColumns(store, form, count, P(X.p), ldx, kind ? P(Z.p) : NULL, ldz, (PetscScalar *)to, ldz, stream));
+      CHECK(cudaStreamSynchronize(stream));
+      const std::vector<Number> all  = (kind == 2 ? Z : Y).Get();
+      bool                      same = true, between = true;
+      for (int q = 0; q < count; q++) {
+        Device<Number> &column = y;
+        column.Poison();
+        z.Set(std::vector<Number>(hZ.begin() + (size_t)q * ldz, hZ.begin() + (size_t)q * ldz + rows));
+        CHECK(SpMVCudaMult(store, form, P(X.p) + (size_t)q * ldx, kind ? P(z.p) : NULL, (PetscScalar *)column.p, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        hy = column.Get();
+        for (int r = 0; r < rows; r++) same = same && SameNumber(hy[r], all[(size_t)q * ldz + r]);
+        for (int r = rows; r < ldz; r++) {
+          const std::vector<Number> &before = kind == 2 ? hZ : poison;
+          between                           = between && !memcmp((void *)&all[(size_t)q * ldz + r], (void *)&before[(size_t)q * ldz + r], sizeof(Number));
+        }
+      }
+      Expect(same, kind == 0 ? "Y = A X" : kind == 1 ? "Y = Z + A X" : kind == 2 ? "Z = Z + A X" : "Y = Z - A X");
+      Expect(between, "what is between columns");
+      if (kind || !count) continue;
+      // NaN in all other columns
+      const int k = Int(count);
+      for (int c = 0; c < cols; c++) one[c] = hX[(size_t)k * ldx + c];
+      Device<Number> alone(std::vector<Number>(hX.size(), Number(NAN)));
+      CHECK(cudaMemcpy(alone.p + (size_t)k * ldx, one.data(), cols * sizeof(Number), cudaMemcpyHostToDevice));
+      Y.Poison();
+      CHECK(SpMVCudaMultColumns(store, form, count, P(alone.p), ldx, NULL, 0, (PetscScalar *)Y.p, ldz, stream));
+      CHECK(cudaStreamSynchronize(stream));
+      const std::vector<Number> others = Y.Get();
+      Expect(!rows || !memcmp((void *)&others[(size_t)k * ldz], (void *)&all[(size_t)k * ldz], rows * sizeof(Number)), "a column next to NaN");
+    }
+  }
+
+  // To the bit, except that 0 is -0: a product with several columns adds 0 where one with a vector adds nothing
+  static bool SameNumber(Number a, Number b)
+  {
+    return !memcmp((void *)&a, (void *)&b, sizeof(a)) || (a == Number(0) && b == Number(0));
   }
 
   // A few rows' entries in an off-diagonal block; none if kind is 0

@@ -8,34 +8,16 @@
   Steps whose values are all equal are marked at each fill: a warp then reads one value instead of 32. Lanes without an entry hold a copy of another lane's
   value, so that they do not prevent this.
 */
+#include "columns.cuh"
+#include "diagonals.cuh"
 #include "epilogue.cuh"
-#include "stores.cuh"
 
 namespace spmv {
 namespace {
 
 constexpr int BLOCK = Tuning::DIAGONALS_BLOCK;
 
-struct Args {
-  int             units, slices, steps, words; // steps of a slice where all have the same number; words of `equal` a slice
-  const int2     *pattern_of_slice;            // x: its pattern's first step, negative if MultInterior() skips the slice; y: marks of its own first 32 steps
-  const unsigned *first_value;                 // of each slice, and the end of the last: the step at which its values begin, if slices differ in length
-  const int2     *step;                        // of patterns. x: offset; y: lanes
-  const unsigned *equal;                       // marks of further steps
-  const void     *value;                       // as Single or Scalar
-  unsigned        block_shift;                 // of MultFused(): the thread block that works on the first slices is the one so many places later; else 0
-  Offdiagonal     offdiag;
-};
-
-// The product reads .x and .y itself, and compares pattern_of_slice[].x with 0 itself: with functions, or a variable, its machine code is another
-__host__ __device__ __forceinline__ int Offset(int2 step)
-{
-  return step.x;
-}
-__host__ __device__ __forceinline__ unsigned Lanes(int2 step)
-{
-  return (unsigned)step.y;
-}
+using Args = DiagonalArgs;
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
@@ -371,6 +353,7 @@ struct Diagonals : _n_SpMVCudaStore {
   bool            marked = true, unreported = true; // products look at marks; the last fill has not reported yet whether they should
   Args            args = {};
   Kernel          kernel[3][2];
+  ColumnKernels   columns;
   int64_t         steps = 0; // stored
   Array<unsigned> first_value, equal, equals;
   Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice with the slices of boundary rows skipped
@@ -452,6 +435,19 @@ struct Diagonals : _n_SpMVCudaStore {
   cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
     return Launch(args, form, v, stream);
+  }
+  cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
+  {
+    const int width  = PanelWidth(bs, c.count);
+    Kernel   &kernel = columns.Get(width, [this](int w) { return DiagonalsColumns(single, bs, uniform ? args.steps : 0, w); });
+    LookForReport();
+    // With marks a product reads little more than x and y, and one pass over A for few columns saves less than it costs
+    if (marked && !unreported && c.count < Tuning::COLUMNS_MARKED) return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
+    if (!args.slices) return cudaSuccess;
+    return ForPanels(args.slices, width, v, c, [&](unsigned grid, const Operands &now, Panels p) {
+      p.marked = marked;
+      return kernel.Launch(grid, COLUMNS_BLOCK, WithPanels<Args>{args, p}, form, now, stream);
+    });
   }
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {

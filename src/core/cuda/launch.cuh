@@ -32,6 +32,11 @@ struct Operands {
   Scalar       *y;
 };
 
+// Further columns of x, z and y, each so many numbers after the one before. z may be y where ldz is ldy
+struct Columns {
+  int64_t ldx, ldz, ldy, count;
+};
+
 // What a product writes to y[r], where d is the sum over the row
 __device__ __forceinline__ Scalar Result(SpMVCudaForm form, const Scalar *z, int64_t r, Scalar d)
 {

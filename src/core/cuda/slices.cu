@@ -9,28 +9,16 @@
   read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's least column. Where each step of a one-unit slice is a run of columns, there is
   one number a step; where the whole slice is one run, none. Slices with much work come first, so that they do not end last.
 */
+#include "columns.cuh"
 #include "epilogue.cuh"
 #include "slices.cuh"
-#include "stores.cuh"
 
 namespace spmv {
 namespace {
 
 constexpr int BLOCK = Tuning::SLICES_BLOCK, WINDOW = Tuning::SLICES_WINDOW;
 
-struct Args {
-  int          slices;
-  const Slice *slice;
-  const int   *order; // unit at each place, NULL: the natural order
-  const int2  *group; // first partial sum of each long unit, parts
-  const void  *value; // as Single or Scalar
-  const char  *index;
-  Scalar      *partial;
-  unsigned    *arrived;
-  const int   *unit;     // the unit of y that each unit is, NULL: the same
-  bool         interior; // skips the slices of boundary rows
-  Offdiagonal  offdiag;  // of MultFused()
-};
+using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
@@ -446,6 +434,7 @@ struct Slices : _n_SpMVCudaStore {
   int64_t         steps   = 0;
   Args            args    = {};
   Kernel          kernel[3]; // [1]: of MultFused(), [2]: of MultDot(), loaded when they are needed
+  ColumnKernels   columns;
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
@@ -514,6 +503,17 @@ struct Slices : _n_SpMVCudaStore {
     else if (v.z != v.y)
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
     return Launch(args, form, {v.x, v.y, v.y}, stream);
+  }
+  // Node blocks in one pass. Single entries, of which a column each read x in other places, take longer in one pass than column by column, and long rows leave partial sums
+  cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
+  {
+    if (bs == 1 || compact || groups) return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
+    const int width = PanelWidth(bs, c.count);
+    Kernel   &of    = columns.Get(width, [this](int w) { return SlicesColumns(single, bs, w); });
+    if (!args.slices) return cudaSuccess;
+    return ForPanels(args.slices, width, v, c, [&](unsigned grid, const Operands &now, const Panels &p) {
+      return of.Launch(grid, COLUMNS_BLOCK, WithPanels<Args>{args, p}, form, now, stream);
+    });
   }
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {

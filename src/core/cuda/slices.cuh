@@ -1,9 +1,9 @@
 /*
-  What a slice is, and which entries of the matrix its lanes have.
+  What a slice is, which entries of the matrix its lanes have, and what the kernels read.
 */
 #pragma once
 
-#include "view.cuh"
+#include "stores.cuh"
 
 namespace spmv {
 
@@ -54,6 +54,20 @@ __host__ __device__ inline int Tail(unsigned s)
 }
 
 constexpr unsigned BOUNDARY = 1u << 23; // has boundary rows: MultInterior() skips it
+
+struct SliceArgs {
+  int          slices;
+  const Slice *slice;
+  const int   *order; // unit at each place, NULL: the natural order
+  const int2  *group; // first partial sum of each long unit, parts
+  const void  *value; // as Single or Scalar
+  const char  *index;
+  Scalar      *partial;
+  unsigned    *arrived;
+  const int   *unit;     // the unit of y that each unit is, NULL: the same
+  bool         interior; // skips the slices of boundary rows
+  Offdiagonal  offdiag;  // of MultFused()
+};
 
 // A lane's entries in one of the units that it has in a slice: entry, entry + 2^lt, ... below end, of the row of the CSR (of a unit's first row) that begins at
 // start and has len entries

@@ -65,6 +65,13 @@ typedef enum {
 PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, SpMVCudaForm, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 /*
+  The same for the columns of dense matrices, each ld numbers after the one before, with one pass over A for several columns where that is faster. Each column is that of
+  SpMVCudaMult(), bit by bit (but for the sign of a zero), whatever the other columns are. z may be y where ldz is ldy.
+*/
+PETSC_INTERN cudaError_t SpMVCudaMultColumns(SpMVCudaStore, SpMVCudaForm, PetscInt64 count, const PetscScalar *x, PetscInt64 ldx, const PetscScalar *z,
+                                             PetscInt64 ldz, PetscScalar *y, PetscInt64 ldy, cudaStream_t);
+
+/*
   SpMVCudaMult() without conjugate, directly after the exchange of a halo by one kernel in the same stream. With `early`, begins at the same time as the exchange, which reads
   the same x; otherwise when it is done. With a halo, adds the off-diagonal block if SpMVCudaHasOffdiagonal(). The store must not be filled in between.
 */

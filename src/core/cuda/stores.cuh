@@ -99,6 +99,12 @@ struct _n_SpMVCudaStore {
   // csr.a is A's even where value_index is set; csr.i is always that of this store
   virtual cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t)               = 0;
   virtual cudaError_t Mult(SpMVCudaForm, const spmv::Operands &, cudaStream_t) = 0;
+  // The same for several columns at once, each as Mult() would be
+  virtual cudaError_t MultColumns(SpMVCudaForm form, const spmv::Operands &v, const spmv::Columns &c, cudaStream_t stream)
+  {
+    for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Mult(form, {v.x + q * c.ldx, v.z ? v.z + q * c.ldz : nullptr, v.y + q * c.ldy}, stream));
+    return cudaSuccess;
+  }
   // The product that follows the exchange of a halo by one kernel. early: begins with the exchange (see Kernel), and lets the next kernel begin. With a
   // halo, adds `fused`
   virtual cudaError_t MultFused(SpMVCudaForm form, const spmv::Operands &v, const spmv::Scalar * /* halo */, bool /* early */, cudaStream_t stream)

@@ -52,6 +52,15 @@ struct Tuning {
   static constexpr int SLICES_BLOCK  = 256;  // threads
   static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
 
+  // ---- products with several columns
+  static constexpr int COLUMNS_BLOCK  = 256; // threads
+  static constexpr int COLUMNS_BYTES  = 192; // of the sums that a thread keeps
+  static constexpr int COLUMNS_ONCE   = 2;   // columns whose x is loaded at once where a row is loaded at once
+  static constexpr int COLUMNS_PANELS = 8;   // panels of a launch
+  // Diagonals with marks: columns from which one pass is faster. One product of 7 points on 200^3 takes some 95 us then, and 2, 4 and 8 columns at most the 229, 322
+  // and 509 us that they take without marks
+  static constexpr int COLUMNS_MARKED = 4;
+
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads
   static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once. With 4, finite elements with 3 unknowns a node take 447 us in place of 395

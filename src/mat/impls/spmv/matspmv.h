@@ -13,6 +13,7 @@
     view.c      views, PetscSpMVGetInfo()           mpi.c       products of MPI matrices
     product.c   products of matrices                cusparse.c  faults of AIJCUSPARSE
     coo.c       assembly from coordinates on the device
+    dense.c     products with dense matrices
     keep.c      transposes, submatrices, ...: the result keeps format and parameters
     hook.c      taking over, giving back, creation, conversion, duplication
     seq.c       products of sequential matrices: host or device
@@ -377,6 +378,9 @@ PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *par
 PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
+/* dense.c: products with dense matrices */
+PETSC_INTERN PetscErrorCode SpMVDenseTakeNumeric(Mat);
+
 /* keep.c: matrices created from a matrix keep its format and parameters */
 typedef struct {
   const SpMVFormat *format;
@@ -447,6 +451,10 @@ PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat, Mat offdiag, PetscReal fraction, PetscBool fraction_set);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
+
+/* dense.c */
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat);
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat);
 
 /* factor.c: triangular solves between host vectors */
 PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);

@@ -254,6 +254,7 @@ static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
     PetscCall(SpMVProductAsAIJ(C, phase.symbolic));
   else
     PetscCall(SpMVProductSymbolic(C, phase.symbolic));
+  PetscCall(SpMVDenseTakeNumeric(C));
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (phase.kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductTakeNumeric(C));
 #endif
@@ -390,52 +391,6 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-/*
-  cuSPARSE crashes for A^T D with a dense matrix D if A has no entries (CUDA 13, PETSc 3.26.1): the product is zero. These
-  are AIJCUSPARSE's functions, the same for all matrices
-*/
-static struct {
-  PetscErrorCode (*symbolic)(Mat), (*numeric)(Mat);
-} SpMVTransposeDense;
-
-static PetscErrorCode MatProductNumeric_SpMVTransposeDense(Mat C)
-{
-  MatInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetInfo(C->product->A, MAT_LOCAL, &info));
-  if (info.nz_used == 0)
-    PetscCall(MatZeroEntries(C));
-  else
-    PetscCall((*SpMVTransposeDense.numeric)(C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductSymbolic_SpMVTransposeDense(Mat C)
-{
-  PetscFunctionBegin;
-  PetscCall((*SpMVTransposeDense.symbolic)(C));
-  if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_SpMVTransposeDense) {
-    SpMVTransposeDense.numeric = C->ops->productnumeric;
-    C->ops->productnumeric     = MatProductNumeric_SpMVTransposeDense;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductSetFromOptions_SpMVDense(Mat C)
-{
-  PetscFunctionBegin;
-  PetscCall((*SpMVParents[1][0].productdense)(C));
-  if (C->product->type == MATPRODUCT_AtB && !C->product->A->boundtocpu && C->ops->productsymbolic &&
-      C->ops->productsymbolic != MatProductSymbolic_SpMVTransposeDense) {
-    SpMVTransposeDense.symbolic = C->ops->productsymbolic;
-    C->ops->productsymbolic     = MatProductSymbolic_SpMVTransposeDense;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   PetscFunctionBegin;
@@ -447,6 +402,12 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
                             mpi ? "mpi" : "seq", SpMVFormats[k]->name));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, ours ? MatProductSetFromOptions_TransposeSpMV : NULL));
   }
+#if defined(PETSCSPMV_HAVE_CUDA)
+  for (int k = 0; k < 2 && device && mpi; k++)
+    PetscCall(PetscObjectComposeFunction((PetscObject)A,
+                                         k ? "MatProductSetFromOptions_mpiaijcusparse_mpidensecuda_C" : "MatProductSetFromOptions_mpiaijcusparse_mpidense_C",
+                                         ours ? MatProductSetFromOptions_MPISpMVCUDADense : NULL));
+#endif
   if (device && !mpi) {
     PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
     PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
@@ -454,7 +415,7 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
 #if defined(PETSCSPMV_HAVE_CUDA)
     for (int k = 0; k < 2; k++)
       PetscCall(SpMVReplaceFunction(A, k ? "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C" : "MatProductSetFromOptions_seqaijcusparse_seqdense_C",
-                                    ours ? MatProductSetFromOptions_SpMVDense : SpMVParents[device][mpi].productdense));
+                                    ours ? MatProductSetFromOptions_SeqSpMVCUDADense : SpMVParents[device][mpi].productdense));
 #endif
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,0 +1,283 @@
+static char help[] =
+    "Times products with dense matrices, C = A B by MatMatMult() with reuse, by matrix type and number of columns, on the GPU where PETSc has CUDA and the\n\
+  machine a GPU.\n\
+  -matrices <list> : generators (stencil7:100, fem27:60:3, bratu:200, ...; a wrong name prints them all) and files\n\
+  -columns <1,2,4,8,16,32> : of B\n\
+  -types <aij:product,sellp:loop,sellp:product,evchyb:product> : matrix type, and MatMatMult() or a loop of MatMult(), taking turns in one run. aij is\n\
+                     aijcusparse on a GPU\n\
+  -reps <7>        : repetitions, of which the median counts\n\
+  -csv <file>      : results to read by program\n\n";
+
+/*
+   The contenders' results are compared after the first product, and the program fails if they differ. A repetition is as many products as take about 2 ms.
+*/
+
+#include <petscspmv.h>
+#include "matrices.h"
+#include "results.h"
+#include "timing.h"
+#include "device.h"
+
+enum { MAXIMUM = 32 };
+
+typedef struct {
+  char     type[64], method[64];
+  Mat      A, C;
+  PetscInt products; /* of a repetition */
+  double  *t, us;
+} Contender;
+
+typedef struct {
+  Mat      B;
+  PetscInt columns;
+  Vec     *x, *y; /* the same columns as vectors */
+} Operands;
+
+/* before: of which one may have the matrix in its type */
+static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, PetscInt n, const Contender before[], Contender *c)
+{
+  const char *colon = strchr(what, ':');
+  char        type[80];
+  PetscBool   aij, loop, product;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  PetscCall(PetscStrcmp(colon ? colon + 1 : "", "loop", &loop));
+  PetscCall(PetscStrcmp(colon ? colon + 1 : "", "product", &product));
+  PetscCheck(loop || product, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s does not say how to multiply; write sellp:product or sellp:loop", what);
+  PetscCall(PetscStrncpy(c->type, what, (size_t)(colon - what) + 1));
+  PetscCall(PetscStrncpy(c->method, colon + 1, sizeof(c->method)));
+  PetscCall(PetscStrcmp(c->type, MATAIJ, &aij));
+  PetscCall(PetscSNPrintf(type, sizeof(type), "%s%s", c->type, aij && DeviceOn ? "cusparse" : ""));
+  for (PetscInt k = 0; k < n && !c->A; k++) {
+    if (!strcmp(before[k].type, c->type)) c->A = before[k].A;
+  }
+  if (c->A)
+    PetscCall(PetscObjectReference((PetscObject)c->A));
+  else
+    PetscCall(MatConvert(A, type, MAT_INITIAL_MATRIX, &c->A));
+  PetscCall(PetscMalloc1(reps, &c->t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ContenderDestroy(Contender *c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree(c->t));
+  PetscCall(MatDestroy(&c->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OperandsCreate(Mat A, PetscInt columns, Operands *o)
+{
+  PetscInt    n, N;
+  PetscRandom random;
+
+  PetscFunctionBeginUser;
+  o->columns = columns;
+  PetscCall(MatGetLocalSize(A, NULL, &n));
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, N, columns, NULL, &o->B));
+  PetscCall(PetscRandomCreate(PETSC_COMM_WORLD, &random));
+  PetscCall(MatSetRandom(o->B, random));
+  PetscCall(PetscRandomDestroy(&random));
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) PetscCall(MatConvert(o->B, MATDENSECUDA, MAT_INPLACE_MATRIX, &o->B));
+#endif
+  PetscCall(PetscMalloc2(columns, &o->x, columns, &o->y));
+  for (PetscInt q = 0; q < columns; q++) {
+    Vec column;
+
+    PetscCall(MatCreateVecs(A, &o->x[q], &o->y[q]));
+    PetscCall(MatDenseGetColumnVecRead(o->B, q, &column));
+    PetscCall(VecCopy(column, o->x[q]));
+    PetscCall(MatDenseRestoreColumnVecRead(o->B, q, &column));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OperandsDestroy(Operands *o)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt q = 0; q < o->columns; q++) {
+    PetscCall(VecDestroy(&o->x[q]));
+    PetscCall(VecDestroy(&o->y[q]));
+  }
+  PetscCall(PetscFree2(o->x, o->y));
+  PetscCall(MatDestroy(&o->B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Multiply(Contender *c, const Operands *o, PetscInt products, double *seconds)
+{
+  PetscLogDouble start;
+
+  PetscFunctionBeginUser;
+  PetscCall(TimeBegin(PETSC_COMM_WORLD, &start));
+  for (PetscInt k = 0; k < products; k++) {
+    if (c->method[0] == 'l') {
+      for (PetscInt q = 0; q < o->columns; q++) PetscCall(MatMult(c->A, o->x[q], o->y[q]));
+    } else
+      PetscCall(MatMatMult(c->A, o->B, c->C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &c->C));
+  }
+  PetscCall(TimeEnd(PETSC_COMM_WORLD, start, seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Fails unless the contender's C, or the vectors y, are the columns of the first one's */
+static PetscErrorCode Check(const Contender *c, const Operands *o, Mat first)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt q = 0; q < o->columns; q++) {
+    Vec       want, difference;
+    PetscReal norm, error;
+
+    PetscCall(MatDenseGetColumnVecRead(first, q, &want));
+    PetscCall(VecDuplicate(o->y[q], &difference));
+    PetscCall(VecNorm(want, NORM_INFINITY, &norm));
+    if (c->C) {
+      Vec own;
+
+      PetscCall(VecCopy(want, difference));
+      PetscCall(MatDenseRestoreColumnVecRead(first, q, &want)); /* a matrix has one such vector at a time */
+      PetscCall(MatDenseGetColumnVecRead(c->C, q, &own));
+      PetscCall(VecAXPY(difference, -1.0, own));
+      PetscCall(MatDenseRestoreColumnVecRead(c->C, q, &own));
+    } else {
+      PetscCall(VecWAXPY(difference, -1.0, o->y[q], want));
+      PetscCall(MatDenseRestoreColumnVecRead(first, q, &want));
+    }
+    PetscCall(VecNorm(difference, NORM_INFINITY, &error));
+    PetscCall(VecDestroy(&difference));
+    PetscCheck(error <= 1e4 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Column %" PetscInt_FMT " of %s, %s differs by %g of %g", q,
+               c->type, c->method, (double)error, (double)norm);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All contenders take turns */
+static PetscErrorCode Measure(PetscInt n, Contender c[], const Operands *o, PetscInt reps)
+{
+  double median, once;
+
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(Multiply(&c[k], o, 2, &once)); /* set-up */
+    PetscCheck(c[0].C, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: the first one must be a product");
+    if (k) PetscCall(Check(&c[k], o, c[0].C));
+    PetscCall(Multiply(&c[k], o, 2, &once));
+    c[k].products = (PetscInt)PetscMax(1.0, PetscMin(100.0, 2e-3 / (0.5 * once)));
+  }
+  for (PetscInt r = 0; r < reps; r++) {
+    for (PetscInt k = 0; k < n; k++) PetscCall(Multiply(&c[k], o, c[k].products, &c[k].t[r]));
+  }
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(Median(reps, c[k].t, &median));
+    c[k].us = 1e6 * median / (double)c[k].products;
+    PetscCall(MatDestroy(&c[k].C));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt ncolumns, const PetscInt columns[], PetscInt reps, FILE *csv)
+{
+  const char *origin = NULL;
+  Mat         A;
+  MatInfo     info;
+  PetscInt    rows;
+  Contender   c[MAXIMUM];
+  Operands    o;
+  PetscMPIInt size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &A, &origin));
+  PetscCall(MatGetSize(A, &rows, NULL));
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderCreate(types[k], A, reps, k, c, &c[k]));
+  PetscCall(MatDestroy(&A));
+  for (PetscInt s = 0; s < ncolumns; s++) {
+    PetscCall(OperandsCreate(c[0].A, columns[s], &o));
+    PetscCall(Measure(ntypes, c, &o, reps));
+    PetscCall(OperandsDestroy(&o));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-22s %4" PetscInt_FMT " columns:", name, columns[s]));
+    for (PetscInt k = 0; k < ntypes; k++) {
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s:%s %9.1f us", c[k].type, c[k].method, c[k].us));
+      if (csv)
+        fprintf(csv, "%s,%lld,%.0f,%d,%lld,%s,%s,%.3f,%s\n", name, (long long)rows, info.nz_used, (int)size, (long long)columns[s], c[k].type, c[k].method,
+                c[k].us, DeviceOn ? Device.name : "host");
+    }
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+    if (csv) (void)fflush(csv); /* a run may be ended */
+  }
+  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderDestroy(&c[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The names that an option lists, or those of a string */
+static PetscErrorCode GetNames(const char *option, const char *by_default, PetscInt *n, char *list[])
+{
+  char    **word;
+  int       words;
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  *n = MAXIMUM;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
+  if (set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrToArray(by_default, ',', &words, &word));
+  for (*n = 0; *n < words; (*n)++) PetscCall(PetscStrallocpy(word[*n], &list[*n]));
+  PetscCall(PetscStrToArrayDestroy(words, word));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(void)
+{
+  char       *matrices[MAXIMUM], *types[MAXIMUM], file[PETSC_MAX_PATH_LEN] = "";
+  PetscInt    nmatrices, ntypes, ncolumns = MAXIMUM, reps = 7, columns[MAXIMUM] = {1, 2, 4, 8, 16, 32};
+  Results     results;
+  FILE       *csv = NULL;
+  PetscMPIInt rank;
+  PetscBool   device = PETSC_FALSE, set;
+
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  {
+    int devices;
+
+    device = (PetscBool)(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
+    (void)cudaGetLastError();
+    if (device) PetscCall(DeviceOpen());
+  }
+#endif
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(GetNames("-matrices", device ? "stencil7:200,fem27:60:3" : "stencil7:20,fem27:6:3", &nmatrices, matrices));
+  PetscCall(GetNames("-types", "aij:product,sellp:loop,sellp:product,evchyb:product", &ntypes, types));
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &ncolumns, &set));
+  if (!set) ncolumns = 6;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), NULL));
+  PetscCheck(reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps is %" PetscInt_FMT ": it must be positive", reps);
+  if (file[0] && !rank) {
+    csv = ResultsOpen(&results, file, 0);
+    PetscCheck(csv, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", file);
+    fprintf(csv, "matrix,rows,nonzeros,ranks,columns,type,method,us,device\n");
+  }
+  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, ncolumns, columns, reps, csv));
+  PetscCheck(!csv || !ResultsClose(&results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "Cannot write %s", file);
+  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
+  for (PetscInt k = 0; k < ntypes; k++) PetscCall(PetscFree(types[k]));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(DeviceClose());
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscSpMVInitializePackage());
+  PetscCall(Run());
+  PetscCall(PetscFinalize());
+  return 0;
+}

@@ -1,0 +1,170 @@
+/*
+  Products with several columns at once: the runs of a store in pieces that stay in the cache, each piece multiplied with one column after the other by the
+  kernels of products with one vector. The values and indices are read from memory once for all columns, and each column has the bits of a product with it alone.
+  Where slices read x by index, one entry after the other is faster, with eight columns of X side by side.
+*/
+#include "spmvimpl.h"
+#include <stdlib.h>
+
+enum { SPMV_PIECES = 64 };
+
+/* Consecutive slices: pieces of runs, of which a kernel sees no more than the store they are in */
+typedef struct {
+  struct _n_SpMVStore store;
+  SpMVRun             run[SPMV_PIECES];
+  double              bytes; /* of their values */
+} SpMVPiece;
+
+/* The operands: columns of dense matrices */
+typedef struct {
+  PetscInt           count, ldx, ldz, ldy;
+  const PetscScalar *x, *z;
+  PetscScalar       *y;
+} SpMVColumns;
+
+static void SpMVPieceMult(SpMVPiece *P, const SpMVColumns *C)
+{
+  for (PetscInt q = 0; q < C->count && P->store.nruns; q++)
+    SpMVKernelsGet()->mult(&P->store, C->x + (size_t)q * (size_t)C->ldx, C->z ? C->z + (size_t)q * (size_t)C->ldz : NULL, C->y + (size_t)q * (size_t)C->ldy);
+  P->store.nruns = 0;
+  P->bytes       = 0;
+}
+
+/* The next piece of a run begins after `slices` slices of this one */
+static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBool diagonal_values)
+{
+  const int *width  = B->width + R->slice;
+  PetscInt64 values = 0; /* vectors of values; UNCOMPRESSED: entries */
+
+  switch (R->kind) {
+  case SPMV_RUN_DIAG:
+    values = (PetscInt64)B->patterns[R->pattern].width * R->rbs * R->rbs;
+    R->slice++;
+    R->row += SPMV_LANES * R->rbs;
+    if (!diagonal_values) return (double)values * SPMV_VECTOR * sizeof(PetscReal);
+    break;
+  case SPMV_RUN_GATHER:
+    values = (PetscInt64)width[0] * R->rbs * R->cbs;
+    R->idx += (PetscInt64)width[0] * SPMV_LANES;
+    if (width[1] < width[0]) R->len += SPMV_LANES;
+    if (R->row < 0)
+      R->rows += SPMV_LANES;
+    else
+      R->row += SPMV_LANES * R->rbs;
+    R->slice += 2;
+    break;
+  case SPMV_RUN_LONG: {
+    const PetscInt64 steps = (PetscInt64)B->align * ((width[0] + B->align - 1) / B->align) / SPMV_LANES;
+
+    values = steps * R->rbs;
+    R->idx += steps * SPMV_LANES;
+    R->rows++;
+    R->slice++;
+    break;
+  }
+  default:
+    values = (PetscInt64)width[0] * B->height;
+    R->idx += values;
+    R->len += B->height;
+    R->rows += B->height;
+    R->slice += 2;
+    R->val += values;
+    return (double)values * SPMV_PARTS * sizeof(PetscReal);
+  }
+  R->val += values;
+  return (double)values * SPMV_VECTOR * sizeof(PetscReal);
+}
+
+/* Whether most of what is stored is in slices by diagonals */
+static PetscBool SpMVStoreIsDiagonal(SpMVStore B)
+{
+  PetscInt64 diagonal = 0;
+
+  for (int r = 0; r < B->nruns; r++) {
+    const SpMVRun *R = B->runs + r;
+
+    if (R->kind == SPMV_RUN_DIAG) diagonal += (PetscInt64)R->count * B->patterns[R->pattern].width * R->rbs * R->rbs * SPMV_LANES;
+  }
+  return 2 * diagonal >= B->stats.stored ? PETSC_TRUE : PETSC_FALSE;
+}
+
+void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, PetscInt ldx, const PetscScalar *z, PetscInt ldz, PetscScalar *y, PetscInt ldy)
+{
+  const double most =
+      SpMVStoreIsDiagonal(B) || B->bs > 1 ? (double)SpMVTuned.columns_bytes : PETSC_MAX_REAL; /* x of all columns by index leaves no room in the cache */
+  SpMVColumns C = {count, ldx, ldz, ldy, x, z, y};
+  SpMVPiece   P = {.store = *B, .bytes = 0};
+
+  for (PetscInt q = 0; q < count && B->scattered && B->m && z != y; q++) {
+    if (z)
+      memcpy(y + (size_t)q * (size_t)ldy, z + (size_t)q * (size_t)ldz, (size_t)B->m * sizeof(*y));
+    else
+      memset(y + (size_t)q * (size_t)ldy, 0, (size_t)B->m * sizeof(*y));
+  }
+  if (B->scattered && z) {
+    C.z   = y;
+    C.ldz = ldy;
+  }
+  P.store.runs  = P.run;
+  P.store.nruns = 0;
+  for (int r = 0; r < B->nruns; r++) {
+    const SpMVRun *R    = B->runs + r;
+    SpMVRun        next = *R; /* what is left of it */
+
+    for (int done = 0; done < R->count;) {
+      SpMVRun *piece = P.run + P.store.nruns++;
+
+      *piece       = next;
+      piece->count = 0;
+      while (done < R->count && (P.bytes < most || !piece->count)) {
+        P.bytes += SpMVPieceAdvance(B, &next, B->distinct ? PETSC_FALSE : PETSC_TRUE);
+        piece->count++;
+        done++;
+      }
+      piece->lanes = done == R->count ? R->lanes : SPMV_LANES;
+      if (P.bytes >= most || P.store.nruns == SPMV_PIECES) SpMVPieceMult(&P, &C);
+    }
+  }
+  SpMVPieceMult(&P, &C);
+}
+
+PetscBool SpMVStoreByRows(SpMVStore B, PetscInt count)
+{
+  if (count < SpMVTuned.columns_least || B->stats.nonzeros < SpMVTuned.columns_mean * (PetscInt64)B->n) return PETSC_FALSE;
+  return count > SPMV_LANES / 2 || !SpMVStoreIsDiagonal(B) ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* The rows of X, of at most eight columns, as stored vectors; with zeros for columns that there are not */
+static void SpMVStoreRows(PetscInt n, int count, const PetscScalar *x, PetscInt ldx, PetscReal *to)
+{
+  for (PetscInt c = 0; c < n; c++, to += SPMV_VECTOR) {
+    for (int q = 0; q < SPMV_LANES; q++) {
+      const PetscScalar value = q < count ? x[(size_t)q * (size_t)ldx + c] : 0;
+
+      to[q] = PetscRealPart(value);
+#if defined(PETSC_USE_COMPLEX)
+      to[SPMV_LANES + q] = PetscImaginaryPart(value);
+#endif
+    }
+  }
+}
+
+PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *A, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y, PetscInt ldy)
+{
+  const size_t bytes = (size_t)A->n * SPMV_VECTOR * sizeof(PetscReal);
+  void        *raw;
+  PetscReal   *rows;
+
+  PetscFunctionBegin;
+  raw = malloc(bytes + 64);
+  if (!raw) PetscFunctionReturn(PETSC_ERR_MEM);
+  rows = (PetscReal *)(((uintptr_t)raw + 63) & ~(uintptr_t)63);
+  for (PetscInt q = 0; q < count; q += SPMV_LANES) {
+    const int some = (int)PetscMin(SPMV_LANES, count - q);
+
+    SpMVStoreRows(A->n, some, x + (size_t)q * (size_t)ldx, ldx, rows);
+    SpMVKernelsGet()->columns(A, rows, some, y + (size_t)q * (size_t)ldy, ldy);
+  }
+  free(raw);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,255 @@
+/*
+  Products with dense matrices, A B and A^T B, in the formats: one pass over A for several columns of B. PETSc's symbolic phases are kept, and of the numeric
+  phase what computes the product. The products of parallel matrices are those of their blocks.
+*/
+#include "matspmv.h"
+
+/* AIJ's function for its matrices with dense ones, the same for all matrices */
+static PetscErrorCode (*SpMVDenseAIJ)(Mat, Mat, Mat);
+
+/* C = A B on the host. Each column counts as a product for the decision when to set the format up. PETSc gives this function to other matrices, too */
+static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
+{
+  const PetscInt     n = B->cmap->n;
+  Mat_SpMV          *spmv;
+  const PetscScalar *x;
+  PetscScalar       *y;
+  PetscInt           ldx, ldy;
+  PetscBool          due = PETSC_FALSE, bound;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (spmv && (!spmv->device || bound)) {
+    PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
+    if (due) PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A));
+    due = (PetscBool)(due && !spmv->host.use_parent);
+    spmv->host.asked.pattern += n;
+    spmv->host.asked.values += n;
+  }
+  if (!due) {
+    PetscCall((*SpMVDenseAIJ)(A, B, C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatDenseGetLDA(B, &ldx));
+  PetscCall(MatDenseGetLDA(C, &ldy));
+  PetscCall(MatDenseGetArrayRead(B, &x));
+  PetscCall(MatDenseGetArrayWrite(C, &y));
+  if (SpMVStoreByRows(spmv->host.store, n)) {
+    SpMVCSR        csr;
+    PetscErrorCode ierr;
+
+    PetscCall(MatSpMVGetPattern_Seq(A, &csr));
+    PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
+    ierr = SpMVCSRMultColumns(&csr, n, x, ldx, y, ldy);
+    PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
+    PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+    if (ierr) SpMVStoreMultColumns(spmv->host.store, n, x, ldx, NULL, 0, y, ldy); /* out of memory */
+  } else
+    SpMVStoreMultColumns(spmv->host.store, n, x, ldx, NULL, 0, y, ldy);
+  PetscCall(MatDenseRestoreArrayWrite(C, &y));
+  PetscCall(MatDenseRestoreArrayRead(B, &x));
+  PetscCall(PetscLogFlops((PetscLogDouble)n * (2.0 * spmv->host.key.nz - spmv->host.nonzerorows)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After PETSc's symbolic phase: replaces AIJ's numeric function for A B by ours, which calls it */
+PetscErrorCode SpMVDenseTakeNumeric(Mat C)
+{
+  Mat_SpMV *spmv;
+  PetscBool dense, mpi = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (C->product->type != MATPRODUCT_AB || !C->ops->matmultnumeric || C->ops->matmultnumeric == MatMatMultNumeric_SeqSpMV_SeqDense)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGet(C->product->A, &spmv));
+  if (spmv) PetscCall(SpMVIsMPI(C->product->A, &mpi));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)C->product->B, MATSEQDENSE, &dense));
+  if (!spmv || mpi || !dense) PetscFunctionReturn(PETSC_SUCCESS);
+  SpMVDenseAIJ           = C->ops->matmultnumeric;
+  C->ops->matmultnumeric = MatMatMultNumeric_SeqSpMV_SeqDense;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* AIJCUSPARSE's functions for its matrices with dense ones, the same for all matrices and kinds of products */
+static struct {
+  PetscErrorCode (*symbolic)(Mat), (*numeric)(Mat);
+} SpMVDenseCUSPARSE;
+
+/*
+  Brings the copy of A or its transpose up to date; *ours is NULL if AIJCUSPARSE is to multiply, as it is without memory for the copy: an error on this rank
+  alone, in the middle of a parallel product, would leave the other ranks waiting
+*/
+static PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **ours)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatSpMVGetReady_SeqCUDA(A, transpose, ours);
+  PetscCall(PetscPopErrorHandler());
+  if (ierr == PETSC_ERR_GPU_RESOURCE || ierr == PETSC_ERR_MEM) {
+    PetscCall(PetscInfo(A, "Out of memory for the format; using the product of AIJCUSPARSE\n"));
+    *ours = NULL;
+    ierr  = PETSC_SUCCESS;
+  }
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVDenseMultiply_SeqCUDA(const SpMVCudaCopy *copy, Mat B, Mat C)
+{
+  const PetscScalar *x;
+  PetscScalar       *y;
+  PetscInt           ldx, ldy;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(MatDenseGetLDA(B, &ldx));
+  PetscCall(MatDenseGetLDA(C, &ldy));
+  PetscCall(MatDenseCUDAGetArrayRead(B, &x));
+  PetscCall(MatDenseCUDAGetArrayWrite(C, &y));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(SpMVCudaMultColumns(copy->store, SPMVCUDA_MULT, B->cmap->n, x, ldx, NULL, 0, y, ldy, stream));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz * (PetscLogDouble)B->cmap->n));
+  PetscCall(MatDenseCUDARestoreArrayWrite(C, &y));
+  PetscCall(MatDenseCUDARestoreArrayRead(B, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  AIJCUSPARSE's product, but for A^T B of a matrix without entries, for which cuSPARSE crashes (CUDA 13, PETSc 3.26.1): it is zero
+*/
+static PetscErrorCode SpMVDenseMultiplyParent_SeqCUDA(Mat C)
+{
+  MatInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(C->product->A, MAT_LOCAL, &info));
+  if (C->product->type == MATPRODUCT_AtB && info.nz_used == 0)
+    PetscCall(MatZeroEntries(C));
+  else
+    PetscCall((*SpMVDenseCUSPARSE.numeric)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc gives this function to other matrices, too: where it is called, A may be of AIJCUSPARSE */
+static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
+{
+  const Mat       A         = C->product->A;
+  Mat             B         = C->product->B;
+  const PetscBool transpose = (PetscBool)(C->product->type == MATPRODUCT_AtB);
+  Mat_SpMV       *spmv;
+  PetscBool       device, host = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &device));
+  if (!device || C->boundtocpu || B->boundtocpu || A->boundtocpu) spmv = NULL;
+  if (spmv) PetscCall(SpMVDenseGetReady_SeqCUDA(A, transpose, &spmv));
+  if (!spmv) {
+    PetscCall(SpMVDenseMultiplyParent_SeqCUDA(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQDENSE, &host));
+  if (host) PetscCall(MatConvert(B, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &B)); /* as AIJCUSPARSE does */
+  PetscCall(SpMVDenseMultiply_SeqCUDA(&spmv->cuda[transpose], B, C));
+  if (host) PetscCall(MatConvert(B, MATSEQDENSE, MAT_INPLACE_MATRIX, &B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSymbolic_SeqSpMVCUDADense(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall((*SpMVDenseCUSPARSE.symbolic)(C));
+  if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_SeqSpMVCUDADense) {
+    SpMVDenseCUSPARSE.numeric = C->ops->productnumeric;
+    C->ops->productnumeric    = MatProductNumeric_SeqSpMVCUDADense;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat C)
+{
+  const MatProductType type = C->product->type;
+
+  PetscFunctionBegin;
+  PetscCall((*SpMVParents[1][0].productdense)(C));
+  if ((type == MATPRODUCT_AB || type == MATPRODUCT_AtB) && !C->product->A->boundtocpu && C->ops->productsymbolic &&
+      C->ops->productsymbolic != MatProductSymbolic_SeqSpMVCUDADense) {
+    SpMVDenseCUSPARSE.symbolic = C->ops->productsymbolic;
+    C->ops->productsymbolic    = MatProductSymbolic_SeqSpMVCUDADense;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- parallel A^T B */
+
+/*
+  MPIAIJ's product multiplies with a copy of A on a device, made by the symbolic phase (MAIJ): it does not see that A's values
+  have changed. So each column is a product with a vector
+*/
+static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AtB(Mat C)
+{
+  const Mat A = C->product->A, B = C->product->B;
+
+  PetscFunctionBegin;
+  for (PetscInt q = 0; q < B->cmap->N; q++) {
+    Vec x, y;
+
+    PetscCall(MatDenseGetColumnVecRead(B, q, &x));
+    PetscCall(MatDenseGetColumnVecWrite(C, q, &y));
+    PetscCall(MatMultTranspose(A, x, y));
+    PetscCall(MatDenseRestoreColumnVecWrite(C, q, &y));
+    PetscCall(MatDenseRestoreColumnVecRead(B, q, &x));
+  }
+  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AtB(Mat C)
+{
+  const Mat A = C->product->A, B = C->product->B;
+  PetscBool dense;
+
+  PetscFunctionBegin;
+  PetscCall(MatSetSizes(C, A->cmap->n, B->cmap->n, A->cmap->N, B->cmap->N));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &dense, MATMPIDENSE, MATMPIDENSECUDA, ""));
+  if (!dense) {
+    PetscCall(MatSetType(C, ((PetscObject)B)->type_name)); /* sets C's operations, too */
+    PetscCall(MatSetVecType(C, B->defaultvectype));
+    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AtB;
+  }
+  PetscCall(MatSetUp(C));
+  C->ops->productnumeric = MatProductNumeric_MPISpMVCUDADense_AtB;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For A B PETSc's function, which multiplies the blocks. PETSc copies composed functions to other matrices: A may be of AIJCUSPARSE */
+PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat C)
+{
+  const Mat A = C->product->A, B = C->product->B;
+  Mat_SpMV *spmv;
+  PetscErrorCode (*f)(Mat);
+  char name[128];
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv && C->product->type == MATPRODUCT_AtB) {
+    PetscCheck(A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+               "Matrix local dimensions are incompatible, (%" PetscInt_FMT ", %" PetscInt_FMT ") != (%" PetscInt_FMT ", %" PetscInt_FMT ")", A->rmap->rstart,
+               A->rmap->rend, B->rmap->rstart, B->rmap->rend);
+    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AtB;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%s_%s_C", ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
+  PetscCall(PetscObjectQueryFunction((PetscObject)B, name, &f));
+  if (f) PetscCall((*f)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif

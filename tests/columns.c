@@ -1,0 +1,218 @@
+/*
+  Products with dense matrices, A B and A^T B: any number of columns, longer leading dimensions, parts of dense matrices, Inf and NaN, new values. On a device
+  the dense matrices are there, or, as the argument says, on the host.
+*/
+#include "harness.h"
+
+static PetscErrorCode CreateDense(Test *t, PetscInt m, PetscInt M, PetscInt columns, PetscInt seed, Mat *D)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, columns, NULL, D));
+  PetscCall(FillDense(*D, columns, seed));
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device && t->arg[0] == 'd') PetscCall(MatConvert(*D, MATDENSECUDA, MAT_INPLACE_MATRIX, D));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The columns of C = A B or A^T B, each to the bounds of a product with a vector; from column `from` of B on */
+static PetscErrorCode RecordColumns(Record *r, const char *what, Mat A, Mat B, PetscInt from, PetscBool transpose, Mat C)
+{
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(C, NULL, &n));
+  for (PetscInt q = 0; q < n; q++) {
+    Vec x, y, copy, bound;
+
+    PetscCall(MatCreateVecs(A, transpose ? &bound : NULL, transpose ? NULL : &bound));
+    PetscCall(MatDenseGetColumnVecRead(B, from + q, &x));
+    PetscCall(ProductBounds(A, x, NULL, transpose, bound));
+    PetscCall(MatDenseRestoreColumnVecRead(B, from + q, &x));
+    PetscCall(MatDenseGetColumnVecRead(C, q, &y));
+    PetscCall(VecDuplicate(bound, &copy));
+    PetscCall(VecCopy(y, copy));
+    PetscCall(MatDenseRestoreColumnVecRead(C, q, &y));
+    PetscCall(RecordVec(r, what, copy, bound, 0));
+    PetscCall(VecDestroy(&copy));
+    PetscCall(VecDestroy(&bound));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Each number of columns, then again with other values of both factors */
+static PetscErrorCode Columns(Test *t, Record *r)
+{
+  static const PetscInt columns[] = {1, 2, 3, 4, 5, 8, 9, 17};
+  const PetscBool       transpose = (PetscBool)(t->arg[1] == 't');
+  Mat                   A;
+  PetscInt              m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
+    Mat B, C = NULL;
+
+    PetscCall(CreateDense(t, transpose ? m : n, transpose ? M : N, columns[k], 50, &B));
+    for (int again = 0; again < 2; again++) {
+      const MatReuse reuse = again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+
+      if (transpose)
+        PetscCall(MatTransposeMatMult(A, B, reuse, PETSC_DEFAULT, &C));
+      else
+        PetscCall(MatMatMult(A, B, reuse, PETSC_DEFAULT, &C));
+      if (!again) PetscCall(RecordType(t, r, "type", C));
+      PetscCall(RecordColumns(r, transpose ? "A^T B" : "A B", A, B, 0, transpose, C));
+      PetscCall(MatScale(A, -2.));
+      PetscCall(FillDense(B, columns[k], 60));
+    }
+    PetscCall(MatDestroy(&C));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns 2 to 7 of one matrix into those of another, whose other columns stay */
+static PetscErrorCode Part(Test *t, Record *r)
+{
+  const PetscInt columns = 9, part = 6;
+  Mat            A, B, C, b, c;
+  PetscInt       m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(CreateDense(t, n, N, columns, 50, &B));
+  PetscCall(CreateDense(t, m, M, columns, 51, &C));
+  for (int again = 0; again < 2; again++) {
+    PetscCall(MatDenseGetSubMatrix(B, PETSC_DECIDE, PETSC_DECIDE, 2, 2 + part, &b));
+    PetscCall(MatDenseGetSubMatrix(C, PETSC_DECIDE, PETSC_DECIDE, 2, 2 + part, &c));
+    PetscCall(MatProductCreateWithMat(A, b, NULL, c));
+    PetscCall(MatProductSetType(c, MATPRODUCT_AB));
+    PetscCall(MatProductSetFromOptions(c));
+    PetscCall(MatProductSymbolic(c));
+    PetscCall(MatProductNumeric(c));
+    PetscCall(RecordColumns(r, "A B of parts", A, b, 0, PETSC_FALSE, c));
+    PetscCall(MatProductClear(c));
+    PetscCall(MatDenseRestoreSubMatrix(C, &c));
+    PetscCall(MatDenseRestoreSubMatrix(B, &b));
+    PetscCall(MatScale(A, 3.));
+  }
+  PetscCall(RecordMat(t, r, "C", C));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Longer leading dimensions, and what is between the columns stays */
+static PetscErrorCode Leading(Test *t, Record *r)
+{
+  const PetscInt columns = 6, more = 3;
+  Mat            A, B, C = NULL;
+  PetscInt       m, n, M, N, changed = 0;
+  PetscScalar   *x;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(PetscMalloc1((n + more) * columns, &x));
+  for (PetscInt k = 0; k < (n + more) * columns; k++) x[k] = NAN;
+  PetscCall(MatCreateDense(t->comm, n, PETSC_DECIDE, N, columns, x, &B));
+  PetscCall(MatDenseSetLDA(B, n + more));
+  PetscCall(FillDense(B, columns, 50));
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device && t->arg[0] == 'd') PetscCall(MatConvert(B, MATDENSECUDA, MAT_INPLACE_MATRIX, &B));
+#endif
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(RecordColumns(r, "A B", A, B, 0, PETSC_FALSE, C));
+  for (PetscInt q = 0; q < columns; q++) {
+    for (PetscInt k = n; k < n + more; k++) changed += !PetscIsNanScalar(x[q * (n + more) + k]);
+  }
+  PetscCall(RecordInt(r, "changed between columns", changed));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Inf and NaN stay in their column, and in the rows that have an entry there */
+static PetscErrorCode NonFinite(Test *t, Record *r)
+{
+  const PetscInt columns = 5;
+  Mat            A, B, C;
+  PetscInt       m, n, M, N, s, e;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(CreateDense(t, n, N, columns, 50, &B));
+  PetscCall(MatGetOwnershipRange(B, &s, &e));
+  for (PetscInt i = s; i < e; i++) {
+    if (i == 0) PetscCall(MatSetValue(B, i, 1, NAN, INSERT_VALUES));
+    if (i == N - 1) PetscCall(MatSetValue(B, i, 2, PETSC_INFINITY, INSERT_VALUES));
+    if (i % 5 == 2) PetscCall(MatSetValue(B, i, 4, NAN, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(MatGetOwnershipRange(C, &s, &e));
+  for (PetscInt q = 0; q < columns; q++) {
+    for (PetscInt i = s; i < e; i++) {
+      PetscScalar value;
+
+      PetscCall(MatGetValue(C, i, q, &value));
+      PetscCall(RecordAdd(r, "finite at row", i, PetscIsInfOrNanScalar(value) ? 0 : 1, 0, NULL));
+    }
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The factors change their pattern and their number of columns between products */
+static PetscErrorCode Replace(Test *t, Record *r)
+{
+  Mat      A, B, C, D;
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(CreateDense(t, n, N, 6, 50, &B));
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(Touch(A));
+  PetscCall(MatZeroEntries(A));
+  PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(RecordColumns(r, "zero", A, B, 0, PETSC_FALSE, C));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Make(t, &A));
+  PetscCall(CreateDense(t, n, N, 6, 70, &D));
+  PetscCall(MatProductReplaceMats(A, D, NULL, C));
+  PetscCall(MatProductNumeric(C));
+  PetscCall(RecordColumns(r, "other factors", A, D, 0, PETSC_FALSE, C));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const Operation operations[] = {{"columns", Columns, FULL, "dn"},         {"columns-transposed", Columns, FULL | STRICT, "dt"},
+                                       {"columns-host", Columns, FULL, "hn"},    {"part", Part, FULL, "d"},
+                                       {"leading", Leading, FULL, "d"},          {"nonfinite", NonFinite, FULL, "d"},
+                                       {"replace", Replace, FULL | NOPERM, "d"}, {NULL, NULL, 0}};
+
+int main(int argc, char **argv)
+{
+  return Suite(argc, argv, "columns", operations, 0);
+}
