@@ -234,9 +234,9 @@ static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected
     CHECK(SpMVCudaBCGSFirst(k, stream));
   }
   Expect((bool)done == (fused && expected), q.A, q.what, "first", "the product has an epilogue");
+  CHECK(SpMVCudaBCGSHalf(k, stream)); // which adds the sums of a small matrix, as Update does
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaMemcpy(&h.first, (spmv::State *)k->state, sizeof(h.first), cudaMemcpyDeviceToHost));
-  CHECK(SpMVCudaBCGSHalf(k, stream));
   done = PETSC_FALSE;
   if (fused) CHECK(SpMVCudaBCGSMultSecond(k, store, stream, &done));
   if (!done) {
@@ -244,6 +244,7 @@ static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected
     CHECK(SpMVCudaBCGSSecond(k, stream));
   }
   Expect((bool)done == (fused && expected), q.A, q.what, "second", "the product has an epilogue");
+  CHECK(SpMVCudaBCGSUpdate(k, stream));
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaMemcpy(&h.second, (spmv::State *)k->state, sizeof(h.second), cudaMemcpyDeviceToHost));
   h.v = a.v.Get();
@@ -318,7 +319,10 @@ int main(int argc, char **argv)
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&stream));
   CHECK(SpMVCudaKrylovCreate(&k));
-  TestEpilogues(k, stream);
+  for (int parts : {0, 1 << 30}) { // both ways to add the sums of a product
+    SpMVCudaKrylovParts = parts;
+    TestEpilogues(k, stream);
+  }
   TestEnds(k, stream);
   TestMethods(k, stream, quick);
   CHECK(SpMVCudaKrylovDestroy(&k));

@@ -67,8 +67,9 @@ struct Tuning {
   static constexpr int NCCL_BLOCKS = 4;
 
   // ---- Krylov methods: kernels over vectors. More thread blocks than fit on the device at a time gain nothing, and each leaves partial sums to be added
-  static constexpr int KRYLOV_BLOCK  = 256; // threads
-  static constexpr int KRYLOV_BLOCKS = 4;   // of a grid, a multiprocessor: with four entries a thread in flight, enough bytes
+  static constexpr int KRYLOV_BLOCK  = 256;     // threads
+  static constexpr int KRYLOV_PARTS  = 1 << 18; // sums of a product's warps, times thread blocks, up to which each of these adds all of them
+  static constexpr int KRYLOV_BLOCKS = 4;       // of a grid, a multiprocessor: with four entries a thread in flight, enough bytes
 
   // ---- upload from pageable memory, which the driver's own copy does at a fifth of the speed of the bus
   // Pinning a thread's buffer takes 0.7 ms, during which no thread can call the driver; a thread copies 5 to 8 GB/s. Smaller chunks need too many calls, which
