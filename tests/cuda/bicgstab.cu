@@ -217,26 +217,31 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
 // ------------------------------------------------------------------------------------------------ inner products as the epilogues of the products
 
 struct Half {
-  std::vector<Number> v, t;
+  std::vector<Number> v, t, s, r0;
   spmv::State         first, second;
 };
 
 // An iteration but for its last kernel, with products of the store, fused or not
 static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected, SpMVCudaKrylov k, cudaStream_t stream)
 {
-  Half      h;
-  Arrays    a(q);
-  PetscBool done = PETSC_FALSE;
+  Half       h;
+  Arrays     a(q);
+  PetscBool  done = PETSC_FALSE;
+  PetscReal *rho  = (PetscReal *)&h.first.rho;
   CHECK(Start(q, a, k, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaMemcpy(&h.first, (spmv::State *)k->state, sizeof(h.first), cudaMemcpyDeviceToHost));
+  rho[spmv::REALS - 1] += rho[0] / 2; // or (s, r0) would be 0
+  CHECK(cudaMemcpy((spmv::State *)k->state, &h.first, sizeof(h.first), cudaMemcpyHostToDevice));
   if (fused) CHECK(SpMVCudaBCGSMultFirst(k, store, stream, &done));
   if (!done) {
     CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(a.p.p), NULL, (PetscScalar *)a.v.p, stream));
     CHECK(SpMVCudaBCGSFirst(k, stream));
   }
   Expect((bool)done == (fused && expected), q.A, q.what, "first", "the product has an epilogue");
+  CHECK(SpMVCudaBCGSHalf(k, stream)); // which adds the sums of a small matrix, as Update does
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaMemcpy(&h.first, (spmv::State *)k->state, sizeof(h.first), cudaMemcpyDeviceToHost));
-  CHECK(SpMVCudaBCGSHalf(k, stream));
   done = PETSC_FALSE;
   if (fused) CHECK(SpMVCudaBCGSMultSecond(k, store, stream, &done));
   if (!done) {
@@ -244,10 +249,12 @@ static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected
     CHECK(SpMVCudaBCGSSecond(k, stream));
   }
   Expect((bool)done == (fused && expected), q.A, q.what, "second", "the product has an epilogue");
+  if (fused) CHECK(SpMVCudaBCGSUpdate(k, stream));
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaMemcpy(&h.second, (spmv::State *)k->state, sizeof(h.second), cudaMemcpyDeviceToHost));
   h.v = a.v.Get();
   h.t = a.t.Get();
+  if (!fused) h.s = a.r.Get(), h.r0 = a.r0.Get();
   return h;
 }
 
@@ -275,16 +282,21 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, SpMVKrylov
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
   CHECK(SpMVCudaSELLPSetUp(&csr, &params, kernel, PETSC_FALSE, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream));
-  const bool whole = fused && !(left && pc == SPMV_KRYLOV_PC_BLOCKS);
-  const Half apart = Run(q, store, false, whole, k, stream), one = Run(q, store, true, whole, k, stream), again = Run(q, store, true, whole, k, stream);
+  const bool whole    = fused && !(left && pc == SPMV_KRYLOV_PC_BLOCKS);
+  const Half separate = Run(q, store, false, whole, k, stream), one = Run(q, store, true, whole, k, stream), again = Run(q, store, true, whole, k, stream);
   const auto near = [&](const Scalar &x, const Scalar &y) { return std::abs(WideOf(x) - WideOf(y)) <= eps * (1 + std::abs(WideOf(y))); };
   bool       same = true;
   for (unsigned r = 0; same && r < n; r++)
-    same = std::abs(Wide(one.v[r]) - Wide(apart.v[r])) <= eps && std::abs(Wide(one.t[r]) - Wide(apart.t[r])) <= eps * 100;
+    same = std::abs(Wide(one.v[r]) - Wide(separate.v[r])) <= eps && std::abs(Wide(one.t[r]) - Wide(separate.t[r])) <= eps * 100;
   Expect(same, A, q.what, left ? "left" : "right", "both products are the same as without epilogue");
-  Expect(near(one.first.a, apart.first.a), A, q.what, left ? "left" : "right", "(v, r0)");
-  Expect(near(one.second.omega, apart.second.omega), A, q.what, left ? "left" : "right", "(s, t), (t, t)");
-  Expect(std::abs(WideOf(one.second.rho) - WideOf(apart.second.rho)) <= eps * n, A, q.what, left ? "left" : "right", "(s, r0), (t, r0)");
+  Expect(near(one.first.a, separate.first.a), A, q.what, left ? "left" : "right", "(v, r0)");
+  const auto wide = [](const std::vector<Number> &x) { return std::vector<Wide>(x.begin(), x.end()); };
+  const auto r0 = wide(separate.r0), sv = wide(separate.s), tv = wide(separate.t);
+  const Wide omega = Dot(true, sv, tv) / Dot(true, tv, tv), rho = Dot(true, sv, r0) - omega * Dot(true, tv, r0);
+  for (const spmv::State &state : {separate.second, one.second}) {
+    Expect(std::abs(WideOf(state.omega) - omega) <= eps * (1 + std::abs(omega)), A, q.what, left ? "left" : "right", "(s, t), (t, t)");
+    Expect(std::abs(WideOf(state.rho) - rho) <= eps * n, A, q.what, left ? "left" : "right", "(s, r0), (t, r0)");
+  }
   Expect(!memcmp((void *)&one.second, (void *)&again.second, sizeof(one.second)), A, q.what, left ? "left" : "right", "the same bits");
   CHECK(SpMVCudaDestroy(&store));
 }
@@ -318,7 +330,10 @@ int main(int argc, char **argv)
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&stream));
   CHECK(SpMVCudaKrylovCreate(&k));
-  TestEpilogues(k, stream);
+  for (int parts : {0, 1 << 30}) { // both ways to add the sums of a product
+    SpMVCudaKrylovParts = parts;
+    TestEpilogues(k, stream);
+  }
   TestEnds(k, stream);
   TestMethods(k, stream, quick);
   CHECK(SpMVCudaKrylovDestroy(&k));

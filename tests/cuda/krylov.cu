@@ -229,6 +229,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
     w.Poison();
     CHECK(SpMVCudaCGBegin(k, &cg, stream));
     CHECK(SpMVCudaCGMult(k, store, stream, &done));
+    if (done) CHECK(SpMVCudaCGUpdate(k, stream)); // which adds the sums of a small matrix
     CHECK(cudaStreamSynchronize(stream));
     Expect((bool)done == fused, A, "epilogue", "any", "the product has one");
     if (!done) break;
@@ -290,7 +291,10 @@ int main(int argc, char **argv)
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&stream));
   CHECK(SpMVCudaKrylovCreate(&k));
-  TestEpilogues(k, stream);
+  for (int parts : {0, 1 << 30}) { // both ways to add the sums of a product
+    SpMVCudaKrylovParts = parts;
+    TestEpilogues(k, stream);
+  }
   TestEnds(k, stream);
   TestMethods(k, stream, quick);
   CHECK(SpMVCudaKrylovDestroy(&k));

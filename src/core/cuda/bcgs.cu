@@ -15,7 +15,7 @@ using namespace spmv;
 namespace {
 
 constexpr int BLOCK = KRYLOV_BLOCK;
-constexpr int MANY  = Dot::ALL_OF_THEM; // numbers that the second product sums; the first one: Dot::ONE; other kernels: one
+constexpr int MANY  = Dots::NUMBERS; // numbers that the second product sums; the first one: Dots::ONE; other kernels: one
 
 // ------------------------------------------------------------------------------------------------ what one thread decides
 
@@ -117,7 +117,7 @@ template <class Load, class Use> __device__ __forceinline__ void ForEachOfBlocks
 template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL first(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
-  PetscReal        sum[Dot::ONE] = {};
+  PetscReal        sum[Dots::ONE] = {};
   Scalar           v[BATCH], r0[BATCH], d[BATCH];
   if (!Enter(g, s)) return;
   if (PC == SPMV_KRYLOV_PC_BLOCKS)
@@ -143,19 +143,13 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL first(BCGSArgs g, bool, const Scal
 }
 
 // From the sums that the warps of a product's kernel have left
-struct PartsArgs {
-  BCGSArgs         g;
-  const PetscReal *part;
-  unsigned         count;
-};
-
-template <int NUMBERS, int STEP> SPMV_KRYLOV_KERNEL parts(PartsArgs a, bool, const Scalar *, const Scalar *, Scalar *)
+template <int NUMBERS, int STEP> SPMV_KRYLOV_KERNEL parts(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
   PetscReal        sum[NUMBERS] = {};
-  if (!Enter(a.g, s)) return;
-  AddParts<NUMBERS>(sum, a.part, a.count);
-  if (AddAll(a.g, sum)) Decide(a.g, s, STEP, sum);
+  if (!Enter(g, s)) return;
+  AddParts(sum, g.parts, blockIdx.x * BLOCK + threadIdx.x, gridDim.x * BLOCK);
+  if (AddAll(g, sum)) Decide(g, s, STEP, sum);
 }
 
 // s = r - a v in the place of r, and on the right also B s
@@ -163,7 +157,8 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL middle(BCGSArgs g, bool, const Sca
 {
   __shared__ State s;
   Scalar           r[BATCH], v[BATCH], d[BATCH];
-  if (!Enter(g, s)) return;
+  if (!EnterAfterProduct<Dots::ONE>(g, s, [](State &s, const PetscReal *v) { AfterFirst(s, Num::conj(ScalarOf(v))); })) return;
+  if (g.parts.count && blockIdx.x == 0 && threadIdx.x == 0) g.state->a = s.a;
   const Scalar minus = Negated(s.a);
   if (PC == SPMV_KRYLOV_PC_BLOCKS)
     ForEachOfBlocks(
@@ -187,7 +182,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL middle(BCGSArgs g, bool, const Sca
         });
 }
 
-// t = B t, and the sums of Dot
+// t = B t, and the sums of Dots
 template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL second(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
@@ -233,7 +228,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Sca
   __shared__ State s;
   PetscReal        sum[1] = {};
   Scalar           x[COUNT], p[COUNT], r[COUNT], t[COUNT], v[COUNT], d[COUNT];
-  if (!Enter(g, s)) return;
+  if (!EnterAfterProduct<MANY>(g, s, [](State &s, const PetscReal *v) { AfterSecond(s, v); })) return;
   const Scalar minus = Negated(s.omega), both = Multiplied(s.b, minus);
   if (PC == SPMV_KRYLOV_PC_BLOCKS)
     ForEachOfBlocks(
@@ -315,7 +310,7 @@ cudaError_t _n_SpMVCudaKrylov::CreateBCGS()
   SPMV_CHOOSE(second);
   SPMV_CHOOSE(update);
 #undef SPMV_CHOOSE
-  b.first_sums.Choose((const void *)parts<Dot::ONE, FIRST>);
+  b.first_sums.Choose((const void *)parts<Dots::ONE, FIRST>);
   b.second_sums.Choose((const void *)parts<MANY, SECOND>);
   b.start.Choose((const void *)::start);
   b.decide.Choose((const void *)::decide);
@@ -351,25 +346,26 @@ cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov k, const SpMVCudaBCGS *bcgs, cudaSt
 namespace {
 
 // A product with its epilogue; with blocks on the left there is none
-cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore store, const Operands &v, Dot dot, Kernel &sums, int step, cudaStream_t stream, PetscBool *done)
+cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore store, const Operands &v, Dots dot, Kernel &sums, int step, cudaStream_t stream, PetscBool *done)
 {
   *done = PETSC_FALSE;
   if (Of(k, true) == SPMV_KRYLOV_PC_BLOCKS) return cudaSuccess;
-  dot.hermitian = true;
-  dot.other     = dot.first != v.x;
-  dot.d         = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? k->bcgs.d : nullptr;
+  dot.other = dot.first != v.x;
+  dot.d     = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? k->bcgs.d : nullptr;
   SPMV_TRY(k->MultDots(store, v, dot, k->bcgs.n, stream, done));
   if (!*done) return cudaSuccess;
-  const PartsArgs args = {k->bcgs, k->product_part, store->DotWarps()};
-  SPMV_TRY(sums.Launch(k->Grid((int)(args.count / BATCH)), BLOCK, args, false, {}, stream));
-  return Conclude(k, step, step == FIRST ? Dot::ONE : MANY, stream);
+  k->bcgs.parts = {k->product_part, store->DotWarps()};
+  if (k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess; // the next kernel does
+  SPMV_TRY(sums.Launch(k->Grid((int)(k->bcgs.parts.count / BATCH)), BLOCK, k->bcgs, false, {}, stream));
+  k->bcgs.parts = {};
+  return Conclude(k, step, step == FIRST ? Dots::ONE : MANY, stream);
 }
 
 } // namespace
 
 cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t stream, PetscBool *done)
 {
-  Dot dot{};
+  Dots dot{};
   dot.first = k->bcgs.r0;
   return MultDots(k, store, {k->bcgs.p, nullptr, k->bcgs.v}, dot, k->b.first_sums, FIRST, stream, done);
 }
@@ -377,17 +373,19 @@ cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov k, SpMVCudaStore store, cudaStr
 cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov k, cudaStream_t stream)
 {
   SPMV_TRY(Launch(k, k->b.first[Of(k, true)], false, stream));
-  return Conclude(k, FIRST, Dot::ONE, stream);
+  return Conclude(k, FIRST, Dots::ONE, stream);
 }
 
 cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  return Launch(k, k->b.middle[Of(k, false)], false, stream);
+  SPMV_TRY(Launch(k, k->b.middle[Of(k, false)], false, stream));
+  k->bcgs.parts = {};
+  return cudaSuccess;
 }
 
 cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t stream, PetscBool *done)
 {
-  Dot dot{};
+  Dots dot{};
   dot.first  = k->bcgs.r;
   dot.second = k->bcgs.r0;
   return MultDots(k, store, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? k->bcgs.r : k->bcgs.hat, nullptr, k->bcgs.t}, dot, k->b.second_sums, SECOND, stream, done);
@@ -402,6 +400,7 @@ cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov k, cudaStream_t stream)
 cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov k, cudaStream_t stream)
 {
   SPMV_TRY(Launch(k, k->b.update[Of(k, false)], false, stream));
+  k->bcgs.parts = {};
   return Conclude(k, UPDATE, 1, stream);
 }
 

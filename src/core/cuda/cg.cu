@@ -102,22 +102,23 @@ SPMV_KRYLOV_KERNEL product(CGArgs g, bool, const Scalar *, const Scalar *, Scala
 }
 
 // The same from the sums that the warps of a product's kernel have left
-struct ProductSumsArgs {
-  CGArgs           g;
-  const PetscReal *part;
-  unsigned         count;
-};
-
-SPMV_KRYLOV_KERNEL product_sums(ProductSumsArgs a, bool, const Scalar *, const Scalar *, Scalar *)
+SPMV_KRYLOV_KERNEL product_sums(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
-  PetscReal        v[NUMBERS] = {};
-  if (!Enter(a.g, s)) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) a.g.state->step = 0;
+  PetscReal        v[NUMBERS] = {}, sums[REALS] = {};
+  if (!Enter(g, s)) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) g.state->step = 0;
     return;
   }
-  AddParts<REALS>(v + 1, a.part, a.count);
-  if (AddAll(a.g, v)) Decide(a.g, s, PRODUCT, v);
+  AddParts(sums, g.parts, blockIdx.x * BLOCK + threadIdx.x, gridDim.x * BLOCK);
+#pragma unroll
+  for (int k = 0; k < REALS; k++) v[1 + k] = sums[k];
+  if (AddAll(g, v)) Decide(g, s, PRODUCT, v);
+}
+
+__device__ __forceinline__ bool EnterUpdate(const CGArgs &g, State &s)
+{
+  return EnterAfterProduct<REALS>(g, s, [](State &s, const PetscReal *v) { AfterProduct(s, ScalarOf(v)); });
 }
 
 // r, and z'r and the norm of z or r
@@ -126,7 +127,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(CGArgs g, bool, const Scala
   __shared__ State s;
   PetscReal        v[NUMBERS] = {};
   Scalar           r[BATCH], w[BATCH], d[BATCH];
-  if (!Enter(g, s)) return;
+  if (!EnterUpdate(g, s)) return;
   const Scalar minus    = Negated(s.a);
   const bool   residual = g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED, sums = PC != SPMV_KRYLOV_PC_APPLIED;
   ForEach(
@@ -153,7 +154,7 @@ template <> SPMV_KRYLOV_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, con
   __shared__ State  s;
   __shared__ Scalar shared[BLOCK];
   PetscReal         v[NUMBERS] = {};
-  if (!Enter(g, s)) return;
+  if (!EnterUpdate(g, s)) return;
   const Scalar minus    = Negated(s.a);
   const bool   residual = g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED;
   const int    rows = BLOCK / g.bs * g.bs, mine = (int)threadIdx.x, head = mine / g.bs * g.bs;
@@ -305,11 +306,12 @@ cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, cudaStream_t stream)
 cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t stream, PetscBool *done)
 {
   const Operands v = {k->cg.p, nullptr, k->cg.w};
-  SPMV_TRY(k->MultDots(store, v, {k->cg.hermitian, false, nullptr, v.x, nullptr, nullptr}, k->cg.n, stream, done));
+  SPMV_TRY(k->MultDot(store, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
   if (!*done) return cudaSuccess;
-  const unsigned        warps = store->DotWarps();
-  const ProductSumsArgs args  = {k->cg, k->product_part, warps};
-  SPMV_TRY(k->product_sums.Launch(k->Grid((int)(warps / BATCH)), BLOCK, args, false, {}, stream));
+  k->cg.parts = {k->product_part, store->DotWarps()};
+  if (k->AddsParts(k->cg.n, k->cg.parts.count)) return cudaSuccess; // Update does
+  SPMV_TRY(k->product_sums.Launch(k->Grid((int)(k->cg.parts.count / BATCH)), BLOCK, k->cg, false, {}, stream));
+  k->cg.parts = {};
   return Conclude(k, PRODUCT, stream);
 }
 
@@ -317,6 +319,7 @@ cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov k, cudaStream_t stream)
 {
   const bool applied = k->cg.pc == SPMV_KRYLOV_PC_APPLIED;
   SPMV_TRY(Launch(k, k->update[k->cg.pc], false, nullptr, stream));
+  k->cg.parts = {};
   if (applied && k->cg.norm != SPMV_KRYLOV_NORM_UNPRECONDITIONED) return cudaSuccess;
   return Conclude(k, applied ? TEST : TEST | BETA, stream);
 }

@@ -25,12 +25,14 @@ constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("
   STEPS > 0: all slices have so many, and all loads are issued before the first is used. UNIFORM: all slices have the same number of steps, so that no load
   waits for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(). It is a
   kernel of its own, as warps with few steps are so short-lived that a few more instructions, or loads in another order, make a difference. V: the type that
-  values are stored as. E: DotEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
+  values are stored as. E: DotEpilogue, DotsEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
 */
 template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
+  constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>;
+
   const Args   &args  = ArgsOf(arguments);
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   unsigned      block = blockIdx.x;
@@ -43,7 +45,9 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
   int       unit = s * WARP + lane;
   if (!FUSED || (blockIdx.x == 0 && threadIdx.x < WARP)) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
   if (!E::DOT && unit >= args.units) return;                              // a lane past the end has no entry in any step
-  if (E::DOT && unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
+  if constexpr (DOTS) {
+    if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
+  }
   const int2     pattern = __ldg(args.pattern_of_slice + s);
   const int      slot    = FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
   const int      total   = STEPS ? STEPS : args.steps;
@@ -104,15 +108,19 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop does not mark a slice without steps
     args.offdiag.Add<BS>(slot, unit, d);
   }
-  PetscReal  sums[Dot::ALL_OF_THEM] = {};
+  PetscReal  sums[E::Type::NUMBERS] = {};
   const bool writes                 = !E::DOT || (here == s && unit < args.units);
+  if constexpr (DOTS) {
 #pragma unroll
-  for (int i = 0; i < BS; i++) {
-    if (E::DOT && writes) d[i] = DotOf(arguments)->Add((int64_t)unit * BS + i, d[i], sums);
+    for (int i = 0; i < BS; i++) {
+      if (writes) d[i] = DotOf(arguments)->Add((int64_t)unit * BS + i, d[i], sums);
+    }
   }
 #pragma unroll
   for (int i = 0; i < BS; i++) {
-    if (writes) y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
+    if (!writes) break;
+    y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
+    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
   }
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
@@ -327,8 +335,8 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
   if (threadIdx.x == 0) *report = generation << 1 | (total > steps / Tuning::EQUAL_SHARE);
 }
 
-// [1][]: of MultFused() and MultInterior(), [2][]: of MultDot(), loaded when they are needed; [][1]: looks at marks
-template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[3][2])
+// [1][]: of MultFused() and MultInterior(), [2][], [3][]: of MultDot() and MultDots(), loaded when they are needed; [][1]: looks at marks
+template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[4][2])
 {
   kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, NoEpilogue>);
   kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, NoEpilogue>);
@@ -337,12 +345,14 @@ template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel ke
   if constexpr (std::is_same_v<V, Scalar>) {
     kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, DotEpilogue>);
     kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, DotEpilogue>);
+    kernel[3][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, DotsEpilogue>);
+    kernel[3][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, DotsEpilogue>);
   }
   SPMV_TRY(kernel[0][0].Load());
   return kernel[0][1].Load();
 }
 
-template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[3][2])
+template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[4][2])
 {
   return uniform ? choose<V, BS, STEPS, true>(kernel) : choose<V, BS, 0, false>(kernel);
 }
@@ -352,7 +362,7 @@ struct Diagonals : _n_SpMVCudaStore {
   bool            uniform = true;
   bool            marked = true, unreported = true; // products look at marks; the last fill has not reported yet whether they should
   Args            args = {};
-  Kernel          kernel[3][2];
+  Kernel          kernel[4][2];
   ColumnKernels   columns;
   int64_t         steps = 0; // stored
   Array<unsigned> first_value, equal, equals;
@@ -485,8 +495,16 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
+    return LaunchDot(2, v, dot, stream);
+  }
+  cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
+  {
+    return LaunchDot(3, v, dots, stream);
+  }
+  template <class D> cudaError_t LaunchDot(int which, const Operands &v, const D &dot, cudaStream_t stream)
+  {
     LookForReport();
-    return kernel[2][marked].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args>{args, dot}, SPMVCUDA_MULT, v, stream);
+    return kernel[which][marked].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, D>{args, dot}, SPMVCUDA_MULT, v, stream);
   }
   void LookForReport()
   {

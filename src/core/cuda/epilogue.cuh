@@ -98,17 +98,36 @@ __device__ __forceinline__ PetscReal Square(Scalar a)
 
 // ------------------------------------------------------------------------------------------------ the epilogue
 
-/*
-  Arguments of a product's kernel. It computes y = A x, or D A x if d is not NULL, and leaves the sums of its warps, each sum for all of them, then the next:
-  first'y; and if second is not NULL, also second'y, first'second and y'y, as in (y, first): the second factor is the one that is conjugated
-*/
+// Arguments of a product's kernel that also leaves the sums of x'y of its warps: of CG, for which everything else would cost time
 struct Dot {
-  bool          hermitian; // with complex numbers: else nothing is conjugated
-  bool          other;     // first is not x
+  static constexpr int NUMBERS = REALS;
+
+  bool       hermitian; // with complex numbers: else nothing is conjugated
+  PetscReal *part;
+
+  // Leaves the sums of the warp, of which v are this lane's. Nothing waits: to add them here would have every thread block wait until its writes are visible
+  __device__ __forceinline__ void Leave(PetscReal (&v)[NUMBERS]) const
+  {
+    const size_t warps = (size_t)gridDim.x * (blockDim.x / WARP), warp = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+#pragma unroll
+    for (int k = 0; k < REALS; k++) {
+#pragma unroll
+      for (int by = WARP / 2; by; by >>= 1) v[k] += __shfl_xor_sync(ALL, v[k], by);
+      if (threadIdx.x % WARP == 0) part[k * warps + warp] = v[k];
+    }
+  }
+};
+
+/*
+  Of BiCGStab: the kernel computes y = A x, or D A x if d is not NULL, and leaves sums of its warps, each sum for all of them, then the next: first'y; and if
+  second is not NULL, also second'y, first'second and y'y. The second factor is the one that is conjugated
+*/
+struct Dots {
+  static constexpr int ONE = REALS, NUMBERS = 3 * REALS + 1;
+
+  bool          other; // first is not x
   PetscReal    *part;
   const Scalar *first, *second, *d;
-
-  static constexpr int ONE = REALS, ALL_OF_THEM = 3 * REALS + 1; // how many numbers
 
   // Has what is only read for the epilogue brought to the L2 cache, when a warp begins
   __device__ __forceinline__ void Prefetch(int64_t row) const
@@ -122,7 +141,7 @@ struct Dot {
   {
     if (d) y = Multiplied(d[row], y);
     const Scalar a = Num::keep(first + row);
-    AddTo(v, Term(hermitian, a, y));
+    AddTo(v, Term(true, a, y));
     if (second) {
       const Scalar b = second[row];
       AddTo(v + REALS, Term(true, b, y));
@@ -131,8 +150,7 @@ struct Dot {
     }
     return y;
   }
-  // Leaves the sums of the warp, of which v are this lane's. Nothing waits: to add them here would have every thread block wait until its writes are visible
-  __device__ __forceinline__ void Leave(PetscReal (&v)[ALL_OF_THEM]) const
+  __device__ __forceinline__ void Leave(PetscReal (&v)[NUMBERS]) const
   {
     constexpr int COUNT = REALS == 1 ? 4 : 8; // a power of two
     const size_t  warps = (size_t)gridDim.x * (blockDim.x / WARP), warp = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
@@ -148,7 +166,7 @@ struct Dot {
     }
     PetscReal u[COUNT] = {}; // half of the lanes go on with half of the sums, until each has one
 #pragma unroll
-    for (int k = 0; k < ALL_OF_THEM; k++) u[k] = v[k];
+    for (int k = 0; k < NUMBERS; k++) u[k] = v[k];
 #pragma unroll
     for (int left = COUNT / 2, by = WARP / 2; left; left /= 2, by /= 2) {
       const bool upper = lane & by;
@@ -160,28 +178,34 @@ struct Dot {
     }
 #pragma unroll
     for (int by = WARP / COUNT / 2; by; by >>= 1) u[0] += __shfl_xor_sync(ALL, u[0], by);
-    if (lane % (WARP / COUNT) == 0 && mine < ALL_OF_THEM) part[mine * warps + warp] = u[0];
+    if (lane % (WARP / COUNT) == 0 && mine < NUMBERS) part[mine * warps + warp] = u[0];
   }
 };
 
-// What a product's kernel computes in addition to the product: nothing, or the sums too
+// What a product's kernel computes in addition to the product: nothing, or these
 struct NoEpilogue {
   static constexpr bool DOT = false;
+  using Type                = Dot;
 };
 struct DotEpilogue {
   static constexpr bool DOT = true;
+  using Type                = Dot;
 };
-template <class A> struct WithDot {
-  A   args;
-  Dot dot;
+struct DotsEpilogue {
+  static constexpr bool DOT = true;
+  using Type                = Dots;
 };
-template <class A, class E> using ArgumentsOf = std::conditional_t<E::DOT, WithDot<A>, A>;
+template <class A, class D> struct WithDot {
+  A args;
+  D dot;
+};
+template <class A, class E> using ArgumentsOf = std::conditional_t<E::DOT, WithDot<A, typename E::Type>, A>;
 
 template <class A> __device__ __forceinline__ const A &ArgsOf(const A &a)
 {
   return a;
 }
-template <class A> __device__ __forceinline__ const A &ArgsOf(const WithDot<A> &a)
+template <class A, class D> __device__ __forceinline__ const A &ArgsOf(const WithDot<A, D> &a)
 {
   return a.args;
 }
@@ -189,7 +213,7 @@ template <class A> __device__ __forceinline__ const Dot *DotOf(const A &)
 {
   return nullptr;
 }
-template <class A> __device__ __forceinline__ const Dot *DotOf(const WithDot<A> &a)
+template <class A, class D> __device__ __forceinline__ const D *DotOf(const WithDot<A, D> &a)
 {
   return &a.dot;
 }

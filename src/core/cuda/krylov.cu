@@ -6,6 +6,8 @@
 
 using namespace spmv;
 
+int SpMVCudaKrylovParts = Tuning::KRYLOV_PARTS;
+
 namespace {
 
 __global__ void __launch_bounds__(KRYLOV_BLOCK) Unit(int n, int bs, int j, Scalar *v)
@@ -58,25 +60,38 @@ cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t str
   g.arrived  = count;
   g.progress = progress;
   g.ranks    = ranks;
+  g.parts    = {};
   first.norm = g.norm;
   SPMV_TRY(order.Enter(stream, true));
   Forget();
   return begin.Launch(1, 1, StateArgs{state, first}, false, {}, stream);
 }
 
-cudaError_t _n_SpMVCudaKrylov::MultDots(SpMVCudaStore store, const Operands &v, Dot dot, int n, cudaStream_t stream, PetscBool *done)
+// product(dot) of a store, where that has one for n rows
+template <class D, class F>
+static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, int n, cudaStream_t stream, PetscBool *done, F product)
 {
   const unsigned warps = store->DotWarps();
-  const size_t   count = (size_t)warps * Dot::ALL_OF_THEM;
+  const size_t   count = (size_t)warps * D::NUMBERS;
   *done                = PETSC_FALSE;
   if (!warps || store->m != store->n || store->m != n) return cudaSuccess;
-  if (product_part.Bytes() < count * sizeof(PetscReal)) SPMV_TRY(product_part.Alloc(count));
-  dot.part = product_part;
+  if (k->product_part.Bytes() < count * sizeof(PetscReal)) SPMV_TRY(k->product_part.Alloc(count));
+  dot.part = k->product_part;
   SPMV_TRY(store->order.Enter(stream));
-  SPMV_TRY(store->MultDot(v, dot, stream));
+  SPMV_TRY(product(dot));
   SPMV_TRY(store->order.Leave(stream));
   *done = PETSC_TRUE;
   return cudaSuccess;
+}
+
+cudaError_t _n_SpMVCudaKrylov::MultDot(SpMVCudaStore store, const Operands &v, Dot dot, int n, cudaStream_t stream, PetscBool *done)
+{
+  return MultWith(this, store, dot, n, stream, done, [&](const Dot &d) { return store->MultDot(v, d, stream); });
+}
+
+cudaError_t _n_SpMVCudaKrylov::MultDots(SpMVCudaStore store, const Operands &v, Dots dots, int n, cudaStream_t stream, PetscBool *done)
+{
+  return MultWith(this, store, dots, n, stream, done, [&](const Dots &d) { return store->MultDots(v, d, stream); });
 }
 
 cudaError_t SpMVCudaKrylovCreate(SpMVCudaKrylov *k)

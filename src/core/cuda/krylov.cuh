@@ -59,6 +59,12 @@ struct State {
   int            step; // x += a p is due
 };
 
+// The sums that the warps of a product's kernel have left, `count` of each
+struct Parts {
+  const PetscReal *part;
+  unsigned         count;
+};
+
 // What the kernels of all methods get
 struct SolveArgs {
   int            n, bs;
@@ -71,6 +77,7 @@ struct SolveArgs {
   unsigned      *arrived;
   Progress      *progress;
   Ranks          ranks;
+  Parts          parts; // for EnterAfterProduct()
 };
 
 struct CGArgs : SolveArgs {
@@ -257,13 +264,40 @@ template <int COUNT = BATCH, class Load, class Use> __device__ __forceinline__ v
   }
 }
 
-// Adds the sums that the warps of a product's kernel have left, `count` of each
-template <int N> __device__ __forceinline__ void AddParts(PetscReal *v, const PetscReal *part, unsigned count)
+// Adds to v what thread `first` of `threads` is to add of parts
+template <int N> __device__ __forceinline__ void AddParts(PetscReal (&v)[N], const Parts &parts, unsigned first, unsigned threads)
 {
-  for (unsigned w = blockIdx.x * KRYLOV_BLOCK + threadIdx.x; w < count; w += gridDim.x * KRYLOV_BLOCK) {
+  for (unsigned w = first; w < parts.count; w += threads) {
 #pragma unroll
-    for (int k = 0; k < N; k++) v[k] += part[(size_t)k * count + w];
+    for (int k = 0; k < N; k++) v[k] += parts.part[(size_t)k * parts.count + w];
   }
+}
+
+/*
+  Enter() in the kernel that follows a product, where the product's sums are so few that each thread block adds all of them, and no kernel is needed for that.
+  after(s, v), by one thread of each, takes the step that depends on them. The state in memory may not change in what `after` reads before all thread blocks
+  have entered.
+*/
+template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(const SolveArgs &g, State &s, After after)
+{
+  const bool first = blockIdx.x == 0 && threadIdx.x == 0;
+  PetscReal  v[N]  = {};
+  if (!Enter(g, s)) {
+    if (g.parts.count && first) g.state->step = 0; // the kernel before has updated x
+    return false;
+  }
+  if (!g.parts.count) return true;
+  AddParts(v, g.parts, threadIdx.x, KRYLOV_BLOCK);
+  AddBlock<KRYLOV_BLOCK>(v);
+  if (threadIdx.x == 0) after(s, v);
+  __syncthreads();
+  if (s.reason == SPMV_KRYLOV_ITERATING) return true;
+  if (first) {
+    g.state->step   = 0;
+    g.state->reason = s.reason;
+    TellStatus(s, g.progress);
+  }
+  return false;
 }
 
 } // namespace spmv
@@ -308,9 +342,15 @@ struct _n_SpMVCudaKrylov {
   cudaError_t CreateChebyshev();
   // Completes the arguments of a method, and sets the state of a solve
   cudaError_t Begin(spmv::SolveArgs &, spmv::State, cudaStream_t);
-  // The product with its epilogue, which leaves its sums in product_part, of a square matrix of n rows
-  cudaError_t MultDots(SpMVCudaStore, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
-  unsigned    Grid(int n) const
+  // A product with an epilogue, of a square matrix of n rows, that leaves its sums in product_part
+  cudaError_t MultDot(SpMVCudaStore, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
+  cudaError_t MultDots(SpMVCudaStore, const spmv::Operands &, spmv::Dots, int n, cudaStream_t, PetscBool *done);
+  // Whether the kernel that follows a product adds its sums itself
+  bool AddsParts(int n, unsigned warps) const
+  {
+    return ranks.size == 1 && !allreduce && (int64_t)warps * Grid(n) <= (int64_t)SpMVCudaKrylovParts;
+  }
+  unsigned Grid(int n) const
   {
     return std::clamp(spmv::Blocks(n, spmv::KRYLOV_BLOCK), 1u, blocks);
   }

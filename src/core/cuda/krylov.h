@@ -83,6 +83,9 @@ typedef struct {
 #define SPMV_KRYLOV_BLOCK 8    /* the most rows of a block of the preconditioner */
 #define SPMV_KRYLOV_NORMS 1024 /* the most norms between two calls that read them */
 
+/* Tests change it: sums of a product's warps, times thread blocks, up to which the kernel that follows the product adds them */
+PETSC_INTERN int SpMVCudaKrylovParts;
+
 /* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the stream */
 typedef cudaError_t (*SpMVCudaKrylovAllReduce)(void *ctx, PetscReal *sums, int count, cudaStream_t);
 

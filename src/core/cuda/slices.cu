@@ -23,8 +23,8 @@ using Args = SliceArgs;
 // ------------------------------------------------------------------------------------------------ product
 
 // V: what values are stored as
-template <class V, int BS, bool FUSED, int U, int MODE>
-__device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
+template <class V, int BS, bool FUSED, int U, int MODE, class D>
+__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
                                         const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
@@ -115,18 +115,23 @@ __device__ __forceinline__ void product(const Args &args, const Dot *dot, PetscR
     if (unit[u] < 0) continue;
     if (FUSED && args.offdiag.halo) args.offdiag.Add<BS>(__ldg(args.offdiag.slot + unit[u] / WARP), unit[u], d + u * BS);
     const int64_t r = (int64_t)(args.unit ? __ldg(args.unit + unit[u]) : unit[u]) * BS;
+    if constexpr (std::is_same_v<D, Dots>) {
 #pragma unroll
-    for (int i = 0; i < BS; i++) {
-      if (dot) d[u * BS + i] = dot->Add(r + i, d[u * BS + i], sums);
+      for (int i = 0; i < BS; i++) d[u * BS + i] = dot->Add(r + i, d[u * BS + i], sums);
     }
 #pragma unroll
-    for (int i = 0; i < BS; i++) y[r + i] = Result(form, z, r + i, d[u * BS + i]);
+    for (int i = 0; i < BS; i++) {
+      y[r + i] = Result(form, z, r + i, d[u * BS + i]);
+      if constexpr (std::is_same_v<D, Dot>) {
+        if (dot) AddTo(sums, Term(dot->hermitian, Num::keep(x + r + i), d[u * BS + i]));
+      }
+    }
   }
 }
 
 // One slice by a warp, by its kind
-template <class V, int BS, bool FUSED>
-__device__ __forceinline__ void multiply(const Args &args, const Dot *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, const Scalar *__restrict__ x,
+template <class V, int BS, bool FUSED, class D>
+__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, const Scalar *__restrict__ x,
                                          const Scalar *z, Scalar *y)
 {
   const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
@@ -159,13 +164,13 @@ __device__ __forceinline__ void multiply(const Args &args, const Dot *dot, Petsc
     product<V, BS, FUSED, 1, RUNS>(args, dot, sums, self, lane, form, x, z, y);
 }
 
-// E: DotEpilogue of a square matrix without parts of units: also inner products, for MultDot(), where all threads stay to the end
+// E: DotEpilogue, DotsEpilogue of a square matrix without parts of units: also inner products, for MultDot(), where all threads stay to the end
 template <class V, int BS, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  PetscReal   sums[Dot::ALL_OF_THEM] = {};
+  PetscReal   sums[E::Type::NUMBERS] = {};
   if (FUSED) LetNextBegin();
   if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
   if (s < args.slices) multiply<V, BS, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
@@ -433,7 +438,7 @@ struct Slices : _n_SpMVCudaStore {
   bool            compact = false;                           // empty units are in no slice
   int64_t         steps   = 0;
   Args            args    = {};
-  Kernel          kernel[3]; // [1]: of MultFused(), [2]: of MultDot(), loaded when they are needed
+  Kernel          kernel[4]; // [1]: of MultFused(), [2], [3]: of MultDot() and MultDots(), loaded when they are needed
   ColumnKernels   columns;
   Array<Slice>    slice;
   Array<int>      order, unit;
@@ -450,7 +455,10 @@ struct Slices : _n_SpMVCudaStore {
   {
     kernel[0].Choose((const void *)slices<V, BS, false, NoEpilogue>);
     kernel[1].Choose((const void *)slices<V, BS, true, NoEpilogue>);
-    if constexpr (std::is_same_v<V, Scalar>) kernel[2].Choose((const void *)slices<V, BS, false, DotEpilogue>);
+    if constexpr (std::is_same_v<V, Scalar>) {
+      kernel[2].Choose((const void *)slices<V, BS, false, DotEpilogue>);
+      kernel[3].Choose((const void *)slices<V, BS, false, DotsEpilogue>);
+    }
     return kernel[0].Load();
   }
   template <class V> cudaError_t Pick(V)
@@ -538,7 +546,11 @@ struct Slices : _n_SpMVCudaStore {
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args>{args, dot}, SPMVCUDA_MULT, v, stream);
+    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{args, dot}, SPMVCUDA_MULT, v, stream);
+  }
+  cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
+  {
+    return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{args, dots}, SPMVCUDA_MULT, v, stream);
   }
   bool SkipsEmpty() const override
   {

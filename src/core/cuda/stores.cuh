@@ -12,6 +12,7 @@
 namespace spmv {
 
 struct Dot; // epilogue.cuh
+struct Dots;
 
 /*
   The off-diagonal block of a parallel matrix as the diagonal block's fused product adds it, row by row, after its own entries: CSR by groups of 32 units,
@@ -115,12 +116,16 @@ struct _n_SpMVCudaStore {
   {
     return false;
   }
-  // y = A x, and as the epilogue of the same kernel, of which so many warps each leave sums, what Dot says; 0: there is no such kernel
+  // y = A x, and as the epilogue of the same kernel, of which so many warps each leave sums, what Dot or Dots says; 0: there is no such kernel
   virtual unsigned DotWarps() const
   {
     return 0;
   }
   virtual cudaError_t MultDot(const spmv::Operands &, const spmv::Dot &, cudaStream_t)
+  {
+    return cudaErrorNotSupported;
+  }
+  virtual cudaError_t MultDots(const spmv::Operands &, const spmv::Dots &, cudaStream_t)
   {
     return cudaErrorNotSupported;
   }

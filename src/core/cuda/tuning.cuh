@@ -83,6 +83,9 @@ struct Tuning {
   // ---- Krylov methods: kernels over vectors. More thread blocks than fit on the device at a time gain nothing, and each leaves partial sums to be added
   static constexpr int KRYLOV_BLOCK  = 256; // threads
   static constexpr int KRYLOV_BLOCKS = 4;   // of a grid, a multiprocessor: with four entries a thread in flight, enough bytes
+  // Sums of a product's warps, times thread blocks, up to which each of these adds all of them, and no kernel is needed for that. 0: never, as the gain has not
+  // been measured. 1 << 18 would do it for matrices of up to some 46,000 rows with seven diagonals
+  static constexpr int KRYLOV_PARTS = 0;
 
   // ---- pools of device memory. Above the largest size, what is done with an array takes longer than cudaMalloc() and cudaFree()
   static constexpr size_t POOL_LARGEST = 64 << 20; // bytes of an array
