@@ -75,6 +75,26 @@ static PetscErrorCode Columns(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* No columns at all */
+static PetscErrorCode None(Test *t, Record *r)
+{
+  Mat      A, B, C = NULL;
+  PetscInt n, N, columns;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, NULL, &n));
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(CreateDense(t, n, N, 0, 50, &B));
+  for (int again = 0; again < 2; again++) PetscCall(MatMatMult(A, B, again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(MatGetSize(C, NULL, &columns));
+  PetscCall(RecordInt(r, "columns", columns));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Columns 2 to 7 of one matrix into those of another, whose other columns stay */
 static PetscErrorCode Part(Test *t, Record *r)
 {
@@ -207,10 +227,15 @@ static PetscErrorCode Replace(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const Operation operations[] = {{"columns", Columns, FULL, "dn"},         {"columns-transposed", Columns, FULL | STRICT, "dt"},
-                                       {"columns-host", Columns, FULL, "hn"},    {"part", Part, FULL, "d"},
-                                       {"leading", Leading, FULL, "d"},          {"nonfinite", NonFinite, FULL, "d"},
-                                       {"replace", Replace, FULL | NOPERM, "d"}, {NULL, NULL, 0}};
+static const Operation operations[] = {{"columns", Columns, FULL, "dn"},
+                                       {"columns-transposed", Columns, FULL | STRICT, "dt"},
+                                       {"columns-host", Columns, FULL, "hn"},
+                                       {"none", None, FULL, "d"},
+                                       {"part", Part, FULL, "d"},
+                                       {"leading", Leading, FULL, "d"},
+                                       {"nonfinite", NonFinite, FULL, "d"},
+                                       {"replace", Replace, FULL | NOPERM, "d"},
+                                       {NULL, NULL, 0}};
 
 int main(int argc, char **argv)
 {
