@@ -277,7 +277,7 @@ def since(before, more):
 
 
 def additions(more, before):
-    """Figures of the kernels as the paper has them, and of files beside twins; before: what was measured earlier, with CSR-I's threads by the rows"""
+    """Figures of the kernels as the paper has them, and of files next to twins; before: what was measured earlier, with CSR-I's threads by the rows"""
     old = {(r["figure"], r["case"], r["problems"]): r for r in before if r["type"] == "batch:csr-i"}
     commits = ", ".join(dict.fromkeys(r["commit"] for c in additional(more) for r in c.values()))
     print(f"\n## COO with atomics, CSR-I's threads\n\nCommit {commits}. Gflop/s of coo, whose sums are in a fixed order, and of coo-atomic, which adds with "

@@ -74,7 +74,7 @@ class More:
         self.drawing("sellp-figure4", w("sellp-figure4.caption"), "patterns", {label: grid for (label, _, _), grid in grids.items()})
 
         def near(grid):
-            """Share of the entries in grid cells on or beside the diagonal"""
+            """Share of the entries in grid cells on or next to the diagonal"""
             n = len(grid)
             return 100 * sum(grid[i][j] for i in range(n) for j in range(max(0, i - 1), min(n, i + 2))) / sum(map(sum, grid))
 
