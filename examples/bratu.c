@@ -360,29 +360,15 @@ static PetscErrorCode TimeProduct(Mat A, Vec x, Vec y, double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscReal lambda, Problem *problem, Run *run)
+/* The grid, and what depends on it */
+static PetscErrorCode CreateGrid(const char type[], PetscInt n, PetscReal lambda, Problem *problem, DM *grid)
 {
-  Bratu        *p = &problem->bratu;
-  BratuBox     *b = &problem->box;
-  DM            da;
-  SNES          snes;
-  KSP           ksp;
-  PC            pc;
-  Mat           J, block;
-  Vec           r, xb, yb;
-  MatInfo       info;
-  MatType       viewed;
-  VecType       vectype;
-  const char   *format;
-  PetscBool     iscg, set, device, named = PETSC_TRUE;
-  PetscLogStage stage;
-  double        t0, t1, flops;
-  char          name[96], type[64];
-  const char   *method = strchr(what, ':');
-  PetscInt      d, count;
+  Bratu    *p = &problem->bratu;
+  BratuBox *b = &problem->box;
+  DM        da;
+  PetscInt  d;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscStrncpy(type, what, method ? PetscMin((size_t)(method - what) + 1, sizeof(type)) : sizeof(type)));
   PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, n, n, n, PETSC_DECIDE, PETSC_DECIDE,
                          PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
@@ -395,50 +381,23 @@ static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscR
   for (d = 0; d < 3; d++) p->h[d] = 1.0 / (PetscReal)(p->M[d] - 1);
   for (d = 0; d < 3; d++) p->c[d] = p->h[0] * p->h[1] * p->h[2] / PetscSqr(p->h[d]);
   p->lamvol = p->lambda * p->h[0] * p->h[1] * p->h[2];
+  *grid     = da;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  PetscCall(PetscTime(&t0));
-  PetscCall(CreateJacobian(da, type, problem, &J, &run->setups[SETUP_INDICES]));
-  PetscCall(MatGetVecType(J, &vectype)); /* cuda for a type that lives on the GPU */
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-dm_vec_type", &set));
-  if (!set) PetscCall(DMSetVecType(da, vectype));
-  PetscCall(DMCreateGlobalVector(da, &run->x));
-  PetscCall(VecDuplicate(run->x, &r));
-  PetscCall(VecCreate(PETSC_COMM_SELF, &problem->values));
-  PetscCall(VecSetSizes(problem->values, BRATU_STENCIL * b->m[0] * b->m[1] * b->m[2], PETSC_DECIDE));
-  PetscCall(VecSetType(problem->values, vectype));
-  PetscCall(OnDevice(run->x, &device));
-  PetscCall(SNESCreate(PETSC_COMM_WORLD, &snes));
-  PetscCall(SNESSetDM(snes, da));
-  PetscCall(SNESSetFunction(snes, r, FormFunction, problem));
-  PetscCall(SNESSetJacobian(snes, J, J, FormJacobian, problem));
-  PetscCall(SNESGetKSP(snes, &ksp));
-  PetscCall(KSPSetType(ksp, method ? method + 1 : KSPCG));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCNONE));
-  PetscCall(SNESSetFromOptions(snes));
-  PetscCall(Evaluate(BRATU_GUESS, problem, NULL, run->x));
-  PetscCall(Clock(r, &t1));
-  run->setups[SETUP_VECTORS] = t1 - t0 - run->setups[SETUP_INDICES] - run->setups[SETUP_PREALLOCATION];
-  /* everything once: a format is made by the first product, libraries and kernels are loaded by their first use */
-  PetscCall(FormFunction(snes, run->x, r, problem));
-  PetscCall(FormJacobian(snes, run->x, J, J, problem));
-  PetscCall(MatMult(J, run->x, r));
-  PetscCall(Clock(r, &t1));
-  run->setup               = t1 - t0;
-  run->setups[SETUP_FIRST] = run->setup;
-  for (d = 0; d < SETUP_FIRST; d++) run->setups[SETUP_FIRST] -= run->setups[d];
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &iscg, KSPCG, KSPDEVICECG, ""));
-  if (iscg) PetscCall(CheckSymmetry(da, p, J));
+/* What the solve was, and the times of products */
+static PetscErrorCode Collect(SNES snes, Mat J, Vec r, PetscLogStage stage, Problem *problem, Run *run)
+{
+  Mat         block;
+  Vec         xb, yb;
+  MatInfo     info;
+  MatType     viewed;
+  const char *format;
+  PetscBool   device, named = PETSC_TRUE;
+  double      flops;
+  PetscInt    count;
 
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%" PetscInt_FMT ": %s", index, what)); /* one type may be listed twice */
-  PetscCall(PetscLogStageRegister(name, &stage));
-  PetscCall(PetscLogStagePush(stage));
-  PetscCall(Clock(run->x, &t0));
-  PetscCall(SNESSolve(snes, NULL, run->x));
-  PetscCall(Clock(run->x, &t1));
-  PetscCall(PetscLogStagePop());
-  run->solve = t1 - t0;
-
+  PetscFunctionBeginUser;
   PetscCall(SNESGetConvergedReason(snes, &run->reason));
   PetscCall(SNESGetIterationNumber(snes, &run->newton));
   PetscCall(SNESGetLinearSolveIterations(snes, &run->krylov));
@@ -462,9 +421,76 @@ static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscR
   PetscCall(TimeProduct(block, xb, yb, &run->block));
   PetscCall(VecDestroy(&xb));
   PetscCall(VecDestroy(&yb));
+  PetscCall(OnDevice(run->x, &device));
   /* on a GPU the log holds the time to queue them */
   if (device) run->products_time = run->products * run->product;
   run->gflops = run->products ? 1e-9 * flops / run->products / run->product : 0.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscReal lambda, Problem *problem, Run *run)
+{
+  const BratuBox *b = &problem->box;
+  DM              da;
+  SNES            snes;
+  KSP             ksp;
+  PC              pc;
+  Mat             J;
+  Vec             r;
+  VecType         vectype;
+  PetscBool       iscg, set;
+  PetscLogStage   stage;
+  double          t0, t1;
+  char            name[96], type[64];
+  const char     *method = strchr(what, ':');
+  PetscInt        d;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(type, what, method ? PetscMin((size_t)(method - what) + 1, sizeof(type)) : sizeof(type)));
+  PetscCall(CreateGrid(type, n, lambda, problem, &da));
+  PetscCall(PetscTime(&t0));
+  PetscCall(CreateJacobian(da, type, problem, &J, &run->setups[SETUP_INDICES]));
+  PetscCall(MatGetVecType(J, &vectype)); /* cuda for a type that lives on the GPU */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-dm_vec_type", &set));
+  if (!set) PetscCall(DMSetVecType(da, vectype));
+  PetscCall(DMCreateGlobalVector(da, &run->x));
+  PetscCall(VecDuplicate(run->x, &r));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &problem->values));
+  PetscCall(VecSetSizes(problem->values, BRATU_STENCIL * b->m[0] * b->m[1] * b->m[2], PETSC_DECIDE));
+  PetscCall(VecSetType(problem->values, vectype));
+  PetscCall(SNESCreate(PETSC_COMM_WORLD, &snes));
+  PetscCall(SNESSetDM(snes, da));
+  PetscCall(SNESSetFunction(snes, r, FormFunction, problem));
+  PetscCall(SNESSetJacobian(snes, J, J, FormJacobian, problem));
+  PetscCall(SNESGetKSP(snes, &ksp));
+  PetscCall(KSPSetType(ksp, method ? method + 1 : KSPCG));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCNONE));
+  PetscCall(SNESSetFromOptions(snes));
+  PetscCall(Evaluate(BRATU_GUESS, problem, NULL, run->x));
+  PetscCall(Clock(r, &t1));
+  run->setups[SETUP_VECTORS] = t1 - t0 - run->setups[SETUP_INDICES] - run->setups[SETUP_PREALLOCATION];
+  /* everything once: a format is made by the first product, libraries and kernels are loaded by their first use */
+  PetscCall(FormFunction(snes, run->x, r, problem));
+  PetscCall(FormJacobian(snes, run->x, J, J, problem));
+  PetscCall(MatMult(J, run->x, r));
+  PetscCall(Clock(r, &t1));
+  run->setup               = t1 - t0;
+  run->setups[SETUP_FIRST] = run->setup;
+  for (d = 0; d < SETUP_FIRST; d++) run->setups[SETUP_FIRST] -= run->setups[d];
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &iscg, KSPCG, KSPDEVICECG, ""));
+  if (iscg) PetscCall(CheckSymmetry(da, &problem->bratu, J));
+
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%" PetscInt_FMT ": %s", index, what)); /* one type may be listed twice */
+  PetscCall(PetscLogStageRegister(name, &stage));
+  PetscCall(PetscLogStagePush(stage));
+  PetscCall(Clock(run->x, &t0));
+  PetscCall(SNESSolve(snes, NULL, run->x));
+  PetscCall(Clock(run->x, &t1));
+  PetscCall(PetscLogStagePop());
+  run->solve = t1 - t0;
+
+  PetscCall(Collect(snes, J, r, stage, problem, run));
   PetscCall(VecDestroy(&problem->values));
   PetscCall(VecDestroy(&r));
   PetscCall(MatDestroy(&J));
