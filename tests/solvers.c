@@ -70,6 +70,52 @@ static PetscErrorCode Solve(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Several right-hand sides at once, solved twice, with new values the second time */
+static PetscErrorCode SolveColumns(Test *t, Record *r)
+{
+  const PetscInt columns = 5;
+  Mat            A, B, X;
+  Vec            v;
+  KSP            ksp;
+  PetscInt       m, M;
+
+  PetscFunctionBegin;
+  PetscCall(Options(t->arg, PETSC_TRUE));
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, columns, NULL, &B));
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device) PetscCall(MatConvert(B, MATDENSECUDA, MAT_INPLACE_MATRIX, &B));
+#endif
+  for (PetscInt q = 0; q < columns; q++) {
+    PetscCall(MatDenseGetColumnVecWrite(B, q, &v));
+    PetscCall(VecFill(v, (int)q + 1));
+    PetscCall(MatDenseRestoreColumnVecWrite(B, q, &v));
+  }
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(KSPCreate(t->comm, &ksp));
+  PetscCall(KSPSetOptionsPrefix(ksp, prefix));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetTolerances(ksp, RTOL, PETSC_DEFAULT, PETSC_DEFAULT, 100));
+  PetscCall(KSPSetFromOptions(ksp));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPMatSolve(ksp, B, X));
+    for (PetscInt q = 0; q < columns; q++) {
+      PetscCall(MatDenseGetColumnVecRead(X, q, &v));
+      PetscCall(RecordVec(r, "solution", v, NULL, 1e9)); /* epsilons: 2e-7 */
+      PetscCall(MatDenseRestoreColumnVecRead(X, q, &v));
+    }
+    PetscCall(MatScale(A, 1.5));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(Options(t->arg, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Two unknowns a point of a grid, a Laplacian each and a coupling */
 static PetscErrorCode Operator(KSP ksp, Mat J, Mat P, void *ctx)
 {
@@ -276,6 +322,10 @@ static const Operation operations[] = {
     {"cholmod", Solve, SPD | SEQ, "suitesparse:-ksp_type preonly -pc_type cholesky -pc_factor_mat_solver_type cholmod"},
     {"hypre", Solve, SOLVE, "hypre:-pc_type hypre -pc_hypre_type boomeramg"},
     {"ml", Solve, SOLVE | SEQ, "ml:-pc_type ml"},
+    {"columns-lu", SolveColumns, SOLVE | SEQ, "-ksp_type preonly -pc_type lu"},
+    {"columns-jacobi", SolveColumns, SOLVE, "-ksp_type gmres -pc_type jacobi"},
+    {"columns-bjacobi", SolveColumns, SOLVE, "-ksp_type preonly -pc_type bjacobi -sub_pc_type ilu"},
+    {"columns-gamg", SolveColumns, SPD, "-ksp_type preonly -pc_type gamg -pc_gamg_coarse_eq_limit 10 -mg_levels_pc_type jacobi"},
     {"mg", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3"},
     {"mg-galerkin", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type sor"},
     {"mg-dof2", Grid, ONCE, "2-pc_type mg -pc_mg_levels 3"},
