@@ -21,7 +21,7 @@ static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-
    Jacobian go from device array to matrix (MatSetValuesCOO()): nothing but dot products and the halo reaches the host. The same calls
    with host arrays are the host's path; what is evaluated at a point is written once, in bratu.h.
 
-   Is CG allowed? The matrix is not symmetric: an interior row refers to its boundary neighbours, a boundary row is a row of the
+   Is CG allowed? The matrix is not symmetric: an interior row refers to its boundary neighbors, a boundary row is a row of the
    identity. But boundary values start at zero and their residual is zero, so with no preconditioner (or any that keeps a zero on the
    boundary zero: Jacobi, ILU) every Krylov vector vanishes there, and between such vectors the matrix is symmetric, which
    CheckSymmetry() verifies on the assembled matrix, and positive definite on the lower branch of solutions. ICC is not such a
@@ -200,8 +200,8 @@ static PetscErrorCode IndicesDestroy(Indices *indices)
 
 /*
    The matrix, its pattern declared by the rows and columns of the values that FormJacobian() computes. It is made here because
-   DMCreateMatrix() would preallocate it in its own way first. The pattern is the same, so boundary rows hold zeros for the neighbours
-   that exist. A neighbour that does not is written as a second entry on the diagonal, whose value is zero: values that repeat a position
+   DMCreateMatrix() would preallocate it in its own way first. The pattern is the same, so boundary rows hold zeros for the neighbors
+   that exist. A neighbor that does not is written as a second entry on the diagonal, whose value is zero: values that repeat a position
    are summed. So every row has the same number of values, and rows ascend as AIJ's MatSetPreallocationCOO() likes them, which would have
    to sort entries with negative indices out. Our types on a GPU leave those out at no cost. Types that PETSc cannot fill this way (sell)
    get their values row by row. seconds: until the indices are there, and after that.

@@ -16,7 +16,7 @@ typedef struct {
   PetscReal lambda;
   PetscInt  M[3];   /* grid points in each direction */
   PetscReal h[3];   /* grid spacing */
-  PetscReal c[3];   /* coupling to a neighbour in each direction: volume of the cell over h^2 */
+  PetscReal c[3];   /* coupling to a neighbor in each direction: volume of the cell over h^2 */
   PetscReal lamvol; /* lambda times the volume of the cell */
 } Bratu;
 
@@ -32,7 +32,7 @@ typedef enum {
   BRATU_JACOBIAN  /* u without ghost points -> BRATU_STENCIL values a row */
 } BratuPart;
 
-/* Entries of a row: the neighbours down, south and west, the point itself, the neighbours east, north and up, ascending columns */
+/* Entries of a row: the neighbors down, south and west, the point itself, the neighbors east, north and up, ascending columns */
 #define BRATU_STENCIL 7
 #define BRATU_SELF    3
 
@@ -55,7 +55,7 @@ BRATU_INLINE PetscReal BratuGuess(const Bratu *p, PetscInt i, PetscInt j, PetscI
   return p->lambda / (p->lambda + 1) * PetscSqrtReal(d);
 }
 
-/* The columns of a row in the order of its values, as indices of this process' points with ghost points; -1 for a neighbour that does not exist */
+/* The columns of a row in the order of its values, as indices of this process' points with ghost points; -1 for a neighbor that does not exist */
 BRATU_INLINE void BratuColumns(const Bratu *p, const BratuBox *b, PetscInt i, PetscInt j, PetscInt k, PetscInt cols[BRATU_STENCIL])
 {
   const PetscInt dy = b->gm[0], dz = b->gm[0] * b->gm[1], self = BratuIndex(b->gs, b->gm, i, j, k);
@@ -69,7 +69,7 @@ BRATU_INLINE void BratuColumns(const Bratu *p, const BratuBox *b, PetscInt i, Pe
   cols[6] = k < p->M[2] - 1 ? self + dz : -1;
 }
 
-/* The same with global numbers, at the place of the row's values: a neighbour that does not exist has the column `none`, or that of the row if `none` is 0 */
+/* The same with global numbers, at the place of the row's values: a neighbor that does not exist has the column `none`, or that of the row if `none` is 0 */
 BRATU_INLINE void BratuIndicesAt(const Bratu *p, const BratuBox *b, const PetscInt *global, PetscInt none, PetscInt *rows, PetscInt *cols, PetscInt i,
                                  PetscInt j, PetscInt k)
 {

@@ -69,7 +69,7 @@ __global__ void coo_scalar(Stored S, const Scalar *__restrict__ x, Scalar *y)
   if (p < S.stored) AtomicAdd(y + __ldcs(Of<PetscInt>(S, AT_ROW) + p), Term(Values(S) + p, Of<PetscInt>(S, AT_COL) + p, x));
 }
 
-// The lanes' sums by row, neighbours first; the last lane of each row adds them to y. row < 0: a lane without an entry
+// The lanes' sums by row, neighbors first; the last lane of each row adds them to y. row < 0: a lane without an entry
 __device__ __forceinline__ void AddSegments(PetscInt row, Scalar sum, Scalar *y)
 {
   const int lane = threadIdx.x % WARP;

@@ -285,23 +285,8 @@ static void TestEpilogues(SpMVCudaKrylov k, cudaStream_t stream)
 
 int main(int argc, char **argv)
 {
-  const bool     quick = argc > 1 && strcmp(argv[1], "full");
-  SpMVCudaKrylov k;
-  cudaStream_t   stream;
-  setvbuf(stdout, NULL, _IOLBF, 0);
-  CHECK(cudaStreamCreate(&stream));
-  CHECK(SpMVCudaKrylovCreate(&k));
-  for (int parts : {0, 1 << 30}) { // both ways to add the sums of a product
-    SpMVCudaKrylovParts = parts;
-    TestEpilogues(k, stream);
-  }
-  TestEnds(k, stream);
-  TestMethods(k, stream, quick);
-  CHECK(SpMVCudaKrylovDestroy(&k));
-  CHECK(cudaStreamDestroy(stream));
-  if (failures)
-    printf("%d of %d checks failed\n", failures, checks);
-  else if (argc > 1 && !strcmp(argv[argc - 1], "count"))
-    printf("%d checks passed\n", checks);
-  return failures != 0;
+  return KrylovMain(argc, argv, TestEpilogues, [](SpMVCudaKrylov k, bool quick, cudaStream_t stream) {
+    TestEnds(k, stream);
+    TestMethods(k, stream, quick);
+  });
 }

@@ -269,3 +269,27 @@ template <class S> static void TestProblem(const ProblemOf<S> &q, SpMVCudaKrylov
 
 static const char *const pcs[]   = {"none", "points", "blocks", "applied"};
 static const char *const norms[] = {"no norm", "preconditioned", "unpreconditioned", "natural"};
+
+// ------------------------------------------------------------------------------------------------ the program
+
+template <class Epilogues, class Solves> static int KrylovMain(int argc, char **argv, Epilogues epilogues, Solves solves)
+{
+  const bool     quick = argc > 1 && strcmp(argv[1], "full");
+  SpMVCudaKrylov k;
+  cudaStream_t   stream;
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(SpMVCudaKrylovCreate(&k));
+  for (int parts : {0, 1 << 30}) { // both ways to add the sums of a product
+    SpMVCudaKrylovParts = parts;
+    epilogues(k, stream);
+  }
+  solves(k, quick, stream);
+  CHECK(SpMVCudaKrylovDestroy(&k));
+  CHECK(cudaStreamDestroy(stream));
+  if (failures)
+    printf("%d of %d checks failed\n", failures, checks);
+  else if (argc > 1 && !strcmp(argv[argc - 1], "count"))
+    printf("%d checks passed\n", checks);
+  return failures != 0;
+}

@@ -92,7 +92,7 @@ static inline Matrix Build(const char *name, int m, int n, std::function<void(in
   return A;
 }
 
-// 7 or 27 points on a grid, s unknowns a point, a share of the neighbours
+// 7 or 27 points on a grid, s unknowns a point, a share of the neighbors
 static inline Matrix Grid(const char *name, int N, int points, int s, int percent)
 {
   return Build(name, N * N * N * s, N * N * N * s, [=](int r, Row &row) {

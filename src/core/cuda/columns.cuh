@@ -6,6 +6,7 @@
 #pragma once
 
 #include "stores.cuh"
+#include <type_traits>
 
 namespace spmv {
 
@@ -15,6 +16,17 @@ constexpr int COLUMNS_BLOCK = Tuning::COLUMNS_BLOCK;
 template <int BS> constexpr bool HasWidth(int width)
 {
   return width <= 8 && width * BS * (int)sizeof(Scalar) <= Tuning::COLUMNS_BYTES;
+}
+// of(k) for the width of a panel that a kernel is compiled for
+template <int BS, class F> const void *OfWidth(int width, F of)
+{
+  if constexpr (HasWidth<BS>(8)) {
+    if (width == 8) return of(std::integral_constant<int, 8>());
+  }
+  if constexpr (HasWidth<BS>(4)) {
+    if (width == 4) return of(std::integral_constant<int, 4>());
+  }
+  return of(std::integral_constant<int, 2>());
 }
 inline int WidestPanel(int bs)
 {

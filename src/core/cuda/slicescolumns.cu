@@ -108,13 +108,7 @@ __global__ void __launch_bounds__(COLUMNS_BLOCK, (BS > 4 ? 256 : 512) / COLUMNS_
 
 template <class V, int BS> const void *Pick(int width)
 {
-  if constexpr (HasWidth<BS>(8)) {
-    if (width == 8) return (const void *)slices_columns<V, BS, 8>;
-  }
-  if constexpr (HasWidth<BS>(4)) {
-    if (width == 4) return (const void *)slices_columns<V, BS, 4>;
-  }
-  return (const void *)slices_columns<V, BS, 2>;
+  return OfWidth<BS>(width, [](auto k) { return (const void *)slices_columns<V, BS, decltype(k)::value>; });
 }
 
 } // namespace

@@ -66,7 +66,7 @@ PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, SpMVCudaForm, const PetscSc
 
 /*
   The same for the columns of dense matrices, each ld numbers after the one before, with one pass over A for several columns where that is faster. Each column is that of
-  SpMVCudaMult(), bit by bit (but for the sign of a zero), whatever the other columns are. z may be y where ldz is ldy.
+  SpMVCudaMult(), bit by bit (except for the sign of a zero), whatever the other columns are. z may be y where ldz is ldy.
 */
 PETSC_INTERN cudaError_t SpMVCudaMultColumns(SpMVCudaStore, SpMVCudaForm, PetscInt64 count, const PetscScalar *x, PetscInt64 ldx, const PetscScalar *z,
                                              PetscInt64 ldz, PetscScalar *y, PetscInt64 ldy, cudaStream_t);

@@ -220,7 +220,7 @@ static PetscErrorCode KSPDeviceReset_BCGS(KSP_Device *d)
    Level: beginner
 
    Notes:
-   The iterations, the convergence test, and all options and results are those of `KSPBCGS`, but for rounding: sums are added in another order, always the
+   The iterations, the convergence test, and all options and results are those of `KSPBCGS`, except for rounding: sums are added in another order, always the
    same, and (r, r0) is computed before r, from the vectors that r consists of.
 
    An iteration is two products, which also apply a diagonal preconditioner on the left and compute the inner products where their kernels can, and four

@@ -121,7 +121,7 @@ static PetscErrorCode SpMVDenseMultiply_SeqCUDA(const SpMVCudaCopy *copy, Mat B,
 }
 
 /*
-  AIJCUSPARSE's product, but for A^T B of a matrix without entries, for which cuSPARSE crashes (CUDA 13, PETSc 3.26.1): it is zero
+  AIJCUSPARSE's product. A^T B of a matrix without entries is zero: cuSPARSE crashes (CUDA 13, PETSc 3.26.1)
 */
 static PetscErrorCode SpMVDenseMultiplyParent_SeqCUDA(Mat C)
 {
