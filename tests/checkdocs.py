@@ -71,6 +71,14 @@ gpu, host, scaling, solves = Products("h200.csv"), Products("host.csv"), read("s
 sellcuda = Products("sellcuda.csv")
 krylov, firsts, assemblies = read("krylov.csv"), read("first.csv"), read("assembly.csv")
 several = read("columns.csv")
+hosts = read("hosts.csv")
+
+
+def native(kinds):
+    """How much faster sellp is than the fastest of these types, with the PETSc that is compiled for the processor, on one process"""
+    times = {(r["matrix"], r["type"]): float(r["warm_s"]) for r in hosts if r["ranks"] == "1" and "native" in r["flags"]}
+    names = {matrix for matrix, _ in times}
+    return statistics.geometric_mean(min(times[m, k] for k in kinds if (m, k) in times) / times[m, "sellp"] for m in names)
 
 
 def product(ranks, kind, halo="", matrix="bratu:200", which=min):
@@ -206,6 +214,8 @@ CLAIMS = {
     "README.md": [
         ("On an NVIDIA H200 `MatMult` is **{} times** as fast as PETSc's `aijcusparse`", [two(mean(gpu.bests()))]),
         ("one AVX-512 core of an AMD EPYC, **{} times** as fast as `aij`", [one(mean(host.bests()))]),
+        ("`sellp` is {} times as fast as `aij` on one core", [two(native(["aij"]))]),
+        ("{} times as fast as the fastest of `aij`, `aijperm`, `sell` and MKL", [two(native(["aij", "aijperm", "sell", "mkl"]))]),
         ("geometric means over the benchmark's {} and {} matrices", [str(len(gpu.matrices)), str(len(host.matrices))]),
         ("| 7-point stencil, random values (200^3; one core: 160^3) | {} | {} |", row("stencil7:200", "stencil7:160")),
         ("| 7-point Bratu problem of SNES ex14 (200^3; 100^3) | {} | {} |", row("bratu:200", "bratu:100")),
