@@ -128,10 +128,14 @@ void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, Pet
   SpMVPieceMult(&P, &C);
 }
 
-PetscBool SpMVStoreByRows(SpMVStore B, PetscInt count)
+/* Rows of X as stored vectors take as long for one column as for eight, and all of X is rewritten so: that pays for most of the eight, or for long rows read by index */
+SpMVColumnsWay SpMVStoreColumnsWay(SpMVStore B, PetscInt count)
 {
-  if (count < SpMVTuned.columns_least || B->stats.nonzeros < SpMVTuned.columns_mean * (PetscInt64)B->n) return PETSC_FALSE;
-  return count > SPMV_LANES / 2 || !SpMVStoreIsDiagonal(B) ? PETSC_TRUE : PETSC_FALSE;
+  const PetscBool scattered = (PetscBool)!SpMVStoreIsDiagonal(B), longrows = (PetscBool)(B->stats.nonzeros >= SpMVTuned.columns_mean * (PetscInt64)B->n);
+
+  if (count < 2) return SPMV_COLUMNS_PIECES;
+  if (count >= (scattered ? SpMVTuned.columns_scattered : SpMVTuned.columns_diagonal) || (scattered && longrows)) return SPMV_COLUMNS_ROWS;
+  return scattered && B->bs == 1 ? SPMV_COLUMNS_PARENT : SPMV_COLUMNS_PIECES;
 }
 
 /* The rows of X, of at most eight columns, as stored vectors; with zeros for columns that there are not */

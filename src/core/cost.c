@@ -48,7 +48,12 @@ SpMVTuning SpMVTuned = {
     .setup_nonzeros      = 100000, /* 40 us of an AIJ product in cache: what the set-up of a matrix of a few rows takes */
     .refresh_products    = 2,
 
-    .columns_bytes = 64 * 1024, /* values that stay in the second level of cache, with x and y, while they are multiplied with several columns */
+    /* products with several columns: of how many rows of X are stored, where most slices read x by index, and where they are diagonals; entries a row from which two
+       columns are enough. Of google, webbase, econ, and stencil7:100, stencil9:1000 (bench/columns, one core) */
+    .columns_mean      = 16,
+    .columns_scattered = 6,
+    .columns_diagonal  = 8,
+    .columns_bytes     = 64 * 1024, /* values that stay in the second level of cache, with x and y, while they are multiplied with several columns */
 
     /* the store */
     .distinct_bytes     = 512 * 1024, /* fewer bytes of values are in cache as it is */

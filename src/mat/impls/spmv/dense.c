@@ -10,11 +10,11 @@ static PetscErrorCode (*SpMVDenseAIJ)(Mat, Mat, Mat);
 /* C = A B on the host. Each column counts as a product for the decision when to set the format up. PETSc gives this function to other matrices, too */
 static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
 {
-  const PetscInt     n = B->cmap->n;
+  const PetscInt     n = B->cmap->n, panel = 8; /* columns that are multiplied at once by rows of X */
   Mat_SpMV          *spmv;
   const PetscScalar *x;
   PetscScalar       *y;
-  PetscInt           ldx, ldy;
+  PetscInt           ldx, ldy, rows = 0; /* rows: columns that are multiplied so */
   PetscBool          due = PETSC_FALSE, bound;
 
   PetscFunctionBegin;
@@ -24,6 +24,7 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
     PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
     if (due) PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A));
     due = (PetscBool)(due && !spmv->host.use_parent);
+    if (due && SpMVStoreColumnsWay(spmv->host.store, n) == SPMV_COLUMNS_PARENT) due = PETSC_FALSE;
     spmv->host.asked.pattern += n;
     spmv->host.asked.values += n;
   }
@@ -35,18 +36,20 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
   PetscCall(MatDenseGetLDA(C, &ldy));
   PetscCall(MatDenseGetArrayRead(B, &x));
   PetscCall(MatDenseGetArrayWrite(C, &y));
-  if (SpMVStoreByRows(spmv->host.store, n)) {
+  if (n >= panel && SpMVStoreColumnsWay(spmv->host.store, panel) == SPMV_COLUMNS_ROWS) rows = n - n % panel;
+  if (SpMVStoreColumnsWay(spmv->host.store, n - rows) == SPMV_COLUMNS_ROWS) rows = n;
+  if (rows) {
     SpMVCSR        csr;
     PetscErrorCode ierr;
 
     PetscCall(MatSpMVGetPattern_Seq(A, &csr));
     PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
-    ierr = SpMVCSRMultColumns(&csr, n, x, ldx, y, ldy);
+    ierr = SpMVCSRMultColumns(&csr, rows, x, ldx, y, ldy);
     PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
     PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
-    if (ierr) SpMVStoreMultColumns(spmv->host.store, n, x, ldx, NULL, 0, y, ldy); /* out of memory */
-  } else
-    SpMVStoreMultColumns(spmv->host.store, n, x, ldx, NULL, 0, y, ldy);
+    if (ierr) rows = 0; /* out of memory */
+  }
+  if (rows < n) SpMVStoreMultColumns(spmv->host.store, n - rows, x + rows * ldx, ldx, NULL, 0, y + rows * ldy, ldy);
   PetscCall(MatDenseRestoreArrayWrite(C, &y));
   PetscCall(MatDenseRestoreArrayRead(B, &x));
   PetscCall(PetscLogFlops((PetscLogDouble)n * (2.0 * spmv->host.key.nz - spmv->host.nonzerorows)));
