@@ -58,6 +58,11 @@ __device__ __forceinline__ void CopyAsync(float *shared, const float *p)
 {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p) : "memory");
 }
+// 16 bytes, past the L1
+__device__ __forceinline__ void CopyAsync16(void *shared, const void *p)
+{
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p) : "memory");
+}
 __device__ __forceinline__ void AwaitCopies()
 {
   asm volatile("cp.async.wait_all;" ::: "memory");

@@ -53,13 +53,20 @@ struct Tuning {
   static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
 
   // ---- products with several columns
-  static constexpr int COLUMNS_BLOCK  = 256; // threads
-  static constexpr int COLUMNS_BYTES  = 192; // of the sums that a thread keeps
-  static constexpr int COLUMNS_ONCE   = 2;   // columns whose x is loaded at once where a row is loaded at once
-  static constexpr int COLUMNS_PANELS = 8;   // panels of a launch
+  static constexpr int COLUMNS_BLOCK   = 256;  // threads
+  static constexpr int COLUMNS_BYTES   = 192;  // of the sums that a thread keeps
+  static constexpr int COLUMNS_LOADS   = 8;    // of x that are issued at once, for diagonals of single entries
+  static constexpr int COLUMNS_THREADS = 1152; // of a multiprocessor, for which there are registers then
+  static constexpr int COLUMNS_PANELS  = 8;    // panels of a launch
   // Diagonals with marks: columns from which one pass is faster. One product of 7 points on 200^3 takes some 95 us then, and 2, 4 and 8 columns at most the 229, 322
   // and 509 us that they take without marks
   static constexpr int COLUMNS_MARKED = 4;
+  // Single entries in slices, by rows of X
+  static constexpr int ENTRIES_BLOCK   = 128;  // threads
+  static constexpr int ENTRIES_THREADS = 1024; // of a multiprocessor, for which there are registers
+  static constexpr int ENTRIES_STEPS   = 8;    // that are in shared memory at a time
+  static constexpr int ENTRIES_LEAST   = 3;    // columns; for fewer, a product each
+  static constexpr int ENTRIES_SHARE   = 2;    // entries of A for each row of X: with fewer, copying X takes longer than it saves
 
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads
