@@ -22,6 +22,20 @@ using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
+// The modes that a kernel's loop is compiled for: one for each, or, where a step is so long that a branch costs nothing, one for several
+constexpr int ANY_RUNS = 4, ANY = 5;
+
+// The column of a lane in step k of `steps`; negative: it has none. Relative to the slice's base in a loop for NARROW alone
+template <int MODE> __device__ __forceinline__ int column(const Slice &self, const char *index, int k, int steps, int lane, bool in)
+{
+  const int  mode = MODE == ANY || MODE == ANY_RUNS ? ModeOf(self.shape) : MODE;
+  const bool runs = MODE == ANY_RUNS || mode == RUNS || mode == LINE;
+  if (runs) return in && (k < steps - 1 || lane < Tail(self.shape)) ? (mode == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
+  if (mode == WIDE) return in ? __ldcs((const int *)index + k * WARP + lane) : -1;
+  const int near = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
+  return MODE == NARROW ? near : near == (int)NO_COLUMN ? -1 : self.base + near;
+}
+
 // V: what values are stored as
 template <class V, int BS, bool FUSED, int U, int MODE, class D>
 __device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
@@ -52,10 +66,7 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
     for (int b = 0; b < BATCH; b++) {
       const int  k  = k0 + b;
       const bool in = FULL || k < steps;
-      if (MODE == WIDE) col[b] = in ? __ldcs((const int *)index + k * WARP + lane) : -1;
-      if (MODE == NARROW) col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
-      if (MODE == LINE) col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? self.base + k * WARP + lane : -1;
-      if (MODE == RUNS) col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? __ldg((const int *)index + k) + lane : -1;
+      col[b]        = column<MODE>(self, index, k, steps, lane, in);
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + i) * WARP) : Traits<V>::zero();
     }
@@ -154,10 +165,14 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
       else
         product<V, 1, FUSED, 8, NARROW>(args, dot, sums, self, lane, form, x, z, y);
     }
-  } else if (mode == WIDE)
+  } else if constexpr (BS >= Tuning::SLICES_ANY)
+    product<V, BS, FUSED, 1, ANY>(args, dot, sums, self, lane, form, x, z, y);
+  else if (mode == WIDE)
     product<V, BS, FUSED, 1, WIDE>(args, dot, sums, self, lane, form, x, z, y);
   else if (mode == NARROW)
     product<V, BS, FUSED, 1, NARROW>(args, dot, sums, self, lane, form, x, z, y);
+  else if constexpr (BS > 1)
+    product<V, BS, FUSED, 1, ANY_RUNS>(args, dot, sums, self, lane, form, x, z, y);
   else if (mode == LINE)
     product<V, BS, FUSED, 1, LINE>(args, dot, sums, self, lane, form, x, z, y);
   else

@@ -50,6 +50,7 @@ struct Tuning {
 
   // ---- kernels of slices
   static constexpr int SLICES_BLOCK  = 256;  // threads
+  static constexpr int SLICES_ANY    = 4;    // node blocks of at least this size: one loop for all kinds of columns, as a step reads at least 16 values a lane
   static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
 
   // ---- products with several columns

@@ -28,10 +28,13 @@ template <class I> struct View {
   }
 };
 
-// Calls f with the view of the CSR's own index type
+// Calls f with the view of the CSR's own index type: PetscInt, or int of what is made here
 template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, int bs, F f)
 {
+#if defined(PETSC_USE_64BIT_INDICES)
   if (csr.index_bytes == 8) return f(View<int64_t>{(const int64_t *)csr.i, (const int64_t *)csr.j, (int)(csr.m / bs), bs});
+#endif
+  if (csr.index_bytes != 4) return cudaErrorNotSupported;
   return f(View<int>{(const int *)csr.i, (const int *)csr.j, (int)(csr.m / bs), bs});
 }
 
