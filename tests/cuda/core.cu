@@ -268,6 +268,8 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
 }
 
 // Each layout of each matrix
+constexpr int WIDEST = sizeof(PetscInt); // bytes of an index: a CSR has PetscInt, or int
+
 static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout> &layouts, bool quick, bool race, const Streams &streams)
 {
   for (Matrix &A : matrices) {
@@ -282,8 +284,8 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
     for (size_t l = 0; l < layouts.size(); l++) {
       if (layouts[l].measured && (race || (quick && !few))) continue; // the same kernels, many times
       if (race) printf("%s, %s\n", A.name, layouts[l].name);
-      Products(A, layouts[l], (l & 1) ? 8 : 4, streams).Test();
-      if (!quick && !layouts[l].measured) Products(A, layouts[l], (l & 1) ? 4 : 8, streams).Test();
+      Products(A, layouts[l], (l & 1) ? WIDEST : 4, streams).Test();
+      if (!quick && !layouts[l].measured && WIDEST > 4) Products(A, layouts[l], (l & 1) ? 4 : WIDEST, streams).Test();
     }
   }
   for (const Layout &L : layouts) {

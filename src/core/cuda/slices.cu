@@ -22,40 +22,19 @@ using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
-// The modes that a kernel's loop is compiled for: one for each, or, where a step is so long that a branch costs nothing, one for several
-constexpr int ANY_RUNS = 4, ANY = 5;
+// Modes of what is compiled, beyond a slice's own. Of node blocks one kernel has a loop each for WIDE, for NARROW, and for EITHER of LINE and RUNS: for ANY
+constexpr int EITHER = 4, ANY = 5;
 
-// The column of a lane in step k of `steps`; negative: it has none. Relative to the slice's base in a loop for NARROW alone
-template <int MODE> __device__ __forceinline__ int column(const Slice &self, const char *index, int k, int steps, int lane, bool in)
-{
-  const int  mode = MODE == ANY || MODE == ANY_RUNS ? ModeOf(self.shape) : MODE;
-  const bool runs = MODE == ANY_RUNS || mode == RUNS || mode == LINE;
-  if (runs) return in && (k < steps - 1 || lane < Tail(self.shape)) ? (mode == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
-  if (mode == WIDE) return in ? __ldcs((const int *)index + k * WARP + lane) : -1;
-  const int near = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
-  return MODE == NARROW ? near : near == (int)NO_COLUMN ? -1 : self.base + near;
-}
-
-// V: what values are stored as
-template <class V, int BS, bool FUSED, int U, int MODE, class D>
-__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
-                                        const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+// d += the lane's sums of a slice. V: what values are stored as
+template <class V, int BS, int U, int MODE>
+__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[U * BS])
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
-  const int     steps = self.steps * U, units = Units(self.shape);
-  const bool    part  = U == 1 && IsPart(self.shape);
+  const int     steps = self.steps * U;
   const V      *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
   const char   *index = args.index + (int64_t)self.index * 32;
-  Scalar        d[U * BS];
-  int           unit[U];
+  const bool    line  = MODE == LINE || (MODE == EITHER && ModeOf(self.shape) == LINE);
 
-#pragma unroll
-  for (int u = 0; u < U; u++) {
-    const int r = u * WARP + lane;
-    unit[u]     = part || r >= units ? -1 : args.order ? __ldg(args.order + self.first + r) : self.first + r;
-#pragma unroll
-    for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
-  }
   // FULL: no step is past the end, so that there is nothing between the loads
   auto batch = [&](int k0, auto full) {
     constexpr bool FULL = decltype(full)::value;
@@ -66,7 +45,12 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
     for (int b = 0; b < BATCH; b++) {
       const int  k  = k0 + b;
       const bool in = FULL || k < steps;
-      col[b]        = column<MODE>(self, index, k, steps, lane, in);
+      if (MODE == WIDE)
+        col[b] = in ? __ldcs((const int *)index + k * WARP + lane) : -1;
+      else if (MODE == NARROW)
+        col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
+      else
+        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? (line ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + i) * WARP) : Traits<V>::zero();
     }
@@ -94,32 +78,65 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
   int k0 = 0;
   for (; k0 + BATCH <= steps; k0 += BATCH) batch(k0, std::true_type{});
   if (BATCH > 1 && k0 < steps) batch(k0, std::false_type{});
-  if (U == 1) {
-    const int alone = WARP >> LogT(self.shape);
-    for (int by = WARP / 2; by >= alone; by >>= 1) {
+}
+
+// The sums of the lanes that share a unit, in the first of them; of a part of a unit, in the lane that `unit` is set in, if it is the last part to arrive.
+// Returns whether there is anything to write
+template <int BS> __device__ __forceinline__ bool add_lanes(const Args &args, const Slice &self, int lane, Scalar (&d)[BS], int *unit)
+{
+  const int alone = WARP >> LogT(self.shape);
+  for (int by = WARP / 2; by >= alone; by >>= 1) {
 #pragma unroll
-      for (int i = 0; i < BS; i++) d[i] = Num::add(d[i], Num::down(d[i], by));
-    }
+    for (int i = 0; i < BS; i++) d[i] = Num::add(d[i], Num::down(d[i], by));
   }
-  if (part) {
-    const int2 group = __ldg(args.group + self.group);
-    Scalar    *parts = args.partial + (int64_t)group.x * BS;
-    int        last  = 0;
-    if (lane == 0) {
+  if (!IsPart(self.shape)) return true;
+  const int2 group = __ldg(args.group + self.group);
+  Scalar    *parts = args.partial + (int64_t)group.x * BS;
+  int        last  = 0;
+  if (lane == 0) {
 #pragma unroll
-      for (int i = 0; i < BS; i++) parts[(int64_t)self.part * BS + i] = d[i];
-      last = ArriveLast(args.arrived + self.group, (unsigned)group.y);
-    }
-    if (!__shfl_sync(ALL, last, 0)) return;
-    AcquireArrived();
-    __syncwarp();
+    for (int i = 0; i < BS; i++) parts[(int64_t)self.part * BS + i] = d[i];
+    last = ArriveLast(args.arrived + self.group, (unsigned)group.y);
+  }
+  if (!__shfl_sync(ALL, last, 0)) return false;
+  AcquireArrived();
+  __syncwarp();
 #pragma unroll
-    for (int i = 0; i < BS; i++) {
-      d[i] = Num::zero();
-      for (int k = lane; k < group.y; k += WARP) d[i] = Num::add(d[i], Num::fresh(parts + (int64_t)k * BS + i));
-      for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));
-    }
-    if (lane == 0) unit[0] = self.first;
+  for (int i = 0; i < BS; i++) {
+    d[i] = Num::zero();
+    for (int k = lane; k < group.y; k += WARP) d[i] = Num::add(d[i], Num::fresh(parts + (int64_t)k * BS + i));
+    for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));
+  }
+  if (lane == 0) *unit = self.first;
+  return true;
+}
+
+template <class V, int BS, bool FUSED, int U, int MODE, class D>
+__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
+                                        const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+{
+  const int  units = Units(self.shape);
+  const bool part  = U == 1 && IsPart(self.shape);
+  Scalar     d[U * BS];
+  int        unit[U];
+
+#pragma unroll
+  for (int u = 0; u < U; u++) {
+    const int r = u * WARP + lane;
+    unit[u]     = part || r >= units ? -1 : args.order ? __ldg(args.order + self.first + r) : self.first + r;
+#pragma unroll
+    for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
+  }
+  if constexpr (MODE != ANY)
+    accumulate<V, BS, U, MODE>(args, self, lane, form, x, d);
+  else if (ModeOf(self.shape) == WIDE)
+    accumulate<V, BS, U, WIDE>(args, self, lane, form, x, d);
+  else if (ModeOf(self.shape) == NARROW)
+    accumulate<V, BS, U, NARROW>(args, self, lane, form, x, d);
+  else
+    accumulate<V, BS, U, EITHER>(args, self, lane, form, x, d);
+  if constexpr (U == 1) {
+    if (!add_lanes<BS>(args, self, lane, d, unit)) return;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
@@ -165,14 +182,12 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
       else
         product<V, 1, FUSED, 8, NARROW>(args, dot, sums, self, lane, form, x, z, y);
     }
-  } else if constexpr (BS >= Tuning::SLICES_ANY)
+  } else if constexpr (BS > 1)
     product<V, BS, FUSED, 1, ANY>(args, dot, sums, self, lane, form, x, z, y);
   else if (mode == WIDE)
     product<V, BS, FUSED, 1, WIDE>(args, dot, sums, self, lane, form, x, z, y);
   else if (mode == NARROW)
     product<V, BS, FUSED, 1, NARROW>(args, dot, sums, self, lane, form, x, z, y);
-  else if constexpr (BS > 1)
-    product<V, BS, FUSED, 1, ANY_RUNS>(args, dot, sums, self, lane, form, x, z, y);
   else if (mode == LINE)
     product<V, BS, FUSED, 1, LINE>(args, dot, sums, self, lane, form, x, z, y);
   else
