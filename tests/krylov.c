@@ -603,8 +603,8 @@ static const Operation operations[] = {
     {"bicgstab-reset", BiCGStab, WHEN, "convection,rd:-pc_type jacobi -ksp_pc_side right"},
     {"bicgstab-reset-ilu", BiCGStab, WHEN, "convection,rgd:-pc_type bjacobi -ksp_pc_side right"},
     {"bicgstab-skew", BiCGStab, WHEN, "skew,d:-pc_type jacobi -ksp_rtol 1e-2"},
+    /* without -ksp_atol rounding decides whether the residual is zero */
     {"bicgstab-one", BiCGStab, WHEN, "one:-pc_type none -ksp_atol 1e-10"},
-    /* or rounding decides whether the residual is zero */,
     {"bicgstab-ahead-none", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 0"},
     {"bicgstab-ahead-many", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 50"},
     {"bicgstab-not-early", BiCGStab, WHEN, "convection,d:-pc_type none -ksp_device_early 0 -ksp_pc_side right"},
