@@ -15,22 +15,9 @@ static char help[] =
 #include <petscspmv.h>
 #include "results.h"
 #include "timing.h"
-#if defined(PETSC_HAVE_CUDA)
-  #include <petscdevice_cuda.h>
-#endif
+#include "device.h"
 
 enum { MAXIMUM = 16, STAGES = 5 };
-
-static PetscBool DeviceOn = PETSC_FALSE;
-
-#if defined(PETSC_HAVE_CUDA)
-static PetscErrorCode Drain(void)
-{
-  PetscFunctionBeginUser;
-  PetscCallCUDA(cudaDeviceSynchronize());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
 
 typedef struct {
   PetscInt     rows;
@@ -297,18 +284,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsRangeInt("-reps", "Repetitions", NULL, reps, &reps, NULL, 1, 32));
   PetscCall(PetscOptionsString("-csv", "Results to read by program", NULL, name, name, sizeof(name), NULL));
   PetscOptionsEnd();
-#if defined(PETSC_HAVE_CUDA)
-  {
-    int devices;
-
-    DeviceOn = (PetscBool)(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
-    (void)cudaGetLastError(); /* no device is not an error */
-    if (DeviceOn) {
-      PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
-      TimeDrain = Drain;
-    }
-  }
-#endif
+  PetscCall(DeviceStart());
   if (name[0]) {
     csv = ResultsOpen(&results, name, 0);
     PetscCheck(csv, PETSC_COMM_WORLD, PETSC_ERR_FILE_OPEN, "Cannot write %s", name);

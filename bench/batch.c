@@ -872,14 +872,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscSpMVInitializePackage());
-#if defined(PETSC_HAVE_CUDA)
-  {
-    int devices = 0;
-
-    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices) PetscCall(DeviceOpen());
-    (void)cudaGetLastError();
-  }
-#endif
+  PetscCall(DeviceOpen());
   PetscCall(GetOptions(&b));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
@@ -895,9 +888,7 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));
   for (PetscInt k = 0; k < b.nonly; k++) PetscCall(PetscFree(b.only[k]));
   PetscCall(EvictDestroy(&b.evict));
-#if defined(PETSC_HAVE_CUDA)
   PetscCall(DeviceClose());
-#endif
   PetscCheck(!b.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products were wrong, marked WRONG above", b.wrong);
   PetscCall(PetscFinalize());
   return 0;

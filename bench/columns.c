@@ -238,20 +238,12 @@ static PetscErrorCode Run(void)
   Results     results;
   FILE       *csv = NULL;
   PetscMPIInt rank;
-  PetscBool   device = PETSC_FALSE, set;
+  PetscBool   set;
 
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
-  {
-    int devices;
-
-    device = (PetscBool)(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
-    (void)cudaGetLastError();
-    if (device) PetscCall(DeviceOpen());
-  }
-#endif
+  PetscCall(DeviceOpen());
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(GetNames("-matrices", device ? "stencil7:200,fem27:60:3" : "stencil7:20,fem27:6:3", &nmatrices, matrices));
+  PetscCall(GetNames("-matrices", DeviceOn ? "stencil7:200,fem27:60:3" : "stencil7:20,fem27:6:3", &nmatrices, matrices));
   PetscCall(GetNames("-types", "aij:product,sellp:loop,sellp:product,evchyb:product", &ntypes, types));
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &ncolumns, &set));
   if (!set) ncolumns = 6;
@@ -267,9 +259,7 @@ static PetscErrorCode Run(void)
   PetscCheck(!csv || !ResultsClose(&results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "Cannot write %s", file);
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
   for (PetscInt k = 0; k < ntypes; k++) PetscCall(PetscFree(types[k]));
-#if defined(PETSC_HAVE_CUDA)
   PetscCall(DeviceClose());
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

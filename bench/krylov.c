@@ -205,20 +205,11 @@ static PetscErrorCode Run(void)
   Results     results;
   FILE       *csv = NULL;
   PetscMPIInt rank;
-  PetscBool   device = PETSC_FALSE;
 
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
-  {
-    int devices;
-
-    device = (PetscBool)(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
-    (void)cudaGetLastError();
-    if (device) PetscCall(DeviceOpen());
-  }
-#endif
+  PetscCall(DeviceOpen());
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(GetNames("-matrices", device ? "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3" : "stencil7:20,fem27:6:3",
+  PetscCall(GetNames("-matrices", DeviceOn ? "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3" : "stencil7:20,fem27:6:3",
                      &nmatrices, matrices));
   PetscCall(GetNames("-types", "aij:cg,aij:pipecg,sellp:cg,sellp:devicecg", &ntypes, types));
   PetscCall(GetNames("-pcs", "none,jacobi,pbjacobi", &npcs, pcs));
@@ -236,9 +227,7 @@ static PetscErrorCode Run(void)
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
   for (PetscInt k = 0; k < ntypes; k++) PetscCall(PetscFree(types[k]));
   for (PetscInt k = 0; k < npcs; k++) PetscCall(PetscFree(pcs[k]));
-#if defined(PETSC_HAVE_CUDA)
   PetscCall(DeviceClose());
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

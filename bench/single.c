@@ -195,14 +195,7 @@ int main(int argc, char **argv)
   PetscCall(PetscSpMVInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "One process");
-#if defined(PETSC_HAVE_CUDA)
-  {
-    int devices = 0;
-
-    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices) PetscCall(DeviceOpen());
-    (void)cudaGetLastError();
-  }
-#endif
+  PetscCall(DeviceOpen());
   PetscCall(GetSettings(&s));
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-matrices", matrices, &n, &set));
   if (!set) {
@@ -228,9 +221,7 @@ int main(int argc, char **argv)
   }
   for (PetscInt t = 0; t < s.ntypes; t++) PetscCall(PetscFree(s.types[t]));
   if (set) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
-#if defined(PETSC_HAVE_CUDA)
   PetscCall(DeviceClose());
-#endif
   PetscCall(PetscFinalize());
   return 0;
 }

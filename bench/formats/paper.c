@@ -911,14 +911,10 @@ int main(int argc, char **argv)
   }
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-host", &host, NULL));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  {
-    int devices = 0;
-
-    if (!host && cudaGetDeviceCount(&devices) == cudaSuccess && devices) {
-      PetscCall(DeviceOpen());
-      PetscCallCUDA(cudaStreamCreateWithFlags(&Device.stream, cudaStreamNonBlocking)); /* PETSc's default one cannot be captured */
-      threads = PetscMax(1, threads - 1);                                              /* products are launched meanwhile */
-    }
+  if (!host) PetscCall(DeviceOpen());
+  if (DeviceOn) {
+    PetscCallCUDA(cudaStreamCreateWithFlags(&Device.stream, cudaStreamNonBlocking)); /* PETSc's default one cannot be captured */
+    threads = PetscMax(1, threads - 1);                                              /* products are launched meanwhile */
   }
 #endif
   PetscCall(PetscOptionsHasName(NULL, NULL, "-where", &set));
