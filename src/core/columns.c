@@ -139,7 +139,7 @@ PetscInt SpMVStoreColumnsByRows(SpMVStore B, PetscInt count)
   return rest >= least ? count : count - rest;
 }
 
-/* The rows of X, of at most eight columns, as stored vectors; with zeros for columns that there are not */
+/* The rows of X, of at most eight columns, as stored vectors, filled up with zeros */
 static void SpMVStoreRows(PetscInt n, int count, const PetscScalar *x, PetscInt ldx, PetscReal *to)
 {
   for (PetscInt c = 0; c < n; c++, to += SPMV_VECTOR) {
