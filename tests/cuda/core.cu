@@ -262,7 +262,7 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
       TestHostMemory(few, L, streams.stream);
       if (!quick) TestOthersError(few, L, streams.stream); // under a sanitizer, its error is one
     }
-    Matrix small = Grid("7 points, read anew", 20, 7, 1, 100);
+    Matrix small = Grid("7 points, read again", 20, 7, 1, 100);
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, entries"))) TestFresh(small, L, streams.stream);
   }
 }
