@@ -265,6 +265,10 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
     for (int unknowns = 2; unknowns <= 6; unknowns += quick ? 2 : 1) {
       TestEpilogue(Grid("nodes", 7, 7, unknowns, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
       TestEpilogue(Grid("nodes, slices", 7, 27, unknowns, 60), true, SPMVCUDA_KERNEL_SLICES, false, hermitian, k, stream);
+      for (SpMVCudaKernel kernel : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
+        TestEpilogue(Without("nodes, some rows constrained", Grid("", 7, 27, unknowns, 100), [](int r, int c) { return r % 53 == 7 && r != c; }), true, kernel,
+                     false, hermitian, k, stream);
+      }
     }
     TestEpilogue(Grid("27 points", 9, 27, 1, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Build("9 diagonals", 5000, 5000,

@@ -108,6 +108,20 @@ static inline Matrix Grid(const char *name, int N, int points, int s, int percen
   });
 }
 
+// A without the entries for which drop(row, column) is true
+static inline Matrix Without(const char *name, const Matrix &A, std::function<bool(int, int)> drop)
+{
+  Matrix B{name, A.m, A.n, {0}, {}, {}};
+  for (int r = 0; r < A.m; r++) {
+    for (int q = A.i[r]; q < A.i[r + 1]; q++) {
+      if (!drop(r, A.j[q])) B.j.push_back(A.j[q]);
+    }
+    B.i.push_back((int)B.j.size());
+  }
+  B.a.resize(B.j.size());
+  return B;
+}
+
 // A with the blocks of s columns of each node row as f leaves them: in any order, some more than once
 static inline Matrix Disorder(const char *name, const Matrix &A, int s, std::function<void(int, Row &)> f)
 {

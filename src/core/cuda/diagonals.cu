@@ -97,6 +97,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
         for (int j = 0; j < BS; j++) {
 #pragma unroll
           for (int i = 0; i < BS; i++) {
+            if (BS > 1 && Traits<V>::is_absent(v[b][i * BS + j])) continue;
             const Scalar a = Convert<Scalar>(v[b][i * BS + j]);
             d[i]           = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[i]);
           }
@@ -273,7 +274,8 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
   V            *to     = value + first * (BS * BS * WARP) + lane;
   Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
   int           done = 0, mine = lane * STRIDE; // where in `shared` the lane's values begin
-  bool          whole = false;
+  const bool    listed = BS > 1 && start < 0;
+  bool          whole  = false;
   unsigned      word = 0, total = 0;
   if (BS == 1) {
     const int64_t begin = __shfl_sync(ALL, start, 0), end = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
@@ -297,13 +299,18 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
       count += own ? BS : 0;
     }
     for (int i = 0; i < BS; i++) {
-      if (!whole) Gather<(BATCH * BS + 3) / 4, 1>(a, value_index, start + (int64_t)i * width + done, 0, count, STRIDE, shared);
+      if (!whole) Gather<(BATCH * BS + 3) / 4, 1, (BS > 1)>(a, value_index, start + (int64_t)i * width + done, 0, listed ? 0 : count, STRIDE, shared);
+      if (BS > 1 && v.first) {
+#pragma unroll 1
+        for (int e = 0; e < count && listed; e += BS) ReadListed<BS>(v, start, (done + e) / BS, i, a, value_index, shared + mine + e);
+        __syncwarp();
+      }
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
         if (k0 + b >= steps) break;
 #pragma unroll
         for (int j = 0; j < BS; j++) {
-          const V t0 = from[b] < 0 ? Traits<V>::zero() : Convert<V>(shared[from[b] + j]), t = at[b] < 0 ? t0 : Convert<V>(shared[at[b] + j]);
+          const V t0 = from[b] < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(shared[from[b] + j]), t = at[b] < 0 ? t0 : ConvertIn<V, BS>(shared[at[b] + j]);
           if (!__all_sync(ALL, Traits<V>::same(t, t0))) same &= ~(1u << b);
           to[((int64_t)(k0 + b) * (BS * BS) + i * BS + j) * WARP] = t;
         }
@@ -421,7 +428,7 @@ struct Diagonals : _n_SpMVCudaStore {
     marked = unreported = true;
     SPMV_TRY(equals.Zero(stream));
     if (args.slices) {
-      SPMV_TRY(WithView(csr, bs, [&](auto v) {
+      SPMV_TRY(WithView(csr, nodes, [&](auto v) {
         return WithStored(single, [&](auto type) {
           using V = decltype(type);
           ForgetErrors();
@@ -548,9 +555,11 @@ struct Diagonals : _n_SpMVCudaStore {
           const int2 d = t[h[s].x + k];
           for (int l = 0; l < WARP; l++) {
             if (!(Lanes(d) >> l & 1)) continue;
-            for (int e = 0; e < bs * bs; e++)
-              Show(entry, ctx, ((int64_t)s * WARP + l) * bs + e / bs, ((int64_t)s * WARP + l + Offset(d)) * bs + e % bs,
-                   stored[((begin + k) * bs * bs + e) * WARP + l]);
+            for (int e = 0; e < bs * bs; e++) {
+              const auto &a = stored[((begin + k) * bs * bs + e) * WARP + l];
+              if (bs == 1 || !Traits<decltype(type)>::is_absent(a))
+                Show(entry, ctx, ((int64_t)s * WARP + l) * bs + e / bs, ((int64_t)s * WARP + l + Offset(d)) * bs + e % bs, a);
+            }
           }
         }
       }
@@ -582,7 +591,7 @@ cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &ha
   SPMV_TRY(failed.Zero(stream));
   SPMV_TRY(step.Alloc(patterns * stride, stream));
   SPMV_TRY(step.Zero(stream));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(patterns * WARP, 256, stream, write_patterns, v, (int)patterns, representative, stride, step);
     SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, verify, v, slices, stride, step, pattern, failed);
     return cudaSuccess;
@@ -626,9 +635,9 @@ cudaError_t LoadDiagonals()
   return Load((const void *)find<PetscInt>);
 }
 
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
-  const int         units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;
+  const int         bs = nodes.bs, units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;
   Scratch<uint64_t> hash(stream);
   Scratch<int>      slice(stream);
   Scratch<int64_t>  steps(stream);
@@ -642,7 +651,7 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t
   SPMV_TRY(count.Alloc(1));
   SPMV_TRY(count.Zero(stream));
   SPMV_TRY(steps.Zero(stream));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, find, v, slices, (int)Tuning::DIAGONALS_MOST, hash, slice, steps, count);
     return cudaSuccess;
   }));
@@ -651,6 +660,7 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t
 
   std::unique_ptr<Diagonals> d(new (std::nothrow) Diagonals);
   if (!d) return cudaErrorMemoryAllocation;
+  d->nodes       = nodes;
   d->bs          = bs;
   d->single      = single;
   d->names       = bs > 1 ? NODES : ENTRIES;

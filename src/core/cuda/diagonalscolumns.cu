@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(COLUMNS_BLOCK, (BS > 4 ? 256 : 512) / COLUMNS_
       col[b]         = has ? unit + now.x : -1;
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {
-        a[b][i] = has ? Convert<Scalar>(v[b][i]) : Num::zero();
+        a[b][i] = has ? ConvertIn<Scalar, BS>(v[b][i]) : Num::zero();
         if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
       }
     }

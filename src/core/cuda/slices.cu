@@ -69,6 +69,7 @@ __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, 
       for (int j = 0; j < BS; j++) {
 #pragma unroll
         for (int i = 0; i < BS; i++) {
+          if (BS > 1 && Traits<V>::is_absent(v[b][i * BS + j])) continue;
           const Scalar a    = Convert<Scalar>(v[b][i * BS + j]);
           d[b % U * BS + i] = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[b % U * BS + i]);
         }
@@ -442,9 +443,12 @@ template <class V, int BS, class I> __global__ void fill_nodes(View<I> v, Args a
   for (int k = 0; k < self.steps; k++) {
     const int  entry = e.entry + (k << LogT(self.shape));
     const bool own   = entry < e.end;
-    Gather<(BS + 3) / 4, BS>(a, value_index, e.start + (int64_t)entry * BS, e.len * BS, own ? BS : 0, STRIDE, shared);
+    Gather<(BS + 3) / 4, BS, true>(a, value_index, e.start + (int64_t)entry * BS, e.len * BS, own && e.start >= 0 ? BS : 0, STRIDE, shared);
+#pragma unroll 1
+    for (int r = 0; r < BS && own && e.start < 0; r++) ReadListed<BS>(v, e.start, entry, r, a, value_index, shared + (r * WARP + lane) * STRIDE);
 #pragma unroll
-    for (int i = 0; i < BS * BS; i++) p[((int64_t)k * BS * BS + i) * WARP] = Convert<V>(own ? shared[(i / BS * WARP + lane) * STRIDE + i % BS] : Num::zero());
+    for (int i = 0; i < BS * BS; i++)
+      p[((int64_t)k * BS * BS + i) * WARP] = ConvertIn<V, BS>(own ? shared[(i / BS * WARP + lane) * STRIDE + i % BS] : Num::zero());
   }
 }
 
@@ -512,7 +516,7 @@ struct Slices : _n_SpMVCudaStore {
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
   {
     if (!args.slices) return cudaSuccess;
-    return WithView(csr, bs, [&](auto v) {
+    return WithView(csr, nodes, [&](auto v) {
       return WithStored(single, [&](auto type) {
         using V = decltype(type);
         ForgetErrors();
@@ -643,8 +647,10 @@ struct Slices : _n_SpMVCudaStore {
             if (col < 0) continue;
             const int r    = U > 1 ? k % U * WARP + l : l % alone;
             const int unit = IsPart(self.shape) ? self.first : o.empty() ? self.first + r : o[self.first + r];
-            for (int e = 0; e < bs * bs; e++)
-              Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, stored[(((int64_t)self.value + k) * bs * bs + e) * WARP + l]);
+            for (int e = 0; e < bs * bs; e++) {
+              const auto &a = stored[(((int64_t)self.value + k) * bs * bs + e) * WARP + l];
+              if (bs == 1 || !Traits<decltype(type)>::is_absent(a)) Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
+            }
           }
         }
       }
@@ -662,7 +668,7 @@ cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const Sli
   if (compact) {
     Scratch<int64_t> flag(stream);
     SPMV_TRY(flag.Alloc((size_t)units + 1));
-    SPMV_TRY(WithView(csr, bs, [&](auto v) {
+    SPMV_TRY(WithView(csr, nodes, [&](auto v) {
       SPMV_LAUNCH((int64_t)units + 1, 256, stream, flag_nonempty, v, flag);
       return cudaSuccess;
     }));
@@ -675,7 +681,7 @@ cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const Sli
   Scratch<uint64_t> key(stream);
   const int         sigma = rules.sigma ? rules.sigma : units, bits = BitsFor(survey.longest);
   SPMV_TRY(key.Alloc(places));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(places, 256, stream, sort_keys, v, places, sigma, rules.by_column, survey.longest, bits, order, key);
     return cudaSuccess;
   }));
@@ -690,7 +696,7 @@ cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaSt
   int64_t          end[3]; // of the slices, the long units and the parts, in the prefix sums of their counts
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
     return cudaSuccess;
   }));
@@ -721,7 +727,7 @@ cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules
   int64_t          pieces;
   SPMV_TRY(values.Alloc(count + 1));
   SPMV_TRY(indices.Alloc(count + 1));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow, values, indices);
     return cudaSuccess;
   }));
@@ -732,7 +738,7 @@ cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules
   if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
   SPMV_TRY(index.Alloc(pieces * 32, stream));
   SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
-  return WithView(csr, bs, [&](auto v) {
+  return WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices, index);
     return cudaSuccess;
   });
@@ -745,14 +751,15 @@ cudaError_t LoadSlices()
   return Load((const void *)measure<PetscInt>);
 }
 
-cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules rules, const SpMVNames &names, Array<int> *unit,
-                         cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single, const Survey &survey, SliceRules rules, const SpMVNames &names,
+                         Array<int> *unit, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
-  const int units = (int)(csr.m / bs);
+  const int bs = nodes.bs, units = (int)(csr.m / bs);
   if (rules.threads && survey.longest / rules.threads >= INT_MAX / WARP) return cudaErrorNotSupported; // entries of a slice are counted in 32 bits
   Slices *s = new (std::nothrow) Slices;
   if (!s) return cudaErrorMemoryAllocation;
   *store     = s;
+  s->nodes   = nodes;
   s->bs      = bs;
   s->single  = single;
   s->names   = names;

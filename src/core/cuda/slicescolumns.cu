@@ -62,7 +62,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Panel &own,
     for (int b = 0; b < BATCH; b++) {
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {
-        a[b][i] = Convert<Scalar>(v[b][i]);
+        a[b][i] = ConvertIn<Scalar, BS>(v[b][i]);
         if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
       }
     }

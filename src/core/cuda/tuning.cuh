@@ -18,6 +18,12 @@ struct Tuning {
   // ---- search for node blocks: threads a multiprocessor. A grid of all rows takes 0.8 ms to begin and end for 8 million rows, though all fail at once
   static constexpr int CHECK_THREADS = 2048;
 
+  // ---- incomplete node blocks
+  static constexpr int SAMPLE         = 1024; // units that are looked at first, for each size of blocks
+  static constexpr int SAMPLE_LONGEST = 4096; // entries: units with longer rows are left out of it, as one warp would delay all
+  // Of the bytes of single entries: blocks must take fewer. Less is gained than the reads of places without an entry may cost where x is not in the caches
+  static constexpr double INCOMPLETE_GAIN = 0.97;
+
   // ---- lanes of a row of slices. The fewer lanes a row has, the more of its loads each lane issues at once, until rows have a whole warp in any case. But
   // where rows are short, or many of the entries are in very long rows (bulk), the other rows should not end last
   static constexpr int PER_THREAD       = 16;  // entries a lane
