@@ -85,9 +85,21 @@ static inline void Stencil9(const Spec *s, PetscInt k, Row *r)
   Stencil(s, k, 2, 0, r);
 }
 
+/* For so large a fraction of all k */
+static inline int IsDrawn(double fraction, PetscInt k, uint64_t salt)
+{
+  uint64_t state = salt + (uint64_t)k;
+
+  return fraction > 0. && RandomReal(&state) < fraction;
+}
+
+/* The rows of a fraction arg[1] have three more entries anywhere */
 static inline void Stencil7(const Spec *s, PetscInt k, Row *r)
 {
   Stencil(s, k, 3, 1, r);
+  if (!IsDrawn(s->arg[1], k, 1ull << 42)) return;
+  for (int e = 0; e < 3; e++) RowAddAny(r, s->rows);
+  RowSort(r);
 }
 
 /* The Jacobian of SNES ex14 (and examples/bratu.c) at its initial guess, with the zeros that DMCreateMatrix() stores in boundary rows */
@@ -105,14 +117,6 @@ static inline double BratuValue(const Spec *s, PetscInt k, PetscInt col)
   d = (double)least * h;
   if (least == 0) return col == k ? 1.0 : 0.0;
   return col == k ? 6.0 * h - h * h * h * lambda * exp(lambda / (lambda + 1.0) * sqrt(d)) : -h;
-}
-
-/* For so large a fraction of all k */
-static inline int IsDrawn(double fraction, PetscInt k, uint64_t salt)
-{
-  uint64_t state = salt + (uint64_t)k;
-
-  return fraction > 0. && RandomReal(&state) < fraction;
 }
 
 /*
@@ -280,7 +284,7 @@ static inline void RowLengths(const Spec *s, PetscInt k, Row *r)
 /* ---------------------------------------------------------------- by name */
 
 static const Generator Generators[] = {
-    {"stencil7", "N: 7 points on N^3, random values", {40}, RowsCube, Stencil7, NULL},
+    {"stencil7", "N:odd: 7 points on N^3, random values; a fraction odd of the rows has three more entries", {40}, RowsCube, Stencil7, NULL},
     {"bratu", "N: the Jacobian of SNES ex14 on N^3", {40}, RowsCube, Stencil7, BratuValue},
     {"fem27", "N:dof:keep:constrained:hanging: 27 nodes, dof unknowns each", {12, 3, 1.0}, RowsFEM, FEM27, NULL},
     {"stencil5", "N: 5 points on N^2", {1000}, RowsSquare, Stencil5, NULL},

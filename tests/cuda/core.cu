@@ -215,6 +215,10 @@ static void AddSpecial(std::vector<Matrix> &matrices)
   matrices.push_back(Build("three diagonals, some rows empty", 1000, 1000, [](int r, Row &row) {
     for (int c = r - 1; c <= r + 1 && r / 96 % 4 != 1; c++) row.push_back(c);
   }));
+  matrices.push_back(Odd("odd rows of 3 diagonals", 3000, 1, 400));
+  matrices.push_back(Odd("odd rows of 5 diagonals", 1000, 2, 60));
+  matrices.push_back(Odd("odd rows of 7 diagonals", 3001, 3, 90));
+  matrices.push_back(Odd("odd rows of 9 diagonals", 2000, 4, 333));
   matrices.push_back(Build("identity of 1000 and a bit", 1003, 1003, [](int r, Row &row) { row.push_back(r); }));
 }
 

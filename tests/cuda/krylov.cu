@@ -276,6 +276,7 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
                          for (int c = r - 4; c <= r + 4; c++) row.push_back(c);
                        }),
                  true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Odd("odd rows", 5001, 3, 90), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Lengths("longer rows", 3001, 3001, [](int) { return 1 + Int(300); }), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Lengths("rows in parts", 20000, 20000, [](int r) { return r == 7 ? 15000 : 1 + Int(6); }), false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k,

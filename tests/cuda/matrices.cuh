@@ -92,6 +92,15 @@ static inline Matrix Build(const char *name, int m, int n, std::function<void(in
   return A;
 }
 
+// Diagonals within `reach` of the main one, and four more entries anywhere in every so many rows
+static inline Matrix Odd(const char *name, int n, int reach, int every)
+{
+  return Build(name, n, n, [=](int r, Row &row) {
+    for (int c = r - reach; c <= r + reach; c++) row.push_back(c);
+    for (int k = 0; k < 4 && r % every == every / 2; k++) row.push_back(Int(n));
+  });
+}
+
 // 7 or 27 points on a grid, s unknowns a point, a share of the neighbors
 static inline Matrix Grid(const char *name, int N, int points, int s, int percent)
 {

@@ -53,6 +53,7 @@ struct Tuning {
   static constexpr int DIAGONALS_BLOCK = 128; // threads; small, so that 48 registers leave room for ten thread blocks a multiprocessor
   static constexpr int EQUAL_SHARE     = 16;  // products look for marks where at least one step in so many is marked
   static constexpr int UNIFORM_SHARE   = 32;  // slices are padded to equal numbers of steps where that adds at most one step in so many
+  static constexpr int MORE_SHARE      = 4;   // slices have equal numbers of steps, and some of them more, where these are at most one step in so many
 
   // ---- kernels of slices
   static constexpr int SLICES_BLOCK  = 256;  // threads
