@@ -279,7 +279,7 @@ endif # a goal needs one
 include packaging/dist.mk
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The documentation, by Sphinx from PyPI. All is made anew each time: Sphinx reports what is wrong in a file only when it reads it
+# The documentation, by Sphinx from PyPI. All is made again each time: Sphinx reports what is wrong in a file only when it reads it
 
 DOCS_VENV := build/docs/venv
 SPHINX     = $(DOCS_VENV)/bin/python -B -m sphinx -q -E -W --keep-going -c docs

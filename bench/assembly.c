@@ -13,24 +13,10 @@ static char help[] =
 */
 
 #include <petscspmv.h>
-#include "results.h"
+#include "contenders.h"
 #include "timing.h"
-#if defined(PETSC_HAVE_CUDA)
-  #include <petscdevice_cuda.h>
-#endif
 
-enum { MAXIMUM = 16, STAGES = 5 };
-
-static PetscBool DeviceOn = PETSC_FALSE;
-
-#if defined(PETSC_HAVE_CUDA)
-static PetscErrorCode Drain(void)
-{
-  PetscFunctionBeginUser;
-  PetscCallCUDA(cudaDeviceSynchronize());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
+enum { STAGES = 5, REPETITIONS = 32 };
 
 typedef struct {
   PetscInt     rows;
@@ -41,7 +27,7 @@ typedef struct {
 
 typedef struct {
   char   type[64];
-  double t[STAGES][32];
+  double t[STAGES][REPETITIONS];
 } Contender;
 
 /* ---------------------------------------------------------------- coordinates */
@@ -272,57 +258,33 @@ static PetscErrorCode Measure(const char *matrix, const char *place, PetscInt nt
 
 int main(int argc, char **argv)
 {
-  char       *matrices[MAXIMUM], *types[MAXIMUM], *places[MAXIMUM], name[PETSC_MAX_PATH_LEN] = "";
-  PetscInt    nmatrices = MAXIMUM, ntypes = MAXIMUM, nplaces = MAXIMUM, reps = 3;
-  PetscBool   set;
+  char       *matrices[MAXIMUM], *types[MAXIMUM], *places[MAXIMUM];
+  PetscInt    nmatrices, ntypes, nplaces, reps = 3;
   PetscMPIInt size;
   Results     results;
-  FILE       *csv = NULL;
+  FILE       *csv;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscSpMVInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
-  PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "Assembly from coordinates", NULL);
-  PetscCall(PetscOptionsStringArray("-matrices", "stencil7:N, elements:N:D", NULL, matrices, &nmatrices, &set));
-  if (!set) PetscCall(PetscStrallocpy("stencil7:200", &matrices[(nmatrices = 1) - 1]));
-  PetscCall(PetscOptionsStringArray("-types", "Matrix types", NULL, types, &ntypes, &set));
-  if (!set) {
-    PetscCall(PetscStrallocpy(MATAIJ, &types[0]));
-    PetscCall(PetscStrallocpy(MATSELLP, &types[(ntypes = 2) - 1]));
-  }
-  PetscCall(PetscOptionsStringArray("-places", "host, device", NULL, places, &nplaces, &set));
-  if (!set) PetscCall(PetscStrallocpy("host", &places[(nplaces = 1) - 1]));
-  PetscCall(PetscOptionsRangeInt("-reps", "Repetitions", NULL, reps, &reps, NULL, 1, 32));
-  PetscCall(PetscOptionsString("-csv", "Results to read by program", NULL, name, name, sizeof(name), NULL));
-  PetscOptionsEnd();
-#if defined(PETSC_HAVE_CUDA)
-  {
-    int devices;
-
-    DeviceOn = (PetscBool)(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
-    (void)cudaGetLastError(); /* no device is not an error */
-    if (DeviceOn) {
-      PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
-      TimeDrain = Drain;
-    }
-  }
-#endif
-  if (name[0]) {
-    csv = ResultsOpen(&results, name, 0);
-    PetscCheck(csv, PETSC_COMM_WORLD, PETSC_ERR_FILE_OPEN, "Cannot write %s", name);
-    fprintf(csv, "matrix,arrays,type,entries,nonzeros,preallocation_s,first_s,values_s,values_product_s,product_s\n");
-  }
+  PetscCall(GetNames("-matrices", "stencil7:200", &nmatrices, matrices));
+  PetscCall(GetNames("-types", "aij,sellp", &ntypes, types));
+  PetscCall(GetNames("-places", "host", &nplaces, places));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
+  PetscCheck(reps > 0 && reps <= REPETITIONS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps is %" PetscInt_FMT ": it must be 1 to %d", reps, REPETITIONS);
+  PetscCall(DeviceStart());
+  PetscCall(OpenCSV("matrix,arrays,type,entries,nonzeros,preallocation_s,first_s,values_s,values_product_s,product_s", &results, &csv));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-6s %-12s %11s %11s %9s %9s %9s %9s %9s\n", "matrix", "arrays", "type", "entries", "nonzeros", "prealloc/s",
                         "first/s", "values/ms", "+product", "product"));
   for (PetscInt m = 0; m < nmatrices; m++) {
     for (PetscInt p = 0; p < nplaces; p++) PetscCall(Measure(matrices[m], places[p], ntypes, types, reps, csv));
   }
-  if (csv) PetscCheck(!ResultsClose(&results), PETSC_COMM_WORLD, PETSC_ERR_FILE_WRITE, "Cannot write %s", name);
-  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
-  for (PetscInt k = 0; k < ntypes; k++) PetscCall(PetscFree(types[k]));
-  for (PetscInt k = 0; k < nplaces; k++) PetscCall(PetscFree(places[k]));
+  PetscCall(CloseCSV(csv, &results));
+  PetscCall(FreeNames(nmatrices, matrices));
+  PetscCall(FreeNames(ntypes, types));
+  PetscCall(FreeNames(nplaces, places));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -14,11 +14,8 @@ static char help[] =
 
 #include <petscspmv.h>
 #include "matrices.h"
-#include "results.h"
+#include "contenders.h"
 #include "timing.h"
-#include "device.h"
-
-enum { MAXIMUM = 32 };
 
 typedef struct {
   char     type[64], method[64];
@@ -33,29 +30,16 @@ typedef struct {
   Vec     *x, *y; /* the same columns as vectors */
 } Operands;
 
-/* before: of which one may have the matrix in its type */
-static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, PetscInt n, const Contender before[], Contender *c)
+static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, Contender *c)
 {
-  const char *colon = strchr(what, ':');
-  char        type[80];
-  PetscBool   aij, loop, product;
+  PetscBool loop, product;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(c, sizeof(*c)));
-  PetscCall(PetscStrcmp(colon ? colon + 1 : "", "loop", &loop));
-  PetscCall(PetscStrcmp(colon ? colon + 1 : "", "product", &product));
-  PetscCheck(loop || product, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s does not say how to multiply; write sellp:product or sellp:loop", what);
-  PetscCall(PetscStrncpy(c->type, what, (size_t)(colon - what) + 1));
-  PetscCall(PetscStrncpy(c->method, colon + 1, sizeof(c->method)));
-  PetscCall(PetscStrcmp(c->type, MATAIJ, &aij));
-  PetscCall(PetscSNPrintf(type, sizeof(type), "%s%s", c->type, aij && DeviceOn ? "cusparse" : ""));
-  for (PetscInt k = 0; k < n && !c->A; k++) {
-    if (!strcmp(before[k].type, c->type)) c->A = before[k].A;
-  }
-  if (c->A)
-    PetscCall(PetscObjectReference((PetscObject)c->A));
-  else
-    PetscCall(MatConvert(A, type, MAT_INITIAL_MATRIX, &c->A));
+  PetscCall(ContenderRead(what, "sellp:product or sellp:loop", A, c->type, c->method, &c->A));
+  PetscCall(PetscStrcmp(c->method, "loop", &loop));
+  PetscCall(PetscStrcmp(c->method, "product", &product));
+  PetscCheck(loop || product, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s is neither a loop nor a product", what);
   PetscCall(PetscMalloc1(reps, &c->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -194,7 +178,7 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
   PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &A, &origin));
   PetscCall(MatGetSize(A, &rows, NULL));
   PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderCreate(types[k], A, reps, k, c, &c[k]));
+  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderCreate(types[k], A, reps, &c[k]));
   PetscCall(MatDestroy(&A));
   for (PetscInt s = 0; s < ncolumns; s++) {
     PetscCall(OperandsCreate(c[0].A, columns[s], &o));
@@ -214,62 +198,28 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The names that an option lists, or those of a string */
-static PetscErrorCode GetNames(const char *option, const char *by_default, PetscInt *n, char *list[])
+static PetscErrorCode Run(void)
 {
-  char    **word;
-  int       words;
+  char     *matrices[MAXIMUM], *types[MAXIMUM];
+  PetscInt  nmatrices, ntypes, ncolumns = MAXIMUM, reps = 7, columns[MAXIMUM] = {1, 2, 4, 8, 16, 32};
+  Results   results;
+  FILE     *csv;
   PetscBool set;
 
   PetscFunctionBeginUser;
-  *n = MAXIMUM;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
-  if (set) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrToArray(by_default, ',', &words, &word));
-  for (*n = 0; *n < words; (*n)++) PetscCall(PetscStrallocpy(word[*n], &list[*n]));
-  PetscCall(PetscStrToArrayDestroy(words, word));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Run(void)
-{
-  char       *matrices[MAXIMUM], *types[MAXIMUM], file[PETSC_MAX_PATH_LEN] = "";
-  PetscInt    nmatrices, ntypes, ncolumns = MAXIMUM, reps = 7, columns[MAXIMUM] = {1, 2, 4, 8, 16, 32};
-  Results     results;
-  FILE       *csv = NULL;
-  PetscMPIInt rank;
-  PetscBool   device = PETSC_FALSE, set;
-
-  PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
-  {
-    int devices;
-
-    device = (PetscBool)(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
-    (void)cudaGetLastError();
-    if (device) PetscCall(DeviceOpen());
-  }
-#endif
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(GetNames("-matrices", device ? "stencil7:200,fem27:60:3" : "stencil7:20,fem27:6:3", &nmatrices, matrices));
+  PetscCall(DeviceOpen());
+  PetscCall(GetNames("-matrices", DeviceOn ? "stencil7:200,fem27:60:3" : "stencil7:20,fem27:6:3", &nmatrices, matrices));
   PetscCall(GetNames("-types", "aij:product,sellp:loop,sellp:product,evchyb:product", &ntypes, types));
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &ncolumns, &set));
   if (!set) ncolumns = 6;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), NULL));
   PetscCheck(reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps is %" PetscInt_FMT ": it must be positive", reps);
-  if (file[0] && !rank) {
-    csv = ResultsOpen(&results, file, 0);
-    PetscCheck(csv, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", file);
-    fprintf(csv, "matrix,rows,nonzeros,ranks,columns,type,method,us,device\n");
-  }
+  PetscCall(OpenCSV("matrix,rows,nonzeros,ranks,columns,type,method,us,device", &results, &csv));
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, ncolumns, columns, reps, csv));
-  PetscCheck(!csv || !ResultsClose(&results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "Cannot write %s", file);
-  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
-  for (PetscInt k = 0; k < ntypes; k++) PetscCall(PetscFree(types[k]));
-#if defined(PETSC_HAVE_CUDA)
+  PetscCall(CloseCSV(csv, &results));
+  PetscCall(FreeNames(nmatrices, matrices));
+  PetscCall(FreeNames(ntypes, types));
   PetscCall(DeviceClose());
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

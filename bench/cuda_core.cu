@@ -1,9 +1,10 @@
 /*
   Benchmark of the device core, without PETSc: both formats and the papers' kernels against cuSPARSE, on generated matrices.
 
-  Usage: cuda_core [-papers] [-sweep] [-csv file] [name ...]      Names as listed in cases() below; none: all.
+  Usage: cuda_core [-papers] [-sweep] [-csv file] [name ...]      Names as listed in Cases() below; none: all.
   Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu
-         src/core/cuda/{analysis,boundary,choose,diagonals,offdiagonal,paper,slices,store}.cu src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse
+         src/core/cuda/{analysis,boundary,choose,diagonals,diagonalscolumns,memory,offdiagonal,paper,slices,slicescolumns,store}.cu
+         src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse
 
   Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. "stream" is the same for products launched one by one, where the host's time for a
   launch may decide (that of an empty kernel is printed first). Each product is checked against cuSPARSE's CSR product. "bytes" are those of the format's arrays
@@ -378,229 +379,321 @@ __global__ void SlicedEll(int n, const int *i, const int *j, const double *a, co
   }
 }
 
-int main(int argc, char **argv)
-{
-  std::vector<std::string> names;
+struct Settings {
+  std::vector<std::string> names; // of cases; none: all
   bool                     sweep = false, papers = false;
-  FILE                    *csv = nullptr;
+  FILE                    *csv  = nullptr;
+  double                   copy = 0; // GB/s of a device copy
+  cusparseHandle_t         sparse;
+};
+
+// A matrix and its vectors, also on the device, and what cuSPARSE's products took and gave
+struct Problem {
+  const Settings     &settings;
+  const char         *name;
+  Matrix              A;
+  std::vector<double> product = {};              // by cuSPARSE's CSR
+  double              largest = 0;               // of its numbers
+  double              alg1 = 0, best = INFINITY; // microseconds
+  int                *i, *j;
+  double             *a, *x, *y;
+
+  Problem(const Settings &s, const Case &c) : settings(s), name(c.name), A(c.make())
+  {
+    std::vector<double> numbers(A.n);
+    Generator           g{7};
+    for (auto &v : numbers) v = g.real();
+    i = Upload(A.i);
+    j = Upload(A.j);
+    a = Upload(A.a);
+    x = Upload(numbers);
+    y = Upload(numbers);
+  }
+  Problem(const Problem &) = delete;
+  ~Problem()
+  {
+    for (void *p : {(void *)i, (void *)j, (void *)a, (void *)x, (void *)y}) CHECK(cudaFree(p));
+  }
+  int64_t nonzeros() const
+  {
+    return A.i[A.n];
+  }
+  SpMVCudaCSR csr() const
+  {
+    return {A.n, A.n, nonzeros(), i, j, 4, a};
+  }
+};
+
+// GB/s
+static double CopyBandwidth()
+{
+  char  *p;
+  double best = 1e30; // in the stream: as nodes of a graph, copies are slower
+  CHECK(cudaMalloc((void **)&p, (size_t)2 << 30));
+  CHECK(cudaMemset(p, 1, (size_t)2 << 30));
+  for (int k = 0; k < 10; k++)
+    best = std::min(best, Wall([&] {
+                      for (int q = 0; q < 20; q++) CHECK(cudaMemcpyAsync(p, p + (1 << 30), 1 << 30, cudaMemcpyDeviceToDevice));
+                    }));
+  CHECK(cudaFree(p));
+  return 20 * 2.0 * (1 << 30) / best * 1e-6;
+}
+
+// Prints a result and checks the product, the first of which is what the others are compared with; bound 0: not checked
+static void Report(Problem &P, const char *name, Times times, double bytes, double setup, double refresh, double bound = 1e-11)
+{
+  const int           n = P.A.n;
+  const double        t = times.graph, flops = 2e-3 * P.nonzeros() / t, share = bytes / t * 1e-3 / P.settings.copy;
+  const double        alg1  = P.alg1 == 0 ? 1.0 : P.alg1 / t;
+  double              error = 0;
+  std::vector<double> y(n);
+  CHECK(cudaMemcpy(y.data(), P.y, n * sizeof(double), cudaMemcpyDeviceToHost));
+  CHECK(cudaMemset(P.y, 0xff, n * sizeof(double)));
+  if (P.product.empty()) {
+    P.product = y;
+    for (double v : y) P.largest = std::max(P.largest, std::fabs(v));
+  }
+  for (int r = 0; r < n && bound > 0; r++) error = std::isfinite(y[r]) ? std::max(error, std::fabs(y[r] - P.product[r]) / P.largest) : INFINITY;
+  printf("  %-60s %9.2f us  stream %9.2f %7.1f GF/s %5.1f %% of copy  x%.2f ALG1  set-up %7.2f ms  refresh %7.1f us%s\n", name, t, times.stream, flops,
+         100 * share, alg1, setup, refresh, bound > 0 && error > bound ? "  WRONG" : "");
+  if (P.settings.csv)
+    fprintf(P.settings.csv, "%s,%d,%lld,\"%s\",%.3f,%.3f,%.1f,%.0f,%.3f,%.3f,%.3f,%.3f,%.1f,%.1e\n", P.name, n, (long long)P.nonzeros(), name, t, times.stream,
+            flops, bytes, share, std::isinf(P.best) ? 1.0 : P.best / t, alg1, setup, refresh, error);
+  fflush(stdout);
+}
+
+// ------------------------------------------------------------------------------------------------ cuSPARSE
+
+// Destroys M
+static void CusparseProduct(Problem &P, const char *name, cusparseSpMatDescr_t M, cusparseSpMVAlg_t alg, double bytes)
+{
+  constexpr cusparseOperation_t OP  = CUSPARSE_OPERATION_NON_TRANSPOSE;
+  const cusparseHandle_t        H   = P.settings.sparse;
+  double                        one = 1, zero = 0;
+  size_t                        size;
+  void                         *buffer;
+  cusparseDnVecDescr_t          X, Y;
+  CHECK_SPARSE(cusparseCreateDnVec(&X, P.A.n, P.x, CUDA_R_64F));
+  CHECK_SPARSE(cusparseCreateDnVec(&Y, P.A.n, P.y, CUDA_R_64F));
+  CHECK_SPARSE(cusparseSpMV_bufferSize(H, OP, &one, M, X, &zero, Y, CUDA_R_64F, alg, &size));
+  CHECK(cudaMalloc(&buffer, size + 8));
+  const double setup = Wall([&] { (void)cusparseSpMV_preprocess(H, OP, &one, M, X, &zero, Y, CUDA_R_64F, alg, buffer); });
+  const Times  t     = Time([&](cudaStream_t s) {
+    CHECK_SPARSE(cusparseSetStream(H, s));
+    CHECK_SPARSE(cusparseSpMV(H, OP, &one, M, X, &zero, Y, CUDA_R_64F, alg, buffer));
+  });
+  Report(P, name, t, bytes, setup, 0);
+  P.best = std::min(P.best, t.graph);
+  if (P.alg1 == 0) P.alg1 = t.graph;
+  CHECK(cudaFree(buffer));
+  CHECK_SPARSE(cusparseDestroySpMat(M));
+  CHECK_SPARSE(cusparseDestroyDnVec(X));
+  CHECK_SPARSE(cusparseDestroyDnVec(Y));
+}
+
+static void CusparseCSR(Problem &P)
+{
+  const int64_t        nnz = P.nonzeros();
+  cusparseSpMatDescr_t M;
+  for (auto alg : {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2}) {
+    CHECK_SPARSE(cusparseCreateCsr(&M, P.A.n, P.A.n, nnz, P.i, P.j, P.a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+    CusparseProduct(P, alg == CUSPARSE_SPMV_CSR_ALG1 ? "cuSPARSE CSR ALG1" : "cuSPARSE CSR ALG2", M, alg, nnz * 12.0 + P.A.n * 20.0);
+  }
+}
+
+static void CusparseCOO(Problem &P)
+{
+  const int64_t        nnz = P.nonzeros();
+  std::vector<int>     rows(nnz);
+  cusparseSpMatDescr_t M;
+  for (int r = 0; r < P.A.n; r++) std::fill(rows.begin() + P.A.i[r], rows.begin() + P.A.i[r + 1], r);
+  int *i = Upload(rows);
+  CHECK_SPARSE(cusparseCreateCoo(&M, P.A.n, P.A.n, nnz, i, P.j, P.a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+  CusparseProduct(P, "cuSPARSE COO", M, CUSPARSE_SPMV_COO_ALG1, nnz * 16.0 + P.A.n * 16.0);
+  CHECK(cudaFree(i));
+}
+
+// Slices of 32 rows, unless most of them would be padding
+static void CusparseSlicedEll(Problem &P)
+{
+  const int            n   = P.A.n;
+  const int64_t        nnz = P.nonzeros();
+  std::vector<int64_t> first{0};
+  cusparseSpMatDescr_t M;
+  for (int s = 0; s < (n + 31) / 32; s++) {
+    int w = 0;
+    for (int r = s * 32; r < std::min(n, s * 32 + 32); r++) w = std::max(w, P.A.i[r + 1] - P.A.i[r]);
+    first.push_back(first.back() + 32 * w);
+  }
+  if (first.back() >= 5 * nnz || first.back() >= INT_MAX) return;
+  std::vector<int> first32(first.begin(), first.end());
+  int64_t         *df   = Upload(first);
+  int             *df32 = Upload(first32), *col;
+  double          *value;
+  CHECK(cudaMalloc((void **)&col, first.back() * 4));
+  CHECK(cudaMalloc((void **)&value, first.back() * 8));
+  SlicedEll<<<(n + 255) / 256, 256>>>(n, P.i, P.j, P.a, df, col, value);
+  CHECK_SPARSE(
+      cusparseCreateSlicedEll(&M, n, n, nnz, first.back(), 32, df32, col, value, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+  CusparseProduct(P, "cuSPARSE sliced ELL", M, CUSPARSE_SPMV_SELL_ALG1, first.back() * 12.0 + n * 16.0);
+  CHECK(cudaFree(df));
+  CHECK(cudaFree(df32));
+  CHECK(cudaFree(col));
+  CHECK(cudaFree(value));
+}
+
+// ------------------------------------------------------------------------------------------------ our formats
+
+using SetUpStore = std::function<cudaError_t(const SpMVCudaCSR &, SpMVCudaStore *)>;
+
+// Microseconds of a product; bound 0: not checked
+static double Run(Problem &P, const char *name, const SetUpStore &setup, double bound = 1e-11, bool reorder = true)
+{
+  const SpMVCudaCSR csr   = P.csr();
+  SpMVCudaStore     store = nullptr;
+  SpMVStats         stats;
+  char              full[128];
+  const double      first = Wall([&] {
+    CHECK(setup(csr, &store));
+    CHECK(SpMVCudaFill(store, &csr, 0));
+  });
+  if (!reorder) (void)SpMVCudaSetReorder(store, PETSC_FALSE);
+  SpMVCudaGetStats(store, &stats);
+  const double refresh = Time([&](cudaStream_t s) { CHECK(SpMVCudaFill(store, &csr, s)); }).graph;
+  CHECK(cudaDeviceSynchronize());
+  const Times t = Time([&](cudaStream_t s) { CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P.x, NULL, P.y, s)); });
+  snprintf(full, sizeof(full), "%s%s%s", name, strncmp(stats.kernel, "CUDA ", 5) || !reorder ? "" : ": ", reorder ? stats.kernel + 5 : "");
+  Report(P, full, t, (double)stats.bytes + 16.0 * P.A.n, first, refresh, bound);
+  CHECK(SpMVCudaDestroy(&store));
+  return t.graph;
+}
+
+static SetUpStore SELLP(SpMVCudaKernel kernel, bool single = false)
+{
+  return [=](const SpMVCudaCSR &csr, SpMVCudaStore *store) {
+    SELLPParams p     = {};
+    p.common.compress = 1;
+    p.common.single   = single;
+    return SpMVCudaSELLPSetUp(&csr, &p, kernel, PETSC_FALSE, 0, store);
+  };
+}
+
+static SetUpStore EVCHYB(SpMVCudaKernel kernel, bool single = false, int threads_log2 = 9)
+{
+  return [=](const SpMVCudaCSR &csr, SpMVCudaStore *store) {
+    EVCHYBParams p     = {};
+    p.ell_limit        = 128;
+    p.row_align        = 32;
+    p.csr_align        = 32;
+    p.nnz_per_thread   = 8;
+    p.max_threads_log2 = threads_log2;
+    p.common.compress  = 1;
+    p.common.single    = single;
+    return SpMVCudaEVCHYBSetUp(&csr, &p, kernel, PETSC_FALSE, 0, store);
+  };
+}
+
+static void RunPapersKernels(Problem &P)
+{
+  Run(P, "paper", SELLP(SPMVCUDA_KERNEL_PAPER));
+  Run(P, "paper", EVCHYB(SPMVCUDA_KERNEL_PAPER));
+  Run(P, "paper, 256 threads", EVCHYB(SPMVCUDA_KERNEL_PAPER, false, 8));
+  Run(P, "EVC-HYB paper without reordering", EVCHYB(SPMVCUDA_KERNEL_PAPER), 0, false);
+  Run(P, "paper", EVCHYB(SPMVCUDA_KERNEL_ADAPTIVE));
+}
+
+// Slices by all rules that may be best
+static void Sweep(Problem &P)
+{
+  static constexpr SpMVNames NAMES = SPMV_NAMES("CUDA slices");
+  const SpMVCudaCSR          csr   = P.csr();
+  int                        bs    = 1;
+  spmv::Survey               v;
+  CHECK(spmv::FindNodeSize(csr, 6, 0, &bs));
+  CHECK(spmv::TakeSurvey(csr, bs, 0, &v));
+  for (int by : {0, 1}) {
+    for (int sigma : {1, 1024, 4096, 16384, 65536, 1 << 30}) {
+      if ((by && sigma == 1) || (!by && sigma > 4096) || (sigma == 1 && v.natural > 5 * (unsigned long long)P.nonzeros())) continue;
+      for (int per : {8, 16, 32, 64}) {
+        spmv::SliceRules r;
+        char             name[80];
+        if (per == 64 && v.longest < 100) continue;
+        r.sigma      = sigma;
+        r.by_column  = by;
+        r.per_thread = per;
+        r.vector     = by ? 128 : 0;
+        r.whole      = spmv::Tuning::LONG;
+        r.chunk      = 256;
+        snprintf(name, sizeof(name), "%s %d, %d a thread", by ? "by column" : "sigma", sigma, per);
+        Run(P, name, [&](const SpMVCudaCSR &A, SpMVCudaStore *store) {
+          return spmv::SetUp(&A, false, 0, store,
+                             [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) { return spmv::SlicesCreate(B, bs, false, v, r, NAMES, nullptr, 0, b); });
+        });
+      }
+    }
+  }
+}
+
+// A line of the summary
+static std::string RunCase(const Settings &s, const Case &c)
+{
+  const auto begin = std::chrono::steady_clock::now();
+  Problem    P(s, c);
+  char       line[200];
+  printf("\n%s: %d rows, %lld nonzeros, generated in %.1f s\n", c.name, P.A.n, (long long)P.nonzeros(),
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  CusparseCSR(P);
+  CusparseCOO(P);
+  CusparseSlicedEll(P);
+  const double sellp = Run(P, "sellp", SELLP(SPMVCUDA_KERNEL_AUTO)), evchyb = Run(P, "evchyb", EVCHYB(SPMVCUDA_KERNEL_AUTO));
+  const double ours = std::min(sellp, evchyb);
+  Run(P, "sellp slices", SELLP(SPMVCUDA_KERNEL_SLICES));
+  Run(P, "evchyb slices", EVCHYB(SPMVCUDA_KERNEL_SLICES));
+  Run(P, "sellp", SELLP(SPMVCUDA_KERNEL_TUNE));
+  Run(P, "evchyb", EVCHYB(SPMVCUDA_KERNEL_TUNE));
+  Run(P, "sellp", SELLP(SPMVCUDA_KERNEL_AUTO, true), 1e-6);
+  Run(P, "evchyb", EVCHYB(SPMVCUDA_KERNEL_AUTO, true), 1e-6);
+  if (s.papers) RunPapersKernels(P);
+  if (s.sweep) Sweep(P);
+  snprintf(line, sizeof(line), "%-18s ALG1 %8.2f  best %8.2f  sellp %8.2f  evchyb %8.2f  target %6.1f  %s  x%.2f%s", c.name, P.alg1, P.best, sellp, evchyb,
+           c.target, c.target == 0 || ours <= c.target ? "ok" : "MISSED", P.best / ours, std::max(sellp, evchyb) > P.alg1 ? "  SLOWER" : "");
+  return line;
+}
+
+static Settings ReadArguments(int argc, char **argv)
+{
+  Settings s;
   for (int k = 1; k < argc; k++) {
     if (!strcmp(argv[k], "-sweep"))
-      sweep = true;
+      s.sweep = true;
     else if (!strcmp(argv[k], "-papers"))
-      papers = true;
+      s.papers = true;
     else if (!strcmp(argv[k], "-csv") && k + 1 < argc)
-      csv = fopen(argv[++k], "w");
+      s.csv = fopen(argv[++k], "w");
     else
-      names.push_back(argv[k]);
+      s.names.push_back(argv[k]);
   }
-  cusparseHandle_t H;
-  cudaDeviceProp   prop;
-  CHECK(cudaGetDeviceProperties(&prop, 0));
-  CHECK_SPARSE(cusparseCreate(&H));
-  double copy;
-  {
-    char *p;
-    CHECK(cudaMalloc((void **)&p, (size_t)2 << 30));
-    CHECK(cudaMemset(p, 1, (size_t)2 << 30));
-    double best = 1e30; // in the stream: as nodes of a graph, copies are slower
-    for (int k = 0; k < 10; k++)
-      best = std::min(best, Wall([&] {
-                        for (int q = 0; q < 20; q++) CHECK(cudaMemcpyAsync(p, p + (1 << 30), 1 << 30, cudaMemcpyDeviceToDevice));
-                      }));
-    copy = 20 * 2.0 * (1 << 30) / best * 1e-6;
-    CHECK(cudaFree(p));
-  }
-  printf("%s, copy bandwidth %.0f GB/s, CUDA %d.%d\n", prop.name, copy, CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
-  const Times empty = Time([](cudaStream_t s) { Nothing<<<1, 32, 0, s>>>(); });
-  printf("an empty kernel: %.2f us in a graph, %.2f us launched one by one\n", empty.graph, empty.stream);
-  if (csv) fprintf(csv, "matrix,rows,nonzeros,kernel,us,stream_us,gflops,bytes,share_of_copy,ratio_to_best_cusparse,ratio_to_alg1,setup_ms,refresh_us,error\n");
+  return s;
+}
 
+int main(int argc, char **argv)
+{
+  Settings                 s = ReadArguments(argc, argv);
+  cudaDeviceProp           prop;
   std::vector<std::string> summary;
+  CHECK(cudaGetDeviceProperties(&prop, 0));
+  CHECK_SPARSE(cusparseCreate(&s.sparse));
+  s.copy = CopyBandwidth();
+  printf("%s, copy bandwidth %.0f GB/s, CUDA %d.%d\n", prop.name, s.copy, CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
+  const Times empty = Time([](cudaStream_t stream) { Nothing<<<1, 32, 0, stream>>>(); });
+  printf("an empty kernel: %.2f us in a graph, %.2f us launched one by one\n", empty.graph, empty.stream);
+  if (s.csv)
+    fprintf(s.csv, "matrix,rows,nonzeros,kernel,us,stream_us,gflops,bytes,share_of_copy,ratio_to_best_cusparse,ratio_to_alg1,setup_ms,refresh_us,error\n");
   for (const Case &c : Cases()) {
-    const auto begin = std::chrono::steady_clock::now();
-    if (!names.empty() && std::find(names.begin(), names.end(), c.name) == names.end()) continue;
-    Matrix              A   = c.make();
-    const int           n   = A.n;
-    const int64_t       nnz = A.i[n];
-    std::vector<double> x(n), ref(n), y(n);
-    Generator           g{7};
-    for (auto &v : x) v = g.real();
-    int    *i = Upload(A.i), *j = Upload(A.j);
-    double *a = Upload(A.a), *dx = Upload(x), *dy = Upload(x);
-    double  best = 1e30, alg1 = 0, largest = 0;
-    printf("\n%s: %d rows, %lld nonzeros, generated in %.1f s\n", c.name, n, (long long)nnz,
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-
-    auto report = [&](const char *name, Times times, double bytes, double setup, double refresh, double bound = 1e-11) { // bound 0: not checked
-      const double t     = times.graph;
-      double       error = 0;
-      CHECK(cudaMemcpy(y.data(), dy, n * sizeof(double), cudaMemcpyDeviceToHost));
-      if (alg1 == 0) {
-        ref = y;
-        for (double v : ref) largest = std::max(largest, std::fabs(v));
-      }
-      for (int r = 0; r < n && bound > 0; r++) error = std::isfinite(y[r]) ? std::max(error, std::fabs(y[r] - ref[r]) / largest) : INFINITY;
-      CHECK(cudaMemset(dy, 0xff, n * sizeof(double)));
-      printf("  %-60s %9.2f us  stream %9.2f %7.1f GF/s %5.1f %% of copy  x%.2f ALG1  set-up %7.2f ms  refresh %7.1f us%s\n", name, t, times.stream,
-             2e-3 * nnz / t, 100 * bytes / t * 1e-3 / copy, alg1 == 0 ? 1.0 : alg1 / t, setup, refresh, bound > 0 && error > bound ? "  WRONG" : "");
-      if (csv)
-        fprintf(csv, "%s,%d,%lld,\"%s\",%.3f,%.3f,%.1f,%.0f,%.3f,%.3f,%.3f,%.3f,%.1f,%.1e\n", c.name, n, (long long)nnz, name, t, times.stream, 2e-3 * nnz / t,
-                bytes, bytes / t * 1e-3 / copy, best > 1e29 ? 1.0 : best / t, alg1 == 0 ? 1.0 : alg1 / t, setup, refresh, error);
-      fflush(stdout);
-    };
-
-    { // cuSPARSE
-      double               one = 1, zero = 0;
-      cusparseDnVecDescr_t X, Y;
-      CHECK_SPARSE(cusparseCreateDnVec(&X, n, dx, CUDA_R_64F));
-      CHECK_SPARSE(cusparseCreateDnVec(&Y, n, dy, CUDA_R_64F));
-      auto product = [&](const char *name, cusparseSpMatDescr_t M, cusparseSpMVAlg_t alg, double bytes) {
-        size_t size;
-        void  *buffer;
-        CHECK_SPARSE(cusparseSpMV_bufferSize(H, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, M, X, &zero, Y, CUDA_R_64F, alg, &size));
-        CHECK(cudaMalloc(&buffer, size + 8));
-        const double setup = Wall([&] { (void)cusparseSpMV_preprocess(H, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, M, X, &zero, Y, CUDA_R_64F, alg, buffer); });
-        const Times  t     = Time([&](cudaStream_t s) {
-          CHECK_SPARSE(cusparseSetStream(H, s));
-          CHECK_SPARSE(cusparseSpMV(H, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, M, X, &zero, Y, CUDA_R_64F, alg, buffer));
-        });
-        report(name, t, bytes, setup, 0);
-        best = std::min(best, t.graph);
-        if (alg1 == 0) alg1 = t.graph;
-        CHECK(cudaFree(buffer));
-        CHECK_SPARSE(cusparseDestroySpMat(M));
-      };
-      cusparseSpMatDescr_t M;
-      for (auto alg : {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2}) {
-        CHECK_SPARSE(cusparseCreateCsr(&M, n, n, nnz, i, j, a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-        product(alg == CUSPARSE_SPMV_CSR_ALG1 ? "cuSPARSE CSR ALG1" : "cuSPARSE CSR ALG2", M, alg, nnz * 12.0 + n * 20.0);
-      }
-      std::vector<int> rows(nnz);
-      for (int r = 0; r < n; r++) std::fill(rows.begin() + A.i[r], rows.begin() + A.i[r + 1], r);
-      int *drows = Upload(rows);
-      CHECK_SPARSE(cusparseCreateCoo(&M, n, n, nnz, drows, j, a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-      product("cuSPARSE COO", M, CUSPARSE_SPMV_COO_ALG1, nnz * 16.0 + n * 16.0);
-      CHECK(cudaFree(drows));
-      std::vector<int64_t> first{0};
-      for (int s = 0; s < (n + 31) / 32; s++) {
-        int w = 0;
-        for (int r = s * 32; r < std::min(n, s * 32 + 32); r++) w = std::max(w, A.i[r + 1] - A.i[r]);
-        first.push_back(first.back() + 32 * w);
-      }
-      if (first.back() < 5 * nnz && first.back() < INT_MAX) {
-        std::vector<int> first32(first.begin(), first.end());
-        int64_t         *df   = Upload(first);
-        int             *df32 = Upload(first32), *col;
-        double          *value;
-        CHECK(cudaMalloc((void **)&col, first.back() * 4));
-        CHECK(cudaMalloc((void **)&value, first.back() * 8));
-        SlicedEll<<<(n + 255) / 256, 256>>>(n, i, j, a, df, col, value);
-        CHECK_SPARSE(cusparseCreateSlicedEll(&M, n, n, nnz, first.back(), 32, df32, col, value, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-                                             CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-        product("cuSPARSE sliced ELL", M, CUSPARSE_SPMV_SELL_ALG1, first.back() * 12.0 + n * 16.0);
-        CHECK(cudaFree(df));
-        CHECK(cudaFree(df32));
-        CHECK(cudaFree(col));
-        CHECK(cudaFree(value));
-      }
-      CHECK_SPARSE(cusparseDestroyDnVec(X));
-      CHECK_SPARSE(cusparseDestroyDnVec(Y));
-    }
-
-    const SpMVCudaCSR csr = {n, n, nnz, i, j, 4, a};
-    auto              run = [&](const char *name, std::function<cudaError_t(SpMVCudaStore *)> setup, bool reorder = true, double bound = 1e-11) {
-      SpMVCudaStore block = nullptr;
-      SpMVStats     stats;
-      const double  first = Wall([&] {
-        CHECK(setup(&block));
-        CHECK(SpMVCudaFill(block, &csr, 0));
-      });
-      if (!reorder) (void)SpMVCudaSetReorder(block, PETSC_FALSE);
-      SpMVCudaGetStats(block, &stats);
-      const double refresh = Time([&](cudaStream_t s) { CHECK(SpMVCudaFill(block, &csr, s)); }).graph;
-      CHECK(cudaDeviceSynchronize());
-      const Times t = Time([&](cudaStream_t s) { CHECK(SpMVCudaMult(block, SPMVCUDA_MULT, dx, NULL, dy, s)); });
-      char        full[128];
-      snprintf(full, sizeof(full), "%s%s%s", name, strncmp(stats.kernel, "CUDA ", 5) || !reorder ? "" : ": ", reorder ? stats.kernel + 5 : "");
-      report(full, t, (double)stats.bytes + 16.0 * n, first, refresh, reorder ? bound : 0);
-      CHECK(SpMVCudaDestroy(&block));
-      return t.graph;
-    };
-    auto sellp = [&](SpMVCudaKernel k, bool single = false) {
-      return [=, &csr](SpMVCudaStore *block) {
-        SELLPParams p     = {};
-        p.common.compress = 1;
-        p.common.single   = single;
-        return SpMVCudaSELLPSetUp(&csr, &p, k, PETSC_FALSE, 0, block);
-      };
-    };
-    auto evchyb = [&](SpMVCudaKernel k, bool single = false, int logs = 9) {
-      return [=, &csr](SpMVCudaStore *block) {
-        EVCHYBParams p     = {};
-        p.ell_limit        = 128;
-        p.row_align        = 32;
-        p.csr_align        = 32;
-        p.nnz_per_thread   = 8;
-        p.max_threads_log2 = logs;
-        p.common.compress  = 1;
-        p.common.single    = single;
-        return SpMVCudaEVCHYBSetUp(&csr, &p, k, PETSC_FALSE, 0, block);
-      };
-    };
-    const double ts = run("sellp", sellp(SPMVCUDA_KERNEL_AUTO)), te = run("evchyb", evchyb(SPMVCUDA_KERNEL_AUTO));
-    run("sellp slices", sellp(SPMVCUDA_KERNEL_SLICES));
-    run("evchyb slices", evchyb(SPMVCUDA_KERNEL_SLICES));
-    run("sellp", sellp(SPMVCUDA_KERNEL_TUNE));
-    run("evchyb", evchyb(SPMVCUDA_KERNEL_TUNE));
-    run("sellp", sellp(SPMVCUDA_KERNEL_AUTO, true), true, 1e-6);
-    run("evchyb", evchyb(SPMVCUDA_KERNEL_AUTO, true), true, 1e-6);
-    if (papers) {
-      run("paper", sellp(SPMVCUDA_KERNEL_PAPER));
-      run("paper", evchyb(SPMVCUDA_KERNEL_PAPER));
-      run("paper, 256 threads", evchyb(SPMVCUDA_KERNEL_PAPER, false, 8));
-      run("EVC-HYB paper without reordering", evchyb(SPMVCUDA_KERNEL_PAPER), false);
-      run("paper", evchyb(SPMVCUDA_KERNEL_ADAPTIVE));
-    }
-    if (sweep) {
-      static constexpr SpMVNames NAMES = SPMV_NAMES("CUDA slices");
-      int                        bs    = 1;
-      CHECK(spmv::FindNodeSize(csr, 6, 0, &bs));
-      for (int by : {0, 1}) {
-        for (int sigma : {1, 1024, 4096, 16384, 65536, 1 << 30}) {
-          for (int per : {8, 16, 32, 64}) {
-            spmv::Survey     v;
-            spmv::SliceRules r;
-            char             name[80];
-            r.sigma      = sigma;
-            r.by_column  = by;
-            r.per_thread = per;
-            r.vector     = by ? 128 : 0;
-            r.whole      = spmv::Tuning::LONG;
-            r.chunk      = 256;
-            CHECK(spmv::TakeSurvey(csr, bs, 0, &v));
-            if ((by && sigma == 1) || (!by && sigma > 4096) || (sigma == 1 && v.natural > 5 * (unsigned long long)nnz)) continue;
-            if (per == 64 && v.longest < 100) continue;
-            snprintf(name, sizeof(name), "%s %d, %d a thread", by ? "by column" : "sigma", sigma, per);
-            run(name, [&](SpMVCudaStore *block) {
-              return spmv::SetUp(&csr, false, 0, block,
-                                 [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) { return spmv::SlicesCreate(B, bs, false, v, r, NAMES, nullptr, 0, b); });
-            });
-          }
-        }
-      }
-    }
-    char line[200];
-    snprintf(line, sizeof(line), "%-18s ALG1 %8.2f  best %8.2f  sellp %8.2f  evchyb %8.2f  target %6.1f  %s  x%.2f%s", c.name, alg1, best, ts, te, c.target,
-             c.target == 0 || std::min(ts, te) <= c.target ? "ok" : "MISSED", best / std::min(ts, te), std::max(ts, te) > alg1 ? "  SLOWER" : "");
-    summary.push_back(line);
-    CHECK(cudaFree(i));
-    CHECK(cudaFree(j));
-    CHECK(cudaFree(a));
-    CHECK(cudaFree(dx));
-    CHECK(cudaFree(dy));
+    if (s.names.empty() || std::find(s.names.begin(), s.names.end(), c.name) != s.names.end()) summary.push_back(RunCase(s, c));
   }
   printf("\n");
-  for (auto &s : summary) printf("%s\n", s.c_str());
-  if (csv) fclose(csv);
+  for (auto &line : summary) printf("%s\n", line.c_str());
+  if (s.csv) fclose(s.csv);
   return 0;
 }

@@ -1,6 +1,6 @@
 /*
-   The GPU that is measured: its bandwidth, a buffer that empties its cache, and the time of one product. Until DeviceOpen() DeviceOn is false, and nothing
-   else here may be called.
+   The GPU that is measured: its bandwidth, a buffer that empties its cache, and the time of one product. DeviceOn is false until DeviceStart() or DeviceOpen()
+   has found one; before, nothing else here may be called.
 */
 #pragma once
 
@@ -22,7 +22,7 @@ static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_
 
 static PetscBool DeviceOn = PETSC_FALSE;
 
-static struct {
+static PETSC_UNUSED struct {
   char   name[128], label[128]; /* "NVIDIA H200", and "h200" for file names */
   double copy;                  /* bytes a second, read and written, of a large copy */
   size_t cache, flush;          /* bytes of the L2, and of what is written to empty it */
@@ -35,14 +35,14 @@ static struct {
 
 #if defined(PETSC_HAVE_CUDA)
 
-static PetscErrorCode DeviceDrain(void)
+static inline PetscErrorCode DeviceDrain(void)
 {
   PetscFunctionBeginUser;
   PetscCallCUDA(cudaDeviceSynchronize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceMeasureCopy(void)
+static inline PetscErrorCode DeviceMeasureCopy(void)
 {
   const int      copies = 20;
   size_t         available, total, half;
@@ -66,18 +66,41 @@ static PetscErrorCode DeviceMeasureCopy(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The GPU that PETSc gives this process */
-static PetscErrorCode DeviceOpen(void)
+#endif
+
+/* Starts the GPU that PETSc gives this process, if there is one */
+static inline PetscErrorCode DeviceStart(void)
 {
+#if defined(PETSC_HAVE_CUDA)
+  int devices = 0;
+#endif
+
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) {
+    PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
+    DeviceOn  = PETSC_TRUE;
+    TimeDrain = DeviceDrain;
+  }
+  (void)cudaGetLastError(); /* no device is not an error */
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same, and what is to be known of it */
+static inline PetscErrorCode DeviceOpen(void)
+{
+#if defined(PETSC_HAVE_CUDA)
   struct cudaDeviceProp prop;
   int                   id;
   size_t                len;
   const char           *word;
+#endif
 
   PetscFunctionBeginUser;
-  PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
-  DeviceOn  = PETSC_TRUE;
-  TimeDrain = DeviceDrain;
+  PetscCall(DeviceStart());
+  if (!DeviceOn) PetscFunctionReturn(PETSC_SUCCESS);
+#if defined(PETSC_HAVE_CUDA)
   PetscCallCUDA(cudaGetDevice(&id));
   PetscCallCUDA(cudaGetDeviceProperties(&prop, id));
   PetscCall(PetscStrncpy(Device.name, prop.name, sizeof(Device.name)));
@@ -92,21 +115,27 @@ static PetscErrorCode DeviceOpen(void)
   Device.flush = PetscMax((size_t)256 << 20, 3 * Device.cache); /* long enough for the host to launch a product meanwhile */
   PetscCallCUDA(cudaMalloc(&Device.buffer, Device.flush));
   PetscCall(DeviceMeasureCopy());
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceClose(void)
+/* After DeviceOpen() */
+static inline PetscErrorCode DeviceClose(void)
 {
   PetscFunctionBeginUser;
   if (!DeviceOn) PetscFunctionReturn(PETSC_SUCCESS);
+#if defined(PETSC_HAVE_CUDA)
   PetscCallCUDA(cudaFree(Device.buffer));
   PetscCallCUDA(cudaEventDestroy(Device.begin));
   PetscCallCUDA(cudaEventDestroy(Device.end));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(PETSC_HAVE_CUDA)
+
 /* Free memory in bytes */
-static PetscErrorCode DeviceFreeMemory(double *bytes)
+static inline PetscErrorCode DeviceFreeMemory(double *bytes)
 {
   size_t available, total;
 
@@ -121,7 +150,7 @@ static PetscErrorCode DeviceFreeMemory(double *bytes)
    The time of what is queued between these two calls, with the L2 cache full of other data. The write that fills it takes longer than the host needs to
    launch a product, so the events measure the device's time alone.
 */
-static PetscErrorCode DeviceColdBegin(void)
+static inline PetscErrorCode DeviceColdBegin(void)
 {
   static int value = 0;
 
@@ -131,7 +160,7 @@ static PetscErrorCode DeviceColdBegin(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceColdEnd(double *seconds)
+static inline PetscErrorCode DeviceColdEnd(double *seconds)
 {
   float ms;
 
@@ -144,7 +173,7 @@ static PetscErrorCode DeviceColdEnd(double *seconds)
 }
 
 /* A copy, on the GPU, of a host vector with its values */
-static PetscErrorCode DeviceVecCopy(Vec x, Vec *y)
+static inline PetscErrorCode DeviceVecCopy(Vec x, Vec *y)
 {
   const PetscScalar *array;
   PetscInt           n, N;

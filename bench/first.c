@@ -18,9 +18,7 @@ static char help[] =
 #include "matrices.h"
 #include "results.h"
 #include "timing.h"
-#if defined(PETSC_HAVE_CUDA)
-  #include <petscdevice_cuda.h>
-#endif
+#include "device.h"
 
 #define MATRICES_MOST 64
 #define PRODUCTS      21
@@ -30,15 +28,6 @@ typedef struct {
   Mat      A[MATRICES_MOST];
   Vec      x[MATRICES_MOST], y[MATRICES_MOST];
 } Group;
-
-#if defined(PETSC_HAVE_CUDA)
-static PetscErrorCode Drain(void)
-{
-  PetscFunctionBeginUser;
-  PetscCallCUDA(cudaDeviceSynchronize());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
 
 /* The operators and interpolations of all levels of PCGAMG for A, which is destroyed */
 static PetscErrorCode Hierarchy(Mat A, Group *g)
@@ -162,7 +151,7 @@ int main(int argc, char **argv)
   PetscOptionsEnd();
   PetscCall(GroupCreate(name, type, &g));
 #if defined(PETSC_HAVE_CUDA)
-  TimeDrain = Drain;
+  TimeDrain = DeviceDrain;
 #endif
   PetscCall(Products(&g, &first));
   PetscCall(Products(&g, &second));

@@ -16,12 +16,9 @@ static char help[] = "Times an iteration of Krylov methods, by matrix type and K
 
 #include <petscspmv.h>
 #include <petscksp.h>
+#include "contenders.h"
 #include "definite.h"
-#include "results.h"
 #include "timing.h"
-#include "device.h"
-
-enum { MAXIMUM = 32 };
 
 typedef struct {
   char     type[64], ksp[64], pc[64];
@@ -49,28 +46,14 @@ static Contender *SameMethod(Contender c[], const Contender *last)
   return c;
 }
 
-/* The last of several; those with the same type share a matrix */
-static PetscErrorCode ContenderCreate(const char *what, const char *pc, Mat A, PetscInt its, PetscInt reps, Contender first[], Contender *c)
+static PetscErrorCode ContenderCreate(const char *what, const char *pc, Mat A, PetscInt its, PetscInt reps, Contender *c)
 {
-  const char *colon = strchr(what, ':');
-  char        type[80];
-  PetscBool   aij;
-  PC          preconditioner;
+  PC preconditioner;
 
   PetscFunctionBeginUser;
-  PetscCheck(colon, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s has no KSP type; write sellp:cg", what);
   PetscCall(PetscMemzero(c, sizeof(*c)));
-  PetscCall(PetscStrncpy(c->type, what, (size_t)(colon - what) + 1));
-  PetscCall(PetscStrncpy(c->ksp, colon + 1, sizeof(c->ksp)));
+  PetscCall(ContenderRead(what, "sellp:cg", A, c->type, c->ksp, &c->A));
   PetscCall(PetscStrncpy(c->pc, pc, sizeof(c->pc)));
-  PetscCall(PetscStrcmp(c->type, MATAIJ, &aij));
-  PetscCall(PetscSNPrintf(type, sizeof(type), "%s%s", c->type, aij && DeviceOn ? "cusparse" : ""));
-  while (first < c && strcmp(first->type, c->type)) first++;
-  if (first < c)
-    PetscCall(PetscObjectReference((PetscObject)first->A));
-  else
-    PetscCall(MatConvert(A, type, MAT_INITIAL_MATRIX, &c->A));
-  c->A = first->A;
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &c->solver));
   PetscCall(KSPSetOperators(c->solver, c->A, c->A));
   PetscCall(KSPSetType(c->solver, c->ksp));
@@ -161,7 +144,7 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
   for (PetscInt p = 0; p < npcs; p++) {
     n = 0;
     if (bs == 1 && !strcmp(pcs[p], PCPBJACOBI)) continue;
-    for (; n < ntypes && n < MAXIMUM; n++) PetscCall(ContenderCreate(types[n], pcs[p], A, its, reps, c, &c[n]));
+    for (; n < ntypes && n < MAXIMUM; n++) PetscCall(ContenderCreate(types[n], pcs[p], A, its, reps, &c[n]));
     PetscCall(MatCreateVecs(c[0].A, &x, &b));
     PetscCall(PetscRandomCreate(PETSC_COMM_WORLD, &random));
     PetscCall(VecSetRandom(b, random));
@@ -181,64 +164,29 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The names that an option lists, or those of a string */
-static PetscErrorCode GetNames(const char *option, const char *by_default, PetscInt *n, char *list[])
-{
-  char    **word;
-  int       words;
-  PetscBool set;
-
-  PetscFunctionBeginUser;
-  *n = MAXIMUM;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
-  if (set) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrToArray(by_default, ',', &words, &word));
-  for (*n = 0; *n < words; (*n)++) PetscCall(PetscStrallocpy(word[*n], &list[*n]));
-  PetscCall(PetscStrToArrayDestroy(words, word));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Run(void)
 {
-  char       *matrices[MAXIMUM], *types[MAXIMUM], *pcs[MAXIMUM], file[PETSC_MAX_PATH_LEN] = "";
-  PetscInt    nmatrices, ntypes, npcs, its = 100, reps = 5;
-  Results     results;
-  FILE       *csv = NULL;
-  PetscMPIInt rank;
-  PetscBool   device = PETSC_FALSE;
+  char    *matrices[MAXIMUM], *types[MAXIMUM], *pcs[MAXIMUM];
+  PetscInt nmatrices, ntypes, npcs, its = 100, reps = 5;
+  Results  results;
+  FILE    *csv;
 
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
-  {
-    int devices;
-
-    device = (PetscBool)(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0);
-    (void)cudaGetLastError();
-    if (device) PetscCall(DeviceOpen());
-  }
-#endif
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(GetNames("-matrices", device ? "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3" : "stencil7:20,fem27:6:3",
+  PetscCall(DeviceOpen());
+  PetscCall(GetNames("-matrices", DeviceOn ? "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3" : "stencil7:20,fem27:6:3",
                      &nmatrices, matrices));
   PetscCall(GetNames("-types", "aij:cg,aij:pipecg,sellp:cg,sellp:devicecg", &ntypes, types));
   PetscCall(GetNames("-pcs", "none,jacobi,pbjacobi", &npcs, pcs));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-its", &its, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), NULL));
   PetscCheck(its > 0 && reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-its and -reps must be positive");
-  if (file[0] && !rank) {
-    csv = ResultsOpen(&results, file, 0);
-    PetscCheck(csv, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", file);
-    fprintf(csv, "matrix,rows,nonzeros,ranks,pc,type,ksp,its,us,each,device," RESULTS_SOURCE "\n");
-  }
+  PetscCall(OpenCSV("matrix,rows,nonzeros,ranks,pc,type,ksp,its,us,each,device," RESULTS_SOURCE, &results, &csv));
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, npcs, pcs, its, reps, csv));
-  PetscCheck(!csv || !ResultsClose(&results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "Cannot write %s", file);
-  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
-  for (PetscInt k = 0; k < ntypes; k++) PetscCall(PetscFree(types[k]));
-  for (PetscInt k = 0; k < npcs; k++) PetscCall(PetscFree(pcs[k]));
-#if defined(PETSC_HAVE_CUDA)
+  PetscCall(CloseCSV(csv, &results));
+  PetscCall(FreeNames(nmatrices, matrices));
+  PetscCall(FreeNames(ntypes, types));
+  PetscCall(FreeNames(npcs, pcs));
   PetscCall(DeviceClose());
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -85,9 +85,21 @@ static inline void Stencil9(const Spec *s, PetscInt k, Row *r)
   Stencil(s, k, 2, 0, r);
 }
 
+/* For so large a fraction of all k */
+static inline int IsDrawn(double fraction, PetscInt k, uint64_t salt)
+{
+  uint64_t state = salt + (uint64_t)k;
+
+  return fraction > 0. && RandomReal(&state) < fraction;
+}
+
+/* The rows of a fraction arg[1] have three more entries anywhere */
 static inline void Stencil7(const Spec *s, PetscInt k, Row *r)
 {
   Stencil(s, k, 3, 1, r);
+  if (!IsDrawn(s->arg[1], k, 1ull << 42)) return;
+  for (int e = 0; e < 3; e++) RowAddAny(r, s->rows);
+  RowSort(r);
 }
 
 /* The Jacobian of SNES ex14 (and examples/bratu.c) at its initial guess, with the zeros that DMCreateMatrix() stores in boundary rows */
@@ -107,18 +119,25 @@ static inline double BratuValue(const Spec *s, PetscInt k, PetscInt col)
   return col == k ? 6.0 * h - h * h * h * lambda * exp(lambda / (lambda + 1.0) * sqrt(d)) : -h;
 }
 
-/* 27-point finite elements: arg[1] unknowns a node in dense blocks; a fraction arg[2] of the neighbors is kept, symmetrically */
+/*
+   27-point finite elements: arg[1] unknowns a node in dense blocks; a fraction arg[2] of the neighbors is kept, symmetrically. A fraction arg[3] of the rows is
+   constrained, with the diagonal entry alone; the rows of a fraction arg[4] of the nodes, hanging ones, have one unknown of each neighbor
+*/
 static inline void FEM27(const Spec *s, PetscInt k, Row *r)
 {
   const PetscInt dof = (PetscInt)s->arg[1], p = k / dof;
   PetscInt       q[27];
-  const PetscInt n = Neighbors((PetscInt)s->arg[0], p, 3, 0, q);
+  const PetscInt n           = Neighbors((PetscInt)s->arg[0], p, 3, 0, q);
+  const int      constrained = IsDrawn(s->arg[3], k, 1ull << 40), hanging = IsDrawn(s->arg[4], p, 1ull << 41);
 
   for (PetscInt e = 0; e < n; e++) {
     uint64_t edge = (uint64_t)(p < q[e] ? p : q[e]) << 32 | (uint64_t)(p < q[e] ? q[e] : p);
 
     if (q[e] != p && RandomReal(&edge) > s->arg[2]) continue;
-    for (PetscInt d = 0; d < dof; d++) RowAdd(r, q[e] * dof + d);
+    if (constrained && q[e] != p) continue;
+    for (PetscInt d = 0; d < dof; d++) {
+      if (!(constrained || hanging) || d == k % dof) RowAdd(r, q[e] * dof + d);
+    }
   }
 }
 
@@ -265,9 +284,9 @@ static inline void RowLengths(const Spec *s, PetscInt k, Row *r)
 /* ---------------------------------------------------------------- by name */
 
 static const Generator Generators[] = {
-    {"stencil7", "N: 7 points on N^3, random values", {40}, RowsCube, Stencil7, NULL},
+    {"stencil7", "N:odd: 7 points on N^3, random values; a fraction odd of the rows has three more entries", {40}, RowsCube, Stencil7, NULL},
     {"bratu", "N: the Jacobian of SNES ex14 on N^3", {40}, RowsCube, Stencil7, BratuValue},
-    {"fem27", "N:dof:keep: 27 nodes, dof unknowns each", {12, 3, 1.0}, RowsFEM, FEM27, NULL},
+    {"fem27", "N:dof:keep:constrained:hanging: 27 nodes, dof unknowns each", {12, 3, 1.0}, RowsFEM, FEM27, NULL},
     {"stencil5", "N: 5 points on N^2", {1000}, RowsSquare, Stencil5, NULL},
     {"stencil9", "N: 9 points on N^2", {1000}, RowsSquare, Stencil9, NULL},
     {"permuted7", "N: 7 points on N^3 in a random order", {100}, RowsCube, Permuted7, NULL},

@@ -13,12 +13,9 @@ static char help[] = "What values in single precision (-mat_<type>_single) cost 
 
 #include <petscspmv.h>
 #include <petscksp.h>
+#include "contenders.h"
 #include "definite.h"
-#include "results.h"
 #include "timing.h"
-#include "device.h"
-
-enum { MAXIMUM = 16 };
 
 typedef struct {
   PetscInt  ntypes, nrtols, max_it;
@@ -158,19 +155,13 @@ static PetscErrorCode RunType(const char *name, const char *type, Mat A, Mat ref
 
 static PetscErrorCode GetSettings(Settings *s)
 {
-  static const char *const types[] = {"aij", "sellp", "sellp:-mat_sellp_single", "evchyb:-mat_evchyb_single"};
-  static const PetscReal   rtols[] = {1e-4, 1e-6, 1e-8, 1e-10};
-  PetscBool                set;
+  static const PetscReal rtols[] = {1e-4, 1e-6, 1e-8, 1e-10};
+  PetscBool              set;
 
   PetscFunctionBeginUser;
   s->max_it = 5000;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-max_it", &s->max_it, NULL));
-  s->ntypes = MAXIMUM;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-types", s->types, &s->ntypes, &set));
-  if (!set) {
-    s->ntypes = PETSC_STATIC_ARRAY_LENGTH(types);
-    for (PetscInt k = 0; k < s->ntypes; k++) PetscCall(PetscStrallocpy(types[k], &s->types[k]));
-  }
+  PetscCall(GetNames("-types", "aij,sellp,sellp:-mat_sellp_single,evchyb:-mat_evchyb_single", &s->ntypes, s->types));
   s->nrtols = MAXIMUM;
   PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-rtols", s->rtols, &s->nrtols, &set));
   if (!set) {
@@ -184,9 +175,7 @@ int main(int argc, char **argv)
 {
   static Settings s;
   static char    *matrices[MAXIMUM];
-  PetscInt        n = MAXIMUM;
-  char            file[PETSC_MAX_PATH_LEN];
-  PetscBool       set;
+  PetscInt        n;
   PetscMPIInt     size;
   Results         csv;
 
@@ -195,27 +184,10 @@ int main(int argc, char **argv)
   PetscCall(PetscSpMVInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "One process");
-#if defined(PETSC_HAVE_CUDA)
-  {
-    int devices = 0;
-
-    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices) PetscCall(DeviceOpen());
-    (void)cudaGetLastError();
-  }
-#endif
+  PetscCall(DeviceOpen());
   PetscCall(GetSettings(&s));
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-matrices", matrices, &n, &set));
-  if (!set) {
-    n = 3;
-    PetscCall(PetscStrallocpy(DeviceOn ? "bratu:100" : "bratu:20", &matrices[0]));
-    PetscCall(PetscStrallocpy(DeviceOn ? "stencil7:100" : "stencil7:20", &matrices[1]));
-    PetscCall(PetscStrallocpy(DeviceOn ? "fem27:40:3" : "fem27:8:3", &matrices[2]));
-  }
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
-  if (set) {
-    PetscCheck((s.csv = ResultsOpen(&csv, file, 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, s.csv, "matrix,rows,entries,type,seconds,error,rtol,iterations,reason,true_residual," RESULTS_SOURCE "\n"));
-  }
+  PetscCall(GetNames("-matrices", DeviceOn ? "bratu:100,stencil7:100,fem27:40:3" : "bratu:20,stencil7:20,fem27:8:3", &n, matrices));
+  PetscCall(OpenCSV("matrix,rows,entries,type,seconds,error,rtol,iterations,reason,true_residual," RESULTS_SOURCE, &csv, &s.csv));
   for (PetscInt k = 0; k < n; k++) {
     Mat A, reference;
 
@@ -224,13 +196,11 @@ int main(int argc, char **argv)
     for (PetscInt t = 0; t < s.ntypes; t++) PetscCall(RunType(matrices[k], s.types[t], A, reference, &s));
     PetscCall(MatDestroy(&reference));
     PetscCall(MatDestroy(&A));
-    PetscCall(PetscFree(matrices[k]));
   }
-  for (PetscInt t = 0; t < s.ntypes; t++) PetscCall(PetscFree(s.types[t]));
-  if (set) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
-#if defined(PETSC_HAVE_CUDA)
+  PetscCall(FreeNames(n, matrices));
+  PetscCall(FreeNames(s.ntypes, s.types));
+  PetscCall(CloseCSV(s.csv, &csv));
   PetscCall(DeviceClose());
-#endif
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -18,7 +18,7 @@ static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-
 
    Where the matrix lives, there lives the whole solve: with a PETSc that has CUDA and a type that keeps its matrices on the GPU, the
    vectors are PETSc's CUDA vectors, initial guess, residual and Jacobian are evaluated by kernels (bratu_cuda.cu), and the values of the
-   Jacobian go from device array to matrix (MatSetValuesCOO()): nothing but dot products and the halo reaches the host. The same calls
+   Jacobian go from device array to matrix (MatSetValuesCOO()): nothing but dot products and values for other processes reaches the host. The same calls
    with host arrays are the host's path; what is evaluated at a point is written once, in bratu.h.
 
    Is CG allowed? The matrix is not symmetric: an interior row refers to its boundary neighbors, a boundary row is a row of the
@@ -248,7 +248,7 @@ static PetscErrorCode FormJacobian(SNES snes, Vec X, Mat J, Mat P, void *ctx)
   PetscInt           cols[BRATU_STENCIL], i, j, k;
 
   PetscFunctionBeginUser;
-  PetscCall(Evaluate(BRATU_JACOBIAN, problem, X, problem->values)); /* the derivative needs the point itself only, no ghosts */
+  PetscCall(Evaluate(BRATU_JACOBIAN, problem, X, problem->values)); /* the derivative needs the point itself only, no ghost points */
   if (problem->coo) {
     PetscCall(VecGetArrayReadAndMemType(problem->values, &v, NULL));
     PetscCall(MatSetValuesCOO(P, v, INSERT_VALUES));
@@ -415,7 +415,7 @@ static PetscErrorCode Collect(SNES snes, Mat J, Vec r, PetscLogStage stage, Prob
   PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "KSPSolve", &count, &run->ksp, &flops));
   PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "MatMult", &run->products, &run->products_time, &flops));
   PetscCall(TimeProduct(J, run->x, r, &run->product));
-  PetscCall(MatGetDiagonalBlock(J, &block)); /* the matrix itself on one process; else what needs no halo */
+  PetscCall(MatGetDiagonalBlock(J, &block)); /* the matrix itself on one process; else the part that needs nothing from other processes */
   PetscCall(MatCreateVecs(block, &xb, &yb));
   PetscCall(VecSet(xb, 1.0));
   PetscCall(TimeProduct(block, xb, yb, &run->block));

@@ -20,7 +20,7 @@ typedef struct {
   PetscReal lamvol; /* lambda times the volume of the cell */
 } Bratu;
 
-/* A process' part of the grid: its corner and size, without and with ghost points */
+/* A process' part of the grid: its corner and size, without and with the DMDA's ghost points */
 typedef struct {
   PetscInt s[3], m[3], gs[3], gm[3];
 } BratuBox;

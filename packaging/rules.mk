@@ -50,7 +50,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	@rmdir $(DESTDIR)$(cmakedir) 2>/dev/null || true
 
-# The man pages, where `make man` has made them. Ours are known by their first lines, whatever is in build/ by now
+# The man pages, where `make man` has made them. Ours are known by their first lines, not by what is in build/, which may have changed
 install: install-man
 .PHONY: install-man uninstall-man
 install-man: $(filter docs man,$(MAKECMDGOALS))

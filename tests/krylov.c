@@ -383,6 +383,41 @@ static PetscErrorCode MakeVectors(const Problem *p, Mat A, Vec *x, Vec *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  PETSc counts the solves that are inside other solves, and an error leaves this count too high for the rest of the process: it then takes each solve for an inner
+  one, in which too many iterations are no error. So the first error is made here, whatever operations run: ours must give it, and all solves after it are alike
+*/
+static PetscErrorCode FirstError(Test *t)
+{
+  static PetscBool done    = PETSC_FALSE;
+  const Problem    problem = {"laplace", "e", ""};
+  Test             ours    = *t;
+  Mat              A;
+  Vec              x, b;
+  KSP              ksp;
+  PetscErrorCode   error;
+
+  PetscFunctionBegin;
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  done      = PETSC_TRUE;
+  ours.type = now.under;
+  PetscCall(Options(problem.options, PETSC_TRUE)); /* none of another solver's */
+  PetscCall(MakeSystem(&ours, problem.system, ours.type, &A));
+  PetscCall(MakeVectors(&problem, A, &x, &b));
+  PetscCall(CreateKSP(&ours, &problem, KSPCG, A, A, NULL, &ksp));
+  PetscCall(KSPSetTolerances(ksp, RTOL, PETSC_DEFAULT, PETSC_DEFAULT, 1));
+  PetscCall(FillVectors(&problem, A, x, b));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  error = KSPSolve(ksp, b, x);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(error == PETSC_ERR_NOT_CONVERGED, t->comm, PETSC_ERR_PLIB, "error %d of a solve that ends after one iteration", (int)error);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A system, solved twice, with new values the second time */
 static PetscErrorCode Solve(Test *t, Record *r, const char *method)
 {
@@ -397,6 +432,7 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
 
   PetscFunctionBegin;
   PetscCall(ReadProblem(t->arg, &p));
+  if (Has(&p, 'e')) PetscCall(FirstError(t));
   PetscCall(Options(p.options, PETSC_TRUE));
   PetscCall(MakeSystem(t, p.system, t->type, &A));
   if (Has(&p, 'p')) PetscCall(MakeSystem(t, "points", t->type, &P));
@@ -603,7 +639,8 @@ static const Operation operations[] = {
     {"bicgstab-reset", BiCGStab, WHEN, "convection,rd:-pc_type jacobi -ksp_pc_side right"},
     {"bicgstab-reset-ilu", BiCGStab, WHEN, "convection,rgd:-pc_type bjacobi -ksp_pc_side right"},
     {"bicgstab-skew", BiCGStab, WHEN, "skew,d:-pc_type jacobi -ksp_rtol 1e-2"},
-    {"bicgstab-one", BiCGStab, WHEN, "one:-pc_type none"},
+    /* without -ksp_atol rounding decides whether the residual is zero */
+    {"bicgstab-one", BiCGStab, WHEN, "one:-pc_type none -ksp_atol 1e-10"},
     {"bicgstab-ahead-none", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 0"},
     {"bicgstab-ahead-many", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 50"},
     {"bicgstab-not-early", BiCGStab, WHEN, "convection,d:-pc_type none -ksp_device_early 0 -ksp_pc_side right"},

@@ -29,9 +29,9 @@ static PetscErrorCode Clear(const char *option)
 }
 
 /*
-  Every combination of the values below, on one matrix whose options are set anew each time. The kernel is forced: on small
-  matrices the types may prefer AIJ's own product, and then there would be nothing to test. But to force slices upon evchyb
-  is to leave it no long rows, which the choice of its own (auto) has.
+  Every combination of the values below, on one matrix whose options are set again each time. The kernel is forced: on small
+  matrices the types may prefer AIJ's own product, and then there would be nothing to test. With slices forced,
+  evchyb has no long rows: so its own choice (auto) is tested, too.
 */
 typedef struct {
   const char *type, *option[5], *value[5][12];
@@ -60,7 +60,7 @@ static const Sweep sweeps[] = {
      PETSC_TRUE},
     {"evchyb", {"mat_evchyb_tune", "mat_evchyb_kernel", "mat_evchyb_node_size"}, {{"1"}, {"auto", "slices"}, {"0", "1"}}, PETSC_TRUE}};
 
-/* The name of the kernel option of whatever type is under test */
+/* The name of the kernel option of the type under test */
 static PetscErrorCode Kernel(const char *value, PetscBool set)
 {
   PetscFunctionBegin;
@@ -666,7 +666,7 @@ static PetscErrorCode HasParameters(Test *t, Mat B, const char *what)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is made from a matrix has its parameters, whatever the options without its prefix say */
+/* What is made from a matrix has its parameters, not what the options without its prefix say */
 static PetscErrorCode Parameters(Test *t, Record *r)
 {
   const char *const option[] = {"mat_sellp_kernel", "mat_evchyb_kernel"};

@@ -74,7 +74,7 @@ if [ -z "$found" ]; then
   exit 1
 fi
 
-# Looked for anew when that PETSc changes or goes
+# Looked for again when that PETSc changes or goes
 cat >"$out" <<END
 PETSC_DIR := $found
 $out: $found/lib/petsc/conf/petscvariables

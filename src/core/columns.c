@@ -129,16 +129,17 @@ void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, Pet
 }
 
 /* Rows of X as stored vectors take as long for one column as for eight, and all of X is rewritten so: that pays for most of the eight, or for long rows read by index */
-SpMVColumnsWay SpMVStoreColumnsWay(SpMVStore B, PetscInt count)
+PetscInt SpMVStoreColumnsByRows(SpMVStore B, PetscInt count)
 {
-  const PetscBool scattered = (PetscBool)!SpMVStoreIsDiagonal(B), longrows = (PetscBool)(B->stats.nonzeros >= SpMVTuned.columns_mean * (PetscInt64)B->n);
+  const PetscBool  scattered = (PetscBool)!SpMVStoreIsDiagonal(B), longrows = (PetscBool)(B->stats.nonzeros >= SpMVTuned.columns_mean * (PetscInt64)B->n);
+  const PetscInt64 least = !scattered ? SpMVTuned.columns_diagonal : longrows ? 2 : SpMVTuned.columns_scattered; /* of eight columns */
+  const PetscInt   rest  = count % SPMV_LANES;
 
-  if (count < 2) return SPMV_COLUMNS_PIECES;
-  if (count >= (scattered ? SpMVTuned.columns_scattered : SpMVTuned.columns_diagonal) || (scattered && longrows)) return SPMV_COLUMNS_ROWS;
-  return scattered && B->bs == 1 ? SPMV_COLUMNS_PARENT : SPMV_COLUMNS_PIECES;
+  if (count < least) return count > 1 && scattered && B->bs == 1 ? SPMV_COLUMNS_PARENT : 0;
+  return rest >= least ? count : count - rest;
 }
 
-/* The rows of X, of at most eight columns, as stored vectors; with zeros for columns that there are not */
+/* The rows of X, of at most eight columns, as stored vectors, filled up with zeros */
 static void SpMVStoreRows(PetscInt n, int count, const PetscScalar *x, PetscInt ldx, PetscReal *to)
 {
   for (PetscInt c = 0; c < n; c++, to += SPMV_VECTOR) {

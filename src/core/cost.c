@@ -49,7 +49,7 @@ SpMVTuning SpMVTuned = {
     .refresh_products    = 2,
 
     /* products with several columns: of how many rows of X are stored, where most slices read x by index, and where they are diagonals; entries a row from which two
-       columns are enough. Of google, webbase, econ, and stencil7:100, stencil9:1000 (bench/columns, one core) */
+       columns are enough. Measured with google, webbase, econ, and stencil7:100, stencil9:1000 (bench/columns, one core) */
     .columns_mean      = 16,
     .columns_scattered = 6,
     .columns_diagonal  = 8,

@@ -278,7 +278,7 @@ static PetscErrorCode SpMVPlannerPoolSlices(SpMVPlanner *W)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Slices, vector CSR for all rows, or the parent: whichever has the least estimate. `nlong` are the units that are not for slices anyway */
+/* Slices, vector CSR for all rows, or the parent: the one with the least estimate. `nlong` are the units that are not for slices anyway */
 static void SpMVPlannerChoose(SpMVPlanner *W, int nlong)
 {
   SpMVPlan *P      = W->P;

@@ -112,13 +112,13 @@ PETSC_INTERN void SpMVStoreMultAdd(SpMVStore, const PetscScalar *x, const PetscS
 /*
   The same for columns of dense matrices, each ld numbers after the one before, with one pass over A. Columns() has the bits of Mult() in each column; z may be y
   where ldz is ldy. By rows, X is stored by rows first, and A is read as CSR: faster where slices read x by index; PETSC_ERR_MEM, and nothing is done, without
-  memory for X. SpMVStoreColumnsWay() says which is fastest for up to eight columns
+  memory for X. SpMVStoreColumnsByRows(): how many of the columns, the first ones, are fastest by rows; SPMV_COLUMNS_PARENT if AIJ's product is fastest
 */
 PETSC_INTERN void SpMVStoreMultColumns(SpMVStore, PetscInt count, const PetscScalar *x, PetscInt ldx, const PetscScalar *z, PetscInt ldz, PetscScalar *y,
                                        PetscInt ldy);
 PETSC_INTERN PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y, PetscInt ldy);
-typedef enum { SPMV_COLUMNS_PIECES, SPMV_COLUMNS_ROWS, SPMV_COLUMNS_PARENT } SpMVColumnsWay;
-PETSC_INTERN SpMVColumnsWay SpMVStoreColumnsWay(SpMVStore, PetscInt count);
+#define SPMV_COLUMNS_PARENT (-1)
+PETSC_INTERN PetscInt SpMVStoreColumnsByRows(SpMVStore, PetscInt count);
 PETSC_INTERN void SpMVStoreMultTranspose(SpMVStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* z may be NULL, or y */
 
 /* The oracle: decodes a store one entry at a time, in the simplest way. `entry` is called for padding too (row -1). */

@@ -52,7 +52,7 @@ static PetscBool SpMVPetscIsDebug(void)
 SpMVPetscBuild SpMVPetscBuildGet(void)
 {
   SpMVPetscBuild b    = SpMVPetscBuiltFor;
-  PetscInt64     v[4] = {0, 0, 0, 0}; /* room for integers of the program's size, whichever that is */
+  PetscInt64     v[4] = {0, 0, 0, 0}; /* room for integers of either size that the program may have */
   PetscDataType  type = PETSC_DATATYPE_UNKNOWN;
   PetscBool      found;
   size_t         size;

@@ -21,7 +21,7 @@ static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bo
     SpMVCudaGetStats(store, &stats[single]);
     CHECK(SpMVCudaDestroy(&store));
   }
-  if (!stats[0].diagonal != !stats[1].diagonal) return; // the fewer bytes a value has, the more a column index costs
+  if (!stats[0].diagonal != !stats[1].diagonal || stats[0].node != stats[1].node) return; // the fewer bytes a value has, the more a column index costs
   const PetscInt64 saved = stats[0].stored * (PetscInt64)(sizeof(Number) - PetscMin(sizeof(Single), sizeof(Number)));
   Expect(stats[0].stored == stats[1].stored && stats[0].bytes - stats[1].bytes == saved, A, name, stats[1].kernel, "bytes of single values");
 }
@@ -81,6 +81,55 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
   expect(rows("rows of 4096, fewer", 3 * p, 4096, 4096), "all rows in parts", [&](const SpMVStats &s) { return s.long_rows == 3 * p; });
 }
 
+// Rows and columns that are constrained, as in finite elements; rows of hanging nodes, which have one unknown of other nodes each; entries left out anywhere
+static Matrix Constrained(const char *name, const Matrix &A, int rows, int columns)
+{
+  return Without(name, A, [=](int r, int c) { return r != c && (r * 7 % 1000 < rows || c * 7 % 1000 < columns); });
+}
+static Matrix Hanging(const char *name, const Matrix &A, int s)
+{
+  return Without(name, A, [=](int r, int c) { return r / s % 29 == 5 && r % s != c % s; });
+}
+static Matrix Sparser(const char *name, const Matrix &A, int share)
+{
+  return Without(name, A, [=](int, int) { return !Int(share); });
+}
+
+// Columns ascend in the one node that has not all of its entries
+static Matrix InAnyOrder()
+{
+  const Matrix A = Disorder("", Grid("", 6, 27, 3, 100), 3, [](int u, Row &row) {
+    if (u != 33) Shuffle(u, row);
+  });
+  return Without("incomplete, 3 unknowns in any order", A, [](int r, int c) { return r == 100 && c != 100; });
+}
+
+// Node blocks are used where few entries are missing
+static void TestNodes(const Layout &L, cudaStream_t stream)
+{
+  auto expect = [&](const Matrix &A, int node) {
+    SpMVCudaStore store;
+    SpMVStats     stats;
+    Device<int>   i(A.i), j(A.j);
+    SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
+    CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
+    SpMVCudaGetStats(store, &stats);
+    Expect(stats.node == node, A, L.name, stats.kernel, "the size of node blocks");
+    CHECK(SpMVCudaDestroy(&store));
+  };
+  const Matrix A   = Grid("3 unknowns", 6, 27, 3, 100);
+  const int    few = strcmp(L.name, "sellp, entries") ? 3 : 1;
+  expect(A, few);
+  expect(Constrained("3 unknowns, constrained rows", A, 20, 0), few);
+  expect(Constrained("3 unknowns, constrained rows and columns", A, 10, 10), few);
+  expect(InAnyOrder(), few);
+  expect(Constrained("3 unknowns, many constrained rows", A, 500, 0), 1);
+  expect(Sparser("3 unknowns, many entries missing", A, 2), 1);
+  expect(Without("3 unknowns, one row out of order", Disorder("", A, 3, Shuffle), [](int r, int c) { return r == 100 && c % 3 == 1; }), 1);
+  expect(Grid("27 points", 12, 27, 1, 100), 1);
+  expect(Lengths("anywhere", 3000, 3000, [](int) { return 20; }), 1);
+}
+
 // ------------------------------------------------------------------------------------------------ matrices
 
 static void AddMatrices(std::vector<Matrix> &matrices)
@@ -133,6 +182,24 @@ static void AddDisordered(std::vector<Matrix> &matrices)
                               }));
 }
 
+static void AddIncomplete(std::vector<Matrix> &matrices)
+{
+  matrices.push_back(Constrained("incomplete, 3 unknowns, constrained rows", Grid("", 6, 27, 3, 100), 30, 0));
+  matrices.push_back(Constrained("incomplete, 3 unknowns, some, constrained rows and columns", Grid("", 6, 27, 3, 60), 20, 20));
+  matrices.push_back(Hanging("incomplete, 3 unknowns, hanging nodes", Grid("", 6, 27, 3, 100), 3));
+  matrices.push_back(Sparser("incomplete, 2 unknowns, some entries missing", Grid("", 6, 7, 2, 100), 60));
+  matrices.push_back(Sparser("incomplete, 4 unknowns, some, some entries missing", Grid("", 4, 27, 4, 60), 60));
+  matrices.push_back(Hanging("incomplete, 5 unknowns, hanging nodes", Grid("", 4, 7, 5, 100), 5));
+  matrices.push_back(Sparser("incomplete, 6 unknowns, some, some entries missing", Grid("", 4, 27, 6, 60), 60));
+  matrices.push_back(Sparser("incomplete, 2 unknowns, long rows, some entries missing",
+                             Build("", 30, 12000,
+                                   [](int r, Row &row) {
+                                     for (int c = r / 2 % 5; c < (r / 2 % 3 ? 700 : 3000); c++) row.insert(row.end(), {4 * c, 4 * c + 1});
+                                   }),
+                             60));
+  matrices.push_back(InAnyOrder());
+}
+
 static void AddSpecial(std::vector<Matrix> &matrices)
 {
   matrices.push_back(Build("runs", 150, 2000, [](int r, Row &row) {
@@ -148,6 +215,10 @@ static void AddSpecial(std::vector<Matrix> &matrices)
   matrices.push_back(Build("three diagonals, some rows empty", 1000, 1000, [](int r, Row &row) {
     for (int c = r - 1; c <= r + 1 && r / 96 % 4 != 1; c++) row.push_back(c);
   }));
+  matrices.push_back(Odd("odd rows of 3 diagonals", 3000, 1, 400));
+  matrices.push_back(Odd("odd rows of 5 diagonals", 1000, 2, 60));
+  matrices.push_back(Odd("odd rows of 7 diagonals", 3001, 3, 90));
+  matrices.push_back(Odd("odd rows of 9 diagonals", 2000, 4, 333));
   matrices.push_back(Build("identity of 1000 and a bit", 1003, 1003, [](int r, Row &row) { row.push_back(r); }));
 }
 
@@ -262,17 +333,20 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
       TestHostMemory(few, L, streams.stream);
       if (!quick) TestOthersError(few, L, streams.stream); // under a sanitizer, its error is one
     }
-    Matrix small = Grid("7 points, read anew", 20, 7, 1, 100);
+    Matrix small = Grid("7 points, read again", 20, 7, 1, 100);
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, entries"))) TestFresh(small, L, streams.stream);
   }
 }
 
-// Each layout of each matrix
+constexpr int WIDEST = sizeof(PetscInt); // bytes of an index: a CSR has PetscInt, or int
+
+// Each layout of each matrix, or of those with the name, or a part of it, in MATRICES
 static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout> &layouts, bool quick, bool race, const Streams &streams)
 {
+  const char *only = getenv("MATRICES");
   for (Matrix &A : matrices) {
     const bool few = !strcmp(A.name, "3 unknowns, some") || !strcmp(A.name, "long rows");
-    if (race && !few) continue;
+    if ((race && !few) || (only && !strstr(A.name, only))) continue;
     for (SpMVCudaKernel k : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
       TestSingle(A, "sellp",
                  [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) { return SELLP(0, 0, 0, 0, 1, k, single)(csr, PETSC_FALSE, streams.stream, b); });
@@ -282,8 +356,8 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
     for (size_t l = 0; l < layouts.size(); l++) {
       if (layouts[l].measured && (race || (quick && !few))) continue; // the same kernels, many times
       if (race) printf("%s, %s\n", A.name, layouts[l].name);
-      Products(A, layouts[l], (l & 1) ? 8 : 4, streams).Test();
-      if (!quick && !layouts[l].measured) Products(A, layouts[l], (l & 1) ? 4 : 8, streams).Test();
+      Products(A, layouts[l], (l & 1) ? WIDEST : 4, streams).Test();
+      if (!quick && !layouts[l].measured && WIDEST > 4) Products(A, layouts[l], (l & 1) ? 4 : WIDEST, streams).Test();
     }
   }
   for (const Layout &L : layouts) {
@@ -304,6 +378,7 @@ int main(int argc, char **argv)
   CHECK(cudaEventCreateWithFlags(&streams.event, cudaEventDisableTiming));
   AddMatrices(matrices);
   AddDisordered(matrices);
+  AddIncomplete(matrices);
   AddSpecial(matrices);
   if (!quick) AddLarger(matrices);
   const std::vector<Layout> layouts = Layouts();
@@ -312,7 +387,11 @@ int main(int argc, char **argv)
     if (!failures) printf("%d checks passed\n", checks);
     return failures != 0;
   }
-  TestLayouts(layouts, quick, race, streams);
+  for (const Layout &L : layouts) {
+    if (std::set<std::string>{"sellp", "sellp, slices", "sellp, entries"}.count(L.name)) TestNodes(L, streams.stream);
+  }
+  if (!getenv("MATRICES")) TestLayouts(layouts, quick, race, streams);
+  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
   TestMatrices(matrices, layouts, quick, race, streams);
   CHECK(cudaEventDestroy(streams.event));
   CHECK(cudaStreamDestroy(streams.other));

@@ -92,6 +92,15 @@ static inline Matrix Build(const char *name, int m, int n, std::function<void(in
   return A;
 }
 
+// Diagonals within `reach` of the main one, and four more entries anywhere in every so many rows
+static inline Matrix Odd(const char *name, int n, int reach, int every)
+{
+  return Build(name, n, n, [=](int r, Row &row) {
+    for (int c = r - reach; c <= r + reach; c++) row.push_back(c);
+    for (int k = 0; k < 4 && r % every == every / 2; k++) row.push_back(Int(n));
+  });
+}
+
 // 7 or 27 points on a grid, s unknowns a point, a share of the neighbors
 static inline Matrix Grid(const char *name, int N, int points, int s, int percent)
 {
@@ -106,6 +115,20 @@ static inline Matrix Grid(const char *name, int N, int points, int s, int percen
       for (int e = 0; e < s; e++) row.push_back(q * s + e);
     }
   });
+}
+
+// A without the entries for which drop(row, column) is true
+static inline Matrix Without(const char *name, const Matrix &A, std::function<bool(int, int)> drop)
+{
+  Matrix B{name, A.m, A.n, {0}, {}, {}};
+  for (int r = 0; r < A.m; r++) {
+    for (int q = A.i[r]; q < A.i[r + 1]; q++) {
+      if (!drop(r, A.j[q])) B.j.push_back(A.j[q]);
+    }
+    B.i.push_back((int)B.j.size());
+  }
+  B.a.resize(B.j.size());
+  return B;
 }
 
 // A with the blocks of s columns of each node row as f leaves them: in any order, some more than once

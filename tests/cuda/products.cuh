@@ -391,19 +391,23 @@ private:
       Expect(right, bad ? "NaN stays in its rows" : "Inf stays in its rows");
     }
     if (A.a.empty()) return;
-    const int           e = Int((int)A.a.size());
-    std::vector<Number> h = A.a;
-    h[e]                  = Number(INFINITY);
-    const int own         = L.transpose ? A.j[e] : (int)(std::upper_bound(A.i.begin(), A.i.end(), e) - A.i.begin()) - 1;
     for (auto &v : hx) v = Number(1);
     x.Set(hx);
-    a.Set(h);
-    CHECK(SpMVCudaFill(store, &csr, stream));
-    Mult(x.p, NULL, y.p);
-    hy         = y.Get();
-    bool right = true;
-    for (int r = 0; r < rows; r++) right = right && Finite(hy[r]) == (r != own);
-    Expect(right, "Inf in A stays in its row");
+    for (int absent = 0; absent < 2; absent++) { // Inf, and the NaN that says that there is no entry
+      const int           e    = Int((int)A.a.size());
+      const uint64_t      bits = (uint64_t)0x7ff5c0de << (8 * sizeof(PetscReal) - 32);
+      std::vector<Number> h    = A.a;
+      h[e]                     = Number(INFINITY);
+      if (absent) memcpy((void *)&h[e], &bits, sizeof(PetscReal));
+      const int own = L.transpose ? A.j[e] : (int)(std::upper_bound(A.i.begin(), A.i.end(), e) - A.i.begin()) - 1;
+      a.Set(h);
+      CHECK(SpMVCudaFill(store, &csr, stream));
+      Mult(x.p, NULL, y.p);
+      hy         = y.Get();
+      bool right = true;
+      for (int r = 0; r < rows; r++) right = right && Finite(hy[r]) == (r != own);
+      Expect(right, absent ? "NaN in A stays in its row" : "Inf in A stays in its row");
+    }
     a.Set(A.a);
     CHECK(SpMVCudaFill(store, &csr, stream));
   }

@@ -162,6 +162,17 @@ PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscI
   return PETSC_SUCCESS;
 }
 
+/* The same for 3 unknowns; some rows are constrained, with the diagonal entry alone, so that not all node blocks are complete */
+static PetscErrorCode Row_Constrained(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  (void)bs;
+  if (i % 29 != 4) return Row_Nodes(i, M, N, 3, n, cols, vals);
+  *n      = 1;
+  cols[0] = i;
+  vals[0] = 1.;
+  return PETSC_SUCCESS;
+}
+
 const Case cases[] = {{"empty", 0, 0, 1, SQUARE, Row_None},
                       {"norows", 0, 5, 1, 0, Row_None},
                       {"nocolumns", 5, 0, 1, 0, Row_None},
@@ -181,6 +192,7 @@ const Case cases[] = {{"empty", 0, 0, 1, SQUARE, Row_None},
                       {"nodes2", 64, 64, 2, SQUARE | FULL | BYROW | SOLVE | SPD | BLOCKS, Row_Nodes},
                       {"nodes3", 105, 105, 3, SQUARE | FULL | BYROW | SOLVE | SPD | BLOCKS, Row_Nodes},
                       {"nodes5", 70, 70, 5, SQUARE | FULL | BYROW | SOLVE | SPD | BLOCKS, Row_Nodes},
+                      {"constrained", 108, 108, 1, SQUARE | FULL | BYROW | SOLVE, Row_Constrained},
                       {"Laplace", 1200, 1200, 1, SQUARE | FULL | BYROW | SOLVE | SPD | LARGE, Row_Laplace},
                       {"Convection", 960, 960, 1, SQUARE | FULL | BYROW | SOLVE | LARGE, Row_Convection},
                       {"Nodes3", 990, 990, 3, SQUARE | FULL | BYROW | SOLVE | SPD | BLOCKS | LARGE, Row_Nodes},

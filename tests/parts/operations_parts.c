@@ -307,7 +307,7 @@ PetscErrorCode Binary(Test *t, Record *r)
   PetscCall(MatLoad(B, v));
   PetscCall(RecordMat(t, r, "type of the loaded matrix", B));
   PetscCall(MatLoad(B, v)); /* the second one, into the first */
-  PetscCall(RecordMat(t, r, "type of the matrix loaded anew", B));
+  PetscCall(RecordMat(t, r, "type of the matrix loaded again", B));
   PetscCall(MatDestroy(&B));
   PetscCall(PetscViewerDestroy(&v));
   PetscCall(RemoveFile(t, name));

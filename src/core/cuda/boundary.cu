@@ -31,6 +31,7 @@ static cudaError_t SetBoundary(SpMVCudaStore store, const SpMVCudaCSR *csr, int 
   if ((PetscInt64)rows.size() > most) return cudaErrorNotSupported;
 
   Array<int>        units_of_y, list, it, jt, value_index;
+  Nodes             nodes(bs);
   Survey            survey;
   SliceRules        rules;
   _n_SpMVCudaStore *b = nullptr;
@@ -39,11 +40,12 @@ static cudaError_t SetBoundary(SpMVCudaStore store, const SpMVCudaCSR *csr, int 
   SPMV_TRY(SelectRows(*csr, list, (int)rows.size(), stream, it, jt, value_index));
 
   const SpMVCudaCSR boundary = {(PetscInt64)rows.size(), csr->n, (PetscInt64)(value_index.Bytes() / sizeof(int)), it, jt, 4, nullptr};
-  SPMV_TRY(TakeSurvey(boundary, bs, stream, &survey));
+  if (store->nodes.list) SPMV_TRY(ListBlocks(boundary, bs, INT64_MAX, stream, &nodes));
+  SPMV_TRY(TakeSurvey(boundary, nodes, stream, &survey));
   rules.sigma      = 1;
   rules.per_thread = Tuning::PER_THREAD_FEW;
-  SPMV_TRY(ShareOut(boundary, bs, survey, &rules));
-  const cudaError_t error = SlicesCreate(boundary, bs, store->single, survey, rules, BOUNDARY_ROWS, &units_of_y, stream, &b);
+  SPMV_TRY(ShareOut(boundary, nodes, survey, &rules));
+  const cudaError_t error = SlicesCreate(boundary, nodes, store->single, survey, rules, BOUNDARY_ROWS, &units_of_y, stream, &b);
   store->boundary.reset(b);
   if (error != cudaSuccess) {
     store->boundary.reset();

@@ -7,14 +7,14 @@ int SpMVCudaDiagonalsLeast = spmv::Tuning::DIAGONALS_MIN;
 
 namespace spmv {
 
-cudaError_t ShareOut(const SpMVCudaCSR &csr, int bs, const Survey &survey, SliceRules *r)
+cudaError_t ShareOut(const SpMVCudaCSR &csr, const Nodes &nodes, const Survey &survey, SliceRules *r)
 {
-  const int64_t units = csr.m / bs, entries = csr.nnz / ((int64_t)bs * bs);
+  const int64_t units = csr.m / nodes.bs, entries = nodes.Blocks(csr);
   const bool    bulk = survey.bulk * 4 > (unsigned long long)entries;
   int           processors;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
   if (!r->per_thread) {
-    const bool many = bs == 1 && entries >= Tuning::MANY_FROM * units && entries < (bulk ? Tuning::MANY_TO_BULK : Tuning::MANY_TO) * units;
+    const bool many = nodes.bs == 1 && entries >= Tuning::MANY_FROM * units && entries < (bulk ? Tuning::MANY_TO_BULK : Tuning::MANY_TO) * units;
     r->per_thread   = many ? Tuning::PER_THREAD_MANY : Tuning::PER_THREAD;
     while (r->per_thread > Tuning::PER_THREAD_LEAST && entries / r->per_thread < processors * Tuning::THREADS) r->per_thread /= 2;
   }
@@ -26,42 +26,42 @@ cudaError_t ShareOut(const SpMVCudaCSR &csr, int bs, const Survey &survey, Slice
 
 namespace {
 
-// A matrix with node blocks of size bs, its survey, and the layouts that it may be stored in
+// A matrix with its node blocks, its survey, and the layouts that it may be stored in
 struct Layouts {
   const SpMVCudaCSR &csr;
   const Choice      &c;
   cudaStream_t       stream;
-  int                bs      = 1;
+  Nodes              nodes   = {};
   Survey             survey  = {};
   int64_t            entries = 0;
   SliceRules         rules;
 
-  cudaError_t Take(int size)
+  cudaError_t Take(const Nodes &use)
   {
-    bs      = size;
-    entries = csr.nnz / ((int64_t)bs * bs);
-    SPMV_TRY(TakeSurvey(csr, bs, stream, &survey));
-    rules = c.rules(survey, bs, entries);
-    return ShareOut(csr, bs, survey, &rules);
+    nodes   = use;
+    entries = nodes.Blocks(csr);
+    SPMV_TRY(TakeSurvey(csr, nodes, stream, &survey));
+    rules = c.rules(survey, nodes.bs, entries);
+    return ShareOut(csr, nodes, survey, &rules);
   }
 
   // *store NULL: diagonals do not pay
   cudaError_t Diagonals(_n_SpMVCudaStore **store) const
   {
-    const int64_t value = (int64_t)bs * bs * (int64_t)StoredSize(c.single);
+    const int64_t value = (int64_t)nodes.bs * nodes.bs * (int64_t)StoredSize(c.single), units = csr.m / nodes.bs;
     int           processors;
     *store = nullptr;
-    if (!c.diagonals || survey.empty > csr.m / bs / 2) return cudaSuccess;
+    if (!c.diagonals || survey.empty > units / 2) return cudaSuccess;
     // Where rows are few, slices give each of them several lanes. Diagonals are faster even then if they take only one round of loads
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-    if (!c.measure && survey.longest > Tuning::ONE_ROUND && csr.m / bs / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
+    if (!c.measure && survey.longest > Tuning::ONE_ROUND && units / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
     // A column index takes two or four bytes of a slice's entry; diagonals may be padded by as much
-    return DiagonalsCreate(csr, bs, c.single, entries * (value + 3) / value + WARP, stream, store);
+    return DiagonalsCreate(csr, nodes, c.single, entries * (value + 3) / value + WARP, stream, store);
   }
 
   cudaError_t Slices(const SliceRules &r, _n_SpMVCudaStore **store) const
   {
-    return SlicesCreate(csr, bs, c.single, survey, r, bs > 1 ? c.nodes : c.entries, nullptr, stream, store);
+    return SlicesCreate(csr, nodes, c.single, survey, r, nodes.bs > 1 ? c.nodes : c.entries, nullptr, stream, store);
   }
 };
 
@@ -159,13 +159,13 @@ private:
 };
 
 // In the order in which the statistics would have chosen
-cudaError_t Measure(Layouts l, int node, _n_SpMVCudaStore **store)
+cudaError_t Measure(Layouts l, const Nodes &nodes, _n_SpMVCudaStore **store)
 {
   Contest contest(l.csr, l.stream);
   bool    won;
   SPMV_TRY(contest.Begin());
-  for (int bs = node; bs; bs = bs > 1 ? 1 : 0) {
-    SPMV_TRY(l.Take(bs));
+  for (int bs = nodes.bs; bs; bs = bs > 1 ? 1 : 0) {
+    SPMV_TRY(l.Take(bs > 1 ? nodes : Nodes(1)));
     SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Diagonals(b); }, &won));
     SliceRules r = l.rules;
     SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(r, b); }, &won));
@@ -193,14 +193,26 @@ cudaError_t Measure(Layouts l, int node, _n_SpMVCudaStore **store)
 
 cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
-  int     bs = 1;
-  Layouts l{csr, c, stream};
-  if (c.node <= MAX_NODE) SPMV_TRY(FindNodeSize(csr, c.node ? c.node : MAX_NODE, stream, &bs));
-  if (c.node && bs != c.node) bs = 1;
-  if (c.measure) return Measure(l, bs, store);
-  SPMV_TRY(l.Take(bs));
-  SPMV_TRY(l.Diagonals(store));
-  return *store ? cudaSuccess : l.Slices(l.rules, store);
+  const bool look = c.node != 1 && c.node <= MAX_NODE;
+  Nodes      nodes;
+  Layouts    l{csr, c, stream};
+  if (look) SPMV_TRY(FindNodeSize(csr, c.node ? c.node : MAX_NODE, stream, &nodes.bs));
+  if (c.node && nodes.bs != c.node) nodes.bs = 1;
+  SPMV_TRY(l.Take(nodes));
+  if (!c.measure) {
+    SPMV_TRY(l.Diagonals(store));
+    if (*store) return cudaSuccess;
+  }
+  // Diagonals of single entries have no columns to save. Where most rows are empty, blocks must not touch rows that are (SkipsEmpty())
+  if (look && nodes.bs == 1 && l.survey.empty <= csr.m / 2) {
+    SPMV_TRY(FindIncomplete(csr, c.node, StoredSize(c.single), stream, &nodes));
+    if (nodes.bs > 1 && !c.measure) {
+      SPMV_TRY(l.Take(nodes));
+      SPMV_TRY(l.Diagonals(store));
+      if (*store) return cudaSuccess;
+    }
+  }
+  return c.measure ? Measure(l, nodes, store) : l.Slices(l.rules, store);
 }
 
 } // namespace spmv

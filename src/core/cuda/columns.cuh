@@ -97,7 +97,9 @@ __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][BS * BS], co
 #pragma unroll
         for (int g = 0; g < GROUP; g++) {
 #pragma unroll
-          for (int i = 0; i < BS; i++) d[q0 + g][i] = Num::fma(a[b][i * BS + j], xs[g][b][j], d[q0 + g][i]);
+          for (int i = 0; i < BS; i++) {
+            if (BS == 1 || !Num::is_absent(a[b][i * BS + j])) d[q0 + g][i] = Num::fma(a[b][i * BS + j], xs[g][b][j], d[q0 + g][i]);
+          }
         }
       }
     }

@@ -101,6 +101,15 @@ struct Indices {
     *i               = a.i[k][at];
     *j               = a.j[k][at];
   }
+  // The same; false if the entry is to be ignored, or if an index is too large, which is an error
+  __device__ bool Check(int64_t q, int *failed, int64_t *i, int64_t *j) const
+  {
+    Get(q, i, j);
+    if (*i < 0 || *j < 0) return false;
+    if (*i < a.M && *j < a.N) return true;
+    Raise(failed);
+    return false;
+  }
 };
 
 struct InBlock {
@@ -109,12 +118,7 @@ struct InBlock {
   __device__ bool operator()(int64_t q) const
   {
     int64_t i, j;
-    of.Get(q, &i, &j);
-    if (i < 0 || j < 0) return false;
-    if (i >= of.a.M || j >= of.a.N) {
-      Raise(failed);
-      return false;
-    }
+    if (!of.Check(q, failed, &i, &j)) return false;
     return i >= of.a.row[0] && i < of.a.row[1] && (j >= of.a.col[0] && j < of.a.col[1]) != (bool)of.a.outside;
   }
 };
@@ -139,9 +143,7 @@ struct Elsewhere { // in another rank's rows
   __device__ bool operator()(int64_t q) const
   {
     int64_t i, j;
-    of.Get(q, &i, &j);
-    if (i < 0 || j < 0) return false;
-    if (i >= of.a.M || j >= of.a.N) Raise(failed);
+    if (!of.Check(q, failed, &i, &j)) return false;
     return i < of.a.row[0] || i >= of.a.row[1];
   }
 };

@@ -11,7 +11,7 @@
   all other columns (`outside`), with the numbers that they have.
 */
 typedef struct {
-  PetscInt64      M, N;           /* an index from M, or N, on is an error */
+  PetscInt64      M, N;           /* a row index of M or more is an error, so is a column index of N or more */
   PetscInt64      count[2];       /* of each array */
   const PetscInt *i[2], *j[2];    /* NULL if there is none */
   PetscInt64      row[2], col[2]; /* the block */

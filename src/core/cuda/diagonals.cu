@@ -21,14 +21,35 @@ using Args = DiagonalArgs;
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
+// The steps of a unit's slice beyond those that all slices have. What it needs is loaded again, so that no register holds it during the other steps
+template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
+{
+  const int      s = unit / WARP, lane = unit % WARP;
+  const unsigned first = args.more[s], end = args.more[s + 1];
+  const V       *value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + lane;
+  const int2    *step  = args.step + args.pattern_of_slice[s].x + args.steps;
+#pragma unroll 2
+  for (unsigned k = first; k < end; k++, step++) {
+    const V    v   = Traits<V>::stream(value + (int64_t)k * WARP);
+    const int2 now = __ldg(step);
+    if (!(Lanes(now) >> lane & 1)) continue;
+    const Scalar a = Convert<Scalar>(v);
+    d              = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, Num::keep(x + unit + Offset(now)), d);
+  }
+  return d;
+}
+
 /*
-  STEPS > 0: all slices have so many, and all loads are issued before the first is used. UNIFORM: all slices have the same number of steps, so that no load
+  STEPS > 0: all slices have so many (few have more), and all loads are issued before the first is used. UNIFORM: all slices have the same number of steps, so that no load
   waits for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(). It is a
   kernel of its own, as warps with few steps are so short-lived that a few more instructions, or loads in another order, make a difference. V: the type that
   values are stored as. E: DotEpilogue, DotsEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
 */
 template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
+__global__ void __launch_bounds__(BLOCK, (STEPS == 7 && !E::DOT ? 1280
+                                          : STEPS               ? 1024
+                                                                : 512) /
+                                             BLOCK)
     diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>;
@@ -97,6 +118,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
         for (int j = 0; j < BS; j++) {
 #pragma unroll
           for (int i = 0; i < BS; i++) {
+            if (BS > 1 && Traits<V>::is_absent(v[b][i * BS + j])) continue;
             const Scalar a = Convert<Scalar>(v[b][i * BS + j]);
             d[i]           = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[i]);
           }
@@ -104,6 +126,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
       }
     }
   }
+  if (STEPS && pattern.y < 0 && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
   if (FUSED) {
     if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop does not mark a slice without steps
     args.offdiag.Add<BS>(slot, unit, d);
@@ -223,6 +246,40 @@ __global__ void write_patterns_of_slices(int count, int stride, const int *patte
   if (t < count) pattern_of_slice[t] = make_int2(pattern[t] * stride, 0);
 }
 
+// Steps that there are kernels for
+constexpr int           USUALS = 4;
+__host__ __device__ int Usual(int k)
+{
+  return 3 + 2 * k;
+}
+
+// The steps of all slices beyond each of these numbers
+
+__global__ void count_more(int slices, const int64_t *steps, unsigned long long *more)
+{
+  unsigned long long n[USUALS] = {};
+  for (int64_t s = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; s < slices; s += (int64_t)gridDim.x * blockDim.x) {
+    for (int k = 0; k < USUALS; k++) n[k] += (unsigned long long)max(steps[s] - Usual(k), (int64_t)0);
+  }
+  for (int k = 0; k < USUALS; k++) {
+    for (int by = WARP / 2; by; by >>= 1) n[k] += __shfl_down_sync(ALL, n[k], by);
+    if (threadIdx.x % WARP == 0 && n[k]) atomicAdd(more + k, n[k]);
+  }
+}
+
+// What is beyond `usual`
+__global__ void keep_more(int count, int usual, int64_t *steps)
+{
+  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (s < count) steps[s] = max(steps[s] - usual, (int64_t)0);
+}
+
+__global__ void mark_more(int slices, const unsigned *more, int2 *pattern_of_slice)
+{
+  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (s < slices && more[s + 1] > more[s]) pattern_of_slice[s].y |= (int)MORE;
+}
+
 __global__ void shorten(int count, const int64_t *wide, unsigned *to)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -266,14 +323,17 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
   const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
-  const int     steps = STEPS ? STEPS : uniform ? args.steps : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
+  const int     more  = !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
+  const int     steps = STEPS ? STEPS : uniform ? args.steps + more : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
+  const int64_t beyond = more ? (int64_t)(args.slices - 1 - s) * args.steps + args.more[s] : 0; // what lies between the values of the usual steps and those
   const int2   *step   = args.step + pattern_of_slice[s].x;
   const int64_t start  = unit < v.units ? v.start(unit) : 0;
   const int     width  = unit < v.units ? v.len(unit) * BS : 0; // of a row
   V            *to     = value + first * (BS * BS * WARP) + lane;
   Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
   int           done = 0, mine = lane * STRIDE; // where in `shared` the lane's values begin
-  bool          whole = false;
+  const bool    listed = BS > 1 && start < 0;
+  bool          whole  = false;
   unsigned      word = 0, total = 0;
   if (BS == 1) {
     const int64_t begin = __shfl_sync(ALL, start, 0), end = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
@@ -297,25 +357,31 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
       count += own ? BS : 0;
     }
     for (int i = 0; i < BS; i++) {
-      if (!whole) Gather<(BATCH * BS + 3) / 4, 1>(a, value_index, start + (int64_t)i * width + done, 0, count, STRIDE, shared);
+      if (!whole) Gather<(BATCH * BS + 3) / 4, 1, (BS > 1)>(a, value_index, start + (int64_t)i * width + done, 0, listed ? 0 : count, STRIDE, shared);
+      if (BS > 1 && v.first) {
+#pragma unroll 1
+        for (int e = 0; e < count && listed; e += BS) ReadListed<BS>(v, start, (done + e) / BS, i, a, value_index, shared + mine + e);
+        __syncwarp();
+      }
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
         if (k0 + b >= steps) break;
 #pragma unroll
         for (int j = 0; j < BS; j++) {
-          const V t0 = from[b] < 0 ? Traits<V>::zero() : Convert<V>(shared[from[b] + j]), t = at[b] < 0 ? t0 : Convert<V>(shared[at[b] + j]);
+          const V t0 = from[b] < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(shared[from[b] + j]), t = at[b] < 0 ? t0 : ConvertIn<V, BS>(shared[at[b] + j]);
           if (!__all_sync(ALL, Traits<V>::same(t, t0))) same &= ~(1u << b);
-          to[((int64_t)(k0 + b) * (BS * BS) + i * BS + j) * WARP] = t;
+          to[((k0 + b + (more && k0 + b >= args.steps ? beyond : 0)) * (BS * BS) + i * BS + j) * WARP] = t;
         }
       }
     }
     done += count;
     if (whole) mine += count;
+    if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0; // those are not looked at
     total += __popc(same);
     word |= same << k0 % WARP;
     if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
       if (lane == 0 && k0 < WARP)
-        pattern_of_slice[s].y = (int)word;
+        pattern_of_slice[s].y = (int)(word | (more ? MORE : 0));
       else if (lane == 0)
         equal[(int64_t)s * args.words + k0 / WARP] = word;
       word = 0;
@@ -364,13 +430,15 @@ struct Diagonals : _n_SpMVCudaStore {
   Args            args = {};
   Kernel          kernel[4][2];
   ColumnKernels   columns;
-  int64_t         steps = 0; // stored
-  Array<unsigned> first_value, equal, equals;
+  int64_t         steps   = 0; // stored
+  int             longest = 0; // steps of a pattern
+  Array<unsigned> first_value, more, equal, equals;
   Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice with the slices of boundary rows skipped
   Array<char>     value;
   unsigned       *report = nullptr, generation = 0; // report: a PinnedWord()
 
   cudaError_t StorePatterns(const SpMVCudaCSR &, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t);
+  cudaError_t Shape(Array<int64_t> &count, const Count &found, cudaStream_t);
   cudaError_t Allocate(Array<int64_t> &count, cudaStream_t);
 
   template <class V> cudaError_t Pick(V)
@@ -406,7 +474,7 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   template <class V, class I> void StoreEntries(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
   {
-    switch (uniform ? args.steps : 0) {
+    switch (uniform && !args.more ? args.steps : 0) {
     case 3: Store<1, 3, V>(v, csr, stream); break;
     case 5: Store<1, 5, V>(v, csr, stream); break;
     case 7: Store<1, 7, V>(v, csr, stream); break;
@@ -421,7 +489,7 @@ struct Diagonals : _n_SpMVCudaStore {
     marked = unreported = true;
     SPMV_TRY(equals.Zero(stream));
     if (args.slices) {
-      SPMV_TRY(WithView(csr, bs, [&](auto v) {
+      SPMV_TRY(WithView(csr, nodes, [&](auto v) {
         return WithStored(single, [&](auto type) {
           using V = decltype(type);
           ForgetErrors();
@@ -525,31 +593,35 @@ struct Diagonals : _n_SpMVCudaStore {
     s->stored   = steps * WARP * bs * bs;
     s->slices   = args.slices;
     s->diagonal = args.slices;
-    s->bytes    = pattern_of_slice.Bytes() + interior.Bytes() + first_value.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes();
+    s->bytes    = pattern_of_slice.Bytes() + interior.Bytes() + first_value.Bytes() + more.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes();
     s->node     = bs;
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
   {
-    std::vector<unsigned> o;
+    std::vector<unsigned> o, beyond;
     std::vector<int2>     h, t;
     std::vector<char>     v;
     SPMV_TRY(pattern_of_slice.Read(h));
     SPMV_TRY(first_value.Read(o));
+    SPMV_TRY(more.Read(beyond));
     SPMV_TRY(step.Read(t));
     SPMV_TRY(value.Read(v));
     return WithStored(single, [&](auto type) {
       const auto *stored = (const decltype(type) *)v.data();
       for (int s = 0; s < args.slices; s++) {
         const int64_t begin = uniform ? (int64_t)s * args.steps : o[s];
-        const int     count = uniform ? args.steps : (int)(o[s + 1] - o[s]);
+        const int     usual = uniform ? args.steps : (int)(o[s + 1] - o[s]), count = usual + (args.more ? (int)(beyond[s + 1] - beyond[s]) : 0);
         for (int k = 0; k < count; k++) {
-          const int2 d = t[h[s].x + k];
+          const int2    d  = t[h[s].x + k];
+          const int64_t at = k < usual ? begin + k : (int64_t)args.slices * usual + beyond[s] + k - usual;
           for (int l = 0; l < WARP; l++) {
             if (!(Lanes(d) >> l & 1)) continue;
-            for (int e = 0; e < bs * bs; e++)
-              Show(entry, ctx, ((int64_t)s * WARP + l) * bs + e / bs, ((int64_t)s * WARP + l + Offset(d)) * bs + e % bs,
-                   stored[((begin + k) * bs * bs + e) * WARP + l]);
+            for (int e = 0; e < bs * bs; e++) {
+              const auto &a = stored[(at * bs * bs + e) * WARP + l];
+              if (bs == 1 || !Traits<decltype(type)>::is_absent(a))
+                Show(entry, ctx, ((int64_t)s * WARP + l) * bs + e / bs, ((int64_t)s * WARP + l + Offset(d)) * bs + e % bs, a);
+            }
           }
         }
       }
@@ -561,7 +633,7 @@ struct Diagonals : _n_SpMVCudaStore {
 // hash: of each slice's pattern; slice: 0, 1, 2, ... *stored false: there are too many, or (which should never happen) two that share a hash
 cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t stream)
 {
-  const int        slices = args.slices, stride = args.steps;
+  const int        slices = args.slices, stride = longest;
   Scratch<int>     pattern(stream), representative(stream), failed(stream);
   Scratch<int64_t> begins(stream);
   int64_t          patterns;
@@ -581,7 +653,7 @@ cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &ha
   SPMV_TRY(failed.Zero(stream));
   SPMV_TRY(step.Alloc(patterns * stride, stream));
   SPMV_TRY(step.Zero(stream));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(patterns * WARP, 256, stream, write_patterns, v, (int)patterns, representative, stride, step);
     SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, verify, v, slices, stride, step, pattern, failed);
     return cudaSuccess;
@@ -592,14 +664,45 @@ cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &ha
   return cudaSuccess;
 }
 
-// What fills write. count: the steps of each slice
+// The steps that are stored of each slice, from those that it has: equal numbers where that needs little padding, or where only some have more than a star or a box
+cudaError_t Diagonals::Shape(Array<int64_t> &count, const Count &found, cudaStream_t stream)
+{
+  const int64_t slices = args.slices, all = (int64_t)found.steps;
+  longest    = found.longest;
+  args.steps = longest;
+  args.words = (longest + WARP - 1) / WARP;
+  uniform    = slices * longest <= all + all / Tuning::UNIFORM_SHARE;
+  steps      = uniform ? slices * longest : all;
+  if (uniform || bs > 1 || longest >= WARP) return cudaSuccess;
+
+  Scratch<unsigned long long> beyond(stream);
+  unsigned long long          host[USUALS];
+  int64_t                     least = all;
+  SPMV_TRY(beyond.Alloc(USUALS));
+  SPMV_TRY(beyond.Zero(stream));
+  SPMV_LAUNCH(PetscMin(slices, (int64_t)1 << 16), 256, stream, count_more, (int)slices, count, beyond);
+  SPMV_TRY(Fetch(host, (unsigned long long *)beyond, USUALS, stream));
+  for (int k = 0; k < USUALS; k++) {
+    const int64_t stored = slices * Usual(k) + (int64_t)host[k];
+    if ((int64_t)host[k] * Tuning::MORE_SHARE > all || stored > all + all / Tuning::UNIFORM_SHARE || (uniform && stored >= least)) continue;
+    uniform    = true;
+    args.steps = Usual(k);
+    least = steps = stored;
+  }
+  if (uniform) SPMV_LAUNCH(slices + 1, 256, stream, keep_more, (int)slices + 1, args.steps, count);
+  return cudaSuccess;
+}
+
+// What fills write. count: the steps of each slice, those beyond args.steps if it is uniform
 cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
 {
   const int slices = args.slices;
-  if (!uniform) {
+  if (!uniform || longest > args.steps) {
+    Array<unsigned> &first = uniform ? more : first_value;
     SPMV_TRY(ExclusiveSum(count, slices + 1, stream));
-    SPMV_TRY(first_value.Alloc(slices + 1, stream));
-    SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first_value);
+    SPMV_TRY(first.Alloc(slices + 1, stream));
+    SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first);
+    if (uniform) SPMV_LAUNCH(slices, 256, stream, mark_more, slices, first, pattern_of_slice);
   }
   if (args.words > 1) {
     SPMV_TRY(equal.Alloc((size_t)slices * args.words, stream));
@@ -612,6 +715,7 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
   *report               = UINT_MAX;
   args.pattern_of_slice = pattern_of_slice;
   args.first_value      = first_value;
+  args.more             = more;
   args.step             = step;
   args.equal            = equal;
   args.value            = (char *)value;
@@ -625,9 +729,9 @@ cudaError_t LoadDiagonals()
   return Load((const void *)find<PetscInt>);
 }
 
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
-  const int         units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;
+  const int         bs = nodes.bs, units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;
   Scratch<uint64_t> hash(stream);
   Scratch<int>      slice(stream);
   Scratch<int64_t>  steps(stream);
@@ -641,7 +745,7 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t
   SPMV_TRY(count.Alloc(1));
   SPMV_TRY(count.Zero(stream));
   SPMV_TRY(steps.Zero(stream));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, find, v, slices, (int)Tuning::DIAGONALS_MOST, hash, slice, steps, count);
     return cudaSuccess;
   }));
@@ -650,15 +754,13 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, int bs, bool single, int64_t
 
   std::unique_ptr<Diagonals> d(new (std::nothrow) Diagonals);
   if (!d) return cudaErrorMemoryAllocation;
+  d->nodes       = nodes;
   d->bs          = bs;
   d->single      = single;
   d->names       = bs > 1 ? NODES : ENTRIES;
-  d->uniform     = (int64_t)slices * found.longest <= (int64_t)found.steps + (int64_t)found.steps / Tuning::UNIFORM_SHARE;
-  d->steps       = d->uniform ? (int64_t)slices * found.longest : (int64_t)found.steps;
   d->args.units  = units;
   d->args.slices = slices;
-  d->args.steps  = found.longest;
-  d->args.words  = (found.longest + WARP - 1) / WARP;
+  SPMV_TRY(d->Shape(steps, found, stream));
   SPMV_TRY(d->StorePatterns(csr, hash, slice, &stored, stream));
   if (!stored) return cudaSuccess;
   SPMV_TRY(d->Allocate(steps, stream));

@@ -33,6 +33,7 @@ __global__ void __launch_bounds__(COLUMNS_BLOCK, DiagonalsShape<BS, K>::THREADS 
   const int2   *step    = args.step + pattern.x;
   const V      *value   = (const V *)args.value + first * (WARP * BS * BS);
   unsigned      equal   = panels.marked ? (unsigned)pattern.y : 0; // of the first 32 steps: others are read whole
+  bool          more    = BS == 1 && args.more && pattern.y < 0;
   Scalar        d[K][BS];
 
 #pragma unroll
@@ -42,30 +43,41 @@ __global__ void __launch_bounds__(COLUMNS_BLOCK, DiagonalsShape<BS, K>::THREADS 
   }
   x += own.first * panels.columns.ldx + (int64_t)unit * BS;
 #pragma unroll 1
-  for (; left > 0; left -= BATCH, step += BATCH, equal >>= BATCH, value += BATCH * (WARP * BS * BS)) {
-    V      v[BATCH][BS * BS];
-    Scalar a[BATCH][BS * BS];
-    int    distance[BATCH];
-    bool   has[BATCH];
+  while (true) {
+#pragma unroll 1
+    for (; left > 0; left -= BATCH, step += BATCH, equal >>= BATCH, value += BATCH * (WARP * BS * BS)) {
+      V      v[BATCH][BS * BS];
+      Scalar a[BATCH][BS * BS];
+      int    distance[BATCH];
+      bool   has[BATCH];
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const V *p = value + b * (WARP * BS * BS) + (equal >> b & 1 ? 0 : lane);
+      for (int b = 0; b < BATCH; b++) {
+        const V *p = value + b * (WARP * BS * BS) + (equal >> b & 1 ? 0 : lane);
 #pragma unroll
-      for (int i = 0; i < BS * BS; i++) v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * WARP) : Traits<V>::zero();
-    }
-    Issue();
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const int2 now = BATCH == 1 || b < left ? __ldg(step + b) : make_int2(0, 0);
-      has[b]         = (unsigned)now.y >> lane & 1;
-      distance[b]    = has[b] ? now.x : -unit; // column 0
-#pragma unroll
-      for (int i = 0; i < BS * BS; i++) {
-        a[b][i] = Convert<Scalar>(v[b][i]);
-        if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
+        for (int i = 0; i < BS * BS; i++) v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * WARP) : Traits<V>::zero();
       }
+      Issue();
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) {
+        const int2 now = BATCH == 1 || b < left ? __ldg(step + b) : make_int2(0, 0);
+        has[b]         = (unsigned)now.y >> lane & 1;
+        distance[b]    = has[b] ? now.x : -unit; // column 0
+#pragma unroll
+        for (int i = 0; i < BS * BS; i++) {
+          a[b][i] = ConvertIn<Scalar, BS>(v[b][i]);
+          if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
+        }
+      }
+      AddColumns<BS, BATCH, K, GROUP>(a, has, distance, x, panels, d);
     }
-    AddColumns<BS, BATCH, K, GROUP>(a, has, distance, x, panels, d);
+    if (!more) break;
+    // The steps that few slices have; what they need is loaded again, so that no register holds it before
+    const unsigned from = args.more[unit / WARP];
+    left                = (int)(args.more[unit / WARP + 1] - from);
+    step                = args.step + args.pattern_of_slice[unit / WARP].x + args.steps;
+    value               = (const V *)args.value + ((int64_t)args.slices * args.steps + from) * WARP;
+    equal               = 0;
+    more                = false;
   }
   WriteColumns<BS, K>(form, panels, (int64_t)unit * BS, d, z ? z + own.first * panels.columns.ldz : nullptr, y + own.first * panels.columns.ldy);
 }

@@ -4,7 +4,9 @@
 #pragma once
 
 #include "ptx.cuh"
+#include <cstring>
 #include <petscsys.h>
+#include <type_traits>
 
 namespace spmv {
 
@@ -64,6 +66,12 @@ template <class R> __device__ __forceinline__ Complex<R> Fresh(const Complex<R> 
   return v;
 }
 
+/*
+  A place of a stored node block where the matrix has no entry holds a NaN of its own, "absent", which kernels skip: 0 there would make NaN of an Inf in x, in a
+  row that does not refer to it. Its upper word is this number, and of complex ones the real part's
+*/
+constexpr uint32_t ABSENT = 0x7ff5c0de;
+
 template <class S> struct Traits { // real
   static __host__ __device__ S zero()
   {
@@ -119,6 +127,26 @@ template <class S> struct Traits { // real
       return __double_as_longlong(a) == __double_as_longlong(b);
     else
       return __float_as_int(a) == __float_as_int(b);
+  }
+  static __host__ __device__ S absent()
+  {
+    const std::conditional_t<sizeof(S) == 8, uint64_t, uint32_t> bits = (decltype(bits))ABSENT << (8 * sizeof(S) - 32);
+    S                                                            a;
+    memcpy(&a, &bits, sizeof(a));
+    return a;
+  }
+  static __host__ __device__ bool is_absent(S a)
+  {
+    std::conditional_t<sizeof(S) == 8, uint64_t, uint32_t> bits;
+    memcpy(&bits, &a, sizeof(a));
+    return (uint32_t)(bits >> (8 * sizeof(S) - 32)) == ABSENT;
+  }
+  static __device__ S present(S a) // a, or another NaN if it looks absent
+  {
+    if constexpr (sizeof(S) == 8)
+      return __hiloint2double(__double2hiint(a) + is_absent(a), __double2loint(a));
+    else
+      return __int_as_float(__float_as_int(a) + is_absent(a));
   }
 };
 
@@ -184,7 +212,26 @@ template <class R> struct Traits<Complex<R>> {
   {
     return T::same(a.re, b.re) && T::same(a.im, b.im);
   }
+  static __host__ __device__ S absent()
+  {
+    return {T::absent(), R(0)};
+  }
+  static __host__ __device__ bool is_absent(S a)
+  {
+    return T::is_absent(a.re);
+  }
+  static __device__ S present(S a)
+  {
+    return {T::present(a.re), a.im};
+  }
 };
 using Num = Traits<Scalar>;
+
+// Convert() of a number of a BS x BS block: what is absent stays so. Otherwise NaN become NaN that do not look absent
+template <class To, int BS, class V> __device__ __forceinline__ To ConvertIn(V a)
+{
+  if constexpr (BS > 1 && !std::is_same_v<To, V>) return Traits<V>::is_absent(a) ? Traits<To>::absent() : Convert<To>(a);
+  return Convert<To>(a);
+}
 
 } // namespace spmv

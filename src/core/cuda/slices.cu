@@ -22,26 +22,19 @@ using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
-// V: what values are stored as
-template <class V, int BS, bool FUSED, int U, int MODE, class D>
-__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
-                                        const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+// Modes of what is compiled, beyond a slice's own. Of node blocks one kernel has a loop each for WIDE, for NARROW, and for EITHER of LINE and RUNS: for ANY
+constexpr int EITHER = 4, ANY = 5;
+
+// d += the lane's sums of a slice. V: what values are stored as
+template <class V, int BS, int U, int MODE>
+__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[U * BS])
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
-  const int     steps = self.steps * U, units = Units(self.shape);
-  const bool    part  = U == 1 && IsPart(self.shape);
+  const int     steps = self.steps * U;
   const V      *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
   const char   *index = args.index + (int64_t)self.index * 32;
-  Scalar        d[U * BS];
-  int           unit[U];
+  const bool    line  = MODE == LINE || (MODE == EITHER && ModeOf(self.shape) == LINE);
 
-#pragma unroll
-  for (int u = 0; u < U; u++) {
-    const int r = u * WARP + lane;
-    unit[u]     = part || r >= units ? -1 : args.order ? __ldg(args.order + self.first + r) : self.first + r;
-#pragma unroll
-    for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
-  }
   // FULL: no step is past the end, so that there is nothing between the loads
   auto batch = [&](int k0, auto full) {
     constexpr bool FULL = decltype(full)::value;
@@ -52,10 +45,12 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
     for (int b = 0; b < BATCH; b++) {
       const int  k  = k0 + b;
       const bool in = FULL || k < steps;
-      if (MODE == WIDE) col[b] = in ? __ldcs((const int *)index + k * WARP + lane) : -1;
-      if (MODE == NARROW) col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
-      if (MODE == LINE) col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? self.base + k * WARP + lane : -1;
-      if (MODE == RUNS) col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? __ldg((const int *)index + k) + lane : -1;
+      if (MODE == WIDE)
+        col[b] = in ? __ldcs((const int *)index + k * WARP + lane) : -1;
+      else if (MODE == NARROW)
+        col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
+      else
+        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? (line ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + i) * WARP) : Traits<V>::zero();
     }
@@ -74,6 +69,7 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
       for (int j = 0; j < BS; j++) {
 #pragma unroll
         for (int i = 0; i < BS; i++) {
+          if (BS > 1 && Traits<V>::is_absent(v[b][i * BS + j])) continue;
           const Scalar a    = Convert<Scalar>(v[b][i * BS + j]);
           d[b % U * BS + i] = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[b % U * BS + i]);
         }
@@ -83,32 +79,65 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
   int k0 = 0;
   for (; k0 + BATCH <= steps; k0 += BATCH) batch(k0, std::true_type{});
   if (BATCH > 1 && k0 < steps) batch(k0, std::false_type{});
-  if (U == 1) {
-    const int alone = WARP >> LogT(self.shape);
-    for (int by = WARP / 2; by >= alone; by >>= 1) {
+}
+
+// The sums of the lanes that share a unit, in the first of them; of a part of a unit, in the lane that `unit` is set in, if it is the last part to arrive.
+// Returns whether there is anything to write
+template <int BS> __device__ __forceinline__ bool add_lanes(const Args &args, const Slice &self, int lane, Scalar (&d)[BS], int *unit)
+{
+  const int alone = WARP >> LogT(self.shape);
+  for (int by = WARP / 2; by >= alone; by >>= 1) {
 #pragma unroll
-      for (int i = 0; i < BS; i++) d[i] = Num::add(d[i], Num::down(d[i], by));
-    }
+    for (int i = 0; i < BS; i++) d[i] = Num::add(d[i], Num::down(d[i], by));
   }
-  if (part) {
-    const int2 group = __ldg(args.group + self.group);
-    Scalar    *parts = args.partial + (int64_t)group.x * BS;
-    int        last  = 0;
-    if (lane == 0) {
+  if (!IsPart(self.shape)) return true;
+  const int2 group = __ldg(args.group + self.group);
+  Scalar    *parts = args.partial + (int64_t)group.x * BS;
+  int        last  = 0;
+  if (lane == 0) {
 #pragma unroll
-      for (int i = 0; i < BS; i++) parts[(int64_t)self.part * BS + i] = d[i];
-      last = ArriveLast(args.arrived + self.group, (unsigned)group.y);
-    }
-    if (!__shfl_sync(ALL, last, 0)) return;
-    AcquireArrived();
-    __syncwarp();
+    for (int i = 0; i < BS; i++) parts[(int64_t)self.part * BS + i] = d[i];
+    last = ArriveLast(args.arrived + self.group, (unsigned)group.y);
+  }
+  if (!__shfl_sync(ALL, last, 0)) return false;
+  AcquireArrived();
+  __syncwarp();
 #pragma unroll
-    for (int i = 0; i < BS; i++) {
-      d[i] = Num::zero();
-      for (int k = lane; k < group.y; k += WARP) d[i] = Num::add(d[i], Num::fresh(parts + (int64_t)k * BS + i));
-      for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));
-    }
-    if (lane == 0) unit[0] = self.first;
+  for (int i = 0; i < BS; i++) {
+    d[i] = Num::zero();
+    for (int k = lane; k < group.y; k += WARP) d[i] = Num::add(d[i], Num::fresh(parts + (int64_t)k * BS + i));
+    for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));
+  }
+  if (lane == 0) *unit = self.first;
+  return true;
+}
+
+template <class V, int BS, bool FUSED, int U, int MODE, class D>
+__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
+                                        const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+{
+  const int  units = Units(self.shape);
+  const bool part  = U == 1 && IsPart(self.shape);
+  Scalar     d[U * BS];
+  int        unit[U];
+
+#pragma unroll
+  for (int u = 0; u < U; u++) {
+    const int r = u * WARP + lane;
+    unit[u]     = part || r >= units ? -1 : args.order ? __ldg(args.order + self.first + r) : self.first + r;
+#pragma unroll
+    for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
+  }
+  if constexpr (MODE != ANY)
+    accumulate<V, BS, U, MODE>(args, self, lane, form, x, d);
+  else if (ModeOf(self.shape) == WIDE)
+    accumulate<V, BS, U, WIDE>(args, self, lane, form, x, d);
+  else if (ModeOf(self.shape) == NARROW)
+    accumulate<V, BS, U, NARROW>(args, self, lane, form, x, d);
+  else
+    accumulate<V, BS, U, EITHER>(args, self, lane, form, x, d);
+  if constexpr (U == 1) {
+    if (!add_lanes<BS>(args, self, lane, d, unit)) return;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
@@ -154,7 +183,9 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
       else
         product<V, 1, FUSED, 8, NARROW>(args, dot, sums, self, lane, form, x, z, y);
     }
-  } else if (mode == WIDE)
+  } else if constexpr (BS > 1)
+    product<V, BS, FUSED, 1, ANY>(args, dot, sums, self, lane, form, x, z, y);
+  else if (mode == WIDE)
     product<V, BS, FUSED, 1, WIDE>(args, dot, sums, self, lane, form, x, z, y);
   else if (mode == NARROW)
     product<V, BS, FUSED, 1, NARROW>(args, dot, sums, self, lane, form, x, z, y);
@@ -412,9 +443,12 @@ template <class V, int BS, class I> __global__ void fill_nodes(View<I> v, Args a
   for (int k = 0; k < self.steps; k++) {
     const int  entry = e.entry + (k << LogT(self.shape));
     const bool own   = entry < e.end;
-    Gather<(BS + 3) / 4, BS>(a, value_index, e.start + (int64_t)entry * BS, e.len * BS, own ? BS : 0, STRIDE, shared);
+    Gather<(BS + 3) / 4, BS, true>(a, value_index, e.start + (int64_t)entry * BS, e.len * BS, own && e.start >= 0 ? BS : 0, STRIDE, shared);
+#pragma unroll 1
+    for (int r = 0; r < BS && own && e.start < 0; r++) ReadListed<BS>(v, e.start, entry, r, a, value_index, shared + (r * WARP + lane) * STRIDE);
 #pragma unroll
-    for (int i = 0; i < BS * BS; i++) p[((int64_t)k * BS * BS + i) * WARP] = Convert<V>(own ? shared[(i / BS * WARP + lane) * STRIDE + i % BS] : Num::zero());
+    for (int i = 0; i < BS * BS; i++)
+      p[((int64_t)k * BS * BS + i) * WARP] = ConvertIn<V, BS>(own ? shared[(i / BS * WARP + lane) * STRIDE + i % BS] : Num::zero());
   }
 }
 
@@ -483,7 +517,7 @@ struct Slices : _n_SpMVCudaStore {
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
   {
     if (!args.slices) return cudaSuccess;
-    return WithView(csr, bs, [&](auto v) {
+    return WithView(csr, nodes, [&](auto v) {
       return WithStored(single, [&](auto type) {
         using V = decltype(type);
         ForgetErrors();
@@ -644,8 +678,10 @@ struct Slices : _n_SpMVCudaStore {
             if (col < 0) continue;
             const int r    = U > 1 ? k % U * WARP + l : l % alone;
             const int unit = IsPart(self.shape) ? self.first : o.empty() ? self.first + r : o[self.first + r];
-            for (int e = 0; e < bs * bs; e++)
-              Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, stored[(((int64_t)self.value + k) * bs * bs + e) * WARP + l]);
+            for (int e = 0; e < bs * bs; e++) {
+              const auto &a = stored[(((int64_t)self.value + k) * bs * bs + e) * WARP + l];
+              if (bs == 1 || !Traits<decltype(type)>::is_absent(a)) Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
+            }
           }
         }
       }
@@ -663,7 +699,7 @@ cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const Sli
   if (compact) {
     Scratch<int64_t> flag(stream);
     SPMV_TRY(flag.Alloc((size_t)units + 1));
-    SPMV_TRY(WithView(csr, bs, [&](auto v) {
+    SPMV_TRY(WithView(csr, nodes, [&](auto v) {
       SPMV_LAUNCH((int64_t)units + 1, 256, stream, flag_nonempty, v, flag);
       return cudaSuccess;
     }));
@@ -676,7 +712,7 @@ cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const Sli
   Scratch<uint64_t> key(stream);
   const int         sigma = rules.sigma ? rules.sigma : units, bits = BitsFor(survey.longest);
   SPMV_TRY(key.Alloc(places));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(places, 256, stream, sort_keys, v, places, sigma, rules.by_column, survey.longest, bits, order, key);
     return cudaSuccess;
   }));
@@ -691,7 +727,7 @@ cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaSt
   int64_t          end[3]; // of the slices, the long units and the parts, in the prefix sums of their counts
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
     return cudaSuccess;
   }));
@@ -722,7 +758,7 @@ cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules
   int64_t          pieces;
   SPMV_TRY(values.Alloc(count + 1));
   SPMV_TRY(indices.Alloc(count + 1));
-  SPMV_TRY(WithView(csr, bs, [&](auto v) {
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow, values, indices);
     return cudaSuccess;
   }));
@@ -733,7 +769,7 @@ cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules
   if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
   SPMV_TRY(index.Alloc(pieces * 32, stream));
   SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
-  return WithView(csr, bs, [&](auto v) {
+  return WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices, index);
     return cudaSuccess;
   });
@@ -746,14 +782,15 @@ cudaError_t LoadSlices()
   return Load((const void *)measure<PetscInt>);
 }
 
-cudaError_t SlicesCreate(const SpMVCudaCSR &csr, int bs, bool single, const Survey &survey, SliceRules rules, const SpMVNames &names, Array<int> *unit,
-                         cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single, const Survey &survey, SliceRules rules, const SpMVNames &names,
+                         Array<int> *unit, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
-  const int units = (int)(csr.m / bs);
+  const int bs = nodes.bs, units = (int)(csr.m / bs);
   if (rules.threads && survey.longest / rules.threads >= INT_MAX / WARP) return cudaErrorNotSupported; // entries of a slice are counted in 32 bits
   Slices *s = new (std::nothrow) Slices;
   if (!s) return cudaErrorMemoryAllocation;
   *store     = s;
+  s->nodes   = nodes;
   s->bs      = bs;
   s->single  = single;
   s->names   = names;

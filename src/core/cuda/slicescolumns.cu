@@ -52,7 +52,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
       col[b] = max(col[b], 0);
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {
-        a[b][i] = Convert<Scalar>(v[b][i]);
+        a[b][i] = ConvertIn<Scalar, BS>(v[b][i]);
         if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
       }
     }

@@ -121,7 +121,7 @@ void SpMVCudaGetStats(SpMVCudaStore store, SpMVStats *stats)
   store->Stats(stats);
   stats->nonzeros = store->nnz;
   stats->kernel   = store->names[store->single + 2 * store->measured];
-  stats->bytes += store->it.Bytes() + store->value_index.Bytes();
+  stats->bytes += store->it.Bytes() + store->value_index.Bytes() + store->nodes.Bytes();
   if (store->boundary) {
     SpMVStats boundary;
     SpMVCudaGetStats(store->boundary.get(), &boundary);

@@ -7,7 +7,6 @@
 #include <climits>
 #include <cstring>
 #include <functional>
-#include <memory>
 
 namespace spmv {
 
@@ -83,6 +82,7 @@ struct _n_SpMVCudaStore {
   bool               measured = false;   // it was the fastest of several
   spmv::Array<int>   it;                 // of A^T, and of boundary rows: the row offsets,
   spmv::Array<int>   value_index;        // and where in A each value is
+  spmv::Nodes        nodes;              // that the layout is made of
 
   std::unique_ptr<_n_SpMVCudaStore>      boundary; // the boundary rows, stored a second time
   std::unique_ptr<spmv::OffdiagonalRows> fused;    // the off-diagonal block, added by MultFused()
@@ -183,12 +183,12 @@ struct SliceRules {
   bool narrow     = true;  // 16-bit columns, and none for runs of columns
 };
 // Sets what a format leaves open: how units are shared out among lanes and warps, for the whole device
-cudaError_t ShareOut(const SpMVCudaCSR &, int bs, const Survey &, SliceRules *);
+cudaError_t ShareOut(const SpMVCudaCSR &, const Nodes &, const Survey &, SliceRules *);
 
 // The layouts, with zeros for values. *store NULL: diagonals need more padding than `limit`
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &, int bs, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaStore **store);
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &, const Nodes &, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaStore **store);
 // With `unit`, whose array is taken over: the unit of y that each unit of the matrix is. Every unit is then written
-cudaError_t SlicesCreate(const SpMVCudaCSR &, int bs, bool single, const Survey &, SliceRules, const SpMVNames &, Array<int> *unit, cudaStream_t,
+cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, bool single, const Survey &, SliceRules, const SpMVNames &, Array<int> *unit, cudaStream_t,
                          _n_SpMVCudaStore **);
 
 // The choice that the formats share: node blocks where there are any, diagonals where they take fewer bytes than slices, else slices

@@ -6,33 +6,80 @@
 #include "launch.cuh"
 #include "spmvcuda.h"
 #include "tuning.cuh"
+#include <memory>
 
 namespace spmv {
 
-// A CSR pattern of bs x bs node blocks (bs = 1: of entries). A unit is bs rows with the same node blocks
+/*
+  A CSR pattern of bs x bs node blocks (bs = 1: of entries). A unit is bs rows; it has each block in which one of them has an entry. Where the rows have the
+  same complete blocks, the CSR itself says which. Other units are listed: a list has their blocks in ascending order, and their start is a negative number
+*/
 template <class I> struct View {
-  const I *i, *j;
-  int      units, bs;
+  const I        *i, *j;
+  int             units, bs;
+  const int64_t  *first;  // of each unit, and the end: where in the list its blocks begin. Units that are not listed have none there. NULL: no unit is listed
+  const int      *column; // of each listed block
+  const uint64_t *row;    // of each of its rows: where in A the first entry is, times 256, and a bit for each place that has an entry
 
+  __host__ __device__ bool listed(int u) const
+  {
+    return first && first[u + 1] > first[u];
+  }
   __host__ __device__ int64_t start(int u) const
   {
-    return i[(int64_t)u * bs];
+    return listed(u) ? ~first[u] : (int64_t)i[(int64_t)u * bs];
   }
   __host__ __device__ int len(int u) const
   {
-    return (int)((i[(int64_t)u * bs + 1] - i[(int64_t)u * bs]) / bs);
+    return (int)(listed(u) ? first[u + 1] - first[u] : (i[(int64_t)u * bs + 1] - i[(int64_t)u * bs]) / bs);
   }
   __host__ __device__ int col(int64_t start, int q) const
   {
-    return bs == 1 ? (int)j[start + q] : (int)(j[start + (int64_t)q * bs] / bs);
+    return bs == 1 ? (int)j[start + q] : start < 0 ? column[~start + q] : (int)(j[start + (int64_t)q * bs] / bs);
   }
 };
 
-// Calls f with the view of the CSR's own index type
-template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, int bs, F f)
+// The node blocks of a matrix, with the list of a View if some are incomplete
+struct Nodes {
+  struct List {
+    Array<int64_t>  first;
+    Array<int>      column;
+    Array<uint64_t> row;
+    int64_t         blocks; // of all units
+  };
+  int                         bs;
+  std::shared_ptr<const List> list; // NULL: all blocks are complete
+
+  Nodes(int size = 1) : bs(size)
+  {
+  }
+  int64_t Blocks(const SpMVCudaCSR &csr) const
+  {
+    return list ? list->blocks : csr.nnz / ((int64_t)bs * bs);
+  }
+  size_t Bytes() const
+  {
+    return list ? list->first.Bytes() + list->column.Bytes() + list->row.Bytes() : 0;
+  }
+  template <class I> View<I> Of(const SpMVCudaCSR &csr) const
+  {
+    View<I> v = {(const I *)csr.i, (const I *)csr.j, (int)(csr.m / bs), bs, nullptr, nullptr, nullptr};
+    if (list) {
+      v.first  = list->first;
+      v.column = list->column;
+      v.row    = list->row;
+    }
+    return v;
+  }
+};
+
+// Calls f with the view of the CSR's own index type: PetscInt, or int of what is made here
+template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, const Nodes &nodes, F f)
 {
-  if (csr.index_bytes == 8) return f(View<int64_t>{(const int64_t *)csr.i, (const int64_t *)csr.j, (int)(csr.m / bs), bs});
-  return f(View<int>{(const int *)csr.i, (const int *)csr.j, (int)(csr.m / bs), bs});
+#if defined(PETSC_USE_64BIT_INDICES)
+  if (csr.index_bytes == 8) return f(nodes.Of<int64_t>(csr));
+#endif
+  return csr.index_bytes == 4 ? f(nodes.Of<int>(csr)) : cudaErrorNotSupported;
 }
 
 // The statistics that choose a layout
@@ -47,12 +94,17 @@ struct Survey {
     return near > looked / 2;
   }
 };
-cudaError_t TakeSurvey(const SpMVCudaCSR &, int bs, cudaStream_t, Survey *);
+cudaError_t TakeSurvey(const SpMVCudaCSR &, const Nodes &, cudaStream_t, Survey *);
 
 constexpr int MAX_NODE = 6; // the largest node blocks; matrices with larger ones are stored entry by entry
 
 // The largest s <= limit <= MAX_NODE such that A consists of dense s x s blocks on an s x s grid; 1 if none
 cudaError_t FindNodeSize(const SpMVCudaCSR &, int limit, cudaStream_t, int *);
+// Node blocks of which some are incomplete, if they take clearly fewer bytes than single entries, with values of so many bytes; else *nodes stays as it is.
+// size: that of the blocks; 0: the best
+cudaError_t FindIncomplete(const SpMVCudaCSR &, int size, size_t value, cudaStream_t, Nodes *nodes);
+// The blocks of s x s of any matrix; *nodes stays as it is if there are more than `most`, or the columns of an incomplete unit do not ascend
+cudaError_t ListBlocks(const SpMVCudaCSR &, int s, int64_t most, cudaStream_t, Nodes *nodes);
 // A^T: offsets, rows of A as columns, and where in A each entry is
 cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
 
@@ -80,9 +132,9 @@ inline int BitsFor(uint64_t largest)
   Gives each lane `count` (at most 4 PER) consecutive values in each of ROWS rows, the first from a[at] on, each `width` after the one before, or, if value_index
   is not NULL, from the places value_index[...] on. Four lanes at a time read a lane's values, as 32 scattered reads at once keep the cache busy for 32 cycles.
   They leave them in `shared`, `stride` values from lane to lane and WARP * stride from row to row. All lanes call it. All loads are issued before the first
-  value is used; copies without registers (CopyAsync) would take a third longer here.
+  value is used; copies without registers (CopyAsync) would take a third longer here. BLOCKS: values of node blocks, none of which may look absent.
 */
-template <int PER, int ROWS>
+template <int PER, int ROWS, bool BLOCKS>
 __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, int64_t at, int width, int count, int stride, Scalar *shared)
 {
   const int lane = threadIdx.x % WARP, group = lane / 4;
@@ -109,11 +161,25 @@ __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, 
     for (int r = 0; r < 4; r++) {
 #pragma unroll
       for (int k = 0; k < PER; k++) {
-        if (k * 4 < n[r]) shared[(row * WARP + r * 8 + group) * stride + lane % 4 + k * 4] = v[row][r][k];
+        if (k * 4 < n[r]) shared[(row * WARP + r * 8 + group) * stride + lane % 4 + k * 4] = BLOCKS ? Num::present(v[row][r][k]) : v[row][r][k];
       }
     }
   }
   __syncwarp();
+}
+
+// Row r of block q of the listed unit that begins at start
+template <int BS, class I>
+__device__ __forceinline__ void ReadListed(const View<I> &v, int64_t start, int q, int r, const Scalar *a, const int *value_index, Scalar *to)
+{
+  const uint64_t row = v.row[(~start + q) * BS + r];
+  int64_t        p   = (int64_t)(row >> 8);
+#pragma unroll 1
+  for (int c = 0; c < BS; c++) {
+    const bool has = row >> c & 1;
+    to[c]          = has ? Num::present(a[value_index ? value_index[p] : p]) : Num::absent();
+    p += has;
+  }
 }
 
 } // namespace spmv

@@ -21,7 +21,7 @@
 typedef struct {
   SpMVKey       matrix;
   PetscObjectId pc;
-  int           type; /* 1: PCJACOBI, with what may be set of it */
+  int           type; /* 1: PCJACOBI, and then its settings, below */
   PCJacobiType  jacobi;
   PetscReal     scale;
   PetscBool     abs, fix, reuse;

@@ -187,7 +187,7 @@ const char *KSPDeviceDescribePC(const KSPDeviceRun *run)
   }
 }
 
-/* What the entries of the preconditioner depend on: it is set up anew for another state of the matrix, and after changes to itself */
+/* What the entries of the preconditioner depend on: it is set up again when the state of the matrix or one of its own settings has changed */
 static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
 {
   PetscBool jacobi;
@@ -209,8 +209,8 @@ static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
 }
 
 /*
-  The entries are what the preconditioner makes of unit vectors, one for each place in a block: that needs nothing of its inside, and is the same
-  number to the bit, as all others that it adds are 0
+  The entries come from applying the preconditioner to unit vectors, one for each place in a block. That needs no access to its data, and gives the
+  same bits, because all other terms of its sums are 0
 */
 PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
 {
@@ -371,15 +371,15 @@ PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *run)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In how many iterations the solve has ended: the last one found what ended it, or the one before */
+/* The iterations of a solve that has ended: with these two reasons, the one that is counted last has only found that the one before was the last */
 static PetscInt KSPDeviceLast(const SpMVKrylovStatus *s)
 {
   return s->its - (s->reason == SPMV_KRYLOV_ZERO || s->reason == SPMV_KRYLOV_INDEFINITE_PC);
 }
 
 /*
-  All ranks start the same iterations, as each product exchanges values: so many after the last one as the rank that is ahead of
-  all others may have started when it saw the end
+  All ranks must start the same iterations, because each product exchanges values. A rank that is ahead of the others may have started a few
+  after the last one before it saw the end, so all ranks start as many
 */
 PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
 {
@@ -443,7 +443,7 @@ PetscErrorCode KSPDeviceIterations(KSP ksp, KSPDeviceRun *run, PetscErrorCode (*
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A number that is Inf or NaN: the preconditioner may have said so */
+/* After a number that is Inf or NaN: the reason is the preconditioner's, if it has failed */
 static PetscErrorCode KSPDeviceConcludeNaN(KSP ksp, const char what[])
 {
   PCFailedReason reason;

@@ -393,7 +393,7 @@ static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCuda
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. The maps; *coo is NULL if AIJ has to sort: for want of memory, or for the error that it has for an index */
+/* Collective. The maps; *coo is NULL if AIJ has to sort: for lack of memory, or because AIJ has an error for an index */
 static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, PetscCount n, const PetscInt i[], const PetscInt j[], SpMVCOO **coo)
 {
   SpMVCudaIndices indices = {
@@ -440,7 +440,7 @@ static PetscErrorCode MatSpMVSortsCOO(Mat A, const Mat_SpMV *spmv, PetscCount n,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes the map with A, which then owns it, in place of whatever an earlier preallocation has left; NULL for none */
+/* Composes the map with A, which then owns it, in place of those of earlier preallocations; NULL for none */
 static PetscErrorCode MatSpMVSetCOO(Mat A, SpMVCOO *coo)
 {
   const char *const theirs[]  = {"__PETSc_MatCOOStruct_Host", "__PETSc_MatCOOStruct_Device"};

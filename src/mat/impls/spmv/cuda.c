@@ -215,7 +215,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
     op = SPMV_NORMAL;
   }
   if (!o.device || !staged || o.host) {
-    PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A)); /* nor may the host's copy fail for want of memory */
+    PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A)); /* nor may the host's copy fail for lack of memory */
     PetscCall(MatSpMVApplyHostVecs_Seq(A, spmv, op, xx, yy, zz));
   } else
     PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));

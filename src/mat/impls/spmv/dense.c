@@ -10,11 +10,11 @@ static PetscErrorCode (*SpMVDenseAIJ)(Mat, Mat, Mat);
 /* C = A B on the host. Each column counts as a product for the decision when to set the format up. PETSc gives this function to other matrices, too */
 static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
 {
-  const PetscInt     n = B->cmap->n, panel = 8; /* columns that are multiplied at once by rows of X */
+  const PetscInt     n = B->cmap->n;
   Mat_SpMV          *spmv;
   const PetscScalar *x;
   PetscScalar       *y;
-  PetscInt           ldx, ldy, rows = 0; /* rows: columns that are multiplied so */
+  PetscInt           ldx, ldy, rows = 0; /* rows: columns that are multiplied by rows of X */
   PetscBool          due = PETSC_FALSE, bound;
 
   PetscFunctionBegin;
@@ -24,11 +24,11 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
     PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
     if (due) PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A));
     due = (PetscBool)(due && !spmv->host.use_parent);
-    if (due && SpMVStoreColumnsWay(spmv->host.store, n) == SPMV_COLUMNS_PARENT) due = PETSC_FALSE;
+    if (due) rows = SpMVStoreColumnsByRows(spmv->host.store, n);
     spmv->host.asked.pattern += n;
     spmv->host.asked.values += n;
   }
-  if (!due) {
+  if (!due || rows == SPMV_COLUMNS_PARENT) {
     PetscCall((*SpMVDenseAIJ)(A, B, C));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -36,8 +36,6 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
   PetscCall(MatDenseGetLDA(C, &ldy));
   PetscCall(MatDenseGetArrayRead(B, &x));
   PetscCall(MatDenseGetArrayWrite(C, &y));
-  if (n >= panel && SpMVStoreColumnsWay(spmv->host.store, panel) == SPMV_COLUMNS_ROWS) rows = n - n % panel;
-  if (SpMVStoreColumnsWay(spmv->host.store, n - rows) == SPMV_COLUMNS_ROWS) rows = n;
   if (rows) {
     SpMVCSR        csr;
     PetscErrorCode ierr;

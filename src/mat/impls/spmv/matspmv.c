@@ -95,7 +95,7 @@ PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
 
 /*
   Where AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for a look at the object
-  state; assembly puts ours back. AIJ's product is right whatever happens to the matrix in the meantime. The transposed
+  state; assembly puts ours back. AIJ's product is right even if the matrix changes in the meantime. The transposed
   products stay ours, see MatSpMVApply_Seq(). So do all products on the device, because those of AIJCUSPARSE accept
   device vectors only.
 */

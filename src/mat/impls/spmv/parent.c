@@ -1,6 +1,6 @@
 /*
   The types that ours are derived from, AIJ and AIJCUSPARSE: their own functions, and how to create matrices of these
-  types whatever -mat_seqaij_type is.
+  types also where -mat_seqaij_type is set.
 */
 #include "matspmv.h"
 

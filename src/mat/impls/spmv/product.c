@@ -92,7 +92,7 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
   PetscCall((*f)(C));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &aij));
   PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
-  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* PETSc makes plain AIJ, whatever A is, and later writes to its arrays */
+  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* PETSc makes plain AIJ of any type of A, and later writes to its arrays */
     PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
     PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
   }

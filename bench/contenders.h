@@ -1,0 +1,81 @@
+/*
+   What the benchmarks share that compare matrix types in one run: lists in options, the matrices of contenders, the file of results.
+*/
+#pragma once
+
+#include "device.h"
+#include "results.h"
+
+enum { MAXIMUM = 32 };
+
+/* The names that an option lists, or those of a string */
+static inline PetscErrorCode GetNames(const char *option, const char *by_default, PetscInt *n, char *list[])
+{
+  char    **word;
+  int       words;
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  *n = MAXIMUM;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
+  if (set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrToArray(by_default, ',', &words, &word));
+  for (*n = 0; *n < words; (*n)++) PetscCall(PetscStrallocpy(word[*n], &list[*n]));
+  PetscCall(PetscStrToArrayDestroy(words, word));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode FreeNames(PetscInt n, char *list[])
+{
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < n; k++) PetscCall(PetscFree(list[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The type and the method of, for example, "sellp:cg", and A in this type, which A keeps for further contenders. aij is aijcusparse on a GPU */
+static inline PetscErrorCode ContenderRead(const char *what, const char *example, Mat A, char type[64], char method[64], Mat *B)
+{
+  const char *colon = strchr(what, ':');
+  char        name[80];
+  PetscBool   aij;
+
+  PetscFunctionBeginUser;
+  PetscCheck(colon, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s has no method; write %s", what, example);
+  PetscCall(PetscStrncpy(type, what, PetscMin(64, (size_t)(colon - what) + 1)));
+  PetscCall(PetscStrncpy(method, colon + 1, 64));
+  PetscCall(PetscStrcmp(type, MATAIJ, &aij));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", type, aij && DeviceOn ? "cusparse" : ""));
+  PetscCall(PetscObjectQuery((PetscObject)A, name, (PetscObject *)B));
+  if (*B)
+    PetscCall(PetscObjectReference((PetscObject)*B));
+  else {
+    PetscCall(MatConvert(A, name, MAT_INITIAL_MATRIX, B));
+    PetscCall(PetscObjectCompose((PetscObject)A, name, (PetscObject)*B));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The file that -csv names, with its first line, on the first rank; NULL elsewhere and without the option */
+static inline PetscErrorCode OpenCSV(const char *line, Results *results, FILE **csv)
+{
+  char        name[PETSC_MAX_PATH_LEN];
+  PetscBool   set;
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  *csv = NULL;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", name, sizeof(name), &set));
+  if (!set || rank) PetscFunctionReturn(PETSC_SUCCESS);
+  *csv = ResultsOpen(results, name, 0);
+  PetscCheck(*csv, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", name, results->part);
+  fprintf(*csv, "%s\n", line);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode CloseCSV(FILE *csv, Results *results)
+{
+  PetscFunctionBeginUser;
+  PetscCheck(!csv || !ResultsClose(results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", results->name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,135 @@
+/* Assembly from coordinates, in the host's memory */
+#include "assembly.h"
+
+/* The coordinates of R's entries, each twice, in an order that is not R's; all of them on their owners or on the next rank */
+PetscErrorCode COO(Test *t, Record *r)
+{
+  const PetscInt away = t->arg[0] == 'a';
+  Mat            A;
+  PetscInt       rs, re, M, *ci, *cj, n = 0, k = 0;
+  PetscScalar   *v;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(MatGetOwnershipRange(t->R, &rs, &re));
+  for (PetscInt i = rs; i < re; i++) {
+    PetscInt len;
+
+    PetscCall(MatGetRow(t->R, i, &len, NULL, NULL));
+    n += 2 * len;
+    PetscCall(MatRestoreRow(t->R, i, &len, NULL, NULL));
+  }
+  PetscCall(PetscMalloc3(n, &ci, n, &cj, n, &v));
+  for (PetscInt i = re - 1; i >= rs; i--) {
+    PetscInt        len;
+    const PetscInt *cols;
+
+    PetscCall(MatGetRow(t->R, i, &len, &cols, NULL));
+    for (PetscInt l = 0; l < 2 * len; l++) {
+      ci[k]   = away && l % 2 ? M - 1 - i : i;
+      cj[k++] = cols[l / 2];
+    }
+    PetscCall(MatRestoreRow(t->R, i, &len, &cols, NULL));
+  }
+  if (n > 3) ci[1] = -1; /* to be left out */
+  for (int again = 0; again < 2; again++) {
+    /* MatSetPreallocationCOO() may sort what it is given */
+    PetscInt *i2, *j2;
+
+    PetscCall(PetscMalloc2(n, &i2, n, &j2));
+    PetscCall(PetscArraycpy(i2, ci, n));
+    PetscCall(PetscArraycpy(j2, cj, n));
+    PetscCall(MatSetPreallocationCOO(A, n, i2, j2));
+    PetscCall(PetscFree2(i2, j2));
+    for (PetscInt step = 0; step < 4; step++) {
+      for (k = 0; k < n; k++) v[k] = Value(k, t->rank, 60 + step);
+      PetscCall(MatSetValuesCOO(A, v, step % 2 ? ADD_VALUES : INSERT_VALUES));
+      PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
+    }
+  }
+  PetscCall(PetscFree3(ci, cj, v));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Coordinates of a pattern that the argument names, most of it on this rank:
+    r: every row's entries in ascending order, once, and no row without the diagonal's place where there is one
+    c: row by row, the columns in any order, those outside the matrix with a negative number
+    a: in any order, most of them several times, some ignored, many rows empty
+    l: all of the last rank, whose rows they are not
+*/
+static PetscErrorCode Coordinates(Test *t, Mat A, char pattern, PetscInt salt, PetscInt *n, PetscInt **ci, PetscInt **cj)
+{
+  PetscInt M, N, rs, re, k = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  if (pattern == 'l' && t->rank != t->size - 1) re = rs;
+  *n = 4 * (re - rs) + (pattern == 'a' ? 11 : 0);
+  PetscCall(PetscMalloc2(*n, ci, *n, cj));
+  if (pattern == 'a') {
+    for (; k < *n; k++) { /* a few rows and columns of this rank, and, rarely, of any */
+      (*ci)[k] = k % 7 == 3 || rs == re ? (k * 31 + salt) % M : rs + (k * 13 + salt) % PetscMin(re - rs, 17);
+      (*cj)[k] = k % 5 ? (k * 7 + salt) % PetscMin(N, 19) : (k * 101) % N;
+      if (k % 11 == 6) (*ci)[k] = -1 - k % 2;
+      if (k % 13 == 2) (*cj)[k] = -1 - k % 3;
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (PetscInt i = rs; i < re; i++) {
+    PetscInt row = pattern == 'l' ? i - rs : i, first = (row + salt) % N;
+
+    for (PetscInt l = 0; l < 4; l++) {
+      const PetscInt at = pattern == 'c' ? (3 * l + 1) % 4 : l;
+
+      if (pattern != 'c' && first + 2 * at >= N) continue;
+      (*ci)[k]   = row;
+      (*cj)[k++] = first + 2 * at < N ? first + 2 * at : -2;
+    }
+  }
+  *n = k;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Assembly from coordinates, again with another pattern after products, on a duplicate, and after other ways to change values */
+PetscErrorCode COOPatterns(Test *t, Record *r)
+{
+  Mat          A;
+  PetscInt     n = 0, *ci, *cj;
+  PetscScalar *v;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  if (t->arg[2]) PetscCall(MatSetOption(A, MAT_IGNORE_OFF_PROC_ENTRIES, PETSC_TRUE));
+  for (PetscInt again = 0; again < 3; again++) {
+    PetscCall(Coordinates(t, A, t->arg[again ? 1 : 0], again == 2 ? 5 : 0, &n, &ci, &cj));
+    PetscCall(MatSetPreallocationCOO(A, n, ci, cj));
+    PetscCall(PetscFree2(ci, cj));
+    PetscCall(PetscMalloc1(n, &v));
+    for (PetscInt step = 0; step < 5; step++) {
+      for (PetscInt k = 0; k < n; k++) v[k] = Value(k, t->rank, 60 + step);
+      PetscCall(MatSetValuesCOO(A, v, step % 2 || (again == 1 && step < 2) ? ADD_VALUES : INSERT_VALUES)); /* the first are added to zeros */
+      PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
+      if (step == 1) PetscCall(MatScale(A, 2.));
+      if (step == 2) PetscCall(MatZeroEntries(A));
+    }
+#if PETSC_VERSION_GE(3, 21, 0) /* before, a duplicate had no map */
+    Mat B;
+
+    PetscCall(MatDuplicate(A, again ? MAT_DO_NOT_COPY_VALUES : MAT_COPY_VALUES, &B));
+    PetscCall(MatSetValuesCOO(B, v, ADD_VALUES));
+    PetscCall(RecordMat(t, r, "type of a duplicate", B));
+    PetscCall(MatSetValuesCOO(B, v, INSERT_VALUES));
+    PetscCall(RecordMat(t, r, "type of a duplicate, inserted", B));
+    PetscCall(RecordMat(t, r, "type of the original", A));
+    PetscCall(MatDestroy(&A));
+    A = B;
+#endif
+    PetscCall(PetscFree(v));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

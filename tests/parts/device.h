@@ -1,0 +1,14 @@
+/* The operations of tests/device.c that are in parts/device_*.c, and what several files use */
+#pragma once
+
+#include "harness.h"
+
+/* A vector of A's row or column layout, in the host's memory or wherever A's are */
+PetscErrorCode CreateVec(Mat A, PetscBool rows, PetscBool host, Vec *v);
+
+PetscErrorCode Bind(Test *, Record *);
+PetscErrorCode BindBelow(Test *, Record *);
+PetscErrorCode BindSome(Test *, Record *);
+
+PetscErrorCode COO(Test *, Record *);
+PetscErrorCode COOErrors(Test *, Record *);

@@ -1,0 +1,149 @@
+/* Matrices that are bound to the CPU, and come back */
+#include "device.h"
+
+/* A product of every kind with vectors that outlive the changes of A */
+static PetscErrorCode Products(Test *t, Record *r, const char *what, Mat A, Vec x, Vec y)
+{
+  Vec b, c, d;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(x, &c));
+  PetscCall(VecDuplicate(y, &d));
+  PetscCall(VecFill(x, 3));
+  PetscCall(CreateVec(t->R, PETSC_TRUE, PETSC_TRUE, &b));
+  PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, b));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(RecordVec(r, what, y, b, 0));
+  PetscCall(VecFill(d, 4));
+  PetscCall(ProductBounds(A, x, d, PETSC_FALSE, b));
+  PetscCall(MatMultAdd(A, x, d, d));
+  PetscCall(RecordVec(r, what, d, b, 0));
+  PetscCall(VecDestroy(&b));
+  PetscCall(CreateVec(t->R, PETSC_FALSE, PETSC_TRUE, &b));
+  PetscCall(VecFill(y, 5));
+  PetscCall(ProductBounds(A, y, NULL, PETSC_TRUE, b));
+  PetscCall(MatMultTranspose(A, y, c));
+  PetscCall(RecordVec(r, what, c, b, 0));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&c));
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* To the CPU and back in the middle of things, with changes of values and of the pattern on either side */
+PetscErrorCode Bind(Test *t, Record *r)
+{
+  Mat      A, B;
+  Vec      x, y;
+  PetscInt rs, re, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  for (PetscInt k = 0; k < 7; k++) {
+    PetscCall(Products(t, r, "product at", A, x, y));
+    if (k == 1) PetscCall(MatScale(A, 2.));
+    PetscCall(MatBindToCPU(A, (PetscBool)(k % 2 == 0)));
+    PetscCall(RecordType(t, r, "type when bound or unbound", A));
+    if (k != 3) PetscCall(Products(t, r, "product after binding at", A, x, y));
+    if (k == 2) PetscCall(MatScale(A, -.5));
+    if (k == 3) PetscCall(FillLike(t->R, 33, A));
+    if (k == 4 || k == 5) {
+      for (PetscInt i = rs; i < re; i += 3) PetscCall(MatSetValue(A, i, (i * 5 + k) % N, 7., ADD_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    }
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(Products(t, r, "product of a duplicate at", B, x, y));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(RecordMat(t, r, "type at the end", A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -mat_bind_below: small matrices stay on the CPU */
+PetscErrorCode BindBelow(Test *t, Record *r)
+{
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    Mat A;
+    Vec x, y;
+
+    PetscCall(MatGetLocalSize(t->R, &m, &n));
+    PetscCall(MatGetSize(t->R, &M, &N));
+    PetscCall(PetscOptionsSetValue(NULL, "-below_mat_bind_below", k ? "0" : "100000"));
+    PetscCall(MatCreate(t->comm, &A));
+    PetscCall(MatSetOptionsPrefix(A, "below_"));
+    PetscCall(MatSetSizes(A, m, n, M, N));
+    PetscCall(MatSetType(A, t->type));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(PreallocateLike(t->R, A));
+    PetscCall(FillLike(t->R, -1, A));
+    PetscCall(RecordMat(t, r, "type", A));
+    PetscCall(MatCreateVecs(t->R, &x, &y)); /* the host's, as its user would have them */
+    if (!k) PetscCall(Products(t, r, "product at", A, x, y));
+    PetscCall(MatScale(A, 2.));
+    PetscCall(RecordMat(t, r, "type when scaled", A));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    PetscCall(MatDestroy(&A));
+    PetscCall(PetscOptionsClearValue(NULL, "-below_mat_bind_below"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sizes differ, so that -mat_bind_below binds the matrix on the first rank only; then the same of a vector, and of neither */
+PetscErrorCode BindSome(Test *t, Record *r)
+{
+  const PetscInt m = t->rank ? 40 : 4;
+  PetscInt       rs, re, N;
+  Mat            A;
+  Vec            x, y;
+
+  PetscFunctionBegin;
+  if (PetscDefined(USE_DEBUG)) PetscFunctionReturn(PETSC_SUCCESS); /* where all ranks must say the same, and wait for each other until they do */
+  PetscCall(PetscOptionsSetValue(NULL, "-some_mat_bind_below", "10"));
+  PetscCall(MatCreate(t->comm, &A));
+  PetscCall(MatSetOptionsPrefix(A, "some_"));
+  PetscCall(MatSetSizes(A, m, m, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(A, t->type));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(PetscOptionsClearValue(NULL, "-some_mat_bind_below"));
+  PetscCall(MatMPIAIJSetPreallocation(A, 4, NULL, 4, NULL));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatGetSize(A, &N, NULL));
+  for (PetscInt i = rs; i < re; i++) {
+    for (PetscInt k = -1; k < 3; k++) PetscCall(MatSetValue(A, i, (i + k * 3 + N) % N, 1. + .1 * (i % 7) + k, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  for (int k = 0; k < 6; k++) {
+    if (k == 2) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+    if (t->rank == 0) {
+      PetscCall(VecBindToCPU(x, (PetscBool)(k == 1 || k == 3)));
+      PetscCall(VecBindToCPU(y, (PetscBool)(k == 1 || k == 4)));
+    }
+    PetscCall(VecFill(x, 20 + k));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(RecordVec(r, "A x at row", y, NULL, 100));
+    PetscCall(MatMultAdd(A, x, y, y));
+    PetscCall(RecordVec(r, "y += A x at row", y, NULL, 100));
+    PetscCall(MatMultTranspose(A, y, x));
+    PetscCall(RecordVec(r, "A^T y at column", x, NULL, 1000));
+    PetscCall(MatScale(A, 1.5));
+  }
+  PetscCall(RecordMat(t, r, "type at the end", A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,151 @@
+/* Assembly from coordinates, in the memory of a device */
+#include "device.h"
+
+/* An array where the type under test wants it: PETSc frees nothing here, so the caller does */
+static PetscErrorCode ToDevice(Test *t, const void *host, size_t bytes, void *address)
+{
+  void **array = (void **)address;
+
+  PetscFunctionBegin;
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device) {
+    PetscCallCUDA(cudaMalloc(array, PetscMax(bytes, 1)));
+    PetscCallCUDA(cudaMemcpy(*array, host, bytes, cudaMemcpyHostToDevice));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(PetscMalloc(bytes, array));
+  PetscCall(PetscMemcpy(*array, host, bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FreeArray(Test *t, void *address)
+{
+  void **array = (void **)address;
+
+  PetscFunctionBegin;
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device) {
+    PetscCallCUDA(cudaFree(*array));
+    *array = NULL;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(PetscFree(*array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Assembly by coordinates from arrays on the device: R's entries, twice each, every fourth of them (away) for another rank's row */
+PetscErrorCode COO(Test *t, Record *r)
+{
+  const PetscBool away = (PetscBool)(t->arg[0] == 'a');
+  Mat             A;
+  Vec             x, y;
+  PetscInt        rs, re, M, *ci, *cj, *di, *dj, n = 0, k = 0;
+  PetscScalar    *v, *d;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(MatGetOwnershipRange(t->R, &rs, &re));
+  for (PetscInt i = rs; i < re; i++) {
+    PetscInt len;
+
+    PetscCall(MatGetRow(t->R, i, &len, NULL, NULL));
+    n += 2 * len;
+    PetscCall(MatRestoreRow(t->R, i, &len, NULL, NULL));
+  }
+  PetscCall(PetscMalloc3(n, &ci, n, &cj, n, &v));
+  for (PetscInt i = rs; i < re; i++) {
+    PetscInt        len;
+    const PetscInt *cols;
+
+    PetscCall(MatGetRow(t->R, i, &len, &cols, NULL));
+    for (PetscInt l = 0; l < 2 * len; l++) {
+      ci[k]   = away && l % 4 == 3 ? M - 1 - i : i;
+      cj[k++] = cols[l / 2];
+    }
+    PetscCall(MatRestoreRow(t->R, i, &len, &cols, NULL));
+  }
+  PetscCall(ToDevice(t, ci, (size_t)n * sizeof(*ci), &di));
+  PetscCall(ToDevice(t, cj, (size_t)n * sizeof(*cj), &dj));
+  PetscCall(MatSetPreallocationCOO(A, n, di, dj));
+  PetscCall(FreeArray(t, &di));
+  PetscCall(FreeArray(t, &dj));
+  for (PetscInt step = 0; step < 4; step++) {
+    for (k = 0; k < n; k++) v[k] = Value(k, t->rank, 60 + step);
+    PetscCall(ToDevice(t, v, (size_t)n * sizeof(*v), &d));
+    PetscCall(MatSetValuesCOO(A, d, step % 2 ? ADD_VALUES : INSERT_VALUES));
+    PetscCall(MatCreateVecs(A, &x, &y)); /* the product before anything reads the entries on the host */
+    PetscCall(VecFill(x, 3));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(FreeArray(t, &d));
+    PetscCall(RecordVec(r, "A x at row", y, NULL, 1e4));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    if (step > 1) PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
+  }
+  PetscCall(PetscFree3(ci, cj, v));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Indices that are too large, in the program's arrays on the device or on the host: AIJ's error, and the matrix as it was. Then a map that is used while bound */
+PetscErrorCode COOErrors(Test *t, Record *r)
+{
+  Mat          A;
+  PetscInt     M, N, *di, *dj;
+  PetscScalar *v;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_coo", "device"));
+  PetscCall(Make(t, &A));
+  PetscCall(Touch(A));
+  PetscCall(MatGetSize(A, &M, &N));
+  for (int k = 0; k < 4; k++) {
+    PetscInt       ci[] = {0, -1, k % 2 ? 0 : M, M - 1}, cj[] = {0, N + 3, k % 2 ? N : 0, -1};
+    PetscErrorCode ierr;
+
+    if (k < 2) PetscCall(ToDevice(t, ci, sizeof(ci), &di));
+    if (k < 2) PetscCall(ToDevice(t, cj, sizeof(cj), &dj));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr = MatSetPreallocationCOO(A, 4, k < 2 ? di : ci, k < 2 ? dj : cj);
+    PetscCall(PetscPopErrorHandler());
+    PetscCall(RecordInt(r, k % 2 ? "error for a column" : "error for a row", ierr));
+    if (k < 2) PetscCall(FreeArray(t, &di));
+    if (k < 2) PetscCall(FreeArray(t, &dj));
+#if PETSC_VERSION_LT(3, 21, 0) /* AIJ has emptied it */
+    PetscCall(MatDestroy(&A));
+    PetscCall(Make(t, &A));
+#endif
+    PetscCall(RecordMat(t, r, "type after an error", A));
+  }
+  for (int bind = 0; bind < (strcmp(t->type, MATAIJCUSPARSE) ? 3 : 1); bind++) { /* while bound, AIJCUSPARSE has no function */
+    PetscInt    ci[] = {M - 1, 0, M - 1, -1, M - 1}, cj[] = {N - 1, 0, 0, 0, N - 1};
+    PetscScalar value[] = {1.5, 2.0, -3.0, 4.0, 0.25};
+
+    if (!bind) PetscCall(MatSetPreallocationCOO(A, 5, ci, cj));
+    if (bind) PetscCall(MatBindToCPU(A, bind == 1 ? PETSC_TRUE : PETSC_FALSE));
+    PetscCall(ToDevice(t, value, sizeof(value), &v));
+    PetscCall(MatSetValuesCOO(A, bind == 1 ? value : v, bind ? ADD_VALUES : INSERT_VALUES));
+    PetscCall(FreeArray(t, &v));
+    PetscCall(RecordMat(t, r, bind == 1 ? "type while bound" : "type after MatSetValuesCOO", A));
+  }
+  if (t->device && strcmp(t->type, MATAIJCUSPARSE) && M > 1 && N > 1) { /* AIJ would go on with the old map */
+    PetscScalar    value[5] = {0};
+    PetscErrorCode ierr;
+
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatSetValue(A, 0, N - 1, 1.0, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr = MatSetValuesCOO(A, value, INSERT_VALUES);
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The map of another pattern was used: error %d", (int)ierr);
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_coo"));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
