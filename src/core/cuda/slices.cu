@@ -559,7 +559,7 @@ struct Slices : _n_SpMVCudaStore {
   }
   bool ByRowsPays(int64_t count) const
   {
-    return count >= Tuning::ENTRIES_LEAST && nnz >= (int64_t)Tuning::ENTRIES_SHARE * n;
+    return count >= Tuning::ENTRIES_LEAST && nnz > (int64_t)Tuning::ENTRIES_SHARE * n;
   }
   // Memory for MultByRows(), which is kept: there may be none, and none can be had while a graph is captured
   bool Reserve(cudaStream_t stream)
