@@ -21,7 +21,7 @@ struct Tuning {
   // ---- incomplete node blocks
   static constexpr int SAMPLE         = 1024; // units that are looked at first, for each size of blocks
   static constexpr int SAMPLE_LONGEST = 4096; // entries: units with longer rows are left out of it, as one warp would delay all
-  // Of the bytes of single entries: blocks must take fewer. Less is gained than the reads of places without an entry may cost where x is not in the caches
+  // Of the bytes that single entries take: blocks must take fewer than so many, as bytes say what a product takes to some percent only
   static constexpr double INCOMPLETE_GAIN = 0.97;
 
   // ---- lanes of a row of slices. The fewer lanes a row has, the more of its loads each lane issues at once, until rows have a whole warp in any case. But

@@ -172,13 +172,12 @@ __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, 
 template <int BS, class I>
 __device__ __forceinline__ void ReadListed(const View<I> &v, int64_t start, int q, int r, const Scalar *a, const int *value_index, Scalar *to)
 {
-  const uint64_t row = v.row[(~start + q) * BS + r];
-  int64_t        p   = (int64_t)(row >> 8);
-#pragma unroll 1
+  const uint64_t row    = v.row[(~start + q) * BS + r];
+  const unsigned places = (unsigned)row;
+#pragma unroll
   for (int c = 0; c < BS; c++) {
-    const bool has = row >> c & 1;
-    to[c]          = has ? Num::present(a[value_index ? value_index[p] : p]) : Num::absent();
-    p += has;
+    const int64_t p = (int64_t)(row >> 8) + __popc(places & ((1u << c) - 1));
+    to[c]           = places >> c & 1 ? Num::present(a[value_index ? value_index[p] : p]) : Num::absent();
   }
 }
 
