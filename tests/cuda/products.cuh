@@ -41,7 +41,7 @@ public:
     for (int refresh = 0; refresh < 2; refresh++) {
       Fill(refresh);
       Plain();
-      if (refresh || getenv("COLUMNS_FIRST")) ColumnsInGraph(refresh ? "columns in a graph" : "columns in a graph, before any others");
+      ColumnsInGraph(refresh ? "columns in a graph" : "columns in a graph, before any others");
       for (int count : refresh ? std::vector<int>{2, 4, 11} : std::vector<int>{0, 1, 3, 8, 2 + Int(18)}) Columns(count);
       if (refresh && rows < 400 && !Int(4)) Columns(70); // several launches
       for (int kind = 0; kind < 3 && !L.transpose && !L.conjugate; kind++) Fused(kind);

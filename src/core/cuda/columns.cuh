@@ -10,7 +10,13 @@
 
 namespace spmv {
 
-constexpr int COLUMNS_BLOCK = Tuning::COLUMNS_BLOCK, MAX_WIDTH = 8; // threads, columns of a panel
+constexpr int MAX_WIDTH = 8; // columns of a panel
+
+// Threads of a block
+__host__ __device__ constexpr int ColumnsBlock(int bs)
+{
+  return bs == 1 ? Tuning::COLUMNS_BLOCK_ONE : Tuning::COLUMNS_BLOCK;
+}
 
 // The most columns of a panel, a power of two, for which a thread has registers
 template <int BS> constexpr bool HasWidth(int width)
@@ -56,14 +62,14 @@ template <class A> struct WithPanels {
 
 // What a thread block does: the rows of one block of a product with one vector, for the columns of one panel
 struct Panel {
-  unsigned block;
-  int64_t  first; // column
+  unsigned block, first; // first: column
 
-  __device__ __forceinline__ explicit Panel(const Panels &p) : block(blockIdx.x), first(0)
+  __device__ __forceinline__ explicit Panel(const Panels &p) : block(BlockIndex()), first(0)
   {
     if (p.panels == 1) return;
-    block = blockIdx.x / p.panels;
-    first = (int64_t)(blockIdx.x % p.panels) * p.width;
+    const unsigned index = block;
+    block                = index / p.panels;
+    first                = (index - block * p.panels) * p.width;
   }
 };
 
@@ -150,7 +156,7 @@ private:
 template <class F>
 cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, int bs, const Operands &v, const Columns &columns, cudaStream_t stream, F launch)
 {
-  const unsigned blocks = Blocks((int64_t)slices * WARP, COLUMNS_BLOCK);
+  const unsigned blocks = Blocks((int64_t)slices * WARP, ColumnsBlock(bs));
   const int64_t  most   = PetscMax(1u, PetscMin((unsigned)Tuning::COLUMNS_PANELS, (unsigned)INT_MAX / PetscMax(blocks, 1u)));
   for (int64_t first = 0, left = columns.count; left; first = columns.count - left) {
     const Operands now   = v.From(first, columns);
@@ -167,7 +173,7 @@ cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, in
 const void *DiagonalsColumns(bool single, int bs, int width);
 const void *SlicesColumns(bool single, int bs, int width);
 
-// Of slices of single entries: a copy of a panel of X by rows, and the product with that copy, four or eight columns wide
+// Of slices of single entries: a copy of a panel of X by rows, and the product with that copy, two, four or eight columns wide
 struct PanelArgs {
   int     rows, width, count;
   int64_t ldx;

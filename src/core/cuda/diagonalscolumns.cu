@@ -11,20 +11,24 @@ using Args = WithPanels<DiagonalArgs>;
 
 template <int BS, int K> struct DiagonalsShape {
   static constexpr int BATCH   = BS == 1 ? Tuning::COLUMNS_LOADS / K : BS == 2 ? 2 : 1; // steps whose values are loaded before the first is used
-  static constexpr int GROUP   = BS == 1 ? K : PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4);    // columns whose x is
-  static constexpr int THREADS = BS > 4 ? 256 : BS > 1 || sizeof(Scalar) > 8 ? 512 : Tuning::COLUMNS_THREADS; // of a multiprocessor
+  static constexpr int GROUP   = BS == 1 ? K : PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is
+  static constexpr int BLOCK   = ColumnsBlock(BS);
+  static constexpr int THREADS = BS > 4                         ? 256
+                                 : BS > 1 || sizeof(Scalar) > 8 ? 512
+                                 : K > 4                        ? Tuning::COLUMNS_THREADS_EIGHT
+                                                                : Tuning::COLUMNS_THREADS; // of a multiprocessor
 };
 
 // K columns
 template <class V, int BS, int K>
-__global__ void __launch_bounds__(COLUMNS_BLOCK, DiagonalsShape<BS, K>::THREADS / COLUMNS_BLOCK)
+__global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<BS, K>::THREADS / DiagonalsShape<BS, K>::BLOCK)
     diagonals_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int       BATCH = DiagonalsShape<BS, K>::BATCH, GROUP = DiagonalsShape<BS, K>::GROUP;
   const DiagonalArgs &args   = arguments.args;
   const Panels       &panels = arguments.panels;
   const Panel         own(panels);
-  const int           s = (int)((own.block * COLUMNS_BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, unit = s * WARP + lane;
+  const int           s = (int)((own.block * ColumnsBlock(BS) + threadIdx.x) / WARP), lane = threadIdx.x % WARP, unit = s * WARP + lane;
   AwaitPrevious();
   if (unit >= args.units) return;
   const int2    pattern = __ldg(args.pattern_of_slice + s);
@@ -79,7 +83,8 @@ __global__ void __launch_bounds__(COLUMNS_BLOCK, DiagonalsShape<BS, K>::THREADS 
     equal               = 0;
     more                = false;
   }
-  WriteColumns<BS, K>(form, panels, (int64_t)unit * BS, d, z ? z + own.first * panels.columns.ldz : nullptr, y + own.first * panels.columns.ldy);
+  const Panel again(panels);
+  WriteColumns<BS, K>(form, panels, (int64_t)unit * BS, d, z ? z + again.first * panels.columns.ldz : nullptr, y + again.first * panels.columns.ldy);
 }
 
 template <class V, int BS> const void *Pick(int width)

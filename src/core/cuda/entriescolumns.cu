@@ -23,7 +23,7 @@ using Args = EntriesArgs;
 __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, int, const Scalar *__restrict__ x, const Scalar *, Scalar *to)
 {
   __shared__ Scalar tile[BLOCK * (MAX_WIDTH + 1)]; // a row is an odd number of numbers, so that each lane has another bank
-  const int         lane = threadIdx.x % WARP, log = p.width == 8 ? 3 : 2;
+  const int         lane = threadIdx.x % WARP, log = p.width == 8 ? 3 : p.width == 4 ? 2 : 1;
   const int64_t     row  = (int64_t)blockIdx.x * BLOCK + (threadIdx.x - lane);
   Scalar           *mine = tile + (threadIdx.x - lane) * (MAX_WIDTH + 1), t[MAX_WIDTH];
   AwaitPrevious();
@@ -133,10 +133,10 @@ template <int K> __device__ __forceinline__ bool AddParts(const Args &args, cons
 
 // K columns. x: a panel by rows
 template <class V, int K>
-__global__ void __launch_bounds__(BLOCK, Tuning::ENTRIES_THREADS / (sizeof(Scalar) > 8 ? 2 : 1) / BLOCK)
+__global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENTRIES_THREADS) / BLOCK)
     entries_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  constexpr int GROUPS = WARP / K, AHEAD = 8 / K; // lanes that are multiplied at the same time, steps whose x is
+  constexpr int GROUPS = WARP / K, AHEAD = Tuning::ENTRIES_LOADS / K; // lanes that are multiplied at the same time, steps whose x is
   __shared__ Staged<V> staged[WARPS];
   const SliceArgs     &args = arguments.slices;
   const int            s = (int)((blockIdx.x * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, mine = lane / K, q = lane % K;
@@ -218,7 +218,7 @@ const void *EntriesColumns(bool single, int width)
 {
   return WithStored(single, [=](auto type) {
     using V = decltype(type);
-    return width == 8 ? (const void *)entries_columns<V, 8> : (const void *)entries_columns<V, 4>;
+    return width == 8 ? (const void *)entries_columns<V, 8> : width == 4 ? (const void *)entries_columns<V, 4> : (const void *)entries_columns<V, 2>;
   });
 }
 

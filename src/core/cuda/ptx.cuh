@@ -20,6 +20,14 @@ __device__ __forceinline__ void Issue()
   __syncwarp();
 }
 
+// blockIdx.x, read again each time, so that no register keeps what is computed from it
+__device__ __forceinline__ unsigned BlockIndex()
+{
+  unsigned index;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+  return index;
+}
+
 /*
   Loads as assembler, which the compiler may not move: Stream(), for values, down to their use, and Fresh(), for what other thread blocks or devices
   write, up to before it has been written

@@ -554,12 +554,16 @@ struct Slices : _n_SpMVCudaStore {
     if (bs == 1) return Reserve(stream) ? MultByRows(form, v, c, stream) : _n_SpMVCudaStore::MultColumns(form, v, c, stream);
     return ForPanels(*this, form, args.slices, bs, v, c, stream, [&](unsigned grid, const Operands &now, const Panels &p) {
       return columns.Get(p.width, [this](int w) { return SlicesColumns(single, bs, w); })
-          .Launch(grid, COLUMNS_BLOCK, WithPanels<Args>{args, p}, form, now, stream);
+          .Launch(grid, ColumnsBlock(bs), WithPanels<Args>{args, p}, form, now, stream);
     });
+  }
+  int LeastByRows() const // columns
+  {
+    return nnz > (int64_t)Tuning::ENTRIES_TWO * m ? 3 : 2;
   }
   bool ByRowsPays(int64_t count) const
   {
-    return count >= Tuning::ENTRIES_LEAST && nnz > (int64_t)Tuning::ENTRIES_SHARE * n;
+    return count >= LeastByRows() && nnz > (int64_t)Tuning::ENTRIES_SHARE * n;
   }
   // Memory for MultByRows(), which is kept: there may be none, and none can be had while a graph is captured
   bool Reserve(cudaStream_t stream)
@@ -571,14 +575,14 @@ struct Slices : _n_SpMVCudaStore {
     ForgetErrors();
     return false;
   }
-  // Panels of eight columns, and at the end of four
+  // Panels of eight columns, and at the end of four or two
   cudaError_t MultByRows(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
   {
     to_rows.Choose(ByRows());
     for (int64_t first = 0, left = c.count; left; first = c.count - left) {
-      const int      width = left > 4 ? 8 : 4, count = (int)PetscMin((int64_t)width, left);
+      const int      width = left > 4 ? 8 : left > 2 ? 4 : 2, count = (int)PetscMin((int64_t)width, left);
       const Operands now = v.From(first, c);
-      if (left < Tuning::ENTRIES_LEAST) return _n_SpMVCudaStore::MultColumns(form, now, {c.ldx, c.ldz, c.ldy, left}, stream);
+      if (left < LeastByRows()) return _n_SpMVCudaStore::MultColumns(form, now, {c.ldx, c.ldz, c.ldy, left}, stream);
       Kernel &product = columns.Get(width, [this](int w) { return EntriesColumns(single, w); });
       SPMV_TRY(
           to_rows.Launch(Blocks(n, Tuning::ENTRIES_BLOCK), Tuning::ENTRIES_BLOCK, PanelArgs{n, width, count, c.ldx}, form, {now.x, nullptr, by_rows}, stream));

@@ -71,13 +71,13 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
 }
 
 template <class V, int BS, int K>
-__global__ void __launch_bounds__(COLUMNS_BLOCK, (BS > 4 ? 256 : 512) / COLUMNS_BLOCK)
+__global__ void __launch_bounds__(ColumnsBlock(BS), (BS > 4 ? 256 : 512) / ColumnsBlock(BS))
     slices_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const SliceArgs &args    = arguments.args;
   const Columns   &columns = arguments.panels.columns;
   const Panel      own(arguments.panels);
-  const int        s = (int)((own.block * (int64_t)COLUMNS_BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  const int        s = (int)((own.block * (int64_t)ColumnsBlock(BS) + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   AwaitPrevious();
   if (s >= args.slices) return;
   const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
