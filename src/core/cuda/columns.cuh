@@ -173,12 +173,4 @@ cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, in
 const void *DiagonalsColumns(bool single, int bs, int width);
 const void *SlicesColumns(bool single, int bs, int width);
 
-// Of slices of single entries: a copy of a panel of X by rows, and the product with that copy, two, four or eight columns wide
-struct PanelArgs {
-  int     rows, width, count;
-  int64_t ldx;
-};
-const void *ByRows();
-const void *EntriesColumns(bool single, int width);
-
 } // namespace spmv

@@ -8,7 +8,6 @@
   share out lanes and columns in another way: thread t has column t % K of the lanes t / K, t / K + 32 / K, ..., so that K threads read a row of the panel in one
   piece. Each column is added in the order of a product with one vector, so that it has the same bits.
 */
-#include "columns.cuh"
 #include "slices.cuh"
 
 namespace spmv {
@@ -17,7 +16,18 @@ namespace {
 constexpr int BLOCK = Tuning::ENTRIES_BLOCK, STEPS = Tuning::ENTRIES_STEPS, WARPS = BLOCK / WARP;
 static_assert(STEPS >= 1 << MAX_LU, "a slice with several units a lane has all of its steps in shared memory at once");
 
-using Args = EntriesArgs;
+// Of a product of single entries with up to eight columns
+struct Args {
+  SliceArgs slices;
+  Scalar   *partial; // as many for each part as the panel has columns
+  int       count;   // columns
+  int64_t   ldz, ldy;
+};
+
+struct PanelArgs {
+  int     rows, width, count;
+  int64_t ldx;
+};
 
 // `rows` numbers of each column, to rows of `width` numbers; zeros past the last column
 __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, int, const Scalar *__restrict__ x, const Scalar *, Scalar *to)
@@ -207,19 +217,56 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
   } while (k0 < steps);
 }
 
-} // namespace
-
-const void *ByRows()
-{
-  return (const void *)by_rows;
-}
-
-const void *EntriesColumns(bool single, int width)
+const void *Pick(bool single, int width)
 {
   return WithStored(single, [=](auto type) {
     using V = decltype(type);
     return width == 8 ? (const void *)entries_columns<V, 8> : width == 4 ? (const void *)entries_columns<V, 4> : (const void *)entries_columns<V, 2>;
   });
+}
+
+// Columns from which there are panels
+int Least(const _n_SpMVCudaStore &store)
+{
+  return store.nnz > (int64_t)Tuning::ENTRIES_TWO * store.m ? 3 : 2;
+}
+
+} // namespace
+
+bool EntriesByRows::Pays(const _n_SpMVCudaStore &store, int64_t columns)
+{
+  return columns >= Least(store) && store.nnz > (int64_t)Tuning::ENTRIES_SHARE * store.n;
+}
+
+bool EntriesByRows::Reserve(int n, size_t partial, cudaStream_t stream)
+{
+  cudaStreamCaptureStatus captured;
+  if (rows) return true;
+  if (cudaStreamIsCapturing(stream, &captured) != cudaSuccess || captured != cudaStreamCaptureStatusNone) return false;
+  if (parts.Alloc(partial * MAX_WIDTH, stream) == cudaSuccess && rows.Alloc((size_t)n * MAX_WIDTH, stream) == cudaSuccess) return true;
+  ForgetErrors();
+  return false;
+}
+
+// Panels of eight columns, and at the end of four or two
+cudaError_t EntriesByRows::Mult(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
+{
+  const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
+  copy.Choose((const void *)by_rows);
+  for (int64_t first = 0, left = c.count; left; first = c.count - left) {
+    const bool     alone = left < Least(store);
+    const int      width = left > 4 ? 8 : left > 2 ? 4 : 2, count = alone ? 1 : (int)PetscMin((int64_t)width, left);
+    const Operands now = v.From(first, c);
+    if (alone)
+      SPMV_TRY(store.Mult(form, now, stream));
+    else {
+      SPMV_TRY(copy.Launch(Blocks(store.n, BLOCK), BLOCK, PanelArgs{store.n, width, count, c.ldx}, form, {now.x, nullptr, rows}, stream));
+      SPMV_TRY(product.Get(width, [&](int w) { return Pick(store.single, w); })
+                   .Launch(blocks, BLOCK, Args{args, parts, count, c.ldz, c.ldy}, form, {rows, now.z, now.y}, stream));
+    }
+    left -= count;
+  }
+  return cudaSuccess;
 }
 
 } // namespace spmv

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "stores.cuh"
+#include "columns.cuh"
 
 namespace spmv {
 
@@ -69,6 +69,20 @@ struct SliceArgs {
   Offdiagonal  offdiag;  // of MultFused()
 };
 
+// Products of single entries with several columns (entriescolumns.cu)
+class EntriesByRows {
+public:
+  static bool Pays(const _n_SpMVCudaStore &, int64_t columns);
+  // Memory, which is kept: there may be none, and none can be had while a graph is captured. partial: sums of a product with a vector
+  bool        Reserve(int n, size_t partial, cudaStream_t);
+  cudaError_t Mult(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &, cudaStream_t);
+
+private:
+  Kernel        copy;
+  ColumnKernels product;
+  Array<Scalar> rows, parts; // of X; partial sums
+};
+
 // The column of a lane's entry of step k, -1 if it has none
 __device__ __forceinline__ int Column(const Slice &self, int mode, const char *index, int k, int steps, int lane)
 {
@@ -80,14 +94,6 @@ __device__ __forceinline__ int Column(const Slice &self, int mode, const char *i
   if (k == steps - 1 && lane >= Tail(self.shape)) return -1;
   return mode == LINE ? self.base + k * WARP + lane : __ldg((const int *)index + k) + lane;
 }
-
-// Of a product of single entries with up to eight columns
-struct EntriesArgs {
-  SliceArgs slices;
-  Scalar   *partial; // as many for each part as the panel has columns
-  int       count;   // columns
-  int64_t   ldz, ldy;
-};
 
 // A lane's entries in one of the units that it has in a slice: entry, entry + 2^lt, ... below end, of the row of the CSR (of a unit's first row) that begins at
 // start and has len entries

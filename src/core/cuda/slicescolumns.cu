@@ -1,7 +1,6 @@
 /*
   Products of slices of node blocks with several columns: the layout is that of slices.cu.
 */
-#include "columns.cuh"
 #include "slices.cuh"
 
 namespace spmv {
