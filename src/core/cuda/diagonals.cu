@@ -39,20 +39,20 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
   return d;
 }
 
+// Numbers of steps: of any slice, the same of all slices, the same of most and more of some
+enum Lengths { ANY_LENGTH, SAME_LENGTH, SOME_LONGER };
+
 /*
-  STEPS > 0: all slices have so many (few have more), and all loads are issued before the first is used. UNIFORM: all slices have the same number of steps, so that no load
-  waits for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(). It is a
+  STEPS > 0: all slices have so many, and all loads are issued before the first is used; slices that have more (SOME_LONGER) go on after that. Unless slices have any
+  number of steps, no load waits for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(). It is a
   kernel of its own, as warps with few steps are so short-lived that a few more instructions, or loads in another order, make a difference. V: the type that
   values are stored as. E: DotEpilogue, DotsEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
 */
-template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, (STEPS == 7 && !E::DOT ? 1280
-                                          : STEPS               ? 1024
-                                                                : 512) /
-                                             BLOCK)
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
+__global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>;
+  constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
 
   const Args   &args  = ArgsOf(arguments);
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && !E::DOT ? 1280
       }
     }
   }
-  if (STEPS && pattern.y < 0 && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
+  if (LENGTHS == SOME_LONGER && pattern.y < 0 && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
   if (FUSED) {
     if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop does not mark a slice without steps
     args.offdiag.Add<BS>(slot, unit, d);
@@ -402,25 +402,28 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
 }
 
 // [1][]: of MultFused() and MultInterior(), [2][], [3][]: of MultDot() and MultDots(), loaded when they are needed; [][1]: looks at marks
-template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[4][2])
+template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel kernel[4][2])
 {
-  kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, NoEpilogue>);
-  kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, NoEpilogue>);
-  kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, true, NoEpilogue>);
-  kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, true, NoEpilogue>);
+  kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, NoEpilogue>);
+  kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, NoEpilogue>);
+  kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, true, NoEpilogue>);
+  kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, true, NoEpilogue>);
   if constexpr (std::is_same_v<V, Scalar>) {
-    kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, DotEpilogue>);
-    kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, DotEpilogue>);
-    kernel[3][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, DotsEpilogue>);
-    kernel[3][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, DotsEpilogue>);
+    kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, DotEpilogue>);
+    kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotEpilogue>);
+    kernel[3][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, DotsEpilogue>);
+    kernel[3][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotsEpilogue>);
   }
   SPMV_TRY(kernel[0][0].Load());
   return kernel[0][1].Load();
 }
 
-template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[4][2])
+template <class V, int BS, int STEPS> cudaError_t choose(Lengths lengths, Kernel kernel[4][2])
 {
-  return uniform ? choose<V, BS, STEPS, true>(kernel) : choose<V, BS, 0, false>(kernel);
+  if constexpr (STEPS > 0) {
+    if (lengths == SOME_LONGER) return choose<V, BS, STEPS, SOME_LONGER>(kernel);
+  }
+  return lengths == SAME_LENGTH ? choose<V, BS, STEPS, SAME_LENGTH>(kernel) : choose<V, BS, 0, ANY_LENGTH>(kernel);
 }
 
 struct Diagonals : _n_SpMVCudaStore {
@@ -443,20 +446,21 @@ struct Diagonals : _n_SpMVCudaStore {
 
   template <class V> cudaError_t Pick(V)
   {
+    const Lengths lengths = args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH;
     switch (bs) {
     case 1:
       switch (uniform ? args.steps : 0) { // stars and boxes of one to three dimensions
-      case 3: return choose<V, 1, 3>(uniform, kernel);
-      case 5: return choose<V, 1, 5>(uniform, kernel);
-      case 7: return choose<V, 1, 7>(uniform, kernel);
-      case 9: return choose<V, 1, 9>(uniform, kernel);
-      default: return choose<V, 1, 0>(uniform, kernel);
+      case 3: return choose<V, 1, 3>(lengths, kernel);
+      case 5: return choose<V, 1, 5>(lengths, kernel);
+      case 7: return choose<V, 1, 7>(lengths, kernel);
+      case 9: return choose<V, 1, 9>(lengths, kernel);
+      default: return choose<V, 1, 0>(lengths, kernel);
       }
-    case 2: return choose<V, 2, 0>(uniform, kernel);
-    case 3: return choose<V, 3, 0>(uniform, kernel);
-    case 4: return choose<V, 4, 0>(uniform, kernel);
-    case 5: return choose<V, 5, 0>(uniform, kernel);
-    default: return choose<V, 6, 0>(uniform, kernel);
+    case 2: return choose<V, 2, 0>(lengths, kernel);
+    case 3: return choose<V, 3, 0>(lengths, kernel);
+    case 4: return choose<V, 4, 0>(lengths, kernel);
+    case 5: return choose<V, 5, 0>(lengths, kernel);
+    default: return choose<V, 6, 0>(lengths, kernel);
     }
   }
 
