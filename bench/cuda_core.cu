@@ -3,7 +3,7 @@
 
   Usage: cuda_core [-papers] [-sweep] [-csv file] [name ...]      Names as listed in Cases() below; none: all.
   Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu
-         src/core/cuda/{analysis,boundary,choose,diagonals,diagonalscolumns,memory,offdiagonal,paper,slices,slicescolumns,store}.cu
+         src/core/cuda/{analysis,boundary,choose,diagonals,diagonalscolumns,entriescolumns,memory,offdiagonal,paper,slices,slicescolumns,store}.cu
          src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse
 
   Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. "stream" is the same for products launched one by one, where the host's time for a

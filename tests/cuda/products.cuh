@@ -41,7 +41,9 @@ public:
     for (int refresh = 0; refresh < 2; refresh++) {
       Fill(refresh);
       Plain();
+      ColumnsInGraph(refresh ? "columns in a graph" : "columns in a graph, before any others");
       for (int count : refresh ? std::vector<int>{2, 4, 11} : std::vector<int>{0, 1, 3, 8, 2 + Int(18)}) Columns(count);
+      if (refresh && rows < 400 && !Int(4)) Columns(70); // several launches
       for (int kind = 0; kind < 3 && !L.transpose && !L.conjugate; kind++) Fused(kind);
       for (int kind = 0; kind < 4 && SpMVCudaHasBoundary(store); kind++) ByRows(kind);
     }
@@ -198,6 +200,27 @@ private:
       const std::vector<Number> others = Y.Get();
       Expect(!rows || !memcmp((void *)&others[(size_t)k * ldz], (void *)&all[(size_t)k * ldz], rows * sizeof(Number)), "a column next to NaN");
     }
+  }
+
+  // Five columns in a graph: their product may neither wait nor, the first time, allocate memory that is kept
+  void ColumnsInGraph(const char *what)
+  {
+    const int           count = 5;
+    std::vector<Number> hX((size_t)cols * count), want((size_t)rows * count);
+    Device<Number>      X(hX.size()), Y(want.size());
+    bool                same = true;
+    for (auto &v : hX) v = Value();
+    X.Set(hX);
+    for (int q = 0; q < count; q++) CHECK(SpMVCudaMult(store, L.Form(), P(X.p) + (size_t)q * cols, NULL, (PetscScalar *)(Y.p + (size_t)q * rows), stream));
+    CHECK(cudaStreamSynchronize(stream));
+    want = Y.Get();
+    Y.Poison();
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(SpMVCudaMultColumns(store, L.Form(), count, P(X.p), cols, NULL, 0, (PetscScalar *)Y.p, rows, stream));
+    EndGraph(2);
+    const std::vector<Number> got = Y.Get();
+    for (size_t e = 0; e < want.size(); e++) same = same && SameNumber(got[e], want[e]);
+    Expect(same, what);
   }
 
   // To the bit, except that 0 is -0: a product with several columns adds 0 where one with a vector adds nothing

@@ -10,12 +10,18 @@
 
 namespace spmv {
 
-constexpr int COLUMNS_BLOCK = Tuning::COLUMNS_BLOCK;
+constexpr int MAX_WIDTH = 8; // columns of a panel
+
+// Threads of a block
+__host__ __device__ constexpr int ColumnsBlock(int bs)
+{
+  return bs == 1 ? Tuning::COLUMNS_BLOCK_ONE : Tuning::COLUMNS_BLOCK;
+}
 
 // The most columns of a panel, a power of two, for which a thread has registers
 template <int BS> constexpr bool HasWidth(int width)
 {
-  return width <= 8 && width * BS * (int)sizeof(Scalar) <= Tuning::COLUMNS_BYTES;
+  return width <= MAX_WIDTH && width * BS * (int)sizeof(Scalar) <= Tuning::COLUMNS_BYTES;
 }
 // of(k) for the width of a panel that a kernel is compiled for
 template <int BS, class F> const void *OfWidth(int width, F of)
@@ -30,7 +36,7 @@ template <int BS, class F> const void *OfWidth(int width, F of)
 }
 inline int WidestPanel(int bs)
 {
-  int width = 8;
+  int width = MAX_WIDTH;
   while (width > 2 && width * bs * (int)sizeof(Scalar) > Tuning::COLUMNS_BYTES) width /= 2;
   return width;
 }
@@ -41,11 +47,13 @@ inline int PanelWidth(int bs, int64_t count)
   return width;
 }
 
+// What one launch does: panels of `width` columns that are all there, or a single one of fewer
 struct Panels {
   Columns  columns;
+  int64_t  x[MAX_WIDTH]; // bytes from a panel's first column to each of its columns; those past the last repeat it
   unsigned panels;
-  int      width;  // columns of each panel but the last
-  bool     marked; // of diagonals: looks for steps of equal values
+  int      width, count; // of each panel
+  bool     marked;       // of diagonals: looks for steps of equal values
 };
 template <class A> struct WithPanels {
   A      args;
@@ -54,52 +62,76 @@ template <class A> struct WithPanels {
 
 // What a thread block does: the rows of one block of a product with one vector, for the columns of one panel
 struct Panel {
-  unsigned block, panel;
-  int64_t  first; // column
-  int      count;
+  unsigned block, first; // first: column
 
-  __device__ __forceinline__ explicit Panel(const Panels &p)
-      : block(blockIdx.x / p.panels), panel(blockIdx.x % p.panels), first((int64_t)panel * p.width), count((int)min((int64_t)p.width, p.columns.count - first))
+  __device__ __forceinline__ explicit Panel(const Panels &p) : block(BlockIndex()), first(0)
   {
+    if (p.panels == 1) return;
+    const unsigned index = block;
+    block                = index / p.panels;
+    first                = (index - block * p.panels) * p.width;
   }
 };
 
 /*
-  d[q][i] += a x for BATCH entries (bs x bs blocks) a of a row, in the columns q < count of a panel; col: their columns, -1 where there is none. x of GROUP
-  columns is loaded before the first is used. Columns past the last repeat it
+  d[q][i] += a x for BATCH entries (bs x bs blocks) a of a row, in the K columns of a panel. place: of each entry's x, in units from `x`; where the row does not
+  have the entry, of any number, which is not used. x of GROUP columns is loaded before the first is used. How far apart columns are comes from the kernel's
+  arguments, as operands of additions: multiplications of 64 bits would take as long as all the rest
 */
 template <int BS, int BATCH, int K, int GROUP>
-__device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][BS * BS], const int (&col)[BATCH], const Scalar *__restrict__ x, int64_t ldx, int count,
-                                           Scalar (&d)[K][BS])
+__device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][BS * BS], const bool (&has)[BATCH], const int (&place)[BATCH], const Scalar *__restrict__ x,
+                                           const Panels &panels, Scalar (&d)[K][BS])
 {
 #pragma unroll
   for (int q0 = 0; q0 < K; q0 += GROUP) {
-    if (q0 < count) {
-      Scalar xs[GROUP][BATCH][BS];
+    Scalar xs[GROUP][BATCH][BS];
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) {
+      const char *at = (const char *)(x + (int64_t)place[b] * BS);
 #pragma unroll
       for (int g = 0; g < GROUP; g++) {
-        const Scalar *from = x + min(q0 + g, count - 1) * ldx;
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) {
-#pragma unroll
-          for (int j = 0; j < BS; j++) xs[g][b][j] = col[b] >= 0 ? Num::keep(from + (int64_t)col[b] * BS + j) : Num::zero();
-        }
+        for (int j = 0; j < BS; j++) xs[g][b][j] = Num::keep((const Scalar *)(at + panels.x[q0 + g]) + j);
       }
-      Issue();
+    }
+    Issue();
 #pragma unroll
-      for (int b = 0; b < BATCH; b++) {
+    for (int b = 0; b < BATCH; b++) {
+      if (!has[b]) continue; // a lane without an entry may hold any value: Inf times 0 would spoil the sum
 #pragma unroll
-        for (int j = 0; j < BS; j++) {
+      for (int j = 0; j < BS; j++) {
 #pragma unroll
-          for (int g = 0; g < GROUP; g++) {
+        for (int g = 0; g < GROUP; g++) {
 #pragma unroll
-            for (int i = 0; i < BS; i++) {
-              if (BS == 1 || !Num::is_absent(a[b][i * BS + j])) d[q0 + g][i] = Num::fma(a[b][i * BS + j], xs[g][b][j], d[q0 + g][i]);
-            }
+          for (int i = 0; i < BS; i++) {
+            if (BS == 1 || !Num::is_absent(a[b][i * BS + j])) d[q0 + g][i] = Num::fma(a[b][i * BS + j], xs[g][b][j], d[q0 + g][i]);
           }
         }
       }
     }
+  }
+}
+
+// Result() without a branch for each form, which would double the code of many sums; z is read if `add`
+__device__ __forceinline__ Scalar Sum(SpMVCudaForm form, bool add, const Scalar *z, Scalar d)
+{
+  return add ? Num::add(*z, form == SPMVCUDA_RESIDUAL ? Num::minus(d) : d) : d;
+}
+
+// Writes a unit's sums, from its first row on; z and y: the panel's first columns
+template <int BS, int K>
+__device__ __forceinline__ void WriteColumns(SpMVCudaForm form, const Panels &p, int64_t row, const Scalar (&d)[K][BS], const Scalar *z, Scalar *y)
+{
+  const bool add = z != nullptr;
+  y += row;
+  z += row;
+#pragma unroll
+  for (int q = 0; q < K; q++) {
+    if (q >= p.count) break;
+#pragma unroll
+    for (int i = 0; i < BS; i++) y[i] = Sum(form, add, z + i, d[q][i]);
+    y += p.columns.ldy;
+    z += p.columns.ldz;
   }
 }
 
@@ -120,22 +152,33 @@ private:
   bool   chosen[3] = {};
 };
 
-// Calls launch(grid, operands, panels) for as many columns as one launch may have, until all are done
-template <class F> cudaError_t ForPanels(int slices, int width, const Operands &v, Columns columns, F launch)
+// Calls launch(grid, operands, panels) for as many columns as one launch may have, until all are done; a single column that is left is a product with a vector
+template <class F>
+cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, int bs, const Operands &v, const Columns &columns, cudaStream_t stream, F launch)
 {
-  const unsigned blocks = Blocks((int64_t)slices * WARP, COLUMNS_BLOCK);
-  const unsigned panels = PetscMax(1u, PetscMin((unsigned)Tuning::COLUMNS_PANELS, (unsigned)INT_MAX / PetscMax(blocks, 1u)));
-  for (int64_t first = 0; first < columns.count; first += (int64_t)panels * width) {
-    Panels p        = {columns, panels, width, false};
-    p.columns.count = PetscMin(columns.count - first, (int64_t)panels * width);
-    p.panels        = (unsigned)((p.columns.count + width - 1) / width);
-    SPMV_TRY(launch(blocks * p.panels, Operands{v.x + first * columns.ldx, v.z ? v.z + first * columns.ldz : nullptr, v.y + first * columns.ldy}, p));
+  const unsigned blocks = Blocks((int64_t)slices * WARP, ColumnsBlock(bs));
+  const int64_t  most   = PetscMax(1u, PetscMin((unsigned)Tuning::COLUMNS_PANELS, (unsigned)INT_MAX / PetscMax(blocks, 1u)));
+  for (int64_t first = 0, left = columns.count; left; first = columns.count - left) {
+    const Operands now   = v.From(first, columns);
+    const int      width = PanelWidth(bs, left), count = (int)PetscMin((int64_t)width, left);
+    Panels         p = {columns, {}, (unsigned)PetscMax((int64_t)1, PetscMin(most, left / width)), width, count, false};
+    for (int q = 0; q < width; q++) p.x[q] = PetscMin(q, count - 1) * columns.ldx * (int64_t)sizeof(Scalar);
+    SPMV_TRY(left == 1 ? store.Mult(form, now, stream) : launch(blocks * p.panels, now, p));
+    left -= (int64_t)p.panels * count;
   }
   return cudaSuccess;
 }
 
-// The kernels. steps: of all slices, or 0. Slices of node blocks only
-const void *DiagonalsColumns(bool single, int bs, int steps, int width);
+// The kernels. Slices of node blocks only
+const void *DiagonalsColumns(bool single, int bs, int width);
 const void *SlicesColumns(bool single, int bs, int width);
+
+// Of slices of single entries: a copy of a panel of X by rows, and the product with that copy, two, four or eight columns wide
+struct PanelArgs {
+  int     rows, width, count;
+  int64_t ldx;
+};
+const void *ByRows();
+const void *EntriesColumns(bool single, int width);
 
 } // namespace spmv

@@ -526,16 +526,12 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
-    if (args.more) return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
-    const int width  = PanelWidth(bs, c.count);
-    Kernel   &kernel = columns.Get(width, [this](int w) { return DiagonalsColumns(single, bs, uniform ? args.steps : 0, w); });
     LookForReport();
-    // With marks a product reads little more than x and y, and one pass over A for few columns saves less than it costs
-    if (marked && !unreported && c.count < Tuning::COLUMNS_MARKED) return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
     if (!args.slices) return cudaSuccess;
-    return ForPanels(args.slices, width, v, c, [&](unsigned grid, const Operands &now, Panels p) {
+    return ForPanels(*this, form, args.slices, bs, v, c, stream, [&](unsigned grid, const Operands &now, Panels p) {
       p.marked = marked;
-      return kernel.Launch(grid, COLUMNS_BLOCK, WithPanels<Args>{args, p}, form, now, stream);
+      return columns.Get(p.width, [this](int w) { return DiagonalsColumns(single, bs, w); })
+          .Launch(grid, ColumnsBlock(bs), WithPanels<Args>{args, p}, form, now, stream);
     });
   }
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override

@@ -30,12 +30,18 @@ cudaError_t Supported();
 struct Operands {
   const Scalar *x, *z;
   Scalar       *y;
+
+  Operands From(int64_t column, const struct Columns &) const; // of several, from this one on
 };
 
 // Further columns of x, z and y, each so many numbers after the one before. z may be y where ldz is ldy
 struct Columns {
   int64_t ldx, ldz, ldy, count;
 };
+inline Operands Operands::From(int64_t column, const Columns &c) const
+{
+  return {x + column * c.ldx, z ? z + column * c.ldz : nullptr, y + column * c.ldy};
+}
 
 // What a product writes to y[r], where d is the sum over the row
 __device__ __forceinline__ Scalar Result(SpMVCudaForm form, const Scalar *z, int64_t r, Scalar d)

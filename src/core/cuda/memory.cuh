@@ -84,6 +84,10 @@ public:
     std::swap(size, o.size);
     std::swap(pooled, o.pooled);
   }
+  size_t Size() const
+  {
+    return size;
+  }
   size_t Bytes() const
   {
     return size * sizeof(T);

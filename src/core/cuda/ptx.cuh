@@ -20,6 +20,14 @@ __device__ __forceinline__ void Issue()
   __syncwarp();
 }
 
+// blockIdx.x, read again each time, so that no register keeps what is computed from it
+__device__ __forceinline__ unsigned BlockIndex()
+{
+  unsigned index;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+  return index;
+}
+
 /*
   Loads as assembler, which the compiler may not move: Stream(), for values, down to their use, and Fresh(), for what other thread blocks or devices
   write, up to before it has been written
@@ -57,6 +65,11 @@ __device__ __forceinline__ void CopyAsync(double *shared, const double *p)
 __device__ __forceinline__ void CopyAsync(float *shared, const float *p)
 {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p) : "memory");
+}
+// 16 bytes, past the L1
+__device__ __forceinline__ void CopyAsync16(void *shared, const void *p)
+{
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p) : "memory");
 }
 __device__ __forceinline__ void AwaitCopies()
 {

@@ -89,6 +89,10 @@ template <class S> struct Traits { // real
   {
     return a - b;
   }
+  static __device__ S minus(S a)
+  {
+    return -a;
+  }
   static __device__ S conj(S a)
   {
     return a;
@@ -164,6 +168,10 @@ template <class R> struct Traits<Complex<R>> {
   static __device__ S sub(S a, S b)
   {
     return {a.re - b.re, a.im - b.im};
+  }
+  static __device__ S minus(S a)
+  {
+    return {-a.re, -a.im};
   }
   static __device__ S conj(S a)
   {

@@ -453,11 +453,12 @@ struct Slices : _n_SpMVCudaStore {
   int64_t         steps   = 0;
   Args            args    = {};
   Kernel          kernel[4]; // [1]: of MultFused(), [2], [3]: of MultDot() and MultDots(), loaded when they are needed
+  Kernel          to_rows;
   ColumnKernels   columns;
   Array<Slice>    slice;
   Array<int>      order, unit;
   Array<int2>     group;
-  Array<Scalar>   partial;
+  Array<Scalar>   partial, by_rows, parts_by_rows; // the last two: of MultByRows()
   Array<char>     value, index;
   Array<unsigned> arrived;
 
@@ -526,16 +527,50 @@ struct Slices : _n_SpMVCudaStore {
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
     return Launch(args, form, {v.x, v.y, v.y}, stream);
   }
-  // Node blocks in one pass. Single entries, of which a column each read x in other places, take longer in one pass than column by column, and long rows leave partial sums
+  // Node blocks and single entries in one pass each, see slicescolumns.cu and entriescolumns.cu; long node rows, which leave partial sums, column by column
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
-    if (bs == 1 || compact || groups) return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
-    const int width = PanelWidth(bs, c.count);
-    Kernel   &of    = columns.Get(width, [this](int w) { return SlicesColumns(single, bs, w); });
-    if (!args.slices) return cudaSuccess;
-    return ForPanels(args.slices, width, v, c, [&](unsigned grid, const Operands &now, const Panels &p) {
-      return of.Launch(grid, COLUMNS_BLOCK, WithPanels<Args>{args, p}, form, now, stream);
+    if (!args.slices || compact || (bs > 1 ? groups > 0 : unit || !ByRowsPays(c.count))) return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
+    if (bs == 1) return Reserve(stream) ? MultByRows(form, v, c, stream) : _n_SpMVCudaStore::MultColumns(form, v, c, stream);
+    return ForPanels(*this, form, args.slices, bs, v, c, stream, [&](unsigned grid, const Operands &now, const Panels &p) {
+      return columns.Get(p.width, [this](int w) { return SlicesColumns(single, bs, w); })
+          .Launch(grid, ColumnsBlock(bs), WithPanels<Args>{args, p}, form, now, stream);
     });
+  }
+  int LeastByRows() const // columns
+  {
+    return nnz > (int64_t)Tuning::ENTRIES_TWO * m ? 3 : 2;
+  }
+  bool ByRowsPays(int64_t count) const
+  {
+    return count >= LeastByRows() && nnz > (int64_t)Tuning::ENTRIES_SHARE * n;
+  }
+  // Memory for MultByRows(), which is kept: there may be none, and none can be had while a graph is captured
+  bool Reserve(cudaStream_t stream)
+  {
+    cudaStreamCaptureStatus captured;
+    if (by_rows) return true;
+    if (cudaStreamIsCapturing(stream, &captured) != cudaSuccess || captured != cudaStreamCaptureStatusNone) return false;
+    if (parts_by_rows.Alloc(partial.Size() * MAX_WIDTH, stream) == cudaSuccess && by_rows.Alloc((size_t)n * MAX_WIDTH, stream) == cudaSuccess) return true;
+    ForgetErrors();
+    return false;
+  }
+  // Panels of eight columns, and at the end of four or two
+  cudaError_t MultByRows(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
+  {
+    to_rows.Choose(ByRows());
+    for (int64_t first = 0, left = c.count; left; first = c.count - left) {
+      const int      width = left > 4 ? 8 : left > 2 ? 4 : 2, count = (int)PetscMin((int64_t)width, left);
+      const Operands now = v.From(first, c);
+      if (left < LeastByRows()) return _n_SpMVCudaStore::MultColumns(form, now, {c.ldx, c.ldz, c.ldy, left}, stream);
+      Kernel &product = columns.Get(width, [this](int w) { return EntriesColumns(single, w); });
+      SPMV_TRY(
+          to_rows.Launch(Blocks(n, Tuning::ENTRIES_BLOCK), Tuning::ENTRIES_BLOCK, PanelArgs{n, width, count, c.ldx}, form, {now.x, nullptr, by_rows}, stream));
+      SPMV_TRY(product.Launch(Blocks((int64_t)args.slices * WARP, Tuning::ENTRIES_BLOCK), Tuning::ENTRIES_BLOCK,
+                              EntriesArgs{args, parts_by_rows, count, c.ldz, c.ldy}, form, {by_rows, now.z, now.y}, stream));
+      left -= count;
+    }
+    return cudaSuccess;
   }
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {

@@ -69,6 +69,26 @@ struct SliceArgs {
   Offdiagonal  offdiag;  // of MultFused()
 };
 
+// The column of a lane's entry of step k, -1 if it has none
+__device__ __forceinline__ int Column(const Slice &self, int mode, const char *index, int k, int steps, int lane)
+{
+  if (mode == WIDE) return __ldcs((const int *)index + k * WARP + lane);
+  if (mode == NARROW) {
+    const int distance = __ldcs((const unsigned short *)index + k * WARP + lane);
+    return distance == (int)NO_COLUMN ? -1 : self.base + distance;
+  }
+  if (k == steps - 1 && lane >= Tail(self.shape)) return -1;
+  return mode == LINE ? self.base + k * WARP + lane : __ldg((const int *)index + k) + lane;
+}
+
+// Of a product of single entries with up to eight columns
+struct EntriesArgs {
+  SliceArgs slices;
+  Scalar   *partial; // as many for each part as the panel has columns
+  int       count;   // columns
+  int64_t   ldz, ldy;
+};
+
 // A lane's entries in one of the units that it has in a slice: entry, entry + 2^lt, ... below end, of the row of the CSR (of a unit's first row) that begins at
 // start and has len entries
 struct LaneEntries {

@@ -9,18 +9,6 @@ namespace {
 
 using Args = WithPanels<SliceArgs>;
 
-// The column of a lane's entry of step k, -1 if it has none
-__device__ __forceinline__ int Column(const Slice &self, int mode, const char *index, int k, int steps, int lane)
-{
-  if (mode == WIDE) return __ldcs((const int *)index + k * WARP + lane);
-  if (mode == NARROW) {
-    const int distance = __ldcs((const unsigned short *)index + k * WARP + lane);
-    return distance == (int)NO_COLUMN ? -1 : self.base + distance;
-  }
-  if (k == steps - 1 && lane >= Tail(self.shape)) return -1;
-  return mode == LINE ? self.base + k * WARP + lane : __ldg((const int *)index + k) + lane;
-}
-
 template <int BS, int K> struct SlicesShape {
   static constexpr int BATCH = BS == 2 ? 2 : 1;                                            // steps whose values and columns are loaded before the first is used
   static constexpr int GROUP = PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is
@@ -28,12 +16,11 @@ template <int BS, int K> struct SlicesShape {
 
 // One slice by a warp
 template <class V, int BS, int K>
-__device__ __forceinline__ void product(const Args &arguments, const Panel &own, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x,
-                                        const Scalar *z, Scalar *y)
+__device__ __forceinline__ void product(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z,
+                                        Scalar *y)
 {
   constexpr int    BATCH = SlicesShape<BS, K>::BATCH, GROUP = SlicesShape<BS, K>::GROUP;
-  const SliceArgs &args    = arguments.args;
-  const Columns   &columns = arguments.panels.columns;
+  const SliceArgs &args  = arguments.args;
   const int        steps = self.steps, mode = ModeOf(self.shape);
   const V         *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
   const char      *index = args.index + (int64_t)self.index * 32;
@@ -49,6 +36,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Panel &own,
     V      v[BATCH][BS * BS];
     Scalar a[BATCH][BS * BS];
     int    col[BATCH];
+    bool   has[BATCH];
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const int  k  = k0 + b;
@@ -60,42 +48,36 @@ __device__ __forceinline__ void product(const Args &arguments, const Panel &own,
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
+      has[b] = col[b] >= 0;
+      col[b] = max(col[b], 0);
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {
         a[b][i] = ConvertIn<Scalar, BS>(v[b][i]);
         if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
       }
     }
-    AddColumns<BS, BATCH, K, GROUP>(a, col, x, columns.ldx, own.count, d);
+    AddColumns<BS, BATCH, K, GROUP>(a, has, col, x, arguments.panels, d);
   }
 #pragma unroll 1
   for (int by = WARP / 2; by >= WARP >> LogT(self.shape); by >>= 1) {
 #pragma unroll
     for (int q = 0; q < K; q++) {
-      if (q < own.count) {
 #pragma unroll
-        for (int i = 0; i < BS; i++) d[q][i] = Num::add(d[q][i], Num::down(d[q][i], by));
-      }
+      for (int i = 0; i < BS; i++) d[q][i] = Num::add(d[q][i], Num::down(d[q][i], by));
     }
   }
   if (unit < 0) return;
-  const int64_t r = (int64_t)(args.unit ? __ldg(args.unit + unit) : unit) * BS;
-#pragma unroll
-  for (int q = 0; q < K; q++) {
-    if (q >= own.count) break;
-#pragma unroll
-    for (int i = 0; i < BS; i++) y[q * columns.ldy + r + i] = Result(form, z ? z + q * columns.ldz : nullptr, r + i, d[q][i]);
-  }
+  WriteColumns<BS, K>(form, arguments.panels, (int64_t)(args.unit ? __ldg(args.unit + unit) : unit) * BS, d, z, y);
 }
 
 template <class V, int BS, int K>
-__global__ void __launch_bounds__(COLUMNS_BLOCK, (BS > 4 ? 256 : 512) / COLUMNS_BLOCK)
+__global__ void __launch_bounds__(ColumnsBlock(BS), (BS > 4 ? 256 : 512) / ColumnsBlock(BS))
     slices_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const SliceArgs &args    = arguments.args;
   const Columns   &columns = arguments.panels.columns;
   const Panel      own(arguments.panels);
-  const int        s = (int)((own.block * (int64_t)COLUMNS_BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  const int        s = (int)((own.block * (int64_t)ColumnsBlock(BS) + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   AwaitPrevious();
   if (s >= args.slices) return;
   const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
@@ -103,7 +85,7 @@ __global__ void __launch_bounds__(COLUMNS_BLOCK, (BS > 4 ? 256 : 512) / COLUMNS_
   x += own.first * columns.ldx;
   y += own.first * columns.ldy;
   if (z) z += own.first * columns.ldz;
-  product<V, BS, K>(arguments, own, self, lane, form, x, z, y);
+  product<V, BS, K>(arguments, self, lane, form, x, z, y);
 }
 
 template <class V, int BS> const void *Pick(int width)

@@ -103,7 +103,7 @@ struct _n_SpMVCudaStore {
   // The same for several columns at once, each as Mult() would be
   virtual cudaError_t MultColumns(SpMVCudaForm form, const spmv::Operands &v, const spmv::Columns &c, cudaStream_t stream)
   {
-    for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Mult(form, {v.x + q * c.ldx, v.z ? v.z + q * c.ldz : nullptr, v.y + q * c.ldy}, stream));
+    for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Mult(form, v.From(q, c), stream));
     return cudaSuccess;
   }
   // The product that follows the exchange of a halo by one kernel. early: begins with the exchange (see Kernel), and lets the next kernel begin. With a

@@ -59,14 +59,24 @@ struct Tuning {
   static constexpr int SLICES_BLOCK  = 256;  // threads
   static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
 
-  // ---- products with several columns
+  // ---- products with several columns. Times in us of 2, 4 and 8 columns on an H200
   static constexpr int COLUMNS_BLOCK  = 256; // threads
   static constexpr int COLUMNS_BYTES  = 192; // of the sums that a thread keeps
-  static constexpr int COLUMNS_ONCE   = 2;   // columns whose x is loaded at once where a row is loaded at once
   static constexpr int COLUMNS_PANELS = 8;   // panels of a launch
-  // Diagonals with marks: columns from which one pass is faster. One product of 7 points on 200^3 takes some 95 us then, and 2, 4 and 8 columns at most the 229, 322
-  // and 509 us that they take without marks
-  static constexpr int COLUMNS_MARKED = 4;
+  // Diagonals of single entries, 7 points on 200^3: 186, 272, 434 with 1152 threads and 184, 265, 449 with 1280, for which there are fewer registers. In blocks of 256:
+  // 198, 286, 452 with 1024, 187, 271, 459 with 1280, 287, 306, 670 with 1536; of 512, with 1024: 213, 293, 455; of 1024: 237, 312, 466. Streaming stores: the same
+  static constexpr int COLUMNS_BLOCK_ONE     = 128;
+  static constexpr int COLUMNS_THREADS       = 1280; // of a multiprocessor, for which there are registers
+  static constexpr int COLUMNS_THREADS_EIGHT = 1152; // the same for eight columns
+  static constexpr int COLUMNS_LOADS         = 8;    // of x that are issued at once. 16, with 768 threads: 204, 265, 443; with 1024: 289, 291, 469
+  // Single entries in slices, by rows of X. google: 58, 106, 230 with 768 threads, 63, 119, 248 with 1024, 79, 168, 284 with 1280; a product each: 81, 167, 328
+  static constexpr int ENTRIES_BLOCK   = 128; // threads
+  static constexpr int ENTRIES_THREADS = 768; // of a multiprocessor, for which there are registers
+  static constexpr int ENTRIES_STEPS   = 8;   // that are in shared memory at a time
+  static constexpr int ENTRIES_LOADS   = 8;   // of x that are issued at once. 16: 72, 126, 248
+  static constexpr int ENTRIES_SHARE   = 2;   // entries of A for each row of X: with fewer, copying X takes longer than it saves
+  // Entries of a row up to which there are panels of two columns. random:20000, with 490: 69 in place of 66
+  static constexpr int ENTRIES_TWO = 64;
 
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads

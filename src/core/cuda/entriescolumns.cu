@@ -1,0 +1,225 @@
+/*
+  Products of slices of single entries with several columns: the layout is that of slices.cu.
+
+  Columns of X lie far apart, and an entry would read each of them in another place of memory. So a panel of X is first copied by rows, for which it is read and
+  written once. An entry then reads one or two pieces of 32 bytes, and A is read once.
+
+  A warp multiplies a slice. It copies a few steps of values and columns to shared memory, 32 lanes side by side as they are stored. For the sums, its threads
+  share out lanes and columns in another way: thread t has column t % K of the lanes t / K, t / K + 32 / K, ..., so that K threads read a row of the panel in one
+  piece. Each column is added in the order of a product with one vector, so that it has the same bits.
+*/
+#include "columns.cuh"
+#include "slices.cuh"
+
+namespace spmv {
+namespace {
+
+constexpr int BLOCK = Tuning::ENTRIES_BLOCK, STEPS = Tuning::ENTRIES_STEPS, WARPS = BLOCK / WARP;
+static_assert(STEPS >= 1 << MAX_LU, "a slice with several units a lane has all of its steps in shared memory at once");
+
+using Args = EntriesArgs;
+
+// `rows` numbers of each column, to rows of `width` numbers; zeros past the last column
+__global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, int, const Scalar *__restrict__ x, const Scalar *, Scalar *to)
+{
+  __shared__ Scalar tile[BLOCK * (MAX_WIDTH + 1)]; // a row is an odd number of numbers, so that each lane has another bank
+  const int         lane = threadIdx.x % WARP, log = p.width == 8 ? 3 : p.width == 4 ? 2 : 1;
+  const int64_t     row  = (int64_t)blockIdx.x * BLOCK + (threadIdx.x - lane);
+  Scalar           *mine = tile + (threadIdx.x - lane) * (MAX_WIDTH + 1), t[MAX_WIDTH];
+  AwaitPrevious();
+#pragma unroll
+  for (int q = 0; q < MAX_WIDTH; q++) t[q] = q < p.count && row + lane < p.rows ? Num::stream(x + q * p.ldx + row + lane) : Num::zero();
+#pragma unroll
+  for (int q = 0; q < MAX_WIDTH; q++) mine[lane * (MAX_WIDTH + 1) + q] = t[q];
+  __syncwarp();
+#pragma unroll
+  for (int q = 0; q < MAX_WIDTH; q++) {
+    const int e = q * WARP + lane, r = e >> log;
+    if (q < p.width && row + r < p.rows) to[(row << log) + e] = mine[r * (MAX_WIDTH + 1) + (e & (p.width - 1))];
+  }
+}
+
+// What a warp has in shared memory
+template <class V> struct __align__(16) Staged
+{
+  V   value[STEPS * WARP];
+  int col[STEPS * WARP];    // -1: no entry
+  int unit[WARP << MAX_LU]; // at each place of the slice, if they are sorted
+};
+
+// The units of a slice whose rows are sorted
+template <class V> __device__ __forceinline__ void StageUnits(const SliceArgs &args, const Slice &self, int lane, Staged<V> &to)
+{
+#pragma unroll
+  for (int u = 0; u < 1 << MAX_LU; u++) {
+    const int place = u * WARP + lane;
+    if (place < Units(self.shape)) CopyAsync((float *)to.unit + place, (const float *)args.order + self.first + place); // as bits
+  }
+}
+
+// Copies up to BYTES to shared memory, 16 bytes a lane at a time
+template <int BYTES> __device__ __forceinline__ void CopyPieces(void *to, const void *from, int bytes, int lane)
+{
+#pragma unroll
+  for (int at = 0; at < BYTES; at += WARP * 16) {
+    const int own = at + lane * 16;
+    if (own < bytes) CopyAsync16((char *)to + own, (const char *)from + own);
+  }
+}
+
+// Values and columns of `here` steps from k0 on
+template <class V> __device__ __forceinline__ void Stage(const SliceArgs &args, const Slice &self, int k0, int here, int lane, Staged<V> &to)
+{
+  const int   mode  = ModeOf(self.shape);
+  const char *index = args.index + (int64_t)self.index * 32;
+  CopyPieces<sizeof(to.value)>(to.value, (const V *)args.value + ((int64_t)self.value + k0) * WARP, here * (int)(WARP * sizeof(V)), lane);
+  if (mode == WIDE)
+    CopyPieces<sizeof(to.col)>(to.col, index + (int64_t)k0 * (WARP * 4), here * (WARP * 4), lane);
+  else if (mode == NARROW) {
+    int distance[STEPS];
+#pragma unroll
+    for (int b = 0; b < STEPS; b++) distance[b] = b < here ? __ldcs((const unsigned short *)index + (k0 + b) * WARP + lane) : 0;
+#pragma unroll
+    for (int b = 0; b < STEPS; b++) to.col[b * WARP + lane] = distance[b] == (int)NO_COLUMN ? -1 : self.base + distance[b];
+  } else { // steps that are runs
+    const int start = mode == LINE ? self.base + (k0 + lane) * WARP : lane < here ? __ldg((const int *)index + k0 + lane) : 0;
+#pragma unroll
+    for (int b = 0; b < STEPS; b++) {
+      const int first         = __shfl_sync(ALL, start, b);
+      to.col[b * WARP + lane] = k0 + b < self.steps - 1 || lane < Tail(self.shape) ? first + lane : -1;
+    }
+  }
+  AwaitCopies();
+  __syncwarp();
+}
+
+// The sums of a unit's lanes, to its first one, in the order of a product with one vector. alone: units of the slice, side by side
+template <int K> __device__ __forceinline__ void AddLanes(int alone, Scalar (&d)[K])
+{
+  constexpr int GROUPS = WARP / K;
+#pragma unroll
+  for (int by = WARP / 2; by; by >>= 1) {
+    if (by < alone) break;
+#pragma unroll
+    for (int j = 0; j < PetscMax(by / GROUPS, 1); j++) d[j] = Num::add(d[j], by < GROUPS ? Num::down(d[j], by * K) : d[(j + by / GROUPS) % K]);
+  }
+}
+
+// A part of a long unit leaves its sums, and the last one adds all of them up. Returns whether this one is the last
+template <int K> __device__ __forceinline__ bool AddParts(const Args &args, const Slice &self, int lane, Scalar (&d)[K])
+{
+  constexpr int GROUPS = WARP / K;
+  const int2    group  = __ldg(args.slices.group + self.group);
+  Scalar       *parts  = args.partial + (int64_t)group.x * K + lane % K;
+  int           last   = 0;
+  if (lane < K) parts[(int64_t)self.part * K] = d[0];
+  __syncwarp();
+  if (lane == 0) last = ArriveLast(args.slices.arrived + self.group, (unsigned)group.y);
+  if (!__shfl_sync(ALL, last, 0)) return false;
+  AcquireArrived();
+  __syncwarp();
+#pragma unroll
+  for (int j = 0; j < K; j++) d[j] = Num::zero();
+#pragma unroll 1
+  for (int k0 = lane / K; k0 < group.y; k0 += WARP) {
+#pragma unroll
+    for (int j = 0; j < K; j++) {
+      const int k = k0 + j * GROUPS;
+      if (k < group.y) d[j] = Num::add(d[j], Num::fresh(parts + (int64_t)k * K));
+    }
+  }
+  return true;
+}
+
+// K columns. x: a panel by rows
+template <class V, int K>
+__global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENTRIES_THREADS) / BLOCK)
+    entries_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+{
+  constexpr int GROUPS = WARP / K, AHEAD = Tuning::ENTRIES_LOADS / K; // lanes that are multiplied at the same time, steps whose x is
+  __shared__ Staged<V> staged[WARPS];
+  const SliceArgs     &args = arguments.slices;
+  const int            s = (int)((blockIdx.x * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, mine = lane / K, q = lane % K;
+  Staged<V>           &own = staged[threadIdx.x / WARP];
+  AwaitPrevious();
+  if (s >= args.slices) return;
+  const int4  e0 = __ldg((const int4 *)(args.slice + s)), e1 = __ldg((const int4 *)(args.slice + s) + 1);
+  const Slice self = {(unsigned)e0.x, (unsigned)e0.y, e0.z, (unsigned)e0.w, e1.x, e1.y, e1.z, e1.w};
+  const int   U = 1 << LogU(self.shape), steps = self.steps * U;
+  const bool  part = IsPart(self.shape), sorted = args.order && !part;
+  Scalar      d[K];
+
+  x += q;
+  y += q * arguments.ldy;
+  const Scalar *zs = z + q * arguments.ldz;
+  if (sorted) StageUnits(args, self, lane, own);
+#pragma unroll
+  for (int j = 0; j < K; j++) d[j] = Num::zero();
+  int k0 = 0;
+  do {
+    const int here = min(STEPS, steps - k0);
+    Stage(args, self, k0, here, lane, own);
+    k0 += STEPS;
+#pragma unroll 1
+    for (int u = 0; u < U; u++) { // where there are several, there is one round
+#pragma unroll 1
+      for (int k = u; k < here; k += AHEAD * U) {
+        Scalar xs[AHEAD][K];
+        bool   has[AHEAD][K];
+#pragma unroll
+        for (int b = 0; b < AHEAD; b++) {
+#pragma unroll
+          for (int j = 0; j < K; j++) {
+            const int col = k + b * U < here ? own.col[(k + b * U) * WARP + j * GROUPS + mine] : -1;
+            has[b][j]     = col >= 0;
+            xs[b][j]      = Num::keep(x + (int64_t)max(col, 0) * K);
+          }
+        }
+        Issue();
+#pragma unroll
+        for (int b = 0; b < AHEAD; b++) {
+#pragma unroll
+          for (int j = 0; j < K; j++) {
+            if (!has[b][j]) continue;
+            const Scalar a = Convert<Scalar>(own.value[(k + b * U) * WARP + j * GROUPS + mine]);
+            d[j]           = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[j]);
+          }
+        }
+      }
+      if (k0 < steps) continue;
+#pragma unroll 1
+      for (bool again = part;; again = false) {
+        AddLanes<K>(WARP >> LogT(self.shape), d);
+        if (!again) break;
+        if (!AddParts<K>(arguments, self, lane, d)) return;
+      }
+#pragma unroll
+      for (int j = 0; j < K; j++) {
+        const int place = u * WARP + j * GROUPS + mine;
+        if (place < Units(self.shape) && q < arguments.count) {
+          const int r = sorted ? own.unit[place] : self.first + place;
+          y[r]        = Sum(form, z != nullptr, zs + r, d[j]);
+        }
+        d[j] = Num::zero();
+      }
+    }
+    __syncwarp();
+  } while (k0 < steps);
+}
+
+} // namespace
+
+const void *ByRows()
+{
+  return (const void *)by_rows;
+}
+
+const void *EntriesColumns(bool single, int width)
+{
+  return WithStored(single, [=](auto type) {
+    using V = decltype(type);
+    return width == 8 ? (const void *)entries_columns<V, 8> : width == 4 ? (const void *)entries_columns<V, 4> : (const void *)entries_columns<V, 2>;
+  });
+}
+
+} // namespace spmv
