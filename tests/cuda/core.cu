@@ -84,7 +84,7 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
 // Rows and columns that are constrained, as in finite elements; rows of hanging nodes, which have one unknown of other nodes each; entries left out anywhere
 static Matrix Constrained(const char *name, const Matrix &A, int rows, int columns)
 {
-  return Without(name, A, [=](int r, int c) { return r != c && (r * 7 % 1000 < rows || c * 7 % 1000 < columns); });
+  return Without(name, A, [=](int r, int c) { return r != c && (r * 613 % 1000 < rows || c * 613 % 1000 < columns); });
 }
 static Matrix Hanging(const char *name, const Matrix &A, int s)
 {

@@ -309,7 +309,8 @@ cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t s
   SPMV_TRY(k->MultDot(store, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
   if (!*done) return cudaSuccess;
   k->cg.parts = {k->product_part, store->DotWarps()};
-  if (k->AddsParts(k->cg.n, k->cg.parts.count)) return cudaSuccess; // Update does
+  // Update does, and the thread that adds its own sums leaves the state, if it has any
+  if ((k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) && k->AddsParts(k->cg.n, k->cg.parts.count)) return cudaSuccess;
   SPMV_TRY(k->product_sums.Launch(k->Grid((int)(k->cg.parts.count / BATCH)), BLOCK, k->cg, false, {}, stream));
   k->cg.parts = {};
   return Conclude(k, PRODUCT, stream);

@@ -45,8 +45,8 @@ struct Layouts {
     return ShareOut(csr, nodes, survey, &rules);
   }
 
-  // *store NULL: diagonals do not pay
-  cudaError_t Diagonals(_n_SpMVCudaStore **store) const
+  // *store NULL: diagonals do not pay, or would store more than `most` entries (blocks)
+  cudaError_t Diagonals(_n_SpMVCudaStore **store, int64_t most = INT64_MAX) const
   {
     const int64_t value = (int64_t)nodes.bs * nodes.bs * (int64_t)StoredSize(c.single), units = csr.m / nodes.bs;
     int           processors;
@@ -56,7 +56,7 @@ struct Layouts {
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     if (!c.measure && survey.longest > Tuning::ONE_ROUND && units / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
     // A column index takes two or four bytes of a slice's entry; diagonals may be padded by as much
-    return DiagonalsCreate(csr, nodes, c.single, entries * (value + 3) / value + WARP, stream, store);
+    return DiagonalsCreate(csr, nodes, c.single, PetscMin(entries * (value + 3) / value, most) + WARP, stream, store);
   }
 
   cudaError_t Slices(const SliceRules &r, _n_SpMVCudaStore **store) const
@@ -194,25 +194,21 @@ cudaError_t Measure(Layouts l, const Nodes &nodes, _n_SpMVCudaStore **store)
 cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
   const bool look = c.node != 1 && c.node <= MAX_NODE;
-  Nodes      nodes;
+  Nodes      nodes, some;
   Layouts    l{csr, c, stream};
   if (look) SPMV_TRY(FindNodeSize(csr, c.node ? c.node : MAX_NODE, stream, &nodes.bs));
   if (c.node && nodes.bs != c.node) nodes.bs = 1;
   SPMV_TRY(l.Take(nodes));
-  if (!c.measure) {
-    SPMV_TRY(l.Diagonals(store));
+  // Where most rows are empty, blocks must not touch rows that are (SkipsEmpty())
+  if (look && nodes.bs == 1 && l.survey.empty <= csr.m / 2) SPMV_TRY(FindIncomplete(csr, c.node, StoredSize(c.single), stream, &some));
+  if (c.measure) return Measure(l, some.bs > 1 ? some : nodes, store);
+  if (some.bs > 1) { // diagonals of single entries have no columns: they may store about as many values
+    SPMV_TRY(l.Diagonals(store, (int64_t)((double)(some.Blocks(csr) * some.bs * some.bs) / Tuning::INCOMPLETE_GAIN)));
     if (*store) return cudaSuccess;
+    SPMV_TRY(l.Take(some));
   }
-  // Diagonals of single entries have no columns to save. Where most rows are empty, blocks must not touch rows that are (SkipsEmpty())
-  if (look && nodes.bs == 1 && l.survey.empty <= csr.m / 2) {
-    SPMV_TRY(FindIncomplete(csr, c.node, StoredSize(c.single), stream, &nodes));
-    if (nodes.bs > 1 && !c.measure) {
-      SPMV_TRY(l.Take(nodes));
-      SPMV_TRY(l.Diagonals(store));
-      if (*store) return cudaSuccess;
-    }
-  }
-  return c.measure ? Measure(l, nodes, store) : l.Slices(l.rules, store);
+  SPMV_TRY(l.Diagonals(store));
+  return *store ? cudaSuccess : l.Slices(l.rules, store);
 }
 
 } // namespace spmv

@@ -21,38 +21,46 @@ using Args = DiagonalArgs;
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
-// The steps of a unit's slice beyond those that all slices have. What it needs is loaded again, so that no register holds it during the other steps
-template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
+// The steps of a slice beyond those that all slices have: `count` of them, with their values from `value` on
+template <class V>
+__device__ __forceinline__ Scalar add_more(const V *value, const int2 *step, int count, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
 {
-  const int      s = unit / WARP, lane = unit % WARP;
-  const unsigned first = args.more[s], end = args.more[s + 1];
-  const V       *value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + lane;
-  const int2    *step  = args.step + args.pattern_of_slice[s].x + args.steps;
-#pragma unroll 2
-  for (unsigned k = first; k < end; k++, step++) {
-    const V    v   = Traits<V>::stream(value + (int64_t)k * WARP);
-    const int2 now = __ldg(step);
-    if (!(Lanes(now) >> lane & 1)) continue;
-    const Scalar a = Convert<Scalar>(v);
-    d              = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, Num::keep(x + unit + Offset(now)), d);
+  constexpr int BATCH = 4;
+  const int     lane  = unit % WARP;
+  for (int k0 = 0; k0 < count; k0 += BATCH) {
+    V      v[BATCH];
+    int2   now[BATCH];
+    Scalar xs[BATCH];
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) {
+      v[b]   = k0 + b < count ? Traits<V>::stream(value + (k0 + b) * WARP + lane) : Traits<V>::zero();
+      now[b] = k0 + b < count ? __ldg(step + k0 + b) : make_int2(0, 0);
+    }
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) xs[b] = Lanes(now[b]) >> lane & 1 ? Num::keep(x + unit + Offset(now[b])) : Num::zero();
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) {
+      const Scalar a = Convert<Scalar>(v[b]);
+      if (Lanes(now[b]) >> lane & 1) d = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b], d);
+    }
   }
   return d;
 }
 
+// Numbers of steps: of any slice, the same of all slices, the same of most and more of some
+enum Lengths { ANY_LENGTH, SAME_LENGTH, SOME_LONGER };
+
 /*
-  STEPS > 0: all slices have so many (few have more), and all loads are issued before the first is used. UNIFORM: all slices have the same number of steps, so that no load
-  waits for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(). It is a
+  STEPS > 0: all slices have so many, and all loads are issued before the first is used; slices that have more (SOME_LONGER) go on after that. Unless slices have any
+  number of steps, no load waits for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(). It is a
   kernel of its own, as warps with few steps are so short-lived that a few more instructions, or loads in another order, make a difference. V: the type that
   values are stored as. E: DotEpilogue, DotsEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
 */
-template <class V, int BS, int STEPS, bool UNIFORM, bool EQUAL, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, (STEPS == 7 && !E::DOT ? 1280
-                                          : STEPS               ? 1024
-                                                                : 512) /
-                                             BLOCK)
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
+__global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>;
+  constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
 
   const Args   &args  = ArgsOf(arguments);
   constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
@@ -74,6 +82,8 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && !E::DOT ? 1280
   const int      total   = STEPS ? STEPS : args.steps;
   const int64_t  first   = UNIFORM ? (int64_t)s * total : args.first_value[s];
   const int      steps   = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
+  const unsigned beyond  = LENGTHS == SOME_LONGER ? args.more[s] : 0;
+  const int      more    = LENGTHS == SOME_LONGER ? (int)(args.more[s + 1] - beyond) : 0;
   const int2    *step    = args.step + pattern.x;
   const V       *value   = (const V *)args.value + first * (WARP * BS * BS);
   const unsigned bit     = 1u << lane;
@@ -126,7 +136,9 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && !E::DOT ? 1280
       }
     }
   }
-  if (STEPS && pattern.y < 0 && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
+  if constexpr (LENGTHS == SOME_LONGER) {
+    if (!FUSED || unit >= 0) d[0] = add_more((const V *)args.value + ((int64_t)args.slices * STEPS + beyond) * WARP, step + STEPS, more, unit, form, x, d[0]);
+  }
   if (FUSED) {
     if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop does not mark a slice without steps
     args.offdiag.Add<BS>(slot, unit, d);
@@ -274,12 +286,6 @@ __global__ void keep_more(int count, int usual, int64_t *steps)
   if (s < count) steps[s] = max(steps[s] - usual, (int64_t)0);
 }
 
-__global__ void mark_more(int slices, const unsigned *more, int2 *pattern_of_slice)
-{
-  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (s < slices && more[s + 1] > more[s]) pattern_of_slice[s].y |= (int)MORE;
-}
-
 __global__ void shorten(int count, const int64_t *wide, unsigned *to)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -381,7 +387,7 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
     word |= same << k0 % WARP;
     if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
       if (lane == 0 && k0 < WARP)
-        pattern_of_slice[s].y = (int)(word | (more ? MORE : 0));
+        pattern_of_slice[s].y = (int)word;
       else if (lane == 0)
         equal[(int64_t)s * args.words + k0 / WARP] = word;
       word = 0;
@@ -402,25 +408,28 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
 }
 
 // [1][]: of MultFused() and MultInterior(), [2][], [3][]: of MultDot() and MultDots(), loaded when they are needed; [][1]: looks at marks
-template <class V, int BS, int STEPS, bool UNIFORM> cudaError_t choose(Kernel kernel[4][2])
+template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel kernel[4][2])
 {
-  kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, NoEpilogue>);
-  kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, NoEpilogue>);
-  kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, true, NoEpilogue>);
-  kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, true, NoEpilogue>);
+  kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, NoEpilogue>);
+  kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, NoEpilogue>);
+  kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, true, NoEpilogue>);
+  kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, true, NoEpilogue>);
   if constexpr (std::is_same_v<V, Scalar>) {
-    kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, DotEpilogue>);
-    kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, DotEpilogue>);
-    kernel[3][0].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, false, false, DotsEpilogue>);
-    kernel[3][1].Choose((const void *)diagonals<V, BS, STEPS, UNIFORM, true, false, DotsEpilogue>);
+    kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, DotEpilogue>);
+    kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotEpilogue>);
+    kernel[3][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, DotsEpilogue>);
+    kernel[3][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotsEpilogue>);
   }
   SPMV_TRY(kernel[0][0].Load());
   return kernel[0][1].Load();
 }
 
-template <class V, int BS, int STEPS> cudaError_t choose(bool uniform, Kernel kernel[4][2])
+template <class V, int BS, int STEPS> cudaError_t choose(Lengths lengths, Kernel kernel[4][2])
 {
-  return uniform ? choose<V, BS, STEPS, true>(kernel) : choose<V, BS, 0, false>(kernel);
+  if constexpr (STEPS > 0) {
+    if (lengths == SOME_LONGER) return choose<V, BS, STEPS, SOME_LONGER>(kernel);
+  }
+  return lengths == SAME_LENGTH ? choose<V, BS, STEPS, SAME_LENGTH>(kernel) : choose<V, BS, 0, ANY_LENGTH>(kernel);
 }
 
 struct Diagonals : _n_SpMVCudaStore {
@@ -443,20 +452,21 @@ struct Diagonals : _n_SpMVCudaStore {
 
   template <class V> cudaError_t Pick(V)
   {
+    const Lengths lengths = args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH;
     switch (bs) {
     case 1:
       switch (uniform ? args.steps : 0) { // stars and boxes of one to three dimensions
-      case 3: return choose<V, 1, 3>(uniform, kernel);
-      case 5: return choose<V, 1, 5>(uniform, kernel);
-      case 7: return choose<V, 1, 7>(uniform, kernel);
-      case 9: return choose<V, 1, 9>(uniform, kernel);
-      default: return choose<V, 1, 0>(uniform, kernel);
+      case 3: return choose<V, 1, 3>(lengths, kernel);
+      case 5: return choose<V, 1, 5>(lengths, kernel);
+      case 7: return choose<V, 1, 7>(lengths, kernel);
+      case 9: return choose<V, 1, 9>(lengths, kernel);
+      default: return choose<V, 1, 0>(lengths, kernel);
       }
-    case 2: return choose<V, 2, 0>(uniform, kernel);
-    case 3: return choose<V, 3, 0>(uniform, kernel);
-    case 4: return choose<V, 4, 0>(uniform, kernel);
-    case 5: return choose<V, 5, 0>(uniform, kernel);
-    default: return choose<V, 6, 0>(uniform, kernel);
+    case 2: return choose<V, 2, 0>(lengths, kernel);
+    case 3: return choose<V, 3, 0>(lengths, kernel);
+    case 4: return choose<V, 4, 0>(lengths, kernel);
+    case 5: return choose<V, 5, 0>(lengths, kernel);
+    default: return choose<V, 6, 0>(lengths, kernel);
     }
   }
 
@@ -700,7 +710,6 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
     SPMV_TRY(ExclusiveSum(count, slices + 1, stream));
     SPMV_TRY(first.Alloc(slices + 1, stream));
     SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first);
-    if (uniform) SPMV_LAUNCH(slices, 256, stream, mark_more, slices, first, pattern_of_slice);
   }
   if (args.words > 1) {
     SPMV_TRY(equal.Alloc((size_t)slices * args.words, stream));

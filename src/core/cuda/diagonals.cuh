@@ -11,15 +11,13 @@ struct DiagonalArgs {
   int             units, slices, steps, words; // steps of a slice where all have the same number; words of `equal` a slice
   const int2     *pattern_of_slice;            // x: its pattern's first step, negative if MultInterior() skips the slice; y: marks of its own first 32 steps
   const unsigned *first_value;                 // of each slice, and the end of the last: the step at which its values begin, if slices differ in length
-  const unsigned *more;                        // the same of the steps beyond `steps` that few slices have (MORE), after those of all slices; NULL: none
+  const unsigned *more;                        // the same of the steps that few slices have beyond `steps`, after those of all slices; NULL: none has
   const int2     *step;                        // of patterns. x: offset; y: lanes
   const unsigned *equal;                       // marks of further steps
   const void     *value;                       // as Single or Scalar
   unsigned        block_shift;                 // of MultFused(): the thread block that works on the first slices is the one so many places later; else 0
   Offdiagonal     offdiag;
 };
-
-constexpr unsigned MORE = 1u << 31; // among the marks of a slice that has at most 31 steps: it has steps beyond DiagonalArgs::steps
 
 // The product reads .x and .y itself, and compares pattern_of_slice[].x with 0 itself: with functions, or a variable, its machine code is another
 __host__ __device__ __forceinline__ int Offset(int2 step)

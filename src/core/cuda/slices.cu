@@ -21,10 +21,7 @@ using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
-// Modes of what is compiled, beyond a slice's own. Of node blocks one kernel has a loop each for WIDE, for NARROW, and for EITHER of LINE and RUNS: for ANY
-constexpr int EITHER = 4, ANY = 5;
-
-// d += the lane's sums of a slice. V: what values are stored as
+// d += the lane's sums of a slice. V: what values are stored as. MODE RUNS is for LINE, too
 template <class V, int BS, int U, int MODE>
 __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[U * BS])
 {
@@ -32,7 +29,7 @@ __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, 
   const int     steps = self.steps * U;
   const V      *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
   const char   *index = args.index + (int64_t)self.index * 32;
-  const bool    line  = MODE == LINE || (MODE == EITHER && ModeOf(self.shape) == LINE);
+  const bool    line  = MODE == RUNS && ModeOf(self.shape) == LINE;
 
   // FULL: no step is past the end, so that there is nothing between the loads
   auto batch = [&](int k0, auto full) {
@@ -111,12 +108,13 @@ template <int BS> __device__ __forceinline__ bool add_lanes(const Args &args, co
   return true;
 }
 
-template <class V, int BS, bool FUSED, int U, int MODE, class D>
+// A loop for each mode, and what follows it once
+template <class V, int BS, bool FUSED, int U, class D>
 __device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
                                         const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  const int  units = Units(self.shape);
-  const bool part  = U == 1 && IsPart(self.shape);
+  const int  units = Units(self.shape), mode = ModeOf(self.shape);
+  const bool part = U == 1 && IsPart(self.shape);
   Scalar     d[U * BS];
   int        unit[U];
 
@@ -127,14 +125,12 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
 #pragma unroll
     for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
   }
-  if constexpr (MODE != ANY)
-    accumulate<V, BS, U, MODE>(args, self, lane, form, x, d);
-  else if (ModeOf(self.shape) == WIDE)
+  if (mode == WIDE)
     accumulate<V, BS, U, WIDE>(args, self, lane, form, x, d);
-  else if (ModeOf(self.shape) == NARROW)
+  else if (U > 1 || mode == NARROW)
     accumulate<V, BS, U, NARROW>(args, self, lane, form, x, d);
-  else
-    accumulate<V, BS, U, EITHER>(args, self, lane, form, x, d);
+  else if constexpr (U == 1)
+    accumulate<V, BS, U, RUNS>(args, self, lane, form, x, d);
   if constexpr (U == 1) {
     if (!add_lanes<BS>(args, self, lane, d, unit)) return;
   }
@@ -164,34 +160,18 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
 {
   const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
   const Slice self = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
-  const int   mode = ModeOf(self.shape), lu = LogU(self.shape);
+  const int   lu   = BS == 1 ? LogU(self.shape) : 0;
   if (!FUSED && args.interior && (self.shape & BOUNDARY)) return;
-  if (BS == 1 && lu) {
-    if (mode == WIDE) {
-      if (lu == 1)
-        product<V, 1, FUSED, 2, WIDE>(args, dot, sums, self, lane, form, x, z, y);
-      else if (lu == 2)
-        product<V, 1, FUSED, 4, WIDE>(args, dot, sums, self, lane, form, x, z, y);
-      else
-        product<V, 1, FUSED, 8, WIDE>(args, dot, sums, self, lane, form, x, z, y);
-    } else {
-      if (lu == 1)
-        product<V, 1, FUSED, 2, NARROW>(args, dot, sums, self, lane, form, x, z, y);
-      else if (lu == 2)
-        product<V, 1, FUSED, 4, NARROW>(args, dot, sums, self, lane, form, x, z, y);
-      else
-        product<V, 1, FUSED, 8, NARROW>(args, dot, sums, self, lane, form, x, z, y);
-    }
-  } else if constexpr (BS > 1)
-    product<V, BS, FUSED, 1, ANY>(args, dot, sums, self, lane, form, x, z, y);
-  else if (mode == WIDE)
-    product<V, BS, FUSED, 1, WIDE>(args, dot, sums, self, lane, form, x, z, y);
-  else if (mode == NARROW)
-    product<V, BS, FUSED, 1, NARROW>(args, dot, sums, self, lane, form, x, z, y);
-  else if (mode == LINE)
-    product<V, BS, FUSED, 1, LINE>(args, dot, sums, self, lane, form, x, z, y);
-  else
-    product<V, BS, FUSED, 1, RUNS>(args, dot, sums, self, lane, form, x, z, y);
+  if (lu == 0)
+    product<V, BS, FUSED, 1>(args, dot, sums, self, lane, form, x, z, y);
+  else if constexpr (BS == 1) {
+    if (lu == 1)
+      product<V, 1, FUSED, 2>(args, dot, sums, self, lane, form, x, z, y);
+    else if (lu == 2)
+      product<V, 1, FUSED, 4>(args, dot, sums, self, lane, form, x, z, y);
+    else
+      product<V, 1, FUSED, 8>(args, dot, sums, self, lane, form, x, z, y);
+  }
 }
 
 // E: DotEpilogue, DotsEpilogue of a square matrix without parts of units: also inner products, for MultDot(), where all threads stay to the end
