@@ -243,6 +243,7 @@ bool EntriesByRows::Reserve(int n, size_t partial, cudaStream_t stream)
   cudaStreamCaptureStatus captured;
   if (rows) return true;
   if (cudaStreamIsCapturing(stream, &captured) != cudaSuccess || captured != cudaStreamCaptureStatusNone) return false;
+  copy.Choose((const void *)by_rows);
   if (parts.Alloc(partial * MAX_WIDTH, stream) == cudaSuccess && rows.Alloc((size_t)n * MAX_WIDTH, stream) == cudaSuccess) return true;
   ForgetErrors();
   return false;
@@ -252,7 +253,6 @@ bool EntriesByRows::Reserve(int n, size_t partial, cudaStream_t stream)
 cudaError_t EntriesByRows::Mult(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
 {
   const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
-  copy.Choose((const void *)by_rows);
   for (int64_t first = 0, left = c.count; left; first = c.count - left) {
     const bool     alone = left < Least(store);
     const int      width = left > 4 ? 8 : left > 2 ? 4 : 2, count = alone ? 1 : (int)PetscMin((int64_t)width, left);
