@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
   const int2   *step    = args.step + pattern.x;
   const V      *value   = (const V *)args.value + first * (WARP * BS * BS);
   unsigned      equal   = panels.marked ? (unsigned)pattern.y : 0; // of the first 32 steps: others are read whole
-  bool          more    = BS == 1 && args.more && pattern.y < 0;
+  bool          more    = BS == 1 && args.more;
   Scalar        d[K][BS];
 
 #pragma unroll
