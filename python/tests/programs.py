@@ -1,4 +1,4 @@
-"""The programs of test_programs.py, which runs each alone, on one rank and on two: programs.py NAME."""
+"""The programs of test_programs.py, which runs each alone, on one rank and on two: programs.py NAME FOLDER. It may leave files in the folder."""
 
 import os
 import sys
@@ -93,10 +93,9 @@ def info():
 
 
 def view():
-    import tempfile
     from pathlib import Path
 
-    folder = PETSc.COMM_WORLD.tompi4py().bcast(tempfile.mkdtemp() if RANK == 0 else None) if SIZE > 1 else tempfile.mkdtemp()
+    folder = sys.argv[2]
     for name in TYPES:
         A = laplacian()
         A.convert(name)

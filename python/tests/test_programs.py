@@ -11,5 +11,5 @@ NAMES = [name for name in re.findall(r"^def (\w+)\(\):", PROGRAMS.read_text(), r
 
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("name", NAMES)
-def test_program(python, name, ranks):
-    assert python(PROGRAMS, name, ranks=ranks).count("done") == ranks
+def test_program(python, tmp_path, name, ranks):
+    assert python(PROGRAMS, name, tmp_path, ranks=ranks).count("done") == ranks
