@@ -21,19 +21,23 @@ using Args = DiagonalArgs;
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
-// The steps of a slice beyond those that all slices have: `count` of them, with their values from `value` on
-template <class V>
-__device__ __forceinline__ Scalar add_more(const V *value, const int2 *step, int count, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
+// The steps of a unit's slice beyond those that all slices have. What it needs is loaded again, so that no register holds it during the other steps
+template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
 {
-  constexpr int BATCH = 4;
-  const int     lane  = unit % WARP;
+  constexpr int  BATCH = 4;
+  const int      s = unit / WARP, lane = unit % WARP;
+  const unsigned first = args.more[s];
+  const int      count = (int)(args.more[s + 1] - first);
+  const V       *value = (const V *)args.value + ((int64_t)args.slices * args.steps + first) * WARP + lane;
+  const int2    *step  = args.step + args.pattern_of_slice[s].x + args.steps;
+#pragma unroll 1
   for (int k0 = 0; k0 < count; k0 += BATCH) {
     V      v[BATCH];
     int2   now[BATCH];
     Scalar xs[BATCH];
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      v[b]   = k0 + b < count ? Traits<V>::stream(value + (k0 + b) * WARP + lane) : Traits<V>::zero();
+      v[b]   = k0 + b < count ? Traits<V>::stream(value + (k0 + b) * WARP) : Traits<V>::zero();
       now[b] = k0 + b < count ? __ldg(step + k0 + b) : make_int2(0, 0);
     }
 #pragma unroll
@@ -57,7 +61,10 @@ enum Lengths { ANY_LENGTH, SAME_LENGTH, SOME_LONGER };
   values are stored as. E: DotEpilogue, DotsEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
+__global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER && !E::DOT ? 1280
+                                          : STEPS                                         ? 1024
+                                                                                          : 512) /
+                                             BLOCK)
     diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
@@ -82,8 +89,6 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
   const int      total   = STEPS ? STEPS : args.steps;
   const int64_t  first   = UNIFORM ? (int64_t)s * total : args.first_value[s];
   const int      steps   = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
-  const unsigned beyond  = LENGTHS == SOME_LONGER ? args.more[s] : 0;
-  const int      more    = LENGTHS == SOME_LONGER ? (int)(args.more[s + 1] - beyond) : 0;
   const int2    *step    = args.step + pattern.x;
   const V       *value   = (const V *)args.value + first * (WARP * BS * BS);
   const unsigned bit     = 1u << lane;
@@ -137,7 +142,7 @@ __global__ void __launch_bounds__(BLOCK, STEPS ? 1024 / BLOCK : 512 / BLOCK)
     }
   }
   if constexpr (LENGTHS == SOME_LONGER) {
-    if (!FUSED || unit >= 0) d[0] = add_more((const V *)args.value + ((int64_t)args.slices * STEPS + beyond) * WARP, step + STEPS, more, unit, form, x, d[0]);
+    if ((pattern.y & MORE) && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
   }
   if (FUSED) {
     if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop does not mark a slice without steps
@@ -286,6 +291,12 @@ __global__ void keep_more(int count, int usual, int64_t *steps)
   if (s < count) steps[s] = max(steps[s] - usual, (int64_t)0);
 }
 
+__global__ void mark_more(int slices, const unsigned *more, int2 *pattern_of_slice)
+{
+  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (s < slices && more[s + 1] > more[s]) pattern_of_slice[s].y |= MORE;
+}
+
 __global__ void shorten(int count, const int64_t *wide, unsigned *to)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -387,7 +398,7 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
     word |= same << k0 % WARP;
     if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
       if (lane == 0 && k0 < WARP)
-        pattern_of_slice[s].y = (int)word;
+        pattern_of_slice[s].y = (int)(word | (more ? MORE : 0));
       else if (lane == 0)
         equal[(int64_t)s * args.words + k0 / WARP] = word;
       word = 0;
@@ -710,6 +721,7 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
     SPMV_TRY(ExclusiveSum(count, slices + 1, stream));
     SPMV_TRY(first.Alloc(slices + 1, stream));
     SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first);
+    if (uniform) SPMV_LAUNCH(slices, 256, stream, mark_more, slices, first, pattern_of_slice);
   }
   if (args.words > 1) {
     SPMV_TRY(equal.Alloc((size_t)slices * args.words, stream));

@@ -19,6 +19,9 @@ struct DiagonalArgs {
   Offdiagonal     offdiag;
 };
 
+// Among the marks of a slice, of which a uniform one has at most 9 steps: it has some beyond DiagonalArgs::steps
+constexpr int MORE = 1 << 30;
+
 // The product reads .x and .y itself, and compares pattern_of_slice[].x with 0 itself: with functions, or a variable, its machine code is another
 __host__ __device__ __forceinline__ int Offset(int2 step)
 {

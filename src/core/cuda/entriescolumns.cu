@@ -22,31 +22,69 @@ struct Args {
   Scalar   *partial; // as many for each part as the panel has columns
   int       count;   // columns
   int64_t   ldz, ldy;
+  int       step; // from a row of Y to the next
 };
 
 struct PanelArgs {
   int     rows, width, count;
-  int64_t ldx;
+  int64_t ldz, ld; // of what is read or written by columns: ld
 };
+
+__device__ __forceinline__ int LogWidth(const PanelArgs &p)
+{
+  return p.width == 8 ? 3 : p.width == 4 ? 2 : 1;
+}
+
+constexpr int TILE = MAX_WIDTH + 1; // numbers of a row in shared memory: an odd number, so that each lane has another bank
 
 // `rows` numbers of each column, to rows of `width` numbers; zeros past the last column
 __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, int, const Scalar *__restrict__ x, const Scalar *, Scalar *to)
 {
-  __shared__ Scalar tile[BLOCK * (MAX_WIDTH + 1)]; // a row is an odd number of numbers, so that each lane has another bank
-  const int         lane = threadIdx.x % WARP, log = p.width == 8 ? 3 : p.width == 4 ? 2 : 1;
+  __shared__ Scalar tile[BLOCK * TILE];
+  const int         lane = threadIdx.x % WARP, log = LogWidth(p);
   const int64_t     row  = (int64_t)blockIdx.x * BLOCK + (threadIdx.x - lane);
-  Scalar           *mine = tile + (threadIdx.x - lane) * (MAX_WIDTH + 1), t[MAX_WIDTH];
+  Scalar           *mine = tile + (threadIdx.x - lane) * TILE, t[MAX_WIDTH];
   AwaitPrevious();
 #pragma unroll
-  for (int q = 0; q < MAX_WIDTH; q++) t[q] = q < p.count && row + lane < p.rows ? Num::stream(x + q * p.ldx + row + lane) : Num::zero();
+  for (int q = 0; q < MAX_WIDTH; q++) t[q] = q < p.count && row + lane < p.rows ? Num::stream(x + q * p.ld + row + lane) : Num::zero();
 #pragma unroll
-  for (int q = 0; q < MAX_WIDTH; q++) mine[lane * (MAX_WIDTH + 1) + q] = t[q];
+  for (int q = 0; q < MAX_WIDTH; q++) mine[lane * TILE + q] = t[q];
   __syncwarp();
 #pragma unroll
   for (int q = 0; q < MAX_WIDTH; q++) {
     const int e = q * WARP + lane, r = e >> log;
-    if (q < p.width && row + r < p.rows) to[(row << log) + e] = mine[r * (MAX_WIDTH + 1) + (e & (p.width - 1))];
+    if (q < p.width && row + r < p.rows) to[(row << log) + e] = mine[r * TILE + (e & (p.width - 1))];
   }
+}
+
+// The other way: what products left as rows of `width` numbers, to the columns of y
+__global__ void __launch_bounds__(BLOCK) by_columns(PanelArgs p, SpMVCudaForm form, const Scalar *__restrict__ from, const Scalar *z, Scalar *y)
+{
+  __shared__ Scalar tile[BLOCK * TILE];
+  const int         lane = threadIdx.x % WARP, log = LogWidth(p);
+  const int64_t     row  = (int64_t)blockIdx.x * BLOCK + (threadIdx.x - lane);
+  Scalar           *mine = tile + (threadIdx.x - lane) * TILE;
+  AwaitPrevious();
+#pragma unroll
+  for (int q = 0; q < MAX_WIDTH; q++) {
+    const int e = q * WARP + lane, r = e >> log;
+    if (q < p.width && row + r < p.rows) mine[r * TILE + (e & (p.width - 1))] = Num::stream(from + (row << log) + e);
+  }
+  __syncwarp();
+#pragma unroll
+  for (int q = 0; q < MAX_WIDTH; q++) {
+    if (q < p.count && row + lane < p.rows) y[q * p.ld + row + lane] = Sum(form, z != nullptr, z + q * p.ldz + row + lane, mine[lane * TILE + q]);
+  }
+}
+
+constexpr int FAR = 1024; // rows
+
+// Counts the places whose row is far from the one of the place before
+__global__ void count_far(int places, const int *order, int *far)
+{
+  const int      p  = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const unsigned is = __ballot_sync(ALL, p > 0 && p < places && abs(order[p] - order[p - 1]) > FAR);
+  if (is && p % WARP == 0) atomicAdd(far, __popc(is));
 }
 
 // What a warp has in shared memory
@@ -207,8 +245,8 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
       for (int j = 0; j < K; j++) {
         const int place = u * WARP + j * GROUPS + mine;
         if (place < Units(self.shape) && q < arguments.count) {
-          const int r = sorted ? own.unit[place] : self.first + place;
-          y[r]        = Sum(form, z != nullptr, zs + r, d[j]);
+          const int r                    = sorted ? own.unit[place] : self.first + place;
+          y[(int64_t)r * arguments.step] = Sum(form, z != nullptr, zs + r, d[j]);
         }
         d[j] = Num::zero();
       }
@@ -238,32 +276,53 @@ bool EntriesByRows::Pays(const _n_SpMVCudaStore &store, int64_t columns)
   return columns >= Least(store) && store.nnz > (int64_t)Tuning::ENTRIES_SHARE * store.n;
 }
 
-bool EntriesByRows::Reserve(int n, size_t partial, cudaStream_t stream)
+cudaError_t EntriesByRows::Allocate(const _n_SpMVCudaStore &store, const int *order, size_t partial, cudaStream_t stream)
+{
+  int          far = 0;
+  Scratch<int> count(stream);
+  if (order) {
+    SPMV_TRY(count.Alloc(1));
+    SPMV_TRY(count.Zero(stream));
+    SPMV_LAUNCH(store.m, 256, stream, count_far, store.m, order, count);
+    SPMV_TRY(Fetch(&far, (int *)count, 1, stream));
+  }
+  SPMV_TRY(parts.Alloc(partial * MAX_WIDTH, stream));
+  if (far > store.m / 2) SPMV_TRY(sums.Alloc((size_t)store.m * MAX_WIDTH, stream));
+  return rows.Alloc((size_t)store.n * MAX_WIDTH, stream);
+}
+
+bool EntriesByRows::Reserve(const _n_SpMVCudaStore &store, const int *order, size_t partial, cudaStream_t stream)
 {
   cudaStreamCaptureStatus captured;
   if (rows) return true;
   if (cudaStreamIsCapturing(stream, &captured) != cudaSuccess || captured != cudaStreamCaptureStatusNone) return false;
-  copy.Choose((const void *)by_rows);
-  if (parts.Alloc(partial * MAX_WIDTH, stream) == cudaSuccess && rows.Alloc((size_t)n * MAX_WIDTH, stream) == cudaSuccess) return true;
+  to_rows.Choose((const void *)by_rows);
+  to_columns.Choose((const void *)by_columns);
+  if (Allocate(store, order, partial, stream) == cudaSuccess) return true;
   ForgetErrors();
   return false;
+}
+
+// `count` columns at most, as one panel
+cudaError_t EntriesByRows::MultPanel(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form, const Operands &v, const Columns &c, int width,
+                                     int count, cudaStream_t stream)
+{
+  const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
+  Kernel        &kernel = product.Get(width, [&](int w) { return Pick(store.single, w); });
+  SPMV_TRY(to_rows.Launch(Blocks(store.n, BLOCK), BLOCK, PanelArgs{store.n, width, count, 0, c.ldx}, form, {v.x, nullptr, rows}, stream));
+  if (!sums) return kernel.Launch(blocks, BLOCK, Args{args, parts, count, c.ldz, c.ldy, 1}, form, {rows, v.z, v.y}, stream);
+  SPMV_TRY(kernel.Launch(blocks, BLOCK, Args{args, parts, width, 0, 1, width}, form, {rows, nullptr, sums}, stream));
+  return to_columns.Launch(Blocks(store.m, BLOCK), BLOCK, PanelArgs{store.m, width, count, c.ldz, c.ldy}, form, {sums, v.z, v.y}, stream);
 }
 
 // Panels of eight columns, and at the end of four or two
 cudaError_t EntriesByRows::Mult(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
 {
-  const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
   for (int64_t first = 0, left = c.count; left; first = c.count - left) {
     const bool     alone = left < Least(store);
     const int      width = left > 4 ? 8 : left > 2 ? 4 : 2, count = alone ? 1 : (int)PetscMin((int64_t)width, left);
     const Operands now = v.From(first, c);
-    if (alone)
-      SPMV_TRY(store.Mult(form, now, stream));
-    else {
-      SPMV_TRY(copy.Launch(Blocks(store.n, BLOCK), BLOCK, PanelArgs{store.n, width, count, c.ldx}, form, {now.x, nullptr, rows}, stream));
-      SPMV_TRY(product.Get(width, [&](int w) { return Pick(store.single, w); })
-                   .Launch(blocks, BLOCK, Args{args, parts, count, c.ldz, c.ldy}, form, {rows, now.z, now.y}, stream));
-    }
+    SPMV_TRY(alone ? store.Mult(form, now, stream) : MultPanel(store, args, form, now, c, width, count, stream));
     left -= count;
   }
   return cudaSuccess;

@@ -529,7 +529,8 @@ struct Slices : _n_SpMVCudaStore {
   // Node blocks and single entries in one pass each, see slicescolumns.cu and entriescolumns.cu; long node rows, which leave partial sums, column by column
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
-    if (!args.slices || compact || (bs == 1 ? unit || !by_rows.Pays(*this, c.count) || !by_rows.Reserve(n, partial.Size(), stream) : groups > 0))
+    if (!args.slices || compact ||
+        (bs == 1 ? unit || !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream) : groups > 0))
       return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
     if (bs == 1) return by_rows.Mult(*this, args, form, v, c, stream);
     return ForPanels(*this, form, args.slices, bs, v, c, stream, [&](unsigned grid, const Operands &now, const Panels &p) {

@@ -73,14 +73,18 @@ struct SliceArgs {
 class EntriesByRows {
 public:
   static bool Pays(const _n_SpMVCudaStore &, int64_t columns);
-  // Memory, which is kept: there may be none, and none can be had while a graph is captured. partial: sums of a product with a vector
-  bool        Reserve(int n, size_t partial, cudaStream_t);
+  // Memory, which is kept: there may be none, and none can be had while a graph is captured. order: row at each place, or NULL; partial: sums of a product with
+  // a vector
+  bool        Reserve(const _n_SpMVCudaStore &, const int *order, size_t partial, cudaStream_t);
   cudaError_t Mult(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &, cudaStream_t);
 
 private:
-  Kernel        copy;
+  cudaError_t Allocate(const _n_SpMVCudaStore &, const int *order, size_t partial, cudaStream_t);
+  cudaError_t MultPanel(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &, int width, int count, cudaStream_t);
+
+  Kernel        to_rows, to_columns;
   ColumnKernels product;
-  Array<Scalar> rows, parts; // of X; partial sums
+  Array<Scalar> rows, sums, parts; // of X; of Y, where it is collected by rows; partial sums
 };
 
 // The column of a lane's entry of step k, -1 if it has none
