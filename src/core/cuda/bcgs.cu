@@ -49,7 +49,7 @@ __device__ void AfterUpdate(State &s, PetscReal square, Progress *progress)
 {
   const bool none = s.norm == SPMV_KRYLOV_NORM_NONE;
   if (!none && s.until.chknorm < s.i + 2) s.dp = sqrt(square);
-  TellNorm(s.i + 1, s.dp, progress);
+  ReportNorm(s.i + 1, s.dp, progress);
   if (IsBad(s.dp)) return End(s, SPMV_KRYLOV_NAN_NORM);
   s.norms  = s.i + 1;
   s.reason = Converged(s.until, none, s.i + 1, s.dp);
@@ -70,7 +70,7 @@ __device__ void Decide(const BCGSArgs &g, State &s, int step, const PetscReal v[
   if (step == SECOND) AfterSecond(s, v);
   if (step == UPDATE) AfterUpdate(s, v[0], g.progress);
   *g.state = s;
-  if (step == START || step == UPDATE || s.reason != SPMV_KRYLOV_ITERATING) TellStatus(s, g.progress);
+  if (step == START || step == UPDATE || s.reason != SPMV_KRYLOV_ITERATING) ReportStatus(s, g.progress);
 }
 
 // ------------------------------------------------------------------------------------------------ kernels; their signature is that of Kernel

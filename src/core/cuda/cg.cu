@@ -49,7 +49,7 @@ __device__ void AfterUpdate(State &s, PetscReal square, Scalar beta, Progress *p
   } else if (!none && s.until.chknorm < s.i + 2)
     norm = sqrt(square);
   s.objective -= PetscReal(0.5) * RealPart(Multiplied(s.a, s.beta));
-  TellNorm(s.i + 1, norm, progress);
+  ReportNorm(s.i + 1, norm, progress);
   if (IsBad(norm)) return End(s, SPMV_KRYLOV_NAN_NORM);
   s.norms  = s.i + 1;
   s.reason = Converged(s.until, none, s.i + 1, norm);
@@ -77,7 +77,7 @@ __device__ void Decide(const CGArgs &g, State &s, int step, const PetscReal v[])
   if (step & TEST) AfterUpdate(s, v[0], dot, g.progress);
   if (step & BETA && s.reason == SPMV_KRYLOV_ITERATING) AfterBeta(s, dot, step & START);
   *g.state = s;
-  if (step & BETA || s.reason != SPMV_KRYLOV_ITERATING) TellStatus(s, g.progress);
+  if (step & BETA || s.reason != SPMV_KRYLOV_ITERATING) ReportStatus(s, g.progress);
 }
 
 // ------------------------------------------------------------------------------------------------ kernels; their signature is that of Kernel

@@ -202,11 +202,11 @@ __device__ __forceinline__ void Tell(unsigned long long *place, unsigned long lo
 {
   *(volatile unsigned long long *)place = what;
 }
-__device__ __forceinline__ void TellStatus(const State &s, Progress *progress)
+__device__ __forceinline__ void ReportStatus(const State &s, Progress *progress)
 {
   Tell(&progress->status, PackStatus(s.reason, s.its, s.norms));
 }
-__device__ __forceinline__ void TellNorm(int iteration, PetscReal norm, Progress *progress)
+__device__ __forceinline__ void ReportNorm(int iteration, PetscReal norm, Progress *progress)
 {
   Tell(&progress->norm[iteration % SPMV_KRYLOV_NORMS], (unsigned long long)__double_as_longlong((double)norm));
 }
@@ -295,7 +295,7 @@ template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(
   if (first) {
     g.state->step   = 0;
     g.state->reason = s.reason;
-    TellStatus(s, g.progress);
+    ReportStatus(s, g.progress);
   }
   return false;
 }
