@@ -23,6 +23,7 @@ EXPERIMENTS = {  # what each needs, and its part of the report
     "sellp-figure5": ([M.matrices], Report.sellp_figure5),
     "sellp-table2": ([M.profile, M.counters], Report.sellp_table2),
     "sellp-sweep": ([M.sweep], Report.sellp_sweep),
+    "evchyb-figure1": ([], Report.evchyb_figure1),
     "evchyb-table2": ([M.stream], Report.evchyb_table2),
     "evchyb-table3": ([M.matrices], Report.evchyb_table3),
     "evchyb-figure3": ([M.matrices], Report.evchyb_figure3),

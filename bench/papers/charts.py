@@ -19,7 +19,7 @@ class NoCharts:
     def cells(self, *_):
         return True
 
-    threads = patterns = cells
+    threads = patterns = ranges = cells
 
 
 class Charts:
@@ -108,6 +108,24 @@ class Charts:
         axes[1].set_title("shared memory", fontsize="small")
         self.squares(axes[2], {(r, 0): ("white", f"y{r}") for r in range(b)})
         axes[2].set_title("sums", fontsize="small")
+        return self.save(fig, name)
+
+    def ranges(self, name, ranges):
+        """Rows in the order of their lengths: (rows, threads a row, thread blocks) of each range"""
+        if self.plt is None:
+            return False
+        os.makedirs(self.folder, exist_ok=True)
+        fig, ax = self.plt.subplots(figsize=(8, 2.6))
+        first = 0
+        for k, (rows, threads, blocks) in enumerate(ranges):
+            ax.bar(first, threads, rows, align="edge", color=self.plt.get_cmap("Pastel1")(k), edgecolor="black", linewidth=0.6)
+            ax.vlines([first + rows * b / blocks for b in range(1, blocks)], 0, threads, color="black", linewidth=0.6)
+            ax.text(first + rows / 2, threads + 0.4, str(blocks), ha="center", fontsize="small")
+            first += rows
+        ax.set_ylim(0, max(threads for _, threads, _ in ranges) + 3)
+        ax.set_yticks([threads for _, threads, _ in ranges])
+        ax.set_xlabel("rows, in the order of their lengths")
+        ax.set_ylabel("threads a row")
         return self.save(fig, name)
 
     def patterns(self, name, grids):

@@ -9,6 +9,9 @@ from .tables import key, mean, on_host, read
 
 # The matrix of the drawings: an odd number of rows, so that slices of two rows need one more
 EXAMPLE = [(0, 1, 4), (1, 2), (0, 2, 3, 5, 6), (3,), (1, 4), (5,), (2, 3, 6)]
+# Lengths of rows for EVC-HYB's drawing, with ELL up to SHORT entries on boundaries of BOUNDARY rows, in place of 128 and 32
+LENGTHS, SHORT, BOUNDARY = (2, 1, 3, 2, 9, 1, 3, 2, 1, 4, 6, 1, 2, 3, 2), 4, 4
+RANGES = ((2, 1), (3, 2), (2, 4), (1, 8), (2, 16))  # thread blocks and threads a row, as in the paper's Figure 1
 TABLE_2 = {"copy": 182.75, "scale": 182.75, "add": 180.93, "triad": 180.93}  # GB/s on a K20X
 TABLE_4 = {"evchyb-sorted": "read-only loads", "evchyb-load-x": "other loads, through L1", "evchyb-l2-x": "loads from L2"}
 COO_CSR = ["coo", "coo-segmented", "coo-balanced", "csr-scalar", "csr-vector", "ell"]
@@ -30,6 +33,23 @@ def layouts():
         return found
 
     return {"CSR": padded(EXAMPLE, 0), "ELLPACK": padded(EXAMPLE, width), "SELL-2": slices(2, 1), "SELL-P, b = 2, t = 2": slices(2, 2)}
+
+
+def partition():
+    """Figure 2: name -> rows of the stored entries; what is padding"""
+    ell, carried = [], []
+    lengths = sorted(LENGTHS)
+    for width in range(1, SHORT + 1):
+        rows = carried + [n for n in lengths if n == width]
+        whole = len(rows) // BOUNDARY * BOUNDARY
+        ell += [(n, width) for n in rows[:whole]]
+        carried = rows[whole:]
+    csr = [(n, -(-n // BOUNDARY) * BOUNDARY) for n in carried + [n for n in lengths if n > SHORT]]
+
+    def padded(part):
+        return [[True] * n + [False] * (width - n) for n, width in part]
+
+    return {"the matrix": padded((n, n) for n in LENGTHS), "sorted": padded((n, n) for n in lengths), "ELL": padded(ell), "vector CSR": padded(csr)}
 
 
 def sigma_of(bounds, density):
@@ -82,6 +102,17 @@ class More:
         self.say(w("sellp-figure4.here", grid=len(next(iter(grids.values())))), "")
 
     # ---- the EVC-HYB paper
+
+    def evchyb_figure1(self):
+        w = self.words
+        self.head()
+        block = 512
+        ranges = [(blocks * block // threads, threads, blocks) for blocks, threads in RANGES]
+        self.drawing("evchyb-figure1", w("evchyb-figure1.caption"), "ranges", ranges)
+        found = partition()
+        self.drawing("evchyb-figure2", w("evchyb-figure2.caption"), "cells", found)
+        self.table(["", *found], [["rows", *map(len, found.values())], ["entries stored", *(sum(map(len, rows)) for rows in found.values())]])
+        self.say(w("evchyb-figure1.here", block=block, short=SHORT, boundary=BOUNDARY), "")
 
     def evchyb_table2(self):
         w = self.words

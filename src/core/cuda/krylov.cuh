@@ -198,17 +198,17 @@ template <int N> __device__ __forceinline__ bool AddAll(const SolveArgs &g, Pets
   return AddBlocks<KRYLOV_BLOCK>(v, blockIdx.x, gridDim.x, g.part, g.arrived) && AddAcross(g, v);
 }
 
-__device__ __forceinline__ void Tell(unsigned long long *place, unsigned long long what)
+__device__ __forceinline__ void Publish(unsigned long long *place, unsigned long long what)
 {
   *(volatile unsigned long long *)place = what;
 }
 __device__ __forceinline__ void ReportStatus(const State &s, Progress *progress)
 {
-  Tell(&progress->status, PackStatus(s.reason, s.its, s.norms));
+  Publish(&progress->status, PackStatus(s.reason, s.its, s.norms));
 }
 __device__ __forceinline__ void ReportNorm(int iteration, PetscReal norm, Progress *progress)
 {
-  Tell(&progress->norm[iteration % SPMV_KRYLOV_NORMS], (unsigned long long)__double_as_longlong((double)norm));
+  Publish(&progress->norm[iteration % SPMV_KRYLOV_NORMS], (unsigned long long)__double_as_longlong((double)norm));
 }
 
 // KSPConvergedDefault() after n iterations
