@@ -271,6 +271,36 @@ PetscErrorCode MakeLike(Mat R, const char *type, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode CoordinatesTwice(Mat R, PetscBool elsewhere, PetscInt *n, PetscInt *i[], PetscInt *j[])
+{
+  PetscInt rs, re, M, k = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(R, &M, NULL));
+  PetscCall(MatGetOwnershipRange(R, &rs, &re));
+  *n = 0;
+  for (PetscInt row = rs; row < re; row++) {
+    PetscInt len;
+
+    PetscCall(MatGetRow(R, row, &len, NULL, NULL));
+    *n += 2 * len;
+    PetscCall(MatRestoreRow(R, row, &len, NULL, NULL));
+  }
+  PetscCall(PetscMalloc2(*n, i, *n, j));
+  for (PetscInt row = re - 1; row >= rs; row--) {
+    PetscInt        len;
+    const PetscInt *cols;
+
+    PetscCall(MatGetRow(R, row, &len, &cols, NULL));
+    for (PetscInt l = 0; l < 2 * len; l++) {
+      (*i)[k]   = elsewhere && l % 2 ? M - 1 - row : row;
+      (*j)[k++] = cols[l / 2];
+    }
+    PetscCall(MatRestoreRow(R, row, &len, &cols, NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MakeRows(MPI_Comm comm, const Case *c, Mat *R)
 {
   PetscInt     m = PETSC_DECIDE, n = PETSC_DECIDE, rs, re, len, *cols;

@@ -71,3 +71,6 @@ PetscErrorCode PreallocateLike(Mat R, Mat A);
 PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A);
 /* All three: R's entries in a matrix of the given type */
 PetscErrorCode MakeLike(Mat R, const char *type, Mat *A);
+/* The coordinates of R's entries, each twice, in an order that is not R's; elsewhere: half of them in the mirrored row, which may be another rank's. The caller
+   frees the arrays with PetscFree2() */
+PetscErrorCode CoordinatesTwice(Mat R, PetscBool elsewhere, PetscInt *n, PetscInt *i[], PetscInt *j[]);

@@ -1,37 +1,17 @@
 /* Assembly from coordinates, in the host's memory */
 #include "assembly.h"
 
-/* The coordinates of R's entries, each twice, in an order that is not R's; all of them on their owners or on the next rank */
+/* The coordinates of R's entries, each twice; argument a: half of them may belong to other ranks */
 PetscErrorCode COO(Test *t, Record *r)
 {
-  const PetscInt away = t->arg[0] == 'a';
-  Mat            A;
-  PetscInt       rs, re, M, *ci, *cj, n = 0, k = 0;
-  PetscScalar   *v;
+  Mat          A;
+  PetscInt    *ci, *cj, n, k;
+  PetscScalar *v;
 
   PetscFunctionBegin;
   PetscCall(CreateLike(t->R, t->type, &A));
-  PetscCall(MatGetSize(A, &M, NULL));
-  PetscCall(MatGetOwnershipRange(t->R, &rs, &re));
-  for (PetscInt i = rs; i < re; i++) {
-    PetscInt len;
-
-    PetscCall(MatGetRow(t->R, i, &len, NULL, NULL));
-    n += 2 * len;
-    PetscCall(MatRestoreRow(t->R, i, &len, NULL, NULL));
-  }
-  PetscCall(PetscMalloc3(n, &ci, n, &cj, n, &v));
-  for (PetscInt i = re - 1; i >= rs; i--) {
-    PetscInt        len;
-    const PetscInt *cols;
-
-    PetscCall(MatGetRow(t->R, i, &len, &cols, NULL));
-    for (PetscInt l = 0; l < 2 * len; l++) {
-      ci[k]   = away && l % 2 ? M - 1 - i : i;
-      cj[k++] = cols[l / 2];
-    }
-    PetscCall(MatRestoreRow(t->R, i, &len, &cols, NULL));
-  }
+  PetscCall(CoordinatesTwice(t->R, (PetscBool)(t->arg[0] == 'a'), &n, &ci, &cj));
+  PetscCall(PetscMalloc1(n, &v));
   if (n > 3) ci[1] = -1; /* to be left out */
   for (int again = 0; again < 2; again++) {
     /* MatSetPreallocationCOO() may sort what it is given */
@@ -48,7 +28,8 @@ PetscErrorCode COO(Test *t, Record *r)
       PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
     }
   }
-  PetscCall(PetscFree3(ci, cj, v));
+  PetscCall(PetscFree(v));
+  PetscCall(PetscFree2(ci, cj));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

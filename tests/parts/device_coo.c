@@ -35,38 +35,18 @@ static PetscErrorCode FreeArray(Test *t, void *address)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Assembly by coordinates from arrays on the device: R's entries, twice each, every fourth of them (away) for another rank's row */
+/* Assembly by coordinates from arrays on the device: R's entries, each twice, half of them (away) for another rank's row */
 PetscErrorCode COO(Test *t, Record *r)
 {
-  const PetscBool away = (PetscBool)(t->arg[0] == 'a');
-  Mat             A;
-  Vec             x, y;
-  PetscInt        rs, re, M, *ci, *cj, *di, *dj, n = 0, k = 0;
-  PetscScalar    *v, *d;
+  Mat          A;
+  Vec          x, y;
+  PetscInt    *ci, *cj, *di, *dj, n, k;
+  PetscScalar *v, *d;
 
   PetscFunctionBegin;
   PetscCall(CreateLike(t->R, t->type, &A));
-  PetscCall(MatGetSize(A, &M, NULL));
-  PetscCall(MatGetOwnershipRange(t->R, &rs, &re));
-  for (PetscInt i = rs; i < re; i++) {
-    PetscInt len;
-
-    PetscCall(MatGetRow(t->R, i, &len, NULL, NULL));
-    n += 2 * len;
-    PetscCall(MatRestoreRow(t->R, i, &len, NULL, NULL));
-  }
-  PetscCall(PetscMalloc3(n, &ci, n, &cj, n, &v));
-  for (PetscInt i = rs; i < re; i++) {
-    PetscInt        len;
-    const PetscInt *cols;
-
-    PetscCall(MatGetRow(t->R, i, &len, &cols, NULL));
-    for (PetscInt l = 0; l < 2 * len; l++) {
-      ci[k]   = away && l % 4 == 3 ? M - 1 - i : i;
-      cj[k++] = cols[l / 2];
-    }
-    PetscCall(MatRestoreRow(t->R, i, &len, &cols, NULL));
-  }
+  PetscCall(CoordinatesTwice(t->R, (PetscBool)(t->arg[0] == 'a'), &n, &ci, &cj));
+  PetscCall(PetscMalloc1(n, &v));
   PetscCall(ToDevice(t, ci, (size_t)n * sizeof(*ci), &di));
   PetscCall(ToDevice(t, cj, (size_t)n * sizeof(*cj), &dj));
   PetscCall(MatSetPreallocationCOO(A, n, di, dj));
@@ -85,7 +65,8 @@ PetscErrorCode COO(Test *t, Record *r)
     PetscCall(VecDestroy(&y));
     if (step > 1) PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
   }
-  PetscCall(PetscFree3(ci, cj, v));
+  PetscCall(PetscFree(v));
+  PetscCall(PetscFree2(ci, cj));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
