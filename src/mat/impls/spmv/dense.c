@@ -47,7 +47,7 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
     PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
     if (ierr) rows = 0; /* out of memory */
   }
-  if (rows < n) SpMVStoreMultColumns(spmv->host.store, n - rows, x + rows * ldx, ldx, NULL, 0, y + rows * ldy, ldy);
+  if (rows < n) SpMVStoreMultColumns(spmv->host.store, n - rows, x + (size_t)rows * (size_t)ldx, ldx, NULL, 0, y + (size_t)rows * (size_t)ldy, ldy);
   PetscCall(MatDenseRestoreArrayWrite(C, &y));
   PetscCall(MatDenseRestoreArrayRead(B, &x));
   PetscCall(PetscLogFlops((PetscLogDouble)n * (2.0 * spmv->host.key.nz - spmv->host.nonzerorows)));
