@@ -38,7 +38,7 @@ __device__ __forceinline__ int LogWidth(const PanelArgs &p)
 constexpr int TILE = MAX_WIDTH + 1; // numbers of a row in shared memory: an odd number, so that each lane has another bank
 
 // `rows` numbers of each column, to rows of `width` numbers; zeros past the last column
-__global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, int, const Scalar *__restrict__ x, const Scalar *, Scalar *to)
+__global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, const Scalar *__restrict__ x, const Scalar *, Scalar *to)
 {
   __shared__ Scalar tile[BLOCK * TILE];
   const int         lane = threadIdx.x % WARP, log = LogWidth(p);
@@ -300,6 +300,9 @@ bool EntriesByRows::Reserve(const _n_SpMVCudaStore &store, const int *order, siz
   to_columns.Choose((const void *)by_columns);
   if (Allocate(store, order, partial, stream) == cudaSuccess) return true;
   ForgetErrors();
+  parts.Free(); // what there was memory for
+  sums.Free();
+  rows.Free();
   return false;
 }
 

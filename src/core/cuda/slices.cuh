@@ -73,8 +73,8 @@ struct SliceArgs {
 class EntriesByRows {
 public:
   static bool Pays(const _n_SpMVCudaStore &, int64_t columns);
-  // Memory, which is kept: there may be none, and none can be had while a graph is captured. order: row at each place, or NULL; partial: sums of a product with
-  // a vector
+  // Allocates the memory that Mult() needs, the first time, and keeps it. False if there is none, and while a graph is captured, when none can be allocated.
+  // order: row at each place, or NULL; partial: number of partial sums of a product with a vector
   bool        Reserve(const _n_SpMVCudaStore &, const int *order, size_t partial, cudaStream_t);
   cudaError_t Mult(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &, cudaStream_t);
 
