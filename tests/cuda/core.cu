@@ -1,7 +1,8 @@
 /*
   Tests of the device core, without PETSc: every layout and kernel against a CSR product on the host. Silent when right.
   Run as `core full`; under compute-sanitizer as `core quick`, or, where that is very slow, as `core race`, with two matrices; compiled for another GPU than
-  that of the machine, as `core unsupported`. `count` at the end prints how many checks passed.
+  that of the machine, as `core unsupported`. `count` at the end prints how many checks passed. With CORE_MATRICES=TEXT in the environment, only the matrices
+  are tested whose names contain the text.
 */
 #include "../../src/mat/impls/evchyb/evchybcuda.h"
 #include "../../src/mat/impls/sellp/sellpcuda.h"
@@ -341,13 +342,15 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
 
 constexpr int WIDEST = sizeof(PetscInt); // bytes of an index: a CSR has PetscInt, or int
 
-// Each layout of each matrix, or of those with the name, or a part of it, in MATRICES
+// Each layout of each matrix
 static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout> &layouts, bool quick, bool race, const Streams &streams)
 {
-  const char *only = getenv("MATRICES");
+  const char *only   = getenv("CORE_MATRICES");
+  int         tested = 0;
   for (Matrix &A : matrices) {
     const bool few = !strcmp(A.name, "3 unknowns, some") || !strcmp(A.name, "long rows");
     if ((race && !few) || (only && !strstr(A.name, only))) continue;
+    tested++;
     for (SpMVCudaKernel k : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
       TestSingle(A, "sellp",
                  [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) { return SELLP(0, 0, 0, 0, 1, k, single)(csr, PETSC_FALSE, streams.stream, b); });
@@ -361,6 +364,7 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
       if (!quick && !layouts[l].measured && WIDEST > 4) Products(A, layouts[l], (l & 1) ? 4 : WIDEST, streams).Test();
     }
   }
+  Expect(tested > 0, matrices[0], "all layouts", "any", "a matrix has the name of CORE_MATRICES");
   for (const Layout &L : layouts) {
     const bool adds = !L.transpose && !L.conjugate && !strstr(L.name, "paper") && !strstr(L.name, "adaptive") && !(race && L.measured);
     Expect(adds == (fusing.count(L.name) > 0), matrices[0], L.name, "any", "its products add an off-diagonal block");
@@ -391,7 +395,7 @@ int main(int argc, char **argv)
   for (const Layout &L : layouts) {
     if (std::set<std::string>{"sellp", "sellp, slices", "sellp, entries"}.count(L.name)) TestNodes(L, streams.stream);
   }
-  if (!getenv("MATRICES")) TestLayouts(layouts, quick, race, streams);
+  if (!getenv("CORE_MATRICES")) TestLayouts(layouts, quick, race, streams);
   SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
   TestMatrices(matrices, layouts, quick, race, streams);
   CHECK(cudaEventDestroy(streams.event));
