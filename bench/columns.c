@@ -18,9 +18,8 @@ static char help[] =
 #include "timing.h"
 
 /* By default on a GPU: those of bench/bench, and four of finite elements */
-static const char DeviceMatrices[] = "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,rowlen:tests/matrices/"
-                                     "dc1.rowlen,stencil7:32,fem27:60:3,fem27:60:3:1:0.01,"
-                                     "fem27:48:2,fem27:26:6";
+static const char DeviceMatrices[] = "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,"
+                                     "rowlen:tests/matrices/dc1.rowlen,stencil7:32,fem27:60:3,fem27:60:3:1:0.01,fem27:48:2,fem27:26:6";
 
 typedef struct {
   char     type[64], method[64];
@@ -57,7 +56,7 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of B are multiples of one with random numbers, since a GPU takes less long to make them so than the host to draw them all */
+/* The columns of B are multiples of one random vector: a GPU makes these faster than the host draws random numbers for all of them */
 static PetscErrorCode OperandsCreate(Mat A, PetscInt columns, Operands *o)
 {
   PetscInt n, N;

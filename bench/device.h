@@ -87,7 +87,7 @@ static inline PetscErrorCode DeviceStart(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same, and what is to be known of it */
+/* The same, and fills in Device */
 static inline PetscErrorCode DeviceOpen(void)
 {
 #if defined(PETSC_HAVE_CUDA)

@@ -6,7 +6,7 @@
 #include "device.h"
 
 typedef struct {
-  Vec x, y, ref, bound; /* bound: (row length + 2) epsilon |A| |x|, what two orders of summation may differ by; x and y live where products run */
+  Vec x, y, ref, bound; /* bound: (row length + 2) epsilon |A| |x|, what two orders of summation may differ by; x and y are where products run */
 } Oracle;
 
 static PetscErrorCode OracleCreate(Mat A, Oracle *o)

@@ -32,7 +32,7 @@ static void BratuGrid(const BratuBox *b, dim3 *grid, dim3 *block)
                 (unsigned int)PetscMin(65535, b->m[2]));
 }
 
-/* Rows and columns of all values, in arrays on the device that the caller frees with BratuFreeCUDA(); global: numbers of all points, ghost points included, on the host */
+/* Rows and columns of all values, in arrays on the device that the caller frees with BratuFreeCUDA(); global: on the host, numbers of all points with ghost points */
 PetscErrorCode BratuIndicesCUDA(const Bratu *p, const BratuBox *b, const PetscInt *global, PetscInt none, PetscInt **rows, PetscInt **cols)
 {
   const size_t ghosted = (size_t)b->gm[0] * b->gm[1] * b->gm[2], n = (size_t)BRATU_STENCIL * b->m[0] * b->m[1] * b->m[2];

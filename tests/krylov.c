@@ -384,8 +384,9 @@ static PetscErrorCode MakeVectors(const Problem *p, Mat A, Vec *x, Vec *b)
 }
 
 /*
-  PETSc counts the solves that are inside other solves, and an error leaves this count too high for the rest of the process: it then takes each solve for an inner
-  one, in which too many iterations are no error. So the first error is made here, whatever operations run: ours must give it, and all solves after it are alike
+  PETSc counts solves inside other solves, and after an error the count stays too high for the rest of the process: all later solves are taken for inner ones, in
+  which too many iterations are no error. So the first error is made here, even if only some of the operations are run: our solve must give it, and for all
+  solves that follow the count is the same
 */
 static PetscErrorCode FirstError(Test *t)
 {
@@ -639,7 +640,7 @@ static const Operation operations[] = {
     {"bicgstab-reset", BiCGStab, WHEN, "convection,rd:-pc_type jacobi -ksp_pc_side right"},
     {"bicgstab-reset-ilu", BiCGStab, WHEN, "convection,rgd:-pc_type bjacobi -ksp_pc_side right"},
     {"bicgstab-skew", BiCGStab, WHEN, "skew,d:-pc_type jacobi -ksp_rtol 1e-2"},
-    /* without -ksp_atol rounding decides whether the residual is zero */
+    /* without -ksp_atol, rounding would decide whether the residual is zero */
     {"bicgstab-one", BiCGStab, WHEN, "one:-pc_type none -ksp_atol 1e-10"},
     {"bicgstab-ahead-none", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 0"},
     {"bicgstab-ahead-many", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 50"},

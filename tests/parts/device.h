@@ -3,7 +3,7 @@
 
 #include "harness.h"
 
-/* A vector of A's row or column layout, in the host's memory or wherever A's are */
+/* A vector of A's row or column layout, in the host's memory or where A's own vectors are */
 PetscErrorCode CreateVec(Mat A, PetscBool rows, PetscBool host, Vec *v);
 
 PetscErrorCode Bind(Test *, Record *);

@@ -61,7 +61,7 @@ static PetscErrorCode SetValues(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All entries once more, by MatSetValues, COO or preallocation. While AIJCUSPARSE is bound to the CPU it has no COO of its own, and PETSc's preallocates whole blocks */
+/* All entries again, by MatSetValues, COO or preallocation. While AIJCUSPARSE is bound to the CPU, its own COO is not used, and PETSc's preallocates whole blocks */
 static PetscErrorCode Refill(Actor *a)
 {
   Shape     s;

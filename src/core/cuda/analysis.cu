@@ -163,7 +163,7 @@ cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream,
 
 // ------------------------------------------------------------------------------------------------ incomplete node blocks
 
-// Where the columns of a row are c or more
+// The first entry of a row with column c or a later one
 template <class I> __device__ int64_t find_column(const View<I> &v, int64_t row, int64_t c)
 {
   int64_t low = v.i[row], high = v.i[row + 1];
@@ -216,7 +216,7 @@ template <class I> __device__ int64_t count_blocks(const View<I> &v, int u, bool
 
 // Of some units
 struct Sample {
-  unsigned long long entries, indexed, blocks; // indexed: entries that are not the 32nd or later of a run of columns, of which slices store no columns
+  unsigned long long entries, indexed, blocks; // indexed: entries of which slices store a column, all but the 32nd and later ones of a run
 };
 
 // A warp for each unit of blocks of 2, 3, ... MAX_NODE, `groups` of each size. v: of single entries

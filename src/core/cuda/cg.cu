@@ -309,7 +309,7 @@ cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t s
   SPMV_TRY(k->MultDot(store, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
   if (!*done) return cudaSuccess;
   k->cg.parts = {k->product_part, store->DotWarps()};
-  // Update does, and the thread that adds its own sums leaves the state, if it has any
+  // Where Update adds them: it must also have sums of its own, as only the thread that adds those writes the state
   if ((k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) && k->AddsParts(k->cg.n, k->cg.parts.count)) return cudaSuccess;
   SPMV_TRY(k->product_sums.Launch(k->Grid((int)(k->cg.parts.count / BATCH)), BLOCK, k->cg, false, {}, stream));
   k->cg.parts = {};

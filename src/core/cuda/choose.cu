@@ -199,10 +199,10 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
   if (look) SPMV_TRY(FindNodeSize(csr, c.node ? c.node : MAX_NODE, stream, &nodes.bs));
   if (c.node && nodes.bs != c.node) nodes.bs = 1;
   SPMV_TRY(l.Take(nodes));
-  // Where most rows are empty, blocks must not touch rows that are (SkipsEmpty())
+  // Where most rows are empty, products must not touch these (SkipsEmpty()), which blocks may contain
   if (look && nodes.bs == 1 && l.survey.empty <= csr.m / 2) SPMV_TRY(FindIncomplete(csr, c.node, StoredSize(c.single), stream, &some));
   if (c.measure) return Measure(l, some.bs > 1 ? some : nodes, store);
-  if (some.bs > 1) { // diagonals of single entries have no columns: they may store about as many values
+  if (some.bs > 1) { // diagonals of single entries, which have no columns, are better if they store about as many values as the blocks
     SPMV_TRY(l.Diagonals(store, (int64_t)((double)(some.Blocks(csr) * some.bs * some.bs) / Tuning::INCOMPLETE_GAIN)));
     if (*store) return cudaSuccess;
     SPMV_TRY(l.Take(some));

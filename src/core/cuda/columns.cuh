@@ -1,7 +1,7 @@
 /*
   Products with several columns at once, Y = A X: what the kernels of all layouts share. A thread keeps the sums of up to eight columns in registers, so that the
   matrix is read once for all of them. More columns are several panels, of which thread blocks next to each other have the same rows, so that only the first of
-  them reads the matrix from memory and the others find it in the L2. Each column is added in the order of a product with one vector, whatever the others are.
+  them reads the matrix from memory and the others find it in the L2. Each column is added in the order of a product with one vector.
 */
 #pragma once
 
@@ -47,12 +47,12 @@ inline int PanelWidth(int bs, int64_t count)
   return width;
 }
 
-// What one launch does: panels of `width` columns that are all there, or a single one of fewer
+// What one launch does: panels of `width` columns each, or one panel of fewer
 struct Panels {
   Columns  columns;
-  int64_t  x[MAX_WIDTH]; // bytes from a panel's first column to each of its columns; those past the last repeat it
+  int64_t  x[MAX_WIDTH]; // bytes from a panel's first column to each of its columns; past the last one, those of the last
   unsigned panels;
-  int      width, count; // of each panel
+  int      width, count; // of each panel: columns that the kernel has sums for, and that there are
   bool     marked;       // of diagonals: looks for steps of equal values
 };
 template <class A> struct WithPanels {
@@ -75,8 +75,8 @@ struct Panel {
 
 /*
   d[q][i] += a x for BATCH entries (bs x bs blocks) a of a row, in the K columns of a panel. place: of each entry's x, in units from `x`; where the row does not
-  have the entry, of any number, which is not used. x of GROUP columns is loaded before the first is used. How far apart columns are comes from the kernel's
-  arguments, as operands of additions: multiplications of 64 bits would take as long as all the rest
+  have the entry, that of any number that can be read. x of GROUP columns is loaded before the first is used. The distances between columns are arguments of the
+  kernel that are only added: multiplications of 64 bits would take as long as all the rest
 */
 template <int BS, int BATCH, int K, int GROUP>
 __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][BS * BS], const bool (&has)[BATCH], const int (&place)[BATCH], const Scalar *__restrict__ x,

@@ -51,14 +51,14 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
   return d;
 }
 
-// Numbers of steps: of any slice, the same of all slices, the same of most and more of some
+// How many steps slices have: any number, all the same, or at least the same and some of them more
 enum Lengths { ANY_LENGTH, SAME_LENGTH, SOME_LONGER };
 
 /*
-  STEPS > 0: all slices have so many, and all loads are issued before the first is used; slices that have more (SOME_LONGER) go on after that. Unless slices have any
-  number of steps, no load waits for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and MultInterior(). It is a
-  kernel of its own, as warps with few steps are so short-lived that a few more instructions, or loads in another order, make a difference. V: the type that
-  values are stored as. E: DotEpilogue, DotsEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
+  STEPS > 0: all slices have so many, and all loads are issued before the first is used; the further steps of slices that have more (SOME_LONGER) follow. Only with
+  ANY_LENGTH does a load wait for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and
+  MultInterior(). It is a separate kernel, as warps with few steps are so short-lived that a few more instructions, or loads in another order, make a difference.
+  V: the type that values are stored as. E: DotEpilogue, DotsEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER && !E::DOT ? 1280
@@ -263,15 +263,15 @@ __global__ void write_patterns_of_slices(int count, int stride, const int *patte
   if (t < count) pattern_of_slice[t] = make_int2(pattern[t] * stride, 0);
 }
 
-// Steps that there are kernels for
-constexpr int           USUALS = 4;
+constexpr int USUALS = 4;
+
+// The numbers of steps that there are kernels for, k < USUALS
 __host__ __device__ int Usual(int k)
 {
   return 3 + 2 * k;
 }
 
-// The steps of all slices beyond each of these numbers
-
+// How many steps all slices have beyond each of these numbers
 __global__ void count_more(int slices, const int64_t *steps, unsigned long long *more)
 {
   unsigned long long n[USUALS] = {};
@@ -284,7 +284,7 @@ __global__ void count_more(int slices, const int64_t *steps, unsigned long long 
   }
 }
 
-// What is beyond `usual`
+// Of each slice, the steps beyond `usual`
 __global__ void keep_more(int count, int usual, int64_t *steps)
 {
   const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -342,7 +342,7 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
   const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
   const int     more  = !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
   const int     steps = STEPS ? STEPS : uniform ? args.steps + more : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
-  const int64_t beyond = more ? (int64_t)(args.slices - 1 - s) * args.steps + args.more[s] : 0; // what lies between the values of the usual steps and those
+  const int64_t beyond = more ? (int64_t)(args.slices - 1 - s) * args.steps + args.more[s] : 0; // steps between the slice's usual steps and its further ones
   const int2   *step   = args.step + pattern_of_slice[s].x;
   const int64_t start  = unit < v.units ? v.start(unit) : 0;
   const int     width  = unit < v.units ? v.len(unit) * BS : 0; // of a row
@@ -393,7 +393,7 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
     }
     done += count;
     if (whole) mine += count;
-    if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0; // those are not looked at
+    if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0; // further steps have no marks
     total += __popc(same);
     word |= same << k0 % WARP;
     if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
@@ -683,7 +683,7 @@ cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &ha
   return cudaSuccess;
 }
 
-// The steps that are stored of each slice, from those that it has: equal numbers where that needs little padding, or where only some have more than a star or a box
+// How many steps are stored of each slice: the same number of all where that needs little padding, or that of a star or a box, and more of a few slices
 cudaError_t Diagonals::Shape(Array<int64_t> &count, const Count &found, cudaStream_t stream)
 {
   const int64_t slices = args.slices, all = (int64_t)found.steps;

@@ -9,9 +9,9 @@ namespace spmv {
 
 struct DiagonalArgs {
   int             units, slices, steps, words; // steps of a slice where all have the same number; words of `equal` a slice
-  const int2     *pattern_of_slice;            // x: its pattern's first step, negative if MultInterior() skips the slice; y: marks of its own first 32 steps
+  const int2     *pattern_of_slice;            // x: its pattern's first step, negative if MultInterior() skips the slice; y: marks of its first 32 steps, MORE
   const unsigned *first_value;                 // of each slice, and the end of the last: the step at which its values begin, if slices differ in length
-  const unsigned *more;                        // the same of the steps that few slices have beyond `steps`, after those of all slices; NULL: none has
+  const unsigned *more;                        // where the steps of a slice beyond `steps` begin, counted after those of all slices; NULL: no slice has any
   const int2     *step;                        // of patterns. x: offset; y: lanes
   const unsigned *equal;                       // marks of further steps
   const void     *value;                       // as Single or Scalar
@@ -19,7 +19,7 @@ struct DiagonalArgs {
   Offdiagonal     offdiag;
 };
 
-// Among the marks of a slice, of which a uniform one has at most 9 steps: it has some beyond DiagonalArgs::steps
+// A bit among the marks of a slice: it has steps beyond DiagonalArgs::steps. No mark needs the bit, as there are kernels for at most 9 steps then
 constexpr int MORE = 1 << 30;
 
 // The product reads .x and .y itself, and compares pattern_of_slice[].x with 0 itself: with functions, or a variable, its machine code is another

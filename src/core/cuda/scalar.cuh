@@ -67,8 +67,8 @@ template <class R> __device__ __forceinline__ Complex<R> Fresh(const Complex<R> 
 }
 
 /*
-  A place of a stored node block where the matrix has no entry holds a NaN of its own, "absent", which kernels skip: 0 there would make NaN of an Inf in x, in a
-  row that does not refer to it. Its upper word is this number, and of complex ones the real part's
+  A place of a stored node block where the matrix has no entry holds a special NaN, "absent", which kernels skip: with 0, an Inf in x would become NaN in a row that
+  does not refer to it. This is the upper word of that NaN, for complex numbers of its real part
 */
 constexpr uint32_t ABSENT = 0x7ff5c0de;
 

@@ -1,9 +1,9 @@
 /*
   The core on CUDA devices: sparse matrices laid out by the GPU for the GPU, free of PETSc objects and of formats.
 
-  The input is bare device arrays and a stream, the result a cudaError_t. Set-up and fills run on the device. Set-up may wait for the stream; nothing else ever
-  waits. A product allocates nothing and is one kernel (after a memset or a copy where most rows are empty, and before a permutation with the papers' sorted
-  kernels), gives the same bits every time, and may be captured in a CUDA graph.
+  The input is bare device arrays and a stream, the result a cudaError_t. Set-up and fills run on the device. Set-up may wait for the stream; nothing else
+  waits, except where it says so. A product allocates nothing and is one kernel (after a memset or a copy where most rows are empty, and before a permutation with
+  the papers' sorted kernels), gives the same bits every time, and may be captured in a CUDA graph.
 
   A store holds partial sums of long rows while it multiplies: two products with one store never run at the same time, except those of its interior and of its
   boundary rows. Fills and products in several streams follow one another in the order of the calls. Only while a stream is captured, and where graphs are
@@ -27,7 +27,7 @@ typedef struct _n_SpMVCudaStore *SpMVCudaStore;
 typedef struct {
   PetscInt64         m, n, nnz;
   const void        *i, *j;
-  int                index_bytes; /* of i and j: 4 or 8 */
+  int                index_bytes; /* of i and j: of PetscInt, or 4 */
   const PetscScalar *a;           /* not read by set-up */
 } SpMVCudaCSR;
 
@@ -65,8 +65,9 @@ typedef enum {
 PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, SpMVCudaForm, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 /*
-  The same for the columns of dense matrices, each ld numbers after the one before, with one pass over A for several columns where that is faster. Each column is that of
-  SpMVCudaMult(), bit by bit (except for the sign of a zero), whatever the other columns are. z may be y where ldz is ldy.
+  The same for the columns of dense matrices, each ld numbers after the one before, with one pass over A for several columns where that is faster. Each column is that
+  of SpMVCudaMult(), bit by bit (except for the sign of a zero). z may be y where ldz is ldy. This takes several kernels. The first time, unless a graph is captured,
+  it may allocate memory, which the store keeps, and wait for the stream.
 */
 PETSC_INTERN cudaError_t SpMVCudaMultColumns(SpMVCudaStore, SpMVCudaForm, PetscInt64 count, const PetscScalar *x, PetscInt64 ldx, const PetscScalar *z,
                                              PetscInt64 ldz, PetscScalar *y, PetscInt64 ldy, cudaStream_t);

@@ -20,8 +20,8 @@ struct Tuning {
 
   // ---- incomplete node blocks
   static constexpr int SAMPLE         = 1024; // units that are looked at first, for each size of blocks
-  static constexpr int SAMPLE_LONGEST = 4096; // entries: units with longer rows are left out of it, as one warp would delay all
-  // Of the bytes that single entries take: blocks must take fewer than so many, as bytes say what a product takes to some percent only
+  static constexpr int SAMPLE_LONGEST = 4096; // entries: units with longer rows are left out, as the warp of one would delay all
+  // Blocks must take less than this share of the bytes of single entries, as bytes predict the time of a product only to a few percent
   static constexpr double INCOMPLETE_GAIN = 0.97;
 
   // ---- lanes of a row of slices. The fewer lanes a row has, the more of its loads each lane issues at once, until rows have a whole warp in any case. But
@@ -53,7 +53,7 @@ struct Tuning {
   static constexpr int DIAGONALS_BLOCK = 128; // threads; small, so that 48 registers leave room for ten thread blocks a multiprocessor
   static constexpr int EQUAL_SHARE     = 16;  // products look for marks where at least one step in so many is marked
   static constexpr int UNIFORM_SHARE   = 32;  // slices are padded to equal numbers of steps where that adds at most one step in so many
-  static constexpr int MORE_SHARE      = 4;   // slices have equal numbers of steps, and some of them more, where these are at most one step in so many
+  static constexpr int MORE_SHARE      = 4;   // slices have the same number of steps and a few have more, if these further steps are at most one in so many
 
   // ---- kernels of slices
   static constexpr int SLICES_BLOCK  = 256;  // threads
@@ -63,8 +63,9 @@ struct Tuning {
   static constexpr int COLUMNS_BLOCK  = 256; // threads
   static constexpr int COLUMNS_BYTES  = 192; // of the sums that a thread keeps
   static constexpr int COLUMNS_PANELS = 8;   // panels of a launch
-  // Diagonals of single entries, 7 points on 200^3: 186, 272, 434 with 1152 threads and 184, 265, 449 with 1280, for which there are fewer registers. In blocks of 256:
-  // 198, 286, 452 with 1024, 187, 271, 459 with 1280, 287, 306, 670 with 1536; of 512, with 1024: 213, 293, 455; of 1024: 237, 312, 466. Streaming stores: the same
+  // Diagonals of single entries, 7 points on 200^3: 186, 272, 434 with 1152 threads and 184, 265, 449 with 1280, each of which has fewer registers. In blocks of
+  // 256: 198, 286, 452 with 1024, 187, 271, 459 with 1280, 287, 306, 670 with 1536; of 512, with 1024: 213, 293, 455; of 1024: 237, 312, 466. Streaming stores:
+  // the same
   static constexpr int COLUMNS_BLOCK_ONE     = 128;
   static constexpr int COLUMNS_THREADS       = 1280; // of a multiprocessor, for which there are registers
   static constexpr int COLUMNS_THREADS_EIGHT = 1152; // the same for eight columns
@@ -100,8 +101,9 @@ struct Tuning {
   // ---- Krylov methods: kernels over vectors. More thread blocks than fit on the device at a time gain nothing, and each leaves partial sums to be added
   static constexpr int KRYLOV_BLOCK  = 256; // threads
   static constexpr int KRYLOV_BLOCKS = 4;   // of a grid, a multiprocessor: with four entries a thread in flight, enough bytes
-  // Sums of a product's warps, times thread blocks, up to which each of these adds all of them, and no kernel is needed for that. With 32^3 rows and seven diagonals an
-  // iteration of devicecg takes 10.0 us in place of 13.0, of devicebicgstab 13.8 in place of 19.8; with 36^3 nothing was gained
+  // Sums that a product's warps leave, times thread blocks of the next kernel: up to so many, each of these blocks adds all sums, and no kernel is launched for
+  // that. With 32^3 rows and seven diagonals an iteration of devicecg takes 10.0 us in place of 13.0, of devicebicgstab 13.8 in place of 19.8; with 36^3 nothing
+  // was gained
   static constexpr int KRYLOV_PARTS = 1 << 17;
 
   // ---- pools of device memory. Above the largest size, what is done with an array takes longer than cudaMalloc() and cudaFree()

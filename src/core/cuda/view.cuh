@@ -12,7 +12,7 @@ namespace spmv {
 
 /*
   A CSR pattern of bs x bs node blocks (bs = 1: of entries). A unit is bs rows; it has each block in which one of them has an entry. Where the rows have the
-  same complete blocks, the CSR itself says which. Other units are listed: a list has their blocks in ascending order, and their start is a negative number
+  same complete blocks, these are read from the CSR itself. Other units are listed: a list has their blocks in ascending order, and start() of them is negative
 */
 template <class I> struct View {
   const I        *i, *j;
@@ -100,8 +100,8 @@ constexpr int MAX_NODE = 6; // the largest node blocks; matrices with larger one
 
 // The largest s <= limit <= MAX_NODE such that A consists of dense s x s blocks on an s x s grid; 1 if none
 cudaError_t FindNodeSize(const SpMVCudaCSR &, int limit, cudaStream_t, int *);
-// Node blocks of which some are incomplete, if they take clearly fewer bytes than single entries, with values of so many bytes; else *nodes stays as it is.
-// size: that of the blocks; 0: the best
+// Node blocks of which some are incomplete, if they take clearly fewer bytes than single entries; else *nodes stays as it is. size: that of the blocks; 0: the
+// best. value: bytes of a value
 cudaError_t FindIncomplete(const SpMVCudaCSR &, int size, size_t value, cudaStream_t, Nodes *nodes);
 // The blocks of s x s of any matrix; *nodes stays as it is if there are more than `most`, or the columns of an incomplete unit do not ascend
 cudaError_t ListBlocks(const SpMVCudaCSR &, int s, int64_t most, cudaStream_t, Nodes *nodes);
