@@ -78,7 +78,7 @@ def write_sources(source):
 def config_inited(app, config):
     source = Path(app.srcdir)
     if not source.is_relative_to(ROOT / "build"):
-        raise SphinxError(f"the source folder, {source}, is made anew: it must be in {ROOT / 'build'}, see the makefile")
+        raise SphinxError(f"the source folder, {source}, is made again each time: it must be in {ROOT / 'build'}, see the makefile")
     shutil.rmtree(source)
     source.mkdir()
     if MAN:

@@ -1,6 +1,6 @@
 /*
   The golden test of the plans: what the host's rules make of many matrices, by default and over all parameters, is what tests/core/plans.txt has. The file
-  is for double precision and the portable kernels, so it holds on every machine. After a change of the rules that is meant, write it anew:
+  is for double precision and the portable kernels, so it holds on every machine. After a change of the rules that is meant, write it again:
 
     MATRICES_DIR=tests/matrices build/<tag>/tests/core-plans print >tests/core/plans.txt
 

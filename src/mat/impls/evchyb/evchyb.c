@@ -126,7 +126,7 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
 .  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of this many entries; on a GPU for the paper's kernel
                                              (default 32)
 .  -mat_evchyb_nonzeros_per_thread <n>     - on a GPU, kernels paper and csr: rows of up to n 2^i nonzeros have 2^i threads (default 8)
-.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU); 1 for none, 0 (the default)
+.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU, where some may be incomplete); 1 for none, 0 (the default)
                                              to find them
 .  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_evchyb_tune <bool>                 - on a GPU, time several layouts at set-up and use the fastest (default false)

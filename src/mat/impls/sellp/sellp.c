@@ -76,7 +76,7 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
                                         matrix)
 .  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many; 1 keeps their order, as in the paper (default chosen from the
                                         matrix)
-.  -mat_sellp_node_size <s>           - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU); 1 for none, 0 (the default)
+.  -mat_sellp_node_size <s>           - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU, where some may be incomplete); 1 for none, 0 (the default)
                                         to find them
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_sellp_tune <bool>             - on a GPU, time several layouts at set-up and use the fastest (default false)
