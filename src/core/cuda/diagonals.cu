@@ -5,8 +5,8 @@
   stored once, so that they stay in L1. A product reads from memory only the values, 8 to 12 bytes a slice, x and y: no column indices. Lanes without an entry
   read neither x nor anything that depends on it.
 
-  Steps whose values are all equal are marked at each fill: a warp then reads one value instead of 32. Lanes without an entry hold a copy of another lane's
-  value, so that they do not prevent this.
+  Steps whose values are all equal are marked at each fill: a warp then reads one value instead of 32, which is stored once more in an array of one value a
+  step, as reading 8 bytes takes 64 from memory. Lanes without an entry hold a copy of another lane's value, so that they do not prevent this.
 */
 #include "columns.cuh"
 #include "diagonals.cuh"
@@ -91,6 +91,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
   const int      steps   = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
   const int2    *step    = args.step + pattern.x;
   const V       *value   = (const V *)args.value + first * (WARP * BS * BS);
+  const V       *same    = (const V *)args.equal_value + first * (BS * BS);
   const unsigned bit     = 1u << lane;
   Scalar         d[BS];
 
@@ -104,9 +105,12 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
     bool           own[BATCH];
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const V *p = value + (k0 + b) * (WARP * BS * BS) + (EQUAL && (equal >> b & 1) ? 0 : lane);
+      const bool marked = EQUAL && (equal >> b & 1);
+      const V   *p      = marked ? same + (k0 + b) * (BS * BS) : value + (k0 + b) * (WARP * BS * BS) + lane;
 #pragma unroll
-      for (int i = 0; i < BS * BS; i++) v[b][i] = STEPS || BATCH == 1 || k0 + b < steps ? Traits<V>::stream(p + i * WARP) : Traits<V>::zero();
+      for (int i = 0; i < BS * BS; i++) {
+        v[b][i] = STEPS || BATCH == 1 || k0 + b < steps ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
+      }
     }
     // This launch skips the slice. Do not return here: the compiler would then drop the __syncwarp() in Issue(). That the values are thus loaded after
     // `pattern` is an advantage: if they are loaded before it, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
@@ -333,14 +337,14 @@ constexpr int EQUALS = 256; // counters of marks, as a single one would delay th
 // Steps are in the order of the columns, and so are a lane's entries: no permutation is needed, as the entries of a few steps at a time are consecutive in each
 // row. The slices' rows are consecutive, too: single entries of a slice that fits are copied in one piece. STEPS > 0: all slices have so many
 template <int BS, int STEPS, class V, class I>
-__global__ void fill(View<I> v, Args args, bool uniform, const int *value_index, const Scalar *a, V *value, int2 *pattern_of_slice, unsigned *equal,
-                     unsigned *equals)
+__global__ void fill(View<I> v, Args args, bool uniform, const int *value_index, const Scalar *a, V *value, V *equal_value, int2 *pattern_of_slice,
+                     unsigned *equal, unsigned *equals)
 {
   constexpr int BATCH = FillShape<BS, STEPS>::BATCH, STRIDE = FillShape<BS, STEPS>::STRIDE;
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
   const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
-  const int     more  = !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
+  const int     more  = BS == 1 && !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
   const int     steps = STEPS ? STEPS : uniform ? args.steps + more : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
   const int64_t beyond = more ? (int64_t)(args.slices - 1 - s) * args.steps + args.more[s] : 0; // steps between the slice's usual steps and its further ones
   const int2   *step   = args.step + pattern_of_slice[s].x;
@@ -386,7 +390,10 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
 #pragma unroll
         for (int j = 0; j < BS; j++) {
           const V t0 = from[b] < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(shared[from[b] + j]), t = at[b] < 0 ? t0 : ConvertIn<V, BS>(shared[at[b] + j]);
-          if (!__all_sync(ALL, Traits<V>::same(t, t0))) same &= ~(1u << b);
+          if (!__all_sync(ALL, Traits<V>::same(t, t0)))
+            same &= ~(1u << b);
+          else if (lane == 0 && (!more || k0 + b < args.steps))
+            equal_value[(first + k0 + b) * (BS * BS) + i * BS + j] = t0;
           to[((k0 + b + (more && k0 + b >= args.steps ? beyond : 0)) * (BS * BS) + i * BS + j) * WARP] = t;
         }
       }
@@ -454,7 +461,7 @@ struct Diagonals : _n_SpMVCudaStore {
   int             longest = 0; // steps of a pattern
   Array<unsigned> first_value, more, equal, equals;
   Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice with the slices of boundary rows skipped
-  Array<char>     value;
+  Array<char>     value, equal_value;
   unsigned       *report = nullptr, generation = 0; // report: a PinnedWord()
 
   cudaError_t StorePatterns(const SpMVCudaCSR &, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t);
@@ -490,8 +497,8 @@ struct Diagonals : _n_SpMVCudaStore {
   {
     using Shape         = FillShape<BS, STEPS>;
     const unsigned grid = Blocks((int64_t)args.slices * WARP, Shape::BLOCK);
-    fill<BS, STEPS><<<grid, Shape::BLOCK, Shape::SHARED, stream>>>(v, args, uniform, value_index, (const Scalar *)csr.a, (V *)(char *)value, pattern_of_slice,
-                                                                   equal, equals);
+    fill<BS, STEPS><<<grid, Shape::BLOCK, Shape::SHARED, stream>>>(v, args, uniform, value_index, (const Scalar *)csr.a, (V *)(char *)value,
+                                                                   (V *)(char *)equal_value, pattern_of_slice, equal, equals);
   }
   template <class V, class I> void StoreEntries(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
   {
@@ -612,8 +619,9 @@ struct Diagonals : _n_SpMVCudaStore {
     s->stored   = steps * WARP * bs * bs;
     s->slices   = args.slices;
     s->diagonal = args.slices;
-    s->bytes    = pattern_of_slice.Bytes() + interior.Bytes() + first_value.Bytes() + more.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes();
-    s->node     = bs;
+    s->bytes =
+        pattern_of_slice.Bytes() + interior.Bytes() + first_value.Bytes() + more.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes() + equal_value.Bytes();
+    s->node = bs;
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
@@ -730,6 +738,7 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
   SPMV_TRY(equals.Alloc(EQUALS, stream));
   SPMV_TRY(value.Alloc((size_t)steps * WARP * bs * bs * StoredSize(single), stream));
   SPMV_TRY(value.Zero(stream));
+  SPMV_TRY(equal_value.Alloc((size_t)(uniform ? (int64_t)slices * args.steps : steps) * bs * bs * StoredSize(single), stream));
   SPMV_TRY(PinnedWord(&report));
   *report               = UINT_MAX;
   args.pattern_of_slice = pattern_of_slice;
@@ -738,6 +747,7 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
   args.step             = step;
   args.equal            = equal;
   args.value            = (char *)value;
+  args.equal_value      = (char *)equal_value;
   return WithStored(single, [&](auto type) { return Pick(type); });
 }
 

@@ -15,6 +15,7 @@ struct DiagonalArgs {
   const int2     *step;                        // of patterns. x: offset; y: lanes
   const unsigned *equal;                       // marks of further steps
   const void     *value;                       // as Single or Scalar
+  const void     *equal_value;                 // of each marked step, in the order of the steps: marked steps next to each other share a cache line
   unsigned        block_shift;                 // of MultFused(): the thread block that works on the first slices is the one so many places later; else 0
   Offdiagonal     offdiag;
 };

@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
   int           left    = args.first_value ? (int)(args.first_value[s + 1] - (unsigned)first) : args.steps; // steps
   const int2   *step    = args.step + pattern.x;
   const V      *value   = (const V *)args.value + first * (WARP * BS * BS);
+  const V      *same    = (const V *)args.equal_value + first * (BS * BS);
   unsigned      equal   = panels.marked ? (unsigned)pattern.y : 0; // of the first 32 steps: others are read whole
   bool          more    = BS == 1 && args.more;
   Scalar        d[K][BS];
@@ -49,16 +50,17 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
 #pragma unroll 1
   while (true) {
 #pragma unroll 1
-    for (; left > 0; left -= BATCH, step += BATCH, equal >>= BATCH, value += BATCH * (WARP * BS * BS)) {
+    for (; left > 0; left -= BATCH, step += BATCH, equal >>= BATCH, value += BATCH * (WARP * BS * BS), same += BATCH * (BS * BS)) {
       V      v[BATCH][BS * BS];
       Scalar a[BATCH][BS * BS];
       int    distance[BATCH];
       bool   has[BATCH];
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
-        const V *p = value + b * (WARP * BS * BS) + (equal >> b & 1 ? 0 : lane);
+        const bool marked = equal >> b & 1;
+        const V   *p      = marked ? same + b * (BS * BS) : value + b * (WARP * BS * BS) + lane;
 #pragma unroll
-        for (int i = 0; i < BS * BS; i++) v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * WARP) : Traits<V>::zero();
+        for (int i = 0; i < BS * BS; i++) v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
       }
       Issue();
 #pragma unroll
