@@ -294,7 +294,7 @@ cudaError_t EntriesByRows::Allocate(const _n_SpMVCudaStore &store, const int *or
 bool EntriesByRows::Reserve(const _n_SpMVCudaStore &store, const int *order, size_t partial, cudaStream_t stream)
 {
   cudaStreamCaptureStatus captured;
-  if (rows) return true;
+  if (rows || refused) return !refused;
   if (cudaStreamIsCapturing(stream, &captured) != cudaSuccess || captured != cudaStreamCaptureStatusNone) return false;
   to_rows.Choose((const void *)by_rows);
   to_columns.Choose((const void *)by_columns);
@@ -303,6 +303,7 @@ bool EntriesByRows::Reserve(const _n_SpMVCudaStore &store, const int *order, siz
   parts.Free(); // what there was memory for
   sums.Free();
   rows.Free();
+  refused = true;
   return false;
 }
 

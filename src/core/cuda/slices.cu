@@ -591,8 +591,9 @@ struct Slices : _n_SpMVCudaStore {
     s->stored    = steps * WARP * bs * bs;
     s->slices    = args.slices;
     s->long_rows = (PetscInt64)groups * bs;
-    s->bytes     = slice.Bytes() + order.Bytes() + unit.Bytes() + group.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes();
-    s->node      = bs;
+    s->bytes =
+        slice.Bytes() + order.Bytes() + unit.Bytes() + group.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes() + by_rows.Bytes();
+    s->node = bs;
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override

@@ -73,10 +73,14 @@ struct SliceArgs {
 class EntriesByRows {
 public:
   static bool Pays(const _n_SpMVCudaStore &, int64_t columns);
-  // Allocates the memory that Mult() needs, the first time, and keeps it. False if there is none, and while a graph is captured, when none can be allocated.
+  // Allocates the memory that Mult() needs, the first time, and keeps it. False if there was none, and while a graph is captured, when none can be allocated.
   // order: row at each place, or NULL; partial: number of partial sums of a product with a vector
   bool        Reserve(const _n_SpMVCudaStore &, const int *order, size_t partial, cudaStream_t);
   cudaError_t Mult(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &, cudaStream_t);
+  size_t      Bytes() const
+  {
+    return rows.Bytes() + sums.Bytes() + parts.Bytes();
+  }
 
 private:
   cudaError_t Allocate(const _n_SpMVCudaStore &, const int *order, size_t partial, cudaStream_t);
@@ -85,6 +89,7 @@ private:
   Kernel        to_rows, to_columns;
   ColumnKernels product;
   Array<Scalar> rows, sums, parts; // of X; of Y, where it is collected by rows; partial sums
+  bool          refused = false;   // there was no memory
 };
 
 // The column of a lane's entry of step k, -1 if it has none

@@ -21,7 +21,7 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
   using namespace spmv;
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
     if (kernel == SPMVCUDA_KERNEL_PAPER || kernel == SPMVCUDA_KERNEL_ADAPTIVE) return EVCHYBPaperCreate(A, *p, kernel == SPMVCUDA_KERNEL_ADAPTIVE, stream, b);
-    Choice c = {(int)p->common.node,
+    Choice c = {p->common.compress ? (int)p->common.node : 1,
                 p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
                 kernel == SPMVCUDA_KERNEL_TUNE,
@@ -29,7 +29,7 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
                 ROWS,
                 NODES,
                 nullptr};
-    c.rules  = [p](const Survey &s, int bs, int64_t) {
+    c.rules = [p](const Survey &s, int bs, int64_t) {
       SliceRules r;
       r.narrow = p->common.compress != 0;
       r.vector = (int)PetscMin(p->ell_limit, (PetscInt)INT_MAX);

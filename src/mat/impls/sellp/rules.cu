@@ -24,7 +24,7 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
     if (kernel == SPMVCUDA_KERNEL_PAPER) return SELLPPaperCreate(A, *p, stream, b);
     // On the device a slice is the work of one warp: t determines b
-    Choice c = {(int)p->common.node,
+    Choice c = {p->common.compress ? (int)p->common.node : 1,
                 p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES && !p->t && p->sigma <= 1,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
                 kernel == SPMVCUDA_KERNEL_TUNE,
