@@ -100,6 +100,7 @@ static PetscErrorCode RunKernels(const Case *c, PetscInt nkernels, char *list[])
     PetscCall(SetKernel(A, kernels[k]));
     PetscCall(AllProducts(A, &a, "first"));
     PetscCall(Infinite(A, &a));
+    if (c->most <= 5000) PetscCall(Columns(A, &a));
     if (c->most <= 5000) PetscCall(ChangeAndMultiply(A, &a, mode)); /* larger problems differ in the first products only */
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatDestroy(&A));

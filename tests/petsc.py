@@ -129,8 +129,9 @@ def find_slepc():
 
 
 def slepc_programs():
-    """All of SLEPc's solvers of eigenvalues, singular values and matrix functions and its spectral transformations, with what tests them."""
-    names = (os.path.relpath(f, SLEPC_SRC)[:-2] for kind in ("eps", "svd", "pep", "nep", "mfn", "lme", "sys/classes/st") for f in glob.glob(f"{SLEPC_SRC}/{kind}/t*s/*.c"))
+    """All of SLEPc's solvers of eigenvalues, singular values and matrix functions, its spectral transformations and bases, with what tests them."""
+    names = [os.path.relpath(f, SLEPC_SRC)[:-2] for kind in ("eps", "svd", "pep", "nep", "mfn", "lme", "sys/classes/st") for f in glob.glob(f"{SLEPC_SRC}/{kind}/t*s/*.c")]
+    names += [f"sys/classes/bv/tests/test{n}" for n in (3, 5, 7, 9, 11, 18)]  # products with several vectors; the others have no matrix
     return {f"slepc/{n}": MAT for n in sorted(names, key=lambda n: [int(w) if w.isdigit() else w for w in re.split(r"(\d+)", n)])}
 
 
@@ -303,12 +304,13 @@ def test_cases(name, source):
             yield test, size, args
 
 
-def multiplied(log):
-    """Whether a program multiplied in the format, by what -log_view wrote."""
+def multiplied(log, event="MatSpMVSetUp"):
+    """Whether a program multiplied in the format, and a further event happened, by what -log_view wrote."""
     if not os.path.exists(log):
         return False
     with open(log, errors="replace") as f:
-        return "MatSpMVSetUp" in f.read()
+        text = f.read()
+    return "MatSpMVSetUp" in text and event in text
 
 
 def one(name, option, program, test, size, args):

@@ -41,6 +41,7 @@ PetscErrorCode AllProducts(Mat, const Arrays *, const char *when); /* against th
 PetscErrorCode Infinite(Mat, const Arrays *);
 
 /* The other files, by subject */
+PetscErrorCode Columns(Mat, const Arrays *);
 PetscErrorCode Operations(const Case *);
 PetscErrorCode FromMats(void);
 PetscErrorCode Solvers(MatBatchSharing, PetscBool dense);
