@@ -21,7 +21,7 @@ using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
-// d += the lane's sums of a slice. V: what values are stored as. MODE RUNS is for LINE, too
+// d += the lane's sums of a slice. V: what values are stored as. Each mode has a loop of its own: with branches between the loads, dense rows take twice as long
 template <class V, int BS, int U, int MODE>
 __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[U * BS])
 {
@@ -29,7 +29,6 @@ __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, 
   const int     steps = self.steps * U;
   const V      *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
   const char   *index = args.index + (int64_t)self.index * 32;
-  const bool    line  = MODE == RUNS && ModeOf(self.shape) == LINE;
 
   // FULL: no step is past the end, so that there is nothing between the loads
   auto batch = [&](int k0, auto full) {
@@ -46,7 +45,7 @@ __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, 
       else if (MODE == NARROW)
         col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
       else
-        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? (line ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
+        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? (MODE == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + i) * WARP) : Traits<V>::zero();
     }
@@ -129,8 +128,12 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
     accumulate<V, BS, U, WIDE>(args, self, lane, form, x, d);
   else if (U > 1 || mode == NARROW)
     accumulate<V, BS, U, NARROW>(args, self, lane, form, x, d);
-  else if constexpr (U == 1)
-    accumulate<V, BS, U, RUNS>(args, self, lane, form, x, d);
+  else if constexpr (U == 1) {
+    if (mode == LINE)
+      accumulate<V, BS, U, LINE>(args, self, lane, form, x, d);
+    else
+      accumulate<V, BS, U, RUNS>(args, self, lane, form, x, d);
+  }
   if constexpr (U == 1) {
     if (!add_lanes<BS>(args, self, lane, d, unit)) return;
   }
