@@ -23,8 +23,10 @@ static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bo
     CHECK(SpMVCudaDestroy(&store));
   }
   if (!stats[0].diagonal != !stats[1].diagonal || stats[0].node != stats[1].node) return; // the fewer bytes a value has, the more a column index costs
-  const PetscInt64 saved = stats[0].stored * (PetscInt64)(sizeof(Number) - PetscMin(sizeof(Single), sizeof(Number)));
-  Expect(stats[0].stored == stats[1].stored && stats[0].bytes - stats[1].bytes == saved, A, name, stats[1].kernel, "bytes of single values");
+  const PetscInt64 values = stats[0].stored * (PetscInt64)(sizeof(Number) - PetscMin(sizeof(Single), sizeof(Number))), saved = stats[0].bytes - stats[1].bytes;
+  // Diagonals store one value of each step once more, except of the steps that few slices have
+  Expect(stats[0].stored == stats[1].stored && saved >= values && saved <= values + (stats[0].diagonal ? values / 32 : 0), A, name, stats[1].kernel,
+         "bytes of single values");
 }
 
 // What the statistics choose depends on how many multiprocessors there are: matrices to either side of each bound

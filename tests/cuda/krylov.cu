@@ -283,7 +283,7 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
                  stream);
     TestEpilogue(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k,
                  stream);
-    TestEpilogue(Grid("single", 12, 7, 1, 100), false, SPMVCUDA_KERNEL_AUTO, true, hermitian, k, stream);
+    TestEpilogue(Grid("single", 12, 7, 1, 100), sizeof(Single) == sizeof(Number), SPMVCUDA_KERNEL_AUTO, true, hermitian, k, stream);
     TestEpilogue(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMVCUDA_KERNEL_PAPER, false, hermitian, k, stream);
   }
 }
