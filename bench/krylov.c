@@ -157,6 +157,7 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
                 (long long)its, c[k].us, c[k].each, DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL));
       PetscCall(ContenderDestroy(&c[k]));
     }
+    if (csv) (void)fflush(csv); /* a run may be ended */
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&b));
   }
