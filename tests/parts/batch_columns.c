@@ -65,8 +65,8 @@ static PetscErrorCode CompareColumn(Mat A, Mat aij, Mat bound, Mat B, Mat C, Pet
 static PetscErrorCode Multiply(Mat A, Mat aij, Mat bound, PetscInt columns, Op op, PetscBool on_device)
 {
   static const char *const names[] = {"A B", "A^T B"}, *const passes[] = {"new", "again", "own C"};
-  Mat                      B, C;
-  char                     what[64];
+  Mat  B, C;
+  char what[64];
 
   PetscFunctionBeginUser;
   PetscCall(CreateDense(A, columns, on_device, PETSC_FALSE, &B));
