@@ -433,7 +433,8 @@ static PetscErrorCode MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool
 
 /*
   Products of matrices are those of AIJ: while its functions run, copies in AIJ replace the factors that are batches. The copies and AIJ's functions are composed
-  with the product, whose later numeric phases update the copies. PETSc itself multiplies a batch and a dense matrix, column by column.
+  with the product, whose later numeric phases update the copies. A batch and a dense matrix are multiplied by PETSc itself, column by column, except for A B on the
+  host.
 */
 static PetscErrorCode MatBatchProductCall(Mat C, PetscErrorCode (*call)(Mat))
 {
@@ -488,12 +489,18 @@ static PetscErrorCode MatProductSymbolic_Batch(Mat C)
 
 static PetscErrorCode MatProductSetFromOptions_Batch(Mat C)
 {
-  PetscBool dense = PETSC_FALSE;
+  const Mat            A     = C->product->A;
+  const MatProductType type  = C->product->type;
+  PetscBool            dense = PETSC_FALSE, bound;
 
   PetscFunctionBegin;
-  if (C->product->type == MATPRODUCT_AB || C->product->type == MATPRODUCT_AtB)
+  if (type == MATPRODUCT_AB || type == MATPRODUCT_AtB)
     PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C->product->B, &dense, MATSEQDENSE, MATMPIDENSE, ""));
-  if (dense) PetscFunctionReturn(PETSC_SUCCESS);
+  if (dense) { /* the function was found with A, which is a batch */
+    PetscCall(MatBoundToCPU(A, &bound));
+    if (type == MATPRODUCT_AB && (bound || !((Mat_Batch *)A->data)->device)) C->ops->productsymbolic = MatProductSymbolic_BatchDense;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatBatchProductCall(C, MatProductSetFromOptions));
   PetscCall(PetscObjectComposeFunction((PetscObject)C, "MatBatchProductSymbolic_C", C->ops->productsymbolic));
   C->ops->productsymbolic = MatProductSymbolic_Batch;

@@ -361,6 +361,39 @@ static PetscErrorCode MatMultHermitianTransposeAdd_Batch(Mat A, Vec x, Vec z, Ve
   return MatBatchApply(A, SPMV_HERMITIAN, x, z, y);
 }
 
+/* C = A B on the host, with a dense B */
+static PetscErrorCode MatProductNumeric_BatchDense(Mat C)
+{
+  const Mat          A = C->product->A, B = C->product->B;
+  Mat_Batch         *b = NULL;
+  const PetscScalar *x;
+  PetscScalar       *y;
+  PetscInt           ldx, ldy;
+
+  PetscFunctionBegin;
+  PetscCall(MatBatchGet(A, &b));
+  PetscCall(MatBatchUpdateHost(A));
+  PetscCall(MatDenseGetLDA(B, &ldx));
+  PetscCall(MatDenseGetLDA(C, &ldy));
+  PetscCall(MatDenseGetArrayRead(B, &x));
+  PetscCall(MatDenseGetArrayWrite(C, &y));
+  BatchHostMultColumns(b->host, &b->p, b->a, B->cmap->N, x, ldx, y, ldy);
+  PetscCall(MatDenseRestoreArrayWrite(C, &y));
+  PetscCall(MatDenseRestoreArrayRead(B, &x));
+  PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)B->cmap->N * (PetscLogDouble)BatchNonzeros(&b->p)));
+  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatProductSymbolic_BatchDense(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(SpMVDenseSymbolic(C, MatProductSymbolic_BatchDense, MatProductNumeric_BatchDense));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---------------------------------------------------------------- queries */
 
 static PetscErrorCode MatGetInfo_Batch(Mat A, MatInfoType type, MatInfo *info)

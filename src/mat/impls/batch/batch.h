@@ -53,6 +53,7 @@ PETSC_INTERN PetscErrorCode    MatBatchCheckVec(Mat, Vec);
 PETSC_INTERN PetscErrorCode    MatBatchGetKernel(Mat);                              /* reads -mat_batch_kernel */
 PETSC_INTERN PetscErrorCode    MatBatchForget(Mat_Batch *);                         /* destroys the layouts */
 PETSC_INTERN PetscErrorCode    MatBatchChanged(Mat, PetscInt first, PetscInt last); /* call it after changing the values of these problems */
+PETSC_INTERN PetscErrorCode    MatProductSymbolic_BatchDense(Mat);                  /* of A B on the host, with a dense B */
 PETSC_INTERN PetscErrorCode    MatBatchUnshare(Mat, PetscScalar **old);             /* call it before setting values that differ between problems */
 
 /* create.c */

@@ -140,6 +140,8 @@ typedef struct _n_BatchHost *BatchHost;
 PETSC_INTERN PetscErrorCode  BatchHostCreate(const BatchPattern *, BatchKernel, BatchHost *);
 PETSC_INTERN PetscErrorCode  BatchHostFill(BatchHost, const BatchPattern *, const PetscScalar *a, PetscInt first, PetscInt last);
 PETSC_INTERN void            BatchHostMult(BatchHost, const BatchPattern *, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
+PETSC_INTERN void            BatchHostMultColumns(BatchHost, const BatchPattern *, const PetscScalar *a, PetscInt count, const PetscScalar *x, PetscInt ldx,
+                                                  PetscScalar *y, PetscInt ldy); /* of dense matrices */
 PETSC_INTERN void            BatchHostStats(BatchHost, BatchStats *);
 PETSC_INTERN PetscErrorCode  BatchHostDestroy(BatchHost *);
 PETSC_INTERN void            BatchMultTranspose(const BatchPattern *, PetscBool conjugate, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z,

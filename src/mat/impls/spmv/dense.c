@@ -72,6 +72,26 @@ PetscErrorCode SpMVDenseTakeNumeric(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A symbolic phase: makes C, for A B or A^T B, of the type of B unless it is dense already */
+PetscErrorCode SpMVDenseSymbolic(Mat C, PetscErrorCode (*symbolic)(Mat), PetscErrorCode (*numeric)(Mat))
+{
+  const Mat         A = C->product->A, B = C->product->B;
+  const PetscLayout rows = C->product->type == MATPRODUCT_AtB ? A->cmap : A->rmap;
+  PetscBool         dense;
+
+  PetscFunctionBegin;
+  PetscCall(MatSetSizes(C, rows->n, B->cmap->n, rows->N, B->cmap->N));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C, &dense, MATSEQDENSE, MATMPIDENSE, ""));
+  if (!dense) {
+    PetscCall(MatSetType(C, ((PetscObject)B)->type_name)); /* sets C's operations, too */
+    PetscCall(MatSetVecType(C, B->defaultvectype));
+    C->ops->productsymbolic = symbolic;
+  }
+  PetscCall(MatSetUp(C));
+  C->ops->productnumeric = numeric;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #if defined(PETSCSPMV_HAVE_CUDA)
 /* AIJCUSPARSE's functions for its matrices with dense ones, the same for all matrices and kinds of products */
 static struct {
@@ -215,19 +235,8 @@ static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AtB(Mat C)
 
 static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AtB(Mat C)
 {
-  const Mat A = C->product->A, B = C->product->B;
-  PetscBool dense;
-
   PetscFunctionBegin;
-  PetscCall(MatSetSizes(C, A->cmap->n, B->cmap->n, A->cmap->N, B->cmap->N));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &dense, MATMPIDENSE, MATMPIDENSECUDA, ""));
-  if (!dense) {
-    PetscCall(MatSetType(C, ((PetscObject)B)->type_name)); /* sets C's operations, too */
-    PetscCall(MatSetVecType(C, B->defaultvectype));
-    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AtB;
-  }
-  PetscCall(MatSetUp(C));
-  C->ops->productnumeric = MatProductNumeric_MPISpMVCUDADense_AtB;
+  PetscCall(SpMVDenseSymbolic(C, MatProductSymbolic_MPISpMVCUDADense_AtB, MatProductNumeric_MPISpMVCUDADense_AtB));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

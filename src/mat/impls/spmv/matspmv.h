@@ -380,6 +380,7 @@ PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
 /* dense.c: products with dense matrices */
 PETSC_INTERN PetscErrorCode SpMVDenseTakeNumeric(Mat);
+PETSC_INTERN PetscErrorCode SpMVDenseSymbolic(Mat, PetscErrorCode (*symbolic)(Mat), PetscErrorCode (*numeric)(Mat));
 
 /* keep.c: matrices created from a matrix keep its format and parameters */
 typedef struct {
