@@ -1,5 +1,5 @@
 /*
-   Intel MKL's CSR product as a baseline, loaded at run time: neither its headers nor its libraries are needed to build. It multiplies
+   Intel MKL's CSR products with vectors and dense matrices as baselines, loaded at run time: neither its headers nor its libraries are needed to build. It multiplies
    with AIJ's own arrays, on one thread. `pip install mkl` brings libmkl_rt.so; no other package is needed for one thread.
 */
 #pragma once
@@ -25,11 +25,13 @@ static struct {
   int (*hint)(MKLMatrix, int, MKLDescr, PetscInt);
   int (*optimize)(MKLMatrix);
   int (*mv)(int, PetscScalar, MKLMatrix, MKLDescr, const PetscScalar *, PetscScalar, PetscScalar *);
+  int (*mm)(int, PetscScalar, MKLMatrix, MKLDescr, int, const PetscScalar *, PetscInt, PetscInt, PetscScalar, PetscScalar *, PetscInt);
   int (*destroy)(MKLMatrix);
 } MKL;
 
 static const MKLDescr MKLGeneral = {20, 0, 0}; /* SPARSE_MATRIX_TYPE_GENERAL */
 #define MKL_NO_TRANSPOSE 10
+#define MKL_COLUMN_MAJOR 102
 
 #define MKLCall(call)                                                                          \
   do {                                                                                         \
@@ -58,6 +60,7 @@ static PetscErrorCode MKLOpen(const char *path)
   (*layer)(sizeof(PetscInt) == 8 ? 1 : 0);
   PetscCall(MKLSymbol(MKL_NAME("create_csr"), &MKL.create));
   PetscCall(MKLSymbol(MKL_NAME("mv"), &MKL.mv));
+  PetscCall(MKLSymbol(MKL_NAME("mm"), &MKL.mm));
   PetscCall(MKLSymbol("mkl_sparse_set_mv_hint", &MKL.hint));
   PetscCall(MKLSymbol("mkl_sparse_optimize", &MKL.optimize));
   PetscCall(MKLSymbol("mkl_sparse_destroy", &MKL.destroy));
@@ -85,7 +88,7 @@ static PetscErrorCode MKLMatCreate(Mat A, MKLMatrix *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MKLMatMult(MKLMatrix B, Vec x, Vec y)
+static inline PetscErrorCode MKLMatMult(MKLMatrix B, Vec x, Vec y)
 {
   const PetscScalar *xx;
   PetscScalar       *yy;
@@ -96,6 +99,25 @@ static PetscErrorCode MKLMatMult(MKLMatrix B, Vec x, Vec y)
   MKLCall((*MKL.mv)(MKL_NO_TRANSPOSE, 1.0, B, MKLGeneral, xx, 0.0, yy));
   PetscCall(VecRestoreArrayWrite(y, &yy));
   PetscCall(VecRestoreArrayRead(x, &xx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* C = A B, both dense and on the host */
+static inline PetscErrorCode MKLMatMatMult(MKLMatrix A, Mat B, Mat C)
+{
+  const PetscScalar *b;
+  PetscScalar       *c;
+  PetscInt           columns, ldb, ldc;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(B, NULL, &columns));
+  PetscCall(MatDenseGetLDA(B, &ldb));
+  PetscCall(MatDenseGetLDA(C, &ldc));
+  PetscCall(MatDenseGetArrayRead(B, &b));
+  PetscCall(MatDenseGetArrayWrite(C, &c));
+  MKLCall((*MKL.mm)(MKL_NO_TRANSPOSE, 1.0, A, MKLGeneral, MKL_COLUMN_MAJOR, b, columns, ldb, 0.0, c, ldc));
+  PetscCall(MatDenseRestoreArrayWrite(C, &c));
+  PetscCall(MatDenseRestoreArrayRead(B, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -90,10 +90,11 @@ PetscBool SpMVStoreIsDiagonal(SpMVStore B)
 
 void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, PetscInt ldx, const PetscScalar *z, PetscInt ldz, PetscScalar *y, PetscInt ldy)
 {
-  const double most =
-      SpMVStoreIsDiagonal(B) || B->bs > 1 ? (double)SpMVTuned.columns_bytes : PETSC_MAX_REAL; /* x of all columns by index leaves no room in the cache */
-  SpMVColumns C = {count, ldx, ldz, ldy, x, z, y};
-  SpMVPiece   P = {.store = *B, .bytes = 0};
+  /* In pieces, unless x of all columns by index leaves no room in the cache, or x and y are most of what is read and written */
+  const PetscBool pieces = (PetscBool)(B->bs > 1 || (SpMVStoreIsDiagonal(B) && B->stats.nonzeros >= SpMVTuned.columns_pieces * (PetscInt64)B->m));
+  const double    most   = pieces ? (double)SpMVTuned.columns_bytes : PETSC_MAX_REAL;
+  SpMVColumns     C      = {count, ldx, ldz, ldy, x, z, y};
+  SpMVPiece       P      = {.store = *B, .bytes = 0};
 
   for (PetscInt q = 0; q < count && B->scattered && B->m && z != y; q++) {
     if (z)
@@ -135,6 +136,7 @@ PetscInt SpMVStoreColumnsByRows(SpMVStore B, PetscInt count)
   const PetscInt64 least = !scattered ? SpMVTuned.columns_diagonal : longrows ? 2 : SpMVTuned.columns_scattered; /* of eight columns */
   const PetscInt   rest  = count % SPMV_LANES;
 
+  if (!scattered && B->stats.nonzeros < SpMVTuned.columns_few * (PetscInt64)B->n) return 0;
   if (count < least) return count > 1 && scattered && B->bs == 1 ? SPMV_COLUMNS_PARENT : 0;
   return rest >= least ? count : count - rest;
 }

@@ -53,6 +53,8 @@ SpMVTuning SpMVTuned = {
     .columns_mean      = 16,
     .columns_scattered = 6,
     .columns_diagonal  = 8,
+    .columns_few       = 6,         /* entries a row of diagonals below which no rows of X are stored: tridiag, 8 columns, 14.9 ms in place of 10.3 */
+    .columns_pieces    = 4,         /* and below which columns are multiplied one by one: tridiag, 4 columns, 5.9 ms in place of 5.3 */
     .columns_bytes     = 64 * 1024, /* values that stay in the second level of cache, with x and y, while they are multiplied with several columns */
 
     /* the store */
