@@ -5,13 +5,13 @@ static char help[] =
   -columns <1,2,4,8,16,32> : of B\n\
   -types <aij:product,sellp:loop,sellp:product,evchyb:product> : matrix type, and MatMatMult() or a loop of MatMult(), taking turns in one run. aij is\n\
                      aijcusparse on a GPU\n\
-  -mkl <libmkl_rt.so.2> : the type mkl, as in mkl:product, is MKL's (one rank, host)\n\
+  -mkl <libmkl_rt.so.2> : makes mkl:product one of the types, MKL's product (one rank, host)\n\
   -reps <7>        : repetitions, of which the median counts\n\
   -csv <file>      : results to read by program\n\n";
 
 /*
    The contenders' results are compared after the first product, and the program fails if they differ. A repetition is as many products as take about 2 ms on a
-   GPU and 20 ms on the host, where those of others have replaced what the caches held.
+   GPU and 20 ms on the host, where the first ones have to fill the caches again after the other contenders.
 */
 
 #include <petscspmv.h>

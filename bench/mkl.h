@@ -1,6 +1,7 @@
 /*
-   Intel MKL's CSR products with vectors and dense matrices as baselines, loaded at run time: neither its headers nor its libraries are needed to build. It multiplies
-   with AIJ's own arrays, on one thread. `pip install mkl` brings libmkl_rt.so; no other package is needed for one thread.
+   Intel MKL's CSR products with vectors and dense matrices as baselines, loaded at run time: neither its headers nor its libraries are
+   needed to build. It multiplies with AIJ's own arrays, on one thread. `pip install mkl` brings libmkl_rt.so; no other package is needed
+   for one thread.
 */
 #pragma once
 

@@ -76,7 +76,7 @@ static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBo
 }
 
 /* Whether most of what is stored is in slices by diagonals */
-PetscBool SpMVStoreIsDiagonal(SpMVStore B)
+static PetscBool SpMVStoreIsDiagonal(SpMVStore B)
 {
   PetscInt64 diagonal = 0;
 

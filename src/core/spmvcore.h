@@ -118,8 +118,7 @@ PETSC_INTERN void SpMVStoreMultColumns(SpMVStore, PetscInt count, const PetscSca
                                        PetscInt ldy);
 PETSC_INTERN PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y, PetscInt ldy);
 #define SPMV_COLUMNS_PARENT (-1)
-PETSC_INTERN PetscInt  SpMVStoreColumnsByRows(SpMVStore, PetscInt count);
-PETSC_INTERN PetscBool SpMVStoreIsDiagonal(SpMVStore); /* whether most slices are diagonals, which read x without indices */
+PETSC_INTERN PetscInt SpMVStoreColumnsByRows(SpMVStore, PetscInt count);
 PETSC_INTERN void SpMVStoreMultTranspose(SpMVStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* z may be NULL, or y */
 
 /* The oracle: decodes a store one entry at a time, in the simplest way. `entry` is called for padding too (row -1). */

@@ -153,7 +153,7 @@ static void AddMatrices(std::vector<Matrix> &matrices)
   matrices.push_back(Lengths("long rows", 40, 3000, [](int r) { return r % 3 ? Int(1500) : 3000; }));
   matrices.push_back(Lengths("two very long rows", 1200, 1200, [](int r) { return r == 7 || r == 800 ? 20000 : Int(6); }));
   matrices.push_back(Lengths("columns far apart", 300, 100000, [](int) { return Int(9); }));
-  matrices.push_back(Lengths("rows far apart in the order of lengths", 5000, 40000, [](int r) { return r == 7 ? 20000 : 3 + Int(3); }));
+  matrices.push_back(Lengths("distant rows next to each other in the order of lengths", 5000, 40000, [](int r) { return r == 7 ? 20000 : 3 + Int(3); }));
   matrices.push_back(Lengths("mostly empty", 3000, 60, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }));
   matrices.push_back(Lengths(
       "columns descend", 200, 200, [](int) { return Int(40); }, false));

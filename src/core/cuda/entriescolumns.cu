@@ -1,12 +1,15 @@
 /*
   Products of slices of single entries with several columns: the layout is that of slices.cu.
 
-  Columns of X lie far apart, and an entry would read each of them in another place of memory. So a panel of X is first copied by rows, for which it is read and
-  written once. An entry then reads one or two pieces of 32 bytes, and A is read once.
+  An entry would read each column of X in another place of memory. So a panel of X is first copied by rows, for which it is read and written once. An entry then
+  reads one or two pieces of 32 bytes, and A is read once.
 
   A warp multiplies a slice. It copies a few steps of values and columns to shared memory, 32 lanes side by side as they are stored. For the sums, its threads
   share out lanes and columns in another way: thread t has column t % K of the lanes t / K, t / K + 32 / K, ..., so that K threads read a row of the panel in one
   piece. Each column is added in the order of a product with one vector, so that it has the same bits.
+
+  Where neighbors in the order of the slices are distant rows, as in EVC-HYB's order, a number of Y that is written alone costs 32 bytes. There Y is collected by
+  rows, too, and copied to columns afterwards.
 */
 #include "slices.cuh"
 

@@ -352,12 +352,12 @@ void BatchHostMult(BatchHost h, const BatchPattern *B, const PetscScalar *a, con
   for (PetscInt p = 0; p < B->problems; p++) ProblemMult(h, B, p, B->sharing ? 0 : p, a, x + B->first[p], z ? z + B->first[p] : NULL, y + B->first[p]);
 }
 
-/* Of `count` columns, how many are multiplied by rows of X, where that is faster than one after the other: three are, two are not; of diagonals none are in cache */
+/* Of `count` columns, how many are multiplied by rows of X, where that is faster than one after the other: three are, two are not */
 static PetscInt ColumnsByRows(BatchHost h, PetscInt count)
 {
   const PetscInt rest = count % SPMV_LANES;
 
-  if (h->kernel == BATCH_SELLP) return SpMVStoreIsDiagonal(h->store) ? 0 : PetscMax(0, SpMVStoreColumnsByRows(h->store, count));
+  if (h->kernel == BATCH_SELLP) return PetscMax(0, SpMVStoreColumnsByRows(h->store, count));
   if (h->kernel != BATCH_CSR_SMART) return 0;
   return rest >= 3 ? count : count - rest;
 }
