@@ -398,7 +398,8 @@ int main(int argc, char **argv)
     if (std::set<std::string>{"sellp", "sellp, slices", "sellp, entries"}.count(L.name)) TestNodes(L, streams.stream);
   }
   if (!getenv("CORE_MATRICES")) TestLayouts(layouts, quick, race, streams);
-  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
+  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels, with all ways to load
+  SpMVCudaL2Fit          = INT_MAX;
   TestMatrices(matrices, layouts, quick, race, streams);
   CHECK(cudaEventDestroy(streams.event));
   CHECK(cudaStreamDestroy(streams.other));

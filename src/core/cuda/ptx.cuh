@@ -57,6 +57,34 @@ SPMV_LOADS(Stream, "cs")
 SPMV_LOADS(Fresh, "cg")
 #undef SPMV_LOADS
 
+/*
+  A policy for Stream(): of `sixteenths` of the addresses, always the same ones, data stay in the L2 cache while there is room for them; the others leave it
+  first. Loads take it from a kernel's argument without an instruction more; a policy computed in the kernel would cost them two each
+*/
+__device__ __forceinline__ uint64_t L2Policy(int sixteenths)
+{
+  uint64_t policy;
+  if (sixteenths)
+    asm("createpolicy.fractional.L2::evict_last.L2::evict_first.b64 %0, %1;" : "=l"(policy) : "f"((float)sixteenths / 16));
+  else
+    asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+  return policy;
+}
+#define SPMV_LOADS(type, letter, bits)                                                                                                             \
+  __device__ __forceinline__ type Stream(const type *p, uint64_t policy)                                                                           \
+  {                                                                                                                                                \
+    type v;                                                                                                                                        \
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint." bits " %0, [%1], %2;" : "=" letter(v) : "l"(p), "l"(policy));                         \
+    return v;                                                                                                                                      \
+  }                                                                                                                                                \
+  __device__ __forceinline__ void Stream(const type *p, type &a, type &b, uint64_t policy)                                                         \
+  {                                                                                                                                                \
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v2." bits " {%0, %1}, [%2], %3;" : "=" letter(a), "=" letter(b) : "l"(p), "l"(policy)); \
+  }
+SPMV_LOADS(double, "d", "f64")
+SPMV_LOADS(float, "f", "f32")
+#undef SPMV_LOADS
+
 // Copies one number to shared memory without a register; it is there for its own thread after AwaitCopies(), for others of the warp after __syncwarp(), too
 __device__ __forceinline__ void CopyAsync(double *shared, const double *p)
 {

@@ -53,10 +53,10 @@ inline size_t StoredSize(bool single)
   return single ? sizeof(Single) : sizeof(Scalar);
 }
 
-template <class R> __device__ __forceinline__ Complex<R> Stream(const Complex<R> *p)
+template <class R, class... Policy> __device__ __forceinline__ Complex<R> Stream(const Complex<R> *p, Policy... policy)
 {
   Complex<R> v;
-  Stream((const R *)p, v.re, v.im);
+  Stream((const R *)p, v.re, v.im, policy...);
   return v;
 }
 template <class R> __device__ __forceinline__ Complex<R> Fresh(const Complex<R> *p)
@@ -105,9 +105,9 @@ template <class S> struct Traits { // real
   {
     return __shfl_down_sync(ALL, a, by);
   }
-  static __device__ S stream(const S *p) // read once
+  template <class... Policy> static __device__ S stream(const S *p, Policy... policy) // read once
   {
-    return Stream(p);
+    return Stream(p, policy...);
   }
   static __device__ S keep(const S *p) // read again by other threads
   {
@@ -185,9 +185,9 @@ template <class R> struct Traits<Complex<R>> {
   {
     return {T::down(a.re, by), T::down(a.im, by)};
   }
-  static __device__ S stream(const S *p)
+  template <class... Policy> static __device__ S stream(const S *p, Policy... policy)
   {
-    return Stream(p);
+    return Stream(p, policy...);
   }
   static __device__ S keep(const S *p)
   {

@@ -11,6 +11,9 @@
 */
 #include "epilogue.cuh"
 #include "slices.cuh"
+#include <atomic>
+
+int SpMVCudaL2Fit = spmv::Tuning::L2_FIT;
 
 namespace spmv {
 namespace {
@@ -47,7 +50,7 @@ __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, 
       else
         col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? (MODE == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
 #pragma unroll
-      for (int i = 0; i < BS * BS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + i) * WARP) : Traits<V>::zero();
+      for (int i = 0; i < BS * BS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + i) * WARP, args.policy) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll
@@ -449,6 +452,40 @@ __global__ void mark_boundary(Args args, const unsigned *boundary, unsigned *ski
   if (lane == 0) slice[s].shape |= BOUNDARY;
 }
 
+// ------------------------------------------------------------------------------------------------ values that stay in the L2 cache
+
+constexpr int SHARES = 16;
+
+__global__ void write_policies(uint64_t *policy)
+{
+  policy[threadIdx.x] = L2Policy((int)threadIdx.x);
+}
+
+// The policy for loads of values that take so many bytes. The device is asked for all policies, once
+cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t stream, uint64_t *policy)
+{
+  static std::atomic<uint64_t> known[SHARES]; // 0: not yet
+  int                          cache;
+  SPMV_TRY(DeviceHas(cudaDevAttrL2CacheSize, &cache));
+  const size_t size = (size_t)cache, keep = size / Tuning::L2_KEPT;
+  const bool   pays = values > size / SpMVCudaL2Fit && vectors <= size / Tuning::L2_VECTORS;
+  const int    k    = pays ? (int)PetscMin(SHARES - 1, (SHARES * keep + values / 2) / values) : 0;
+  if (!known[0]) {
+    Scratch<uint64_t> all(stream);
+    uint64_t          host[SHARES];
+    SPMV_TRY(all.Alloc(SHARES));
+    ForgetErrors();
+    write_policies<<<1, SHARES, 0, stream>>>(all);
+    SPMV_TRY(cudaGetLastError());
+    SPMV_TRY(Fetch(host, (uint64_t *)all, SHARES, stream));
+    for (int i = SHARES - 1; i >= 0; i--) known[i] = host[i];
+  }
+  *policy = known[k];
+  return cudaSuccess;
+}
+
+// ------------------------------------------------------------------------------------------------ store
+
 struct Slices : _n_SpMVCudaStore {
   int             bs = 1, chunk = 0, groups = 0, places = 0; // places: units that are in slices
   bool            compact = false;                           // empty units are in no slice
@@ -758,7 +795,9 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single
   SPMV_TRY(s->value.Alloc((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
   SPMV_TRY(s->value.Zero(stream));
   SPMV_TRY(WithStored(single, [&](auto type) { return s->Pick(type); }));
-  s->args = {s->args.slices, s->slice, s->order, s->group, (char *)s->value, s->index, s->partial, s->arrived, s->unit, false, {}};
+  uint64_t policy;
+  SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
+  s->args = {s->args.slices, s->slice, s->order, s->group, (char *)s->value, s->index, s->partial, s->arrived, s->unit, policy, false, {}};
   return cudaStreamSynchronize(stream);
 }
 

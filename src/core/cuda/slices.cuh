@@ -65,6 +65,7 @@ struct SliceArgs {
   Scalar      *partial;
   unsigned    *arrived;
   const int   *unit;     // the unit of y that each unit is, NULL: the same
+  uint64_t     policy;   // for loads of values, see L2Policy()
   bool         interior; // skips the slices of boundary rows
   Offdiagonal  offdiag;  // of MultFused()
 };

@@ -53,6 +53,8 @@ PETSC_INTERN PetscBool SpMVCudaIsSupported(void);
 
 /* Slices a multiprocessor from which matrices with more than nine diagonals are stored by diagonals: see Tuning::DIAGONALS_MIN. Tests set it to 0 */
 PETSC_INTERN int SpMVCudaDiagonalsLeast;
+/* Slices whose values take more than one part in so many of the L2 cache may keep some there between products: see Tuning::L2_FIT. Tests set it to INT_MAX */
+PETSC_INTERN int SpMVCudaL2Fit;
 
 /* Stores the values of the same pattern: call it once before the first product. Of the CSR, it reads i and a. */
 PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaStore, const SpMVCudaCSR *, cudaStream_t);

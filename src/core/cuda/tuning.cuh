@@ -58,6 +58,12 @@ struct Tuning {
   // ---- kernels of slices
   static constexpr int SLICES_BLOCK  = 256;  // threads
   static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
+  // Values that stay in the L2 cache from one product to the next, where the rows are so few that vectors leave room for them. us without, with 12 and with 20 MB
+  // of them on an H200, twins in quotes: 'bmwcra_1' (149,000 rows) 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1, 37.7, 37.0,
+  // random:20000 32.1, 30.5, 30.2; with 28 MB no more. fem27:68:3:0.6 (943,000) 96.3, 103.0, 102.9, and an iteration of devicecg on 60 nodes 92, -, 99
+  static constexpr int L2_FIT     = 2;  // values that take at most a part in so many of the cache stay there anyway
+  static constexpr int L2_KEPT    = 4;  // a part in so many of the cache
+  static constexpr int L2_VECTORS = 16; // x and y take at most a part in so many
 
   // ---- products with several columns. Times in us of 2, 4 and 8 columns on an H200
   static constexpr int COLUMNS_BLOCK  = 256; // threads
