@@ -11,9 +11,6 @@
 */
 #include "epilogue.cuh"
 #include "slices.cuh"
-#include <atomic>
-
-int SpMVCudaL2Fit = spmv::Tuning::L2_FIT;
 
 namespace spmv {
 namespace {
@@ -454,38 +451,6 @@ __global__ void mark_boundary(Args args, const unsigned *boundary, unsigned *ski
   if (!__any_sync(ALL, skip)) return;
   for (int r = lane; r < units; r += WARP) atomicOr(skipped + unit(r) / WARP, 1u << unit(r) % WARP);
   if (lane == 0) slice[s].shape |= BOUNDARY;
-}
-
-// ------------------------------------------------------------------------------------------------ values that stay in the L2 cache
-
-constexpr int SHARES = 16;
-
-__global__ void write_policies(uint64_t *policy)
-{
-  policy[threadIdx.x] = L2Policy((int)threadIdx.x);
-}
-
-// The policy for loads of values that take so many bytes. The device is asked for all policies, once
-cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t stream, uint64_t *policy)
-{
-  static std::atomic<uint64_t> known[SHARES]; // 0: not yet
-  int                          cache;
-  SPMV_TRY(DeviceHas(cudaDevAttrL2CacheSize, &cache));
-  const size_t size = (size_t)cache, keep = size / Tuning::L2_KEPT;
-  const bool   pays = values > size / SpMVCudaL2Fit && vectors <= size / Tuning::L2_VECTORS;
-  const int    k    = pays ? (int)PetscMin(SHARES - 1, (SHARES * keep + values / 2) / values) : 0;
-  if (!known[0]) {
-    Scratch<uint64_t> all(stream);
-    uint64_t          host[SHARES];
-    SPMV_TRY(all.Alloc(SHARES));
-    ForgetErrors();
-    write_policies<<<1, SHARES, 0, stream>>>(all);
-    SPMV_TRY(cudaGetLastError());
-    SPMV_TRY(Fetch(host, (uint64_t *)all, SHARES, stream));
-    for (int i = SHARES - 1; i >= 0; i--) known[i] = host[i];
-  }
-  *policy = known[k];
-  return cudaSuccess;
 }
 
 // ------------------------------------------------------------------------------------------------ store

@@ -70,6 +70,9 @@ struct SliceArgs {
   Offdiagonal  offdiag;  // of MultFused()
 };
 
+// The policy for loads of values that take so many bytes, where x and y take `vectors` bytes (cache.cu)
+cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t, uint64_t *policy);
+
 // Products of single entries with several columns (entriescolumns.cu)
 class EntriesByRows {
 public:
