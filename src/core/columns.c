@@ -38,7 +38,7 @@ static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBo
 
   switch (R->kind) {
   case SPMV_RUN_DIAG:
-    values = (PetscInt64)B->patterns[R->pattern].width * R->rbs * R->rbs;
+    values = (PetscInt64)B->patterns.list[R->pattern].width * R->rbs * R->rbs;
     R->slice++;
     R->row += SPMV_LANES * R->rbs;
     if (!diagonal_values) return (double)values * SPMV_VECTOR * sizeof(PetscReal);
@@ -83,7 +83,7 @@ static PetscBool SpMVStoreIsDiagonal(SpMVStore B)
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R = B->runs + r;
 
-    if (R->kind == SPMV_RUN_DIAG) diagonal += (PetscInt64)R->count * B->patterns[R->pattern].width * R->rbs * R->rbs * SPMV_LANES;
+    if (R->kind == SPMV_RUN_DIAG) diagonal += (PetscInt64)R->count * B->patterns.list[R->pattern].width * R->rbs * R->rbs * SPMV_LANES;
   }
   return 2 * diagonal >= B->stats.stored ? PETSC_TRUE : PETSC_FALSE;
 }

@@ -128,12 +128,9 @@ void SpMVCostUnits(const SpMVCSR *A, const SpMVUnits *U, double *single, double 
   *single  = 0;
   *grouped = 0;
   for (PetscInt r = 0; r < A->m; r += SPMV_LANES) {
-    const int        lanes   = (int)PetscMin(SPMV_LANES, A->m - r);
+    const int        lanes = (int)PetscMin(SPMV_LANES, A->m - r), diagonals = SpMVDiagonals(A, (int)r, 1, lanes, NULL, NULL);
     const PetscInt64 entries = A->i[r + lanes] - A->i[r];
-    int              width   = 0, diagonals;
 
-    for (int l = 0; l < lanes; l++) width = PetscMax(width, (int)(A->i[r + l + 1] - A->i[r + l]));
-    diagonals = SpMVDiagonals(A, (int)r, 1, lanes, SpMVDiagonalLimit(width, 1, entries), NULL, NULL);
     *single += diagonals >= 0 ? SpMVCostDiagonals(diagonals, 1) : SpMVCostSlice((int)((entries + SPMV_LANES - 1) / SPMV_LANES), 1, 1);
   }
   for (int u = 0; u < U->count; u++) *grouped += SpMVCostSlice((int)SpMVUnitLength(A, U, u), U->rows[u], 1) / SPMV_LANES;

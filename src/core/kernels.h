@@ -130,9 +130,9 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, con
 SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int rbs,
                            const PetscBool distinct)
 {
-  const SpMVPattern *P    = B->patterns + R->pattern;
-  const int         *off  = B->offset + P->offset;
-  const uint8_t     *mask = B->mask + P->offset;
+  const SpMVPattern *P    = B->patterns.list + R->pattern;
+  const int         *off  = B->patterns.offset + P->offset;
+  const uint8_t     *mask = B->patterns.mask + P->offset;
   const PetscReal   *dval = B->dval, *next = dval + (distinct ? 0 : R->val * SPMV_VECTOR);
   const int          w = P->width;
 
@@ -346,9 +346,9 @@ SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, c
 
 SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int rbs)
 {
-  const SpMVPattern *P    = B->patterns + R->pattern;
-  const int         *off  = B->offset + P->offset;
-  const uint8_t     *mask = B->mask + P->offset;
+  const SpMVPattern *P    = B->patterns.list + R->pattern;
+  const int         *off  = B->patterns.offset + P->offset;
+  const uint8_t     *mask = B->patterns.mask + P->offset;
   const int          w = P->width, step = rbs * rbs * SPMV_VECTOR;
 
   /* Diagonal by diagonal over a few slices. Within one slice, each diagonal would read what the one before it has just written,

@@ -1,5 +1,6 @@
 /* From a pattern and a format's rules to a plan: the units of each slice, and the vector CSR part */
 #include "spmvimpl.h"
+#include "table.h"
 
 void SpMVCommonParamsDefault(SpMVCommonParams *p)
 {
@@ -28,6 +29,11 @@ typedef struct {
   int             *pool, npool;    /* units of `unit` that are in no slice by diagonals */
   int             *slice, *sorted; /* work: units of one number of rows */
   double           slices, parent; /* estimates: all slices, the parent's product */
+  SpMVTable        patterns;       /* numbers of P's patterns */
+  int              last;           /* the pattern of the last slice by diagonals, or -1 */
+  int             *offset;         /* the diagonals of one slice */
+  uint8_t         *mask;
+  PetscInt64       npatterns, noffset; /* P's patterns and their offsets: number allocated */
 } SpMVPlanner;
 
 static int SpMVPlannerLength(const SpMVPlanner *W, int unit)
@@ -35,11 +41,11 @@ static int SpMVPlannerLength(const SpMVPlanner *W, int unit)
   return (int)SpMVUnitLength(W->A, &W->U, unit);
 }
 
-static void SpMVPlanSlice(SpMVPlanner *W, PetscInt n, const int unit[], PetscBool diagonal)
+static void SpMVPlanSlice(SpMVPlanner *W, PetscInt n, const int unit[], int pattern)
 {
   SpMVPlan *P = W->P;
 
-  P->diagonal[P->slices] = (unsigned char)diagonal;
+  P->pattern[P->slices] = pattern;
   for (PetscInt k = 0; k < n; k++) {
     P->row[P->units + k]  = W->U.row[unit[k]];
     P->rows[P->units + k] = W->U.rows[unit[k]];
@@ -83,7 +89,7 @@ static PetscErrorCode SpMVPlannerOrder(SpMVPlanner *W)
 {
   const SpMVRules *R        = W->R;
   const PetscInt   n        = R->order ? W->A->m : W->U.count;
-  int             *at_row   = NULL; /* the unit that begins with a row */
+  int             *at_row   = NULL; /* the unit that begins with a row; NULL: that of the row's number */
   const PetscBool  all_long = R->kernel == SPMV_KERNEL_VECTOR ? PETSC_TRUE : PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -92,16 +98,17 @@ static PetscErrorCode SpMVPlannerOrder(SpMVPlanner *W)
     W->nunit = W->U.count;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (R->order) {
+  if (R->order && W->U.count < n) {
     PetscCall(PetscMalloc1(n, &at_row));
     for (PetscInt r = 0; r < n; r++) at_row[r] = -1;
     for (int u = 0; u < W->U.count; u++) at_row[W->U.row[u]] = u;
   }
   for (PetscInt k = 0; k < n; k++) {
-    const int u = R->order ? at_row[R->order[k]] : (int)k;
+    const int      u      = at_row ? at_row[R->order[k]] : (int)(R->order ? R->order[k] : k);
+    const PetscInt length = u < 0 ? 0 : SpMVUnitLength(W->A, &W->U, u);
 
-    if (u < 0 || (!SpMVPlannerLength(W, u) && (R->order || all_long))) continue;
-    if (all_long || SpMVUnitLength(W->A, &W->U, u) > R->longest)
+    if (u < 0 || (!length && (R->order || all_long))) continue;
+    if (all_long || length > R->longest)
       W->longs[W->nlong++] = u;
     else
       W->unit[W->nunit++] = u;
@@ -122,44 +129,96 @@ static int SpMVPlannerRun(const SpMVPlanner *W, int k)
   return n;
 }
 
-/* The diagonals of n units of consecutive rows, or -1: they are too many, or the units are not all of one kind */
-static int SpMVPlannerDiagonals(const SpMVPlanner *W, int n, const int unit[])
+/* Finds the diagonals of n units of consecutive rows, and returns their number; -1: they are too many, or the units are not all of one kind */
+static int SpMVPlannerDiagonals(SpMVPlanner *W, int n, const int unit[])
 {
-  const SpMVCSR   *A       = W->A;
-  const SpMVUnits *U       = &W->U;
-  const int        bs      = U->bs;
-  PetscInt64       entries = 0;
-  int              width   = 0;
+  int diagonals;
 
-  for (int l = 0; l < n; l++) {
-    const int length = (int)SpMVUnitLength(A, U, unit[l]);
+  for (int l = 0; l < n; l++)
+    if (W->U.rows[unit[l]] != W->U.bs) return -1;
+  diagonals = SpMVDiagonals(W->A, W->U.row[unit[0]], W->U.bs, n, W->offset, W->mask);
+  return diagonals > SPMV_MAX_STORED - W->P->patterns.noffset ? -1 : diagonals;
+}
 
-    if (U->rows[unit[l]] != bs) return -1;
-    width = PetscMax(width, length);
-    entries += (PetscInt64)length * bs;
+typedef struct {
+  const SpMVPlanner *W;
+  int                width;
+} SpMVPatternKey;
+
+static PetscBool SpMVPatternEqual(const void *ctx, int number)
+{
+  const SpMVPatternKey *key = (const SpMVPatternKey *)ctx;
+  const SpMVPlanner    *W   = key->W;
+  const SpMVPatterns   *S   = &W->P->patterns;
+  const SpMVPattern    *Q   = S->list + number;
+  const size_t          n   = (size_t)key->width;
+
+  if (Q->width != key->width) return PETSC_FALSE;
+  return memcmp(S->offset + Q->offset, W->offset, n * sizeof(int)) || memcmp(S->mask + Q->offset, W->mask, n) ? PETSC_FALSE : PETSC_TRUE;
+}
+
+static PetscErrorCode SpMVPlannerAddPattern(SpMVPlanner *W, int width)
+{
+  SpMVPatterns *S = &W->P->patterns;
+
+  PetscFunctionBegin;
+  if (S->count >= W->npatterns) {
+    W->npatterns = 2 * W->npatterns + 64;
+    PetscCall(PetscRealloc((size_t)W->npatterns * sizeof(*S->list), &S->list));
   }
-  width /= bs;
-  return width ? SpMVDiagonals(A, U->row[unit[0]], bs, n, SpMVDiagonalLimit(width, bs, entries), NULL, NULL) : -1;
+  if (S->noffset + width > W->noffset) {
+    W->noffset = 2 * (S->noffset + width);
+    PetscCall(PetscRealloc((size_t)W->noffset * sizeof(*S->offset), &S->offset));
+    PetscCall(PetscRealloc((size_t)W->noffset * sizeof(*S->mask), &S->mask));
+  }
+  S->list[S->count] = (SpMVPattern){.width = width, .offset = (int)S->noffset, .full = 1};
+  for (int k = 0; k < width; k++) {
+    S->offset[S->noffset + k] = W->offset[k];
+    S->mask[S->noffset + k]   = W->mask[k];
+    if (W->mask[k] != 255) S->list[S->count].full = 0;
+  }
+  S->noffset += width;
+  W->last = S->count++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets W->last to the number of the pattern in W->offset and W->mask, which is added if it is new. Most slices of a grid have the pattern of the slice before */
+static PetscErrorCode SpMVPlannerPattern(SpMVPlanner *W, int width)
+{
+  const SpMVPatternKey key = {W, width};
+  uint64_t             h;
+
+  PetscFunctionBegin;
+  if (W->last >= 0 && SpMVPatternEqual(&key, W->last)) PetscFunctionReturn(PETSC_SUCCESS);
+  h       = SpMVHash(SpMVHash((uint64_t)width, W->offset, (size_t)width * sizeof(*W->offset)), W->mask, (size_t)width);
+  W->last = SpMVTableFind(&W->patterns, h, SpMVPatternEqual, &key);
+  if (W->last >= 0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVPlannerAddPattern(W, width));
+  PetscCall(SpMVTableAdd(&W->patterns, h, W->last));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Slices by diagonals stay where they are in the order; all other units go to the pool */
-static void SpMVPlannerDiagonalSlices(SpMVPlanner *W)
+static PetscErrorCode SpMVPlannerDiagonalSlices(SpMVPlanner *W)
 {
   const SpMVRules *R = W->R;
 
+  PetscFunctionBegin;
   for (int k = 0, n; k < W->nunit; k += n) {
     int diagonals = -1;
 
     n = SpMVPlannerRun(W, k);
     if (R->diagonals && n >= R->diagonal_run) diagonals = SpMVPlannerDiagonals(W, n, W->unit + k);
     if (diagonals >= 0) {
-      SpMVPlanSlice(W, n, W->unit + k, PETSC_TRUE);
+      PetscCall(SpMVPlannerPattern(W, diagonals));
+      SpMVPlanSlice(W, n, W->unit + k, W->last);
       W->slices += SpMVCostDiagonals(diagonals, W->U.bs);
     } else {
       for (int l = k; l < k + n; l++)
         if (!W->drop_empty || SpMVPlannerLength(W, W->unit[l])) W->pool[W->npool++] = W->unit[l];
     }
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Entries that slices of these units, in this order, would store for each row of a unit */
@@ -251,7 +310,7 @@ static void SpMVPlannerGatherSlice(SpMVPlanner *W, int lanes, const int unit[])
     else
       W->longs[W->nlong++] = unit[l];
   }
-  if (nkept) SpMVPlanSlice(W, nkept, kept, PETSC_FALSE);
+  if (nkept) SpMVPlanSlice(W, nkept, kept, -1);
 }
 
 /* Slices of the pool: units of one number of rows together, sorted if the rules say so */
@@ -272,7 +331,7 @@ static PetscErrorCode SpMVPlannerPoolSlices(SpMVPlanner *W)
       if (height == SPMV_LANES)
         SpMVPlannerGatherSlice(W, (int)lanes, W->slice + k);
       else
-        SpMVPlanSlice(W, lanes, W->slice + k, PETSC_FALSE);
+        SpMVPlanSlice(W, lanes, W->slice + k, -1);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -284,13 +343,15 @@ static void SpMVPlannerChoose(SpMVPlanner *W, int nlong)
   SpMVPlan *P      = W->P;
   double    vector = 0, rest = 0;
 
-  for (int k = 0; k < W->nunit; k++)
+  for (int k = 0; k < W->nunit && vector < W->slices; k++) /* from there on, vector CSR is not chosen */
     if (SpMVPlannerLength(W, W->unit[k])) vector += SpMVCostLong(W->A, W->U.row[W->unit[k]], W->U.rows[W->unit[k]]);
   for (int k = nlong - 1; k >= 0; k--) rest += SpMVCostLong(W->A, W->U.row[W->longs[k]], W->U.rows[W->longs[k]]);
   P->parent = rest + PetscMin(vector, W->slices) > W->parent ? PETSC_TRUE : PETSC_FALSE;
   if (vector < SpMVTuned.long_gain * W->slices) {
-    P->slices = 0;
-    P->units  = 0;
+    P->slices           = 0;
+    P->units            = 0;
+    P->patterns.count   = 0;
+    P->patterns.noffset = 0;
     for (int k = 0; k < W->nunit; k++)
       if (SpMVPlannerLength(W, W->unit[k])) SpMVPlanLong(W, W->unit[k]);
     P->long_align = SPMV_LANES;
@@ -307,15 +368,16 @@ static PetscErrorCode SpMVPlanAllocate(const SpMVRules *R, const SpMVUnits *U, S
   P->sigma        = 1;
   P->bs           = U->bs;
   P->uncompressed = R->uncompressed;
-  PetscCall(PetscMalloc4(U->count + 1, &P->start, U->count + 1, &P->diagonal, U->count, &P->row, U->count, &P->rows));
+  PetscCall(PetscMalloc4(U->count + 1, &P->start, U->count + 1, &P->pattern, U->count, &P->row, U->count, &P->rows));
   P->start[0] = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVPlanCreate(const SpMVCSR *A, const SpMVRules *R, SpMVPlan *P)
 {
-  SpMVPlanner    W    = {.A = A, .R = R, .P = P};
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  SpMVPlanner    W       = {.A = A, .R = R, .P = P, .last = -1};
+  PetscErrorCode ierr    = PETSC_SUCCESS;
+  PetscInt       longest = 0;
   int            nlong;
 
   PetscFunctionBegin;
@@ -323,22 +385,37 @@ PetscErrorCode SpMVPlanCreate(const SpMVCSR *A, const SpMVRules *R, SpMVPlan *P)
   SpMVCall(SpMVPlannerUnits(&W));
   SpMVCall(PetscMalloc5(W.U.count, &W.unit, W.U.count, &W.longs, W.U.count, &W.pool, W.U.count, &W.slice, W.U.count, &W.sorted));
   SpMVCall(SpMVPlanAllocate(R, &W.U, P));
+  SpMVCall(SpMVTableCreate(&W.patterns));
+  for (PetscInt r = 0; r < A->m; r++) longest = PetscMax(longest, A->i[r + 1] - A->i[r]);
+  SpMVCall(PetscMalloc2(2 * (size_t)longest + 1, &W.offset, 2 * (size_t)longest + 1, &W.mask));
   SpMVCall(SpMVPlannerOrder(&W));
   nlong = W.nlong;
-  SpMVPlannerDiagonalSlices(&W);
+  SpMVCall(SpMVPlannerDiagonalSlices(&W));
   SpMVCall(SpMVPlannerPoolSlices(&W));
   if (R->kernel == SPMV_KERNEL_AUTO) SpMVPlannerChoose(&W, nlong);
   for (int k = 0; k < W.nlong; k++) SpMVPlanLong(&W, W.longs[k]);
 done:
   PetscCall(PetscFree5(W.unit, W.longs, W.pool, W.slice, W.sorted));
+  PetscCall(PetscFree2(W.offset, W.mask));
+  PetscCall(SpMVTableDestroy(&W.patterns));
   PetscCall(SpMVUnitsDestroy(&W.U));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVPatternsDestroy(SpMVPatterns *S)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(S->list));
+  PetscCall(PetscFree(S->offset));
+  PetscCall(PetscFree(S->mask));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVPlanDestroy(SpMVPlan *P)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree4(P->start, P->diagonal, P->row, P->rows));
+  PetscCall(SpMVPatternsDestroy(&P->patterns));
+  PetscCall(PetscFree4(P->start, P->pattern, P->row, P->rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -20,7 +20,7 @@ void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
 
     for (int s = 0; s < R->count; s++) {
       if (R->kind == SPMV_RUN_DIAG) {
-        const SpMVPattern *P = B->patterns + R->pattern;
+        const SpMVPattern *P = B->patterns.list + R->pattern;
 
         for (int k = 0; k < P->width; k++) {
           const size_t at =
@@ -31,7 +31,7 @@ void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
               for (int l = 0; l < H; l++) {
                 const PetscInt row = R->row + ((PetscInt)s * H + l) * rbs;
 
-                entry(ctx, (B->mask[P->offset + k] >> l & 1) ? row + p : -1, row + B->offset[P->offset + k] + q,
+                entry(ctx, (B->patterns.mask[P->offset + k] >> l & 1) ? row + p : -1, row + B->patterns.offset[P->offset + k] + q,
                       SpMVGet(B->dval + at + (size_t)(q * rbs + p) * SPMV_VECTOR + l, SPMV_LANES));
               }
         }

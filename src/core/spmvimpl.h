@@ -49,11 +49,27 @@ static inline PetscInt SpMVUnitLength(const SpMVCSR *A, const SpMVUnits *U, int 
 PETSC_INTERN PetscErrorCode SpMVUnitsFind(const SpMVCSR *, PetscInt node, SpMVUnits *);
 PETSC_INTERN PetscErrorCode SpMVUnitsDestroy(SpMVUnits *);
 
-/* The diagonals of `lanes` consecutive units that begin with row `row`, or -1 if they are more than `limit`. Fills, unless NULL, their offsets (column less
-   row, of a block's first entries) and the lanes that have an entry on each. They come in the order of each row's entries; where these do not ascend, one
-   diagonal can occur several times */
-PETSC_INTERN int SpMVDiagonals(const SpMVCSR *, int row, int bs, int lanes, int limit, int offset[], unsigned char mask[]);
-PETSC_INTERN int SpMVDiagonalLimit(int width, int bs, PetscInt64 entries); /* the most that are worth while */
+/* The diagonals of `lanes` consecutive units that begin with row `row`, or -1 if they are too many to be worth while, or none. Fills, unless NULL, their
+   offsets (column less row, of a block's first entries) and the lanes that have an entry on each; there are less than twice as many as the longest row has
+   entries. They come in the order of each row's entries; where these do not ascend, one diagonal can occur several times */
+PETSC_INTERN int SpMVDiagonals(const SpMVCSR *, int row, int bs, int lanes, int offset[], uint8_t mask[]);
+
+/* A pattern: the diagonals of a slice, and for each the lanes that have an entry on it. Equal patterns are kept once. The plan collects them, and the store
+   takes them over from the plan */
+typedef struct {
+  int width, offset; /* in steps; first of its offsets and masks */
+  int full;          /* no lane is masked */
+} SpMVPattern;
+
+typedef struct {
+  int          count;
+  SpMVPattern *list;
+  int         *offset; /* of all patterns */
+  uint8_t     *mask;
+  PetscInt64   noffset; /* length of offset and of mask */
+} SpMVPatterns;
+
+PETSC_INTERN PetscErrorCode SpMVPatternsDestroy(SpMVPatterns *);
 
 /* Sorts unit numbers by length within windows of `window` places; stable */
 PETSC_INTERN PetscErrorCode SpMVSortByLength(const SpMVCSR *, const SpMVUnits *, PetscInt n, const int unit[], PetscInt window, int sorted[]);
@@ -79,9 +95,10 @@ typedef struct {
   PetscInt       slices;
   PetscInt       units;
   int           *start;
-  unsigned char *diagonal; /* store this slice by diagonals if they are few enough */
-  int           *row;      /* first row of each unit */
-  unsigned char *rows;     /* number of its rows */
+  int           *pattern; /* of each slice: the number of its pattern if it is stored by diagonals, else -1 */
+  SpMVPatterns   patterns;
+  int           *row;  /* first row of each unit */
+  unsigned char *rows; /* number of its rows */
 } SpMVPlan;
 
 PETSC_INTERN PetscErrorCode SpMVPlanCreate(const SpMVCSR *, const SpMVRules *, SpMVPlan *);
@@ -112,11 +129,6 @@ typedef struct {
   PetscInt64    len; /* ragged slices only: the length of each lane, in steps */
 } SpMVRun;
 
-typedef struct {
-  int width, offset; /* in steps; first of its offsets and masks */
-  int full;          /* no lane is masked */
-} SpMVPattern;
-
 struct _n_SpMVStore {
   int          m, n;
   PetscBool    parent, transpose_parent;
@@ -124,10 +136,7 @@ struct _n_SpMVStore {
   int          height, multiple, align, bs;
   int          nruns;
   SpMVRun     *runs;
-  int          npatterns;
-  SpMVPattern *patterns;
-  int         *offset; /* of all patterns */
-  uint8_t     *mask;
+  SpMVPatterns patterns;
   int         *width; /* GATHER: width and width without padding of each slice; LONG: length of each unit */
   int         *idx;   /* LONG: first index of a step ~column where the eight columns are consecutive */
   int         *rows, *len;
@@ -137,7 +146,7 @@ struct _n_SpMVStore {
   int         *list; /* distinct: first of a slice's codes */
   int         *code; /* distinct: number of the step */
   void        *raw_val, *raw_dval, *raw_idx;
-  PetscInt64   nval, ndval, ndslices, nidx, nwidth, nrows, nlen, noffset, ncode;
+  PetscInt64   nval, ndval, ndslices, nidx, nwidth, nrows, nlen, ncode;
   SpMVStats    stats;
 };
 

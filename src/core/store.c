@@ -1,6 +1,5 @@
 /* A store: its structure from a plan, and its products */
 #include "spmvimpl.h"
-#include "table.h"
 #if defined(__linux__)
   #include <sys/mman.h>
 #endif
@@ -28,28 +27,15 @@ PetscErrorCode SpMVMallocAligned(size_t bytes, void **raw, void *aligned)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for one more */
-#define SpMVGrow(count, capacity, array)                                        \
-  do {                                                                          \
-    if ((count) >= (capacity)) {                                                \
-      (capacity) = 2 * (capacity) + 64;                                         \
-      PetscCall(PetscRealloc((size_t)(capacity) * sizeof(*(array)), &(array))); \
-    }                                                                           \
-  } while (0)
-
 /* What is known while a store is made */
 typedef struct {
   const SpMVCSR  *A;
   const SpMVPlan *P;
   SpMVStore       B;
-  SpMVTable       patterns; /* of B, by number */
-  int            *offset;   /* those of one slice */
-  unsigned char  *mask;
-  int             runs, npatterns; /* allocated */
-  PetscInt64      offsets;         /* allocated */
-  PetscInt64      values;          /* of uncompressed slices, so far */
-  PetscInt64      rows;            /* in units, so far */
-  double          transposed;      /* estimate of the transposed product, in the time of AIJ's for an entry */
+  int             runs;       /* allocated */
+  PetscInt64      values;     /* of uncompressed slices, so far */
+  PetscInt64      rows;       /* in units, so far */
+  double          transposed; /* estimate of the transposed product, in the time of AIJ's for an entry */
 } SpMVBuilder;
 
 /* The shape of a slice of compressed or uncompressed units */
@@ -71,62 +57,16 @@ static inline int SpMVPad(int length, int multiple)
   return multiple * ((length + multiple - 1) / multiple);
 }
 
-typedef struct {
-  const SpMVBuilder *W;
-  int                width;
-} SpMVPatternKey;
-
-static PetscBool SpMVPatternEqual(const void *ctx, int number)
-{
-  const SpMVPatternKey *key = (const SpMVPatternKey *)ctx;
-  const SpMVBuilder    *W   = key->W;
-  const SpMVPattern    *Q   = W->B->patterns + number;
-  const size_t          n   = (size_t)key->width;
-
-  if (Q->width != key->width) return PETSC_FALSE;
-  return memcmp(W->B->offset + Q->offset, W->offset, n * sizeof(int)) || memcmp(W->B->mask + Q->offset, W->mask, n) ? PETSC_FALSE : PETSC_TRUE;
-}
-
-/* The number of the pattern of W->offset and W->mask, added if it is new */
-static PetscErrorCode SpMVBuilderPattern(SpMVBuilder *W, int width, int *pattern)
-{
-  SpMVStore            B   = W->B;
-  const SpMVPatternKey key = {W, width};
-  const uint64_t       h   = SpMVHash(SpMVHash((uint64_t)width, W->offset, (size_t)width * sizeof(int)), W->mask, (size_t)width);
-
-  PetscFunctionBegin;
-  *pattern = SpMVTableFind(&W->patterns, h, SpMVPatternEqual, &key);
-  if (*pattern >= 0) PetscFunctionReturn(PETSC_SUCCESS);
-  SpMVGrow(B->npatterns, W->npatterns, B->patterns);
-  if (B->noffset + width > W->offsets) {
-    W->offsets = 2 * (B->noffset + width);
-    PetscCall(PetscRealloc((size_t)W->offsets * sizeof(int), &B->offset));
-    PetscCall(PetscRealloc((size_t)W->offsets, &B->mask));
-  }
-  *pattern              = B->npatterns;
-  B->patterns[*pattern] = (SpMVPattern){.width = width, .offset = (int)B->noffset, .full = 1};
-  for (int k = 0; k < width; k++) {
-    B->offset[B->noffset + k] = W->offset[k];
-    B->mask[B->noffset + k]   = W->mask[k];
-    if (W->mask[k] != 255) B->patterns[*pattern].full = 0;
-  }
-  B->noffset += width;
-  B->npatterns++;
-  PetscCall(SpMVTableAdd(&W->patterns, h, *pattern));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SpMVBuilderShape(SpMVBuilder *W, PetscInt slice, SpMVShape *S)
+static void SpMVBuilderShape(const SpMVBuilder *W, PetscInt slice, SpMVShape *S)
 {
   const SpMVPlan *P     = W->P;
   const int       first = P->start[slice], end = P->start[slice + 1], bs = W->B->bs, row = P->row[first];
 
-  PetscFunctionBegin;
   *S = (SpMVShape){.kind     = P->uncompressed ? SPMV_RUN_UNCOMPRESSED : SPMV_RUN_GATHER,
                    .rbs      = P->rows[first],
                    .lanes    = end - first,
                    .row      = row,
-                   .pattern  = -1,
+                   .pattern  = P->pattern[slice],
                    .shortest = INT_MAX};
   for (int u = first; u < end; u++) {
     const int length = SpMVPlanLength(W, u) / bs;
@@ -137,16 +77,10 @@ static PetscErrorCode SpMVBuilderShape(SpMVBuilder *W, PetscInt slice, SpMVShape
     if (P->row[u] != row + (u - first) * S->rbs) S->row = -1;
   }
   S->width = SpMVPad(S->width, W->B->multiple);
-  if (S->kind == SPMV_RUN_GATHER && P->diagonal[slice] && S->row >= 0 && S->rbs == bs) {
-    const int width = SpMVDiagonals(W->A, row, bs, S->lanes, SpMVDiagonalLimit(S->width, bs, S->entries), W->offset, W->mask);
-
-    if (width >= 0 && W->B->noffset + width <= SPMV_MAX_STORED) {
-      S->kind  = SPMV_RUN_DIAG;
-      S->width = width;
-      PetscCall(SpMVBuilderPattern(W, width, &S->pattern));
-    }
+  if (S->pattern >= 0) {
+    S->kind  = SPMV_RUN_DIAG;
+    S->width = W->B->patterns.list[S->pattern].width;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Does the run continue with a slice of this shape? */
@@ -169,7 +103,10 @@ static PetscErrorCode SpMVBuilderRun(SpMVBuilder *W, const SpMVShape *S, SpMVRun
   if (!B->nruns || !SpMVRunContinues(B->runs + B->nruns - 1, S)) {
     const PetscBool diag = S->kind == SPMV_RUN_DIAG ? PETSC_TRUE : PETSC_FALSE, any = S->kind == SPMV_RUN_UNCOMPRESSED ? PETSC_TRUE : PETSC_FALSE;
 
-    SpMVGrow(B->nruns, W->runs, B->runs);
+    if (B->nruns >= W->runs) {
+      W->runs = 2 * W->runs + 64;
+      PetscCall(PetscRealloc((size_t)W->runs * sizeof(*B->runs), &B->runs));
+    }
     B->runs[B->nruns++] = (SpMVRun){.kind    = (unsigned char)S->kind,
                                     .rbs     = (unsigned char)S->rbs,
                                     .cbs     = (unsigned char)(S->kind == SPMV_RUN_LONG ? 1 : B->bs),
@@ -205,7 +142,7 @@ static PetscErrorCode SpMVBuilderSlice(SpMVBuilder *W, const SpMVShape *S)
     if (S->rbs > 1)
       W->transposed += entry * (double)S->entries;
     else
-      W->transposed += (B->patterns[S->pattern].full ? T->transpose_full : T->transpose_entry) * SPMV_LANES * S->width;
+      W->transposed += (B->patterns.list[S->pattern].full ? T->transpose_full : T->transpose_entry) * SPMV_LANES * S->width;
     break;
   case SPMV_RUN_GATHER:
     B->nwidth += 2;
@@ -261,7 +198,7 @@ static PetscErrorCode SpMVBuilderRuns(SpMVBuilder *W)
   for (PetscInt s = 0; s < P->slices; s++) {
     SpMVShape S;
 
-    PetscCall(SpMVBuilderShape(W, s, &S));
+    SpMVBuilderShape(W, s, &S);
     PetscCall(SpMVBuilderSlice(W, &S));
   }
   /* Kernels of uncompressed slices count in entries, the rest in vectors. A store has slices of one kind only, and the vector CSR part after them */
@@ -381,12 +318,11 @@ static PetscErrorCode SpMVStoreCreateParent(const SpMVCSR *A, SpMVStore *store)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, const SpMVPlan *P, SpMVStore *store)
+/* The plan's patterns become the store's */
+static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, SpMVPlan *P, SpMVStore *store)
 {
-  SpMVBuilder    W       = {.A = A, .P = P};
-  int            longest = 0;
-  SpMVStore      B;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  SpMVBuilder W = {.A = A, .P = P};
+  SpMVStore   B;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&B));
@@ -398,11 +334,10 @@ static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, const SpMVPlan *
   B->multiple = (int)P->multiple;
   B->align    = SpMVPad((int)P->long_align, SPMV_LANES);
   B->bs       = (int)P->bs;
-  for (PetscInt u = 0; u < P->units; u++) longest = PetscMax(longest, SpMVPlanLength(&W, u));
-  SpMVCall(SpMVTableCreate(&W.patterns));
-  SpMVCall(PetscMalloc2(2 * (size_t)longest + 1, &W.offset, 2 * (size_t)longest + 1, &W.mask));
-  SpMVCall(SpMVBuilderRuns(&W));
-  SpMVCall(SpMVBuilderIndices(&W));
+  B->patterns = P->patterns;
+  P->patterns = (SpMVPatterns){0};
+  PetscCall(SpMVBuilderRuns(&W));
+  PetscCall(SpMVBuilderIndices(&W));
   B->stats.nonzeros   = A->i[A->m];
   B->stats.slices     = P->slices;
   B->stats.height     = P->height;
@@ -411,10 +346,6 @@ static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, const SpMVPlan *
   B->stats.node       = B->bs;
   B->stats.kernel     = P->slices ? (B->stats.long_rows ? "slices + vector CSR" : "slices") : (B->stats.long_rows ? "vector CSR" : "none");
   B->transpose_parent = W.transposed > SpMVTuned.transpose_limit * (double)A->i[A->m] ? PETSC_TRUE : PETSC_FALSE;
-done:
-  PetscCall(PetscFree2(W.offset, W.mask));
-  PetscCall(SpMVTableDestroy(&W.patterns));
-  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -443,9 +374,7 @@ PetscErrorCode SpMVStoreDestroy(SpMVStore *store)
   PetscFunctionBegin;
   if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscFree(B->runs));
-  PetscCall(PetscFree(B->patterns));
-  PetscCall(PetscFree(B->offset));
-  PetscCall(PetscFree(B->mask));
+  PetscCall(SpMVPatternsDestroy(&B->patterns));
   PetscCall(PetscFree3(B->width, B->rows, B->len));
   PetscCall(PetscFree(B->list));
   PetscCall(PetscFree(B->code));

@@ -22,6 +22,7 @@ PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
 {
   const PetscInt m     = A->m;
   int            limit = node > 1 ? (int)PetscMin(node, SPMV_MAX_NODE) : SPMV_MAX_NODE;
+  PetscInt       nsame = 0;
   unsigned char *same;
 
   PetscFunctionBegin;
@@ -38,9 +39,10 @@ PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
     const PetscInt *j = A->j + A->i[r];
 
     same[r] = (unsigned char)(len == before && (!len || (j[0] == j[-len] && !memcmp(j, j - len, (size_t)len * sizeof(*j)))));
-    if (!len) U->empty++;
+    nsame += same[r];
+    U->empty += !len;
   }
-  if (node != 1 && A->i[m] > 0) {
+  if (node != 1 && nsame && A->i[m] > 0) {
     for (int bs = limit; bs > 1; bs--) {
       if (node > 1 && bs != node) break;
       if (SpMVIsBlocked(A, bs, same)) {
@@ -49,9 +51,14 @@ PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
       }
     }
   }
-  if (node == 1) limit = 1;
+  if (node == 1 || !nsame) limit = 1;
   if (U->bs > 1) limit = U->bs;
-  for (PetscInt r = 0; r < m;) {
+  if (limit == 1) { /* each row is a unit: a loop without branches */
+    for (PetscInt r = 0; r < m; r++) U->row[r] = (int)r;
+    for (PetscInt r = 0; r < m; r++) U->rows[r] = 1;
+    U->count = (int)m;
+  }
+  for (PetscInt r = U->count; r < m;) {
     int rows = 1;
 
     /* Each empty row is a unit of its own, so that a plan can leave it out. In node blocks, empty rows come together anyway */
@@ -73,10 +80,10 @@ PetscErrorCode SpMVUnitsDestroy(SpMVUnits *U)
 }
 
 /*
-  A diagonal saves the index (4 bytes where a value has 8, once for bs x bs values) and the gather; it costs storage and time for the lanes that have
-  no entry on it. Slices with many such lanes are better packed with other rows.
+  The most diagonals that are worth while for units of at most `width` blocks. A diagonal saves the index (4 bytes where a value has 8, once for bs x bs
+  values) and the gather; it costs storage and time for the lanes that have no entry on it. Slices with many such lanes are better packed with other rows.
 */
-int SpMVDiagonalLimit(int width, int bs, PetscInt64 entries)
+static int SpMVDiagonalLimit(int width, int bs, PetscInt64 entries)
 {
   const SpMVTuning *T    = &SpMVTuned;
   const PetscInt64  mean = entries / ((PetscInt64)SPMV_LANES * bs * bs), most = 1 + mean + mean * T->diagonal_mean / 100;
@@ -101,43 +108,50 @@ static int SpMVTwoDiagonals(const SpMVCSR *A, PetscInt p, PetscInt q, int bs)
   return n + (int)((A->i[p + 1] - k + A->i[q + 1] - l) / bs);
 }
 
-int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int limit, int offset[], unsigned char mask[])
+/* The diagonals of eight units that all have the same ones, as in most slices of a grid; else -1 */
+static int SpMVSameDiagonals(const SpMVCSR *A, int row, int bs, int offset[], uint8_t mask[])
 {
-  PetscInt at[SPMV_LANES], end[SPMV_LANES];
-  int      next[SPMV_LANES], D = 0;
+  const PetscInt *j0 = A->j + A->i[row], len = A->i[row + 1] - A->i[row];
+  PetscInt        differ = 0;
 
-  /* In most slices of a grid, all rows have the same diagonals */
-  if (lanes == SPMV_LANES) {
-    const PetscInt *j0 = A->j + A->i[row], len = A->i[row + 1] - A->i[row];
-    PetscInt        differ = 0;
+  for (int l = 1; l < SPMV_LANES; l++) differ |= (A->i[row + l * bs + 1] - A->i[row + l * bs]) ^ len;
+  if (differ) return -1;
+  if (bs == 1) { /* the rows follow one another: a loop that compilers make vectors of */
+    for (PetscInt k = 0; k < (SPMV_LANES - 1) * len; k++) differ |= (j0[k + len] - j0[k]) ^ 1;
+  } else {
+    for (int l = 1; l < SPMV_LANES; l++) {
+      const PetscInt *j = A->j + A->i[row + l * bs];
 
-    for (int l = 1; l < SPMV_LANES && !differ; l++) {
-      const PetscInt  r = row + (PetscInt)l * bs, shift = (PetscInt)l * bs;
-      const PetscInt *j = A->j + A->i[r];
-
-      if (A->i[r + 1] - A->i[r] != len)
-        differ = 1;
-      else
-        for (PetscInt k = 0; k < len; k++) differ |= (j[k] - shift) ^ j0[k];
-    }
-    if (!differ) {
-      if (len / bs > limit) return -1;
-      for (PetscInt k = 0; k < len / bs; k++) {
-        if (offset) offset[k] = (int)(j0[k * bs] - row);
-        if (mask) mask[k] = 255;
-      }
-      return (int)(len / bs);
+      for (PetscInt k = 0; k < len; k++) differ |= (j[k] - l * bs) ^ j0[k];
     }
   }
-  if (lanes > 1 && SpMVTwoDiagonals(A, row, row + (PetscInt)(lanes - 1) * bs, bs) > limit) return -1;
+  if (differ) return -1;
+  for (PetscInt k = 0; k < len / bs; k++) {
+    if (offset) offset[k] = (int)(j0[k * bs] - row);
+    if (mask) mask[k] = 255;
+  }
+  return (int)(len / bs);
+}
+
+int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int offset[], uint8_t mask[])
+{
+  PetscInt   at[SPMV_LANES], end[SPMV_LANES];
+  PetscInt64 entries = 0;
+  int        next[SPMV_LANES], width = 0, limit, D = lanes == SPMV_LANES ? SpMVSameDiagonals(A, row, bs, offset, mask) : -1;
+
+  if (D >= 0) return D ? D : -1;
   for (int l = 0; l < SPMV_LANES; l++) {
     const PetscInt r = row + (PetscInt)l * bs;
 
     at[l]   = l < lanes ? A->i[r] : 0;
     end[l]  = l < lanes ? A->i[r + 1] : 0;
     next[l] = at[l] < end[l] ? (int)(A->j[at[l]] - r) : INT_MAX;
+    width   = PetscMax(width, (int)(end[l] - at[l]));
+    entries += end[l] - at[l];
   }
-  for (;;) {
+  limit = SpMVDiagonalLimit(width / bs, bs, entries * bs);
+  if (!width || (lanes > 1 && SpMVTwoDiagonals(A, row, row + (PetscInt)(lanes - 1) * bs, bs) > limit)) return -1;
+  for (D = 0;; D++) {
     int           least = INT_MAX;
     unsigned char m     = 0;
 
@@ -153,7 +167,6 @@ int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int limit, int o
     }
     if (offset) offset[D] = least;
     if (mask) mask[D] = m;
-    D++;
   }
 }
 

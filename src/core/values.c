@@ -13,14 +13,61 @@ static inline void SpMVPut(PetscReal *v, size_t distance, PetscScalar a)
 #endif
 }
 
+static inline int SpMVLowestBit(uint64_t x)
+{
+#if defined(__GNUC__)
+  return __builtin_ctzll(x);
+#else
+  int b = 0;
+
+  while (!(x >> b & 1)) b++;
+  return b;
+#endif
+}
+
+/* For each lane, the set of those of up to 64 steps in which it has an entry: the masks' bits, transposed */
+static void SpMVStepsOfLanes(int steps, const uint8_t mask[], uint64_t set[SPMV_LANES])
+{
+  memset(set, 0, SPMV_LANES * sizeof(*set));
+  for (int k = 0; k < steps; k += 8) {
+    uint64_t x = 0, t;
+
+    for (int b = 0; b < PetscMin(8, steps - k); b++) x |= (uint64_t)mask[k + b] << 8 * b;
+    t = (x ^ x >> 7) & UINT64_C(0x00AA00AA00AA00AA);
+    x ^= t ^ t << 7;
+    t = (x ^ x >> 14) & UINT64_C(0x0000CCCC0000CCCC);
+    x ^= t ^ t << 14;
+    t = (x ^ x >> 28) & UINT64_C(0x00000000F0F0F0F0);
+    x ^= t ^ t << 28;
+    for (int l = 0; l < SPMV_LANES; l++) set[l] |= (x >> 8 * l & 255) << k;
+  }
+}
+
+/* The steps of single rows of which some have no entry in some steps; these get 0. Masks can be as good as random, and a branch for each step and lane took
+   twice the time, so each row's entries are put in their places one after the other */
+static void SpMVMaskedValues(int width, const uint8_t mask[], const PetscScalar *const at[], PetscReal *v)
+{
+  const PetscScalar *next[SPMV_LANES];
+
+  memcpy(next, at, sizeof(next));
+  memset(v, 0, (size_t)width * SPMV_VECTOR * sizeof(*v));
+  for (int k = 0; k < width; k += 64, v += 64 * SPMV_VECTOR) {
+    uint64_t set[SPMV_LANES];
+
+    SpMVStepsOfLanes(PetscMin(64, width - k), mask + k, set);
+    for (int l = 0; l < SPMV_LANES; l++)
+      for (; set[l]; set[l] &= set[l] - 1) SpMVPut(v + SpMVLowestBit(set[l]) * SPMV_VECTOR + l, SPMV_LANES, *next[l]++);
+  }
+}
+
 /* The steps of slice s of a run by diagonals. SpMVDiagonals() lists them in the order of each row's entries, so each row is walked once. A lane without an
    entry gets 0, or (repeat) the step's first value, which makes more steps equal; it must be finite, as it is multiplied by 0 */
 static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, int s, PetscBool repeat, PetscReal *v)
 {
-  const SpMVPattern *P  = B->patterns + R->pattern;
+  const SpMVPattern *P  = B->patterns.list + R->pattern;
   const int          bs = R->rbs, lanes = s == R->count - 1 ? R->lanes : SPMV_LANES;
   const PetscInt     row  = R->row + (PetscInt)s * SPMV_LANES * bs;
-  const uint8_t     *mask = B->mask + P->offset;
+  const uint8_t     *mask = B->patterns.mask + P->offset;
   const PetscScalar *at[SPMV_LANES];
   PetscInt           len[SPMV_LANES];
 
@@ -39,6 +86,10 @@ static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, 
       SpMVPut(v + 6, SPMV_LANES, at[6][k]);
       SpMVPut(v + 7, SPMV_LANES, at[7][k]);
     }
+    return;
+  }
+  if (bs == 1 && !repeat) {
+    SpMVMaskedValues(P->width, mask, at, v);
     return;
   }
   for (int r = 0; r < bs; r++) {
@@ -159,7 +210,7 @@ static PetscErrorCode SpMVDistinctList(SpMVDistinct *W, int width, int *first)
 /* The slices of a run, until more than half of all steps seen are distinct (few: PETSC_FALSE) */
 static PetscErrorCode SpMVDistinctRun(SpMVDistinct *W, const SpMVRun *R, const SpMVCSR *A, PetscBool *few)
 {
-  const int width = W->B->patterns[R->pattern].width;
+  const int width = W->B->patterns.list[R->pattern].width;
   int      *list  = W->list + R->slice;
 
   PetscFunctionBegin;
@@ -214,7 +265,7 @@ static PetscErrorCode SpMVStoreFillDistinct(SpMVStore B, const SpMVCSR *A, Petsc
   PetscFunctionBegin;
   *few = PETSC_FALSE;
   if (B->ndval / (B->bs * B->bs) > INT_MAX - 65536) PetscFunctionReturn(PETSC_SUCCESS); /* codes are 32-bit integers */
-  for (int p = 0; p < B->npatterns; p++) width = PetscMax(width, B->patterns[p].width);
+  for (int p = 0; p < B->patterns.count; p++) width = PetscMax(width, B->patterns.list[p].width);
   SpMVCall(SpMVTableCreate(&W.steps));
   SpMVCall(SpMVTableCreate(&W.lists));
   SpMVCall(PetscMalloc1(B->ndslices, &W.list));
@@ -250,7 +301,7 @@ done:
 
 static void SpMVFillDiagonals(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
 {
-  const size_t slice = (size_t)B->patterns[R->pattern].width * R->rbs * R->rbs * SPMV_VECTOR;
+  const size_t slice = (size_t)B->patterns.list[R->pattern].width * R->rbs * R->rbs * SPMV_VECTOR;
 
   for (int s = 0; s < R->count; s++) SpMVDiagonalValues(B, R, A, s, PETSC_FALSE, B->dval + R->val * SPMV_VECTOR + s * slice);
 }
@@ -322,8 +373,8 @@ static void SpMVStoreCount(SpMVStore B)
 
   if (B->distinct) ints += B->ncode + B->ndslices;
   B->stats.distinct = B->distinct;
-  B->stats.bytes    = (PetscInt64)sizeof(*B) + B->nruns * (PetscInt64)sizeof(SpMVRun) + B->npatterns * (PetscInt64)sizeof(SpMVPattern) +
-                   B->noffset * 5 /* offset, mask */ + ints * (PetscInt64)sizeof(int) + vectors * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal);
+  B->stats.bytes    = (PetscInt64)sizeof(*B) + B->nruns * (PetscInt64)sizeof(SpMVRun) + B->patterns.count * (PetscInt64)sizeof(SpMVPattern) +
+                   B->patterns.noffset * 5 /* offset, mask */ + ints * (PetscInt64)sizeof(int) + vectors * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal);
 }
 
 PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)

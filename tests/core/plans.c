@@ -88,9 +88,9 @@ static uint64_t HashArrays(SpMVStore B)
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(field); k++) h = Hash(h, (uint64_t)field[k]);
   }
-  for (int p = 0; p < B->npatterns; p++) h = HashInts(h, 3, &B->patterns[p].width);
-  h = HashInts(h, B->noffset, B->offset);
-  for (PetscInt64 k = 0; k < B->noffset; k++) h = Hash(h, B->mask[k]);
+  for (int p = 0; p < B->patterns.count; p++) h = HashInts(h, 3, &B->patterns.list[p].width);
+  h = HashInts(h, B->patterns.noffset, B->patterns.offset);
+  for (PetscInt64 k = 0; k < B->patterns.noffset; k++) h = Hash(h, B->patterns.mask[k]);
   h = HashInts(h, B->nwidth, B->width);
   h = HashInts(h, B->nrows, B->rows);
   h = HashInts(h, B->nlen, B->len);

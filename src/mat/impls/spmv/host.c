@@ -9,24 +9,27 @@
 */
 static PetscBool SpMVCSRIsSorted(const SpMVCSR *csr)
 {
-  for (PetscInt r = 0; r < csr->m; r++) {
-    for (PetscInt k = csr->i[r] + 1; k < csr->i[r + 1]; k++) {
-      if (csr->j[k] <= csr->j[k - 1]) return PETSC_FALSE;
-    }
-  }
-  return PETSC_TRUE;
+  const PetscInt *i = csr->i, *j = csr->j;
+  PetscInt        all = 0, between = 0; /* places where the column index does not increase: all of them, and those where a row begins */
+
+  for (PetscInt k = 1; k < i[csr->m]; k++) all += j[k] <= j[k - 1];
+  for (PetscInt r = 1; r < csr->m; r++)
+    if (i[r] > 0 && i[r] < i[r + 1]) between += j[i[r]] <= j[i[r] - 1];
+  return all == between ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /* Lays out a new pattern */
 static PetscErrorCode MatSpMVSetUpStore_Seq(Mat A, Mat_SpMV *spmv, const SpMVCSR *csr)
 {
+  PetscInt nonzerorows = 0;
+
   PetscFunctionBegin;
   PetscCall(MatSpMVForgetHost_Seq(A, spmv));
   if (!A->structure_only && SpMVCSRIsSorted(csr)) PetscCall((*spmv->format->setup)(csr, spmv->params, &spmv->host.store));
   spmv->host.use_parent = (PetscBool)(!spmv->host.store || SpMVStoreUsesParent(spmv->host.store));
   MatSpMVUseParent_Seq(A, spmv, spmv->host.use_parent);
-  spmv->host.nonzerorows = 0;
-  for (PetscInt r = 0; r < csr->m; r++) spmv->host.nonzerorows += csr->i[r + 1] > csr->i[r];
+  for (PetscInt r = 0; r < csr->m; r++) nonzerorows += csr->i[r + 1] > csr->i[r];
+  spmv->host.nonzerorows = nonzerorows;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
