@@ -19,7 +19,7 @@ help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
 	@echo "make examples   all examples"
-	@echo "make check      the tests in 3 to 6 minutes; make check-all: all of them"
+	@echo "make check      the tests in 3 to 13 minutes; make check-all: all of them"
 	@echo "make check SANITIZE=address   the same under a sanitizer"
 	@echo "make check-python   build and test the Python package (PYTHON=/usr/bin/python3, one that has petsc4py)"
 	@echo "make check-clients   petsc4py, SLEPc, DOLFINx, deal.II, ... with our types, where they are installed (INSTALL=1 installs them, as root; CLIENTS='slepc getdp', TIER=quick)"

@@ -18,6 +18,8 @@ static char help[] =
 
 enum { STAGES = 5, REPETITIONS = 32 };
 
+static char gpu[256]; /* its name */
+
 typedef struct {
   PetscInt     rows;
   PetscCount   n;
@@ -247,8 +249,8 @@ static PetscErrorCode Measure(const char *matrix, const char *place, PetscInt nt
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-6s %-12s %11.0f %11.0f %9.4f %9.4f %9.3f %9.3f %9.3f\n", matrix, place, k[n].type, (double)c.n, nonzeros,
                           median[0], median[1], 1e3 * median[2], 1e3 * median[3], 1e3 * median[4]));
     if (csv)
-      fprintf(csv, "%s,%s,%s,%.0f,%.0f,%.6f,%.6f,%.6f,%.6f,%.6f\n", matrix, place, k[n].type, (double)c.n, nonzeros, median[0], median[1], median[2], median[3],
-              median[4]);
+      fprintf(csv, "%s,%s,%s,%.0f,%.0f,%.6f,%.6f,%.6f,%.6f,%.6f,%s\n", matrix, place, k[n].type, (double)c.n, nonzeros, median[0], median[1], median[2],
+              median[3], median[4], ResultsSource(DeviceOn ? gpu : NULL));
   }
   PetscCall(VecDestroy(&first));
   PetscCall(CoordinatesDestroy(&c));
@@ -263,6 +265,9 @@ int main(int argc, char **argv)
   PetscMPIInt size;
   Results     results;
   FILE       *csv;
+#if defined(PETSC_HAVE_CUDA)
+  struct cudaDeviceProp prop;
+#endif
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -275,7 +280,13 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
   PetscCheck(reps > 0 && reps <= REPETITIONS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps is %" PetscInt_FMT ": it must be 1 to %d", reps, REPETITIONS);
   PetscCall(DeviceStart());
-  PetscCall(OpenCSV("matrix,arrays,type,entries,nonzeros,preallocation_s,first_s,values_s,values_product_s,product_s", &results, &csv));
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    PetscCallCUDA(cudaGetDeviceProperties(&prop, 0));
+    PetscCall(PetscStrncpy(gpu, prop.name, sizeof(gpu)));
+  }
+#endif
+  PetscCall(OpenCSV("matrix,arrays,type,entries,nonzeros,preallocation_s,first_s,values_s,values_product_s,product_s," RESULTS_SOURCE, &results, &csv));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-6s %-12s %11s %11s %9s %9s %9s %9s %9s\n", "matrix", "arrays", "type", "entries", "nonzeros", "prealloc/s",
                         "first/s", "values/ms", "+product", "product"));
   for (PetscInt m = 0; m < nmatrices; m++) {

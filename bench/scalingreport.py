@@ -136,7 +136,7 @@ def markdown(data, target):
     with results.whole(target) as f:
         f.write("# Scaling\n\nA GPU (or a core) a process.\n")
         if any(r["type"] == "aijcusparse" and r["ranks"] > 1 for rows in data.values() for r in rows):
-            f.write("aijcusparse exchanges its halo through MPI, by way of the host unless MPI is CUDA-aware; with a CUDA-aware MPI it is faster.\n")
+            f.write("aijcusparse exchanges its halo through MPI, by way of the host unless MPI is CUDA-aware, with which it should be faster.\n")
         figure16(f, data)
         product_tables(f, data)
         solve_tables(f, data)

@@ -11,14 +11,17 @@ import io
 import math
 import pathlib
 import re
+import shutil
 import statistics
 import sys
 import tempfile
+import types
 
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
 import batch
+import hosts as baselines
 import paper
 import scalingreport
 import solvereport
@@ -29,6 +32,7 @@ from papers.report import Report
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
 ROOT = ROOT if ROOT.is_dir() else ROOT.parent.parent
 OURS = ("sellp", "evchyb")
+BASES = ("aij", "aijperm", "sell", "mkl")
 
 
 def read(name):
@@ -81,6 +85,17 @@ def native(kinds):
     return statistics.geometric_mean(min(times[m, k] for k in kinds if (m, k) in times) / times[m, "sellp"] for m in names)
 
 
+def over_all(kinds):
+    """How much faster sellp is than the fastest of these types with any of the PETScs, with the one compiled for the processor and with the other, on one process; on how many
+    matrices the former's AIJ is slower than the other's; how far apart sellp's own times with the two are at most"""
+    times = {("native" in r["flags"], r["matrix"], r["type"]): float(r["warm_s"]) for r in hosts if r["ranks"] == "1"}
+    names = {matrix for _, matrix, _ in times}
+    best = {m: min(times[n, m, k] for n in (True, False) for k in kinds if (n, m, k) in times) for m in names}
+    apart = [times[True, m, "sellp"] / times[False, m, "sellp"] for m in names]
+    return [two(mean(best[m] / times[n, m, "sellp"] for m in names)) for n in (True, False)] + [
+        str(sum(times[True, m, "aij"] > times[False, m, "aij"] for m in names)), two(max(max(x, 1 / x) for x in apart))]
+
+
 def product(ranks, kind, halo="", matrix="bratu:200", which=min):
     return which(float(r["product_us"]) for r in scaling if r["program"] == "bench" and (r["ranks"], r["matrix"], r["type"], r["halo"]) == (str(ranks), matrix, kind, halo))
 
@@ -104,6 +119,24 @@ def solve(ranks, kind, column):
         if r["where"] == "host" and r["ranks"] == str(ranks) and r["timed"] == "0":
             at.setdefault((r["config"], r["type"]), []).append(float(r[column]))
     return [statistics.median(at[c, "aij"]) / statistics.median(at[c, kind]) for c, t in at if t == "aij"]
+
+
+def aij_totals(ranks):
+    """The whole program with aij, in s, of each configuration"""
+    at = {}
+    for r in solves:
+        if (r["where"], r["ranks"], r["timed"], r["type"]) == ("host", str(ranks), "0", "aij"):
+            at.setdefault(r["config"], []).append(float(r["total_s"]))
+    return [statistics.median(v) for v in at.values()]
+
+
+def bicgstab(ranks, kind):
+    return "/".join(sorted({r["krylov"] for r in solves if (r["config"], r["ranks"], r["type"]) == ("bcgs-jacobi", str(ranks), kind)}))
+
+
+def bratu_solve(ranks):
+    """SNESSolve with sellp and peers, in s"""
+    return min(float(r["solve_s"]) for r in scaling if (r["program"], r["mode"], r["ranks"], r["n"], r["type"], r["halo"]) == ("bratu", "strong", str(ranks), "200", "sellp", "peer"))
 
 
 def iteration(matrix, kind, ksp, pc="none", column="us"):
@@ -198,6 +231,19 @@ def batched():
     return [two(mean(over)), two(min(over)), us(min(r["over_loop"] for r in rows)), us(100 * min(shares))]
 
 
+def batch_origins():
+    """How many matrices of figure 5 are from files, and twins"""
+    origins = {r["case"]: r["origin"] for r in batch.read(str(ROOT / "docs/results/batch.csv")) if r["figure"] == 5}
+    return [str(sum(x == kind for x in origins.values())) for kind in ("file", "twin")]
+
+
+def exposed():
+    """What the halo costs beyond the product of the diagonal block, with NCCL on two GPUs: least and most us"""
+    rows = [r for r in scaling if (r["program"], r["ranks"], r["halo"]) == ("bratu", "2", "nccl")]
+    costs = [float(r["product_us"]) - float(r["block_us"]) for r in rows]
+    return us(min(costs)), us(max(costs))
+
+
 def bytes_of_row(kind):
     """Of the 7-point stencil, without x and y, each moved once"""
     rows = int(gpu.at["stencil7:200", kind]["rows"])
@@ -214,6 +260,26 @@ def single():
             f"{max(min(float(r['true_residual']) for r in rows) for _, rows in pairs):.0e}"]
 
 
+def tests(log, section):
+    """The tests that passed and that failed in the section of a log that begins with this line"""
+    lines = (ROOT / "docs/results" / log).read_text().splitlines()
+    begin = next(k for k, line in enumerate(lines) if line.startswith(section))
+    end = next((k for k, line in enumerate(lines[begin:], begin) if k > begin and not line), len(lines))
+    return [str(sum(line.startswith(word) for line in lines[begin:end])) for word in ("  passed ", "FAILED ")]
+
+
+def injected(kind):
+    """The allocations that failed on one rank, and the phases, of the first run of tests/faults on a GPU"""
+    found = re.findall(rf"^{kind}-1.*: (\d+) allocations failed in (\d+) phases, 0 failed$", (ROOT / "docs/results/h200-fuzz.log").read_text(), re.M)
+    return [str(sum(int(x[k]) for x in found)) for k in (0, 1)]
+
+
+def unnamed():
+    """The CSV files of measurements, and those without a column that names the commit"""
+    files = [p.relative_to(ROOT / "docs/results").as_posix() for p in sorted((ROOT / "docs/results").rglob("*.csv")) if p.name != "patterns.csv"]
+    return files, [name for name in files if "commit" not in read(name)[0]]
+
+
 SPAN = "{} to {} | {} to {} |"
 ASSEMBLY = "{} | {} to {} | {} | {} to {} | {} | {} to {} |"
 CLAIMS = {
@@ -222,6 +288,8 @@ CLAIMS = {
         ("one AVX-512 core of an AMD EPYC, **{} times** as fast as `aij`", [one(mean(host.bests()))]),
         ("`sellp` is {} times as fast as `aij` on one core", [two(native(["aij"]))]),
         ("{} times as fast as the fastest of `aij`, `aijperm`, `sell` and MKL", [two(native(["aij", "aijperm", "sell", "mkl"]))]),
+        ("({} times where the best of either PETSc counts;", over_all(BASES)[:1]),
+        ("{} of the {} on the host are real ones", [str(sum(m.endswith(".mtx") for m in host.matrices)), str(len(host.matrices))]),
         ("geometric means over the benchmark's {} and {} matrices", [str(len(gpu.matrices)), str(len(host.matrices))]),
         ("| 7-point stencil, random values (200^3; one core: 160^3) | {} | {} |", row("stencil7:200", "stencil7:160")),
         ("| 7-point Bratu problem of SNES ex14 (200^3; 100^3) | {} | {} |", row("bratu:200", "bratu:100")),
@@ -263,8 +331,17 @@ CLAIMS = {
         ("| H200, values changed on the device | " + SPAN, spans(gpu, "refresh_device_s")),
         ("| H200, values changed on the host and copied | " + SPAN, whole(gpu, "refresh_s")),
         ("| host, matrices of more than a million entries | " + SPAN, spans(host, "refresh_s", least=1e6)),
+        ("aijcusparse itself takes {} to {} of its products if values change on the host, and at most {} if", [*map(us, gpu.refresh("aijcusparse", "refresh_s")),
+                                                                                                             two(gpu.refresh("aijcusparse", "refresh_device_s")[1])]),
+    ],
+    "docs/testing.md": [
+        ("on one GPU all {} tests passed at commit e87223d", tests("h200-conformance.log", "# One GPU: ")[:1]),
+        ("{} tests passed and {} did not", tests("h200-conformance.log", "# Two GPUs: ")),
+        ("on one GPU all {} programs of `tools/gpu-run core` passed at e87223d", tests("h200-core-tests.log", "# One H200, commit e87223d")[:1]),
+        ("| allocations | phases | |---|---|---|---| | 1 | sellp / evchyb / batch | {} / {} / {} | {} / {} / {} |", [injected(t)[k] for k in (0, 1) for t in (*OURS, "batch")]),
     ],
     "docs/paper-kernels.md": [
+        ("| the adaptive CSR kernel that preceded EVC-HYB | {} |", [two(gpu.mean("evchyb:-mat_evchyb_kernel csr"))]),
         ("| SELL-P as published | {} |", [two(gpu.mean("sellp:-mat_sellp_kernel paper"))]),
         ("| EVC-HYB as published | {} |", [two(gpu.mean("evchyb:-mat_evchyb_kernel paper"))]),
         ("`sellp` {}, `evchyb` {} |", [two(gpu.mean("sellp")), two(gpu.mean("evchyb"))]),
@@ -272,6 +349,7 @@ CLAIMS = {
     "docs/halo.md": [
         ("a product of Bratu 200^3 takes {} us with peers and {} us with NCCL; one GPU takes {} us",
          [one(product(2, "sellp", "peer")), one(product(2, "sellp", "nccl")), one(product(1, "sellp"))]),
+        ("with NCCL the halo costs {} to {} us beyond the product of the diagonal block", list(exposed())),
         ("(252^3), two take {} us, and {} us with NCCL", [one(product(2, "sellp", "peer", "bratu:252")), one(product(2, "sellp", "nccl", "bratu:252"))]),
     ],
     "docs/kernels.md": [
@@ -283,6 +361,7 @@ CLAIMS = {
          "as fast as the loop",
          [str(len({r["matrix"] for r in several})), *(two(mean(over_columns(count, "aij", "product"))) for count in (2, 4, 8)),
           two(min(min(over_columns(count, "aij", "product")) for count in (2, 4, 8))), *(two(mean(over_columns(count, "sellp", "loop"))) for count in (2, 4, 8))]),
+        ("A product with 2 to 32 columns takes at most {} times as long as the loop", [f"{max(1 / x for count in (2, 4, 8, 16, 32) for x in over_columns(count, 'sellp', 'loop')):.3f}"]),
         ("on {} generated matrices `sellp` multiplies 8 and 16 columns {} and {} times as fast as AIJ in the geometric mean, at least {} times, and {} and {} times as fast as MKL; 2 and 4 columns "
          "{} and {} times as fast as AIJ",
          [str(len({r["matrix"] for r in several_host})), *(two(mean(over_columns(count, "aij", "product", several_host))) for count in (8, 16)),
@@ -291,6 +370,7 @@ CLAIMS = {
           *(two(mean(over_columns(count, "aij", "product", several_host))) for count in (2, 4))]),
     ],
     "docs/batch.md": [
+        ("{} of the 32 matrices were read from files in that run, {} are twins", batch_origins()),
         ("{} times as fast as the block-diagonal aijcusparse in the geometric mean and at least {} times, at least {} times as fast as the loop, and at least {} % of the",
          batched()),
     ],
@@ -316,6 +396,14 @@ CLAIMS = {
         ("The published kernels are slower than aijcusparse in the mean: SELL-P {}, EVC-HYB {}.", [two(gpu.mean(f"{t}:-mat_{t}_kernel paper")) for t in OURS]),
         ("The Bratu product at 200^3 takes {} us on one, {} on two and {} on four: on two and four {} and {} times the speed of aijcusparse ({} and {} in two runs)",
          [us(product(1, "sellp")), us(product(2, "sellp", "peer")), us(product(4, "sellp", "peer")), *ones(ratios(2)), one(statistics.mean(ratios(4))), *ones(ratios(4))]),
+        ("On one process that PETSc's AIJ is slower than Debian's on {} of the ten matrices. Over the fastest of `aij`, `aijperm`, `sell` and MKL with either PETSc, `sellp` is {} times as "
+         "fast with that PETSc and {} times with Debian's.", [over_all(BASES)[k] for k in (2, 0, 1)]),
+        ("its times differ by a factor of up to {} all the same", over_all(BASES)[3:]),
+        ("problems that take {} to {} seconds with `aij` on one process", [one(f(aij_totals(1))) for f in (min, max)]),
+        ("**Whole solves** on the host, {} configurations", [str(len(aij_totals(1)))]),
+        ("1098 CG iterations, takes {} s on two and {} s on four", [two(bratu_solve(n)) for n in (2, 4)]),
+        ("BiCGStab takes {} iterations with `aij` on one process and {} on two, {} and {} with `sellp`", [bicgstab(n, t) for t in ("aij", "sellp") for n in (1, 2)]),
+        ("{} of the {} CSV files lack these columns", [str(len(x)) for x in reversed(unnamed())]),
         ("On one process the whole program is {} times as fast with `sellp` in the geometric mean ({} at least, where GAMG's set-up takes most of it) and KSPSolve {} times ({} at least, where ILU does); "
          "with `evchyb` {} and {}. On two processes {} and {}, {} and {}.",
          [two(v) for v in (mean(solve(1, "sellp", "total_s")), min(solve(1, "sellp", "total_s")), mean(solve(1, "sellp", "solve_s")), min(solve(1, "sellp", "solve_s")),
@@ -336,6 +424,11 @@ def products(name):
     return write
 
 
+def hosts_page(target):
+    shutil.copy(ROOT / "docs/results/hosts.csv", target.parent)
+    baselines.report(types.SimpleNamespace(out=str(target.parent)))
+
+
 def batches(_):
     return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg", batch.read(str(ROOT / "docs/results/batch-more.csv")))
 
@@ -343,6 +436,7 @@ def batches(_):
 PAGES = {  # functions that write the page, or return what prints it
     "paper.md": papers,
     "host.md": products("host"),
+    "hosts.md": hosts_page,
     "h200.md": products("h200"),
     "batch.md": batches,
     "scaling.md": lambda target: scalingreport.markdown(scalingreport.load([str(ROOT / "docs/results/scaling.csv")]), str(target)),

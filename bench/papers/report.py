@@ -334,6 +334,7 @@ class Report(Summary, More):
             without, with_, ours = (speed(f) for f in ("evchyb-sorted", "evchyb-paper", "evchyb"))
             loss = [100 * (1 - t.seconds(m, "evchyb-sorted") / t.seconds(m, "evchyb-paper")) for m in names]
             per = [t.entries(m) / float(t.at[m, "evchyb-paper"]["rows"]) for m in names]
+            short, long = self.reordering(t, names)
             series = {"without reordering": without, "with reordering": with_, "our evchyb": ours}
             self.chart(f"{device}-evchyb-figure3", w("evchyb-figure3.caption"), names, series, "speed")
             how = {"kind": "points", "xlabel": "entries a row"}
@@ -348,7 +349,7 @@ class Report(Summary, More):
             self.table([c.replace("|", ",") for c in head.split(",")], rows)
             self.say(w("evchyb-figure3.here", where=self.where(t), faster=sum(x >= 1.1 for x in without), count=len(names),
                        alike=sum(0.9 < x < 1.1 for x in without), slower=sum(x <= 0.9 for x in without), least=min(loss, default=0), most=max(loss, default=0),
-                       short=mean([x for x, p in zip(loss, per) if p < 12]), ours=mean(ours)), "")  # fmt: skip
+                       short=short, long=long, ours=mean(ours)), "")  # fmt: skip
 
     def counters(self, t):
         """matrix -> numbers, of EVC-HYB without reordering"""
@@ -678,7 +679,8 @@ class Report(Summary, More):
                     part = any(r.get("commit") != c for r in t.rows)
                     commits.setdefault(c, []).append(w("intro.part", name=measurement) if part else measurement)
             which = "; ".join(f"commit {c}: {', '.join(sorted(m))}" for c, m in commits.items())
-            more = (w("intro.commits", which=which) if which else "") + (w("intro.wrong", which=", ".join(wrong)) if wrong else "")
+            unnamed = ", ".join(sorted(name for name, t in self.data[device].items() if not any(r.get("commit") for r in t.rows)))
+            more = (w("intro.commits", which=which) if which else "") + (w("intro.no-commit", which=unnamed) if unnamed else "") + (w("intro.wrong", which=", ".join(wrong)) if wrong else "")
             self.say(f"- {device}: {', '.join(about)}{more}")
         for self.now, experiment in experiments.items():
             experiment(self)

@@ -93,8 +93,19 @@ class Summary:
         if len(known) > 2:
             rates = [full.gflops(m, "evchyb-sorted") for m in known]
             cycles = w("abstract.evchyb.latency", correlation=correlation(rates, [latency(counters[m]["hit1"], counters[m]["hit2"]) for m in known]))
-        return w("abstract.evchyb", exact=same, partitions=partitions, alpha=alpha, faster=sum(x >= 1.1 for x in speed.values()), count=len(speed),
+        short, long = self.reordering(full, list(speed))
+        return w("abstract.evchyb", exact=same, partitions=partitions, short=short, long=long, alpha=alpha, faster=sum(x >= 1.1 for x in speed.values()), count=len(speed),
                  slower=sum(x <= 0.9 for x in speed.values()), latency=cycles)  # fmt: skip
+
+    @staticmethod
+    def reordering(t, names):
+        """What writing y in the matrix's order costs, percent: the average of matrices with fewer than 12 entries a row, and of the others"""
+        loss = {True: [], False: []}
+        for m in names:
+            if t.seconds(m, "evchyb-paper"):
+                per = t.entries(m) / float(t.at[m, "evchyb-paper"]["rows"])
+                loss[per < 12].append(100 * (1 - t.seconds(m, "evchyb-sorted") / t.seconds(m, "evchyb-paper")))
+        return tuple(statistics.mean(loss[k] or [0]) for k in (True, False))
 
     def abstract_bratu(self, t):
         gain = self.bratu_gain(t["bratu"]) if "bratu" in t else None
@@ -123,7 +134,8 @@ class Summary:
         lib = [t.best(m, LIBRARY)[0] / b["CSR"] for m, b in best.items() if t.best(m, LIBRARY)[0]]
         tuned = self.csr5_tuned(device, csr5) if csr5 else None
         tuned = self.words("abstract.formats.tuned", **{k: tuned[k] for k in ("most", "wins", "count")}) if tuned else ""
-        return self.words("abstract.formats", tuned=tuned, sell=sum(x < 1 for x in over), count=len(best), worst=max(over), csr5=won.count("CSR5"), cant=cant,
+        slices = [b["SELL-C-sigma"] < b["ELL"] for b in best.values() if b["ELL"]]
+        return self.words("abstract.formats", tuned=tuned, slices=sum(slices), ells=len(slices), sell=sum(x < 1 for x in over), count=len(best), worst=max(over), csr5=won.count("CSR5"), cant=cant,
                           lib=mean(lib), slow=sum(x > 1 for x in lib))  # fmt: skip
 
     def compared(self, t):
@@ -147,7 +159,8 @@ class Summary:
             speed = {f: mean([t.seconds(m, "cusparse:csr1") / t.seconds(m, f) for m in pairs if t.seconds(m, f)]) for f in ("sellp-paper", "evchyb-paper")}
             blocks = w("abstract.ours.blocks", with_=mean(parts[True]), n=len(parts[True]), rest=mean(parts[False]), others=len(parts[False]),
                        sellp=speed["sellp-paper"], evchyb=speed["evchyb-paper"])  # fmt: skip
-        return w("abstract.ours", good=self.good(pairs), count=len(pairs), mean=mean([b / a for a, b in pairs.values()]), blocks=blocks)
+        older = "" if any(r.get("commit") for r in t.rows) else " " + w("abstract.ours.older")
+        return w("abstract.ours", older=older, good=self.good(pairs), count=len(pairs), mean=mean([b / a for a, b in pairs.values()]), blocks=blocks)
 
     def abstract_host(self):
         t = self.first(True)[1].get("matrices")
