@@ -60,18 +60,17 @@ static const Sweep sweeps[] = {
      PETSC_TRUE},
     {"evchyb", {"mat_evchyb_tune", "mat_evchyb_kernel", "mat_evchyb_node_size"}, {{"1"}, {"auto", "slices"}, {"0", "1"}}, PETSC_TRUE}};
 
-/* The name of the kernel option of the type under test */
-static PetscErrorCode Kernel(const char *value, PetscBool set)
+/* Sets or clears the kernel option of the type under test */
+static PetscErrorCode Kernel(const Test *t, const char *value, PetscBool set)
 {
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    const char *option = k ? "mat_evchyb_kernel" : "mat_sellp_kernel";
+  char option[64];
 
-    if (set)
-      PetscCall(Set(option, value));
-    else
-      PetscCall(Clear(option));
-  }
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(option, sizeof(option), "mat_%s_kernel", t->type));
+  if (set)
+    PetscCall(Set(option, value));
+  else
+    PetscCall(Clear(option));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -95,7 +94,7 @@ static PetscErrorCode Values(Test *t, Record *r)
   for (s = sweeps; s < end; s++) {
     PetscCall(PetscStrcmp(s->type, now.under, &same)); /* also on AIJ, whose records must have as many numbers */
     if (!same || (s->device && !now.device)) continue;
-    PetscCall(Kernel("slices", PETSC_TRUE));
+    PetscCall(Kernel(t, "slices", PETSC_TRUE));
     PetscCall(PetscArrayzero(index, 5));
     for (PetscInt more = 1; more;) {
       for (int o = 0; o < 5 && s->option[o]; o++) PetscCall(Set(s->option[o], s->value[o][index[o]]));
@@ -116,7 +115,7 @@ static PetscErrorCode Values(Test *t, Record *r)
       }
     }
     for (int o = 0; o < 5 && s->option[o]; o++) PetscCall(Clear(s->option[o]));
-    PetscCall(Kernel(NULL, PETSC_FALSE));
+    PetscCall(Kernel(t, NULL, PETSC_FALSE));
     PetscCall(MatSetFromOptions(A));
   }
   PetscCall(RecordMat(t, r, "type after the sweep", A));
@@ -391,16 +390,17 @@ static PetscErrorCode Info(Test *t, Record *r)
   Mat           A, B;
   MatInfo       info;
   PetscSpMVInfo spmv[2];
-  PetscBool     aij, found;
+  PetscBool     aij, slices, found;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  slices = (PetscBool)(!strcmp(t->type, MATSELLP) || !strcmp(t->type, MATEVCHYB)); /* another format may have none */
   PetscCall(Make(t, &A));
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   for (int k = 0; k < 2; k++) {
-    PetscCall(Kernel(k ? "csr" : "slices", PETSC_TRUE));
+    PetscCall(Kernel(t, k ? "csr" : "slices", PETSC_TRUE));
     PetscCall(MatSetFromOptions(A));
     PetscCall(Touch(A));
     PetscCall(PetscSpMVGetInfo(A, &spmv[k]));
@@ -412,10 +412,10 @@ static PetscErrorCode Info(Test *t, Record *r)
                spmv[k].nonzeros);
     PetscCheck(spmv[k].kernel, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no kernel is named");
   }
-  PetscCheck(!spmv[1].slices && (spmv[0].slices || !info.nz_used), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+  PetscCheck(!spmv[1].slices && (spmv[0].slices || !info.nz_used || !slices), PETSC_COMM_SELF, PETSC_ERR_PLIB,
              "%" PetscInt64_FMT " slices with the kernel slices, %" PetscInt64_FMT " with the kernel csr", spmv[0].slices, spmv[1].slices);
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B)); /* carries the options, without reading them again */
-  PetscCall(Kernel(NULL, PETSC_FALSE));
+  PetscCall(Kernel(t, NULL, PETSC_FALSE));
   PetscCall(Touch(B));
   PetscCall(PetscSpMVGetInfo(B, &spmv[0]));
   PetscCheck(spmv[0].slices == spmv[1].slices && spmv[0].stored == spmv[1].stored, PETSC_COMM_SELF, PETSC_ERR_PLIB,
@@ -491,17 +491,18 @@ static PetscErrorCode Prefix(Test *t, Record *r)
   Mat           A, B;
   PetscSpMVInfo a, b;
   PetscBool     aij;
+  char          option[64];
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   if (aij) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Kernel("aij", PETSC_TRUE));
+  PetscCall(Kernel(t, "aij", PETSC_TRUE));
   PetscCall(Make(t, &A));
   PetscCall(Make(t, &B));
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(MatSetOptionsPrefix(B, "other_"));
-  PetscCall(PetscOptionsSetValue(NULL, "-other_mat_sellp_kernel", "slices"));
-  PetscCall(PetscOptionsSetValue(NULL, "-other_mat_evchyb_kernel", "slices"));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-other_mat_%s_kernel", t->type));
+  PetscCall(PetscOptionsSetValue(NULL, option, "slices"));
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatSetFromOptions(B));
   PetscCall(Touch(A));
@@ -510,9 +511,8 @@ static PetscErrorCode Prefix(Test *t, Record *r)
   PetscCall(PetscSpMVGetInfo(B, &b));
   PetscCheck(!a.stored && b.stored >= b.nonzeros, PETSC_COMM_SELF, PETSC_ERR_PLIB,
              "with the kernel aij %" PetscInt64_FMT " entries stored, with slices under another prefix %" PetscInt64_FMT, a.stored, b.stored);
-  PetscCall(PetscOptionsClearValue(NULL, "-other_mat_sellp_kernel"));
-  PetscCall(PetscOptionsClearValue(NULL, "-other_mat_evchyb_kernel"));
-  PetscCall(Kernel(NULL, PETSC_FALSE));
+  PetscCall(PetscOptionsClearValue(NULL, option));
+  PetscCall(Kernel(t, NULL, PETSC_FALSE));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -538,11 +538,11 @@ static PetscErrorCode Single(Test *t, Record *r)
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(Set("mat_sellp_single", "1"));
   PetscCall(Set("mat_evchyb_single", "1"));
-  PetscCall(Kernel("slices", PETSC_TRUE));
+  PetscCall(Kernel(t, "slices", PETSC_TRUE));
   PetscCall(MatSetFromOptions(A));
   PetscCall(Clear("mat_sellp_single"));
   PetscCall(Clear("mat_evchyb_single"));
-  PetscCall(Kernel(NULL, PETSC_FALSE));
+  PetscCall(Kernel(t, NULL, PETSC_FALSE));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &b));
   for (PetscInt k = 0; k < 2; k++) {
