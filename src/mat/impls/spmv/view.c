@@ -1,5 +1,5 @@
 /*
-  What is stored of a matrix: views, and the functions by which programs get it.
+  Information about the stored format of a matrix: views, and the functions that return it to programs.
 */
 #include "matspmv.h"
 
@@ -51,7 +51,7 @@ static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* The map of assembly from coordinates, which all ranks have, or none */
+/* Views the map for assembly from coordinates. Either all ranks have one or none does */
 static PetscErrorCode MatSpMVViewCOO(Mat A, const Mat_SpMV *spmv, PetscViewer viewer)
 {
   PetscBool  has;
@@ -76,7 +76,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscViewerGetFormat(viewer, &format));
-  /* the native format bypasses a DM's view, which permutes to the natural ordering */
+  /* the native format bypasses the DM's view, which permutes to the natural ordering */
   if (format == PETSC_VIEWER_NATIVE || format == PETSC_VIEWER_LOAD_BALANCE)
     PetscCall((*spmv->parent.view)(A, viewer));
   else
