@@ -370,7 +370,7 @@ PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec,
 
 /* seq.c: a sequential matrix, on the host or on the device */
 PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* brings the copy that such a product reads up to date */
-PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, PetscBool setup, SpMVStats *); /* brings the copy up to date first; without `setup` only if due */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, PetscBool setup, SpMVStats *);          /* brings the copy up to date first; without `setup` only if due */
 PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
 
 /* hook.c: hooking a matrix and unhooking it */
