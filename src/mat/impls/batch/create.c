@@ -180,11 +180,13 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
 +  comm       - the communicator; each process provides its own problems and owns their rows
 .  nproblems  - number of problems on this process; if it is 0, the arrays may be `NULL`
 .  sizes      - number of rows (and columns) of each problem, may be 0. If the pattern is shared, only `sizes[0]` is read
-.  rowoffsets - offset of each row in `columns` and `values`, ending with the number of entries; offsets continue from problem to problem. If the pattern is shared, the offsets of one problem
+.  rowoffsets - offset of each row in `columns` and `values`, ending with the number of entries; offsets continue from problem to problem. If the
+                pattern is shared, the offsets of one problem
 .  columns    - column indices, which start from 0 in each problem and ascend in each row
 .  values     - the values of all problems, one problem after the other; with `MATBATCH_SHARE_VALUES` the values of one problem
 .  sharing    - what the problems have in common
--  mode       - `PETSC_COPY_VALUES`, `PETSC_OWN_POINTER` (the arrays were obtained with `PetscMalloc()`; the matrix frees them) or `PETSC_USE_POINTER` (used in place)
+-  mode       - `PETSC_COPY_VALUES`, `PETSC_OWN_POINTER` (the arrays were obtained with `PetscMalloc()`; the matrix frees them) or `PETSC_USE_POINTER` (used in
+                place)
 
    Output Parameter:
 .  A - the matrix, assembled, of type `MATBATCH`

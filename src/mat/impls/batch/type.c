@@ -116,7 +116,8 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
 
    Options Database Keys:
 +  -mat_type batch - sets the type in `MatSetFromOptions()`, before `MatLoad()`
--  -mat_batch_kernel <auto,slices,sellp,coo,csr-scalar,csr-vector,csr-smart,csr-i,ell,coo-atomic> - kernel of the product; auto (the default) chooses by the problems
+-  -mat_batch_kernel <auto,slices,sellp,coo,csr-scalar,csr-vector,csr-smart,csr-i,ell,coo-atomic> - kernel of the product; auto (the default) chooses
+                      depending on the problems
 
    Level: beginner
 
