@@ -141,7 +141,7 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
 }
 
 /*@
-   PetscSpMVGetInfo - Gets information about what the calling process stores of a matrix in its format
+   PetscSpMVGetInfo - Gets information about the calling process's part of a matrix as it is stored in the format
 
    Not Collective
 
@@ -158,8 +158,8 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
 
    Errors:
 +  PETSC_ERR_ARG_TYPENOTSET - the matrix has no type
-.  PETSC_ERR_ARG_WRONG      - it has another type
--  PETSC_ERR_ARG_WRONGSTATE - it is not assembled
+.  PETSC_ERR_ARG_WRONG      - the matrix has another type
+-  PETSC_ERR_ARG_WRONGSTATE - the matrix is not assembled
 
 .seealso: `PetscSpMVInfo`, `PetscSpMVGetFormat()`, `MATSELLP`, `MATEVCHYB`
 @*/
