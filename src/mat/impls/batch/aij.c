@@ -16,7 +16,7 @@ static PetscErrorCode BatchGetValues(const Mat_Batch *b, PetscScalar v[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The CSR arrays of the local part, with `shift` added to the columns. The caller frees them, also after an error */
+/* The CSR arrays of the local part, with `shift` added to the columns. The caller frees them, even after an error */
 static PetscErrorCode MatBatchGetCSR(Mat A, PetscInt shift, PetscInt **i, PetscInt **j, PetscScalar **v)
 {
   Mat_Batch *b = NULL;

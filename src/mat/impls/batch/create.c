@@ -528,7 +528,7 @@ static PetscErrorCode RowsFindBlocks(const Rows *R, PetscInt *problems, PetscInt
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  SpMVCall(PetscCalloc1((size_t)m + 1, &open)); /* intervals from the smallest to the largest index of a row: those that begin at r minus those that end at r */
+  SpMVCall(PetscCalloc1((size_t)m + 1, &open)); /* row intervals, from the smallest to the largest index, that begin at r minus those that end at r */
   for (PetscInt r = 0; r < m; r++) {
     PetscInt lo = r, hi = r;
 

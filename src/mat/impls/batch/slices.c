@@ -222,7 +222,7 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSli
   g.problems     = S->problems;
   g.rows         = S->rows;
   g.lane_entries = mean < 16.0 ? 16 : 32;
-  /* The last thread blocks should not take long */
+  /* Limit the entries of a thread block so that the last thread blocks do not take long */
   g.most_entries = processors ? PetscMax(8192, S->entries * S->groups / (8 * processors)) : S->entries * S->groups + 1;
   while (g.lane_entries > 2 && (double)S->rows * (double)S->groups * (1.0 + mean / g.lane_entries) < 16.0 * BATCH_WARP * processors) g.lane_entries /= 2;
   /* Minimize the bytes: use indices of one byte if the problems are small enough, unless the smaller windows waste more than such indices save */

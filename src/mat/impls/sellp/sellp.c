@@ -51,7 +51,7 @@ static cudaError_t SELLPSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, Pe
 static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
   PetscFunctionBegin;
-  (void)params; /* the view shows what was chosen */
+  (void)params; /* the view shows the values that were chosen */
   if (stats->height) {
     PetscCall(PetscSNPrintf(text, len,
                             "%" PetscInt64_FMT " slices of height %" PetscInt_FMT " (%" PetscInt64_FMT " by diagonals), threads per row %" PetscInt_FMT

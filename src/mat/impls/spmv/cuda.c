@@ -74,7 +74,7 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *hos
 
 /* ---------------------------------------------------------------- the stored copies */
 
-/* Lays out a new pattern of A (k = 0) or of its transpose (k = 1). *error is what CUDA or the format reports */
+/* Lays out a new pattern of A (k = 0) or of its transpose (k = 1). *error is the error of CUDA or of the format */
 static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr, cudaStream_t stream, cudaError_t *error)
 {
   PetscFunctionBegin;

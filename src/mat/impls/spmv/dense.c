@@ -14,7 +14,7 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
   Mat_SpMV          *spmv;
   const PetscScalar *x;
   PetscScalar       *y;
-  PetscInt           ldx, ldy, rows = 0; /* rows: the number of columns that are multiplied by SpMVCSRMultColumns(), which reads X by rows */
+  PetscInt           ldx, ldy, rows = 0; /* rows: the number of columns that are multiplied by SpMVCSRMultColumns(), which stores X by rows first */
   PetscBool          due = PETSC_FALSE, bound;
 
   PetscFunctionBegin;

@@ -15,7 +15,7 @@ static const char *const   SpMVFactorKeys[]                                  = {
 static const MatFactorType SpMVFactorType[]                                  = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ICC};
 static PetscErrorCode (*MatGetFactor_AIJCUSPARSE)(Mat, MatFactorType, Mat *) = NULL;
 
-/* Data of a factor of ours. Its objects are composed with the factor under SpMVFactorKeys[] */
+/* Data of one of our factors. Its objects are composed with the factor under SpMVFactorKeys[] */
 typedef struct {
   struct _MatOps ops; /* AIJCUSPARSE's operations */
   MatFactorType  type;

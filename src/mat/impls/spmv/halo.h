@@ -32,7 +32,7 @@ PETSC_INTERN PetscErrorCode SpMVAgreeOnText(MPI_Comm, PetscBool knows, char text
 
 /* The options -mat_spmv_halo*, which are read with and without CUDA */
 typedef enum {
-  SPMV_HALO_AUTO, /* peer or NCCL if possible, else PETSc if MPI supports device arrays, else host */
+  SPMV_HALO_AUTO, /* peer or NCCL if possible, otherwise PETSc if MPI supports device arrays, otherwise host */
   SPMV_HALO_PEER, /* direct access to each other's memory, within a node */
   SPMV_HALO_NCCL,
   SPMV_HALO_HOST, /* MPI, through pinned host memory */

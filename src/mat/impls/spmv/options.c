@@ -101,7 +101,7 @@ PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &halo));
   PetscCall(MatSpMVGetCOOPlace(A, spmv, &place));
   PetscCall(MatSpMVSetParams(A, spmv, params));
-  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, even where the parameters have not changed */
+  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, even if the parameters have not changed */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
