@@ -509,7 +509,7 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
 
 /* ---------------------------------------------------------------- values */
 
-/* Sums on the device, then adds the sums to the values on the host, for a matrix that is bound to the CPU */
+/* Sums on the device, then inserts the sums into the values on the host, or adds them, for a matrix that is bound to the CPU */
 static PetscErrorCode MatSpMVAddCOO_SeqBound(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode, cudaStream_t stream)
 {
   const PetscInt64 nz    = SpMVCudaCOONonzeros(map);
