@@ -22,8 +22,8 @@
 #define MATSEQEVCHYB "seqevchyb"
 #define MATMPIEVCHYB "mpievchyb"
 
-/* Type names returned by MatGetType(): both types are derived from AIJ, and PETSc identifies AIJ by the beginning of the
-   name. On a machine with a GPU that PETSc uses, the name is that of the parent type, seqaijcusparse or mpiaijcusparse */
+/* Type names returned by MatGetType(). Both types are derived from AIJ, and PETSc identifies AIJ by the beginning of the
+   name. If there is a GPU that PETSc uses, the name is that of the parent type, seqaijcusparse or mpiaijcusparse */
 #define MATSEQAIJSELLP  "seqaijsellp"
 #define MATMPIAIJSELLP  "mpiaijsellp"
 #define MATSEQAIJEVCHYB "seqaijevchyb"
@@ -41,13 +41,13 @@
 #define MATORDERINGEVCHYB "evchyb"
 
 /*S
-   PetscSpMVInfo - Information about what the calling process stores of a `MATSELLP` or `MATEVCHYB` matrix
+   PetscSpMVInfo - Information about the calling process's part of a `MATSELLP` or `MATEVCHYB` matrix as it is stored
 
    Level: intermediate
 
    Notes:
    For a parallel matrix, the numbers are sums over its diagonal and its off-diagonal block. If AIJ's own product is used
-   for a block, the format stores nothing of it, and `formatted` does not count its entries. The padding is
+   for a block, the block is not stored in the format, and `formatted` does not count its entries. The padding is
    (`stored` - `formatted`) / `formatted`.
 
 .seealso: `PetscSpMVGetInfo()`, `MATSELLP`, `MATEVCHYB`
@@ -59,7 +59,7 @@ typedef struct {
   PetscInt64  slices;      /* slices; with the paper's kernel of evchyb, row blocks */
   PetscInt64  long_rows;   /* rows kept in the vector CSR part */
   PetscInt64  long_stored; /* entries stored in that part, padding included */
-  PetscInt64  bytes;       /* of the format's arrays, in addition to AIJ's */
+  PetscInt64  bytes;       /* bytes of the format's arrays, in addition to AIJ's */
   PetscInt    node;        /* size of the node blocks of the diagonal block, 1 if there are none */
   const char *kernel;      /* kernel of the diagonal block's product, a static string */
 } PetscSpMVInfo;
@@ -70,7 +70,7 @@ PETSC_EXTERN PetscErrorCode PetscSpMVGetFormat(Mat, const char *[]);
 PETSC_EXTERN PetscErrorCode PetscSpMVGetInfo(Mat, PetscSpMVInfo *);
 
 /*E
-   MatBatchSharing - What all problems of a `MATBATCH` matrix share, which is then given and stored once
+   MatBatchSharing - What all problems of a `MATBATCH` matrix have in common; it is then provided and stored only once
 
    Values:
 +  `MATBATCH_SHARE_NONE`    - nothing: each problem has its own size, pattern and values
@@ -84,7 +84,7 @@ E*/
 typedef enum { MATBATCH_SHARE_NONE, MATBATCH_SHARE_PATTERN, MATBATCH_SHARE_VALUES } MatBatchSharing;
 
 /*MC
-   MATBATCH_ALL - Used in place of the number of a problem to select all problems of the calling process
+   MATBATCH_ALL - Used instead of the number of a problem to select all problems of the calling process
 
    Level: beginner
 
@@ -105,7 +105,7 @@ typedef struct {
   PetscInt64      nonzeros;          /* entries of all problems */
   MatBatchSharing sharing;
   PetscInt64      stored; /* values stored by the kernel's layout, padding included */
-  PetscInt64      bytes;  /* of that layout, read by a product */
+  PetscInt64      bytes;  /* bytes of this layout that a product reads */
   const char     *kernel; /* kernel of the product, a static string */
 } MatBatchInfo;
 

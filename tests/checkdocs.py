@@ -370,7 +370,7 @@ CLAIMS = {
           *(two(mean(over_columns(count, "aij", "product", several_host))) for count in (2, 4))]),
     ],
     "docs/batch.md": [
-        ("{} of the 32 matrices were read from files in that run, {} are twins", batch_origins()),
+        ("{} of the 32 matrices were read from files and {} are twins", batch_origins()),
         ("{} times as fast as the block-diagonal aijcusparse in the geometric mean and at least {} times, at least {} times as fast as the loop, and at least {} % of the",
          batched()),
     ],

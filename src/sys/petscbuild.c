@@ -1,9 +1,9 @@
 /*
-  Refuses a program whose PETSc is not the one that the library was built for. PETSC_VERSION, PetscInt, ... are what the library was compiled with; PETSc's functions are those of the program, as the
-  dynamic linker finds them there first.
+  Checks that the program uses the PETSc that the library was built for. PETSC_VERSION, PetscInt, ... are those of the PETSc that the library was compiled with,
+  but the functions called are those of the program's PETSc, because the dynamic linker finds these first.
 
-  Nothing in this file uses PetscFunctionBegin or PetscCall: those of a debug PETSc use a variable, petscstack, that an optimized one does not have. The references to it are weak (see the makefile), so
-  that the library can be loaded at all and say what is wrong.
+  Nothing in this file uses PetscFunctionBegin or PetscCall: in a debug build of PETSc they use a variable, petscstack, which an optimized build does not have.
+  The references to it are weak (see the makefile), so that the library can be loaded and can report the error.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* dladdr() */
@@ -33,7 +33,8 @@ const SpMVPetscBuild SpMVPetscBuiltFor = {PETSC_VERSION_MAJOR,
                                           8 * (PetscInt)sizeof(PetscInt),
                                           PetscDefined(USE_DEBUG) ? PETSC_TRUE : PETSC_FALSE};
 
-/* A debug PETSc has the variable petscstack, unless it is thread-safe. Looked for in the program's PETSc alone, as the one that the library was linked with may be loaded, too */
+/* A debug build of PETSc has the variable petscstack, unless it is thread-safe. Only the program's PETSc is searched, because the PETSc that the library was
+   linked with may be loaded, too */
 static PetscBool SpMVPetscIsDebug(void)
 {
 #if defined(PETSC_HAVE_THREADSAFETY)
@@ -48,18 +49,18 @@ static PetscBool SpMVPetscIsDebug(void)
 #endif
 }
 
-/* The program's PETSc */
+/* Gets the properties of the program's PETSc */
 SpMVPetscBuild SpMVPetscBuildGet(void)
 {
   SpMVPetscBuild b    = SpMVPetscBuiltFor;
-  PetscInt64     v[4] = {0, 0, 0, 0}; /* room for integers of either size that the program may have */
+  PetscInt64     v[4] = {0, 0, 0, 0}; /* space for the program's PetscInt of either size */
   PetscDataType  type = PETSC_DATATYPE_UNKNOWN;
   PetscBool      found;
   size_t         size;
 
   if (PetscGetVersionNumber((PetscInt *)&v[0], (PetscInt *)&v[1], (PetscInt *)&v[2], (PetscInt *)&v[3])) return b;
   for (int k = 0; k < 4; k++)
-    if (v[k] > INT32_MAX) v[k] >>= 32; /* 32 bits on a big-endian machine */
+    if (v[k] > INT32_MAX) v[k] >>= 32; /* a 32-bit PetscInt on a big-endian machine */
   b.major   = (PetscInt)v[0];
   b.minor   = (PetscInt)v[1];
   b.release = v[3] ? PETSC_TRUE : PETSC_FALSE;
@@ -85,7 +86,7 @@ static void SpMVPetscBuildPrint(const SpMVPetscBuild *b, size_t size, char text[
                  b->debug ? "debug" : "optimized");
 }
 
-/* Whether a library built for one PETSc must not be used with the other; then also the sentence that says so. Patch releases are compatible */
+/* Whether a library built for one PETSc must not be used with the other; if so, also gets the text of the error. Patch releases are compatible */
 PetscBool SpMVPetscBuildsDiffer(const SpMVPetscBuild *built, const SpMVPetscBuild *program, size_t size, char sentence[])
 {
   char ours[128], theirs[128];
@@ -101,7 +102,7 @@ PetscBool SpMVPetscBuildsDiffer(const SpMVPetscBuild *built, const SpMVPetscBuil
   return PETSC_TRUE;
 }
 
-/* PETSc's error where the program's PETSc is another than the one that the library was built for */
+/* Returns a PETSc error if the program's PETSc is not the one that the library was built for */
 PetscErrorCode SpMVPetscBuildCheck(void)
 {
   const SpMVPetscBuild program = SpMVPetscBuildGet();

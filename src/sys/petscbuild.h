@@ -1,5 +1,6 @@
 /*
-  Which PETSc the library was built for, and which one the program uses: the library's functions and PETSc's macros read PETSc's private structures, so the two must agree.
+  The PETSc that the library was built for and the PETSc that the program uses. The library's functions and PETSc's macros read PETSc's private structures, so
+  the two must agree.
 */
 #pragma once
 

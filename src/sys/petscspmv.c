@@ -28,7 +28,7 @@ static PetscBool PetscSpMVPackageInitialized = PETSC_FALSE;
    Level: developer
 
    Note:
-   `PetscFinalize()` calls it; programs need not.
+   `PetscFinalize()` calls this function; programs need not call it.
 
 .seealso: `PetscSpMVInitializePackage()`, `PetscFinalize()`
 @*/
@@ -43,27 +43,30 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 }
 
 /*@C
-   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB` and `KSPDEVICECHEBYSHEV` and the ordering `MATORDERINGEVCHYB` with PETSc
+   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB` and `KSPDEVICECHEBYSHEV` and the
+   ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
    Level: beginner
 
    Notes:
-   Call it after `PetscInitialize()` in a program that links the library. If the library is loaded with `-dll_append`, PETSc calls it. A further call does nothing.
+   Call this function after `PetscInitialize()` in a program that links the library. If the library is loaded with `-dll_append`, PETSc calls it. Further calls
+   do nothing.
 
-   If there is a GPU that PETSc uses, the types multiply on it; this is decided here, for the whole run.
+   If there is a GPU that PETSc uses, products of the types run on it; this is decided here, for the whole run.
 
-   The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for: in version, scalar type, precision, size of `PetscInt`, or debug against optimized.
+   The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for, in version, scalar type, precision, size of
+   `PetscInt`, or debug or optimized build.
 
 .seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB`, `KSPDEVICECHEBYSHEV`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {
-  const char *const prefix[] = {"", "seq", "seqaij", "seqaijcusparse"}; /* of -mat_seqaij_type, which does not know root names */
+  const char *const prefix[] = {"", "seq", "seqaij", "seqaijcusparse"}; /* prefixes of the names for -mat_seqaij_type, which does not resolve root names */
   PetscBool         device;
 
-  /* before PetscFunctionBegin, which needs the right PETSc */
+  /* must precede PetscFunctionBegin, which requires the PETSc that the library was built for */
   if (!PetscSpMVPackageInitialized) {
     const PetscErrorCode ierr = SpMVPetscBuildCheck();
 
@@ -85,8 +88,8 @@ PetscErrorCode PetscSpMVInitializePackage(void)
 
     /*
        On a device, an instance has the name of AIJCUSPARSE. MatSetType() converts an assembled matrix in place if the
-       new name begins with its present one, and destroys its data otherwise. So the names begin with that of
-       AIJCUSPARSE.
+       new name begins with its current name, and destroys its data otherwise. So the names begin with AIJCUSPARSE's
+       name.
     */
     PetscCall(PetscSNPrintf(seq, sizeof(seq), "seqaij%s%s", device ? "cusparse" : "", format->name));
     PetscCall(PetscSNPrintf(mpi, sizeof(mpi), "mpiaij%s%s", device ? "cusparse" : "", format->name));
@@ -98,15 +101,15 @@ PetscErrorCode PetscSpMVInitializePackage(void)
       PetscCall(MatSeqAIJRegister(alias, MatConvertFrom_SpMV));
     }
     /*
-       PETSc searches an instance's root name in this order, so the true root comes first. The aliases are root names
-       too, so that MatSetType() recognizes that an assembled matrix has the type already and leaves it unchanged.
+       PETSc searches for an instance's root name in this order, so the true root name comes first. The aliases are root
+       names, too, so that MatSetType() recognizes that an assembled matrix already has the type and leaves it unchanged.
     */
     PetscCall(MatRegisterRootName(format->name, seq, mpi));
     PetscCall(PetscSNPrintf(alias, sizeof(alias), "seq%s", format->name));
     PetscCall(MatRegisterRootName(alias, seq, seq));
     PetscCall(PetscSNPrintf(alias, sizeof(alias), "mpi%s", format->name));
     PetscCall(MatRegisterRootName(alias, mpi, mpi));
-    PetscCall(PetscSNPrintf(alias, sizeof(alias), "aij%s", format->name)); /* what DMs know it by: see dm.c */
+    PetscCall(PetscSNPrintf(alias, sizeof(alias), "aij%s", format->name)); /* the name used in DMs, see dm.c */
     PetscCall(MatRegisterRootName(alias, seq, mpi));
     if (device) {
       PetscCall(PetscSNPrintf(alias, sizeof(alias), "seqaij%s", format->name));

@@ -1,5 +1,5 @@
 /*
-  Included before every C source of the library, by the makefile. A debug PETSc's macros use the variable petscstack, which an optimized PETSc lacks. With a weak reference the library can be loaded there
-  all the same, and say what is wrong: see petscbuild.c.
+  The makefile includes this file before every C source of the library. The macros of a debug build of PETSc use the variable petscstack, which an optimized
+  build does not have. With a weak reference the library can still be loaded and can report the error, see petscbuild.c.
 */
 #pragma weak petscstack

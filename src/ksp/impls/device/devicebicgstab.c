@@ -6,14 +6,14 @@
 #if defined(PETSCSPMV_HAVE_CUDA)
 
 typedef struct {
-  PetscBool inside; /* an iteration is in progress, and the solution is that of A B y = b */
-  Vec       guess;  /* then: to be added to B y; or NULL */
+  PetscBool inside; /* iterations are in progress, and the solution vector holds y of A B y = b */
+  Vec       guess;  /* if inside: the initial guess, to be added to B y; NULL if it is zero */
 } KSPDeviceBCGS;
 
-/* The vectors in the order in which KSPBCGS has them; s has the place of r. hat is B s, or a vector for PCApplyBAorAB() */
+/* The work vectors, in KSPBCGS's order. R also holds s; HAT is B s, or a work vector for PCApplyBAorAB() */
 enum { R, R0, V, T, HAT, P };
 
-/* The first residual and its norm, by PETSc's functions, and the test of that: they set what later tests compare with */
+/* Computes the initial residual and its norm, and tests it, with PETSc's functions: they set the values that later tests compare with */
 static PetscErrorCode KSPDeviceBCGSStart(KSP ksp)
 {
   Vec       r    = ksp->work[R];
@@ -33,7 +33,7 @@ static PetscErrorCode KSPDeviceBCGSStart(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* w = A p, by our kernels or by PETSc, then the sums */
+/* Computes w = A p with our kernels or with PETSc's functions, then the sums */
 static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w,
                                         cudaError_t (*fused)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *),
                                         cudaError_t (*sums)(SpMVCudaKrylov, cudaStream_t))
@@ -44,7 +44,7 @@ static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w
   if (run->pc == SPMV_KRYLOV_PC_APPLIED) {
     PetscCall(KSPDeviceTouch(p, NULL));
     PetscCall(KSP_PCApplyBAorAB(ksp, p, w, ksp->work[HAT]));
-    PetscCall(KSPDeviceTouch(w, NULL)); /* to the device, where PETSc has computed it on the host */
+    PetscCall(KSPDeviceTouch(w, NULL)); /* copies w to the device if PETSc has computed it on the host */
   } else {
     PetscCall(KSPDeviceTouch(p, &run->p));
     PetscCall(KSPDeviceTouch(w, &run->w));
@@ -96,7 +96,7 @@ static PetscErrorCode KSPDeviceBCGSBegin(KSP ksp, KSP_Device *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* t = B A s = 0, or A B s: x + alpha p is the solution if s = 0 */
+/* Called if t = B A s (or t = A B s) is zero: if s = 0, the solution is x + alpha p */
 static PetscErrorCode KSPDeviceBCGSConcludeSingular(KSP ksp, KSPDeviceRun *run)
 {
   PetscScalar alpha = 0., ss = 0.;
@@ -117,12 +117,12 @@ static PetscErrorCode KSPDeviceBCGSConcludeSingular(KSP ksp, KSPDeviceRun *run)
   ksp->its++;
   ksp->rnorm  = 0.;
   ksp->reason = KSP_CONVERGED_RTOL;
-  PetscCall(KSPLogResidualHistory(ksp, norm)); /* as PETSc has it */
+  PetscCall(KSPLogResidualHistory(ksp, norm)); /* the same norm as in PETSc */
   PetscCall(KSPMonitor(ksp, ksp->its, 0.));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the right, and not by our kernels: the solution of A B y = b is computed, from zero */
+/* With a right preconditioner that our kernels do not apply, the iterations solve A B y = b, starting from zero */
 static PetscErrorCode KSPDeviceBCGSEnterInside(KSP ksp, KSPDeviceBCGS *bcgs)
 {
   PetscFunctionBegin;
@@ -151,7 +151,7 @@ static PetscErrorCode KSPDeviceBCGSSolve(KSP ksp, KSP_Device *d)
   KSPDeviceBCGS *bcgs = (KSPDeviceBCGS *)d->method;
 
   PetscFunctionBegin;
-  bcgs->inside = PETSC_FALSE; /* after an error */
+  bcgs->inside = PETSC_FALSE; /* may still be true after an error in an earlier solve */
   PetscCall(VecDestroy(&bcgs->guess));
   PetscCall(KSPDeviceRunBegin(ksp, d, PETSC_TRUE));
   run->flops *= 2.4; /* 24 n */
@@ -171,7 +171,7 @@ static PetscErrorCode KSPDeviceBCGSSolve(KSP ksp, KSP_Device *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPBuildSolution_BCGS() would apply the preconditioner to what is the solution */
+/* KSPBuildSolution_BCGS() would apply the preconditioner even if the vector already is the solution */
 static PetscErrorCode KSPBuildSolution_DeviceBCGS(KSP ksp, Vec v, Vec *V)
 {
   KSP_Device    *d = NULL;
@@ -206,32 +206,33 @@ static PetscErrorCode KSPDeviceReset_BCGS(KSP_Device *d)
 #endif
 
 /*MC
-   KSPDEVICEBICGSTAB - The stabilized biconjugate gradient method, `KSPBCGS`, for nonsymmetric systems, with its iterations on the GPU: no iteration
+   KSPDEVICEBICGSTAB - The stabilized biconjugate gradient method, `KSPBCGS`, for nonsymmetric systems, with its iterations on the GPU; no iteration
    waits for the host
 
    Options Database Keys:
-+  -ksp_type devicebicgstab   - use it
++  -ksp_type devicebicgstab   - use this type
 .  -ksp_pc_side <left>        - `left` or `right`, see `KSPSetPCSide()`
-.  -ksp_device <true>         - iterate on the device where it applies; false for PETSc's iterations
-.  -ksp_device_ahead <4>      - iterations that the host starts before it knows whether an earlier one was the last
-.  -ksp_device_fuse <true>    - let the kernels of the products compute inner products, too, where they can
--  -ksp_device_early <true>   - let each kernel be launched before the previous one has ended (compute capability 9.0 and later)
+.  -ksp_device <true>         - iterate on the device if possible; false for PETSc's iterations
+.  -ksp_device_ahead <4>      - number of iterations that the host starts before it knows whether an earlier one was the last
+.  -ksp_device_fuse <true>    - let the kernels of the products also compute inner products if they can
+-  -ksp_device_early <true>   - launch each kernel before the previous one has ended (compute capability 9.0 and later)
 
    Level: beginner
 
    Notes:
-   The iterations, the convergence test, and all options and results are those of `KSPBCGS`, except for rounding: sums are added in another order, always the
-   same, and (r, r0) is computed before r, from the vectors that r consists of.
+   The iterations, the convergence test, and all options and results are the same as for `KSPBCGS`, except for rounding errors: terms are added in a different
+   but fixed order, and (r, r0) is computed before r, from the vectors that r is computed from.
 
-   An iteration is two products, which also apply a diagonal preconditioner on the left and compute the inner products where their kernels can, and four
-   kernels more. It needs no scalar from the host.
+   An iteration consists of two products and four more kernels. If their kernels support it, the products also apply a diagonal preconditioner on the left and
+   compute the inner products. No scalar from the host is needed.
 
-   It applies to matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, and vectors of type `VECCUDA`. In all other cases PETSc's `KSPBCGS` runs: for
-   other matrices and vectors, with `KSPSetComputeSingularValues()`, and in `KSPSolveTranspose()`. `-ksp_view` after a solve shows which of the two was used, and why.
+   The GPU iterations are used for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU and vectors of type `VECCUDA`. In all other cases PETSc's `KSPBCGS`
+   runs: for other matrices and vectors, with `KSPSetComputeSingularValues()`, and in `KSPSolveTranspose()`. `-ksp_view` after a solve shows which of the two
+   was used, and why.
 
-   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are part of the kernels, on either side. Other preconditioners, and all with a null
-   space, are applied by `PCApplyBAorAB()` in between; the host then waits for each iteration. What is said of the host, of several processes and of
-   norms in `KSPDEVICECG` holds here, too.
+   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are applied by the kernels, on either side. Other preconditioners, and all preconditioners if
+   there is a null space, are applied by `PCApplyBAorAB()` between the kernels; the host then waits for each iteration. The notes of `KSPDEVICECG` on the host,
+   several processes and norms also apply to this type.
 
 .seealso: `KSPBCGS`, `KSPDEVICECG`, `MATSELLP`, `MATEVCHYB`, `KSPSetType()`, `KSPSetPCSide()`
 M*/

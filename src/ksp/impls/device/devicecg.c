@@ -1,12 +1,12 @@
 /*
   The type devicecg: PETSc's conjugate gradient method, KSPCG, with its iterations on the device.
 
-  The scalars stay in the device's memory, the device decides when the solve has ended, and the host reads what it needs for
-  the history and for monitors from memory that the device writes to.
+  The scalars stay in the device's memory, and the device decides when the solve has ended. The device writes what the host
+  needs for the history and for monitors to memory that the host can read.
 */
 #include "deviceksp.h"
 
-/* KSPCG keeps these in a structure of its own; they are recorded when they are set */
+/* KSPCG keeps these settings in its private structure, so they are recorded here when they are set */
 typedef struct {
   KSPCGType type;
   PetscBool single;
@@ -41,7 +41,7 @@ static PetscErrorCode KSPCGSetType_DeviceCG(KSP ksp, KSPCGType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPCG's function replaces the solve */
+/* KSPCG's function replaces ops->solve */
 static PetscErrorCode KSPCGUseSingleReduction_DeviceCG(KSP ksp, PetscBool flag)
 {
   KSP_Device  *d               = NULL;
@@ -80,7 +80,7 @@ static PetscErrorCode KSPCGSetObjectiveTarget_DeviceCG(KSP ksp, PetscReal target
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPCG reads -ksp_cg_type straight into its structure */
+/* KSPCG reads -ksp_cg_type directly into its private structure, so it is read here, too */
 static PetscErrorCode KSPSetFromOptions_DeviceCG(KSP ksp, SpMVOptionItems PetscOptionsObject)
 {
   KSPDeviceCG *cg = NULL;
@@ -125,7 +125,7 @@ static PetscErrorCode KSPDeviceCGDot(KSPDeviceCG *cg, Vec z, Vec r, PetscScalar 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first residual and its norm, by PETSc's functions, and the test of that: they set what later tests compare with */
+/* Computes the initial residual and its norm, and tests it, with PETSc's functions: they set the values that later tests compare with */
 static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *cg)
 {
   Vec         X = ksp->vec_sol, B = ksp->vec_rhs, R = ksp->work[0], Z = run->pc == SPMV_KRYLOV_PC_NONE ? R : ksp->work[1];
@@ -142,7 +142,7 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
   } else
     PetscCall(VecCopy(B, R));
   cg->objective = 0.5 * PetscRealPart(a[0] - a[1]);
-  PetscCall(VecFlag(R, (PetscInt)(ksp->reason == KSP_DIVERGED_PC_FAILED))); /* on some ranks only, perhaps; the norm is then Inf on all */
+  PetscCall(VecFlag(R, (PetscInt)(ksp->reason == KSP_DIVERGED_PC_FAILED))); /* perhaps on some ranks only; the norm is then Inf on all ranks */
   ksp->reason = KSP_CONVERGED_ITERATING;
   switch (ksp->normtype) {
   case KSP_NORM_PRECONDITIONED:
@@ -185,7 +185,7 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
     if (!run->status.reason) {
       PetscCall(KSPDeviceTouch(R, NULL));
       PetscCall(KSP_PCApply(ksp, R, Z));
-      PetscCall(KSPDeviceTouch(Z, NULL)); /* to the device, where PETSc has computed it on the host */
+      PetscCall(KSPDeviceTouch(Z, NULL)); /* copies Z to the device if PETSc has computed it on the host */
       PetscCallCUDA(SpMVCudaCGSums(run->krylov, run->stream));
     }
   }
@@ -207,7 +207,7 @@ static PetscErrorCode KSPDeviceCGBegin(KSP ksp, KSP_Device *d, KSPDeviceCG *cg)
   PetscCall(KSPDeviceTouch(ksp->work[0], &what.r));
   PetscCall(KSPDeviceTouch(ksp->work[1], &what.z));
   PetscCall(KSPDeviceTouch(ksp->work[2], &what.p));
-  what.w         = what.z; /* z is read for the last time before w is written */
+  what.w         = what.z; /* w can use z's array, because z is not read after w is written */
   what.n         = (int)n;
   what.bs        = (int)run->bs;
   what.d         = run->d;
@@ -251,7 +251,7 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
   cg = (KSPDeviceCG *)d->method;
   if (d->device && d->run.krylov) {
     *objective = 0.;
-    if (ksp->its) PetscCallCUDA(SpMVCudaCGGetObjective(d->run.krylov, objective, d->run.stream)); /* else the solve ended before its first iteration */
+    if (ksp->its) PetscCallCUDA(SpMVCudaCGGetObjective(d->run.krylov, objective, d->run.stream)); /* otherwise the solve ended before its first iteration */
     *objective += cg->objective;
   } else
     PetscCall((*cg->getobjective)(ksp, objective));
@@ -260,36 +260,36 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
 #endif
 
 /*MC
-   KSPDEVICECG - The preconditioned conjugate gradient method, `KSPCG`, with its iterations on the GPU: no iteration waits for the host
+   KSPDEVICECG - The preconditioned conjugate gradient method, `KSPCG`, with its iterations on the GPU; no iteration waits for the host
 
    Options Database Keys:
-+  -ksp_type devicecg                       - use it
++  -ksp_type devicecg                       - use this type
 .  -ksp_cg_type <hermitian>                 - with complex numbers, whether the matrix is `hermitian` or `symmetric`, see `KSPCGSetType()`
-.  -ksp_cg_single_reduction                 - PETSc's variant with one reduction, on PETSc's own path
-.  -ksp_device <true>                       - iterate on the device where it applies; false for PETSc's iterations
-.  -ksp_device_ahead <4>                    - iterations that the host starts before it knows whether an earlier one was the last
-.  -ksp_device_fuse <true>                  - let the kernel of the product compute p'Ap, too, where it can
--  -ksp_device_early <true>                 - let each kernel be launched before the previous one has ended (compute capability 9.0 and later)
+.  -ksp_cg_single_reduction                 - PETSc's variant with one reduction, with PETSc's iterations
+.  -ksp_device <true>                       - iterate on the device if possible; false for PETSc's iterations
+.  -ksp_device_ahead <4>                    - number of iterations that the host starts before it knows whether an earlier one was the last
+.  -ksp_device_fuse <true>                  - let the kernel of the product also compute p'Ap if it can
+-  -ksp_device_early <true>                 - launch each kernel before the previous one has ended (compute capability 9.0 and later)
 
    Level: beginner
 
    Notes:
-   The iterations, the convergence test, and all options and results are those of `KSPCG`; sums are added in another order, always the same, so
-   numbers differ by rounding. An iteration is the product, which also computes p'Ap where its kernel can, and two kernels more (otherwise three),
-   which need no scalar from the host. The default convergence test is decided on the GPU.
+   The iterations, the convergence test, and all options and results are the same as for `KSPCG`, except for rounding errors, because terms are added in a
+   different but fixed order. An iteration consists of the product and two more kernels if the product's kernel can also compute p'Ap, otherwise three more
+   kernels. They need no scalar from the host. The default convergence test is evaluated on the GPU.
 
-   It applies to matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, and vectors of type `VECCUDA`. In all other cases PETSc's `KSPCG` runs: for
-   other matrices and vectors, with `KSPCGSetRadius()`, `KSPCGSetObjectiveTarget()`, `KSPCGUseSingleReduction()` or `KSPSetComputeEigenvalues()`, and
-   in `KSPSolveTranspose()`. `-ksp_view` after a solve shows which of the two was used, and why.
+   The GPU iterations are used for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU and vectors of type `VECCUDA`. In all other cases PETSc's `KSPCG` runs:
+   for other matrices and vectors, with `KSPCGSetRadius()`, `KSPCGSetObjectiveTarget()`, `KSPCGUseSingleReduction()` or `KSPSetComputeEigenvalues()`, and in
+   `KSPSolveTranspose()`. `-ksp_view` after a solve shows which of the two was used, and why.
 
-   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are part of the kernels. Other preconditioners, and all with a null space, are
-   applied by `PCApply()` in between; the host then waits for each iteration, since it may start work of its own.
+   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are applied by the kernels. Other preconditioners, and all preconditioners if there is a null
+   space, are applied by `PCApply()` between the kernels; the host then waits for each iteration, because `PCApply()` may launch other work.
 
-   With a convergence test of the user's (`KSPSetConvergenceTest()`) or a monitor that may read more than the norm (all but `-ksp_monitor`), the host
-   waits for each iteration.
+   With a user-defined convergence test (`KSPSetConvergenceTest()`) or a monitor that may read more than the norm (all but `-ksp_monitor`), the host waits for
+   each iteration.
 
-   On several processes, sums are added through the memory of the other GPUs where the halo is exchanged like that (see `-mat_spmv_halo`), by NCCL, or
-   by MPI. With the first two the host takes no part in an iteration.
+   On several processes, sums over processes are computed through the memory of the other GPUs if the halo is exchanged in this way (see `-mat_spmv_halo`), by
+   NCCL, or by MPI. With the first two the host takes no part in an iteration.
 
    The norm of a vector is the square root of the sum of squares, without scaling: a residual with entries above 1e154 has the norm Inf.
 

@@ -6,7 +6,7 @@
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 
-/* How KSPCHEBYSHEV of PETSc 3.26 begins its data; no public function returns the bounds that it uses */
+/* The beginning of KSPCHEBYSHEV's private data in PETSc 3.26; no public function returns the bounds that it uses */
 typedef struct {
   PetscReal        emin, emax, emin_computed, emax_computed, emin_provided, emax_provided;
   PetscReal       *betas;
@@ -18,7 +18,7 @@ typedef struct {
   KSPChebyshevKind kind;
 } KSPDeviceChebyshevData;
 
-/* Whether the data are where they are read: what can be asked for is the same */
+/* Checks that the private data have this layout: the members that public functions return must be the same as those read here */
 static PetscErrorCode KSPDeviceChebyshevCheck(KSP ksp, PetscBool *right)
 {
   const KSPDeviceChebyshevData *data = (const KSPDeviceChebyshevData *)ksp->data;
@@ -39,7 +39,7 @@ static PetscErrorCode KSPDeviceChebyshevCheck(KSP ksp, PetscBool *right)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPChebyshevGetEigenvalues_Chebyshev() */
+/* The same as PETSc's KSPChebyshevGetEigenvalues_Chebyshev() */
 static void KSPDeviceChebyshevGetBounds(KSP ksp, PetscReal *emax, PetscReal *emin)
 {
   const KSPDeviceChebyshevData *data = (const KSPDeviceChebyshevData *)ksp->data;
@@ -57,7 +57,7 @@ static void KSPDeviceChebyshevGetBounds(KSP ksp, PetscReal *emax, PetscReal *emi
     *emin = t[0] * data->emin_provided + t[1] * data->emax_provided;
 }
 
-/* One step after another, by kernels; KSPSolve_Chebyshev_FirstKind() without norms. out is the array of the solution in the last step */
+/* The iterations of KSPSolve_Chebyshev_FirstKind() without norms, as kernels. In the last step `out` is the array of the solution */
 static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
 {
   KSPDeviceRun      *run  = &d->run;
@@ -173,7 +173,7 @@ static PetscErrorCode KSPDeviceWhyNot_Chebyshev(KSP ksp, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's set-up chooses among its solves */
+/* PETSc's set-up chooses one of its solve functions */
 static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
 {
   KSP_Device *d = NULL;
@@ -190,21 +190,21 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
    KSPDEVICECHEBYSHEV - The Chebyshev method, `KSPCHEBYSHEV`, with its iterations on the GPU, for the smoothers of `PCMG` and `PCGAMG`
 
    Options Database Keys:
-+  -mg_levels_ksp_type devicechebyshev - use it as smoother
-.  -ksp_device <true>                  - iterate on the device where it applies; false for PETSc's iterations
--  -ksp_device_early <true>            - let each kernel be launched before the previous one has ended (compute capability 9.0 and later)
++  -mg_levels_ksp_type devicechebyshev - use this type as smoother
+.  -ksp_device <true>                  - iterate on the device if possible; false for PETSc's iterations
+-  -ksp_device_early <true>            - launch each kernel before the previous one has ended (compute capability 9.0 and later)
 
    Level: intermediate
 
    Notes:
-   The options are those of `KSPCHEBYSHEV`, whose set-up estimates the eigenvalues. An iteration is the product and one kernel.
+   The options are those of `KSPCHEBYSHEV`, whose set-up estimates the eigenvalues. An iteration consists of the product and one kernel.
 
-   If there is a GPU, `KSPCHEBYSHEV` itself is this type, since it is what `PCMG` and `PCGAMG` make their smoothers of, and `PCGAMG` gives its estimates of
-   eigenvalues to no other. The name of the type remains chebyshev, and `-ksp_view` adds a line where the iterations ran on the device.
+   If there is a GPU, `KSPCHEBYSHEV` itself is replaced by this type, because `PCMG` and `PCGAMG` use `KSPCHEBYSHEV` for their smoothers, and `PCGAMG` passes
+   its eigenvalue estimates to no other type. The type name remains chebyshev, and `-ksp_view` adds a line if the iterations ran on the device.
 
-   It applies to matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, vectors of type `VECCUDA`, polynomials of the first kind, no norm
+   The GPU iterations are used for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, vectors of type `VECCUDA`, polynomials of the first kind, no norm
    (`KSP_NORM_NONE`, as in smoothers), and `PCNONE`, `PCJACOBI` or `PCPBJACOBI` with blocks of up to 8 rows. Otherwise PETSc's iterations run, and
-   `-ksp_view` says why.
+   `-ksp_view` shows why.
 
 .seealso: `KSPCHEBYSHEV`, `KSPDEVICECG`, `MATSELLP`, `MATEVCHYB`, `KSPSetType()`
 M*/

@@ -1,11 +1,11 @@
 /*
-  What the Krylov methods on the device share: creation from PETSc's own type, the decision where a solve runs, views.
+  Functions shared by the Krylov methods on the device: creation from PETSc's own type, the decision where a solve runs, views.
 */
 #include "deviceksp.h"
 
 static const char KSPDeviceName[] = "PetscSpMV_KSPDevice";
 
-static PetscErrorCode (*KSPCreate_PETScChebyshev)(KSP); /* what KSPCHEBYSHEV was before it was replaced */
+static PetscErrorCode (*KSPCreate_PETScChebyshev)(KSP); /* PETSc's function for KSPCHEBYSHEV, before it was replaced */
 
 static PetscErrorCode KSPDeviceFree(SpMVCtx ctx)
 {
@@ -70,7 +70,7 @@ static PetscErrorCode KSPView_Device(KSP ksp, PetscViewer viewer)
   if (d->petsc.view) PetscCall((*d->petsc.view)(ksp, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, d->type, &replaced));
-  if (!isascii || (replaced && !d->device)) PetscFunctionReturn(PETSC_SUCCESS); /* PETSc's own type prints nothing of this library */
+  if (!isascii || (replaced && !d->device)) PetscFunctionReturn(PETSC_SUCCESS); /* KSPCHEBYSHEV with PETSc's iterations: print nothing of this library */
   if (!d->solved)
     PetscCall(PetscViewerASCIIPrintf(
         viewer, "  not used yet: iterations on the device if the matrix and the vectors are there, otherwise those of PETSc's %s\n", d->type));
@@ -161,7 +161,7 @@ static PetscErrorCode KSPDeviceWhyNotVec(Vec v, char why[], size_t len)
 }
 #endif
 
-/* Why this rank cannot run the solve on the device; empty: it can */
+/* Gets the reason why this rank cannot run the solve on the device; empty if it can */
 static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t len)
 {
   PetscFunctionBegin;
@@ -199,7 +199,7 @@ static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective, unless ranks need not agree. Whether this solve runs on the device */
+/* Decides whether this solve runs on the device. Collective, unless d->alone */
 static PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d)
 {
   MPI_Comm    comm;
@@ -210,7 +210,7 @@ static PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d)
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(KSPDeviceWhyNot(ksp, d, d->why, sizeof(d->why)));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  /* what is bound to the CPU, and how many rows there are, differs from rank to rank */
+  /* ranks may differ in the objects that are bound to the CPU and in the number of rows */
   if (size > 1 && !d->alone) PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, d->why, (int)sizeof(d->why)));
 #endif
   d->solved = PETSC_TRUE;
@@ -234,8 +234,8 @@ PetscErrorCode KSPSolve_Device(KSP ksp)
 }
 
 /*
-  On a device, KSPCHEBYSHEV is KSPDEVICECHEBYSHEV: the smoothers of PCMG and PCGAMG have that type by default, and PCGAMG hands its estimates of eigenvalues to no
-  other. For other matrices and on the host it remains what it is
+  If there is a device, KSPCHEBYSHEV is replaced by KSPDEVICECHEBYSHEV: the smoothers of PCMG and PCGAMG have type KSPCHEBYSHEV by default, and PCGAMG passes
+  its eigenvalue estimates to no other type. For other matrices and on the host, KSPCHEBYSHEV works as before
 */
 static PetscErrorCode KSPDeviceReplaceChebyshev(PetscBool device)
 {

@@ -1,11 +1,11 @@
 /*
-  Krylov methods whose iterations run on the device, and what their types share.
+  Krylov methods whose iterations run on the device, and the data and functions that their types share.
 
-  Such a type is one of PETSc's own types, made by PETSc's function, whose solve is replaced. Where the iterations can run on
+  Each type is one of PETSc's own types, created by PETSc's function, with another solve function. If the iterations can run on
   the device they do; otherwise PETSc's solve runs. Everything else (options, work vectors, norms, views) is PETSc's.
 
     deviceksp.c  creation, the decision where a solve runs, views
-    krylov.c     a solve on the device: preconditioner, product, sums over ranks, what the host sees of it
+    krylov.c     a solve on the device: preconditioner, product, sums over ranks, the results that the host reads
     devicecg.c, devicebicgstab.c, devicechebyshev.c  the types
 */
 #pragma once
@@ -17,11 +17,11 @@
 #endif
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* What the entries of a preconditioner depend on */
+/* The state on which the entries of a preconditioner depend */
 typedef struct {
   SpMVKey       matrix;
   PetscObjectId pc;
-  int           type; /* 1: PCJACOBI, and then its settings, below */
+  int           type; /* 1: PCJACOBI, whose settings follow */
   PCJacobiType  jacobi;
   PetscReal     scale;
   PetscBool     abs, fix, reuse;
@@ -29,47 +29,47 @@ typedef struct {
 
 /* A solve on the device */
 typedef struct {
-  SpMVCudaKrylov krylov;  /* NULL before the first one */
-  PetscBool      peers;   /* it has the memory of other ranks open */
+  SpMVCudaKrylov krylov;  /* NULL before the first solve */
+  PetscBool      peers;   /* the memory of other ranks is open */
   PetscBool      summing; /* sums over ranks are set up */
-  KSPDevicePCKey pckey;   /* of d */
+  KSPDevicePCKey pckey;   /* the key of d */
   SpMVTransport  transport;
-  MPI_Comm       comm; /* of the sums over ranks */
+  MPI_Comm       comm; /* for the sums over ranks */
   SpMVCudaComm   nccl;
   PetscReal     *staged; /* sums, in pinned memory */
   char           sums[SPMV_HALO_TEXT + 64];
 
   cudaStream_t     stream;
   Mat              A;
-  SpMVCudaStore    store; /* of A, where the core multiplies without PETSc; else NULL */
+  SpMVCudaStore    store; /* the store of A if the core multiplies without PETSc, otherwise NULL */
   PetscScalar     *x, *r, *z, *p, *w, *d;
   SpMVKrylovPC     pc;
   PetscInt         bs;
   PetscBool        fuse;  /* the product's kernel may compute the inner product, too */
   PetscBool        began; /* ksp->its counts an iteration that the device has not completed, as in KSPCG */
-  PetscBool        exact; /* the host looks at each iteration before the next one: a test or a monitor of the user's */
-  PetscInt         ahead; /* iterations that the host starts before it has seen the end of an earlier one */
-  PetscInt         read;  /* norms that the host has read */
+  PetscBool        exact; /* the host reads each iteration before the next one, for a user-defined test or monitor */
+  PetscInt         ahead; /* number of iterations that the host starts before it has seen the end of an earlier one */
+  PetscInt         read;  /* number of norms that the host has read */
   SpMVKrylovStatus status;
-  PetscLogDouble   product, flops; /* of a product, where PETSc does not log them, and of the rest of an iteration */
+  PetscLogDouble   product, flops; /* flops of a product if PETSc does not log them, and of the rest of an iteration */
 } KSPDeviceRun;
 #endif
 
 typedef struct _n_KSP_Device KSP_Device;
 struct _n_KSP_Device {
-  KSPType        type;                               /* PETSc's own, that this one is made from */
-  struct _KSPOps petsc;                              /* its operations */
+  KSPType        type;                               /* PETSc's own type, from which this type is created */
+  struct _KSPOps petsc;                              /* the operations of PETSc's type */
   PetscBool      use;                                /* -ksp_device */
-  PetscBool      alone;                              /* ranks need not agree where to run: nothing is summed, and PETSc's solve multiplies as often as ours */
+  PetscBool      alone;                              /* ranks need not agree on where to run: no sums, and as many products as in PETSc's solve */
   PetscBool      solved;                             /* there has been a solve */
-  PetscBool      device;                             /* the last one ran on the device */
-  char           why[256];                           /* why not */
-  PetscBool      fuse, early;                        /* see KSPDeviceRun; kernels let the next one begin */
+  PetscBool      device;                             /* the last solve ran on the device */
+  char           why[256];                           /* why it did not */
+  PetscBool      fuse, early;                        /* fuse: see KSPDeviceRun; early: kernels let the next kernel begin */
   PetscInt       ahead;                              /* see KSPDeviceRun */
-  PetscErrorCode (*whynot)(KSP, char why[], size_t); /* what the method itself does not do on the device; or NULL */
-  PetscErrorCode (*ondevice)(KSP, KSP_Device *);     /* the method's solve there; NULL: the library computes on the host only */
-  PetscErrorCode (*reset)(KSP_Device *);             /* what the method frees in KSPReset(); or NULL */
-  void *method;                                      /* what belongs to the method alone; freed with this */
+  PetscErrorCode (*whynot)(KSP, char why[], size_t); /* gets what the method does not support on the device; or NULL */
+  PetscErrorCode (*ondevice)(KSP, KSP_Device *);     /* the method's solve on the device; NULL if the library has no GPU code */
+  PetscErrorCode (*reset)(KSP_Device *);             /* frees the method's data in KSPReset(); or NULL */
+  void *method;                                      /* the method's own data; freed with this structure */
 #if defined(PETSCSPMV_HAVE_CUDA)
   KSPDeviceRun run;
 #endif
@@ -77,10 +77,10 @@ struct _n_KSP_Device {
 
 /* deviceksp.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRegister(PetscBool device);
-/* Makes ksp one of PETSc's type, with a KSP_Device; the caller replaces operations */
+/* Gives ksp PETSc's type and a KSP_Device; the caller replaces operations */
 PETSC_INTERN PetscErrorCode KSPDeviceCreate(KSP, KSPType, KSP_Device **);
 PETSC_INTERN PetscErrorCode KSPDeviceGet(KSP, KSP_Device **);
-/* The solve of all methods: on the device, or PETSc's */
+/* The solve of all methods: runs on the device, or calls PETSc's solve */
 PETSC_INTERN PetscErrorCode KSPSolve_Device(KSP);
 
 /* devicecg.c */
@@ -95,29 +95,29 @@ PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
 #if defined(PETSCSPMV_HAVE_CUDA)
 /* krylov.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSPDeviceRun *); /* collective */
-/* What a solve needs once: why not, if there is no memory for it on this rank */
+/* Creates the data that is needed once for all solves; `why` is set if this rank has no memory for it */
 PETSC_INTERN PetscErrorCode KSPDeviceRunCreate(KSP, KSPDeviceRun *, char why[], size_t);
-/* What a solve needs but the vectors' arrays: the sums over ranks, the product */
+/* Prepares a solve, except for the vectors' arrays: the sums over ranks and the product */
 PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *, PetscBool sums);
-/* Whether the kernels apply the preconditioner, and then its entries; u and v are overwritten */
+/* Determines whether the kernels apply the preconditioner, and if so gets its entries; u and v are overwritten */
 PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
-/* The array of a vector that kernels of ours write: the vector knows that its values are new and on the device */
+/* Gets the array of a vector that our kernels write, and marks the vector's values as new and on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceTouch(Vec, PetscScalar **);
-/* w = A p, and what a method adds to that in the same kernel where there is one; *done says so */
+/* Computes w = A p. If there is a kernel that also does the method's additional work, it is used and *done is true */
 PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w, cudaError_t (*)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *),
                                           PetscBool *done);
 PETSC_INTERN PetscErrorCode KSPDeviceGetTest(KSP, KSPDeviceRun *, SpMVKrylovTest *, SpMVKrylovNorm *);
-/* Waits until so many iterations are complete, or the solve has ended */
+/* Waits until this number of iterations is complete, or the solve has ended */
 PETSC_INTERN PetscErrorCode KSPDeviceAwait(KSPDeviceRun *, PetscInt iterations);
 /* Waits until the norm of the next iteration has been computed, or the solve has ended */
 PETSC_INTERN PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *);
-/* Whether iteration n is to be started; with several ranks the answer is the same on all */
+/* Whether iteration n is to be started; the result is the same on all ranks */
 PETSC_INTERN PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *, PetscInt n, PetscBool *);
-/* Gives the norms that are there to the history and the monitors */
+/* Passes the norms that have been computed to the history and the monitors */
 PETSC_INTERN PetscErrorCode KSPDeviceDeliver(KSP, KSPDeviceRun *);
-/* All iterations, and their norms, tests and monitors; the reason, if the host has decided it. iterate starts one on the device */
+/* Runs all iterations, with their norms, tests and monitors; sets the reason if the host decides it. `iterate` starts one iteration on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceIterations(KSP, KSPDeviceRun *, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *));
-/* Sets the number of iterations and the reason from what the device says */
+/* Sets the number of iterations and the reason from the device's status */
 PETSC_INTERN PetscErrorCode KSPDeviceConclude(KSP, KSPDeviceRun *);
 PETSC_INTERN const char    *KSPDeviceDescribePC(const KSPDeviceRun *);
 #endif

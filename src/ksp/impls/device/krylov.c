@@ -1,5 +1,5 @@
 /*
-  A solve on the device: what the methods share.
+  A solve on the device: functions shared by the methods.
 */
 #include "deviceksp.h"
 
@@ -8,7 +8,7 @@
 
 /* ---------------------------------------------------------------- sums over ranks */
 
-/* Through the host */
+/* Sums through the host */
 static cudaError_t KSPDeviceAllReduce_MPI(void *ctx, PetscReal *sums, int count, cudaStream_t stream)
 {
   KSPDeviceRun *run   = (KSPDeviceRun *)ctx;
@@ -26,7 +26,7 @@ static cudaError_t KSPDeviceAllReduce_NCCL(void *ctx, PetscReal *sums, int count
   return SpMVCudaCommSum(((KSPDeviceRun *)ctx)->nccl, sums, count, stream);
 }
 
-/* Collective. Opens the ranks' memory to each other; if that fails on one of them, all get the reason */
+/* Collective. Gives the ranks access to each other's memory; if that fails on one rank, all ranks get the reason */
 static PetscErrorCode KSPDeviceOpenPeers(KSPDeviceRun *run, PetscMPIInt rank, PetscMPIInt size, char reason[SPMV_HALO_TEXT])
 {
   cudaIpcMemHandle_t mine, *theirs = NULL;
@@ -51,7 +51,7 @@ static PetscErrorCode KSPDeviceOpenPeers(KSPDeviceRun *run, PetscMPIInt rank, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. The best way to add over the ranks that -mat_spmv_halo leaves */
+/* Collective. Sets up the fastest way to sum over ranks that -mat_spmv_halo allows */
 static PetscErrorCode KSPDeviceSetUpSums(Mat A, KSPDeviceRun *run)
 {
   SpMVHaloOptions options;
@@ -99,7 +99,7 @@ PetscErrorCode KSPDeviceRunReset(KSPDeviceRun *run)
 
   PetscFunctionBegin;
   if (!run->krylov) PetscFunctionReturn(PETSC_SUCCESS);
-  if (run->peers) { /* no rank frees memory that another one has open */
+  if (run->peers) { /* no rank may free memory that another rank has open */
     error = SpMVCudaKrylovClose(run->krylov);
     PetscCallMPI(MPI_Barrier(run->comm));
   }
@@ -113,7 +113,7 @@ PetscErrorCode KSPDeviceRunReset(KSPDeviceRun *run)
 
 /* ---------------------------------------------------------------- the beginning of a solve */
 
-/* Whether all monitors read nothing but the norm */
+/* Whether no monitor reads anything but the norm */
 static PetscErrorCode KSPDeviceMonitorsReadNorm(KSP ksp, PetscBool *only)
 {
   PetscFunctionBegin;
@@ -187,7 +187,7 @@ const char *KSPDeviceDescribePC(const KSPDeviceRun *run)
   }
 }
 
-/* What the entries of the preconditioner depend on: it is set up again when the state of the matrix or one of its own settings has changed */
+/* Gets the state on which the preconditioner's entries depend: it is set up again when the state of the matrix or one of its own settings has changed */
 static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
 {
   PetscBool jacobi;
@@ -209,8 +209,8 @@ static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
 }
 
 /*
-  The entries come from applying the preconditioner to unit vectors, one for each place in a block. That needs no access to its data, and gives the
-  same bits, because all other terms of its sums are 0
+  The entries are obtained by applying the preconditioner to unit vectors, one for each position in a block. This needs no access to the preconditioner's data,
+  and the entries are bitwise the same, because all other terms of its sums are 0
 */
 PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
 {
@@ -265,7 +265,7 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
 
   PetscFunctionBegin;
   PetscCall(VecCUDAGetArray(v, &a));
-  if (array) *array = a; /* it stays where it is */
+  if (array) *array = a; /* the array stays at this address */
   PetscCall(VecCUDARestoreArray(v, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -287,7 +287,7 @@ PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, cudaError_t (*fuse
 
 static int KSPDeviceInt(PetscInt n)
 {
-  const PetscInt most = 1 << 26; /* what the device reports has 28 bits */
+  const PetscInt most = 1 << 26; /* the device reports the number in 28 bits */
 
   return (int)PetscMin(n, most);
 }
@@ -320,7 +320,7 @@ PetscErrorCode KSPDeviceGetTest(KSP ksp, KSPDeviceRun *run, SpMVKrylovTest *t, S
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lets other processes run; an error if the device has failed, or has done all that it was given, so that what is waited for will not happen */
+/* Lets other processes run. Returns an error if the device has failed, or has completed all its work so that the awaited event will not happen */
 static PetscErrorCode KSPDevicePause(KSPDeviceRun *run, PetscBool *idle)
 {
   cudaError_t error;
@@ -332,7 +332,7 @@ static PetscErrorCode KSPDevicePause(KSPDeviceRun *run, PetscBool *idle)
     (void)cudaGetLastError();
   else
     PetscCallCUDA(error);
-  *idle = (PetscBool)(error == cudaSuccess); /* once more, as the device may have written just now */
+  *idle = (PetscBool)(error == cudaSuccess); /* the caller looks once more, because the device may have written in the meantime */
   (void)sched_yield();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -350,7 +350,7 @@ PetscErrorCode KSPDeviceAwait(KSPDeviceRun *run, PetscInt iterations)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Norms are there before the status says so, but the host may see both in either order */
+/* The device writes a norm before the status that announces it, but the host may see them in either order */
 static PetscErrorCode KSPDeviceReadNorm(KSPDeviceRun *run, PetscReal *norm)
 {
   PetscBool idle = PETSC_FALSE;
@@ -371,15 +371,15 @@ PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *run)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The iterations of a solve that has ended: with these two reasons, the one that is counted last has only found that the one before was the last */
+/* The number of iterations of a solve that has ended. With these two reasons, the last iteration counted has only found that the one before it was the last */
 static PetscInt KSPDeviceLast(const SpMVKrylovStatus *s)
 {
   return s->its - (s->reason == SPMV_KRYLOV_ZERO || s->reason == SPMV_KRYLOV_INDEFINITE_PC);
 }
 
 /*
-  All ranks must start the same iterations, because each product exchanges values. A rank that is ahead of the others may have started a few
-  after the last one before it saw the end, so all ranks start as many
+  All ranks must start the same iterations, because each product exchanges values. A rank that is ahead of the others may have started a few iterations after
+  the last one before it saw the end of the solve, so all ranks start the same number of extra iterations
 */
 PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
 {
@@ -407,7 +407,7 @@ PetscErrorCode KSPDeviceDeliver(KSP ksp, KSPDeviceRun *run)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the test or a monitor is the user's: each iteration is complete before the host sees it */
+/* For a user-defined test or monitor: each iteration is complete before the host processes it */
 static PetscErrorCode KSPDeviceIterationsExact(KSP ksp, KSPDeviceRun *run, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *))
 {
   PetscFunctionBegin;
@@ -443,7 +443,7 @@ PetscErrorCode KSPDeviceIterations(KSP ksp, KSPDeviceRun *run, PetscErrorCode (*
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After a number that is Inf or NaN: the reason is the preconditioner's, if it has failed */
+/* Called after a result that is Inf or NaN: if the preconditioner has failed, this is the reason */
 static PetscErrorCode KSPDeviceConcludeNaN(KSP ksp, const char what[])
 {
   PCFailedReason reason;

@@ -1,9 +1,9 @@
 /*
-  The copy of a batch in AIJ, and what it is used for: products of matrices, factorizations, orderings, relaxation, submatrices.
+  The copy of a batch in AIJ, and the operations that use it: products of matrices, factorizations, orderings, relaxation, submatrices.
 */
 #include "batch.h"
 
-/* The values of all problems, one after the other, also those that are shared */
+/* Gets the values of all problems, one problem after the other. Shared values are repeated for each problem */
 static PetscErrorCode BatchGetValues(const Mat_Batch *b, PetscScalar v[])
 {
   PetscFunctionBegin;
@@ -16,7 +16,7 @@ static PetscErrorCode BatchGetValues(const Mat_Batch *b, PetscScalar v[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The CSR arrays of the local part, with `shift` added to the columns. The caller frees them, also after an error */
+/* The CSR arrays of the local part, with `shift` added to the columns. The caller frees them, even after an error */
 static PetscErrorCode MatBatchGetCSR(Mat A, PetscInt shift, PetscInt **i, PetscInt **j, PetscScalar **v)
 {
   Mat_Batch *b = NULL;
@@ -63,7 +63,7 @@ static PetscErrorCode MatBatchToAIJ(Mat A, MPI_Comm comm, PetscInt shift, Mat *B
   PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, PETSC_DETERMINE, PETSC_DETERMINE));
   PetscCall(MatSetBlockSize(*B, bs));
   PetscCall(MatSetType(*B, MATAIJ));
-  PetscCall(MatSeqAIJSetPreallocationCSR(*B, i, j, v)); /* does nothing for a parallel matrix, and the next one nothing for a sequential one */
+  PetscCall(MatSeqAIJSetPreallocationCSR(*B, i, j, v)); /* this call does nothing for a parallel matrix, and the next call does nothing for a sequential one */
   PetscCall(MatMPIAIJSetPreallocationCSR(*B, i, j, v));
   PetscCall(PetscFree(i));
   PetscCall(PetscFree(j));
@@ -76,7 +76,7 @@ PetscErrorCode MatBatchConvertToAIJ(Mat A, Mat *B)
   return MatBatchToAIJ(A, PetscObjectComm((PetscObject)A), A->cmap->rstart, B);
 }
 
-/* The local part with the current values. It belongs to the matrix */
+/* Gets the local part as AIJ with the current values. It belongs to the matrix */
 static PetscErrorCode MatBatchGetAIJ(Mat A, Mat *aij)
 {
   Mat_Batch       *b = (Mat_Batch *)A->data;
@@ -111,8 +111,8 @@ static PetscErrorCode MatGetDiagonalBlock_Batch(Mat A, Mat *B)
 
 #if defined(PETSCSPMV_HAVE_CUDA) && PETSC_VERSION_GE(3, 26, 0)
 /*
-  For PCVPBJACOBI on a GPU, which needs AIJCUSPARSE. A rank without rows returns a matrix on the host: with one on the device PCVPBJACOBI would leave the rank's
-  vectors untouched, and these would keep cached norms while the other ranks compute theirs collectively.
+  For PCVPBJACOBI on a GPU, which needs AIJCUSPARSE. A rank without rows returns a matrix on the host. With a matrix on the device PCVPBJACOBI would not touch
+  this rank's vectors, so they would keep their cached norms while the other ranks compute norms collectively.
 */
 static PetscErrorCode MatGetVBlockDiagonal_Batch(Mat A, Mat *B)
 {
@@ -205,8 +205,8 @@ static PetscErrorCode MatRestoreColumnIJ_Batch(Mat A, PetscInt shift, PetscBool 
 }
 
 /*
-  MatGetRowIJ() of AIJ returns consecutive rows with the same columns (inodes) as one row. AIJ has two functions that expand orderings and colorings of inodes into
-  those of rows
+  MatGetRowIJ() of AIJ returns consecutive rows with the same columns (inodes) as one row. AIJ has two functions that expand orderings and colorings of inodes
+  into orderings and colorings of rows
 */
 static PetscErrorCode MatInodeAdjustForInodes_Batch(Mat A, IS *row, IS *col)
 {
@@ -228,7 +228,7 @@ static PetscErrorCode MatColoringPatch_Batch(Mat A, PetscInt colors, PetscInt n,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCEISENSTAT multiplies with the blocks that relaxation inverts. AIJ has this operation only if it has inodes */
+/* PCEISENSTAT multiplies with the blocks that relaxation inverts. An AIJ matrix has this operation only if it has inodes */
 static PetscErrorCode MatMultDiagonalBlock_Batch(Mat A, Vec x, Vec y)
 {
   Mat B = NULL;
@@ -237,7 +237,7 @@ static PetscErrorCode MatMultDiagonalBlock_Batch(Mat A, Vec x, Vec y)
   PetscCall(MatBatchCheckVec(A, x));
   PetscCall(MatBatchCheckVec(A, y));
   PetscCall(MatBatchGetAIJ(A, &B));
-  PetscCall(MatMultDiagonalBlock(B, x, y)); /* uses the local arrays, also of parallel vectors */
+  PetscCall(MatMultDiagonalBlock(B, x, y)); /* uses the local arrays, even of parallel vectors */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,7 +254,7 @@ static PetscErrorCode MatHasOperation_Batch(Mat A, MatOperation op, PetscBool *h
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* No problem is coupled to another process, so all its * lits sweeps are local ones. They are passed as `its`, because SeqAIJ with inodes ignores `lits` */
+/* No problem is coupled to another process, so all its * lits sweeps are local. Their number is passed as `its`, because SeqAIJ with inodes ignores `lits` */
 static PetscErrorCode MatSOR_Batch(Mat A, Vec bb, PetscReal omega, MatSORType flag, PetscReal shift, PetscInt its, PetscInt lits, Vec xx)
 {
   Mat B = NULL;
@@ -291,7 +291,7 @@ static PetscErrorCode MatBatchCheckIS(Mat A, PetscInt n, const IS is[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Calls `call`, in which B is a copy of A in AIJ */
+/* Executes `call`, in which B is a copy of A in AIJ */
 #define MatBatchCallWithAIJ(A, B, call)     \
   do {                                      \
     Mat            B;                       \
@@ -410,7 +410,7 @@ static PetscErrorCode MatIsHermitian_Batch(Mat A, PetscReal tol, PetscBool *is)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Called only by PCGAMG, which would then create interpolations of the same type */
+/* Only PCGAMG calls this operation. It would then create interpolations of the same type, so the operation returns an error */
 #if PETSC_VERSION_LT(3, 19, 0)
 static PetscErrorCode MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool scale, PetscReal filter, Mat *G)
 #else
@@ -424,7 +424,7 @@ static PetscErrorCode MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool
 
 /* ---------------------------------------------------------------- products of matrices, factorizations */
 
-/* A function that was composed with obj by an earlier phase */
+/* Gets a function that an earlier phase has composed with obj */
 #define MatBatchQueryFunction(obj, name, f)                                                         \
   do {                                                                                              \
     PetscCall(PetscObjectQueryFunction((PetscObject)(obj), name, f));                               \
@@ -432,9 +432,9 @@ static PetscErrorCode MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool
   } while (0)
 
 /*
-  Products of matrices are those of AIJ: while its functions run, copies in AIJ replace the factors that are batches. The copies and AIJ's functions are composed
-  with the product, whose later numeric phases update the copies. A batch and a dense matrix are multiplied by PETSc itself, column by column, except for A B on the
-  host.
+  Products of matrices use AIJ's functions: while they run, copies in AIJ replace the factors that are batches. The copies and AIJ's functions are composed with
+  the product, and its later numeric phases update the copies. A batch and a dense matrix are multiplied by PETSc itself, column by column, except for A B on
+  the host.
 */
 static PetscErrorCode MatBatchProductCall(Mat C, PetscErrorCode (*call)(Mat))
 {
@@ -496,7 +496,7 @@ static PetscErrorCode MatProductSetFromOptions_Batch(Mat C)
   PetscFunctionBegin;
   if (type == MATPRODUCT_AB || type == MATPRODUCT_AtB)
     PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C->product->B, &dense, MATSEQDENSE, MATMPIDENSE, ""));
-  if (dense) { /* the function was found with A, which is a batch */
+  if (dense) { /* PETSc has found this function through A, which is a batch */
     PetscCall(MatBoundToCPU(A, &bound));
     if (type == MATPRODUCT_AB && (bound || !((Mat_Batch *)A->data)->device)) C->ops->productsymbolic = MatProductSymbolic_BatchDense;
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -507,7 +507,7 @@ static PetscErrorCode MatProductSetFromOptions_Batch(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Factorizations are those of AIJ: its symbolic and numeric functions, which are composed with the factor, are called with the local part in place of the matrix */
+/* Factorizations use AIJ's symbolic and numeric functions. They are composed with the factor and called with the local part in place of the matrix */
 static PetscErrorCode MatLUFactorNumeric_Batch(Mat F, Mat A, const MatFactorInfo *info)
 {
   PetscErrorCode (*f)(Mat, Mat, const MatFactorInfo *);
@@ -520,7 +520,7 @@ static PetscErrorCode MatLUFactorNumeric_Batch(Mat F, Mat A, const MatFactorInfo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Called after AIJ's symbolic function, which sets the numeric one */
+/* Called after AIJ's symbolic function, which sets the numeric function */
 static PetscErrorCode MatBatchHookNumeric(Mat F)
 {
   PetscErrorCode (**op)(Mat, Mat, const MatFactorInfo *) =

@@ -21,7 +21,7 @@ PetscErrorCode MatBatchGet(Mat A, Mat_Batch **b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether v has the layout of the rows. PETSc checks this for products only, and not if they are called through the table of operations */
+/* Checks that v has the layout of the rows. PETSc checks this for products only, and not if they are called through the table of operations */
 PetscErrorCode MatBatchCheckVec(Mat A, Vec v)
 {
   PetscInt n;
@@ -34,7 +34,7 @@ PetscErrorCode MatBatchCheckVec(Mat A, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For programs that do not call MatSetFromOptions() after MatConvert() */
+/* Reads the kernel here because programs may not call MatSetFromOptions() after MatConvert() */
 PetscErrorCode MatBatchGetKernel(Mat A)
 {
   PetscFunctionBegin;
@@ -64,7 +64,7 @@ static void MatBatchSetStale(Mat_Batch *b, PetscInt first, PetscInt last)
 #endif
 }
 
-/* Marks all problems as stale if the state has changed otherwise than by MatBatchChanged(): with PETSC_USE_POINTER the caller may write to the array */
+/* Marks all problems as stale if the state was changed by anything but MatBatchChanged(): with PETSC_USE_POINTER the caller may write to the array */
 static PetscErrorCode MatBatchSync(Mat A)
 {
   Mat_Batch       *b = (Mat_Batch *)A->data;
@@ -103,7 +103,7 @@ PetscErrorCode MatBatchForget(Mat_Batch *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives each problem its own copy of shared values. *old is the array of the shared values, if the caller must free it, and else unchanged */
+/* Gives each problem its own copy of shared values. *old is the array of the shared values if the caller must free it; otherwise it is unchanged */
 PetscErrorCode MatBatchUnshare(Mat A, PetscScalar **old)
 {
   Mat_Batch     *b       = (Mat_Batch *)A->data;
@@ -263,7 +263,7 @@ static PetscErrorCode BatchOperandRestore(BatchOperand *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the layout of the product up to date. It runs on the device if one of the vectors is there; those on the host are then copied for the product */
+/* Brings the layout of the product up to date. The product runs on the device if one of the vectors is on the device; host vectors are then copied for it */
 static PetscErrorCode MatBatchUpdate(Mat A, SpMVOp op, Vec x, Vec z, Vec y, PetscBool *device)
 {
   PetscFunctionBegin;
@@ -285,11 +285,11 @@ static PetscErrorCode MatBatchUpdate(Mat A, SpMVOp op, Vec x, Vec z, Vec y, Pets
     }
   }
 #endif
-  if (!*device && op == SPMV_NORMAL) PetscCall(MatBatchUpdateHost(A)); /* the transposed products of the host read the arrays of the matrix */
+  if (!*device && op == SPMV_NORMAL) PetscCall(MatBatchUpdateHost(A)); /* transposed products on the host read the arrays of the matrix instead */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* yy = zz + op(A) xx; zz may be NULL, for zero, or yy */
+/* yy = zz + op(A) xx; zz may be yy, or NULL for zero */
 static PetscErrorCode MatBatchApply(Mat A, SpMVOp op, Vec xx, Vec zz, Vec yy)
 {
   Mat_Batch         *b         = (Mat_Batch *)A->data;
@@ -439,7 +439,7 @@ static PetscErrorCode MatBatchGetStats(Mat A, BatchStats *stats)
 }
 
 /*@
-   MatBatchGetInfo - Gets information about what the calling process stores of a `MATBATCH` matrix
+   MatBatchGetInfo - Gets information about the calling process's part of a `MATBATCH` matrix as it is stored
 
    Not Collective
 
@@ -452,11 +452,11 @@ static PetscErrorCode MatBatchGetStats(Mat A, BatchStats *stats)
    Level: intermediate
 
    Note:
-   Creates the layout of the kernel if no product has done so yet. `-mat_view ::ascii_info` prints the same, summed over the processes.
+   Creates the layout of the kernel if no product has done so yet. `-mat_view ::ascii_info` prints the same information, summed over the processes.
 
    Errors:
 +  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`
--  PETSC_ERR_ARG_WRONGSTATE - it has no problems yet
+-  PETSC_ERR_ARG_WRONGSTATE - the matrix has no problems yet
 
 .seealso: `MATBATCH`, `MatBatchInfo`, `MatBatchGetProblem()`
 @*/

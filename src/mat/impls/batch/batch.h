@@ -2,17 +2,17 @@
   The matrix type batch: the block-diagonal matrix of many small problems. Each process owns whole problems, so a product needs no communication, and one type
   serves any communicator.
 
-  The CSR arrays of the problems on the host are the matrix. The first product that needs a layout creates it. When values have changed, the next product
-  refreshes only the problems that changed, if they are known. Everything but products and simple operations on values (factorizations, submatrices, inverses of
-  diagonal blocks) is done by a copy of the local part in AIJ, created when it is first needed.
+  The matrix consists of the CSR arrays of the problems on the host. The first product that needs a layout creates it. When values have changed, the next
+  product refreshes only the problems that changed, if they are known. Operations other than products and simple operations on values (factorizations,
+  submatrices, inverses of diagonal blocks) use a copy of the local part in AIJ, created when it is first needed.
 
     batch.c   the data, products, queries
-    aij.c     the copy in AIJ and what it is used for
+    aij.c     the copy in AIJ and the operations that use it
     create.c  matrices from arrays, from other matrices, and from files
     values.c  access to values and operations on them
     type.c    the type: views, options, creation and destruction
 
-  Each file calls only functions of those above it.
+  Each file calls only functions of the files above it.
 */
 #pragma once
 
@@ -28,20 +28,20 @@ typedef struct {
   BatchPattern     p; /* refers to the arrays that follow */
   PetscInt        *first, *i, *j;
   PetscScalar     *a;
-  PetscBool        own_pattern, own_values; /* to free with the matrix */
+  PetscBool        own_pattern, own_values; /* the arrays are freed with the matrix */
   BatchKernel      kernel;                  /* -mat_batch_kernel */
   PetscObjectState state;                   /* of the matrix, when the ranges of stale problems were last updated */
   BatchHost        host;
-  BatchRange       host_stale; /* problems whose new values the layout does not have yet */
-  PetscBool        device;     /* products with vectors on the GPU run there */
+  BatchRange       host_stale; /* problems whose new values are not in the layout yet */
+  PetscBool        device;     /* products with GPU vectors run on the GPU */
 #if defined(PETSCSPMV_HAVE_CUDA)
-  struct { /* of the matrix and of its transpose, each created when it is first needed */
+  struct { /* the layouts of the matrix and of its transpose, each created when it is first needed */
     BatchCuda  batch;
-    PetscBool  use_host; /* there can be no layout on the device */
+    PetscBool  use_host; /* a layout on the device is not possible */
     BatchRange stale;
   } cuda[2];
 #endif
-  Mat              aij; /* the local part */
+  Mat              aij; /* the copy of the local part in AIJ */
   PetscObjectState aij_state;
   PetscInt        *columns; /* for MatGetRow() */
 } Mat_Batch;
@@ -53,7 +53,7 @@ PETSC_INTERN PetscErrorCode    MatBatchCheckVec(Mat, Vec);
 PETSC_INTERN PetscErrorCode    MatBatchGetKernel(Mat);                              /* reads -mat_batch_kernel */
 PETSC_INTERN PetscErrorCode    MatBatchForget(Mat_Batch *);                         /* destroys the layouts */
 PETSC_INTERN PetscErrorCode    MatBatchChanged(Mat, PetscInt first, PetscInt last); /* call it after changing the values of these problems */
-PETSC_INTERN PetscErrorCode    MatProductSymbolic_BatchDense(Mat);                  /* of A B on the host, with a dense B */
+PETSC_INTERN PetscErrorCode    MatProductSymbolic_BatchDense(Mat);                  /* for A B on the host with a dense B */
 PETSC_INTERN PetscErrorCode    MatBatchUnshare(Mat, PetscScalar **old);             /* call it before setting values that differ between problems */
 
 /* create.c */

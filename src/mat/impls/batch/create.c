@@ -22,7 +22,7 @@ static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *firs
   b->p.sharing                   = (BatchSharing)sharing;
   A->preallocated                = PETSC_TRUE;
   A->assembled                   = PETSC_TRUE;
-  /* For PCVPBJACOBI, and for converting back from AIJ */
+  /* The block sizes are used by PCVPBJACOBI, and for converting back from AIJ */
   PetscCall(PetscMalloc1(problems, &sizes));
   for (PetscInt p = 0; p < problems; p++) {
     const PetscInt n = first[p + 1] - first[p];
@@ -31,7 +31,7 @@ static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *firs
   }
   PetscCall(MatSetVariableBlockSizes(A, nsizes, sizes));
   PetscCall(PetscFree(sizes));
-  /* MatView() calls collective functions on the ranks where it is not NULL (PETSc 3.26) */
+  /* MatView() calls collective functions on the ranks where bsizes is not NULL, so it must not be NULL on any rank (PETSc 3.26) */
   if (!A->bsizes) PetscCall(PetscMalloc1(1, &A->bsizes));
   PetscCall(MatBatchForget(b));
   PetscCall(PetscObjectStateGet((PetscObject)A, &b->state));
@@ -46,7 +46,7 @@ static PetscErrorCode MatBatchCheckRows(PetscInt64 rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of the type with its layouts set up, but without problems */
+/* Creates a matrix of type batch with its PetscLayouts set up, but without problems */
 static PetscErrorCode MatBatchCreateEmpty(MPI_Comm comm, PetscInt rows, Mat *A)
 {
   PetscFunctionBegin;
@@ -59,8 +59,8 @@ static PetscErrorCode MatBatchCreateEmpty(MPI_Comm comm, PetscInt rows, Mat *A)
 }
 
 /*
-  Collective: creates a matrix from the arrays. It owns `first`, and with `own` also i, j and a. If ierr is an error on any rank, or one occurs here, there is no
-  matrix, and the caller still owns all arrays.
+  Collective: creates a matrix from the arrays. The matrix owns `first` and, if `own`, also i, j and a. If ierr is an error on any rank, or an error occurs
+  here, no matrix is created, and the caller still owns all arrays.
 */
 static PetscErrorCode MatBatchCreateWithArrays(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first, PetscInt *i, PetscInt *j, PetscScalar *a,
                                                MatBatchSharing sharing, PetscBool own, Mat *A)
@@ -86,7 +86,7 @@ static PetscErrorCode MatBatchCreateWithArrays(MPI_Comm comm, PetscErrorCode ier
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether i and j are a valid pattern of problem p, which has n rows */
+/* Checks that i and j are a valid pattern of problem p, which has n rows */
 static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i[], const PetscInt j[])
 {
   PetscFunctionBegin;
@@ -115,7 +115,7 @@ static PetscErrorCode BatchCheckCount(PetscInt problems)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the sizes and computes the first row of each problem. The caller frees the array, also after an error */
+/* Checks the sizes and computes the first row of each problem. The caller frees the array, even after an error */
 static PetscErrorCode BatchGetFirst(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing, PetscInt **first)
 {
   PetscInt64 rows = 0;
@@ -134,7 +134,7 @@ static PetscErrorCode BatchGetFirst(PetscInt problems, const PetscInt sizes[], M
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the arguments of MatCreateBatch(); with `copy`, i, j and a become copies. The caller frees `first` and the copies, also after an error */
+/* Checks the arguments of MatCreateBatch(); if `copy`, i, j and a become copies. The caller frees `first` and the copies, even after an error */
 static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing, PetscCopyMode mode, PetscBool copy,
                                           PetscInt **first, PetscInt **i, PetscInt **j, PetscScalar **a)
 {
@@ -180,11 +180,13 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
 +  comm       - the communicator; each process provides its own problems and owns their rows
 .  nproblems  - number of problems on this process; if it is 0, the arrays may be `NULL`
 .  sizes      - number of rows (and columns) of each problem, may be 0. If the pattern is shared, only `sizes[0]` is read
-.  rowoffsets - offset of each row in `columns` and `values`, and at the end the number of entries; continues from problem to problem. If the pattern is shared, that of one problem
+.  rowoffsets - offset of each row in `columns` and `values`, ending with the number of entries; offsets continue from problem to problem. If the
+                pattern is shared, the offsets of one problem
 .  columns    - column indices, which start from 0 in each problem and ascend in each row
 .  values     - the values of all problems, one problem after the other; with `MATBATCH_SHARE_VALUES` the values of one problem
 .  sharing    - what the problems have in common
--  mode       - `PETSC_COPY_VALUES`, `PETSC_OWN_POINTER` (the arrays were obtained with `PetscMalloc()`; the matrix frees them) or `PETSC_USE_POINTER` (used in place)
+-  mode       - `PETSC_COPY_VALUES`, `PETSC_OWN_POINTER` (the arrays were obtained with `PetscMalloc()`; the matrix frees them) or `PETSC_USE_POINTER` (used in
+                place)
 
    Output Parameter:
 .  A - the matrix, assembled, of type `MATBATCH`
@@ -194,7 +196,8 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
    Notes:
    A vector of the matrix holds the vectors of the problems, one after the other.
 
-   If the arguments of one process are invalid, the call returns an error on all processes. The caller then still owns the arrays, also with `PETSC_OWN_POINTER`.
+   If the arguments of one process are invalid, the call returns an error on all processes. The caller then still owns the arrays, even with
+   `PETSC_OWN_POINTER`.
 
    Use `MatBatchSetValues()` to change values. With `PETSC_USE_POINTER` the caller may also change the array of values and then call `MatAssemblyBegin()` and
    `MatAssemblyEnd()` (or `PetscObjectStateIncrease()`). Operations such as `MatScale()` write to that array.
@@ -280,7 +283,7 @@ static PetscErrorCode RowsFree(Rows *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: creates a matrix, which owns R and `first`; after an error they are freed. A pattern that all problems have is stored once */
+/* Collective: creates a matrix, which owns R and `first`; after an error they are freed. If all problems have the same pattern, it is stored once */
 static PetscErrorCode MatBatchCreateFromRows(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first, Rows *R, Mat *A)
 {
   PetscBool shared = PETSC_FALSE;
@@ -307,7 +310,7 @@ static PetscErrorCode MatBatchCreateFromRows(MPI_Comm comm, PetscErrorCode ierr,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Adds the local rows of A, with local column numbers. outside: a row with a column that another process owns, or -1 */
+/* Adds the local rows of A, with local column indices. outside: a row with a column that another process owns, or -1 */
 static PetscErrorCode RowsAdd(Rows *R, Mat A, PetscInt *outside)
 {
   PetscInt rs, re, cs, ce;
@@ -329,7 +332,7 @@ static PetscErrorCode RowsAdd(Rows *R, Mat A, PetscInt *outside)
       R->j[R->entries + k] = cols[k] - cs;
       R->a[R->entries + k] = vals[k];
     }
-    if (!ierr) PetscCall(PetscSortIntWithScalarArray(n, R->j + R->entries, R->a + R->entries)); /* returns at once if they ascend */
+    if (!ierr) PetscCall(PetscSortIntWithScalarArray(n, R->j + R->entries, R->a + R->entries)); /* returns at once if the columns are ascending */
     R->entries += n;
     R->i[++R->row] = R->entries;
     PetscCall(MatRestoreRow(A, r, &n, &cols, &vals));
@@ -338,7 +341,7 @@ static PetscErrorCode RowsAdd(Rows *R, Mat A, PetscInt *outside)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix itself if it is AIJ, else a conversion: not every type has MatGetRow(). The caller destroys *B */
+/* Gets A itself if it is AIJ, otherwise a conversion to AIJ, because not every type has MatGetRow(). The caller destroys *B */
 static PetscErrorCode BatchAsAIJ(Mat A, Mat *B)
 {
   PetscBool seq, mpi;
@@ -373,7 +376,7 @@ static PetscErrorCode BatchCheckMat(PetscInt p, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the arguments of MatCreateBatchFromMats() and copies the matrices. The caller frees R and `first`, also after an error */
+/* Checks the arguments of MatCreateBatchFromMats() and copies the matrices. The caller frees R and `first`, even after an error */
 static PetscErrorCode RowsAddMats(PetscInt n, const Mat mats[], Rows *R, PetscInt **first)
 {
   PetscInt64 rows = 0;
@@ -447,7 +450,7 @@ PetscErrorCode MatCreateBatchFromMats(MPI_Comm comm, PetscInt n, const Mat mats[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: creates a matrix with the problems and options of A. It owns the arrays; they are freed after an error, whether ierr or one that occurs here */
+/* Collective: creates a matrix with the problems and options of A. It owns the arrays. They are freed if ierr is an error or an error occurs here */
 PetscErrorCode MatBatchCreateLike(Mat A, PetscErrorCode ierr, PetscInt *i, PetscInt *j, PetscScalar *v, Mat *B)
 {
   Mat_Batch *a     = (Mat_Batch *)A->data;
@@ -474,7 +477,7 @@ PetscErrorCode MatBatchCreateLike(Mat A, PetscErrorCode ierr, PetscInt *i, Petsc
 
 /* ---------------------------------------------------------------- conversion and MatLoad() */
 
-/* MatHeaderReplace() drops A's name and prefix and leaks A->bsizes: copy the former, free the latter */
+/* MatHeaderReplace() drops A's name and prefix and leaks A->bsizes, so copy the name and the prefix and free bsizes */
 static PetscErrorCode MatBatchReplace(Mat A, Mat *B)
 {
   PetscFunctionBegin;
@@ -487,7 +490,7 @@ static PetscErrorCode MatBatchReplace(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns B, which was made from A, in *M according to `reuse` */
+/* Returns B, which was created from A, in *M according to `reuse` */
 PetscErrorCode MatBatchReturn(Mat A, Mat B, MatReuse reuse, Mat *M)
 {
   PetscFunctionBegin;
@@ -525,7 +528,7 @@ static PetscErrorCode RowsFindBlocks(const Rows *R, PetscInt *problems, PetscInt
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  SpMVCall(PetscCalloc1((size_t)m + 1, &open)); /* intervals from the smallest to the largest index of a row: those that begin at r minus those that end at r */
+  SpMVCall(PetscCalloc1((size_t)m + 1, &open)); /* row intervals, from the smallest to the largest index, that begin at r minus those that end at r */
   for (PetscInt r = 0; r < m; r++) {
     PetscInt lo = r, hi = r;
 
@@ -550,8 +553,8 @@ done:
 }
 
 /*
-  Divides the local rows of A into problems: the blocks of MatSetVariableBlockSizes(), or else the smallest ones. B is A as AIJ. The caller frees R and `first`,
-  also after an error.
+  Divides the local rows of A into problems: the blocks set by MatSetVariableBlockSizes(), or the smallest possible blocks if none were set. B is A as AIJ. The
+  caller frees R and `first`, even after an error.
 */
 static PetscErrorCode RowsAddBlocks(Mat A, Mat B, Rows *R, PetscInt *problems, PetscInt **first)
 {

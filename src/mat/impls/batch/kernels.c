@@ -48,16 +48,16 @@ done:
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define BATCH_PARTS 4 /* of a problem, for CSR-I */
+#define BATCH_PARTS 4 /* CSR-I: number of parts of a problem */
 
 struct _n_BatchHost {
   BatchKernel  kernel; /* the one in use */
   const char  *name;
-  SpMVStore    store; /* SELLP: of the whole batch, or of one problem if the values are shared */
-  SpMVCSR      csr;   /* its pattern, without columns: a refresh does not need them */
+  SpMVStore    store; /* SELLP: the store of the whole batch, or of one problem if the values are shared */
+  SpMVCSR      csr;   /* the store's pattern, without columns: a refresh does not need them */
   BatchSlices  slices;
   int         *row;   /* COO: row of each entry; CSR-I: first row of each part */
-  int         *width; /* ELL: of each problem */
+  int         *width; /* ELL: width of each problem */
   PetscInt64  *start; /* ELL: first entry of each problem */
   int         *col;   /* ELL: -1 for padding */
   PetscScalar *value;
@@ -66,7 +66,7 @@ struct _n_BatchHost {
 
 static const char *const BatchHostNames[] = {"", "slices", "block-diagonal", "COO", "CSR-scalar", "CSR-vector", "CSR-smart", "CSR-I", "ELL"};
 
-/* The batch as one CSR matrix, which needs columns numbered from its first row; row offsets and values are used in place */
+/* Stores the batch as one CSR matrix. Its columns must be numbered from its first row; row offsets and values are used in place */
 static PetscErrorCode SetUpStore(const BatchPattern *B, BatchHost h)
 {
   const PetscInt rows = BatchPatternRows(B);
@@ -202,7 +202,7 @@ PetscErrorCode BatchHostCreate(const BatchPattern *B, BatchKernel kernel, BatchH
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The values of problem p in ELL */
+/* The values of problem p in the ELL layout */
 static inline PetscScalar *ELLValues(BatchHost h, const BatchPattern *B, PetscInt p)
 {
   return h->value + (B->sharing == BATCH_SHARE_NONE ? h->start[p] : (B->sharing == BATCH_SHARE_PATTERN ? (PetscInt64)p * h->start[1] : 0));
@@ -240,7 +240,7 @@ PetscErrorCode BatchHostFill(BatchHost h, const BatchPattern *B, const PetscScal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows with V partial sums each */
+/* Multiplies rows, with V partial sums for each row */
 static inline void RowsMult(int V, PetscInt n, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z,
                             PetscScalar *y)
 {
@@ -257,7 +257,7 @@ static inline void RowsMult(int V, PetscInt n, const PetscInt *i, const PetscInt
   }
 }
 
-/* As many partial sums as the mean length of a row, rounded up to a power of two, as in the paper */
+/* The number of partial sums is the mean row length rounded up to a power of two, as in the paper */
 static void CSRSmartMult(PetscInt n, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   int V = 1;
@@ -273,7 +273,7 @@ static void CSRSmartMult(PetscInt n, const PetscInt *i, const PetscInt *j, const
     RowsMult(8, n, i, j, a, x, z, y);
 }
 
-/* The next three add to y. row: of each entry, as numbered by i */
+/* The next three functions add to y. row: the row of each entry; entries are numbered as in i */
 static void COOMultAdd(PetscInt n, const int *row, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x, PetscScalar *y)
 {
   for (PetscInt k = i[0]; k < i[n];) {
@@ -285,7 +285,7 @@ static void COOMultAdd(PetscInt n, const int *row, const PetscInt *i, const Pets
   }
 }
 
-/* row: the first of each part */
+/* row: the first row of each part */
 static void CSRIMultAdd(PetscInt n, const int *row, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x, PetscScalar *y)
 {
   const PetscInt64 entries = i[n] - i[0];
@@ -307,12 +307,12 @@ static void ELLMultAdd(PetscInt n, int width, const int *col, const PetscScalar 
 {
   for (int k = 0; k < width; k++, col += n, value += n) {
     for (PetscInt r = 0; r < n; r++) {
-      if (col[r] >= 0) y[r] += value[r] * x[col[r]]; /* padding reads no x */
+      if (col[r] >= 0) y[r] += value[r] * x[col[r]]; /* padding must not read x */
     }
   }
 }
 
-/* Problem p, whose pattern is q; x, z and y begin with its first row. After BatchHostFill() ELL does not need `a` */
+/* Multiplies problem p, whose pattern is q; x, z and y begin with its first row. After BatchHostFill() ELL does not need `a` */
 static void ProblemMult(BatchHost h, const BatchPattern *B, PetscInt p, PetscInt q, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z,
                         PetscScalar *y)
 {
@@ -352,7 +352,7 @@ void BatchHostMult(BatchHost h, const BatchPattern *B, const PetscScalar *a, con
   for (PetscInt p = 0; p < B->problems; p++) ProblemMult(h, B, p, B->sharing ? 0 : p, a, x + B->first[p], z ? z + B->first[p] : NULL, y + B->first[p]);
 }
 
-/* Of `count` columns, how many are multiplied by rows of X, where that is faster than one after the other: three are, two are not */
+/* How many of `count` columns SpMVCSRMultColumns() multiplies together, which is faster than one after the other for three columns but not for two */
 static PetscInt ColumnsByRows(BatchHost h, PetscInt count)
 {
   const PetscInt rest = count % SPMV_LANES;
@@ -380,7 +380,7 @@ void BatchHostMultColumns(BatchHost h, const BatchPattern *B, const PetscScalar 
   for (PetscInt q = rows; q < count; q++) BatchHostMult(h, B, a, x + (size_t)q * (size_t)ldx, NULL, y + (size_t)q * (size_t)ldy);
 }
 
-/* The same loop for all kernels: it adds in the order of the rows, which needs no second copy and gives the same bits every time */
+/* The same loop for all kernels: it adds in the order of the rows, so it needs no second copy and its results are bitwise reproducible */
 void BatchMultTranspose(const BatchPattern *B, PetscBool conjugate, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   for (PetscInt r = 0; r < BatchRows(B) && y != z; r++) y[r] = z ? z[r] : 0.0;

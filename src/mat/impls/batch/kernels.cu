@@ -1,5 +1,5 @@
 /*
-  A batch on the device: the core's layout of the whole batch, and the choice between it and slices.
+  A batch on the device: the core's layout of the whole batch, and the choice between this layout and slices.
 */
 #include "kernels.cuh"
 #include "../sellp/sellpcuda.h"
@@ -18,7 +18,7 @@ struct Core : _n_BatchCuda {
     if (store) (void)SpMVCudaDestroy(&store);
   }
 
-  // As one CSR matrix, which needs columns numbered from its first row
+  // Creates the layout of the batch as one CSR matrix, whose columns must be numbered from its first row
   template <class I> cudaError_t CreateAs(const BatchPattern *B, bool transpose, cudaStream_t stream)
   {
     const size_t   m = (size_t)BatchRows(B), nz = (size_t)BatchPatternEntries(B);
@@ -76,14 +76,15 @@ struct Core : _n_BatchCuda {
 cudaError_t CreateCore(Side &side, cudaStream_t stream, _n_BatchCuda **b)
 {
   Core *c;
-  SPMV_TRY(side.New(&c, false, b)); // the core transposes by itself
+  SPMV_TRY(side.New(&c, false, b)); // the core transposes the pattern itself
   return c->Create(side.A, side.transpose, stream);
 }
 
 /*
-  Only slices can store a shared pattern once. Otherwise the core's layout is faster as long as everything stays in the L2 cache, because its warps do not wait for
-  each other; a quarter of the cache is left to other data. For larger batches slices are faster, since they read each x and write each y once and in order, unless
-  the core's layout takes considerably fewer bytes (it stores no columns for stencils, dense blocks and runs) or x does not fit in shared memory.
+  Only slices can store a shared pattern once. For other batches, the core's layout is faster as long as everything stays in the L2 cache, because its warps do
+  not wait for each other; a quarter of the cache is reserved for other data. For larger batches slices are faster, since they read each x and write each y once
+  and in order, unless the core's layout needs considerably fewer bytes (it stores no columns for stencils, dense blocks and runs) or x does not fit in shared
+  memory.
 */
 cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
 {
@@ -92,7 +93,7 @@ cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
   for (PetscInt p = 0; p < A->problems; p++) most = PetscMax(most, A->first[p + 1] - A->first[p]);
   if (!A->sharing) {
     const cudaError_t error = CreateCore(side, stream, b);
-    if (error == cudaErrorNotSupported) { // slices may be
+    if (error == cudaErrorNotSupported) { // slices may be supported
       delete *b;
       *b = nullptr;
     } else {
@@ -128,7 +129,7 @@ cudaError_t BatchCudaCreate(const BatchPattern *A, PetscBool transpose, BatchKer
       error = CreateSlices(side, &b);
     else
       error = CreatePaper(side, kernel, &b);
-  } catch (const std::bad_alloc &) { // host memory
+  } catch (const std::bad_alloc &) { // out of host memory
     error = cudaErrorMemoryAllocation;
   }
   if (error != cudaSuccess) {
@@ -141,8 +142,8 @@ cudaError_t BatchCudaCreate(const BatchPattern *A, PetscBool transpose, BatchKer
 }
 
 /*
-  Copies values to the device in the order of the matrix, and then into the layout. After a first call for a part of the problems, the copy in the order of the
-  matrix is kept, so that later calls need to copy only the values that changed.
+  Copies values to the device in the order of the matrix, and then into the layout. After the first call for only some of the problems, the copy in the order of
+  the matrix is kept, so that later calls need to copy only the values that changed.
 */
 cudaError_t BatchCudaFill(BatchCuda b, const BatchPattern *A, const PetscScalar *a, PetscInt first, PetscInt last, cudaStream_t stream)
 {

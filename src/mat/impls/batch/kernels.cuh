@@ -1,25 +1,25 @@
 /*
-  What the device's layouts of a batch have in common.
+  Declarations shared by the device's layouts of a batch.
 */
 #pragma once
 
 #include "kernels.h"
 #include "../../../core/cuda/device.cuh"
 
-// A layout of a batch on the device, and its product
+// A layout of a batch on the device, with its product
 struct _n_BatchCuda {
   BatchSharing              sharing     = BATCH_SHARE_NONE;
-  int64_t                   values      = 0; // of the matrix, in the order of its arrays
+  int64_t                   values      = 0; // number of values of the matrix, in the order of its arrays
   int                       rows        = 0;
   int64_t                   entries     = 0;     // of the pattern
-  bool                      keep_source = false; // some values were changed alone: `source` is kept, so that only changed values are copied to the device
+  bool                      keep_source = false; // some problems were changed separately: `source` is kept, so that only changed values are copied
   bool                      read_source = false; // the product reads `source` itself
   const char               *name        = nullptr;
   spmv::Array<spmv::Scalar> source;      // the values in the order of the matrix
-  spmv::Array<int>          value_index; // of a transpose: see BatchTranspose()
+  spmv::Array<int>          value_index; // for a transpose, see BatchTranspose()
 
   virtual ~_n_BatchCuda()                                                                                               = default;
-  virtual cudaError_t Fill(cudaStream_t)                                                                                = 0; // from `source`
+  virtual cudaError_t Fill(cudaStream_t)                                                                                = 0; // copies the values from `source`
   virtual cudaError_t Mult(bool conjugate, const spmv::Scalar *x, const spmv::Scalar *z, spmv::Scalar *y, cudaStream_t) = 0;
   virtual void        Stats(BatchStats *) const                                                                         = 0;
 };
@@ -45,7 +45,7 @@ template <class T> cudaError_t UploadAs(Array<T> &to, const PetscInt *from, size
   return Upload(to, copy.data(), count);
 }
 
-// The value for entry k of the layout's pattern or of one of its copies, which follow each other if only the pattern is shared
+// The index of the value of entry k. If only the pattern is shared, k continues through the copies of the pattern, one for each problem
 __device__ __forceinline__ int64_t ValueOf(int64_t k, int64_t entries, const int *value_index)
 {
   return value_index ? k / entries * entries + value_index[k % entries] : k;
@@ -56,7 +56,7 @@ __device__ __forceinline__ void Store(const Scalar *z, Scalar *y, int64_t r, Sca
   y[r] = z ? Num::add(z[r], sum) : sum;
 }
 
-// The matrix or its transpose, whose pattern is computed when it is first needed
+// The matrix or its transpose. The transpose's pattern is computed when it is first needed
 class Side {
 public:
   Side(const BatchPattern *A, bool transpose) : A(A), transpose(transpose)
@@ -82,7 +82,7 @@ public:
     return cudaSuccess;
   }
 
-  // Replaces *b, which may be null, by a new T, which the caller deletes, also after an error. permuted: T uses value_index
+  // Replaces *b, which may be null, by a new T, which the caller deletes, even after an error. permuted: T uses value_index
   template <class T> cudaError_t New(T **t, bool permuted, _n_BatchCuda **b)
   {
     delete *b;
@@ -105,7 +105,7 @@ private:
 
 constexpr double SLICES_MAY_TAKE = 1.1; // times the bytes of the core's layout
 
-// Replace *b, which may be null, by slices or by a kernel of the paper, without values yet. CreateSlices() keeps *b if slices take more than SLICES_MAY_TAKE
+// Replace *b, which may be null, by slices or by a kernel of the paper, without values yet. CreateSlices() keeps *b if slices need more than SLICES_MAY_TAKE
 cudaError_t CreateSlices(Side &, _n_BatchCuda **b);
 cudaError_t CreatePaper(Side &, BatchKernel, _n_BatchCuda **b);
 

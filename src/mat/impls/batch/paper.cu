@@ -2,9 +2,9 @@
   The paper's kernels on the device.
 
   A thread block multiplies one problem, with x (and y, if the kernel divides rows among warps) in shared memory. Problems that do not fit in shared memory use
-  the same kernel on x and y in global memory. There is one change to the paper's kernels: they add with atomics, in any order. Here each warp stores its sums of
-  its first and its last row, the only rows that other warps may contribute to, and one thread adds these sums in the order of the warps. coo-atomic is the
-  paper's COO without that change.
+  the same kernel on x and y in global memory. There is one change: the paper's kernels add with atomics, in any order. Here each warp stores the sums of its
+  first and its last row, the only rows that other warps may contribute to, and one thread adds these sums in the order of the warps. coo-atomic is the paper's
+  COO without this change.
 */
 #include "kernels.cuh"
 
@@ -17,10 +17,10 @@ struct PaperArgs {
   const PetscInt *i;
   const int      *j;     // ELL: column-major, -1 for padding
   const int      *row;   // COO: row of each entry; CSR-I: first row of each warp
-  const int      *width; // ELL
+  const int      *width; // ELL: width of each problem
   const int64_t  *start; // ELL: first entry of each problem
   const Scalar   *a;
-  int64_t         values; // of a problem of a shared pattern
+  int64_t         values; // number of values of a problem if the pattern is shared
   int             sharing;
   int             capacity; // rows of the largest problem that fits in shared memory
 };
@@ -53,7 +53,8 @@ __device__ __forceinline__ const Scalar *StageX(const Problem &p, const Scalar *
   return shared;
 }
 
-// V lanes per row: 1 for CSR-scalar, 32 for CSR-vector. 0 for CSR-smart: the mean row length of the problem, rounded up to a power of two
+// V lanes per row: 1 for CSR-scalar, 32 for CSR-vector. V = 0 for CSR-smart, where the number of lanes is the problem's mean row length, rounded up to a power
+// of two
 template <int V> __global__ void csr(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Problem p  = ProblemOfBlock(args);
@@ -100,7 +101,7 @@ __device__ __forceinline__ void AtomicAdd(Scalar *y, Scalar v)
   for (size_t k = 0; k < sizeof(v) / sizeof(PetscReal); k++) atomicAdd((PetscReal *)y + k, ((PetscReal *)&v)[k]);
 }
 
-// As Flush(), with an atomic addition for each row among the lanes
+// Like Flush(), with an atomic addition for each row among the lanes
 __device__ __forceinline__ void FlushAtomic(int row, Scalar sum, Scalar *y)
 {
   const int lane = threadIdx.x % WARP;
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(1024) coo_atomic(PaperArgs args, bool conjugat
   FlushAtomic(row, sum, ys);
 }
 
-// The warps take equal numbers of nonzeros. COO (LISTED) reads the row of each entry; CSR-I finds it, from the first row of the warp
+// Each warp processes the same number of nonzeros. COO (LISTED) reads the row of each entry; CSR-I searches for it, starting at the first row of the warp
 template <bool LISTED> __device__ __forceinline__ void nonzeros(const PaperArgs &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Problem  p    = ProblemOfBlock(args);
@@ -195,7 +196,7 @@ template <bool LISTED> __device__ __forceinline__ void nonzeros(const PaperArgs 
     mark[2 * warp + 1] = last_row;
   }
   __syncthreads();
-  if (threadIdx.x == 0) { // in the order of the warps, so the result is the same bit for bit every time
+  if (threadIdx.x == 0) { // in the order of the warps, so the result is bitwise reproducible
     for (int c = 0; c < 2 * warps; c++) {
       if (mark[c] >= 0 && !(c % 2 && mark[c] == mark[c - 1])) ys[mark[c]] = Num::add(ys[mark[c]], carry[c]);
     }
@@ -205,13 +206,13 @@ template <bool LISTED> __device__ __forceinline__ void nonzeros(const PaperArgs 
   for (int r = threadIdx.x; r < p.n; r += blockDim.x) Store(z, y, (int64_t)p.first + r, ys[r]);
 }
 
-// The bound makes the compiler use 27 registers instead of 40, with which more thread blocks are resident: up to 1.5 times as fast on batches of equal problems
+// The bound makes the compiler use 27 registers instead of 40, so that more thread blocks are resident: up to 1.5 times as fast on batches of equal problems
 __global__ void __launch_bounds__(1024) coo(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   nonzeros<true>(args, conjugate, x, z, y);
 }
 
-// 31 registers without a bound; with it 27, and 6 to 8 % slower
+// Without a bound the compiler uses 31 registers. With the bound it uses 27, and the kernel is 6 to 8 % slower
 __global__ void csr_i(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   nonzeros<false>(args, conjugate, x, z, y);
@@ -242,7 +243,7 @@ __global__ void permute(int64_t count, int64_t entries, const int *value_index, 
   if (k < count) value[k] = a[ValueOf(k, entries, value_index)];
 }
 
-// position[k]: of entry k of the pattern in ELL
+// position[k]: the position in ELL of entry k of the pattern
 __global__ void fill_ell(int64_t count, int64_t entries, int64_t stored, const int64_t *position, const int *value_index, const Scalar *a, Scalar *value)
 {
   const int64_t k = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
@@ -253,7 +254,7 @@ struct Paper : _n_BatchCuda {
   BatchKernel     kind     = BATCH_COO;
   int             problems = 0, threads = 0, copies = 1;
   size_t          memory = 0; // shared memory of a thread block
-  int64_t         stored = 0; // of a copy of the pattern
+  int64_t         stored = 0; // number of stored values of a copy of the pattern
   PaperArgs       args   = {};
   Array<int>      first, j, row, width;
   Array<PetscInt> i;
@@ -293,7 +294,7 @@ struct Paper : _n_BatchCuda {
     case BATCH_ELL: kernel = ell, name = "ELL"; break;
     default: kernel = csr<0>, name = "CSR-smart";
     }
-    // The attribute belongs to the kernel: set the limit instead of what this batch needs, since another batch may need more
+    // The attribute belongs to the kernel: set it to the limit and not to what this batch needs, because another batch may need more
     if (memory > 48 * 1024) SPMV_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
     SPMV_TRY(UploadAs(first, B->first, (size_t)B->problems + 1));
     SPMV_TRY(Upload(i, B->i, (size_t)BatchPatternRows(B) + 1));
@@ -320,14 +321,14 @@ struct Paper : _n_BatchCuda {
   }
 
   /*
-    Section 3.5 of the paper: the device's threads are divided equally among the problems, down to a warp for each, but not to so few that the shared memory of
-    the thread blocks (x and y), instead of their threads, limits how many a multiprocessor holds
+    Section 3.5 of the paper: the device's threads are divided equally among the problems, with at least one warp for each problem. However, a thread block has
+    enough threads that the number of thread blocks on a multiprocessor is limited by their threads and not by their shared memory (x and y)
   */
   cudaError_t ThreadsCSRI(int most, int limit)
   {
     int          processors, resident, shared;
     const size_t needs =
-        PetscMin((size_t)limit, 2 * sizeof(Scalar) * (size_t)most + 32 * 2 * (sizeof(Scalar) + sizeof(int))) + 1024; // CUDA takes 1 KB of its own
+        PetscMin((size_t)limit, 2 * sizeof(Scalar) * (size_t)most + 32 * 2 * (sizeof(Scalar) + sizeof(int))) + 1024; // CUDA reserves 1 KB for itself
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxThreadsPerMultiProcessor, &resident));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &shared));

@@ -1,5 +1,5 @@
 /*
-  Slices: their layout, which the host and the device share, and the host's product.
+  Slices: the layout, which is the same on the host and on the device, and the host's product.
 */
 #include "kernels.h"
 #include <limits.h>
@@ -23,12 +23,12 @@ static int IndexGet(const void *index, int width, PetscInt64 at)
 }
 
 typedef struct {
-  const PetscInt *i, *first; /* of a group */
+  const PetscInt *i, *first; /* row offsets, and the first row of each problem, in a group */
   PetscInt        problems;
   int             rows;
-  int             lane_entries; /* the most entries of a row that a single lane multiplies */
-  int             most_rows;    /* of a thread block */
-  PetscInt64      most_entries; /* of a thread block */
+  int             lane_entries; /* maximum number of entries of a row that a single lane multiplies */
+  int             most_rows;    /* maximum number of rows of a thread block */
+  PetscInt64      most_entries; /* maximum number of entries of a thread block */
 } Group;
 
 static inline PetscInt RowLength(const PetscInt *i, int r)
@@ -43,7 +43,7 @@ static inline PetscInt64 Entries(const Group *g, PetscInt first, PetscInt end)
 
 enum { LENGTHS = 1024 };
 
-static inline int LengthBucket(const PetscInt *i, int r) /* in descending order of length; one bucket has all rows from a certain length on */
+static inline int LengthBucket(const PetscInt *i, int r) /* buckets in descending order of length; one bucket has all rows of at least a certain length */
 {
   return LENGTHS - 1 - (int)PetscMin(RowLength(i, r), LENGTHS - 1);
 }
@@ -66,8 +66,8 @@ static void SortByLength(const PetscInt *i, int r0, int end, int row[])
 }
 
 /*
-  The window that begins at row r0, in problem p: several whole problems, or a part of a problem that has more rows or entries than a thread block may have.
-  Its rows are r0 to *end - 1, its columns those of rows g->first[p] to *past - 1.
+  Finds the window that begins at row r0, in problem p: several whole problems, or a part of a problem that has more rows or entries than a thread block may
+  have. The window's rows are r0 to *end - 1, and its columns are g->first[p] to *past - 1.
 */
 static void FindWindow(const Group *g, int reach, PetscInt p, int r0, int *end, int *past)
 {
@@ -76,7 +76,7 @@ static void FindWindow(const Group *g, int reach, PetscInt p, int r0, int *end, 
   *past = *end = (int)g->first[p + 1];
   if (*end - begin > g->most_rows || Entries(g, begin, *end) > g->most_entries) {
     const int parts = (*end - begin - 1) / g->most_rows + 1;
-    int       part  = ((*end - begin - 1) / parts / BATCH_WARP + 1) * BATCH_WARP; /* equal parts, of no more entries than a thread block may have */
+    int       part  = ((*end - begin - 1) / parts / BATCH_WARP + 1) * BATCH_WARP; /* equal parts, each with no more entries than a thread block may have */
 
     while (part > BATCH_WARP && Entries(g, r0, r0 + PetscMin(part, *end - r0)) > g->most_entries) part -= BATCH_WARP;
     *end = r0 + PetscMin(part, *end - r0);
@@ -87,7 +87,7 @@ static void FindWindow(const Group *g, int reach, PetscInt p, int r0, int *end, 
   }
 }
 
-/* Appends the slices of a window to S; false if a row is too long. row: the window's rows r0 to end - 1, sorted */
+/* Appends the slices of a window to S; returns false if a row is too long. row: the window's rows r0 to end - 1, sorted */
 static PetscBool FormWindow(const Group *g, int base, int r0, int end, const int row[], BatchSlices *S)
 {
   for (int k = r0, rows; k < end; k += rows) {
@@ -95,7 +95,7 @@ static PetscBool FormWindow(const Group *g, int base, int r0, int end, const int
     int            log_rows = 2, log_lanes = 0;
     PetscInt       steps;
 
-    while (log_rows && (longest > 8 >> log_rows || BATCH_WARP << (log_rows - 1) >= end - k)) log_rows--; /* as many rows per lane as eight vectors hold */
+    while (log_rows && (longest > 8 >> log_rows || BATCH_WARP << (log_rows - 1) >= end - k)) log_rows--; /* as many rows per lane as eight steps can hold */
     while (!log_rows && log_lanes < 5 && (longest > (PetscInt64)g->lane_entries << log_lanes || BATCH_WARP >> (log_lanes + 1) >= end - k))
       log_lanes++; /* the last few rows share the lanes */
     rows  = PetscMin(end - k, log_rows ? BATCH_WARP << log_rows : BATCH_WARP >> log_lanes);
@@ -117,10 +117,10 @@ static PetscBool FormWindow(const Group *g, int base, int r0, int end, const int
 }
 
 /*
-  Forms the slices for indices of S->width bytes, and assigns them to thread blocks. Only counts if S has no arrays yet. Returns false if a row is too long.
+  Forms the slices for indices of S->width bytes, and assigns them to thread blocks. If S has no arrays yet, it only counts. Returns false if a row is too long.
 
-  A thread block takes as many windows as its limits of rows, entries and columns allow. The smallest window, as many rows as a warp has lanes, is never
-  divided, however many entries it has.
+  A thread block processes as many windows as its limits of rows, entries and columns allow. The smallest window has as many rows as a warp has lanes and is
+  never divided, no matter how many entries it has.
 */
 static PetscBool FormSlices(const Group *g, BatchSlices *S)
 {
@@ -162,7 +162,7 @@ PetscInt64 BatchSlicesBytes(const BatchPattern *B, const BatchSlices *S)
          S->steps * BATCH_WARP * (S->width + (PetscInt64)sizeof(PetscScalar) * (B->sharing == BATCH_SHARE_PATTERN ? S->groups : 1));
 }
 
-/* For each position of a value, in order: its slice, its row, and the entry of the group that is stored there, or -1 */
+/* Executes `body` for each position of a value, in order, with its slice, its row, and the entry of the group that is stored there, or -1 */
 #define ForSlicePositions(S, slice, position, row, entry, body)                                                               \
   do {                                                                                                                        \
     for (PetscInt s_ = 0; s_ < (S)->slices; s_++) {                                                                           \
@@ -200,7 +200,7 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSli
   S->i        = B->i;
   g.first     = B->first;
   g.most_rows = BATCH_BLOCK_ROWS;
-  /* Eight thread blocks per multiprocessor. Only one if they would be small, since each reads all x of its problems */
+  /* Eight thread blocks per multiprocessor, or one if they would be small, since each reads the whole x of its problems */
   while (g.most_rows > BATCH_WARP && (PetscInt64)BatchRows(B) < (g.most_rows > 128 ? 8 : 1) * (PetscInt64)g.most_rows * processors) g.most_rows /= 2;
   if (B->sharing) {
     const PetscInt n = B->first[1], entries = B->i[n];
@@ -222,10 +222,10 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSli
   g.problems     = S->problems;
   g.rows         = S->rows;
   g.lane_entries = mean < 16.0 ? 16 : 32;
-  /* The last thread blocks should not take long */
+  /* Limit the entries of a thread block so that the last thread blocks do not take long */
   g.most_entries = processors ? PetscMax(8192, S->entries * S->groups / (8 * processors)) : S->entries * S->groups + 1;
   while (g.lane_entries > 2 && (double)S->rows * (double)S->groups * (1.0 + mean / g.lane_entries) < 16.0 * BATCH_WARP * processors) g.lane_entries /= 2;
-  /* The fewest bytes: indices of one byte if the problems are small enough, unless their smaller windows waste more than they save */
+  /* Minimize the bytes: use indices of one byte if the problems are small enough, unless the smaller windows waste more than such indices save */
   narrow   = *S;
   S->width = most > 65535 ? 4 : 2;
   *fits    = FormSlices(&g, S);
@@ -301,7 +301,7 @@ void BatchSlicesFill(const BatchPattern *B, const BatchSlices *S, const PetscSca
   }
 }
 
-/* Lane by lane, in the same order as on the device */
+/* Multiplies lane by lane, and adds in the same order as on the device */
 void BatchSlicesMult(const BatchPattern *B, const BatchSlices *S, const PetscScalar *value, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   const PetscInt rows = BatchRows(B);

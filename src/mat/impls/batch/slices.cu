@@ -8,13 +8,13 @@ using namespace batch;
 namespace {
 
 struct SliceArgs {
-  unsigned          slices, blocks, groups; // slices of a group, thread blocks of a group, groups
+  unsigned          slices, blocks, groups; // number of slices of a group, of thread blocks of a group, and of groups
   const BatchSlice *slice;
   const BatchBlock *block;
   const void       *order, *index;
   const Scalar     *value;
-  int64_t           stride;           // values of a group; 0 if they are shared
-  int               group_rows, rows; // of a group, of the matrix
+  int64_t           stride;           // number of values of a group; 0 if they are shared
+  int               group_rows, rows; // number of rows of a group, and of the matrix
 };
 
 template <class I> __device__ __forceinline__ bool IsPadding(I index)
@@ -24,10 +24,10 @@ template <class I> __device__ __forceinline__ bool IsPadding(I index)
 
 constexpr int UNROLL = 8; // steps whose values and indices are loaded before the first is used
 
-// Prefetches the first UNROLL steps of a slice into the L2 cache. count: values of the slice
+// Prefetches the first UNROLL steps of a slice into the L2 cache. count: number of values of the slice
 template <class T> __device__ __forceinline__ void Prefetch(const T *from, int count, int lane)
 {
-  constexpr int EACH = 128 / (int)sizeof(T); // in a line
+  constexpr int EACH = 128 / (int)sizeof(T); // number of elements in a cache line
 #pragma unroll
   for (int k = 0; k < UNROLL * WARP; k += WARP * EACH) {
     const int at = k + lane * EACH;
@@ -35,8 +35,8 @@ template <class T> __device__ __forceinline__ void Prefetch(const T *from, int c
   }
 }
 
-// The rows of y of a slice, to shared memory. Columns and rows are numbered from its base. U: rows per lane. SHARING: data that other groups also read stays in
-// the caches
+// Computes the rows of y of a slice in shared memory. Columns and rows are numbered from the slice's base. U: rows per lane. SHARING: data that other groups
+// also read stays in the caches
 template <class I, int SHARING, int U, class X>
 __device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice &slice, int lane, int64_t value, SpMVCudaForm form, const X &x, int ys)
 {
@@ -84,8 +84,8 @@ __device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice 
 }
 
 /*
-  The windows of a thread block. x is loaded into registers and then stored in shared memory. In between, each warp prefetches its first slice, so that the two
-  latencies overlap. (Prefetching all slices of the thread block costs the L2 cache more than it gains.)
+  Multiplies the windows of a thread block. x is loaded into registers and then stored in shared memory. In between, each warp prefetches its first slice, so
+  that the two latencies overlap. (Prefetching all slices of the thread block costs more in the L2 cache than it gains.)
 */
 template <class I, int SHARING>
 __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm 
   }
 }
 
-// Calls f(position, row, entry) for each position of a value in the warp's slice; entry is -1 for padding. Rows and entries are those of a group
+// Calls f(position, row, entry) for each position of a value in the warp's slice; entry is -1 for padding. Rows and entries are numbered within a group
 template <class I, class F> __device__ __forceinline__ void ForPositions(const SliceArgs &args, const BatchSlice &slice, const PetscInt *i, const F &f)
 {
   const int lane = threadIdx.x % WARP, log_lanes = BatchSliceLogLanes(slice.shape), U = 1 << BatchSliceLogRows(slice.shape), rows_at_once = WARP >> log_lanes;
@@ -165,7 +165,7 @@ template <class I, class F> __device__ __forceinline__ void ForPositions(const S
   }
 }
 
-// Each warp fills a slice of a group. i: row offsets of a group; entries: of a group; pattern_entries: of the pattern; values: of the matrix
+// Each warp fills a slice of a group. i: row offsets of a group. Numbers: `entries` of a group, `pattern_entries` of the pattern, `values` of the matrix
 template <class I>
 __global__ void fill_slices(SliceArgs args, const PetscInt *i, int64_t entries, int64_t pattern_entries, int64_t values, int sharing, const int *value_index,
                             const Scalar *a, Scalar *to)
@@ -239,7 +239,7 @@ struct Slices : _n_BatchCuda {
     SPMV_TRY(Upload(order, (const char *)S->order, (size_t)S->rows * width));
     SPMV_TRY(Upload(i, S->i, (size_t)S->rows + 1));
     SPMV_TRY(index.Alloc((size_t)S->steps * WARP * width));
-    SPMV_TRY(value.Alloc((size_t)stored)); // Fill() writes every value, also the padding
+    SPMV_TRY(value.Alloc((size_t)stored)); // Fill() writes every value, including the padding
     args.slices     = (unsigned)S->slices;
     args.blocks     = (unsigned)S->blocks;
     args.groups     = (unsigned)S->groups;
@@ -258,7 +258,7 @@ struct Slices : _n_BatchCuda {
   template <class I> cudaError_t FillAs(cudaStream_t stream)
   {
     SliceArgs use = args;
-    if (sharing == BATCH_SHARE_VALUES) use.groups = 1; // stored once
+    if (sharing == BATCH_SHARE_VALUES) use.groups = 1; // the values are stored once
     SPMV_LAUNCH((int64_t)use.groups * use.slices * WARP, BLOCK, stream, fill_slices<I>, use, i, group_entries, entries, values, (int)sharing, value_index,
                 source, value);
     return cudaSuccess;
@@ -284,7 +284,7 @@ struct Slices : _n_BatchCuda {
   }
 };
 
-// Frees itself, also if an exception is thrown
+// Frees its arrays, even if an exception is thrown
 struct Layout : BatchSlices {
   Layout() : BatchSlices()
   {

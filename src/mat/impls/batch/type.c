@@ -1,5 +1,5 @@
 /*
-  The type batch: views and options, creation and destruction. It calls the other files, none of which calls it.
+  The type batch: views and options, creation and destruction. This file calls functions of the other files; none of them calls functions of this file.
 */
 #include "batch.h"
 
@@ -35,7 +35,7 @@ static PetscErrorCode MatView_Batch(Mat A, PetscViewer viewer)
                                      sum[0], sum[0] ? -max[0] : 0, max[1], (double)sum[1] / (double)PetscMax(1, M), shared[info.sharing]));
     PetscCall(PetscViewerASCIIPrintf(viewer, "  kernel: %s, %" PetscInt64_FMT " values stored, %.2f bytes per entry\n", info.kernel, sum[2],
                                      (double)sum[3] / (double)PetscMax(1, sum[1])));
-  } else { /* the entries, in the format of AIJ */
+  } else { /* print the entries like AIJ */
     PetscCall(MatBatchConvertToAIJ(A, &B));
     PetscCall(PetscObjectSetName((PetscObject)B, ((PetscObject)A)->name));
     PetscCall((*B->ops->view)(B, viewer));
@@ -51,7 +51,7 @@ static PetscErrorCode MatSetFromOptions_Batch(Mat A, SpMVOptionItems PetscOption
 
   PetscFunctionBegin;
   (void)PetscOptionsObject;
-  { /* with its own title in the output of -help */
+  { /* so that the options have their own title in the output of -help */
     SpMVOptionsBegin(A, "Batch matrix options", "MATBATCH");
     PetscCall(PetscOptionsEnum("-mat_batch_kernel", "Kernel of the product", "MATBATCH", BatchKernelTypes, (PetscEnum)kernel, (PetscEnum *)&kernel, NULL));
     PetscOptionsEnd();
@@ -70,7 +70,7 @@ static PetscErrorCode MatSetUp_Batch(Mat A)
   return MatBatchGet(A, &b); /* its error message names the functions that create such a matrix */
 }
 
-/* After the caller has written to an array used in place: MatAssemblyEnd() increases the state */
+/* For callers that have written to an array used in place: MatAssemblyEnd() increases the state */
 static PetscErrorCode MatAssemblyEnd_Batch(Mat A, MatAssemblyType type)
 {
   return MatSetUp_Batch(A);
@@ -85,7 +85,7 @@ static PetscErrorCode MatBindToCPU_Batch(Mat A, PetscBool bind)
   A->boundtocpu = bind;
   PetscCall(PetscFree(A->defaultvectype));
   PetscCall(PetscStrallocpy(b->device && !bind ? VECCUDA : VECSTANDARD, &A->defaultvectype));
-  PetscCall(MatDestroy(&b->aij)); /* the next one is AIJ or AIJCUSPARSE accordingly */
+  PetscCall(MatDestroy(&b->aij)); /* the next copy is AIJ or AIJCUSPARSE, depending on `bind` */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -116,29 +116,31 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
 
    Options Database Keys:
 +  -mat_type batch - sets the type in `MatSetFromOptions()`, before `MatLoad()`
--  -mat_batch_kernel <auto,slices,sellp,coo,csr-scalar,csr-vector,csr-smart,csr-i,ell,coo-atomic> - kernel of the product; auto (the default) chooses by the problems
+-  -mat_batch_kernel <auto,slices,sellp,coo,csr-scalar,csr-vector,csr-smart,csr-i,ell,coo-atomic> - kernel of the product; auto (the default) chooses
+                      depending on the problems
 
    Level: beginner
 
-   Notes:
-   Created by `MatCreateBatch()` from the CSR arrays of all problems, by `MatCreateBatchFromMats()`, or by `MatConvert()` from a block-diagonal matrix, whose blocks are
-   those of `MatSetVariableBlockSizes()`, or else the smallest ones that contain all entries. `MatConvert()` to `MATAIJ` converts back.
+   Notes: Created by `MatCreateBatch()` from the CSR arrays of all problems, by `MatCreateBatchFromMats()`, or by `MatConvert()` from a block-diagonal matrix.
+   The blocks of this matrix are those set by `MatSetVariableBlockSizes()`, or otherwise the smallest blocks that contain all entries. `MatConvert()` to
+   `MATAIJ` converts back.
 
-   Each process owns whole problems, so a product needs no communication. With a PETSc configured for CUDA and a GPU, products with vectors on the GPU run there, and
-   `MatCreateVecs()` creates such vectors.
+   Each process owns whole problems, so a product needs no communication. If PETSc is configured with CUDA and there is a GPU, products with GPU vectors run on
+   the GPU, and `MatCreateVecs()` creates such vectors.
 
-   The patterns of the problems cannot be changed. Values are changed by `MatBatchSetValues()`, and by `MatScale()`, `MatDiagonalScale()`, `MatShift()`, `MatAXPY()`, ...
+   The patterns of the problems cannot be changed. Values are changed by `MatBatchSetValues()`, and by `MatScale()`, `MatDiagonalScale()`, `MatShift()`,
+   `MatAXPY()`, ...
 
-   `PCVPBJACOBI` inverts the problems. Factorizations, `PCBJACOBI`, `PCASM`, `PCSOR` and products of matrices use a copy in AIJ. `PCGAMG` does not support the type: use
-   `MatConvert()` to `MATAIJ`.
+   `PCVPBJACOBI` inverts the problems. Factorizations, `PCBJACOBI`, `PCASM`, `PCSOR` and products of matrices use a copy in AIJ. `PCGAMG` does not support the
+   type: use `MatConvert()` to `MATAIJ`.
 
-   The kernels coo to ell are those of the paper, with sums in a fixed order; coo-atomic adds with atomics on a GPU, as the paper's, so that the last bits of its results
-   may differ from product to product. auto chooses between slices and sellp, which docs/batch.md describes.
+   The kernels coo to ell are those of the paper, except that they add in a fixed order. coo-atomic adds with atomics on a GPU, like the paper's kernel, so the
+   last bits of its results may differ from product to product. auto chooses between slices and sellp, which docs/batch.md describes.
 
    Errors:
 +  PETSC_ERR_SUP            - `MatSetValues()`: entries cannot be set one by one
 .  PETSC_ERR_ARG_WRONGSTATE - the matrix has no problems yet
--  PETSC_ERR_GPU_RESOURCE   - the GPU's memory does not suffice for what the products need
+-  PETSC_ERR_GPU_RESOURCE   - the GPU does not have enough memory for the products
 
    References:
 .  * - H. Anzt, G. Collins, J. Dongarra, G. Flegar and E. S. Quintana-Orti, Flexible Batched Sparse Matrix-Vector Product on GPUs, 2017

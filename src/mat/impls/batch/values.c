@@ -14,26 +14,25 @@ static PetscErrorCode MatBatchCheckProblem(const Mat_Batch *b, PetscInt problem)
 /*@
    MatBatchSetValues - Replaces the values of all problems of a `MATBATCH` matrix, or of one; the pattern stays the same
 
-   Logically Collective if `problem` is `MATBATCH_ALL`, else Not Collective
+   Logically Collective if `problem` is `MATBATCH_ALL`, otherwise Not Collective
 
    Input Parameters:
 +  A       - the matrix, of type `MATBATCH`
 .  problem - number of the problem on this process, from 0, or `MATBATCH_ALL`
--  values  - the values of the problem, row by row; with `MATBATCH_ALL` those of all problems, one after the other (of one problem, if the values are shared)
+-  values  - the values of the problem, row by row; with `MATBATCH_ALL` those of all problems, one after the other (of one problem if the values are shared)
 
    Level: beginner
 
-   Notes:
-   No new set-up is needed: the next product updates its layout with the new values. If problems were changed one by one, it updates only those. If the values are
-   shared, setting the values of one problem ends the sharing.
+   Notes: No new set-up is needed: the next product updates its layout with the new values. If problems were changed one by one, it updates only those. If the
+   values are shared, setting the values of one problem ends the sharing.
 
-   Preconditioners are set up again after values have changed. If only some processes change problems one by one and that set-up is collective (for example `PCASM`),
-   all processes must call `MatAssemblyBegin()` and `MatAssemblyEnd()` afterwards, so that all take part in it.
+   Preconditioners are set up again after values have changed. If only some processes change problems one by one and the set-up of the preconditioner is
+   collective (for example `PCASM`), all processes must call `MatAssemblyBegin()` and `MatAssemblyEnd()` afterwards, so that all of them set it up again.
 
    Errors:
 +  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`
 .  PETSC_ERR_ARG_WRONGSTATE - it has no problems yet
-.  PETSC_ERR_ARG_OUTOFRANGE - this process has no problem of that number
+.  PETSC_ERR_ARG_OUTOFRANGE - this process has no problem with that number
 -  PETSC_ERR_ARG_NULL       - the problem has entries, but `values` is `NULL`
 
 .seealso: `MATBATCH`, `MATBATCH_ALL`, `MatCreateBatch()`, `MatBatchGetProblem()`
@@ -77,7 +76,7 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
 +  n          - number of rows and columns
 .  rowoffsets - n + 1 offsets of its rows in `columns` and `values`; the first need not be 0
 .  columns    - column indices, which start from 0 in the problem
--  values     - its values
+-  values     - the values of the problem
 
    Level: intermediate
 
@@ -87,7 +86,7 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
    Errors:
 +  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`
 .  PETSC_ERR_ARG_WRONGSTATE - it has no problems yet
--  PETSC_ERR_ARG_OUTOFRANGE - this process has no problem of that number
+-  PETSC_ERR_ARG_OUTOFRANGE - this process has no problem with that number
 
 .seealso: `MATBATCH`, `MatBatchSetValues()`, `MatBatchGetInfo()`
 @*/
@@ -224,7 +223,7 @@ static PetscErrorCode MatSetValuesRow_Batch(Mat A, PetscInt row, const PetscScal
 
 /* ---------------------------------------------------------------- operations on one matrix */
 
-/* Executes `body` for each entry, with its local row and column and a pointer to its value; a shared value once for each problem */
+/* Executes `body` for each entry, with its local row and column and a pointer to its value. For a shared value `body` is executed once for each problem */
 #define BatchForEntries(b, row, column, value, body)                                                        \
   do {                                                                                                      \
     for (PetscInt p_ = 0; p_ < (b)->p.problems; p_++) {                                                     \
@@ -273,7 +272,7 @@ static PetscErrorCode MatZeroEntries_Batch(Mat A)
   Mat_Batch *b = NULL;
 
   PetscFunctionBegin;
-  PetscCall(MatBatchGet(A, &b)); /* an optimized PETSc does not check that the matrix has been set up */
+  PetscCall(MatBatchGet(A, &b)); /* an optimized build of PETSc does not check that the matrix has been set up */
   PetscCall(PetscArrayzero(b->a, (size_t)BatchValues(&b->p)));
   PetscCall(MatBatchChanged(A, 0, b->p.problems));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -390,7 +389,7 @@ static PetscErrorCode MatNorm_Batch(Mat A, NormType type, PetscReal *norm)
 
 /* ---------------------------------------------------------------- operations on two matrices */
 
-/* Whether both have the same problems with the same pattern on this process, whether or not the pattern is shared */
+/* Whether A and B have the same problems with the same patterns on this process. The patterns may be shared in one matrix and not in the other */
 static PetscErrorCode MatBatchSamePattern(Mat A, Mat B, PetscBool *same)
 {
   Mat_Batch *a = (Mat_Batch *)A->data, *b = NULL;
@@ -419,8 +418,8 @@ static PetscErrorCode MatBatchCheckPattern(Mat A, Mat B)
 }
 
 /*
-  Prepares B for values of A: same pattern, and B shares its values only if A does. *copies is how often the values of A go to B. The values of problems that
-  do not share them are stored in the same order, whether or not the pattern is shared.
+  Prepares B for values of A: checks that the patterns are the same, and makes B share its values only if A does. *copies is the number of times that A's values
+  must be repeated in B. Values that are not shared are stored in the same order whether or not the pattern is shared.
 */
 static PetscErrorCode MatBatchMatchSharing(Mat A, Mat B, PetscInt *copies)
 {

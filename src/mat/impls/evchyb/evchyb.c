@@ -1,5 +1,5 @@
 /*
-  The matrix type evchyb: the options and views of EVC-HYB, its order of rows as a PETSc ordering, and the table that makes it a type.
+  The matrix type evchyb: the options and views of EVC-HYB, its row order as a PETSc ordering, and the table that defines the type.
 */
 #include "../spmv/matspmv.h"
 #include "evchyb.h"
@@ -59,16 +59,16 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
 }
 
 /*MC
-   MATORDERINGEVCHYB - "evchyb" - Orders the rows by length, then by first column, and the columns alike
+   MATORDERINGEVCHYB - "evchyb" - Orders the rows by length, then by first column; the columns get the same order
 
    Level: intermediate
 
    Notes:
-   This is the order in which `MATEVCHYB` stores the rows, for `MatGetOrdering()`, `MatPermute()` and options whose value is a `MatOrderingType`. The products
-   of `MATEVCHYB` return y in the matrix' own order; those of the paper's kernel (`-mat_evchyb_kernel paper`) reorder it in a pass over y, which is not needed
-   for a matrix that was permuted once with this ordering.
+   This is the order in which `MATEVCHYB` stores the rows, for `MatGetOrdering()`, `MatPermute()` and options whose value is a `MatOrderingType`. The
+   products of `MATEVCHYB` return y in the matrix's own order. The paper's kernel (`-mat_evchyb_kernel paper`) needs an additional pass over y for this, unless
+   the matrix was permuted once with this ordering.
 
-   It works for `MATAIJ` and all types derived from it. For a parallel matrix, the rows of each process are ordered, by its diagonal block.
+   It works for `MATAIJ` and all types derived from it. For a parallel matrix, the rows of each process are ordered separately, using its diagonal block.
 
    References:
 .  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015
@@ -89,7 +89,7 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
   (void)type;
   EVCHYBParamsDefault(&params);
   PetscCall(MatGetOwnershipRange(A, &start, NULL));
-  /* MatGetOrdering() itself takes the diagonal block, but not for all types, and not in all releases */
+  /* MatGetOrdering() itself uses the diagonal block, but not for all types and not in all releases */
   PetscCall(PetscStrbeginswith(((PetscObject)A)->type_name, MATMPIAIJ, &mpi));
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
   PetscCall(MatGetLocalSize(D, &m, &n));
@@ -121,41 +121,43 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
    Options Database Keys:
 +  -mat_type evchyb                        - sets the type in `MatSetFromOptions()`
 .  -mat_evchyb_ell_limit <nonzeros>        - longest row of the ELL part (default 128)
-.  -mat_evchyb_row_align <rows>            - on a GPU, the paper's kernel: a row block has a multiple of this many rows; remaining rows join the next length
+.  -mat_evchyb_row_align <rows>            - for the paper's kernel on a GPU: a row block has a multiple of this many rows; the remaining rows join the
+                                             rows of the next length (default 32)
+.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of this many entries; on a GPU only for the paper's kernel
                                              (default 32)
-.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of this many entries; on a GPU for the paper's kernel
-                                             (default 32)
-.  -mat_evchyb_nonzeros_per_thread <n>     - on a GPU, kernels paper and csr: rows of up to n 2^i nonzeros have 2^i threads (default 8)
-.  -mat_evchyb_node_size <s>               - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU, where some may be incomplete); 1 for none, 0 (the default)
-                                             to find them
+.  -mat_evchyb_nonzeros_per_thread <n>     - for the kernels paper and csr on a GPU: rows of up to n 2^i nonzeros have 2^i threads (default 8)
+.  -mat_evchyb_node_size <s>               - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be
+                                             incomplete); 1 for no blocks, 0 (the default) to detect them
 .  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_evchyb_tune <bool>                 - on a GPU, time several layouts at set-up and use the fastest (default false)
-.  -mat_evchyb_compress <bool>             - do not store column indices that a diagonal or a node block implies, nor repeated values (default true)
-.  -mat_evchyb_kernel <kernel>             - the product: auto (the default) chooses by the matrix; slices is this format; aij is AIJ's product; paper is the
-                                             paper's kernel on a GPU, slices on the host; csr is the adaptive CSR kernel that precedes it on a GPU, vector CSR
-                                             on the host
-.  -mat_spmv_coo <place>                   - where MatSetPreallocationCOO() sorts entries on a GPU: auto (the default) by their number, host by AIJ's own function, device
+.  -mat_evchyb_compress <bool>             - omit column indices that a diagonal or a node block implies, and repeated values (default true)
+.  -mat_evchyb_kernel <kernel>             - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's
+                                             product; paper is the paper's kernel on a GPU, slices on the host; csr is the adaptive CSR kernel that preceded
+                                             the format on a GPU, vector CSR on the host
+.  -mat_spmv_coo <place>                   - with a GPU, where MatSetPreallocationCOO() sorts entries: auto (the default) chooses depending on their number,
+                                             host uses AIJ's own function, device sorts on the GPU
 .  -mat_spmv_halo <type>                   - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
 .  -mat_spmv_halo_rows <fraction>          - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped
                                              product to be used (default 0.1)
-.  -mat_evchyb_setup_after <n>             - on the host, products with `MATAIJ`'s format before this one is set up; 0 for at once, -1 (the default) for as
-                                             many as take that long
--  -mat_spmv_halo_early <bool>             - GPUs of one node: start each product together with its halo exchange, not after it (default true)
+.  -mat_evchyb_setup_after <n>             - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first
+                                             product, -1 (the default) chooses the number of products that take as long as the set-up
+-  -mat_spmv_halo_early <bool>             - for GPUs of one node, start each product together with its halo exchange instead of after it (default true)
 
    Level: beginner
 
    Notes:
-   Where AIJ's own product is estimated to be faster, it is used; `-mat_view ::ascii_info` and `-ksp_view` report the choice.
+   If AIJ's own product is estimated to be faster, it is used; `-mat_view ::ascii_info` and `-ksp_view` report the choice.
 
    `MatGetType()` returns `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works;
    all except the products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
 
-   A product after a change of the nonzero pattern sets the format up, one after a change of values copies the values: on a GPU the first, on the host the
-   first after as many as that takes the time of (`-mat_evchyb_setup_after`). `PetscSpMVGetInfo()` sets it up at once.
+   After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the values. On a GPU the first product does
+   this. On the host, AIJ's product is used first, for as many products as take as long as the set-up or the copy (see `-mat_evchyb_setup_after`).
+   `PetscSpMVGetInfo()` sets the format up immediately.
 
    Errors:
-+  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message has its name, and the matrix is unchanged
--  PETSC_ERR_GPU_RESOURCE   - the GPU's memory does not suffice; the message has the size requested, and the matrix stays as it was
++  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message contains its name, and the matrix is unchanged
+-  PETSC_ERR_GPU_RESOURCE   - the GPU does not have enough memory; the message contains the size requested, and the matrix is unchanged
 
    References:
 .  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015

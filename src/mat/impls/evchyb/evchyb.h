@@ -9,15 +9,15 @@
 typedef struct {
   SpMVCommonParams common;           /* first: the glue reads it */
   PetscInt         ell_limit;        /* longest row of the ELL part, 128 */
-  PetscInt         row_align;        /* rows of a row block are a multiple of it, 32 */
+  PetscInt         row_align;        /* the number of rows of a row block is a multiple of it, 32 */
   PetscInt         csr_align;        /* rows of the vector CSR part are padded to a multiple of it, 32 */
   PetscInt         nnz_per_thread;   /* a row of up to nnz_per_thread 2^i entries has 2^i threads, 8 */
-  PetscInt         max_threads_log2; /* at most 2^9 threads a row */
+  PetscInt         max_threads_log2; /* at most 2^9 threads per row */
 } EVCHYBParams;
 
 PETSC_INTERN void EVCHYBParamsDefault(EVCHYBParams *);
 
-/* The paper's partition: it depends on the rows' lengths only, and the order within one length on their first columns */
+/* The paper's partition. It depends only on the lengths of the rows; the order of rows of equal length depends on their first columns */
 #define EVCHYB_MAX_RANGES 32
 typedef struct {
   PetscInt first, rows, length; /* in sorted order; all rows of the block are padded to `length` */
@@ -25,10 +25,10 @@ typedef struct {
 
 typedef struct {
   PetscInt        m;
-  PetscInt       *perm; /* perm[k]: row at place k of the sorted order */
+  PetscInt       *perm; /* perm[k]: row at position k of the sorted order */
   PetscInt        nblocks;
   EVCHYBRowBlock *blocks;
-  PetscInt        isplit;                   /* the sorted rows before it are in the ELL part */
+  PetscInt        isplit;                   /* sorted rows before isplit are in the ELL part */
   PetscInt64      ell_entries, csr_entries; /* stored, padding included */
   PetscInt        ranges;
   PetscInt        range_rows[EVCHYB_MAX_RANGES]; /* rows of the vector CSR part that have 2^k threads each */

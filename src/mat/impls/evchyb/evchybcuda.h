@@ -6,5 +6,5 @@
 #include "../../../core/cuda/spmvcuda.h"
 #include "evchyb.h"
 
-/* Set-up as spmvcuda.h describes it */
+/* spmvcuda.h describes the set-up functions */
 PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);

@@ -1,5 +1,5 @@
 /*
-  The layout of EVC-HYB's kernels as the paper prints them.
+  The layout of EVC-HYB's kernels as printed in the paper.
 */
 #include "paper.cuh"
 
@@ -24,7 +24,7 @@ template <class I> __global__ void keys(View<I> v, uint64_t *key, int *order, in
   if (r && v.len(r - 1) > len) *descents = 1;
 }
 
-// Rows not longer than each bound: the first place in the sorted order after them
+// For each bound, the first position in the sorted order after the rows that are not longer than the bound
 __global__ void ends(int m, const uint64_t *key, int bounds, const int *bound, int *end)
 {
   const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -48,7 +48,7 @@ __global__ void csr_sizes(int m, int isplit, int align, const uint64_t *key, int
   size[p - isplit] = p < m ? ((int64_t)(key[p] >> 32) + align - 1) / align * align : 0;
 }
 
-// A warp writes 32 sorted rows. With a: values, else columns
+// A warp writes 32 sorted rows: the values if `a` is given, otherwise the columns
 template <class I>
 __global__ void evchyb_write(View<I> v, int isplit, SubELL ell, SubCSR csr, const int *order, const int *value_index, const Scalar *a, int *j, int *csr_j,
                              Scalar *as, Scalar *csr_as)
@@ -62,7 +62,7 @@ __global__ void evchyb_write(View<I> v, int isplit, SubELL ell, SubCSR csr, cons
     else
       jj[at] = own ? (int)v.j[s] : -1;
   };
-  if ((int64_t)p * WARP < isplit) { // row blocks begin at multiples of 32 if they are aligned so; else search for each row
+  if ((int64_t)p * WARP < isplit) { // row blocks begin at multiples of 32 if they are aligned like that; otherwise search for each row
     const int r = p * WARP + lane;
     if (r >= isplit) return;
     int ib = 0, hi = ell.np;
@@ -106,14 +106,15 @@ cudaError_t CountRows(const Array<uint64_t> &key, int rows, const std::vector<in
   return Fetch(ended.data(), (int *)end, ended.size(), stream);
 }
 
-// Both parts on the host
+// The arrays on the host that describe both parts
 struct Parts {
   std::vector<int>     mark, length, blocks{0}; // ELL: see SubELL
   std::vector<int64_t> first;
   int64_t              entries = 0;
   std::vector<int>     csr_mark{0}, csr_blocks{0};
 
-  // ELL: rows of a length on boundaries of `align`. The remainder joins the next length, in the end the CSR part. Returns its first row
+  // ELL: forms blocks of rows of one length; the number of rows is a multiple of `align`. Remaining rows join the rows of the next length, and finally the CSR
+  // part. Returns the first row of the CSR part
   int FormELL(const std::vector<int> &ended, int limit, int align, int threads)
   {
     int isplit = 0;
@@ -127,7 +128,7 @@ struct Parts {
       isplit += n;
     }
     mark.push_back(isplit);
-    for (size_t b = 0; b < length.size(); b++) { // one row a thread of the longer half, two of the next quarter, ...
+    for (size_t b = 0; b < length.size(); b++) { // lengths above half of the longest have one row per thread, those above a quarter two, ...
       int per = 1;
       for (int l = length.back(); length[b] <= l / 2 && l > 1 && per < 1 << 20; l /= 2) per *= 2;
       blocks.push_back(blocks.back() + (int)Blocks(mark[b + 1] - mark[b], threads * per));
@@ -135,7 +136,7 @@ struct Parts {
     return isplit;
   }
 
-  // CSR: ranges of rows by the number of threads a row has
+  // CSR: forms ranges of rows with the same number of threads per row
   void FormCSR(const int *ended, int ranges, int isplit, int threads)
   {
     for (int k = 0; k < ranges; k++) {
@@ -169,13 +170,13 @@ cudaError_t EVCHYBPaperLayout::Create(const SpMVCudaCSR &A, const EVCHYBParams &
     SPMV_LAUNCH(rows, 256, stream, keys, v, key, order, moved);
     return cudaSuccess;
   }));
-  // Rows that ascend by length stay: this is the system that was permuted once, after which y needs no reordering
+  // If the lengths of the rows are ascending already, rows are not sorted: such a matrix was permuted once, and y needs no reordering
   SPMV_TRY(Fetch(&unsorted, (int *)moved, 1, stream));
   if (unsorted) SPMV_TRY(SortPairs(key, order, rows, 63, stream));
   if (rows) SPMV_TRY(Fetch(&longest, (uint64_t *)key + rows - 1, 1, stream));
-  limit = adaptive ? -1 : (int)PetscMin(p.ell_limit, (PetscInt)(longest >> 32)); // no row needs a higher one
+  limit = adaptive ? -1 : (int)PetscMin(p.ell_limit, (PetscInt)(longest >> 32)); // no row needs a higher limit
 
-  // How many rows there are of each length, and how many for each number of threads
+  // Count the rows of each length, and the rows for each number of threads
   for (int l = 0; l <= limit; l++) bounds.push_back(l);
   for (int k = 0; k < np; k++) {
     const int64_t most = (int64_t)p.nnz_per_thread << k;

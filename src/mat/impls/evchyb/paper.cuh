@@ -1,6 +1,6 @@
 /*
-  EVC-HYB's kernels as the paper prints them. What "times" and "load x" mean is a parameter, so that the paper's experiments, which hold an operand, use the
-  same kernels.
+  EVC-HYB's kernels as printed in the paper. The multiplication and the load of x are template parameters, so that the paper's experiments, which hold an
+  operand constant, use the same kernels.
 */
 #pragma once
 
@@ -12,16 +12,16 @@ namespace spmv {
 // Table 1 of the paper
 struct SubELL {
   const int64_t *bnz;    // first entry of each row block
-  const int     *clen;   // its length
-  const int     *rmark;  // its first row
-  const int     *gbmark; // its first GPU block
+  const int     *clen;   // length of each row block
+  const int     *rmark;  // first row of each row block
+  const int     *gbmark; // first GPU block of each row block
   const int     *j;      // -1: padding
   const Scalar  *as;
   int            np, gpublks;
 };
 struct SubCSR {
   const int64_t *i;
-  const int     *rmark, *gbmark; // of each range of rows with one number of threads a row
+  const int     *rmark, *gbmark; // for each range of rows with the same number of threads per row
   const int     *j;
   const Scalar  *as;
   int            np, gpublks;
@@ -45,8 +45,8 @@ template <class Arithmetic> __device__ Scalar Term(Scalar v, int j, const Scalar
 }
 
 /*
-  The search of both listings for the range that this GPU block belongs to. The listings have one thread a range, and need as many threads as ranges. Here each
-  thread may check several, as a thread block may have fewer threads.
+  Both listings search for the range that this GPU block belongs to. In the listings each thread checks one range, so they need as many threads as ranges. Here
+  each thread may check several ranges, because a thread block may have fewer threads.
 */
 inline __device__ int find_range(const int *gbmark, int np, int bid)
 {
@@ -80,7 +80,7 @@ __device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ 
   }
 }
 
-// Listing 2. Its barriers are in a loop that threads leave at different times; here the whole thread block stays until its last row
+// Listing 2. Its barriers are in a loop that threads leave at different times; here the whole thread block stays in the loop until its last row
 template <class Arithmetic>
 __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read, Scalar beta, bool conjugate,
                                      int EC_BOUNDARY)
@@ -90,7 +90,7 @@ __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict
   const int      ib          = find_range(csr.gbmark, csr.np, bid);
   const int      TPR         = bDim >> (csr.np - 1 - ib);
   const unsigned NROWB       = csr.rmark[ib + 1] - csr.rmark[ib];
-  const unsigned rstride     = bDim / TPR * (csr.gbmark[ib + 1] - csr.gbmark[ib]); // rows of a block first: the threads may be more than 2^31
+  const unsigned rstride     = bDim / TPR * (csr.gbmark[ib + 1] - csr.gbmark[ib]); // dividing first avoids the number of threads, which may be more than 2^31
   const int      irc         = csr.rmark[ib];
   const int64_t  ivstart     = csr.i[irc];
   const int64_t *iib         = csr.i + irc;
@@ -128,20 +128,20 @@ __global__ void SpMV_EVCHYB_adaptive(SubELL ell, SubCSR csr, const Scalar *__res
     SpMV_CSR_adaptiveTPR<Arithmetic>(csr, x, alpha, y + isplit, read, beta, conjugate, ell.gpublks);
 }
 
-// The layout, which is the same for any arithmetic
+// The layout, which does not depend on the arithmetic
 struct EVCHYBPaperLayout : PaperStore {
   SubELL         ell    = {};
   SubCSR         csr    = {};
   int            isplit = 0, threads = 0;
-  bool           sorted = false, permute = true; // rows are not in their natural order; y is to be
+  bool           sorted = false, permute = true; // rows are not stored in their natural order; y is to be in natural order
   Array<int64_t> bnz, csr_i;
   Array<int>     clen, rmark, gbmark, csr_rmark, csr_gbmark, j, csr_j, order;
   Array<Scalar>  as, csr_as, y_sorted;
 
-  // adaptive: no ELL part, which is the adaptive CSR kernel that precedes the format
+  // adaptive: there is no ELL part; this is the adaptive CSR kernel that preceded the format
   cudaError_t Create(const SpMVCudaCSR &, const EVCHYBParams &, bool adaptive, cudaStream_t);
   cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) override;
-  cudaError_t Reorder(bool read, Scalar beta, Scalar *y, cudaStream_t); // y from y_sorted
+  cudaError_t Reorder(bool read, Scalar beta, Scalar *y, cudaStream_t); // computes y from y_sorted
   cudaError_t SetReorder(bool reorder) override
   {
     permute = reorder;
@@ -172,7 +172,7 @@ cudaError_t EVCHYBPaperCreateWith(const SpMVCudaCSR &csr, const EVCHYBParams &p,
   *store  = s;
   return s ? s->Create(csr, p, adaptive, stream) : cudaErrorMemoryAllocation;
 }
-// With EVCHYBMultiply
+// The layout with EVCHYBMultiply
 cudaError_t EVCHYBPaperCreate(const SpMVCudaCSR &, const EVCHYBParams &, bool adaptive, cudaStream_t, _n_SpMVCudaStore **);
 
 } // namespace spmv

@@ -33,8 +33,8 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
       SliceRules r;
       r.narrow = p->common.compress != 0;
       r.vector = (int)PetscMin(p->ell_limit, (PetscInt)INT_MAX);
-      // The format's order, by length and first column over all rows, separates neighboring rows. Where these read the same x, rows are sorted within windows.
-      // Single entries also lose by the second key there, as equal rows stay in their own order without it
+      // The format's order, by length and first column over all rows, separates neighboring rows. If neighboring rows read the same x, rows are sorted within
+      // windows. Without node blocks, sorting by first column is a disadvantage there, too: without it, rows of equal length stay in their own order
       r.by_column = bs > 1 || !s.local();
       r.sigma     = !s.local() ? 0 : bs > 1 ? WINDOW_NODES : WINDOW;
       return r;

@@ -1,5 +1,5 @@
 /*
-  SELL-P's kernel as the paper prints it.
+  SELL-P's kernel as printed in the paper.
 */
 #include "paper.cuh"
 
@@ -8,7 +8,7 @@ namespace {
 
 struct Sliced {
   int            m, b, t, slices;
-  const int64_t *offset; // of each slice, in rounds of b x t entries
+  const int64_t *offset; // offset of each slice, in steps of b x t entries
   const int     *col;    // -1: padding
   const Scalar  *value;
 };
@@ -16,12 +16,14 @@ struct Sliced {
 constexpr SpMVNames PAPER = SPMV_NAMES("CUDA SELL-P, the paper's kernel");
 
 /*
-  Figure 2 of the paper: b x t threads a slice, the loop unrolled by two, fan-in through shared memory, a 2-D grid. Five changes:
-    - any t (a power of two);
-    - barriers that all threads reach (Figure 2 has them in branches, which GPUs since Volta do not allow), and of a warp once no more than a warp takes part;
-    - offsets that give the number of steps without a division;
-    - padding that reads no x;
-    - several slices a thread block if they are small, as GPUs start about one thread block a cycle, and 64 threads do not keep one busy for that long.
+  Figure 2 of the paper: b x t threads per slice, the loop unrolled by two, reduction through shared memory, a 2-D grid. There are five changes:
+    - t may be any power of two;
+    - all threads reach the barriers (Figure 2 has them in branches, which GPUs since Volta do not allow), and once no more than a warp works, only the warp
+      synchronizes;
+    - the offsets give the number of steps without a division;
+    - padding does not read x;
+    - a thread block processes several slices if they are small, because a GPU starts about one thread block per cycle, and blocks of 64 threads do not keep it
+      busy at that rate.
 */
 __global__ void sellp_paper(Sliced s, Scalar alpha, const Scalar *__restrict__ x, bool read, Scalar beta, bool conjugate, Scalar *y)
 {
@@ -76,7 +78,7 @@ template <class I> __global__ void widths(View<I> v, int b, int t, int slices, i
   size[s] = (w + t - 1) / t;
 }
 
-// Threads as in the product. With a: values, else columns
+// The threads are assigned as in the product. Writes the values if `a` is given, otherwise the columns
 template <class I> __global__ void sellp_write(View<I> v, Sliced s, const int *value_index, const Scalar *a, int *col, Scalar *value)
 {
   const int     bdx = blockIdx.x, row = bdx * s.b + threadIdx.x, block = s.b * s.t;

@@ -1,5 +1,5 @@
 /*
-  SELL-P's kernel as the paper prints it, and what its rules share with those of the other kernels.
+  SELL-P's kernel as printed in the paper, and the function that its rules share with those of the other kernels.
 */
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace spmv {
 
-// Of the parameters, b and t count; 0 = 8
+// Only the parameters b and t are used; 0 means 8
 cudaError_t SELLPPaperCreate(const SpMVCudaCSR &, const SELLPParams &, cudaStream_t, _n_SpMVCudaStore **);
 
-// The largest power of two that is neither above a nor above most
+// The largest power of two that is at most a and at most `most`
 inline int PowerOfTwo(PetscInt a, int most)
 {
   int p = 1;

@@ -7,9 +7,9 @@
 namespace spmv {
 namespace {
 
-constexpr int UNSORTED_SHARE = 20;   // rows are not sorted where slices of them would be padded by at most one entry in so many
+constexpr int UNSORTED_SHARE = 20;   // rows are not sorted if slices of unsorted rows have at most one padding entry per this many entries
 constexpr int WINDOW         = 1024; // rows that are sorted together
-constexpr int WINDOW_SHORT   = 4096; // the same where rows are short and their columns anywhere: they have no locality to lose
+constexpr int WINDOW_SHORT   = 4096; // the same for short rows whose columns are scattered: they have no locality to lose
 constexpr int SHORT          = 16;   // entries
 
 constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES("CUDA SELL-P slices of node blocks");
@@ -23,7 +23,7 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
   using namespace spmv;
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
     if (kernel == SPMVCUDA_KERNEL_PAPER) return SELLPPaperCreate(A, *p, stream, b);
-    // On the device a slice is the work of one warp: t determines b
+    // On the device one warp processes a slice, so t determines b
     Choice c = {p->common.compress ? (int)p->common.node : 1,
                 p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES && !p->t && p->sigma <= 1,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
@@ -37,7 +37,7 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
       SliceRules r;
       r.narrow  = p->common.compress != 0;
       r.threads = p->t ? PowerOfTwo(p->t, WARP) : 0;
-      // Sorting costs a list of rows and the locality of y: only where it saves more than that
+      // Sorting requires a list of rows and loses the locality of y, so rows are sorted only if that saves more
       if (p->sigma)
         r.sigma = (int)PetscMin(p->sigma, (PetscInt)INT_MAX);
       else if (s.natural <= (unsigned long long)(entries + entries / UNSORTED_SHARE))

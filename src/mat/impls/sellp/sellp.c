@@ -51,7 +51,7 @@ static cudaError_t SELLPSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, Pe
 static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
   PetscFunctionBegin;
-  (void)params; /* the view shows what was chosen */
+  (void)params; /* the view shows the values that were chosen */
   if (stats->height) {
     PetscCall(PetscSNPrintf(text, len,
                             "%" PetscInt64_FMT " slices of height %" PetscInt_FMT " (%" PetscInt64_FMT " by diagonals), threads per row %" PetscInt_FMT
@@ -71,41 +71,44 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 
    Options Database Keys:
 +  -mat_type sellp                    - sets the type in `MatSetFromOptions()`
-.  -mat_sellp_slice_height <b>        - rows of a slice, 1 to 1024; on a GPU for the paper's kernel (default chosen from the matrix)
+.  -mat_sellp_slice_height <b>        - rows of a slice, 1 to 1024; on a GPU only for the paper's kernel (default chosen from the matrix)
 .  -mat_sellp_threads_per_row <t>     - threads per row: 1, 2, 4, 8, 16 or 32; the entries of a row are padded to a multiple of it (default chosen from the
                                         matrix)
-.  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many; 1 keeps their order, as in the paper (default chosen from the
+.  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many rows; 1 keeps their order, as in the paper (default chosen from the
                                         matrix)
-.  -mat_sellp_node_size <s>           - rows and columns of the dense blocks that the matrix consists of, up to 8 (6 on a GPU, where some may be incomplete); 1 for none, 0 (the default)
-                                        to find them
+.  -mat_sellp_node_size <s>           - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be incomplete);
+                                        1 for no blocks, 0 (the default) to detect them
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_sellp_tune <bool>             - on a GPU, time several layouts at set-up and use the fastest (default false)
-.  -mat_sellp_compress <bool>         - do not store column indices that a diagonal or a node block implies, nor repeated values (default true)
-.  -mat_sellp_kernel <kernel>         - the product: auto (the default) chooses by the matrix; slices is this format; aij is AIJ's product; paper is the
-                                        paper's kernel on a GPU, slices on the host; csr is AIJ's product on a GPU, vector CSR on the host
-.  -mat_spmv_coo <place>              - where MatSetPreallocationCOO() sorts entries on a GPU: auto (the default) by their number, host by AIJ's own function, device
+.  -mat_sellp_compress <bool>         - omit column indices that a diagonal or a node block implies, and repeated values (default true)
+.  -mat_sellp_kernel <kernel>         - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's
+                                        product; paper is the paper's kernel on a GPU, slices on the host; csr is AIJ's product on a GPU, vector CSR on the
+                                        host
+.  -mat_spmv_coo <place>              - with a GPU, where MatSetPreallocationCOO() sorts entries: auto (the default) chooses depending on their number, host
+                                        uses AIJ's own function, device sorts on the GPU
 .  -mat_spmv_halo <type>              - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
 .  -mat_spmv_halo_rows <fraction>     - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped product
                                         to be used (default 0.1)
-.  -mat_sellp_setup_after <n>         - on the host, products with `MATAIJ`'s format before this one is set up; 0 for at once, -1 (the default) for as many
-                                        as take that long
--  -mat_spmv_halo_early <bool>        - GPUs of one node: start each product together with its halo exchange, not after it (default true)
+.  -mat_sellp_setup_after <n>         - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first product,
+                                        -1 (the default) chooses the number of products that take as long as the set-up
+-  -mat_spmv_halo_early <bool>        - for GPUs of one node, start each product together with its halo exchange instead of after it (default true)
 
    Level: beginner
 
    Notes:
-   Without these options, b, t and sigma are chosen from the lengths of the rows. Where AIJ's own product is estimated to be faster, it is used;
+   Without these options, b, t and sigma are chosen from the lengths of the rows. If AIJ's own product is estimated to be faster, it is used;
    `-mat_view ::ascii_info` and `-ksp_view` report the choice.
 
    `MatGetType()` returns `MATSEQAIJSELLP` or `MATMPIAIJSELLP`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works;
    all except the products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
 
-   A product after a change of the nonzero pattern sets the format up, one after a change of values copies the values: on a GPU the first, on the host the
-   first after as many as that takes the time of (`-mat_sellp_setup_after`). `PetscSpMVGetInfo()` sets it up at once.
+   After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the values. On a GPU the first product does
+   this. On the host, AIJ's product is used first, for as many products as take as long as the set-up or the copy (see `-mat_sellp_setup_after`).
+   `PetscSpMVGetInfo()` sets the format up immediately.
 
    Errors:
-+  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message has its name, and the matrix is unchanged
--  PETSC_ERR_GPU_RESOURCE   - the GPU's memory does not suffice; the message has the size requested, and the matrix stays as it was
++  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message contains its name, and the matrix is unchanged
+-  PETSC_ERR_GPU_RESOURCE   - the GPU does not have enough memory; the message contains the size requested, and the matrix is unchanged
 
    References:
 .  * - H. Anzt, S. Tomov and J. Dongarra, Implementing a Sparse Matrix Vector Product for the SELL-C/SELL-C-sigma Formats on NVIDIA GPUs, 2014

@@ -9,8 +9,8 @@
 typedef struct {
   SpMVCommonParams common; /* first: the glue reads it */
   PetscInt         b;      /* slice height, 0 = choose */
-  PetscInt         t;      /* threads per row: widths are padded to a multiple of it; 0 = choose */
-  PetscInt         sigma;  /* rows are sorted by length in windows of this many; 1 = not sorted (the paper), 0 = choose */
+  PetscInt         t;      /* threads per row: widths are padded to a multiple of t; 0 = choose */
+  PetscInt         sigma;  /* rows are sorted by length in windows of sigma rows; 1 = not sorted (the paper), 0 = choose */
 } SELLPParams;
 
 PETSC_INTERN void           SELLPParamsDefault(SELLPParams *);

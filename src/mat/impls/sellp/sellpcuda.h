@@ -6,5 +6,5 @@
 #include "../../../core/cuda/spmvcuda.h"
 #include "sellp.h"
 
-/* Set-up as spmvcuda.h describes it */
+/* spmvcuda.h describes the set-up functions */
 PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);

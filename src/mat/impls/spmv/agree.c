@@ -4,8 +4,8 @@
 #include "halo.h"
 
 /*
-  Collective: broadcasts the text of the lowest failing rank; a rank that does not know the cause of its failure counts
-  only if no other rank does. Empty: none failed
+  Collective: broadcasts the text of the lowest failing rank. The text of a rank that does not know the cause of its
+  failure is used only if no failing rank knows it. The text is empty if no rank has failed
 */
 PetscErrorCode SpMVAgreeOnText(MPI_Comm comm, PetscBool knows, char text[], int len)
 {
@@ -21,8 +21,8 @@ PetscErrorCode SpMVAgreeOnText(MPI_Comm comm, PetscBool knows, char text[], int 
 }
 
 /*
-  Collective: if one rank has an error, all return it. Call it after the operations that may fail on one rank alone and
-  before those in which all ranks must take part: if one rank returned in between, the others would wait for it forever.
+  Collective: if one rank has an error, all ranks return an error. Call it after operations that may fail on a single
+  rank and before collective operations: if one rank returned in between, the others would wait for it forever.
 */
 PetscErrorCode SpMVAgree(MPI_Comm comm, PetscErrorCode mine)
 {

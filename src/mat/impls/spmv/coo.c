@@ -1,16 +1,18 @@
 /*
-  MatSetPreallocationCOO() and MatSetValuesCOO() on the device: indices are sorted and merged there, and values are summed
-  there, wherever the program's arrays are. AIJ's own functions sort on one core of the host, and copy their map.
+  MatSetPreallocationCOO() and MatSetValuesCOO() on the device. The device sorts and merges the indices and sums the values,
+  no matter whether the program's arrays are on the host or on the device. AIJ's own functions sort on one core of the host
+  and copy their map.
 
-  The result is what AIJCUSPARSE's functions leave: AIJ's pattern on the host, CSR arrays on the device with the values,
-  which are newer than the host's. AIJ's arrays are filled by way of MatSeqAIJSetPreallocation() and
-  MatSeqAIJSetColumnIndices(), which do not look at each entry.
+  The matrix is left in the same state as by AIJCUSPARSE's functions: AIJ's pattern is on the host, and the CSR arrays on
+  the device hold the values, which are newer than those on the host. AIJ's arrays are filled through
+  MatSeqAIJSetPreallocation() and MatSeqAIJSetColumnIndices(), which do not process the entries one by one.
 
-  On several ranks each rank sends the indices of entries in other ranks' rows to the owners, once. What it receives are
-  further entries after its own. The diagonal and the off-diagonal block have a map each.
+  In parallel, each rank sends the indices of entries in other ranks' rows to their owners, once. The entries that it
+  receives are appended to its own. The diagonal block and the off-diagonal block have separate maps.
 
-  The maps are in a container composed with the matrix, which duplicates share, and which stays if the matrix is given
-  back to its parent. Where there is none, AIJCUSPARSE's functions have been used.
+  The maps are in a container that is composed with the matrix. Duplicates of the matrix share the container. It remains if
+  the matrix is converted back to its parent type. A matrix without this container was preallocated by AIJCUSPARSE's
+  functions.
 */
 #include "matspmv.h"
 
@@ -24,10 +26,10 @@ static const char SpMVCOOContainer[] = "PetscSpMV_COO";
 
 /* Entries in other ranks' rows */
 typedef struct {
-  PetscSF      sf; /* leaves: the entries sent; roots: those received. NULL if no rank has any */
+  PetscSF      sf; /* leaves: the entries sent; roots: the entries received. NULL if no rank sends any */
   PetscInt64   nsend, nreceive;
-  PetscInt64  *place;          /* on the device: where in the program's arrays those sent are */
-  PetscInt    *received;       /* on the device, until the maps are made: row and column indices of those received */
+  PetscInt64  *place;          /* on the device: the positions in the program's arrays of the entries sent */
+  PetscInt    *received;       /* on the device, until the maps are made: row and column indices of the entries received */
   PetscScalar *send, *receive; /* on the device */
 } SpMVCOOExchange;
 
@@ -35,7 +37,7 @@ typedef struct {
   SpMVCudaCOO      map[2]; /* of a sequential matrix, or of the two blocks */
   PetscCount       n;      /* entries of the program's arrays */
   PetscObjectId    id;
-  PetscObjectState nonzerostate; /* of that sequential matrix with the map's pattern */
+  PetscObjectState nonzerostate; /* of the matrix with this id when it has the map's pattern */
   SpMVCOOExchange  exchange;
 } SpMVCOO;
 
@@ -73,7 +75,7 @@ static PetscErrorCode SpMVCOOGet(Mat A, SpMVCOO **coo)
 
 /* ---------------------------------------------------------------- indices and values on the device */
 
-/* Arrays on the device in place of those of the host, in one allocation; *error is cudaErrorMemoryAllocation if there is no room */
+/* Replaces arrays on the host by copies on the device, in one allocation; *error is cudaErrorMemoryAllocation if there is no room */
 static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes, void **copy, cudaError_t *error)
 {
   const void  *host[2];
@@ -146,13 +148,13 @@ static PetscErrorCode MatSpMVSetColumns_Seq(Mat A, SpMVCudaCOO map)
   PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
   PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
   SpMVCudaCOOReleasePattern(map);
-  if (bytes) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj)); /* in their place already: it counts the entries of each row */
+  if (bytes) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj)); /* the columns are already in place: this call only counts the entries of each row */
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Zeros, on the device: AIJCUSPARSE makes its arrays from the host's, in which nobody has set values, and the device's count from then on */
+/* Sets the values to zero on the device: AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
 static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
 {
   const PetscInt *i, *j;
@@ -183,7 +185,7 @@ static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVCudaC
   PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
   PetscCall(PetscFree(length));
   PetscCall(MatSpMVSetColumns_Seq(A, map));
-  PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would count as an assembly */
+  PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
   PetscCall(MatSpMVSetZeros_SeqCUDA(A, SpMVCudaCOONonzeros(map)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -214,7 +216,7 @@ static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpM
 
 /* ---------------------------------------------------------------- preallocation */
 
-/* What prevents the device from sorting; the last one is AIJ's own error */
+/* What prevents the device from sorting; AIJ reports the last one as an error, too */
 typedef enum { SPMV_COO_SORTED, SPMV_COO_NO_MEMORY, SPMV_COO_NOT_SUPPORTED, SPMV_COO_WRONG_INDEX } SpMVCOOFailure;
 
 static PetscErrorCode SpMVCOOCheck(cudaError_t error, SpMVCOOFailure *failure)
@@ -231,7 +233,7 @@ static PetscErrorCode SpMVCOOCheck(cudaError_t error, SpMVCOOFailure *failure)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: all ranks sort on the device, or none */
+/* Collective: either all ranks sort on the device or none does */
 static PetscErrorCode MatSpMVAgreeCOO(Mat A, SpMVCOOFailure *failure)
 {
   int         mine  = *failure, all;
@@ -259,7 +261,7 @@ static PetscErrorCode SpMVCOOSort(const SpMVCudaIndices *all, PetscBool mpi, cud
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Orders the entries that other ranks own by owner: how many each has, and where each entry goes in that order */
+/* Sorts the entries that other ranks own by owner: count[] is the number of entries of each owner, to[] the position of each entry in this order */
 static PetscErrorCode SpMVCOOCountOwners(PetscLayout rmap, PetscInt n, const PetscInt row[], PetscInt count[], PetscInt to[])
 {
   PetscMPIInt size, owner = 0;
@@ -280,7 +282,7 @@ static PetscErrorCode SpMVCOOCountOwners(PetscLayout rmap, PetscInt n, const Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. The graph by which entries, ordered by owner, reach their owners, who have those of lower ranks first */
+/* Collective. Creates the PetscSF that sends entries, sorted by owner, to their owners. An owner stores what it receives in the order of the senders' ranks */
 static PetscErrorCode SpMVCOOExchangeCreate(MPI_Comm comm, const PetscInt count[], SpMVCOOExchange *e)
 {
   PetscInt    *from, *offset, *theirs, total = 0, q = 0;
@@ -312,8 +314,8 @@ static PetscErrorCode SpMVCOOExchangeCreate(MPI_Comm comm, const PetscInt count[
 }
 
 /*
-  The entries that other ranks own, from the device: how many each rank has, and their row and column indices, ordered by
-  owner, in arrays that the caller frees. Their places go back to the device in that order
+  Gets from the device the entries that other ranks own: the number for each rank, and their row and column indices sorted
+  by owner, in arrays that the caller frees. `place` on the device is put into the same order
 */
 static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt64 *place, PetscInt *i, PetscInt **count, PetscInt **indices)
 {
@@ -347,7 +349,7 @@ static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt6
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Sends the indices of entries in other ranks' rows to the owners; those received are appended to `indices` */
+/* Collective. Sends the indices of entries in other ranks' rows to the owners; the indices received are appended to `indices` */
 static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaIndices *indices, cudaStream_t stream, SpMVCOOExchange *e,
                                                  SpMVCOOFailure *failure)
 {
@@ -393,7 +395,7 @@ static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCuda
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. The maps; *coo is NULL if AIJ has to sort: for lack of memory, or because AIJ has an error for an index */
+/* Collective. Creates the maps. *coo is NULL if AIJ has to sort: for lack of memory, or because an index is wrong, which AIJ reports */
 static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, PetscCount n, const PetscInt i[], const PetscInt j[], SpMVCOO **coo)
 {
   SpMVCudaIndices indices = {
@@ -422,12 +424,12 @@ static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Whether the device sorts: not where AIJ is faster, orders the columns in another way, or stores no values */
+/* Collective. Whether the device sorts. It does not if AIJ is faster, orders the columns in another way, or stores no values */
 static PetscErrorCode MatSpMVSortsCOO(Mat A, const Mat_SpMV *spmv, PetscCount n, PetscBool *sorts)
 {
-  const PetscInt64 least = 20000; /* entries of a rank: with 7000, AIJ takes as long as an H200, with 28000 twice as long */
+  const PetscInt64 least = 20000; /* entries of a rank: with 7000, AIJ takes as long as an H200; with 28000, twice as long */
   SpMVCOOPlace     place;
-  PetscInt64       most[2]; /* whether a rank cannot, and the most entries of a rank */
+  PetscInt64       most[2]; /* whether some rank cannot sort on the device, and the maximum number of entries of a rank */
   PetscBool        hypre;
 
   PetscFunctionBegin;
@@ -440,7 +442,7 @@ static PetscErrorCode MatSpMVSortsCOO(Mat A, const Mat_SpMV *spmv, PetscCount n,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes the map with A, which then owns it, in place of those of earlier preallocations; NULL for none */
+/* Composes the maps with A, which then owns them, and removes those of earlier preallocations. With coo = NULL it only removes ours */
 static PetscErrorCode MatSpMVSetCOO(Mat A, SpMVCOO *coo)
 {
   const char *const theirs[]  = {"__PETSc_MatCOOStruct_Host", "__PETSc_MatCOOStruct_Device"};
@@ -459,8 +461,8 @@ static PetscErrorCode MatSpMVSetCOO(Mat A, SpMVCOO *coo)
 }
 
 /*
-  While a sequential matrix is bound to the CPU, AIJCUSPARSE has no function, and leaves it to PETSc's fallback, which
-  needs the one for the values to be absent, too
+  While a sequential matrix is bound to the CPU, AIJCUSPARSE composes no functions, so that PETSc uses its fallback. This
+  fallback works only if MatSetValuesCOO_C is not composed either
 */
 static PetscErrorCode MatSpMVPreallocateAsParent(Mat A, PetscBool mpi, PetscCount n, PetscInt i[], PetscInt j[])
 {
@@ -507,7 +509,7 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
 
 /* ---------------------------------------------------------------- values */
 
-/* The sums on the device, then on the host, where a matrix that is bound to the CPU is */
+/* Sums on the device, then inserts the sums into the values on the host, or adds them, for a matrix that is bound to the CPU */
 static PetscErrorCode MatSpMVAddCOO_SeqBound(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode, cudaStream_t stream)
 {
   const PetscInt64 nz    = SpMVCudaCOONonzeros(map);
@@ -547,7 +549,7 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
     PetscCall(MatSpMVAddCOO_SeqBound(A, map, v, mode, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (insert && PetscOffloadDevice(A->offloadmask)) /* else AIJCUSPARSE may have no array, or one for another pattern */
+  if (insert && PetscOffloadDevice(A->offloadmask)) /* otherwise AIJCUSPARSE may have no array, or an array for another pattern */
     PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
   else
     PetscCall(MatSeqAIJCUSPARSEGetArray(A, &a));
@@ -558,7 +560,7 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the map is that of the matrix: new entries since then, or another preallocation, make it another one */
+/* Checks that the maps match the pattern: new entries or another preallocation may have changed it */
 static PetscErrorCode MatSpMVCheckCOO(Mat A, PetscBool mpi, const Mat block[2], const SpMVCOO *coo)
 {
   PetscObjectId id;
@@ -593,7 +595,7 @@ static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of one of our matrices, or of one that was, with a map */
+/* For a matrix of one of our types, or one that was converted back to its parent type and still has our map */
 static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], InsertMode mode)
 {
   const PetscScalar *array[2] = {v, NULL};
@@ -627,7 +629,7 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MPIAIJ does not say whether it ignores the entries of other ranks */
+/* MPIAIJ has no query for whether it ignores entries in other ranks' rows, so the option is recorded here */
 static PetscErrorCode MatSetOption_MPISpMVCUDA(Mat A, MatOption option, PetscBool on)
 {
   Mat_SpMV *spmv;
@@ -668,7 +670,7 @@ PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 *bytes)
 PetscErrorCode MatSpMVCompose_COO(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   const SpMVParent *parent = &SpMVParents[1][mpi];
-  const PetscBool   absent = (PetscBool)(A->boundtocpu && !mpi); /* AIJCUSPARSE has no functions then */
+  const PetscBool   absent = (PetscBool)(A->boundtocpu && !mpi); /* in this case AIJCUSPARSE composes no functions */
   SpMVCOO          *coo;
 
   PetscFunctionBegin;
@@ -684,7 +686,7 @@ PetscErrorCode MatSpMVCompose_COO(Mat A, PetscBool device, PetscBool mpi, PetscB
 }
 #endif
 
-/* B, a duplicate of A, has its pattern */
+/* B is a duplicate of A and has the same pattern */
 PetscErrorCode MatSpMVShareCOO(Mat A, Mat B)
 {
   PetscFunctionBegin;

@@ -1,8 +1,8 @@
 /*
   The copies of a sequential matrix and of its transpose on the device, in its format, and the products with them.
 
-  The format is laid out from AIJCUSPARSE's CSR arrays on the device if these are up to date, else from a temporary copy
-  of the host's arrays: a loop of products holds one copy of the matrix on the device, not two.
+  The format is laid out from AIJCUSPARSE's CSR arrays on the device if these are up to date. Otherwise it is laid out from
+  a temporary copy of the host's arrays, so that a loop of products keeps one copy of the matrix on the device, not two.
 */
 #include "matspmv.h"
 
@@ -12,7 +12,7 @@
 
 typedef struct {
   SpMVCudaCSR csr;
-  void       *copy; /* i, a, j in one allocation of ours, if AIJCUSPARSE has none that are up to date */
+  void       *copy; /* our own copy of i, a, j in one allocation, if AIJCUSPARSE's arrays are not up to date */
 } SpMVDeviceCSR;
 
 static PetscErrorCode SpMVDeviceCSRRestore(SpMVDeviceCSR *d)
@@ -74,7 +74,7 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *hos
 
 /* ---------------------------------------------------------------- the stored copies */
 
-/* Lays out a new pattern of A (k = 0) or of its transpose (k = 1). *error is what CUDA or the format reports */
+/* Lays out a new pattern of A (k = 0) or of its transpose (k = 1). *error is the error of CUDA or of the format */
 static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr, cudaStream_t stream, cudaError_t *error)
 {
   PetscFunctionBegin;
@@ -89,7 +89,7 @@ static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The layout, of a new pattern, and the values */
+/* Creates the layout if the pattern is new, and copies the values */
 static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBool pattern, const SpMVCSR *host, cudaStream_t stream)
 {
   SpMVDeviceCSR device;
@@ -121,7 +121,7 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
 
 /*
   Brings the copy of A (k = 0) or of its transpose (k = 1) up to date. After an error there is no copy, as before the
-  first product: the next product tries again
+  first product, and the next product tries again
 */
 static PetscErrorCode MatSpMVUpdate_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, cudaStream_t stream)
 {
@@ -178,10 +178,10 @@ PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
 /* ---------------------------------------------------------------- products */
 
 /*
-  zz = yy + op(A) xx, where yy may be zz, and NULL for zero; or zz = yy - A xx. The device multiplies if at least one vector is there; if
-  all are on the host, the host is faster than copying them to the device and back. If the device has no memory for
-  copies of the vectors, the host multiplies: an error on this rank alone, in the middle of a parallel product, would
-  leave the other ranks waiting.
+  zz = yy + op(A) xx, where yy may be zz, or NULL for zero; or zz = yy - A xx. The device multiplies if at least one vector
+  is on the device. If all are on the host, the host multiplies, because that is faster than copying them to the device and
+  back. The host also multiplies if the device has no memory for copies of the vectors: an error on this rank alone, in the
+  middle of a parallel product, would leave the other ranks waiting.
 */
 PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
@@ -189,7 +189,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   const PetscBool    transpose = (PetscBool)(op == SPMV_TRANSPOSE || op == SPMV_HERMITIAN);
   SpMVCudaCopy      *copy      = &spmv->cuda[transpose];
   PetscBool          staged    = PETSC_TRUE;
-  Vec                bb        = NULL; /* of a residual that takes two operations */
+  Vec                bb        = NULL; /* the right-hand side if the residual is computed in two operations */
   SpMVOperands       o;
   cudaStream_t       stream;
 
@@ -215,7 +215,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
     op = SPMV_NORMAL;
   }
   if (!o.device || !staged || o.host) {
-    PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A)); /* nor may the host's copy fail for lack of memory */
+    PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A)); /* lack of memory for the host's copy must not be an error either */
     PetscCall(MatSpMVApplyHostVecs_Seq(A, spmv, op, xx, yy, zz));
   } else
     PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
@@ -267,8 +267,8 @@ PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat A, Mat B, PetscReal fraction, Pets
 }
 
 /*
-  Fuses the off-diagonal block B into the diagonal block's store: its layout, of a new pattern, and its values, unless
-  the device refuses
+  Fuses the off-diagonal block B into the diagonal block's store: creates the layout if the pattern is new, and copies the
+  values. Sets fused.refused if B cannot be fused or the device is out of memory
 */
 static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal fraction, PetscBool pattern, const SpMVCSR *host)
 {
@@ -283,7 +283,7 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
   if (pattern) error = SpMVCudaFuseOffdiagonal(store, &device.csr, (PetscInt64)(fraction * (PetscReal)host->m), stream);
   if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
   if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) {
-    spmv->fused.refused = PETSC_TRUE; /* it is then multiplied by a kernel of its own */
+    spmv->fused.refused = PETSC_TRUE; /* B is then multiplied by a separate kernel */
     error               = cudaSuccess;
   } else if (error == cudaSuccess)
     error = SpMVCudaFillOffdiagonal(store, &device.csr, stream);
@@ -292,7 +292,7 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the fused off-diagonal block B up to date; the diagonal block already is. *fused is false if it cannot be fused */
+/* Brings the fused off-diagonal block B up to date; the diagonal block is up to date already. *fused is false if B cannot be fused */
 PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal fraction, PetscBool *fused)
 {
   SpMVCSR        host;

@@ -1,14 +1,14 @@
 /*
-  Operations of AIJCUSPARSE that are corrected for our matrices: those that accept device vectors only, and faults. Each
-  was found in PETSc 3.26.1; with a later release, check whether it is still needed.
+  Operations of AIJCUSPARSE that are corrected for our matrices, because they accept device vectors only or have bugs. Each
+  problem was found in PETSc 3.26.1; with a later release, check whether the correction is still needed.
 */
 #include "matspmv.h"
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 
 /*
-  Whether AIJCUSPARSE may have compressed A, which it does if six tenths of the rows are empty: it stores the row offsets of
-  the nonempty rows only, and some of its functions do not allow for that
+  Whether AIJCUSPARSE may have compressed A. It compresses a matrix if six tenths of the rows are empty: it stores the row
+  offsets of the nonempty rows only, and some of its functions do not handle that
 */
 static PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
 {
@@ -34,8 +34,8 @@ static PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
 }
 
 /*
-  AIJCUSPARSE's function writes to device vectors only, of any length, and does not allow for compressed rows. The host
-  gets the diagonal of a matrix that may be compressed: AIJCUSPARSE calls AIJ's function where the host's values are newer.
+  AIJCUSPARSE's function writes to device vectors only, does not check their length, and does not handle compressed rows. If
+  the matrix may be compressed, the host gets the diagonal: AIJCUSPARSE calls AIJ's function if the host's values are newer.
 */
 static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
 {
@@ -82,8 +82,8 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
 }
 
 /*
-  Setting a value marks the host's values as newer. A new pattern without entries has none, and AIJCUSPARSE would go on
-  with the entries that it had before: multiply by them, or copy them to the host's arrays, which are now too short.
+  Setting a value marks the host's values as newer. If a new pattern has no entries, no value is set, and AIJCUSPARSE would
+  keep using its previous entries: multiply by them, or copy them to the host's arrays, which are now too short.
 */
 PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat A)
 {
@@ -96,9 +96,9 @@ PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat A)
 }
 
 /*
-  AIJCUSPARSE zeros its values on the device and marks the host's as old, even if the device still has the pattern from
-  before new entries were inserted: copying the values back then fails or writes past their end. If the host's values
-  are newer, zero these.
+  AIJCUSPARSE zeros its values on the device and marks the host's as old, even if new entries have been inserted and the
+  device still has the previous pattern. Copying the values back then fails or writes past the end of the host's array. So
+  if the host's values are newer, zero them instead.
 */
 static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 {
@@ -121,9 +121,9 @@ static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 }
 
 /*
-  AIJCUSPARSE adds on the device if both matrices have its operation. For a subset of the pattern it reads the row
-  offsets of all rows, past their end if it has stored those of the nonempty rows only. So such matrices are added on
-  the host.
+  AIJCUSPARSE adds on the device if both matrices have its operation. With SUBSET_NONZERO_PATTERN it reads the row offsets
+  of all rows, which is past the end of the array if only those of the nonempty rows are stored. So matrices that may be
+  compressed are added on the host.
 */
 static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
 {
@@ -142,14 +142,14 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
     PetscCall(MatSpMVGet(mat[k], &spmv));
     if (spmv) mat[k]->ops->axpy = spmv->parent.axpy;
   }
-  ierr = (*A->ops->axpy)(A, a, X, str);                    /* for a new pattern it replaces A's data, but not its operations */
+  ierr = (*A->ops->axpy)(A, a, X, str);                    /* if the pattern changes, this replaces A's data but not its operations */
   for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* even after an error */
   if (!ierr && (compressed[0] || compressed[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJCUSPARSE sets the operations for the host or the device; take these over again */
+/* AIJCUSPARSE sets the operations for the host or the device; hook them again */
 static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
 {
   Mat_SpMV *spmv;
@@ -169,11 +169,11 @@ static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
   SpMVHooks(SpMVTakeOver);
   #undef SpMVTakeOver
   PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
-  PetscCall(MatSpMVForget(A, spmv)); /* the copies, of the other side */
+  PetscCall(MatSpMVForget(A, spmv)); /* the copies belong to the other side (host or device) */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MPIAIJ sums the columns into vectors that it takes to be zero, as PETSc's vectors on the host are when they are new, and those on the device are not */
+/* MPIAIJ sums the columns into new vectors that it assumes to be zero. PETSc's new host vectors are zero, its new device vectors are not */
 static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
 {
   Mat_SpMV      *spmv;
@@ -189,14 +189,14 @@ static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
     mat[k]->defaultvectype = (char *)VECSTANDARD;
   }
   ierr = (*spmv->parent.norm)(A, type, norm);
-  for (int k = 0; k < 2; k++) mat[k]->defaultvectype = (char *)own[k]; /* after an error, too */
+  for (int k = 0; k < 2; k++) mat[k]->defaultvectype = (char *)own[k]; /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  MPIAIJCUSPARSE's preallocation leaves the diagonal block with the block size 1, where MPIAIJ's own sets that of the
-  matrix. PCPBJACOBI then reads the inverses of larger blocks past their end.
+  MPIAIJCUSPARSE's preallocation leaves the diagonal block with block size 1, whereas MPIAIJ's own gives it the block size
+  of the matrix. With larger blocks PCPBJACOBI then reads past the end of the array of their inverses.
 */
 PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
 {
@@ -211,13 +211,13 @@ PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After MatSpMVSetOps_MPI() */
+/* Called after MatSpMVSetOps_MPI() */
 void MatSpMVSetOps_MPICUSPARSE(Mat A)
 {
   A->ops->norm = MatNorm_MPISpMVCUDA;
 }
 
-/* After MatSpMVSetOps_SeqCUDA() */
+/* Called after MatSpMVSetOps_SeqCUDA() */
 void MatSpMVSetOps_SeqCUSPARSE(Mat A)
 {
   #define SpMVSet(op, f) \

@@ -1,20 +1,20 @@
 /*
-  Products with dense matrices, A B and A^T B, in the formats: one pass over A for several columns of B. PETSc's symbolic phases are kept, and of the numeric
-  phase what computes the product. The products of parallel matrices are those of their blocks.
+  Products with dense matrices, A B and A^T B, in the formats: one pass over A for several columns of B. PETSc's symbolic phases are used unchanged; in the
+  numeric phase only the computation of the product is replaced. Products of parallel matrices use the products of their blocks.
 */
 #include "matspmv.h"
 
-/* AIJ's function for its matrices with dense ones, the same for all matrices */
+/* AIJ's function for the product with a dense matrix; it is the same for all AIJ matrices */
 static PetscErrorCode (*SpMVDenseAIJ)(Mat, Mat, Mat);
 
-/* C = A B on the host. Each column counts as a product for the decision when to set the format up. PETSc gives this function to other matrices, too */
+/* C = A B on the host. Each column is counted as a product when deciding whether to set the format up. PETSc also calls this function for other matrices */
 static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
 {
   const PetscInt     n = B->cmap->n;
   Mat_SpMV          *spmv;
   const PetscScalar *x;
   PetscScalar       *y;
-  PetscInt           ldx, ldy, rows = 0; /* rows: columns that are multiplied by rows of X */
+  PetscInt           ldx, ldy, rows = 0; /* rows: the number of columns that are multiplied by SpMVCSRMultColumns(), which stores X by rows first */
   PetscBool          due = PETSC_FALSE, bound;
 
   PetscFunctionBegin;
@@ -54,7 +54,7 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After PETSc's symbolic phase: replaces AIJ's numeric function for A B by ours, which calls it */
+/* Called after PETSc's symbolic phase: replaces AIJ's numeric function for A B by ours, which calls it */
 PetscErrorCode SpMVDenseTakeNumeric(Mat C)
 {
   Mat_SpMV *spmv;
@@ -72,7 +72,7 @@ PetscErrorCode SpMVDenseTakeNumeric(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A symbolic phase: makes C, for A B or A^T B, of the type of B unless it is dense already */
+/* A symbolic phase for A B or A^T B: gives C the type of B unless C is dense already */
 PetscErrorCode SpMVDenseSymbolic(Mat C, PetscErrorCode (*symbolic)(Mat), PetscErrorCode (*numeric)(Mat))
 {
   const Mat         A = C->product->A, B = C->product->B;
@@ -93,14 +93,14 @@ PetscErrorCode SpMVDenseSymbolic(Mat C, PetscErrorCode (*symbolic)(Mat), PetscEr
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* AIJCUSPARSE's functions for its matrices with dense ones, the same for all matrices and kinds of products */
+/* AIJCUSPARSE's functions for products with a dense matrix; they are the same for all AIJCUSPARSE matrices and kinds of products */
 static struct {
   PetscErrorCode (*symbolic)(Mat), (*numeric)(Mat);
 } SpMVDenseCUSPARSE;
 
 /*
-  Brings the copy of A or its transpose up to date; *ours is NULL if AIJCUSPARSE is to multiply, as it is without memory for the copy: an error on this rank
-  alone, in the middle of a parallel product, would leave the other ranks waiting
+  Brings the copy of A or its transpose up to date. *ours is NULL if AIJCUSPARSE is to multiply. That includes lack of memory for the copy: an error on this
+  rank alone, in the middle of a parallel product, would leave the other ranks waiting
 */
 static PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **ours)
 {
@@ -142,7 +142,7 @@ static PetscErrorCode SpMVDenseMultiply_SeqCUDA(const SpMVCudaCopy *copy, Mat B,
 }
 
 /*
-  AIJCUSPARSE's product. A^T B of a matrix without entries is zero: cuSPARSE crashes (CUDA 13, PETSc 3.26.1)
+  AIJCUSPARSE's product. If A has no entries, A^T B is set to zero here, because cuSPARSE crashes (CUDA 13, PETSc 3.26.1)
 */
 static PetscErrorCode SpMVDenseMultiplyParent_SeqCUDA(Mat C)
 {
@@ -157,7 +157,7 @@ static PetscErrorCode SpMVDenseMultiplyParent_SeqCUDA(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc gives this function to other matrices, too: where it is called, A may be of AIJCUSPARSE */
+/* PETSc also calls this function for other matrices: A may be of type AIJCUSPARSE */
 static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
 {
   const Mat       A         = C->product->A;
@@ -210,8 +210,8 @@ PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat C)
 /* ---------------------------------------------------------------- parallel A^T B */
 
 /*
-  MPIAIJ's product multiplies with a copy of A on a device, made by the symbolic phase (MAIJ): it does not see that A's values
-  have changed. So each column is a product with a vector
+  On a device, MPIAIJ's product multiplies with a copy of A (MAIJ) that the symbolic phase has made, so it does not use later
+  changes of A's values. Therefore each column is computed as a product with a vector
 */
 static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AtB(Mat C)
 {
@@ -240,7 +240,7 @@ static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AtB(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For A B PETSc's function, which multiplies the blocks. PETSc copies composed functions to other matrices: A may be of AIJCUSPARSE */
+/* A B uses PETSc's function, which multiplies the blocks. PETSc copies composed functions to other matrices: A may be of type AIJCUSPARSE */
 PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat C)
 {
   const Mat A = C->product->A, B = C->product->B;

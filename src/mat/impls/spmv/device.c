@@ -12,7 +12,7 @@
 
 /*
   Whether new matrices use AIJCUSPARSE. The names of the types depend on it, so it is determined once, when the package
-  is registered; ranks that differ use the host.
+  is registered. If the ranks of a communicator differ, its matrices use the host.
 */
 PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
 {
@@ -54,7 +54,7 @@ PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
 #endif
 }
 
-/* AIJ has changed the host's values without marking them as newer than the device's */
+/* Marks the host's values as newer than the device's, after AIJ has changed them without doing so */
 PetscErrorCode SpMVHostIsNewer(Mat A)
 {
   PetscFunctionBegin;
@@ -106,7 +106,7 @@ static void SpMVOperandsPoint(SpMVOperands *o)
   o->y = o->operand[0].access == SPMV_UPDATE ? array[0] : array[2];
 }
 
-/* Each vector by itself: a loop over the operands costs 15 ns more, a fifth of a small product */
+/* Handles each vector separately: a loop over the operands costs 15 ns more, a fifth of the time of a small product */
 static PetscErrorCode SpMVOperandsBeginHost(Vec xx, Vec yy, Vec zz, SpMVOperands *o)
 {
   PetscFunctionBegin;
@@ -178,7 +178,7 @@ PetscErrorCode SpMVGetStream(cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees a copy; with `back` the result is copied back first */
+/* Frees a copy; if `back`, the result is copied back first */
 static PetscErrorCode SpMVOperandUnstage(SpMVOperand *o, PetscBool back)
 {
   cudaStream_t stream;
@@ -221,12 +221,13 @@ PetscErrorCode SpMVOperandsEnd(SpMVOperands *o)
 #if defined(PETSCSPMV_HAVE_CUDA)
 
 /*
-  When PETSc first uses a device, on any number of ranks, it sends a device array to itself, and aborts if that fails
-  and -use_gpu_aware_mpi 0 was not given. It reads a variable of its own then, when it creates a PetscSF, for hypre and
-  for -log_view. So if MPI reports that it does not support device arrays, set the variable as the option would.
+  When PETSc first uses a device, each process, even a single one, sends a device array to itself. PETSc aborts if that
+  fails, unless -use_gpu_aware_mpi 0 was given. The option sets the variable use_gpu_aware_mpi, which PETSc reads at that
+  point, when it creates a PetscSF, for hypre, and for -log_view. So if MPI reports that it does not support device arrays,
+  set the variable to false as the option would.
 
-  Nothing is done for an MPI that cannot report it, or for a device that shares the host's page tables, because any MPI
-  may be able to read its memory.
+  Nothing is done if MPI has no function that reports this, or if the device shares the host's page tables: any MPI may be
+  able to read the memory of such a device.
 */
 PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
 {
@@ -291,8 +292,8 @@ static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream, Pets
 }
 
 /*
-  Copies the operands that are on the host to the device for one product: all of them or none. SpMVVecOnDevice() cannot
-  be used: to find out where a vector is, it gets its values, even those that a product overwrites, and it copies
+  Copies the operands that are on the host to the device for one product: all of them or none. SpMVVecOnDevice() is not
+  suitable: to find out where a vector is, it gets the values, even of a vector that the product overwrites, and it copies
   through a second array on the host.
 */
 PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool *staged)
@@ -307,7 +308,7 @@ PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool
 
 /* ---------------------------------------------------------------- vectors */
 
-/* A device vector in place of a host vector, with its values if `copy`, or the vector itself */
+/* Gets a device vector to use instead of the host vector v, with v's values if `copy`; if v is a device vector, gets v itself */
 PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
 {
   const PetscScalar *a;
@@ -355,8 +356,8 @@ PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
     PetscCall(VecRestoreArrayRead(*d, &a));
     /*
       VecMDot() of a device vector with v copies v to the device and considers that copy up to date from then on,
-      because nothing marks v as changed (PETSc 3.26). A basis of GMRES may contain both: KSPCreateVecs() creates the
-      first vectors by the DM, those of a field of a DMDA on the host, and later ones like the solution.
+      because nothing marks v as changed (PETSc 3.26). A basis of GMRES may contain both kinds of vectors: KSPCreateVecs()
+      creates the first vectors with the DM (for a field of a DMDA these are host vectors) and later ones like the solution.
     */
     v->offloadmask = PETSC_OFFLOAD_CPU;
   }

@@ -1,12 +1,12 @@
 /*
-  The name by which a DM knows a type. DMDA and DMStag make interpolations, restrictions and injections of type AIJ, on the
-  host, unless the name of their matrix type begins with aij, seqaij or mpiaij (PETSc 3.18 to 3.26). A multigrid cycle on
-  a device then spends its time in copies.
+  The name of a matrix type in a DM. DMDA and DMStag create interpolations, restrictions and injections as AIJ matrices on
+  the host, unless the name of their matrix type begins with aij, seqaij or mpiaij (PETSc 3.18 to 3.26). A multigrid cycle
+  on a device then spends its time in copies.
 */
 #include "matspmv.h"
 #include <petscdm.h>
 
-/* Gives the DM the name aijsellp for sellp, seqsellp and mpisellp */
+/* Sets the matrix type of the DM to aijsellp if it is sellp, seqsellp or mpisellp */
 static PetscErrorCode DMSetMatType_SpMV(DM dm, const char format[])
 {
   static const char *const prefixes[] = {"", "seq", "mpi"};
@@ -29,11 +29,11 @@ static PetscErrorCode DMSetMatType_SpMV(DM dm, const char format[])
 }
 
 /*
-  MatSpMVNameDM - Renames the matrix type of the DM that made A, and of the coarser DMs that it has already
+  MatSpMVNameDM - Renames the matrix type of the DM that created A, and of its coarser DMs that exist already
 
-  A DM makes its operator, and assembles it, before anyone needs an interpolation, and the DMs that it is refined or
-  coarsened to later inherit the name. Only on a device: on the host setting up the format of an interpolation takes as
-  long as dozens of products with it, so the cycles of one solve do not pay for it.
+  The operator is created and assembled before an interpolation is needed, and DMs that are refined or coarsened from this
+  DM later inherit the name. This is done on a device only. On the host, setting up the format of an interpolation takes as
+  long as dozens of products with it, which is more than the cycles of one solve gain.
 */
 PetscErrorCode MatSpMVNameDM(Mat A, const SpMVFormat *format)
 {

@@ -1,8 +1,8 @@
 /*
   The halo of a parallel matrix on the device.
 
-  Every step of the set-up that can fail on one rank alone is followed by SpMVHaloAgree(), so that all ranks continue or
-  none: if one rank returned alone, the others would wait for it forever in MPI or in NCCL.
+  Every step of the set-up that can fail on a single rank is followed by SpMVHaloAgree(), so that either all ranks continue
+  or none does: if one rank returned alone, the others would wait for it forever in MPI or in NCCL.
 */
 #include "halo.h"
 
@@ -83,7 +83,7 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nha
   PetscCall(PetscSFSetUp(sf));
   PetscCall(PetscSFGetRootRanks(sf, &owners, &owner, &ostart, &leaf, NULL));
   PetscCall(PetscSFGetLeafRanks(sf, &readers, &reader, &rstart, &index));
-  /* garray ascends, so the columns of each owner are contiguous. Only matrices made from the user's own blocks can differ */
+  /* garray is ascending, so the columns of each owner are contiguous. Only matrices made from the user's own blocks may be different */
   for (SpMVRankCount k = 0; k < owners; k++) {
     if (owner[k] == rank || (k && owner[k] < owner[k - 1])) usable = PETSC_FALSE;
     for (PetscInt i = ostart[k]; i < ostart[k + 1]; i++) {
@@ -111,10 +111,10 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nha
 
 typedef struct _n_SpMVHaloLink *SpMVHaloLink;
 struct _n_SpMVHaloLink {
-  MPI_Comm     comm; /* of which it is an attribute; MPI_COMM_NULL after that has been freed */
+  MPI_Comm     comm; /* the link is an attribute of this communicator; MPI_COMM_NULL after the communicator has been freed */
   PetscInt     refct;
   SpMVCudaComm transport[SPMV_TRANSPORTS];
-  PetscBool    tried[SPMV_TRANSPORTS]; /* the set-up may be expensive, and is tried once only */
+  PetscBool    tried[SPMV_TRANSPORTS]; /* the set-up may be expensive, so it is tried only once */
   char         reason[SPMV_TRANSPORTS][SPMV_HALO_TEXT];
   int          version; /* of NCCL */
   SpMVHaloLink next;
@@ -174,7 +174,7 @@ static PetscErrorCode SpMVHaloLinkGet(MPI_Comm comm, SpMVHaloLink *link)
     PetscErrorCode ierr = PetscNew(link);
 
     ierr = SpMVAgree(comm, ierr);
-    if (ierr) PetscCall(PetscFree(*link)); /* another rank has none */
+    if (ierr) PetscCall(PetscFree(*link)); /* another rank has failed to allocate its link */
     PetscCall(ierr);
     (*link)->comm  = comm;
     (*link)->refct = 1;
@@ -200,7 +200,7 @@ static int SpMVHaloCardCompare(const void *a, const void *b)
   return c ? c : p->rank - q->rank;
 }
 
-/* Collective, with the same result on all ranks, because every rank compares the cards of all */
+/* Collective. All ranks get the same result, because every rank compares the cards of all ranks */
 static PetscErrorCode SpMVHaloLinkCompareCards(SpMVHaloLink link, SpMVHaloCard *mine, char reason[SPMV_HALO_TEXT])
 {
   SpMVHaloCard  *card = NULL;
@@ -288,7 +288,7 @@ PetscErrorCode SpMVHaloGetComm(MPI_Comm comm, SpMVTransport transport, SpMVCudaC
 
   PetscFunctionBegin;
   PetscCall(SpMVHaloLinkGet(comm, &link));
-  SpMVHaloLinkDereference(link); /* the communicator has it, too */
+  SpMVHaloLinkDereference(link); /* the communicator holds a reference, too */
   PetscCall(SpMVHaloLinkSetUp(link, transport));
   PetscCall(PetscStrncpy(reason, link->reason[transport], SPMV_HALO_TEXT));
   *core = reason[0] ? NULL : link->transport[transport];
@@ -319,7 +319,7 @@ static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse)
   return error;
 }
 
-/* Persistent requests, because the same pinned memory is sent in every exchange. Receives come first, to be started first */
+/* Persistent requests, because every exchange uses the same pinned memory. Receives come first so that they are started first */
 static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
 {
   PetscScalar *sent, *received;
@@ -353,7 +353,7 @@ static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective, even after errors on this rank: no rank frees memory that another rank has still mapped */
+/* Collective, even after errors on this rank: no rank may free memory that another rank still has mapped */
 static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, cudaError_t *error)
 {
   cudaError_t last = cudaSuccess;
@@ -393,7 +393,7 @@ static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, cudaError_t *error, char reaso
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. If the transport fails on a rank, it is undone on all ranks, and all get the reason */
+/* Collective. If the transport fails on one rank, its set-up is undone on all ranks, and all ranks get the reason */
 static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char reason[SPMV_HALO_TEXT])
 {
   SpMVHaloLink link = halo->link;
@@ -414,7 +414,7 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char r
       PetscCall(SpMVHaloAgree(halo->comm, error, reason));
     }
     if (reason[0]) { /* the transport does not work between these ranks; with NCCL, the halos that exist share the broken connection */
-      int memory = error == cudaErrorMemoryAllocation; /* which may be free again for the next halo */
+      int memory = error == cudaErrorMemoryAllocation; /* memory may be available again for the next halo */
 
       if (transport == SPMV_TRANSPORT_NCCL) SpMVCudaCommAbort(link->transport[transport], reason);
       PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &memory, 1, MPI_INT, MPI_MAX, halo->comm));
@@ -449,13 +449,13 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   }
 
   if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
-  (void)cudaGetLastError(); /* no device is reported below */
+  (void)cudaGetLastError(); /* a missing device is reported below */
   if (devices)
     PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA)); /* selects this rank's device */
   else
     PetscCall(PetscSNPrintf(reason, sizeof(reason), "rank %d has no GPU", rank));
   PetscCall(SpMVHaloAgree(halo->comm, cudaSuccess, reason));
-  /* Without peer access and NCCL, PETSc's own scatter is fastest if MPI supports device arrays */
+  /* If neither peer access nor NCCL is available, PETSc's own scatter is fastest if MPI supports device arrays */
   host = !reason[0] && (type == SPMV_HALO_HOST || !use_gpu_aware_mpi);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
 

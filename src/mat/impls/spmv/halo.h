@@ -1,6 +1,6 @@
 /*
-  The halo of a parallel matrix on the device: from PETSc's column map to the lists of the core's exchange, and the
-  choice of the transport.
+  The halo of a parallel matrix on the device: converts PETSc's column map to the lists of the core's exchange, and chooses
+  the transport.
 
   A product does
 
@@ -19,20 +19,20 @@
     SpMVHaloReverseBegin(halo, stream);       the diagonal block's product, into y
     SpMVHaloReverseEnd(halo, y, stream);      adds the values from the other ranks to y
 
-  These calls must be made on all ranks or on none: if SpMVHaloUsesPetsc(), all ranks use the matrix' VecScatter.
+  These calls must be made on all ranks or on none: if SpMVHaloUsesPetsc(), all ranks use the matrix's VecScatter instead.
 */
 #pragma once
 
 #include <petscmat.h>
 #include "../../../core/spmvcore.h"
 
-/* agree.c: if an operation has failed on one rank, it fails on all. Collective */
+/* agree.c: if an operation has failed on one rank, all ranks get an error. Collective */
 PETSC_INTERN PetscErrorCode SpMVAgree(MPI_Comm, PetscErrorCode);
 PETSC_INTERN PetscErrorCode SpMVAgreeOnText(MPI_Comm, PetscBool knows, char text[], int len);
 
 /* The options -mat_spmv_halo*, which are read with and without CUDA */
 typedef enum {
-  SPMV_HALO_AUTO, /* peer or NCCL if possible, else PETSc if MPI supports device arrays, else host */
+  SPMV_HALO_AUTO, /* peer or NCCL if possible, otherwise PETSc if MPI supports device arrays, otherwise host */
   SPMV_HALO_PEER, /* direct access to each other's memory, within a node */
   SPMV_HALO_NCCL,
   SPMV_HALO_HOST, /* MPI, through pinned host memory */
@@ -41,7 +41,7 @@ typedef enum {
 PETSC_INTERN const char *const SpMVHaloTypes[];
 typedef struct {
   SpMVHaloType type;
-  PetscReal    rows;     /* maximum fraction of boundary rows; their off-diagonal entries, or they themselves, are stored twice */
+  PetscReal    rows;     /* maximum fraction of boundary rows; their off-diagonal entries, or the rows themselves, are stored twice */
   PetscBool    rows_set; /* set by the user: apply it to small blocks too */
   PetscBool    early;    /* with peer exchange, start the product together with the exchange */
 } SpMVHaloOptions;
@@ -52,16 +52,16 @@ typedef struct {
 
 typedef struct _n_SpMVHalo *SpMVHalo;
 
-/* Collective, also for ranks without halo or rows. garray: the global columns of the off-diagonal block, ascending, as in MPIAIJ */
+/* Collective; ranks without halo or rows must call it too. garray: the global columns of the off-diagonal block, ascending, as in MPIAIJ */
 PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloType, SpMVHalo *);
 PETSC_INTERN PetscErrorCode SpMVHaloDestroy(SpMVHalo *);
 PETSC_INTERN PetscBool      SpMVHaloUsesPetsc(SpMVHalo);
-PETSC_INTERN PetscBool      SpMVHaloUsesPeer(SpMVHalo); /* SpMVHaloBegin() is one kernel; when it is done the halo has arrived */
+PETSC_INTERN PetscBool      SpMVHaloUsesPeer(SpMVHalo); /* SpMVHaloBegin() is one kernel; the halo has arrived when this kernel ends */
 PETSC_INTERN const char    *SpMVHaloDescribe(SpMVHalo); /* the same text on all ranks */
 
 PETSC_INTERN PetscScalar   *SpMVHaloGetArray(SpMVHalo);      /* nhalo values on the device; NULL if there are none */
-PETSC_INTERN PetscErrorCode SpMVHaloGetVec(SpMVHalo, Vec *); /* the same as a vector; do not destroy it */
-/* Enclose all kernels that write or read the halo: programs may change streams between products */
+PETSC_INTERN PetscErrorCode SpMVHaloGetVec(SpMVHalo, Vec *); /* the same array as a vector; do not destroy it */
+/* Call these before and after all kernels that write or read the halo: programs may change streams between products */
 PETSC_INTERN PetscErrorCode SpMVHaloEnter(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloLeave(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloBegin(SpMVHalo, const PetscScalar x[], cudaStream_t);
@@ -71,19 +71,19 @@ PETSC_INTERN PetscErrorCode SpMVHaloJoin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseBegin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseEnd(SpMVHalo, PetscScalar y[], cudaStream_t);
 
-/* For sums over ranks, too: the transport of a communicator of PETSc's, which keeps it, or a reason. Collective */
+/* Gets the transport of a PETSc communicator, which keeps it, or the reason why there is none. Also used for sums over ranks. Collective */
 PETSC_INTERN PetscErrorCode SpMVHaloGetComm(MPI_Comm, SpMVTransport, SpMVCudaComm *, char reason[SPMV_HALO_TEXT]);
-/* If a call has failed on one rank, all get the reason. Collective */
+/* If a call has failed on one rank, all ranks get the reason. Collective */
 PETSC_INTERN PetscErrorCode SpMVHaloAgree(MPI_Comm, cudaError_t, char reason[SPMV_HALO_TEXT]);
 
-/* The lists alone, which need no device. Collective. If `reason`, the same on all ranks, is not empty, they cannot be used */
+/* Creates only the lists, which needs no device. Collective. `reason` is the same on all ranks; if it is not empty, the lists cannot be used */
 PETSC_INTERN PetscErrorCode SpMVHaloListsCreate(MPI_Comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloList *send, SpMVHaloList *receive,
                                                 char reason[SPMV_HALO_TEXT]);
 PETSC_INTERN PetscErrorCode SpMVHaloListDestroy(SpMVHaloList *);
 
 /*
-  device.c: if MPI does not support device arrays, sets PETSc's variable for that, before PETSc aborts. Not collective;
-  before the first use of a device
+  device.c: if MPI does not support device arrays, sets PETSc's variable use_gpu_aware_mpi to false, because PETSc would
+  abort otherwise. Not collective; call it before the first use of a device
 */
 PETSC_INTERN PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm);
 #endif

@@ -1,5 +1,6 @@
 /*
-  Taking an AIJ matrix over and giving it back, and the creation, conversion and duplication of matrices of our types.
+  Hooking an AIJ matrix (turning it into a matrix of one of our types, in place) and unhooking it, and the creation,
+  conversion and duplication of matrices of our types.
 */
 #include "matspmv.h"
 
@@ -43,9 +44,9 @@ PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
       own = NULL;
     }
     if (own)
-      PetscCall(MatSpMVSetParams(block[k], own, spmv->params)); /* created by type name: it has the format, but not our parameters */
+      PetscCall(MatSpMVSetParams(block[k], own, spmv->params)); /* the block was created by type name: it has the format, but not our parameters */
     else {
-      /* with -mat_seqaij_type it may have another type */
+      /* with -mat_seqaij_type the block may have another type */
       PetscCall(MatConvert(block[k], spmv->device ? MATSEQAIJCUSPARSE : MATSEQAIJ, MAT_INPLACE_MATRIX, &block[k]));
       PetscCall(MatSpMVHook(block[k], spmv->format, spmv->params));
     }
@@ -95,8 +96,8 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
 }
 
 /*
-  Duplicates by the parent, on all ranks or on none: PETSc duplicates the blocks of a parallel matrix one by one and
-  returns at the first error
+  Duplicates A with the parent's function, on all ranks or on none: PETSc duplicates the blocks of a parallel matrix one by
+  one and returns at the first error
 */
 static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDuplicateOption op, Mat *B)
 {
@@ -118,7 +119,7 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVDuplicateAsParent(A, spmv, op, B)); /* creates a matrix with A's type name, on the device AIJCUSPARSE's */
+  PetscCall(SpMVDuplicateAsParent(A, spmv, op, B)); /* creates a matrix with A's type name, which on the device is AIJCUSPARSE's */
   PetscCall(MatSpMVGet(*B, &copy));
   if (!copy) {
     PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* PETSc has copied the functions composed with A */
@@ -134,7 +135,7 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes our functions with A, or the parent's again. A may be a copy of one of our matrices that is not ours itself */
+/* Composes our functions with A, or the parent's again. A may be a copy of one of our matrices without being hooked itself */
 PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
 {
   PetscBool mpi, device;
@@ -197,7 +198,7 @@ static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptions
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of A with the parent type */
+/* Creates a copy of A with the parent type */
 static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
 {
   Mat_SpMV      *spmv;
@@ -223,8 +224,8 @@ static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
 }
 
 /*
-  To hypre's type by the parent's function, without a copy of A: PCHYPRE converts the operator whenever it has changed.
-  *done is false if PETSc has no hypre, or if newtype is another type.
+  Converts A to hypre's type with the parent's function. A is not copied first, because PCHYPRE converts the operator
+  whenever it has changed. *done is false if PETSc has no hypre, or if newtype is another type.
 */
 static PetscErrorCode MatConvertToHypre_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat, PetscBool *done)
 {
@@ -249,7 +250,7 @@ static PetscErrorCode MatConvertToHypre_SpMV(Mat A, MatType newtype, MatReuse re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From one of our types to any other: through the parent type, whose converters PETSc finds by name */
+/* Converts a matrix of one of our types to any other type, through the parent type, whose converters PETSc finds by name */
 static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
   const SpMVFormat *format;
@@ -309,7 +310,7 @@ static PetscErrorCode SpMVConvertInPlace(Mat A, const SpMVFormat *format)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* To one of our types from any type that converts to AIJ */
+/* Converts a matrix of any type that can be converted to AIJ to one of our types */
 PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
   const SpMVFormat *format;
@@ -344,8 +345,8 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
 }
 
 /*
-  In-place factorization. LU merges the matrix with its factors, which are AIJ, and PETSc requires both to have the same
-  type; ILU leaves a matrix of AIJCUSPARSE that it cannot destroy (PETSc 3.26). So the matrix is converted to AIJ first.
+  For in-place factorization. LU merges the matrix with its factors, which are AIJ, and PETSc requires both to have the same
+  type. ILU leaves an AIJCUSPARSE matrix that cannot be destroyed (PETSc 3.26). So the matrix is converted to AIJ first.
 */
 static PetscErrorCode SpMVConvertToAIJ(Mat A)
 {
@@ -374,7 +375,7 @@ static PetscErrorCode MatILUFactor_SpMV(Mat A, IS row, IS col, const MatFactorIn
 /*
   MatSpMVHook - turns an AIJ or AIJCUSPARSE matrix into one of ours, in place
 
-  The matrix may be unassembled, but it must have AIJ's regular operations, not those for inserting entries into a hash
+  The matrix may be unassembled. It must have AIJ's regular operations, not the operations for inserting entries into a hash
   table.
 */
 PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
@@ -424,7 +425,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 #undef SpMVKeep
   spmv->ours.convertfrom = MatConvertFrom_SpMV;
   PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
-  if (!device) { /* AIJCUSPARSE compares type names for equality, so its matrices keep its name */
+  if (!device) { /* AIJCUSPARSE compares whole type names, so its matrices keep AIJCUSPARSE's name */
     PetscCall(PetscSNPrintf(name, sizeof(name), "%saij%s", mpi ? "mpi" : "seq", format->name));
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
   }
@@ -444,7 +445,7 @@ static PetscErrorCode MatSpMVUnhook(Mat A)
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi && A->preallocated) PetscCall(MatSpMVUnhookBlocks_MPI(A));
   view = A->ops->view == spmv->ours.view ? spmv->view : A->ops->view;
-/* PETSc may have replaced one of our operations since, as it does with the destroy of submatrices; keep its operation */
+/* PETSc may have replaced one of our operations since then, for example `destroy` of submatrices; keep PETSc's operation */
 #define SpMVGiveBack(op) \
   if (A->ops->op == spmv->ours.op) A->ops->op = spmv->parent.op
   SpMVHooks(SpMVGiveBack);
@@ -456,7 +457,7 @@ static PetscErrorCode MatSpMVUnhook(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the type of a new matrix to the parent, then takes it over */
+/* Sets the type of a new matrix to the parent type, then hooks it */
 static PetscErrorCode SpMVCreate(Mat A, MatType parent, const SpMVFormat *format)
 {
   SpMVHidden     hidden;
@@ -469,8 +470,8 @@ static PetscErrorCode SpMVCreate(Mat A, MatType parent, const SpMVFormat *format
   PetscCall(ierr);
   PetscCall(MatSpMVHook(A, format, NULL));
   /*
-    MatConvert() creates a matrix of the new type and calls its convertfrom. Only matrices created here have ours, not
-    those that are of our type because of -mat_seqaij_type.
+    MatConvert() creates a matrix of the new type and calls its convertfrom. Only matrices created here have our convertfrom;
+    matrices that are of our type because of -mat_seqaij_type do not.
   */
   A->ops->convertfrom = MatConvertFrom_SpMV;
   PetscFunctionReturn(PETSC_SUCCESS);

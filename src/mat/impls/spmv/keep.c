@@ -14,8 +14,8 @@ PetscErrorCode SpMVKeepBegin(const Mat_SpMV *spmv, SpMVKeep *keep)
 }
 
 /*
-  B, created from A by A's parent, has A's type name. On the host that gives it the format already, on the device it is
-  AIJCUSPARSE and gets the format here
+  B has been created from A by the parent's function and has A's type name. On the host, this name has already given it the
+  format. On the device, B is AIJCUSPARSE and gets the format here
 */
 PetscErrorCode SpMVKeepSet(SpMVKeep *keep, Mat B)
 {
@@ -62,9 +62,9 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
 }
 
 /*
-  On the device the result is AIJ. AIJ's functions for A B^T and R A R^T give the symbolic transpose of B the type of A by
-  MatSetType(), which empties it unless the name of A's type begins with that of the transpose. For plain AIJ times one of
-  our matrices on the device PETSc calls them without asking ours.
+  On the device the result is AIJ. AIJ's functions for A B^T and R A R^T call MatSetType() to give the symbolic transpose of B
+  the type of A. This empties the transpose unless the name of A's type begins with the name of its own type. If plain AIJ is
+  multiplied with one of our matrices on the device, PETSc calls these functions without calling ours.
 */
 static PetscErrorCode MatTransposeSymbolic_SpMV(Mat A, Mat *B)
 {
@@ -75,7 +75,7 @@ static PetscErrorCode MatTransposeSymbolic_SpMV(Mat A, Mat *B)
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   if (spmv->device) {
-    ((PetscObject)A)->type_name = (char *)MATSEQAIJ; /* several ranks: not in PETSc */
+    ((PetscObject)A)->type_name = (char *)MATSEQAIJ; /* PETSc has no symbolic transpose of MPI matrices */
     ierr                        = (*spmv->parent.transposesymbolic)(A, B);
     ((PetscObject)A)->type_name = name; /* even after an error */
     PetscCall(ierr);

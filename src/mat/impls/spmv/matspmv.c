@@ -1,6 +1,6 @@
 /*
-  The state of a matrix of any format: the Mat_SpMV composed with it, the keys by which stored copies are known to be up
-  to date, and freeing the copies.
+  The state of a matrix of any format: the Mat_SpMV composed with the matrix, the keys that show whether stored copies are
+  up to date, and freeing the copies.
 */
 #include "matspmv.h"
 
@@ -24,9 +24,9 @@ static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
 }
 
 /*
-  MatHeaderMerge(), which MatAXPY() calls for another pattern, replaces the data of a matrix and, in older PETSc (3.18),
-  the objects composed with it, so that the matrix would have the parameters of the one it is merged with. It destroys
-  the old data first: the parameters are saved here then, and MatSpMVGet() restores them.
+  MatAXPY() calls MatHeaderMerge() if the patterns differ. MatHeaderMerge() replaces the data of a matrix and, in older PETSc
+  (3.18), also the objects composed with it, so the matrix would get the parameters of the matrix that it is merged with.
+  The old data are destroyed first; at that point the parameters are saved here, and MatSpMVGet() restores them.
 */
 static struct {
   Mat               mat; /* NULL for none */
@@ -66,19 +66,19 @@ PetscErrorCode MatSpMVNew(Mat A, Mat_SpMV **spmv)
   PetscFunctionBegin;
   *spmv = NULL;
   ierr  = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(spmv));
-  if (ierr) PetscCall(PetscFree(*spmv)); /* another rank has none */
+  if (ierr) PetscCall(PetscFree(*spmv)); /* the allocation has failed on another rank */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes spmv with A, which then owns it; NULL removes the present one */
+/* Composes spmv with A, which then owns it; NULL removes A's current Mat_SpMV */
 PetscErrorCode MatSpMVSet(Mat A, Mat_SpMV *spmv)
 {
   PetscContainer container = NULL;
 
   PetscFunctionBegin;
   if (spmv) {
-    if (A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* an earlier matrix at this address */
+    if (A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* it belonged to an earlier matrix at this address */
     PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)A), &container));
     PetscCall(PetscContainerSetPointer(container, spmv));
     PetscCall(PetscContainerSetCtxDestroy(container, SpMVDestroyCtx));
@@ -94,10 +94,10 @@ PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
 }
 
 /*
-  Where AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for a look at the object
-  state; assembly puts ours back. AIJ's product is right even if the matrix changes in the meantime. The transposed
-  products stay ours, see MatSpMVApply_Seq(). So do all products on the device, because those of AIJCUSPARSE accept
-  device vectors only.
+  If AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for checking the object state;
+  assembly installs ours again. AIJ's product is correct even if the matrix changes in the meantime. The transposed products
+  are not replaced, see MatSpMVApply_Seq(). Nor are any products on the device, because AIJCUSPARSE's accept device vectors
+  only.
 */
 void MatSpMVUseParent_Seq(Mat A, Mat_SpMV *spmv, PetscBool use)
 {
@@ -127,7 +127,7 @@ PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *spmv, int k)
   PetscFunctionBegin;
   spmv->cuda[k].key.mat    = NULL;
   spmv->cuda[k].use_parent = PETSC_FALSE;
-  if (k == 0) spmv->fused.key.mat = NULL; /* destroyed together with the store */
+  if (k == 0) spmv->fused.key.mat = NULL; /* the fused block is destroyed together with the store */
   if (spmv->cuda[k].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].store));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -190,10 +190,10 @@ void SpMVKeySetPattern(SpMVKey *key, Mat A, const SpMVCSR *csr)
   key->j  = csr->j;
 }
 
-/* For matrices without rows, whose row offsets AIJ may not have */
+/* For matrices without rows: AIJ may have no row offsets */
 static const PetscInt SpMVNoRows[1] = {0};
 
-/* AIJ's row offsets and columns on the host */
+/* Gets AIJ's row offsets and columns on the host */
 PetscErrorCode MatSpMVGetPattern_Seq(Mat A, SpMVCSR *csr)
 {
   PetscInt  m;

@@ -1,28 +1,28 @@
 /*
   The glue between PETSc's matrices and the core, written once for all formats.
 
-  A matrix of a format is an AIJ matrix, sequential or MPI, some of whose operations are taken over ("hooked"). AIJ
+  A matrix of a format is an AIJ matrix, sequential or MPI, some of whose operations are replaced ("hooked"). AIJ
   keeps the entries and does everything else. The format adds a second copy of each sequential block ("store"). The
-  first product that needs the copy creates it, and later products refresh it when PETSc's object state shows that
+  first product that needs the copy creates it, and later products refresh it when PETSc's object state shows that the
   values or the pattern have changed. If PETSc has CUDA and there is a GPU, the parent type is AIJCUSPARSE instead of
-  AIJ, and the copy for products with device vectors is on the GPU. A format is one SpMVFormat table.
+  AIJ, and the copy for products with device vectors is on the GPU. A format is defined by one SpMVFormat table.
 
-  Each file calls only files below it in this list; MatSpMVHook() reaches those above through the table in types.c:
+  Each file calls only files below it in this list; MatSpMVHook() calls functions above it through the table in types.c:
 
-    types.c     which operations each kind of matrix takes over
+    types.c     the operations that are replaced in each kind of matrix
     view.c      views, PetscSpMVGetInfo()           mpi.c       products of MPI matrices
-    product.c   products of matrices                cusparse.c  faults of AIJCUSPARSE
+    product.c   products of matrices                cusparse.c  corrections of AIJCUSPARSE
     coo.c       assembly from coordinates on the device
     dense.c     products with dense matrices
     keep.c      transposes, submatrices, ...: the result keeps format and parameters
-    hook.c      taking over, giving back, creation, conversion, duplication
+    hook.c      hooking, unhooking, creation, conversion, duplication
     seq.c       products of sequential matrices: host or device
     cuda.c      copy and products on the device     factor.c    triangular solves
     host.c      copy and products on the host
     parent.c    AIJ's and AIJCUSPARSE's functions   options.c
     matspmv.c   state, keys, pattern
     device.c    device, stream, operands            halo.c      exchange of the halo
-    agree.c     errors of all ranks
+    agree.c     agreement of the ranks on errors
 */
 #pragma once
 
@@ -44,7 +44,7 @@ typedef PetscOptionItems *SpMVOptionItems;
 typedef PetscOptionItems SpMVOptionItems;
 #endif
 
-/* The argument of a container's destructor: the pointer, or its address */
+/* The argument of a container's destructor: the pointer itself, or the address of the pointer */
 #if PETSC_VERSION_LT(3, 23, 0)
 typedef void *SpMVCtx;
   #define SpMVCtxGet(ctx) (ctx)
@@ -70,10 +70,10 @@ struct _n_SpMVFormat {
   PetscErrorCode (*create)(Mat); /* by the size of the communicator */
   void (*defaults)(void *params);
   PetscErrorCode (*options)(Mat, void *params);                              /* reads and checks the format's options, prints them under -help */
-  PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVStore *); /* lays the pattern out */
+  PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVStore *); /* creates the layout from the pattern */
   PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len); /* the format's part of a view */
 #if defined(PETSCSPMV_HAVE_CUDA)
-  /* lays out A or its transpose on the device; cudaErrorNotSupported: use the parent's product */
+  /* creates the layout of A or its transpose on the device; returns cudaErrorNotSupported if the parent's product is to be used */
   cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
 #endif
 };
@@ -94,7 +94,7 @@ PETSC_INTERN PetscErrorCode MatCreate_MPISpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatCreate_SpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
 
-/* The three functions that MatRegister() needs of a format called NAME. It ends in a declaration, so that its use ends with a semicolon */
+/* Defines the three functions that MatRegister() needs for a format called NAME. The macro ends with a declaration, so a semicolon follows its use */
 #define SpMVFormatCreate(NAME)                             \
   PETSC_INTERN const SpMVFormat SpMVFormat##NAME;          \
   static PetscErrorCode         MatCreate_Seq##NAME(Mat A) \
@@ -117,8 +117,8 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   PetscOptionsObject->options = ((PetscObject)A)->options
 
 /*
-  AIJ's operations that a format may take over; the parent's are saved, to be called and to be restored. Those below the
-  line are taken over on the device only
+  AIJ's operations that a format may replace. The parent's operations are saved, so that they can be called and restored. The
+  operations below the line are replaced on the device only
 */
 #define SpMVHooks(X)                  \
   do {                                \
@@ -160,28 +160,28 @@ typedef struct {
   Mat              mat; /* NULL: nothing has been made */
   PetscObjectId    id;
   PetscObjectState state, nonzerostate;
-  PetscInt         m, n, nz; /* its pattern, if set by SpMVKeySetPattern() */
+  PetscInt         m, n, nz; /* the pattern, if set by SpMVKeySetPattern() */
   const PetscInt  *i, *j;
 } SpMVKey;
 
 /*
-  Every documented way to change values increases the object state, and every change of the pattern the nonzero state.
-  The Mat itself belongs to the key because MatHeaderReplace() moves the data to another Mat, whose state counts
-  differently; its id, because another Mat may be allocated at the same address. Inline, because every product checks
-  it.
+  Every documented way to change values increases the object state, and every change of the pattern increases the nonzero
+  state. The key contains the Mat itself because MatHeaderReplace() moves the data to another Mat, which counts its states
+  independently, and the Mat's id because another Mat may be allocated at the same address. The function is inline because
+  every product calls it.
 */
 static inline PetscBool SpMVKeyIsCurrent(const SpMVKey *key, Mat A)
 {
   return (PetscBool)(key->mat == A && key->id == ((PetscObject)A)->id && key->state == ((PetscObject)A)->state && key->nonzerostate == A->nonzerostate);
 }
 
-/* A sequential matrix on the host: the products asked for, by which it is decided when to set the format up and when to refresh it */
+/* A sequential matrix on the host: counts of the products requested. They determine when the format is set up and when it is refreshed */
 typedef struct {
-  SpMVKey    key;           /* the values that `values` counts for */
-  PetscInt64 pattern;       /* with this pattern */
-  PetscInt64 values;        /* with these values */
-  PetscInt64 values_before; /* with the values before these */
-  PetscInt64 needed;        /* before the format is set up */
+  SpMVKey    key;           /* the state of the matrix for which `values` is counted */
+  PetscInt64 pattern;       /* products with the current pattern */
+  PetscInt64 values;        /* products with the current values */
+  PetscInt64 values_before; /* products with the previous values */
+  PetscInt64 needed;        /* products required before the format is set up */
   PetscInt   nz;            /* of the pattern */
 } SpMVAsked;
 
@@ -189,13 +189,13 @@ typedef struct {
 typedef struct {
   SpMVKey   key;
   SpMVStore store;
-  PetscBool use_parent; /* AIJ's own product is used: unsorted columns, no values, cheaper, ... */
+  PetscBool use_parent; /* AIJ's own product is used: columns are unsorted, there are no values, AIJ is cheaper, ... */
   PetscInt  nonzerorows;
   SpMVAsked asked;
 } SpMVHostCopy;
 
-/* The state of a parallel matrix when its copies were last up to date on all ranks. It is the same on all ranks; the
-   states of the blocks are not, because a rank may change its own blocks */
+/* The state of a parallel matrix when its copies were last up to date on all ranks. This state is the same on all ranks; the
+   states of the blocks may differ, because a rank may change its own blocks */
 typedef struct {
   SpMVKey   key;
   PetscBool bound; /* to the CPU */
@@ -203,12 +203,12 @@ typedef struct {
 
 /* An MPI matrix */
 typedef struct {
-  PetscObjectId hooked[2];    /* ids of the two blocks that have been taken over */
+  PetscObjectId hooked[2];    /* ids of the two blocks when they were hooked */
   SpMVAgreed    agreed[2][2]; /* [device vectors][transposed] */
 } SpMVParallel;
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* A sequential matrix: its copy on the device, or that of its transpose */
+/* A sequential matrix: the copy on the device of the matrix or of its transpose */
 typedef struct {
   SpMVKey       key;
   SpMVCudaStore store;
@@ -219,7 +219,7 @@ typedef struct {
 typedef struct {
   SpMVKey    key; /* of the off-diagonal block */
   int       *rows, count;
-  PetscInt64 limit; /* the most rows that may be boundary rows */
+  PetscInt64 limit; /* the maximum number of boundary rows */
 } SpMVBoundary;
 
 /* A diagonal block on the device: the off-diagonal block fused into its kernel */
@@ -244,14 +244,14 @@ typedef struct {
 } SpMVExchange;
 #endif
 
-/* What our symbolic phase of a product of matrices adds to PETSc's */
+/* What our symbolic phase of a product of matrices does in addition to PETSc's */
 typedef enum {
   SPMV_SYMBOLIC,      /* the result gets the format and the parameters */
-  SPMV_SYMBOLIC_HOST, /* the same, and on the device the numeric phase is AIJ's on the host */
-  SPMV_SYMBOLIC_AIJ   /* factors go by AIJ's name: a MATSHELL looks its function up by the name of the other factor, other types compare it */
+  SPMV_SYMBOLIC_HOST, /* the same, and the numeric phase of a product on the device is AIJ's on the host */
+  SPMV_SYMBOLIC_AIJ   /* the factors have AIJ's type name during the call: MATSHELL and other types look at the names of the factors' types */
 } SpMVProductKind;
 
-/* A factor of a product of matrices, the first of our types: the symbolic phase of the latest such product */
+/* Stored with the first factor of our types in a product of matrices: the symbolic phase of the latest such product */
 typedef struct {
   const Mat_Product *product;
   SpMVProductKind    kind;
@@ -266,14 +266,14 @@ typedef struct {
   SpMVParams        params;
   MatType           parenttype;             /* restored by MatSpMVUnhook() */
   PetscBool         device;                 /* the parent is AIJCUSPARSE */
-  struct _MatOps    parent, ours;           /* the operations before and after MatSpMVHook(), of SpMVHooks() only */
-  PetscErrorCode (*view)(Mat, PetscViewer); /* the previous view: AIJ's, or that of the DM that created the matrix */
+  struct _MatOps    parent, ours;           /* the operations before and after MatSpMVHook(); only those in SpMVHooks() are set */
+  PetscErrorCode (*view)(Mat, PetscViewer); /* the previous view: AIJ's, or the view set by the DM that created the matrix */
   SpMVProductPhase phase;
   SpMVHostCopy     host;
   SpMVParallel     parallel;
 #if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCompressed compressed;
-  SpMVCudaCopy   cuda[2]; /* of the matrix, and of its transpose */
+  SpMVCudaCopy   cuda[2]; /* copies of the matrix and of its transpose */
   SpMVBoundary   boundary;
   SpMVFused      fused;
   SpMVExchange   exchange;
@@ -281,7 +281,7 @@ typedef struct {
 #endif
 } Mat_SpMV;
 
-typedef enum { SPMV_NORMAL, SPMV_RESIDUAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp; /* RESIDUAL, zz = yy - A xx: on the device */
+typedef enum { SPMV_NORMAL, SPMV_RESIDUAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp; /* RESIDUAL: zz = yy - A xx, on the device only */
 
 /* matspmv.c: the state of a matrix */
 PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
@@ -332,7 +332,7 @@ typedef enum { SPMV_COO_AUTO, SPMV_COO_HOST, SPMV_COO_DEVICE } SpMVCOOPlace; /* 
 
 PETSC_INTERN PetscErrorCode MatSpMVGetCOOPlace(Mat, const Mat_SpMV *, SpMVCOOPlace *);
 
-/* device.c: use of a device, and the operands of zz = yy + A xx, where yy may be zz, and NULL for zero */
+/* device.c: use of a device, and the operands of zz = yy + A xx, where yy may be zz, or NULL for zero */
 typedef enum {
   SPMV_ON_HOST, /* get arrays on the host */
   SPMV_IN_PLACE /* get arrays where the values are */
@@ -348,32 +348,32 @@ typedef struct {
 typedef struct {
   SpMVPlace          place;
   Vec                xx, yy, zz;
-  const PetscScalar *x, *y; /* y is z if yy is zz, NULL if yy is NULL */
+  const PetscScalar *x, *y; /* y equals z if yy is zz, and is NULL if yy is NULL */
   PetscScalar       *z;
-  SpMVOperand        operand[3];   /* in place: zz, xx, yy unless it is zz */
-  PetscBool          device, host; /* in place: at least one array is there */
+  SpMVOperand        operand[3];   /* in place: zz, xx, and yy unless yy is zz */
+  PetscBool          device, host; /* in place: at least one array is on the device, on the host */
 } SpMVOperands;
 
 PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* whether new matrices use AIJCUSPARSE */
-PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* AIJ has changed the host's values without marking them as newer */
+PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* marks the host's values as newer, after AIJ has changed them without doing so */
 PETSC_INTERN PetscErrorCode SpMVOperandsBegin(SpMVPlace, Vec xx, Vec yy, Vec zz, SpMVOperands *);
 PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 
 /* host.c: the copy on the host and its products; z may be NULL or y */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVIsDue_Seq(Mat, Mat_SpMV *, PetscBool *); /* whether the next product is to use the format */
-PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat);          /* without an error: uses AIJ's product if out of memory */
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat);          /* uses AIJ's product if out of memory, which is not an error */
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsNone_Seq(Mat, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVApplyHostVecs_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
-/* seq.c: a sequential matrix, on either side */
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* brings up to date what such a product reads */
-PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, PetscBool setup, SpMVStats *); /* of the copy, brought up to date; without setup only if it is due */
+/* seq.c: a sequential matrix, on the host or on the device */
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* brings the copy that such a product reads up to date */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, PetscBool setup, SpMVStats *);          /* brings the copy up to date first; without `setup` only if due */
 PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
 
-/* hook.c: taking a matrix over and giving it back */
+/* hook.c: hooking a matrix and unhooking it */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
 PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
@@ -397,12 +397,12 @@ PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 PETSC_INTERN const char *const SpMVCOOPlaces[]; /* the names of SpMVCOOPlace */
 PETSC_INTERN PetscErrorCode    MatSpMVShareCOO(Mat A, Mat B);
 
-/* dm.c: what the DM that made a matrix calls its type */
+/* dm.c: the name of the matrix type in the DM that created a matrix */
 PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 
 /*
-  types.c: what each kind of matrix takes over. setops set operations; compose composes functions that PETSc looks up by
-  name, or restores the parent's (ours false)
+  types.c: what is replaced in each kind of matrix. setops set operations; compose composes functions that PETSc looks up by
+  name, or restores the parent's if `ours` is false
 */
 typedef struct {
   MatType parent;
@@ -427,7 +427,7 @@ PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
 PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
 
-/* coo.c: what its map takes on this rank; has: it has one */
+/* coo.c: the memory of the maps on this rank; has: whether there are maps */
 PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 *bytes);
 
 /* matspmv.c */

@@ -1,15 +1,15 @@
 /*
-  The products of an MPI matrix: MPIAIJ's own, which overlap the exchange of the halo with the diagonal block's product
-  and use our products of the two blocks. Between device vectors an exchange of our own replaces MPIAIJ's VecScatter
-  where halo.c finds a faster one.
+  The products of an MPI matrix. They are MPIAIJ's own products, which overlap the exchange of the halo with the diagonal
+  block's product and call our products of the two blocks. For device vectors our own exchange replaces MPIAIJ's VecScatter
+  if halo.c finds a faster transport.
 
   MPIAIJ creates, replaces and rebuilds its blocks in many places (preallocation, hash and COO assembly, disassembly,
-  products), so every product checks whether they have been taken over.
+  products), so every product checks whether the blocks have been hooked.
 */
 #include "matspmv.h"
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* Whether one of the vectors has a device type, which is the same on all ranks */
+/* Whether one of the vectors has a device type. The result is the same on all ranks */
 static PetscErrorCode SpMVVecsAreDevice(Vec x, Vec y, Vec z, PetscBool *any)
 {
   const Vec v[3] = {x, y, z};
@@ -40,12 +40,11 @@ static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
 }
 
 /*
-  Brings the halo of A up to date; *ours is false if MPIAIJ's own product is to be used. All ranks get the same answer:
-  the vectors' types are the same on all ranks, and so is whether the off-diagonal blocks have changed, because MPIAIJ
-  replaces them on all ranks together. Whether a matrix or vector is bound to the CPU is not the same: -mat_bind_below,
-  -vec_bind_below and -dm_bind_below compare with each rank's size. So the ranks agree on it before they create a halo,
-  and again before each product while something is bound on some rank. What is bound later is copied to the device and
-  back by the products below.
+  Brings the halo of A up to date. *ours is false if MPIAIJ's own product is to be used. All ranks get the same result: the
+  vectors have the same types on all ranks, and MPIAIJ replaces the off-diagonal blocks on all ranks together. However, a
+  matrix or vector may be bound to the CPU on some ranks only, because -mat_bind_below, -vec_bind_below and -dm_bind_below
+  compare with the local size. So the ranks agree on this before they create a halo, and again before each product while
+  something is bound on some rank. The products below copy vectors that are bound later to the device and back.
 */
 static PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
 {
@@ -87,16 +86,16 @@ static PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Ve
 
 /* The order of the two blocks' products */
 typedef enum {
-  SPMV_ORDER_SEQUENTIAL, /* the diagonal block's, the end of the exchange, the off-diagonal block's. Always possible */
-  SPMV_ORDER_SPLIT,      /* the interior rows' on PETSc's stream while the halo arrives, both products of the boundary rows on the halo's stream */
-  SPMV_ORDER_FUSED       /* with peers: one kernel waits for the halo and computes both, or the off-diagonal block's product follows */
+  SPMV_ORDER_SEQUENTIAL, /* the diagonal block's product, the end of the exchange, the off-diagonal block's product. Always possible */
+  SPMV_ORDER_SPLIT,      /* the interior rows' product on PETSc's stream while the halo arrives, both products of the boundary rows on the halo's stream */
+  SPMV_ORDER_FUSED       /* with the peer transport: one kernel waits for the halo and computes both products, or the off-diagonal block's product follows */
 } SpMVOrder;
 
 /*
-  SPLIT and FUSED need both blocks up to date on the device before the exchange begins, and nothing bound to the CPU.
-  With SPLIT the off-diagonal block's product must not write to interior rows of y, which the other stream writes at the
-  same time. own[1] is NULL where the diagonal block's kernel adds the off-diagonal block's product, or where the
-  off-diagonal block is empty.
+  SPLIT and FUSED require that both blocks are up to date on the device before the exchange begins, and that nothing is bound
+  to the CPU. With SPLIT the off-diagonal block's product must not write to interior rows of y, because the other stream
+  writes them at the same time. own[1] is NULL if the diagonal block's kernel adds the off-diagonal block's product, or if
+  the off-diagonal block is empty.
 */
 static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], SpMVOrder *order)
 {
@@ -128,8 +127,8 @@ static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec 
 }
 
 /*
-  The products and the exchange in an order that overlaps them; *done is false where the arrays are not aligned for it:
-  a sequential product copies them
+  Runs the products and the exchange in an order that overlaps them. *done is false if the arrays are not aligned as this
+  requires; the sequential order copies unaligned arrays
 */
 static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder order, Mat_SpMV *own[2], SpMVCudaForm form, Vec xx, Vec yy, Vec zz,
                                                        cudaStream_t stream, PetscBool *done)
@@ -167,9 +166,10 @@ static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder
 }
 
 /*
-  zz = yy + A xx, or yy - A xx: the diagonal block's product while the halo arrives, then the off-diagonal block's. If there are few
-  boundary rows, either the diagonal block's kernel computes both products, or both products of these rows run on the
-  halo's stream at the same time as the interior rows' product: no kernel has to wait for both.
+  zz = yy + A xx, or zz = yy - A xx: the diagonal block's product runs while the halo arrives, followed by the off-diagonal
+  block's product. If there are few boundary rows, either the diagonal block's kernel computes both products, or both
+  products of these rows run on the halo's stream at the same time as the interior rows' product. Then no kernel has to wait
+  for both the interior product and the halo.
 */
 static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm form, Vec xx, Vec yy, Vec zz)
 {
@@ -209,7 +209,7 @@ static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + A^T xx: the off-diagonal block's product first, so that its values travel to their ranks during the diagonal block's product */
+/* zz = yy + A^T xx: the off-diagonal block's product runs first, so that its values are sent to their ranks during the diagonal block's product */
 static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
   const SpMVHalo     halo = spmv->exchange.halo;
@@ -241,8 +241,8 @@ static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec
 }
 
 /*
-  Creates all that a product on the device needs before its exchange begins. If the exchange is ours, the boundary rows
-  are found first, because they are part of the diagonal block's layout.
+  Creates everything that a product on the device needs before its exchange begins. If our exchange is used, the boundary
+  rows are found first, because they are part of the diagonal block's layout.
 */
 static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
 {
@@ -264,7 +264,7 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The product on the device, if our exchange is used; *done is false if MPIAIJ's own product is to be used */
+/* Computes the product on the device if our exchange is used; *done is false if MPIAIJ's own product is to be used */
 static PetscErrorCode MatSpMVTry_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz, PetscBool *done)
 {
   PetscFunctionBegin;
@@ -277,7 +277,7 @@ static PetscErrorCode MatSpMVTry_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec x
 }
 #endif
 
-/* Brings up to date, before the exchange begins, what the two blocks store for a product with such vectors */
+/* Brings the copies of the two blocks that a product with these vectors uses up to date, before the exchange begins */
 static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
 {
   Mat block[2];
@@ -301,8 +301,8 @@ static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transp
 }
 
 /*
-  The calling rank may have changed one of its blocks without the knowledge of the other ranks. If it has no memory for
-  the block's copy, that must not be an error: AIJ's product is used for the block, and the exchange goes on.
+  The calling rank may have changed one of its blocks without the other ranks' knowledge. Lack of memory for the block's
+  copy must then not be an error on this rank: AIJ's product is used for the block, and the exchange continues.
 */
 static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 {
@@ -320,8 +320,8 @@ static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 }
 
 /*
-  The beginning of every product: gets our data, and takes the blocks over and brings them up to date on all ranks or on
-  none. The ranks communicate only if the state of the parallel matrix has changed.
+  The beginning of every product: gets our data, hooks the blocks, and brings them up to date on all ranks or on none. The
+  ranks communicate only if the state of the parallel matrix has changed.
 */
 static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz, Mat_SpMV **spmv)
 {
@@ -348,7 +348,7 @@ static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec y
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + A xx or yy + A^T xx, where yy may be zz, and NULL for zero */
+/* zz = yy + A xx or yy + A^T xx, where yy may be zz, or NULL for zero */
 static PetscErrorCode MatSpMVApply_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz)
 {
   Mat_SpMV *spmv;
@@ -392,7 +392,7 @@ static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* rr = bb - A xx: on the device as MatMultAdd(), else as MatResidual() of any matrix */
+/* rr = bb - A xx: on the device like MatMultAdd(), otherwise like MatResidual() of any other matrix type */
 static PetscErrorCode MatResidual_MPISpMV(Mat A, Vec bb, Vec xx, Vec rr)
 {
   Mat_SpMV *spmv;

@@ -21,7 +21,7 @@ PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The options -mat_<format>_<name> that every format has, for a format and its manual page */
+/* Reads the options -mat_<format>_<name> that every format has; manual: the format's manual page */
 PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[], SpMVCommonParams *p)
 {
   const struct {
@@ -52,9 +52,9 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
 }
 
 /*
-  How the parallel product exchanges its halo on GPUs. The product reads these options when it creates a halo, because
-  the matrices that PETSc creates from others (duplicates, products, coarse levels) have read none. MatSetFromOptions()
-  reads them too, so that a wrong value is an error there, with or without GPUs.
+  The options for the exchange of the halo on GPUs. The product reads them when it creates a halo, because
+  MatSetFromOptions() is not called for matrices that PETSc creates from others (duplicates, products, coarse levels).
+  MatSetFromOptions() reads them too, so that a wrong value is an error there, with or without GPUs.
 */
 PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOptions *o)
 {
@@ -73,11 +73,11 @@ PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOp
                              &o->early, NULL));
   PetscOptionsEnd();
   PetscCheck(o->rows >= 0 && o->rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
-             "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1", prefix, (double)o->rows); /* NaN is neither */
+             "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1", prefix, (double)o->rows); /* NaN fails both comparisons */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Read by each MatSetPreallocationCOO(), for the same reasons */
+/* Reads the option of the COO functions. Each MatSetPreallocationCOO() calls this, for the same reasons */
 PetscErrorCode MatSpMVGetCOOPlace(Mat A, const Mat_SpMV *spmv, SpMVCOOPlace *place)
 {
   PetscFunctionBegin;
@@ -101,12 +101,12 @@ PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &halo));
   PetscCall(MatSpMVGetCOOPlace(A, spmv, &place));
   PetscCall(MatSpMVSetParams(A, spmv, params));
-  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, even where the parameters have not changed */
+  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, even if the parameters have not changed */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* The device kernel for these options. The formats handle those with which AIJCUSPARSE multiplies */
+/* The device kernel for these options. Options with which AIJCUSPARSE multiplies are handled by the formats */
 SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel, PetscInt tune)
 {
   switch (kernel) {

@@ -1,14 +1,14 @@
 /*
-  The types that ours are derived from, AIJ and AIJCUSPARSE: their own functions, and how to create matrices of these
-  types also where -mat_seqaij_type is set.
+  The types that ours are derived from, AIJ and AIJCUSPARSE: their functions, and the creation of matrices of these types
+  even if -mat_seqaij_type is set.
 */
 #include "matspmv.h"
 
 /*
-  With -mat_seqaij_type, new sequential AIJ matrices have that type: one of ours or, say, AIJPERM. The code that creates
-  them does not expect this: MatDuplicate() fills the new matrix without what AIJPERM does at assembly, MatTranspose()
-  empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook() cannot take such a matrix
-  over. So the option is hidden while the parent creates matrices.
+  With -mat_seqaij_type, new sequential AIJ matrices get the type given by the option: one of ours or, say, AIJPERM. The code
+  that creates them does not expect this. MatDuplicate() fills the new matrix but skips what AIJPERM does at assembly,
+  MatTranspose() empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook() cannot hook such a
+  matrix. So the option is hidden while the parent creates matrices.
 */
 PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *hidden)
 {
@@ -26,11 +26,11 @@ PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *hidden)
 }
 
 /*
-  The parents' functions, for use where the matrix no longer has them: MatHeaderMerge() calls destroy after it has
-  removed the composed objects, and MatDuplicate() copies our composed functions to matrices that are not ours. They are
-  taken from a new matrix of the type, because PETSc replaces functions of some matrices (submatrices), and only when a
-  matrix of the type is first taken over: creating a matrix of AIJCUSPARSE initializes the device, which programs that
-  use none of our types must not pay for.
+  The parents' functions, for use when the matrix no longer has them: MatHeaderMerge() calls destroy after it has removed the
+  composed objects, and MatDuplicate() copies our composed functions to matrices that are not ours. The functions are read
+  from a new matrix of the parent type, because PETSc replaces functions of some matrices (submatrices). This is done only
+  when a matrix of the type is first hooked: creating an AIJCUSPARSE matrix initializes the device, and programs that use
+  none of our types must not pay for that.
 */
 SpMVParent SpMVParents[2][2];
 
@@ -58,7 +58,7 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Replaces a composed function if there is one: a matrix that is bound to the CPU lacks some */
+/* Replaces a composed function if there is one: a matrix that is bound to the CPU does not have all of them */
 PetscErrorCode SpMVReplaceFunction(Mat A, const char name[], PetscErrorCode (*function)(Mat))
 {
   PetscErrorCode (*f)(Mat);
@@ -70,8 +70,8 @@ PetscErrorCode SpMVReplaceFunction(Mat A, const char name[], PetscErrorCode (*fu
 }
 
 /*
-  Before PETSc 3.19, MatRetrieveValues() does not increase the object state; up to 3.26 it does not mark the host's
-  values as newer than AIJCUSPARSE's
+  Before PETSc 3.19, MatRetrieveValues() does not increase the object state. Up to PETSc 3.26, it does not mark the host's
+  values as newer than the values on the device (AIJCUSPARSE)
 */
 static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
 {

@@ -1,6 +1,6 @@
 /*
-  Products of matrices with a factor of our types: the function of PETSc's that computes one, and the format of the
-  result.
+  Products of matrices (MatProduct) with a factor of our types: finding the PETSc function that computes the product, and
+  the format of the result.
 */
 #include "matspmv.h"
 
@@ -8,7 +8,7 @@
 
 static PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
 
-/* The third factor counts only for ABC: while PETSc computes ABC in two steps, it is still set for both */
+/* The third factor is used only for ABC: while PETSc computes ABC in two steps, the third factor remains set in both steps */
 static Mat SpMVProductFactor(Mat C, int k)
 {
   const Mat_Product *product = C->product;
@@ -42,7 +42,7 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
   for (int k = 0; k < 3; k++) {
     PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATTRANSPOSEVIRTUAL, &is));
     if (is) PetscCall(MatTransposeGetMat(factor[k], &factor[k]));
-    for (int l = 0; l < k; l++) { /* a factor given twice is renamed once */
+    for (int l = 0; l < k; l++) { /* a matrix that is two of the factors is renamed once */
       if (factor[l] == factor[k]) factor[k] = NULL;
     }
     if (!factor[k]) continue;
@@ -62,7 +62,7 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /*
-  The numeric phase of a product that AIJ computes on the host with factors on the device. Their values are copied to
+  The numeric phase of a product that AIJ computes on the host from factors on the device. The factors' values are copied to
   the host first, because AIJ's functions do not always do that.
 */
 static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
@@ -92,7 +92,7 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
   PetscCall((*f)(C));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &aij));
   PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
-  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* PETSc makes plain AIJ of any type of A, and later writes to its arrays */
+  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* for any type of A, PETSc creates a plain AIJ matrix, and later writes to its arrays */
     PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
     PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
   }
@@ -101,13 +101,13 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 }
 
 /*
-  One function of ours for each numeric function of PETSc's that it has to call. Only a function gets reliably from the
-  symbolic to the numeric phase: PETSc moves functions and products from matrix to matrix
-  (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's
-  functions, which read the product's data, directly (MatProductNumeric_PtAP_Unsafe()). So PETSc's function can be kept
-  neither with the matrix, nor with the product, nor in its data.
+  A separate function of ours wraps each numeric function of PETSc. PETSc's function cannot be stored with the matrix, with
+  the product, or in the product's data: PETSc moves functions and products from matrix to matrix
+  (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's functions,
+  which read the product's data, directly (MatProductNumeric_PtAP_Unsafe()). Only a function pointer is passed reliably from
+  the symbolic to the numeric phase.
 
-  All of PETSc 3.26 sets 56 numeric functions, most of them for types that are not multiplied with ours.
+  PETSc 3.26 sets 56 numeric functions in all, most of them for types that are not multiplied with ours.
 */
   #define SPMV_NUMERICS 64
 static PetscErrorCode (*SpMVNumericBehind[SPMV_NUMERICS])(Mat);
@@ -141,7 +141,7 @@ SpMVNumeric8(7);
 static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {SpMVName8(0), SpMVName8(1), SpMVName8(2), SpMVName8(3),
                                                                       SpMVName8(4), SpMVName8(5), SpMVName8(6), SpMVName8(7)};
 
-/* Replaces the numeric function that the symbolic phase has set by the one of ours that calls it */
+/* Replaces the numeric function that the symbolic phase has set by our function that calls it */
 static PetscErrorCode SpMVProductTakeNumeric(Mat C)
 {
   PetscErrorCode (*const f)(Mat) = C->ops->productnumeric;
@@ -162,8 +162,8 @@ static PetscErrorCode SpMVProductTakeNumeric(Mat C)
 #endif
 
 /*
-  The type of P^T A P and R A R^T is AIJ where A is ours, on the host, and the other factor is not. The result is an
-  operator like A, on a coarser grid, and gets A's format.
+  On the host, P^T A P and R A R^T are AIJ if A is of one of our types and the other factor is not. The result is an operator
+  like A on a coarser grid, so it gets A's format.
 */
 static PetscErrorCode SpMVProductGalerkin(Mat C)
 {
@@ -180,9 +180,9 @@ static PetscErrorCode SpMVProductGalerkin(Mat C)
 }
 
 /*
-  For A B^T, AIJ gives a transpose of B the type of A by MatSetType(), which empties it unless the name of A's type begins
-  with that of B's: in plain PETSc, A B^T of aij and aijperm crashes (3.18 to 3.26), and so does that of aij and
-  aijcusparse.
+  For A B^T, AIJ calls MatSetType() to give a transpose of B the type of A. This empties the transpose unless the name of A's
+  type begins with the name of B's type. In plain PETSc, A B^T of aij and aijperm crashes for this reason (3.18 to 3.26), and
+  so does A B^T of aij and aijcusparse.
 */
 static PetscErrorCode SpMVProductABtNames(PetscObject A, PetscObject B, PetscBool *crashes)
 {
@@ -204,7 +204,7 @@ static PetscErrorCode SpMVProductABtNames(PetscObject A, PetscObject B, PetscBoo
 }
 
 /*
-  Calls PETSc's symbolic phase; the result gets the format and the parameters. Where A B^T would crash, B has the name of
+  Calls PETSc's symbolic phase and gives the result the format and the parameters. If A B^T would crash, B has the name of
   A's type during the call.
 */
 static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
@@ -231,10 +231,11 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 }
 
 /*
-  Our symbolic phase. PETSc's function, which it calls, cannot be kept with C, because PETSc moves functions and
-  products from matrix to matrix (MatProductSymbolic_ABC_Basic()), nor with the product, whose data must be empty before
-  this phase. So it is kept with the factor that gives the result its format, which keeps that of its latest product
-  only: if several of its products wait for their symbolic phases, the earlier ones are set up again here.
+  Our symbolic phase, which calls PETSc's. PETSc's function cannot be stored with C, because PETSc moves functions and
+  products from matrix to matrix (MatProductSymbolic_ABC_Basic()). It cannot be stored with the product either, because the
+  product's data must be empty before this phase. So it is stored with the factor that gives the result its format. This
+  factor stores the function of its latest product only: if several of its products wait for their symbolic phases, the
+  earlier ones are set up again here.
 */
 static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
 {
@@ -261,7 +262,7 @@ static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Replaces the symbolic function that has been set, if any, by ours, which calls it */
+/* Replaces the symbolic function, if one has been set, by ours, which calls it */
 static PetscErrorCode SpMVProductTakeSymbolic(Mat C, SpMVProductKind kind)
 {
   Mat_SpMV *spmv;
@@ -277,7 +278,7 @@ static PetscErrorCode SpMVProductTakeSymbolic(Mat C, SpMVProductKind kind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The operation of our matrices on the host: the parent's, if all factors have the same */
+/* MatProductSetFromOptions() of our matrices on the host: calls the parent's function if all factors have the same function */
 static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
 {
   PetscErrorCode (*f)(Mat) = NULL;
@@ -301,7 +302,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* The operation of our matrices on the device: the parent's */
+/* MatProductSetFromOptions() of our matrices on the device: calls the parent's function */
 static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 {
   Mat_SpMV *spmv;
@@ -316,9 +317,9 @@ static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 #endif
 
 /*
-  If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. That
-  factor is ours, so call those of the remaining factors here: virtual transposes, diagonal matrices, MATPYTHON. They
-  may replace factors of the product (a virtual transpose by the matrix in it).
+  If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. In this case
+  that factor is ours, so the anytype functions of the other factors (virtual transposes, diagonal matrices, MATPYTHON) are
+  called here. They may replace factors of the product, for example a virtual transpose by the matrix in it.
 */
 static PetscErrorCode SpMVProductQueryFactors(Mat C)
 {
@@ -335,7 +336,7 @@ static PetscErrorCode SpMVProductQueryFactors(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc looks this up for a product of three, a virtual transpose and two matrices of ours, which AIJ can compute */
+/* PETSc looks this up for a product of three factors, a virtual transpose and two matrices of our types. AIJ can compute this product */
 static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
 {
   PetscFunctionBegin;
@@ -345,12 +346,12 @@ static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
 }
 
 /*
-  PETSc looks a product's function up by the names of its factors' types, so that mpiaij times mpimaij is found and
-  mpiaijsellp times mpimaij is not. It calls this function if it has found no other: look again under the names of AIJ.
+  PETSc looks a product's function up by the type names of the factors, so it finds mpiaij times mpimaij but not
+  mpiaijsellp times mpimaij. It calls this function if it has found no other; this function searches again with AIJ's names.
 
-  On the device, first: PETSc considers one of our matrices and one of AIJCUSPARSE as different, but AIJCUSPARSE's
-  function multiplies them. For one of ours and one of AIJ (DMDA creates such interpolations) PETSc has no function on
-  the device; AIJ's function on the host multiplies them.
+  On the device, AIJCUSPARSE's function is tried first: PETSc considers one of our matrices and an AIJCUSPARSE matrix to be
+  of different types, but AIJCUSPARSE's function can multiply them. For one of our matrices and an AIJ matrix (DMDA creates
+  such interpolations) PETSc has no function on the device; AIJ's function on the host multiplies them.
 */
 static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
 {
@@ -372,7 +373,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
       if (is) host = factor[k]->ops->productsetfromoptions;
     }
     PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, ""));
-    /* called again while the factors have AIJ's type name */
+    /* this is a recursive call, made while the factors have AIJ's type name */
     if (spmv && is) PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!ours) PetscFunctionReturn(PETSC_SUCCESS);

@@ -46,10 +46,10 @@ PetscErrorCode MatSpMVGetStats_Seq(Mat A, PetscBool setup, SpMVStats *stats)
 }
 
 /*
-  zz = yy + op(A) xx, where yy may be zz, and NULL for zero.
+  zz = yy + op(A) xx, where yy may be zz, or NULL for zero.
 
-  On the host AIJ's own transposed products are never used. They call VecSet() and VecCopy(), which are collective, on
-  the parallel vectors that MPIAIJ passes, and one rank may use its format while another does not.
+  On the host AIJ's own transposed products are never used. They call VecSet() and VecCopy(), which are collective, on the
+  parallel vectors that MPIAIJ passes. One rank may use its format while another does not, so not all ranks would call them.
 */
 PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
@@ -64,7 +64,7 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  due = SpMVKeyIsCurrent(&spmv->host.key, A); /* most products find nothing changed */
+  due = SpMVKeyIsCurrent(&spmv->host.key, A); /* for most products nothing has changed */
   if (!due) {
     PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
     if (due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
@@ -117,7 +117,7 @@ static PetscErrorCode MatMultHermitianTransposeAdd_SeqSpMVCUDA(Mat A, Vec xx, Ve
   return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, yy, zz);
 }
 
-/* rr = bb - A xx, by one kernel. On the host MatResidual() calls MatMult() and VecAYPX() */
+/* rr = bb - A xx in one kernel. On the host MatResidual() calls MatMult() and VecAYPX() */
 static PetscErrorCode MatResidual_SeqSpMVCUDA(Mat A, Vec bb, Vec xx, Vec rr)
 {
   Mat_SpMV *spmv;

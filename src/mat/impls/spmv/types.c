@@ -1,12 +1,12 @@
 /*
-  The four kinds of matrices that are taken over, and what each takes over. MatSpMVHook() and MatSpMVUnhook() work from
-  this table alone, so that they need not know the files that define the operations.
+  The four kinds of matrices that are hooked, and the operations and functions that are replaced in each. MatSpMVHook() and
+  MatSpMVUnhook() use only this table, so that they do not depend on the files that define the operations.
 */
 #include "matspmv.h"
 
 #if defined(PETSCSPMV_HAVE_CUDA)
   #define SpMVOnDevice(device, host) device
-#else /* a matrix of AIJCUSPARSE, if PETSc has it, multiplies on the host */
+#else /* an AIJCUSPARSE matrix, if PETSc has this type, multiplies on the host */
   #define SpMVOnDevice(device, host) host
   #define MatSpMVSetOps_SeqCUSPARSE  NULL
   #define MatSpMVSetOps_MPICUSPARSE  NULL

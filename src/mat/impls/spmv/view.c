@@ -1,5 +1,5 @@
 /*
-  What is stored of a matrix: views, and the functions by which programs get it.
+  Information about the stored format of a matrix: views, and the functions that return it to programs.
 */
 #include "matspmv.h"
 
@@ -51,7 +51,7 @@ static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* The map of assembly from coordinates, which all ranks have, or none */
+/* Views the map for assembly from coordinates. Either all ranks have one or none does */
 static PetscErrorCode MatSpMVViewCOO(Mat A, const Mat_SpMV *spmv, PetscViewer viewer)
 {
   PetscBool  has;
@@ -76,7 +76,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscViewerGetFormat(viewer, &format));
-  /* the native format bypasses a DM's view, which permutes to the natural ordering */
+  /* the native format bypasses the DM's view, which permutes to the natural ordering */
   if (format == PETSC_VIEWER_NATIVE || format == PETSC_VIEWER_LOAD_BALANCE)
     PetscCall((*spmv->parent.view)(A, viewer));
   else
@@ -141,7 +141,7 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
 }
 
 /*@
-   PetscSpMVGetInfo - Gets information about what the calling process stores of a matrix in its format
+   PetscSpMVGetInfo - Gets information about the calling process's part of a matrix as it is stored in the format
 
    Not Collective
 
@@ -158,8 +158,8 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
 
    Errors:
 +  PETSC_ERR_ARG_TYPENOTSET - the matrix has no type
-.  PETSC_ERR_ARG_WRONG      - it has another type
--  PETSC_ERR_ARG_WRONGSTATE - it is not assembled
+.  PETSC_ERR_ARG_WRONG      - the matrix has another type
+-  PETSC_ERR_ARG_WRONGSTATE - the matrix is not assembled
 
 .seealso: `PetscSpMVInfo`, `PetscSpMVGetFormat()`, `MATSELLP`, `MATEVCHYB`
 @*/
