@@ -1,5 +1,5 @@
 /*
-  All of the device core's own interface, in C++. Device code needs compute capability 8.0.
+  The whole internal C++ interface of the device core. Device code needs compute capability 8.0.
     ptx.cuh      assembler, and what one thread sees of another's writes
     scalar.cuh   numbers
     memory.cuh   errors, arrays, streams
