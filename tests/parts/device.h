@@ -3,7 +3,7 @@
 
 #include "harness.h"
 
-/* A vector of A's row or column layout, in the host's memory or where A's own vectors are */
+/* A vector with A's row or column layout, in host memory or in the memory of A's own vectors */
 PetscErrorCode CreateVec(Mat A, PetscBool rows, PetscBool host, Vec *v);
 
 PetscErrorCode Bind(Test *, Record *);
