@@ -6,10 +6,10 @@
          src/core/cuda/{analysis,boundary,choose,diagonals,diagonalscolumns,entriescolumns,memory,offdiagonal,paper,slices,slicescolumns,store}.cu
          src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse
 
-  Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. "stream" is the same for products launched one by one, where the host's time for a
-  launch may decide (that of an empty kernel is printed first). Each product is checked against cuSPARSE's CSR product. "bytes" are those of the format's arrays
-  and of x and y, each moved once; "share" is their share of the bandwidth of a device copy. Set-up is the time of analysis, layout and first values, as a caller
-  waits for it; refresh is the time of later values.
+  Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. "stream" is the same for products launched one by one, where the host's launch time
+  may dominate (the time of an empty kernel is printed first). Each product is checked against cuSPARSE's CSR product. "bytes" are those of the format's arrays
+  and of x and y, each moved once; "share" is the resulting fraction of the bandwidth of a device copy. Set-up is the time that a caller waits for analysis,
+  layout and first values; refresh is the time for later values.
 */
 #include "../src/core/cuda/paper.cuh"
 #include "../src/mat/impls/evchyb/evchybcuda.h"
@@ -27,7 +27,7 @@
 
 // ------------------------------------------------------------------------------------------------ matrices
 
-struct Generator { // the numbers of a row depend on the row alone
+struct Generator { // the random numbers of a row depend only on the row
   uint64_t state;
   uint64_t next()
   {
@@ -602,7 +602,7 @@ static void RunPapersKernels(Problem &P)
   Run(P, "paper", EVCHYB(SPMVCUDA_KERNEL_ADAPTIVE));
 }
 
-// Slices by all rules that may be best
+// Slices with all rules that may be the best
 static void Sweep(Problem &P)
 {
   static constexpr SpMVNames NAMES = SPMV_NAMES("CUDA slices");

@@ -333,8 +333,8 @@ static const Operation operations[] = {
     {"grid-gamg", Grid, ONCE, "2-pc_type gamg"},
     {"grid-asm", Grid, ONCE, "2-pc_type asm -pc_asm_type basic"},
     {"fieldsplit", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_0_pc_type gamg"},
-    /* where AIJCUSPARSE loses its solves: PETSc gives the solvers of the fields host vectors, because DMDACreateCompatibleDMDA() loses the requested type. A
-       debug PETSc ends the process: AIJCUSPARSE's solves, too, want device vectors */
+    /* AIJCUSPARSE's solves fail here: PETSc gives the solvers of the fields host vectors, because DMDACreateCompatibleDMDA() loses the requested type. A debug
+       build of PETSc ends the process, because AIJCUSPARSE's solves, too, require device vectors */
     {"schur", Grid, ONCE | (PetscDefined(USE_DEBUG) ? ONHOST : 0), "2-pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
     {"mg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "1h-pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi"},
     {"gamg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "2h-pc_type gamg -mg_levels_pc_type jacobi"},
