@@ -315,8 +315,7 @@ static PetscErrorCode ColdProduct(MPI_Comm comm, Contender *c, Oracle *o, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The time of a product after all values have changed minus the time of another. Values change by powers of 2, which is exact; device: without the host's array
-   */
+/* The time of a product after all values have changed minus that of another. Values change by powers of 2, which is exact; device: without the host's array */
 static PetscErrorCode MeasureRefresh(Contender *c, Oracle *o, int rounds, PetscBool device, double *refresh)
 {
   double again[3], dt, steady = 0.0;
