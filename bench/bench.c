@@ -490,7 +490,7 @@ static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What to measure for each matrix, and the results of all */
+/* The measurements for each matrix, and the results of all matrices */
 typedef struct {
   const char *reference;
   PetscInt    ntypes, nours, wrong;

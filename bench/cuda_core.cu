@@ -305,7 +305,7 @@ template <class T> static T *Upload(const std::vector<T> &h)
   return d;
 }
 
-// f is what is timed: in a graph, so that the time is the device's, and launched one by one, as most callers do
+// The times of f in us: in a graph, which gives the device's time, and launched one by one, as most callers do
 struct Times {
   double graph, stream;
 };
@@ -387,13 +387,13 @@ struct Settings {
   cusparseHandle_t         sparse;
 };
 
-// A matrix and its vectors, also on the device, and what cuSPARSE's products took and gave
+// A matrix and its vectors, also on the device, and the times and result of cuSPARSE's products
 struct Problem {
   const Settings     &settings;
   const char         *name;
   Matrix              A;
   std::vector<double> product = {};              // by cuSPARSE's CSR
-  double              largest = 0;               // of its numbers
+  double              largest = 0;               // largest magnitude of its numbers
   double              alg1 = 0, best = INFINITY; // microseconds
   int                *i, *j;
   double             *a, *x, *y;
@@ -428,7 +428,7 @@ struct Problem {
 static double CopyBandwidth()
 {
   char  *p;
-  double best = 1e30; // in the stream: as nodes of a graph, copies are slower
+  double best = 1e30; // in the stream, because copies are slower as nodes of a graph
   CHECK(cudaMalloc((void **)&p, (size_t)2 << 30));
   CHECK(cudaMemset(p, 1, (size_t)2 << 30));
   for (int k = 0; k < 10; k++)
@@ -439,7 +439,7 @@ static double CopyBandwidth()
   return 20 * 2.0 * (1 << 30) / best * 1e-6;
 }
 
-// Prints a result and checks the product, the first of which is what the others are compared with; bound 0: not checked
+// Prints a result and checks the product. The first product is the reference for the others; bound 0: not checked
 static void Report(Problem &P, const char *name, Times times, double bytes, double setup, double refresh, double bound = 1e-11)
 {
   const int           n = P.A.n;

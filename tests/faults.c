@@ -15,7 +15,7 @@
 #include "lib/atonce.h"
 #include "parts/faults.h"
 
-/* LeakSanitizer's, NULL without it: what is allocated in between may stay */
+/* LeakSanitizer's functions, NULL without it: memory allocated between the two calls may leak */
 extern void __lsan_disable(void) __attribute__((weak));
 extern void __lsan_enable(void) __attribute__((weak));
 

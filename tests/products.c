@@ -2,7 +2,7 @@
   Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes from other matrices.
 */
 #include "harness.h"
-#include <petsc/private/matimpl.h> /* what a matrix that multiplies itself sets */
+#include <petsc/private/matimpl.h> /* members that a matrix sets if it computes its own products */
 
 /* y = A x, applied twice: the second product must read the result of the first */
 static PetscErrorCode Mult(Test *t, Record *r)

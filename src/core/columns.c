@@ -75,7 +75,7 @@ static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBo
   return (double)values * SPMV_VECTOR * sizeof(PetscReal);
 }
 
-/* Whether most of what is stored is in slices by diagonals */
+/* Whether most stored entries are in slices by diagonals */
 static PetscBool SpMVStoreIsDiagonal(SpMVStore B)
 {
   PetscInt64 diagonal = 0;

@@ -14,7 +14,7 @@ PetscErrorCode COO(Test *t, Record *r)
   PetscCall(PetscMalloc1(n, &v));
   if (n > 3) ci[1] = -1; /* an ignored entry */
   for (int again = 0; again < 2; again++) {
-    /* MatSetPreallocationCOO() may sort what it is given */
+    /* MatSetPreallocationCOO() may sort its arguments */
     PetscInt *i2, *j2;
 
     PetscCall(PetscMalloc2(n, &i2, n, &j2));

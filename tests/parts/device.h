@@ -1,4 +1,4 @@
-/* The operations of tests/device.c that are in parts/device_*.c, and what several files use */
+/* The operations of tests/device.c that are in parts/device_*.c, and functions that several files use */
 #pragma once
 
 #include "harness.h"

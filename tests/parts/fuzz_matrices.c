@@ -120,7 +120,7 @@ static PetscErrorCode Permute(Actor *a)
   PetscCall(ISSetPermutation(cols));
   PetscCall(TouchSome(a->A));
   PetscCall(MatPermute(a->A, rows, cols, &S));
-  if (fuzz.size == 1) PetscCall(HasFormat(a, S, "the permuted matrix")); /* on several, PETSc makes it AIJ */
+  if (fuzz.size == 1) PetscCall(HasFormat(a, S, "the permuted matrix")); /* on several ranks, PETSc creates it as AIJ */
   PetscCall(SeeMat(a, "the permuted matrix", S, 1));
   PetscCall(ISDestroy(&rows));
   PetscCall(ISDestroy(&cols));
