@@ -23,7 +23,7 @@ static char gpu[256]; /* its name */
 typedef struct {
   PetscInt     rows;
   PetscCount   n;
-  PetscInt    *i, *j; /* as long as the program's; MatSetPreallocationCOO() may change what it is given */
+  PetscInt    *i, *j; /* copies with the length of the program's arrays, because MatSetPreallocationCOO() may change its arguments */
   PetscScalar *v;
 } Coordinates;
 
@@ -72,7 +72,7 @@ static PetscErrorCode Stencil(PetscInt N, Coordinates *c)
 
 static PetscErrorCode Elements(PetscInt N, PetscInt D, Coordinates *c)
 {
-  const PetscInt P = N + 1; /* nodes a side */
+  const PetscInt P = N + 1; /* nodes per side */
   PetscCount     q = 0;
 
   PetscFunctionBeginUser;

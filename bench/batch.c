@@ -110,7 +110,7 @@ static PetscErrorCode LoopCreate_CUDA(const Batch *B, PetscBool graph, Loop *L)
   if (graph) {
     cudaGraph_t g;
 
-    PetscCall(LoopCall(L, 0)); /* loads the kernels */
+    PetscCall(LoopCall(L, 0)); /* to load the kernels */
     PetscCallCUDA(cudaStreamSynchronize(L->stream));
     PetscCallCUDA(cudaStreamBeginCapture(L->stream, cudaStreamCaptureModeThreadLocal));
     for (PetscInt p = 0; p < B->count; p++) PetscCall(LoopCall(L, p));
@@ -222,7 +222,7 @@ typedef struct {
   char          *only[64];
   PetscInt       nonly;
   Problem        set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
-  const Problem *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)]; /* those selected, and those of at least 800 rows */
+  const Problem *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)]; /* the selected ones, and those with at least 800 rows */
   PetscInt       nall, nlarge;
 } Bench;
 
@@ -260,7 +260,7 @@ static PetscErrorCode Verify(const Batch *B, Loop *L, Vec y, double *error)
 
   PetscFunctionBeginUser;
 #if defined(PETSC_HAVE_CUDA)
-  if (DeviceOn && L) { /* the loop has arrays of its own */
+  if (DeviceOn && L) { /* the loop has its own arrays */
     PetscScalar *to;
 
     PetscCallCUDA(cudaDeviceSynchronize());
@@ -360,7 +360,7 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
     r->bytes = csr + vectors;
   } else if (!strncmp(type, "batch", 5)) {
     kernel = type[5] == ':' ? type + 6 : "auto";
-    if (!strcmp(kernel, "ell") && B->ell > 8 * (PetscInt64)B->i[B->rows]) { /* padding out of proportion */
+    if (!strcmp(kernel, "ell") && B->ell > 8 * (PetscInt64)B->i[B->rows]) { /* too much padding */
       *exists = PETSC_FALSE;
       PetscFunctionReturn(PETSC_SUCCESS);
     }
@@ -407,7 +407,7 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Measures all contenders, except those listed in `without`, on one batch. loop and aij, which the others are compared with, come first in the list */
+/* Measures all contenders, except those listed in `without`, on one batch. loop and aij, with which the others are compared, come first in the list */
 static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char *origin, PetscInt count, const Problem **of, const char *without)
 {
   Batch  B;

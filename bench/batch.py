@@ -50,7 +50,7 @@ def lines(plt, ax, rows, x, y="gflops", log=True):
 
 
 def chart(rows, target, title):
-    import matplotlib  # only here: tests/checkdocs.py, which writes the page again, has none
+    import matplotlib # only here: tests/checkdocs.py, which writes the page again, has none
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
@@ -113,8 +113,8 @@ PAPER = {
     7: "All 32 matrices in one batch. COO 55 Gflop/s, CSR-I 50, CSR-smart 45, ELL 30. In the summary: about 50 Gflop/s, 25 times the loop of "
        "library calls.",
 }
-BALANCED = ("dwt_992", "gr_30_30", "nos3")  # the matrices that the paper names where it says so of ELL
-# What is in the paper and not in this report
+BALANCED = ("dwt_992", "gr_30_30", "nos3")  # for which the paper says that ELL is the best where rows are balanced
+# Parts of the paper that are not in this report
 MISSING = (
     "Figure 5's batches of 10,000 problems with the paper's kernels, except for a few small matrices: they run on 1000 here (`-few 10000` runs all on "
     "10,000); by its own choice, batch runs on 10,000 as well.",
@@ -131,7 +131,7 @@ def span(values):
 
 
 def compared(rows):
-    """The largest number of problems that the paper's kernels ran with, and for each such case its rows by type"""
+    """The largest number of problems with which the paper's kernels ran, and for each such case its rows by type"""
     cases = {}
     for r in rows:
         cases.setdefault((r["case"], r["problems"]), {})[r["type"]] = r
@@ -147,7 +147,7 @@ def means(full):
 
 
 def here(rows):
-    """A summary of the measurements, of the largest batches that all kernels ran with"""
+    """A summary of the measurements with the largest batches on which all kernels ran"""
     most, full = compared(rows)
     if not full:
         return ""
@@ -166,7 +166,7 @@ def here(rows):
 
 
 def abstract(rows, more):
-    """What reproduced and what did not"""
+    """The results of the paper that were reproduced, and those that were not"""
     three = [c for c in cases([r for r in rows if r["figure"] == 3]) if "batch:coo" in c]
     most = max((c["batch:coo"]["problems"] for c in three), default=0)
     three = [c for c in three if c["batch:coo"]["problems"] == most]
@@ -190,7 +190,7 @@ def abstract(rows, more):
 
 
 def ranking(rows, more):
-    """The rank of COO here, which is the best kernel of the paper's Figures 3 and 5 to 7"""
+    """The rank in these results of COO, which is the best kernel in the paper's Figures 3 and 5 to 7"""
     places = []
     for figure in (3, 5, 6, 7):
         found = means(compared([r for r in rows if r["figure"] == figure])[1])
@@ -239,7 +239,7 @@ def cases(rows):
 
 
 def additional(more):
-    """The cases with coo-atomic, without the twins of matrices that are there as files"""
+    """The cases with coo-atomic, without the twins of matrices that are available as files"""
     files = {(r["case"], r["problems"]) for r in more if r["origin"] == "file"}
     found = []
     for c in cases(more):
@@ -250,7 +250,7 @@ def additional(more):
 
 
 def paired(more):
-    """(case, problems) -> origin, file or twin -> types, of those with both"""
+    """(case, problems) -> origin, file or twin -> types, for the cases with both"""
     pairs = {}
     for c in cases(more):
         one = next(iter(c.values()))
@@ -260,7 +260,7 @@ def paired(more):
 
 
 def twin_of(more, kind):
-    """The time on twins over that on the real matrices, in the geometric mean"""
+    """The time on twins divided by the time on the real matrices, as a geometric mean"""
     return mean([v["twin"][kind]["seconds"] / v["file"][kind]["seconds"] for v in paired(more).values() if kind in v["file"] and kind in v["twin"]])
 
 
@@ -271,7 +271,7 @@ def places_on_files(more):
 
 
 def since(before, more):
-    """coo's speed over what was measured earlier"""
+    """The speed of coo relative to earlier measurements"""
     old = {(r["figure"], r["case"], r["problems"], r["origin"]): r for r in before if r["type"] == "batch:coo"}
     found = []
     for c in additional(more):
@@ -282,7 +282,7 @@ def since(before, more):
 
 
 def additions(more, before):
-    """Figures of the kernels as the paper has them, and of files next to twins; before: what was measured earlier, with CSR-I's threads by the rows"""
+    """Figures of the kernels as in the paper, and of files next to twins; before: earlier measurements, in which CSR-I's threads were chosen by the rows"""
     old = {(r["figure"], r["case"], r["problems"]): r for r in before if r["type"] == "batch:csr-i"}
     commits = ", ".join(dict.fromkeys(r["commit"] for c in additional(more) for r in c.values()))
     print(f"\n## COO with atomics, CSR-I's threads\n\nCommit {commits}. Gflop/s of coo, whose sums are in a fixed order, and of coo-atomic, which adds with "
@@ -336,14 +336,14 @@ def table(rows):
                     r = by.get(t)
                     text = f"{1e6 * r['seconds']:.4g}" if r else ""
                     if r and t in ("batch", "shared", "same"):
-                        over = [f"{r[k]:.3g}" for k in ("over_loop", "over_aij") if r[k] > 0]  # 0: that was not measured
+                        over = [f"{r[k]:.3g}" for k in ("over_loop", "over_aij") if r[k] > 0]  # 0: not measured
                         text += f" ({', '.join(over + [format(100 * r['share_of_copy'], '.0f') + ' %'])})"
                     cells.append(text)
                 print(f"| {case} | {first['origin']} | {first['nonzeros']} | " + " | ".join(cells) + f" | {by['batch']['viewed'] if 'batch' in by else ''} |")
 
 
 def page(data, svg, more=()):
-    """Prints the page, which shows the chart svg; more: rows of another file, with coo-atomic, and with twins of matrices at hand"""
+    """Prints the page, which shows the chart svg; more: rows of another file, with coo-atomic, and with twins of matrices that are available as files"""
     print(f"# Batched products\n\n{data[0]['device']}, by `bench/batch`, drawn by `bench/batch.py` (docs/batch.md). Problems of the set marked twin are "
           f"generated. Errors, in units of what rounding may do: at most {max(r['error'] for r in data):.2g}.\n\n"
           f"![Gflop/s]({svg})")

@@ -18,18 +18,18 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU wh
 
 /*
    All types run in one process on copies of one matrix, and take turns within each repetition, so that a temporary slowdown of the machine affects all of
-   them. Each type's product is compared row by row with AIJ's on the host, before and after timing and after the values changed, and the program fails if
+   them. Each type's product is compared row by row with AIJ's on the host, before and after timing and after the values have changed, and the program fails if
    one is wrong. bench/run runs it on the default set and draws the result.
 
    Columns: time and rate of a product in cache ("warm") and out of cache ("cold") and their ratio to AIJ, larger is faster; "convert" is MatConvert() from
-   AIJ with its copy; "first" is the time of the first product minus that of a later one; "refresh" is the time of a product after all values changed minus
-   that of another. The last three are in products of AIJ.
+   AIJ, including its copy; "first" is the time of the first product minus the time of a later one; "refresh" is the time of a product after all values have
+   changed minus the time of another product. The unit of the last three is the time of AIJ's product.
 
    On a GPU, x and y are CUDA vectors, and the types are compared with aijcusparse and with the best of cuSPARSE's products. A warm product is timed by the
-   host's clock, in a batch that ends with a synchronization; this is the time that a program sees, launches included. A cold one is the device's time.
-   "MB" are the bytes of the format's arrays, x and y, each moved once; "share" is that over the time, as a part of the bandwidth of a large copy; "set-up" is
-   the first product after the conversion (copy, analysis, layout and values); "host" and "device" are a refresh after the values changed in the host's array
-   and by MatScale() on the GPU; "memory" is what the matrix holds on the GPU after its products.
+   host's clock, in a batch that ends with a synchronization; this is the time that a program experiences, including launches. A cold product is timed on the
+   device. "MB" are the bytes of the format's arrays, x and y, each moved once; "share" is the resulting rate as a fraction of the bandwidth of a large copy;
+   "set-up" is the first product after the conversion (copy, analysis, layout and values); "host" and "device" are a refresh after the values have changed in
+   the host's array, and by MatScale() on the GPU; "memory" is the GPU memory of the matrix after its products.
 */
 
 #include <petscspmv.h>
@@ -51,11 +51,11 @@ static const char *const MatrixDeviceSet[] = {
     "stencil7:32"};
 static const char *const MatrixQuickSet[] = {"stencil7:20", "bratu:16", "fem27:6:3", "stencil9:60", "webbase:5000", "dc1:5000", "random:600", "tsopf:4000"};
 
-/* ---------------------------------------------------------------- one way to multiply, with what was measured */
+/* ---------------------------------------------------------------- one way to multiply, with its measurements */
 
 typedef struct {
   char         name[128], viewed[64], note[96];
-  PetscBool    ours, variant, library; /* variant: a format of ours under options of its own; library: cuSPARSE */
+  PetscBool    ours, variant, library; /* variant: a format of ours with its own options; library: cuSPARSE */
   PetscInt     type;                   /* its place in the list of types */
   Mat          A;                      /* NULL: a baseline outside PETSc */
   PetscOptions options;
@@ -66,8 +66,8 @@ typedef struct {
   PetscInt its;                                                                         /* products of one repetition */
   double   convert, first, refresh, refresh_device, warm, cold, warm_least, cold_least; /* seconds */
   double  *warm_t, *cold_t;
-  double   error;         /* over all checks, 1 is what rounding may do */
-  double   bytes, memory; /* of the format and the vectors, where known; on the GPU */
+  double   error;         /* maximum over all checks; 1 is the bound on rounding errors */
+  double   bytes, memory; /* bytes: of the format and the vectors, if known; memory: on the GPU */
 } Contender;
 
 static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
@@ -86,7 +86,7 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Adds what was allocated on the GPU since the call before; without a GPU nothing */
+/* Adds the memory that was allocated on the GPU since the previous call; without a GPU it does nothing */
 static PetscErrorCode CountMemory(double *used, double *available)
 {
   PetscFunctionBeginUser;
@@ -102,7 +102,7 @@ static PetscErrorCode CountMemory(double *used, double *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A type with options of its own, "sellp:-mat_sellp_sigma 1". A format (NULL: none) is set up by the first product, which is measured */
+/* A type with its own options, "sellp:-mat_sellp_sigma 1". A format (NULL: none) is set up by the first product, which is measured */
 static PetscErrorCode ContenderSetOptions(Contender *c, const char *format, const char *options)
 {
   PetscInt unused;
@@ -164,7 +164,7 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
       PetscCall(PetscObjectReference((PetscObject)A));
       c->A = A;
     } else {
-      PetscCall(PetscStrcmp(type, "sellcuda", &is)); /* AIJ converts to it through sell only */
+      PetscCall(PetscStrcmp(type, "sellcuda", &is)); /* AIJ converts to this type only through sell */
       PetscCall(MatConvert(A, is ? MATSELL : type, MAT_INITIAL_MATRIX, &c->A));
       if (is) PetscCall(MatConvert(c->A, type, MAT_INPLACE_MATRIX, &c->A));
       PetscCall(PetscSpMVGetFormat(c->A, &format));
@@ -194,7 +194,7 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All values times factor, through the arrays where there are any: a format must not get away with scaling its own copy only */
+/* Multiplies all values by factor, through the arrays if there are any, so that it is not enough for a format to scale only its own copy */
 static PetscErrorCode ChangeValues(Mat A, PetscScalar factor)
 {
   MatType   type;
@@ -252,7 +252,7 @@ typedef struct {
   Evict     evict;
 } Settings;
 
-/* What a matrix holds, after a product */
+/* The memory of a matrix and its kernel, after a product */
 static PetscErrorCode Describe(Mat A, Contender *c)
 {
   MPI_Comm      comm = PetscObjectComm((PetscObject)A);
@@ -277,7 +277,7 @@ static PetscErrorCode Describe(Mat A, Contender *c)
                             all[0] > 0.0 && all[1] > 0.0 ? 100.0 * (all[1] / all[0] - 1.0) : 0.0, all[0] > 0.0 ? all[2] / all[0] : 0.0));
   }
   PetscCall(PetscStrncmp(c->name, "aijcusparse", 11, &is));
-  if (is || (format && c->bytes == 0.0)) { /* CSR, where our types leave the product to it, too */
+  if (is || (format && c->bytes == 0.0)) { /* CSR; also our types, if they leave the product to it */
     MatInfo csr;
 
     PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &csr));
@@ -315,7 +315,7 @@ static PetscErrorCode ColdProduct(MPI_Comm comm, Contender *c, Oracle *o, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The time of a product after all values changed minus that of another. Values change by powers of 2, which is exact; device: without the host's array */
+/* The time of a product after all values have changed minus that of another. Values change by powers of 2, which is exact; device: without the host's array */
 static PetscErrorCode MeasureRefresh(Contender *c, Oracle *o, int rounds, PetscBool device, double *refresh)
 {
   double again[3], dt, steady = 0.0;
@@ -355,7 +355,7 @@ static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const
 
   for (PetscInt r = 0; r < s->reps; r++) {
     for (PetscInt k = 0; k < n; k++) {
-      PetscCall(Multiply(&c[k], o->x, o->y)); /* back into the caches, from which the other types evicted it */
+      PetscCall(Multiply(&c[k], o->x, o->y)); /* brings the matrix back into the caches, from which the other types have evicted it */
       PetscCall(TimeBegin(comm, &t));
       for (PetscInt i = 0; s->warm && i < c[k].its; i++) PetscCall(Multiply(&c[k], o->x, o->y));
       PetscCall(TimeEnd(comm, t, &dt));
@@ -388,7 +388,7 @@ static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const
 enum {
   WARM,
   COLD,
-  LIBRARY, /* warm, against the best of cuSPARSE */
+  LIBRARY, /* warm, relative to the best of cuSPARSE */
   RATIOS
 };
 
@@ -490,12 +490,12 @@ static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What to measure for each matrix, and the results of all */
+/* The measurements for each matrix, and the results of all matrices */
 typedef struct {
   const char *reference;
   PetscInt    ntypes, nours, wrong;
   char       *types[MAX_TYPES], *ours[MAX_TYPES];
-  Mean        mean[MAX_TYPES], better, against; /* one a type; the better of ours; the same against the best of the others */
+  Mean        mean[MAX_TYPES], better, against; /* one per type; the better of ours; the same relative to the best of the others */
   FILE       *csv;
 } Bench;
 
@@ -544,7 +544,7 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
       MeanAdd(&b->against, against);
     }
   }
-  for (PetscInt k = n - 1; k >= 0; k--) PetscCall(ContenderDestroy(&c[k])); /* MKL's before the arrays it uses */
+  for (PetscInt k = n - 1; k >= 0; k--) PetscCall(ContenderDestroy(&c[k])); /* MKL's matrix before the arrays that it uses */
   PetscCall(OracleDestroy(&o));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -685,7 +685,7 @@ static PetscErrorCode GetSettings(MPI_Comm comm, PetscBool quick, Settings *s)
 
   PetscFunctionBegin;
   s->reps   = quick ? 3 : 11;
-  s->target = DeviceOn ? 0.02 : 0.004; /* short: a repetition that the system interrupts is lost */
+  s->target = DeviceOn ? 0.02 : 0.004; /* short, because a repetition that the system interrupts is lost */
   if (quick) s->target /= 4.0;
   s->warm    = PETSC_TRUE;
   s->cold    = PETSC_TRUE;
@@ -767,7 +767,7 @@ int main(int argc, char **argv)
   PetscCall(ReportHeader(comm, b.csv));
 
   PetscCall(PrintSettings(comm, &s));
-  if (DeviceOn) { /* so that no first product below loads code or creates a library's handle */
+  if (DeviceOn) { /* so that the first products below do not load code or create a library's handle */
     Settings once = s;
 
     once.reps   = 1;

@@ -10,8 +10,8 @@ static char help[] =
   -csv <file>      : results to read by program\n\n";
 
 /*
-   The contenders' results are compared after the first product, and the program fails if they differ. A repetition is as many products as take about 2 ms on a
-   GPU and 20 ms on the host, where the first ones have to fill the caches again after the other contenders.
+   The contenders' results are compared after the first product, and the program fails if they differ. The products of a repetition take about 2 ms on a
+   GPU and 20 ms on the host, where the first products have to fill the caches again after the other contenders.
 */
 
 #include <petscspmv.h>
@@ -20,15 +20,15 @@ static char help[] =
 #include "mkl.h"
 #include "timing.h"
 
-/* By default on a GPU: those of bench/bench, and four of finite elements */
+/* The default on a GPU: the matrices of bench/bench, and four finite element matrices */
 static const char DeviceMatrices[] = "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,"
                                      "rowlen:tests/matrices/dc1.rowlen,stencil7:32,fem27:60:3,fem27:60:3:1:0.01,fem27:48:2,fem27:26:6";
 
 typedef struct {
   char      type[64], method[64];
   Mat       A, C;
-  MKLMatrix mkl;      /* A for MKL, else NULL */
-  PetscInt  products; /* of a repetition */
+  MKLMatrix mkl;      /* A for MKL, otherwise NULL */
+  PetscInt  products; /* products per repetition */
   double   *t, us;
 } Contender;
 
@@ -67,7 +67,7 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns of B are multiples of one random vector: a GPU makes these faster than the host draws random numbers for all of them */
+/* The columns of B are multiples of one random vector: a GPU computes these faster than the host can draw random numbers for all of them */
 static PetscErrorCode OperandsCreate(Mat A, PetscInt columns, Operands *o)
 {
   PetscInt n, N;
@@ -116,7 +116,7 @@ static PetscErrorCode Multiply(Contender *c, const Operands *o, PetscInt product
   PetscFunctionBeginUser;
   PetscCall(TimeBegin(PETSC_COMM_WORLD, &start));
   for (PetscInt k = 0; k < products; k++) {
-    if (c->mkl && c->C) /* AIJ's product has made C */
+    if (c->mkl && c->C) /* AIJ's product has created C */
       PetscCall(MKLMatMatMult(c->mkl, o->B, c->C));
     else if (c->method[0] == 'l') {
       for (PetscInt q = 0; q < o->columns; q++) PetscCall(MatMult(c->A, o->x[q], o->y[q]));
@@ -211,7 +211,7 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
                 c[k].us, DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL));
     }
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
-    if (csv) (void)fflush(csv); /* a run may be ended */
+    if (csv) (void)fflush(csv); /* the run may be interrupted */
   }
   for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderDestroy(&c[k]));
   PetscFunctionReturn(PETSC_SUCCESS);

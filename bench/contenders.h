@@ -1,5 +1,5 @@
 /*
-   What the benchmarks share that compare matrix types in one run: lists in options, the matrices of contenders, the file of results.
+   Shared by the benchmarks that compare matrix types in one run: lists in options, the matrices of contenders, the file of results.
 */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 enum { MAXIMUM = 32 };
 
-/* The names that an option lists, or those of a string */
+/* The names that an option lists, or those in a default string */
 static inline PetscErrorCode GetNames(const char *option, const char *by_default, PetscInt *n, char *list[])
 {
   char    **word;
@@ -32,7 +32,8 @@ static inline PetscErrorCode FreeNames(PetscInt n, char *list[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The type and the method of, for example, "sellp:cg", and A in this type, which A keeps for further contenders. aij is aijcusparse on a GPU */
+/* Reads the type and the method from, for example, "sellp:cg", and converts A to this type; A keeps the result for further contenders. aij is aijcusparse on a
+   GPU */
 static inline PetscErrorCode ContenderRead(const char *what, const char *example, Mat A, char type[64], char method[64], Mat *B)
 {
   const char *colon = strchr(what, ':');
@@ -55,7 +56,7 @@ static inline PetscErrorCode ContenderRead(const char *what, const char *example
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The file that -csv names, with its first line, on the first rank; NULL elsewhere and without the option */
+/* Opens the file given by -csv on the first rank and writes its first line; NULL on other ranks and without the option */
 static inline PetscErrorCode OpenCSV(const char *line, Results *results, FILE **csv)
 {
   char        name[PETSC_MAX_PATH_LEN];

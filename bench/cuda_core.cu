@@ -6,10 +6,10 @@
          src/core/cuda/{analysis,boundary,choose,diagonals,diagonalscolumns,entriescolumns,memory,offdiagonal,paper,slices,slicescolumns,store}.cu
          src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse
 
-  Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. "stream" is the same for products launched one by one, where the host's time for a
-  launch may decide (that of an empty kernel is printed first). Each product is checked against cuSPARSE's CSR product. "bytes" are those of the format's arrays
-  and of x and y, each moved once; "share" is their share of the bandwidth of a device copy. Set-up is the time of analysis, layout and first values, as a caller
-  waits for it; refresh is the time of later values.
+  Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. "stream" is the same for products launched one by one, where the host's launch time
+  may dominate (the time of an empty kernel is printed first). Each product is checked against cuSPARSE's CSR product. "bytes" are those of the format's arrays
+  and of x and y, each moved once; "share" is the resulting fraction of the bandwidth of a device copy. Set-up is the time that a caller waits for analysis,
+  layout and first values; refresh is the time for later values.
 */
 #include "../src/core/cuda/paper.cuh"
 #include "../src/mat/impls/evchyb/evchybcuda.h"
@@ -27,7 +27,7 @@
 
 // ------------------------------------------------------------------------------------------------ matrices
 
-struct Generator { // the numbers of a row depend on the row alone
+struct Generator { // the random numbers of a row depend only on the row
   uint64_t state;
   uint64_t next()
   {
@@ -305,7 +305,7 @@ template <class T> static T *Upload(const std::vector<T> &h)
   return d;
 }
 
-// f is what is timed: in a graph, so that the time is the device's, and launched one by one, as most callers do
+// The times of f in us: in a graph, which gives the device's time, and launched one by one, as most callers do
 struct Times {
   double graph, stream;
 };
@@ -387,13 +387,13 @@ struct Settings {
   cusparseHandle_t         sparse;
 };
 
-// A matrix and its vectors, also on the device, and what cuSPARSE's products took and gave
+// A matrix and its vectors, also on the device, and the times and result of cuSPARSE's products
 struct Problem {
   const Settings     &settings;
   const char         *name;
   Matrix              A;
   std::vector<double> product = {};              // by cuSPARSE's CSR
-  double              largest = 0;               // of its numbers
+  double              largest = 0;               // largest magnitude of its numbers
   double              alg1 = 0, best = INFINITY; // microseconds
   int                *i, *j;
   double             *a, *x, *y;
@@ -428,7 +428,7 @@ struct Problem {
 static double CopyBandwidth()
 {
   char  *p;
-  double best = 1e30; // in the stream: as nodes of a graph, copies are slower
+  double best = 1e30; // in the stream, because copies are slower as nodes of a graph
   CHECK(cudaMalloc((void **)&p, (size_t)2 << 30));
   CHECK(cudaMemset(p, 1, (size_t)2 << 30));
   for (int k = 0; k < 10; k++)
@@ -439,7 +439,7 @@ static double CopyBandwidth()
   return 20 * 2.0 * (1 << 30) / best * 1e-6;
 }
 
-// Prints a result and checks the product, the first of which is what the others are compared with; bound 0: not checked
+// Prints a result and checks the product. The first product is the reference for the others; bound 0: not checked
 static void Report(Problem &P, const char *name, Times times, double bytes, double setup, double refresh, double bound = 1e-11)
 {
   const int           n = P.A.n;
@@ -602,7 +602,7 @@ static void RunPapersKernels(Problem &P)
   Run(P, "paper", EVCHYB(SPMVCUDA_KERNEL_ADAPTIVE));
 }
 
-// Slices by all rules that may be best
+// Slices with all rules that may be the best
 static void Sweep(Problem &P)
 {
   static constexpr SpMVNames NAMES = SPMV_NAMES("CUDA slices");

@@ -1,5 +1,5 @@
 /*
-   cuSPARSE's products as baselines: CSR, COO, sliced ELL and BSR on arrays of their own, with the preprocessing that cuSPARSE offers. As for a matrix
+   cuSPARSE's products as baselines: CSR, COO, sliced ELL and BSR with their own arrays, and with the preprocessing that cuSPARSE offers. As for a matrix
    type, the first product includes the copies to the GPU and the analysis.
 */
 #pragma once
@@ -26,15 +26,15 @@ static const struct {
   #endif
 };
 
-  #define CUSPARSE_SLICE 32 /* rows of a slice */
+  #define CUSPARSE_SLICE 32 /* rows per slice */
 
 static cusparseHandle_t CuSparseHandle = NULL;
 
 typedef struct _n_CuSparseMatrix *CuSparseMatrix;
 struct _n_CuSparseMatrix {
-  int                  product; /* of CuSparseProducts[] */
+  int                  product; /* index in CuSparseProducts[] */
   PetscInt             block;   /* BSR: rows and columns of a block */
-  Mat                  A;       /* not ours; until the first product */
+  Mat                  A;       /* borrowed, until the first product */
   PetscInt             m, n, nz, stored;
   double               bytes; /* of the format */
   void                *row, *col, *value, *buffer;
@@ -50,7 +50,7 @@ static PetscErrorCode CuSparseClose(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries that sliced ELL stores of the first r rows, a multiple of the slice or all of them */
+/* The number of entries that sliced ELL stores for the first r rows, which is a multiple of the slice height or the number of all rows */
 static PetscInt64 CuSparseStored(PetscInt r, const PetscInt i[])
 {
   PetscInt64 stored = 0;
@@ -64,7 +64,7 @@ static PetscInt64 CuSparseStored(PetscInt r, const PetscInt i[])
   return stored;
 }
 
-/* The entries that BSR stores with blocks of s x s, of all block rows, or of each step-th */
+/* The number of entries that BSR stores with s x s blocks, for all block rows or for every step-th */
 static PetscErrorCode CuSparseBlocks(PetscInt m, PetscInt n, const PetscInt i[], const PetscInt j[], PetscInt s, PetscInt step, PetscInt64 *stored,
                                      PetscInt64 *entries)
 {
@@ -102,7 +102,7 @@ static PetscErrorCode CuSparseBlockSize(PetscInt m, PetscInt n, const PetscInt i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A is a sequential AIJ matrix and must outlive the first product. Returns no matrix if the padding of sliced ELL or of BSR is out of proportion */
+/* A is a sequential AIJ matrix and must exist until the first product. Returns no matrix if the padding of sliced ELL or BSR is too large */
 static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix *B)
 {
   const PetscInt *i, *j;
@@ -148,7 +148,7 @@ static PetscErrorCode CuSparseCopy(const void *host, size_t bytes, void **device
 {
   PetscFunctionBeginUser;
   PetscCallCUDA(cudaMalloc(device, PetscMax(bytes, 1)));
-  PetscCallCUDA(cudaMemcpyAsync(*device, host, bytes, cudaMemcpyHostToDevice, Device.stream)); /* from pageable memory, which may be freed then */
+  PetscCallCUDA(cudaMemcpyAsync(*device, host, bytes, cudaMemcpyHostToDevice, Device.stream)); /* from pageable memory, which may be freed after this call */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -292,7 +292,7 @@ static PetscErrorCode CuSparseSetUp(CuSparseMatrix b, void *x, void *y)
     const cusparseStatus_t status = cusparseSpMV_preprocess(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x, &CuSparseZero, b->y,
                                                             CuSparseScalar, alg, b->buffer);
 
-    if (status != CUSPARSE_STATUS_NOT_SUPPORTED) PetscCallCUSPARSE(status); /* a format may have none */
+    if (status != CUSPARSE_STATUS_NOT_SUPPORTED) PetscCallCUSPARSE(status); /* some formats have no preprocessing */
   }
   #endif
   PetscFunctionReturn(PETSC_SUCCESS);

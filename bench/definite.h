@@ -14,8 +14,8 @@ static PetscReal Coupling(PetscInt i, PetscInt j)
 }
 
 /*
-   The same pattern with values that are negative off the diagonal, on it a little larger than their sum. The patterns of stencils and finite elements are
-   symmetric; with others the method may break down
+   Keeps the pattern and sets the values: negative off the diagonal, and on the diagonal a little larger than the sum of their magnitudes. The patterns of
+   stencils and finite elements are symmetric; with other patterns the method may break down
 */
 static PetscErrorCode MakeDefinite(Mat *A)
 {
@@ -53,7 +53,7 @@ static PetscErrorCode MakeDefinite(Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix of a name, as AIJ: positive definite, if it is no file */
+/* Creates the matrix with the given name as AIJ; it is made positive definite if it is not from a file */
 static PetscErrorCode DefiniteCreate(const char *name, Mat *A)
 {
   const char *origin = NULL;

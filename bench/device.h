@@ -1,6 +1,6 @@
 /*
-   The GPU that is measured: its bandwidth, a buffer that empties its cache, and the time of one product. DeviceOn is false until DeviceStart() or DeviceOpen()
-   has found one; before, nothing else here may be called.
+   The GPU that is measured: its bandwidth, a buffer to flush its cache, and the time of one product. DeviceOn is false until DeviceStart() or DeviceOpen()
+   has found a GPU; no other function of this file may be called before.
 */
 #pragma once
 
@@ -11,7 +11,7 @@
   #include <petscdevice_cuda.h>
   #include <cusparse.h>
 
-/* cuSPARSE's names of PETSc's types of numbers */
+/* cuSPARSE's names for PETSc's number types */
 static const cusparseIndexType_t CuSparseIndex = PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
   #if defined(PETSC_USE_COMPLEX)
 static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_C_32F : CUDA_C_64F;
@@ -24,8 +24,8 @@ static PetscBool DeviceOn = PETSC_FALSE;
 
 static PETSC_UNUSED struct {
   char   name[128], label[128]; /* "NVIDIA H200", and "h200" for file names */
-  double copy;                  /* bytes a second, read and written, of a large copy */
-  size_t cache, flush;          /* bytes of the L2, and of what is written to empty it */
+  double copy;                  /* bytes per second, read and written, of a large copy */
+  size_t cache, flush;          /* bytes of the L2 cache, and of the buffer that is written to flush it */
   void  *buffer;
 #if defined(PETSC_HAVE_CUDA)
   cudaStream_t stream; /* PETSc's, in which all products run */
@@ -68,7 +68,7 @@ static inline PetscErrorCode DeviceMeasureCopy(void)
 
 #endif
 
-/* Starts the GPU that PETSc gives this process, if there is one */
+/* Initializes the GPU that PETSc assigns to this process, if there is one */
 static inline PetscErrorCode DeviceStart(void)
 {
 #if defined(PETSC_HAVE_CUDA)
@@ -82,7 +82,7 @@ static inline PetscErrorCode DeviceStart(void)
     DeviceOn  = PETSC_TRUE;
     TimeDrain = DeviceDrain;
   }
-  (void)cudaGetLastError(); /* no device is not an error */
+  (void)cudaGetLastError(); /* it is not an error if there is no device */
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -112,7 +112,7 @@ static inline PetscErrorCode DeviceOpen(void)
   PetscCallCUDA(cudaEventCreate(&Device.begin));
   PetscCallCUDA(cudaEventCreate(&Device.end));
   Device.cache = (size_t)prop.l2CacheSize;
-  Device.flush = PetscMax((size_t)256 << 20, 3 * Device.cache); /* long enough for the host to launch a product meanwhile */
+  Device.flush = PetscMax((size_t)256 << 20, 3 * Device.cache); /* so large that the host can launch a product while it is written */
   PetscCallCUDA(cudaMalloc(&Device.buffer, Device.flush));
   PetscCall(DeviceMeasureCopy());
 #endif
@@ -147,8 +147,8 @@ static inline PetscErrorCode DeviceFreeMemory(double *bytes)
 }
 
 /*
-   The time of what is queued between these two calls, with the L2 cache full of other data. The write that fills it takes longer than the host needs to
-   launch a product, so the events measure the device's time alone.
+   These two calls measure the time of the work queued between them, with the L2 cache full of other data. The write that fills the cache takes longer than the
+   host needs to launch a product, so the events measure only the device's time.
 */
 static inline PetscErrorCode DeviceColdBegin(void)
 {
@@ -185,7 +185,7 @@ static inline PetscErrorCode DeviceVecCopy(Vec x, Vec *y)
   PetscCall(VecSetSizes(*y, n, N));
   PetscCall(VecSetType(*y, VECCUDA));
   PetscCall(VecCopy(x, *y));
-  PetscCall(VecCUDAGetArrayRead(*y, &array)); /* moves the values now, not in a product that is timed */
+  PetscCall(VecCUDAGetArrayRead(*y, &array)); /* moves the values now, and not in a timed product */
   PetscCall(VecCUDARestoreArrayRead(*y, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

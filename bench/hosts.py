@@ -28,7 +28,7 @@ def machine_petsc():
 
 def built_native():
     """PETSc compiled for this processor: its AIJ and SELL have the intrinsics of the widest vectors"""
-    words = ["--COPTFLAGS=" + FLAGS, "--CXXOPTFLAGS=" + FLAGS, "--with-cuda=0"]  # configure takes CUDA wherever it finds nvcc
+    words = ["--COPTFLAGS=" + FLAGS, "--CXXOPTFLAGS=" + FLAGS, "--with-cuda=0"]  # configure enables CUDA if it finds nvcc
     subprocess.run([os.path.join(ROOT, "tools/build-petsc.sh"), NATIVE, "opt", *words], check=True)
     return NATIVE
 
@@ -78,7 +78,7 @@ def measure(args):
 
 
 def report(args):
-    """Of every number of processes: what each type takes, as a speed over the fastest baseline of any PETSc, in the geometric mean"""
+    """For each number of processes: the speed of each type relative to the fastest baseline of any PETSc, as a geometric mean"""
     with open(os.path.join(args.out, "hosts.csv"), newline="") as f:
         rows = list(csv.DictReader(f))
     at = {(int(r["ranks"]), r["matrix"], r["petsc"], r["flags"], r["type"]): float(r["warm_s"] or 0) for r in rows}

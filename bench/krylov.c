@@ -9,9 +9,9 @@ static char help[] = "Times an iteration of Krylov methods, by matrix type and K
   -csv <file>      : results to read by program\n\n";
 
 /*
-   A solve does a given number of iterations: no tolerance is ever reached. "us" is the time of a solve over its iterations, with all that a solve does before
-   the first one; "each" is what one iteration more costs, from two solves of n and 2n. After the first solve, residuals are compared with those of the first
-   contender of the same method, and the program fails if they differ.
+   A solve does a given number of iterations; no tolerance is ever reached. "us" is the time of a solve divided by its iterations, including the work before
+   the first one; "each" is the cost of one more iteration, from two solves of n and 2n iterations. After the first solve, residuals are compared with those of
+   the first contender with the same method, and the program fails if they differ.
 */
 
 #include <petscspmv.h>
@@ -25,11 +25,11 @@ typedef struct {
   Mat      A;
   KSP      solver;
   PetscInt more;
-  double   norm, *t[2]; /* of the last residual; seconds of each repetition, of n and 2n iterations */
+  double   norm, *t[2]; /* norm: of the last residual; t: seconds of each repetition, for n and 2n iterations */
   double   us, each;
 } Contender;
 
-/* The first contender of the same method */
+/* The first contender with the same method */
 static Contender *SameMethod(Contender c[], const Contender *last)
 {
   static const char *const methods[][4] = {{KSPCG, KSPPIPECG, KSPDEVICECG}, {KSPBCGS, KSPDEVICEBICGSTAB}, {KSPCHEBYSHEV, KSPDEVICECHEBYSHEV}};
@@ -75,7 +75,7 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One solve of its iterations, in seconds */
+/* Times one solve with the given number of iterations, in seconds */
 static PetscErrorCode Solve(Contender *c, PetscInt its, Vec b, Vec x, double *seconds)
 {
   PetscLogDouble     start;
@@ -104,10 +104,10 @@ static PetscErrorCode Measure(PetscInt n, Contender c[], PetscInt its, PetscInt 
   double unused, median[2];
 
   PetscFunctionBeginUser;
-  for (PetscInt k = 0; k < n; k++) { /* set-up, and the clocks of a GPU */
+  for (PetscInt k = 0; k < n; k++) { /* for the set-up, and to raise the clock rate of a GPU */
     const Contender *first = SameMethod(c, &c[k]);
 
-    PetscCall(Solve(&c[k], 5, b, x, &unused)); /* after more steps of BiCGStab rounding shows */
+    PetscCall(Solve(&c[k], 5, b, x, &unused)); /* after more steps of BiCGStab, rounding errors become visible */
     PetscCheck(fabs(c[k].norm - first->norm) <= 1e-3 * first->norm || c[k].more, PETSC_COMM_WORLD, PETSC_ERR_PLIB,
                "%s with %s, %s: norm %g after 5 iterations, that of %s with %s is %g", c[k].ksp, c[k].type, c[k].pc, c[k].norm, first->ksp, first->type,
                first->norm);
@@ -157,7 +157,7 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
                 (long long)its, c[k].us, c[k].each, DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL));
       PetscCall(ContenderDestroy(&c[k]));
     }
-    if (csv) (void)fflush(csv); /* a run may be ended */
+    if (csv) (void)fflush(csv); /* the run may be interrupted */
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&b));
   }

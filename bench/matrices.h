@@ -16,7 +16,7 @@ typedef struct {
   PetscScalar *a;
 } Rows;
 
-typedef struct { /* consecutive rows, by one thread */
+typedef struct { /* consecutive rows, handled by one thread */
   PetscInt     first, end;
   size_t       n, max;
   PetscInt    *j;
@@ -29,7 +29,7 @@ typedef struct {
   Rows       *rows;
   RowsPart   *part;
   int         parts, next;
-  PetscBool   copy; /* from the parts to the matrix */
+  PetscBool   copy; /* copy from the parts to the matrix */
 } RowsJob;
 
 static void RowsGeneratePart(const RowsJob *job, RowsPart *p)
@@ -78,7 +78,7 @@ static void *RowsWork(void *ctx)
   return NULL;
 }
 
-/* work(job) on so many threads */
+/* Runs work(job) on the given number of threads */
 static void RowsThreads(int threads, void *(*work)(void *), void *job)
 {
   pthread_t id[64];
@@ -89,7 +89,7 @@ static void RowsThreads(int threads, void *(*work)(void *), void *job)
   for (int k = 0; k < started; k++) (void)pthread_join(id[k], NULL);
 }
 
-/* m rows from first on; the same on any number of threads. It does not call PETSc, so it may run in a thread itself */
+/* Generates m rows from `first` on; the result is the same for any number of threads. It does not call PETSc, so it may itself run in a thread */
 static void RowsCreate(const Spec *s, PetscInt first, PetscInt m, int threads, Rows *R)
 {
   RowsJob  job = {s, first, R, NULL, threads > 1 ? 16 * threads : 1, 0, PETSC_FALSE};
@@ -154,7 +154,7 @@ static inline PetscErrorCode MatrixGenerate(MPI_Comm comm, const Spec *s, Mat *A
   PetscCall(MatCreate(comm, A));
   PetscCall(MatSetSizes(*A, m, m, N, N));
   PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSeqAIJSetPreallocationCSR(*A, R.i, R.j, R.a)); /* of the two preallocations the one for another type does nothing */
+  PetscCall(MatSeqAIJSetPreallocationCSR(*A, R.i, R.j, R.a)); /* of the two preallocations, the one for the other type has no effect */
   PetscCall(MatMPIAIJSetPreallocationCSR(*A, R.i, R.j, R.a));
   RowsFree(&R);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -173,7 +173,7 @@ static inline PetscErrorCode MatrixTwinFile(const char *name, char file[], size_
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* twin:all in a list of at most max names becomes all twins */
+/* Replaces twin:all by all twins, in a list of at most max names */
 static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *list[])
 {
   PetscBool all;
@@ -197,7 +197,7 @@ static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *li
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A generator's name with its numbers, rowlen:file, twin:name, or a file. origin says which */
+/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, or a file. origin describes which */
 static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin)
 {
   Spec       s;

@@ -1,12 +1,12 @@
 /*
-   Whether products of a matrix are right: AIJ's product with a random vector, and what another one may differ by, row by row.
+   Checks products of a matrix: AIJ's product with a random vector, and the allowed difference of another product, row by row.
 */
 #pragma once
 
 #include "device.h"
 
 typedef struct {
-  Vec x, y, ref, bound; /* bound: (row length + 2) epsilon |A| |x|, what two orders of summation may differ by; x and y are where products run */
+  Vec x, y, ref, bound; /* bound: (row length + 2) epsilon |A| |x|, the allowed difference of two orders of summation; x and y are where products run */
 } Oracle;
 
 static PetscErrorCode OracleCreate(Mat A, Oracle *o)
@@ -84,7 +84,7 @@ static PetscErrorCode OracleDestroy(Oracle *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y against factor times AIJ's product, in units of what is allowed; 1e99 for a NaN */
+/* The error of y relative to factor times AIJ's product, in units of the allowed error; 1e99 for a NaN */
 static PetscErrorCode OracleCheck(Oracle *o, double factor, double *error)
 {
   const PetscScalar *y, *ref, *bound;

@@ -1,7 +1,7 @@
 """The papers' experiments, measured and reported; bench/paper starts it.
 
-papers/published.py has what the papers print, measure.py measures, tables.py reads the CSV files, report.py and summary.py work out the report's numbers,
-report.txt has its words, and charts.py draws.
+papers/published.py has the papers' numbers, measure.py measures, tables.py reads the CSV files, report.py and summary.py compute the report's numbers,
+report.txt has its text, and charts.py draws the charts.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from papers.measure import ROOT, Measuring
 from papers.report import Report
 
 M = Measuring
-EXPERIMENTS = {  # what each needs, and its part of the report
+EXPERIMENTS = {  # the requirements of each experiment, and its part of the report
     "ours": ([M.matrices], Report.ours),
     "sellp-figure1": ([], Report.sellp_figure1),
     "sellp-figure4": ([M.patterns], Report.sellp_figure4),
@@ -41,7 +41,7 @@ EXPERIMENTS = {  # what each needs, and its part of the report
     "roofline": ([M.counters], Report.roofline),
     "single": ([M.single], Report.single),
 }
-# by worth, should the time be up
+# most important first, because the time may run out
 ORDER = [M.patterns, M.stream, M.matrices, M.random, M.profiles, M.sweep, M.csr5, M.loads, M.bratu_, M.single, M.twins, M.profile, M.counters]
 
 

@@ -1,7 +1,7 @@
 /*
-   Generators of matrices. Each writes the columns of one row, with random numbers that depend on the row only, so a matrix is the same on any number of
-   ranks or threads, and in every program. In C or C++, with nothing of PETSc but PetscInt, so that programs with and without PETSc measure the same
-   matrices; matrices.h turns them into PETSc matrices.
+   Generators of matrices. Each generates the columns of one row, with random numbers that depend only on the row, so that a matrix is the same on any number of
+   ranks or threads, and in every program. The code is C and C++ and uses only PetscInt from PETSc, so that programs with and without PETSc measure the same
+   matrices; matrices.h creates PETSc matrices from them.
 
      Spec s;
      Row  r = {0};
@@ -19,7 +19,7 @@
 #include "rows.h"
 #include "twins.h"
 
-/* ---------------------------------------------------------------- grids: arg[0] points a side */
+/* ---------------------------------------------------------------- grids: arg[0] points per side */
 
 static inline PetscInt RowsLine(const Spec *s)
 {
@@ -41,7 +41,7 @@ static inline PetscInt RowsFEM(const Spec *s)
   return RowsCube(s) * (PetscInt)s->arg[1];
 }
 
-/* The neighbors of grid point p within one step in each of dim directions, ascending; star: in one direction at a time */
+/* The neighbors of grid point p within one step in each of dim directions, ascending; star: only in one direction at a time */
 static inline PetscInt Neighbors(PetscInt N, PetscInt p, int dim, int star, PetscInt q[27])
 {
   const PetscInt x = p % N, y = (p / N) % N, z = p / N / N;
@@ -85,7 +85,7 @@ static inline void Stencil9(const Spec *s, PetscInt k, Row *r)
   Stencil(s, k, 2, 0, r);
 }
 
-/* For so large a fraction of all k */
+/* True for the given fraction of all k */
 static inline int IsDrawn(double fraction, PetscInt k, uint64_t salt)
 {
   uint64_t state = salt + (uint64_t)k;
@@ -93,7 +93,7 @@ static inline int IsDrawn(double fraction, PetscInt k, uint64_t salt)
   return fraction > 0. && RandomReal(&state) < fraction;
 }
 
-/* The rows of a fraction arg[1] have three more entries anywhere */
+/* A fraction arg[1] of the rows have three more entries anywhere */
 static inline void Stencil7(const Spec *s, PetscInt k, Row *r)
 {
   Stencil(s, k, 3, 1, r);
@@ -120,8 +120,8 @@ static inline double BratuValue(const Spec *s, PetscInt k, PetscInt col)
 }
 
 /*
-   27-point finite elements: arg[1] unknowns a node in dense blocks; a fraction arg[2] of the neighbors is kept, symmetrically. A fraction arg[3] of the rows is
-   constrained, with the diagonal entry alone; the rows of a fraction arg[4] of the nodes, hanging ones, have one unknown of each neighbor
+   27-point finite elements: arg[1] unknowns per node in dense blocks; a fraction arg[2] of the neighbors is kept, symmetrically. A fraction arg[3] of the rows
+   is constrained and has only the diagonal entry. A fraction arg[4] of the nodes are hanging nodes, whose rows have one unknown of each neighbor
 */
 static inline void FEM27(const Spec *s, PetscInt k, Row *r)
 {
@@ -168,8 +168,8 @@ static inline void SpecPermute(Spec *s)
 
 /* ---------------------------------------------------------------- irregular: arg[0] rows */
 
-/* Row lengths by a power law: scale arg[1], exponent arg[2], at most arg[3]. If arg[4], 7 of 8 entries are near the diagonal, the
-   others are in favor of the first columns, as links are of popular pages */
+/* Row lengths by a power law: scale arg[1], exponent arg[2], at most arg[3]. If arg[4], 7 of 8 entries are near the diagonal, and the
+   others prefer the first columns, as links prefer popular pages */
 static inline void PowerLaw(const Spec *s, PetscInt k, Row *r)
 {
   const PetscInt n   = s->rows;
@@ -187,7 +187,7 @@ static inline void PowerLaw(const Spec *s, PetscInt k, Row *r)
   }
 }
 
-/* A circuit, as IBM_EDA/dc1 with its 116835 rows: two of them hold a fifth of all entries */
+/* A circuit, like IBM_EDA/dc1 with its 116835 rows: two of them have a fifth of all entries */
 static inline void Circuit(const Spec *s, PetscInt k, Row *r)
 {
   const PetscInt n = s->rows;
@@ -218,7 +218,7 @@ static inline void Uniform(const Spec *s, PetscInt k, Row *r)
   for (PetscInt q = 0; q < L; q++) RowAddAny(r, n);
 }
 
-/* A power network, as TSOPF_RS_b2383: in every 200 rows, 110 short ones, then 90 that share a dense band */
+/* A power network, like TSOPF_RS_b2383: of every 200 rows, first 110 short ones, then 90 that share a dense band */
 static inline void PowerNetwork(const Spec *s, PetscInt k, Row *r)
 {
   const PetscInt n = s->rows, first = k / 200 * 200 - 400;
@@ -260,7 +260,7 @@ static inline void Arrow(const Spec *s, PetscInt k, Row *r)
   }
 }
 
-/* The row lengths of a real matrix, from a file with one number a line; columns as in Circuit() */
+/* The row lengths of a real matrix, from a file with one number per line; columns as in Circuit() */
 static inline void RowLengths(const Spec *s, PetscInt k, Row *r)
 {
   const PetscInt n = s->rows, L = s->table[k];
@@ -270,7 +270,7 @@ static inline void RowLengths(const Spec *s, PetscInt k, Row *r)
     return;
   }
   if (L) RowAdd(r, k);
-  while (r->n < L) { /* replaces what was drawn twice */
+  while (r->n < L) { /* replaces columns that were drawn twice */
     while (r->n < L) {
       if (RandomInt(&r->random, 8))
         RowAddNear(r, k, 200 + L, n);
@@ -318,7 +318,7 @@ static inline void SpecFree(Spec *s)
   s->table = NULL;
 }
 
-/* On an error message says what is wrong with the file */
+/* On an error, message describes the problem with the file */
 static inline int SpecReadLengths(const char *file, Spec *s, char message[], size_t size)
 {
   FILE     *fp = fopen(file, "r");
@@ -348,7 +348,7 @@ static inline int SpecReadLengths(const char *file, Spec *s, char message[], siz
 
 typedef enum {
   SPEC_FOUND,
-  SPEC_UNKNOWN, /* there is no generator of that name */
+  SPEC_UNKNOWN, /* there is no generator with that name */
   SPEC_WRONG    /* the reason is in message */
 } SpecResult;
 

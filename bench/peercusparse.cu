@@ -1,6 +1,6 @@
 /*
-   The products of a newer cuSPARSE than the one that PETSc uses, both of them in one process: SpMVOp, whose kernels for z = alpha A x + beta y are compiled in since
-   CUDA 13.2, and CSR's two algorithms. The library is next to this one. bench/peers builds it with the newer header.
+   The products of a newer cuSPARSE than the one that PETSc uses, with both libraries in one process: SpMVOp, whose kernels for z = alpha A x + beta y are
+   included since CUDA 13.2, and CSR's two algorithms. The newer cuSPARSE is in the same folder as this library, which bench/peers builds with the newer header.
 */
 #define CUSPARSE_ENABLE_EXPERIMENTAL_API
 #include <cuda_runtime.h>
@@ -36,7 +36,7 @@ struct Library {
   cusparseHandle_t handle;
 } lib;
 
-/* Opened by its path: by its name it would be the one that is loaded already */
+/* The library is opened by its path: by its name, dlopen() would return the one that is already loaded */
 bool Open(char *message)
 {
   static bool open = false;
@@ -86,7 +86,7 @@ bool Copy(void **device, const void *host, size_t bytes)
   return (host ? cudaMemcpy(*device, host, bytes, cudaMemcpyHostToDevice) : cudaMemset(*device, 0, bytes)) == cudaSuccess;
 }
 
-/* The status of the first call that fails, and its name */
+/* Reports the status and the name of the first call that fails */
 #define TRY(call)                                                                       \
   do {                                                                                  \
     const int status = (int)(call);                                                     \

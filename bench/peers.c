@@ -7,9 +7,9 @@ static char help[] = "Times other projects' products next to ours and PETSc's, o
   -csv <file>        : results to read by program\n\n";
 
 /*
-   All products with a matrix take turns in one process. Times are warm, by the host's clock, of a batch that ends with a synchronization. Each product is
-   compared row by row with AIJ's on the host, and is wrong where the error is above 1; wrong ones are marked. Each row of results is written at once, and the
-   matrix is announced before, so that the script can go on after a crash.
+   All products with a matrix take turns in one process. Times are warm and measured by the host's clock, for a batch that ends with a synchronization. Each
+   product is compared row by row with AIJ's on the host. It is wrong if the error is above 1; wrong products are marked. Each row of results is written
+   immediately, and the matrix is announced before, so that the script can continue after a crash.
 */
 
 #include <petscspmv.h>
@@ -22,13 +22,13 @@ static char help[] = "Times other projects' products next to ours and PETSc's, o
 typedef struct {
   const char *peer, *variant;
   Mat         A;       /* NULL: a product of another project */
-  const Peer *library; /* of that */
+  const Peer *library; /* of the other project */
   void       *product;
   PetscInt    its; /* products of one repetition */
   double     *t, error;
 } Contender;
 
-/* So many products, and their time */
+/* Runs `its` products and measures their time */
 static PetscErrorCode Batch(Contender *c, const Oracle *o, PetscInt its, double *seconds)
 {
   const PetscScalar *x = NULL;
@@ -57,7 +57,7 @@ static PetscErrorCode Batch(Contender *c, const Oracle *o, PetscInt its, double 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sorts y if the product has an order of its own */
+/* Sorts y if the product has its own order */
 static PetscErrorCode Unpermute(const Contender *c, Vec yy)
 {
   const int   *order = c->library && c->library->order ? c->library->order(c->product) : NULL;
@@ -137,7 +137,7 @@ static PetscErrorCode AddPeer(const Peer *library, Mat A, PetscInt *n, Contender
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A type of PETSc's or ours; aij is aijcusparse on a GPU */
+/* Adds one of PETSc's types or ours; aij is aijcusparse on a GPU */
 static PetscErrorCode AddType(const char *type, Mat A, Contender *c)
 {
   const char *format;
@@ -149,7 +149,7 @@ static PetscErrorCode AddType(const char *type, Mat A, Contender *c)
   PetscCall(PetscSpMVGetFormat(c->A, &format));
   if (!format) PetscFunctionReturn(PETSC_SUCCESS);
   c->peer = "petscspmv";
-  PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_setup_after", format)); /* by the first product */
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_setup_after", format)); /* set up by the first product */
   PetscCall(PetscOptionsSetValue(NULL, option, "0"));
   PetscCall(MatSetFromOptions(c->A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -195,7 +195,7 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt npeers, const Peer *p
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The libraries stay open: what they run on the GPU may be needed until the end */
+/* The libraries stay open, because their code on the GPU may be needed until the end */
 static PetscErrorCode OpenPeers(PetscInt n, char *names[], const Peer *peer[])
 {
   PetscFunctionBeginUser;

@@ -7,7 +7,7 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
-sys.dont_write_bytecode = True  # next to the sources
+sys.dont_write_bytecode = True  # no __pycache__ next to the sources
 from table import Results, label, mean
 
 

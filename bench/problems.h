@@ -13,7 +13,7 @@ typedef struct {
   PetscScalar *a;
 } Problem;
 
-/* The paper's set, and the rows, entries and kind of a twin */
+/* The paper's set, with the rows, entries and kind of each twin */
 typedef enum { BAND, GRAPH, SKEWED } Kind;
 static const struct {
   const char *name;
@@ -40,7 +40,7 @@ static PetscScalar BenchValue(uint64_t *random)
   return v;
 }
 
-/* Rows of the given lengths; band: columns near the diagonal, else anywhere */
+/* Rows with the given lengths; band: columns near the diagonal, otherwise anywhere */
 static PetscErrorCode ProblemGenerate(PetscInt n, const PetscInt len[], PetscBool band, Problem *P)
 {
   uint64_t  random = 12345 + (uint64_t)n;
@@ -55,7 +55,7 @@ static PetscErrorCode ProblemGenerate(PetscInt n, const PetscInt len[], PetscBoo
   for (PetscInt r = 0, at = 0; r < n; r++) {
     const PetscInt width = band ? PetscMin(n, 2 * len[r] + 8) : n, first = PetscMin(n - width, PetscMax(0, r - width / 2));
 
-    for (PetscInt k = 0, start; k < len[r];) { /* in a band runs of three, like the nodes of finite elements */
+    for (PetscInt k = 0, start; k < len[r];) { /* in a band, columns come in runs of three, like the nodes of finite elements */
       start = first + RandomInt(&random, width);
       for (PetscInt c = start; c < PetscMin(first + width, start + (band ? 3 : 1)) && k < len[r]; c++) {
         if (mark[c] != r + 1) k++;
@@ -72,7 +72,7 @@ static PetscErrorCode ProblemGenerate(PetscInt n, const PetscInt len[], PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With the given number of entries, in rows of nearly equal length, or (SKEWED) of lengths that decrease as 1 / rank */
+/* A problem with the given number of entries, in rows of nearly equal length, or (SKEWED) of lengths that decrease as 1 / rank */
 static PetscErrorCode ProblemTwin(PetscInt n, PetscInt entries, Kind kind, Problem *P)
 {
   PetscInt *len, sum = 0;
@@ -149,7 +149,7 @@ static PetscErrorCode ProblemDestroy(Problem *P)
 
 typedef struct {
   PetscInt        count, rows, most; /* problems, rows, longest row */
-  const Problem **of;                /* the problem that each one is a copy of */
+  const Problem **of;                /* the original of each problem, which is a copy */
   PetscInt       *sizes, *i, *j, *global;
   PetscScalar    *a;
   PetscReal      *ref_bound;

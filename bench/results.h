@@ -1,6 +1,6 @@
 /*
-   A file of results. If the file exists, the new one is written to FILE.new and renamed when it is complete: an interrupted run leaves the older results as
-   they were.
+   A file of results. If the file exists, the new one is written to FILE.new and renamed when it is complete, so that an interrupted run does not change the
+   older results.
 */
 #pragma once
 
@@ -16,7 +16,7 @@ typedef struct {
 
 #define RESULTS_SOURCE "machine,commit" /* the last columns of each file of results, which ResultsSource() fills */
 
-/* What measured: the GPU, or the host's processor, and the commit that the scripts find, from the environment */
+/* The source of the results: the GPU, or the host's processor, and the commit, which the scripts pass in the environment */
 static inline const char *ResultsSource(const char *gpu)
 {
   static char text[512];

@@ -1,4 +1,4 @@
-"""What the scripts here share: files that are complete or not there, and programs that do not outlive the script"""
+"""Shared by the scripts in this folder: files that are either complete or do not exist, and programs that do not outlive the script"""
 
 import contextlib
 import os
@@ -9,11 +9,11 @@ import sys
 import time
 
 
-SOURCE = ("machine", "commit")  # the last columns of each file of results
+SOURCE = ("machine", "commit")  # the last columns of each results file
 
 
 def commit():
-    """What is measured; a packed copy (tools/gpu-pack) has it in its environment"""
+    """The commit that is measured; a packed copy (tools/gpu-pack) has it in its environment"""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
         p = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, check=False)
@@ -35,7 +35,7 @@ def source(gpu=""):
 
 
 def gpu_name():
-    """Of the first GPU, or nothing"""
+    """The name of the first GPU, or nothing"""
     try:
         p = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -45,20 +45,20 @@ def gpu_name():
 
 @contextlib.contextmanager
 def whole(path, **how):
-    """A file to write, which takes the place of an older one when it is complete; of what was broken off, path.new is left"""
+    """A file to write, which replaces an older one when it is complete; if writing is interrupted, path.new is left"""
     with open(path + ".new", "w", **how) as f:
         yield f
     os.replace(path + ".new", path)
 
 
 def chart(fig, path, **how):
-    """fig.savefig(), for a file that is complete or not there"""
+    """fig.savefig(), for a file that is either complete or does not exist"""
     fig.savefig(path + ".new", format=path.rpartition(".")[2], **how)
     os.replace(path + ".new", path)
 
 
 def end(p, seconds=5):
-    """Ends a program of program(): first as it likes, as mpiexec has to end its processes, after some seconds by force"""
+    """Ends a program started by program(): first with a signal that it can handle, because mpiexec has to end its processes, and after some seconds by force"""
     with contextlib.suppress(subprocess.TimeoutExpired):
         p.terminate()
         p.wait(seconds)
@@ -69,12 +69,12 @@ def end(p, seconds=5):
 
 @contextlib.contextmanager
 def program(command, **how):
-    """A program whose output is read, in a session of its own: end() reaches what it starts, and an interrupt from a terminal only the script.
+    """A program whose output is read, in its own session: end() reaches all processes that it starts, and an interrupt from a terminal reaches only the script.
     It does not outlive an interrupt of the block"""
     p, pending = None, []
     before = {s: signal.signal(s, lambda number, _: pending.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        try:  # an exception amid Popen() would leave a program that nobody knows
+        try:  # an exception inside Popen() would leave a program that is not known here
             p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, **how)
         finally:
             for s, handler in before.items():
@@ -89,7 +89,7 @@ def program(command, **how):
 
 
 def finish(launcher, words, seconds, **how):
-    """Runs a program of program() to its end or to the end of its time, and says how it went; what it printed, and whether it succeeded"""
+    """Runs a program started by program() until it ends or its time is up, and prints the outcome; returns its output, and whether it succeeded"""
     begin = time.time()
     print("+ " + shlex.join(launcher[-1:] + words), flush=True)
     with program(launcher + words, **how) as p:
@@ -126,7 +126,7 @@ def table(f, head, rows):
 
 
 def pyplot(name):
-    """matplotlib, which makes the same file of the same figures; None where there is none"""
+    """matplotlib, set up so that the same figure gives the same file; None if it is not installed"""
     try:
         import matplotlib
     except ImportError:
@@ -140,7 +140,7 @@ def pyplot(name):
 
 
 def run(main, name, hint=""):
-    """main(), which ends as after an interrupt where the script is to end: what is under way is cleaned up"""
+    """Calls main(). If the script is to be terminated, main() ends as after an interrupt, so that work in progress is cleaned up"""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         main()

@@ -1,5 +1,5 @@
 /*
-   What the generators of matrices (patterns.h, twins.h) are made of: a matrix, a row of it, random numbers. Nothing of PETSc but PetscInt, in C or C++.
+   The basis of the generators of matrices (patterns.h, twins.h): a matrix, a row, random numbers. The code is C and C++ and uses only PetscInt from PETSc.
 */
 #pragma once
 
@@ -20,7 +20,7 @@ typedef struct { /* a matrix */
   PetscInt        *table; /* row lengths from a file, or a permutation */
 } Spec;
 
-typedef struct { /* the row being generated: columns in any order, repeated ones count once */
+typedef struct { /* the row being generated: columns in any order; repeated columns count once */
   uint64_t  random;
   PetscInt  n, max;
   PetscInt *col;
@@ -96,7 +96,7 @@ static inline int RowCompare(const void *a, const void *b)
   return (p > q) - (p < q);
 }
 
-/* Sorts the columns and leaves each once */
+/* Sorts the columns and removes duplicates */
 static inline void RowSort(Row *r)
 {
   PetscInt n = 0;
@@ -136,7 +136,7 @@ static inline void RowGenerate(const Spec *s, PetscInt k, Row *r)
   RowSort(r);
 }
 
-/* The value of entry e of the row last generated; random ones are drawn one after the other */
+/* The value of entry e of the last generated row; random values are drawn one after the other */
 static inline double RowValue(const Spec *s, PetscInt k, PetscInt e, Row *r)
 {
   return s->generator->value ? (*s->generator->value)(s, k, r->col[e]) : RandomReal(&r->random) + 0.1;

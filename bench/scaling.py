@@ -1,5 +1,5 @@
-"""The EVC-HYB paper's figure 16: products and whole solves of the Bratu problem over MPI processes, a GPU each where there are GPUs. Measures, by order
-of worth and until the time is up, and draws. Started by bench/scaling."""
+"""The EVC-HYB paper's figure 16: products and complete solves of the Bratu problem by the number of MPI processes, each with its own GPU if there are GPUs.
+Measures, most important first, until the time is up, and draws. Started by bench/scaling."""
 
 import argparse
 import csv
@@ -17,7 +17,7 @@ from results import ours
 from scalingreport import COLUMNS, PAPER_N, charts, load, markdown
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# What is measured, by order of worth
+# The measurements, most important first
 PARTS = {
     "products": "MatMult of -matrices (bench/bench), all types and transports of the halo in one process",
     "solve": "examples/bratu, halo by the first transport",
@@ -27,7 +27,7 @@ PARTS = {
     "halos": "examples/bratu with the other transports",
     "ex14-products": "ex14 again, with the times of its parts on the GPU (-log_view_gpu_time)",
 }
-SHORTEST = 15  # seconds: with less left, no run begins
+SHORTEST = 15  # seconds: with less time left, no run begins
 CUBES = ("bratu", "stencil7", "permuted7", "fem27")  # generators whose first number is the length of a cube's edge
 
 
@@ -66,7 +66,7 @@ def options():
 
 
 class Runs:
-    """What is to run where, how much time is left, and what came of it"""
+    """The runs and their location, the remaining time, and the results"""
 
     def __init__(self, args):
         self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
@@ -92,7 +92,7 @@ class Runs:
         self.where = f"{self.devices} GPUs" if self.devices else f"{os.cpu_count()} cores"
 
     def halos(self, ranks):
-        """Some need a GPU of its own for each process"""
+        """Some transports need one GPU per process"""
         return [h for h in self.args.halo if ranks > 1 and (h not in ("peer", "nccl") or ranks <= self.devices)]
 
     def left(self):
@@ -102,7 +102,7 @@ class Runs:
         return results.finish(self.mpiexec, ["-n", str(ranks)] + words + self.args.options, min(self.args.timeout, self.left() - 5))
 
     def logged(self, ranks, words):
-        """start() with -log_view; what was printed and its log by stages, or None. All logs are kept in a file"""
+        """start() with -log_view; returns the output and its log by stages, or None. All logs are kept in a file"""
         with tempfile.TemporaryDirectory() as folder:
             log = os.path.join(folder, "log")
             text, right = self.start(ranks, words + ["-log_view", ":" + log])
@@ -112,10 +112,10 @@ class Runs:
                 self.kept.write(f"\n==== {ranks} processes: {shlex.join(words)}\n" + f.read())
             return text, log_view(log)
 
-    # Each of the following makes rows: (columns, whether all went well)
+    # Each of the following functions returns rows: (columns, whether everything succeeded)
 
     def products(self, ranks, matrices, mode):
-        """One row a matrix, type and transport; case: the matrix that one process has"""
+        """One row per matrix, type and transport; case: the matrix for one process"""
         types = list(self.args.types)
         if self.halos(ranks):
             types = [f"{t}:-mat_spmv_halo {h}" if ours(t) else t for t in types for h in (self.halos(ranks) if ours(t) else [""])]
@@ -125,10 +125,10 @@ class Runs:
             words = [self.args.bench, "-matrices", ",".join(names), "-types", ",".join(types), "-reps", str(self.args.reps)]
             text, right = self.start(ranks, words + ["-cold", "0", "-refresh", "0", "-csv", target])
             rows = []
-            if os.path.exists(target):  # what there is, if the time was up
+            if os.path.exists(target):  # the file may be incomplete if the time was up
                 with open(target, newline="") as f:
                     for r in csv.DictReader(f):
-                        if None in r.values():  # a line that was not written to its end
+                        if None in r.values():  # an incomplete line
                             continue
                         kind, _, option = r["type"].partition(":")
                         seconds, count = float(r["warm_s"]), int(r["rows"])
@@ -141,7 +141,7 @@ class Runs:
         return rows, right
 
     def bratu(self, ranks, n, types, halo, mode):
-        """One row a type"""
+        """One row per type"""
         words = [self.args.program, "-n", str(n), "-types", ",".join(types)] + (["-mat_spmv_halo", halo] if halo else [])
         result = self.logged(ranks, words)
         if not result:
@@ -164,7 +164,7 @@ class Runs:
         return rows, bool(rows)
 
     def ex14(self, ranks, n, kind, halo, timed):
-        """One row. On a GPU its parts are known only to a run of its own, timed, whose every event waits for the GPU"""
+        """One row. On a GPU, the times of its parts need a separate run (`timed`), in which every event waits for the GPU"""
         words = [self.args.ex14, "-ksp_type", "cg", "-pc_type", "none", "-mat_type", kind, "-snes_converged_reason", "-ksp_converged_reason"]
         words += [w for d in "xyz" for w in (f"-da_grid_{d}", str(n))] + (["-dm_vec_type", "cuda"] if self.devices else [])
         words += (["-dll_append", self.args.lib] if ours(kind) else []) + (["-mat_spmv_halo", halo] if halo else []) + (["-log_view_gpu_time"] if timed else [])
@@ -190,7 +190,7 @@ class Runs:
         return [row], True
 
     def jobs(self, part):
-        """(processes, what to call) of a part"""
+        """The (processes, function to call) of a part"""
         a = self.args
         first = lambda ranks: (self.halos(ranks) or [""])[0]
         if part == "products":
@@ -206,7 +206,7 @@ class Runs:
             jobs = [(r, lambda r=r: self.products(r, scale, "weak")) for r in a.ranks if r > 1 and scale]
             return jobs + [(r, lambda r=r: self.bratu(r, edge(a.n, r), a.types, first(r), "weak")) for r in a.ranks if r > 1]
         if part == "halos":
-            others = [t for t in a.types if ours(t)]  # PETSc's own types know one transport
+            others = [t for t in a.types if ours(t)]  # PETSc's own types have only one transport
             return [(r, lambda r=r, h=h: self.bratu(r, a.n, others, h, "strong")) for r in a.ranks for h in self.halos(r)[1:] if others]
         return []
 
@@ -240,14 +240,14 @@ def edge(n, ranks):
 
 
 def scaled(matrix, ranks):
-    """The matrix of the same kind with about as many rows for each process, None where that is unknown"""
+    """The matrix of the same kind with about the same number of rows per process, or None if that is unknown"""
     name, _, arguments = matrix.partition(":")
     first, colon, rest = arguments.partition(":")
     return f"{name}:{edge(int(first), ranks)}{colon}{rest}" if name in CUBES and first.isdigit() else None
 
 
 def log_view(path):
-    """Stage by stage: event -> (count, seconds, Mflop/s of all processes), None where PETSc does not know what the GPU took"""
+    """For each stage: event -> (count, seconds, Mflop/s of all processes), with None if PETSc does not know the GPU's time"""
     number = lambda w: None if w == "n/a" else float(w)
     stages, name = {}, None
     with open(path, errors="replace") as f:

@@ -1,4 +1,4 @@
-"""Tables and charts of what bench/scaling has measured"""
+"""Tables and charts of the measurements of bench/scaling"""
 
 import csv
 import os
@@ -12,7 +12,7 @@ COLUMNS = (
     "products product_us block_us gflops solve_gflops ratio error"
 ).split()
 TEXT = "mode program matrix case type viewed halo n repeat".split()
-# EVC-HYB paper, figure 16: Bratu 200^3 on four nodes of a GPU each, GF/s of the products and of the whole SNESSolve
+# EVC-HYB paper, figure 16: Bratu 200^3 on four nodes with one GPU each, GF/s of the products and of the whole SNESSolve
 PAPER_N, PAPER_RANKS, PAPER = 200, 4, {"mpiaijcusp": (23.1, 8.3), "EVC-HYB": (37.4, 8.4)}
 
 
@@ -24,7 +24,7 @@ def load(paths):
             rows += list(csv.DictReader(f))
     grown = {(r["mode"], r["program"], r["case"]) for r in rows if r["mode"] == "weak"}
     for r in rows:
-        # one process is where both begin
+        # both strong and weak scaling begin with one process
         for mode in ("strong", "weak"):
             if mode == r["mode"] or (r["ranks"] == "1" and (mode, r["program"], r["case"]) in grown):
                 groups.setdefault((mode, *series(r), int(r["ranks"])), []).append(r)
@@ -48,19 +48,19 @@ def load(paths):
         for row in group:
             ranks, first = row["ranks"], [r for r in group if r["ranks"] == 1 and series(r)[:-1] == series(row)[:-1]]
             known = first and first[0]["product_us"] and row["product_us"]
-            # the work of a process, by which a weak one's edge, an integer, may miss
+            # the work per process; with weak scaling it is not exactly constant, because the edge of a cube is an integer
             work = row["entries"] / ranks / first[0]["entries"] if known and row["entries"] else (1 / ranks if mode == "strong" else 1)
             row["efficiency"] = 100 * first[0]["product_us"] * work / row["product_us"] if known else None
     return result
 
 
 def series(row):
-    """What the figures of one line have in common; at the end the transport, which one process has not"""
+    """The properties that the figures of one line have in common; the last one is the transport, which does not exist for one process"""
     return row["program"], row["case"], row["type"], row["halo"]
 
 
 def gain(value, base, halo=""):
-    """A figure, and in brackets what it is over another and the transport of the halo"""
+    """A figure, and in brackets its ratio to another figure and the transport of the halo"""
     notes = [format(value / base, ".2f")] if value and base else []
     notes += [halo] if value and halo else []
     return show(value, 1) + (f" ({', '.join(notes)})" if notes else "")
@@ -78,7 +78,7 @@ def figure16(f, data):
     for program, ranks in sorted({(r["program"], r["ranks"]) for r in rows}):
         best, line = {}, []
         for r in rows:
-            if (r["program"], r["ranks"]) == (program, ranks):  # by the first transport, which is the best one
+            if (r["program"], r["ranks"]) == (program, ranks):  # with the first transport, which is the best one
                 best.setdefault(r["type"], r)
         for column in ("gflops", "solve_gflops"):
             reference = best.get(types[0], {}).get(column)
@@ -156,7 +156,7 @@ def axis(ax, ranks, label, title):
 
 
 def product_chart(plt, data, target):
-    """Time of a product and speed relative to the reference; a column a matrix"""
+    """Time of a product and speed relative to the reference; one column per matrix"""
     data = {mode: [r for r in rows if r["program"] == "bench"] for mode, rows in data.items()}
     data = {mode: rows for mode, rows in data.items() if rows}
     if not data:

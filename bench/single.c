@@ -6,9 +6,9 @@ static char help[] = "What values in single precision (-mat_<type>_single) cost 
   -csv <file>      : results to read by program\n\n";
 
 /*
-   "error": of a product with a random vector, against sums in long double of the matrix in double precision, the largest over all rows in units of
-   |A||x|. "true": ||b - A x|| / ||b|| at the end of a solve, with the matrix in double precision; with single precision it cannot be smaller than what the
-   matrix's own error makes of it, whatever the tolerance. The preconditioner is Jacobi's.
+   "error": the error of a product with a random vector, relative to sums in long double with the matrix in double precision, as the largest over all rows in
+   units of |A||x|. "true": ||b - A x|| / ||b|| at the end of a solve, with the matrix in double precision. With single precision, it cannot be smaller than the
+   effect of the matrix's own rounding error, whatever the tolerance. The preconditioner is Jacobi.
 */
 
 #include <petscspmv.h>
@@ -24,7 +24,7 @@ typedef struct {
   FILE     *csv;
 } Settings;
 
-/* The largest error of y = A x over the rows, in units of |A||x|, by the host's A, x and y */
+/* The largest error of y = A x over the rows, in units of |A||x|, computed from the host's A, x and y */
 static PetscErrorCode ProductError(Mat A, Vec x, Vec y, double *error)
 {
   const PetscScalar *xa, *ya;
@@ -58,7 +58,7 @@ static PetscErrorCode ProductError(Mat A, Vec x, Vec y, double *error)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A in a type with options, as in "sellp:-mat_sellp_single" */
+/* Converts A to a type with options, as in "sellp:-mat_sellp_single" */
 static PetscErrorCode ContenderCreate(const char *what, Mat A, Mat *B)
 {
   const char  *colon = strchr(what, ':');
@@ -83,7 +83,7 @@ static PetscErrorCode ContenderCreate(const char *what, Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How long a product takes, in seconds */
+/* The time of a product in seconds */
 static PetscErrorCode ProductTime(Mat B, Vec x, Vec y, double *seconds)
 {
   PetscLogDouble start = 0.0;

@@ -1,5 +1,5 @@
-"""Whole programs, each in a fresh process, with each matrix type in turn: PETSc's own tutorials, unmodified, and examples/bratu. Measures what a user waits
-for, set-up included, until the time is up. Started by bench/solve."""
+"""Complete programs, each in a new process, with each matrix type in turn: PETSc's own tutorials, unmodified, and examples/bratu. Measures the time that a user
+waits, including set-up, until the time is up. Started by bench/solve."""
 
 import argparse
 import collections
@@ -17,15 +17,15 @@ from results import ours
 from solvereport import COLUMNS, charts, load, markdown
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SHORTEST = 15  # seconds: with less left, no run begins of which it is not known how long it takes
+SHORTEST = 15  # seconds: with less time left, no run of unknown duration begins
 
 EX2, EX42, EX43, EX45, EX49, EX56 = (f"ksp/ksp/tutorials/ex{n}" for n in (2, 42, 43, 45, 49, 56))
 EX14, EX19, EX48 = (f"snes/tutorials/ex{n}" for n in (14, 19, 48))
 HEAT = "ts/tutorials/ex15"
 BRATU = "examples/bratu"
-# The option by which a program takes the matrix type. Those that set their DM's type to AIJ leave -mat_type, which DMDA asks for last
+# The option that sets a program's matrix type. Programs that set their DM's type to AIJ leave only -mat_type, which DMDA reads last
 MAT, DM, THI, TYPES = "-mat_type", "-dm_mat_type", "-thi_mat_type", "-types"
-# A smoother without triangular solves, which GPUs are slow at
+# A smoother without triangular solves, which are slow on GPUs
 SMOOTH = "-mg_levels_ksp_type chebyshev -mg_levels_pc_type jacobi"
 STOKES = "-stokes_ksp_type fgmres -stokes_pc_type fieldsplit -stokes_pc_fieldsplit_type symmetric_multiplicative -stokes_ksp_converged_reason "
 STOKES += "-stokes_fieldsplit_u_ksp_type preonly -stokes_fieldsplit_u_pc_type gamg -stokes_fieldsplit_u_mg_levels_pc_type jacobi "
@@ -43,7 +43,7 @@ def square(n):
     return " ".join(f"-da_grid_{d} {n}" for d in "xy")
 
 
-# What is measured, by order of worth; the last three are sizes: for a GPU, for the host (half a second to some seconds a run), and tiny
+# The measurements, most important first; the last three are sizes: for a GPU, for the host (half a second to a few seconds per run), and tiny
 CONFIGURATIONS = [
     Configuration(*c)
     for c in (
@@ -70,7 +70,7 @@ CONFIGURATIONS = [
         ("hypre", EX45, DM, "-ksp_type cg -pc_type hypre", cube(128), cube(48), cube(12)),
     )
 ]
-# One process has all rows of ex56 where there are two
+# With two processes, one of them has all rows of ex56
 ALONE = (EX56,)
 
 
@@ -106,7 +106,7 @@ def options():
 
 
 class Runs:
-    """What is to run where, how much time is left, and what came of it"""
+    """The runs and their location, the remaining time, and the results"""
 
     def __init__(self, args):
         self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
@@ -135,7 +135,7 @@ class Runs:
         args.repeat = args.repeat or (1 if args.quick else 3)
 
     def warm(self, types, device):
-        """A tiny problem with each type: what is read from disk for the first time is not to be a part of what is measured. The number of failures"""
+        """Runs a tiny problem with each type, so that reading files for the first time is not measured. Returns the number of failures"""
         first = next((c for c in self.configurations if c.program == EX45), self.configurations[0])
         return sum(self.one(first, 1, kind, "quick", device, 0, 0)["failed"] != "" for kind in types)
 
@@ -148,12 +148,12 @@ class Runs:
     def words(self, c, kind, size, device):
         words = [c.kind, kind, *c.options.split(), *getattr(c, size).split()]
         words += ["-ksp_converged_reason", "-snes_converged_reason", "-options_left", *self.args.options]
-        if c.program == BRATU:  # is linked with the library, and knows itself where a type keeps its matrices
+        if c.program == BRATU:  # bratu is linked with the library, and knows where a type stores its matrices
             return words
         return words + (["-vec_type", "cuda", "-dm_vec_type", "cuda"] if device else []) + (["-dll_append", self.args.lib] if ours(kind) else [])
 
     def one(self, c, ranks, kind, size, device, repeat, timed):
-        """Runs a program; its row"""
+        """Runs a program and returns its row"""
         row = dict(config=c.name, program=c.program, ranks=ranks, size=size, where="device" if device else "host", type=kind, repeat=repeat, timed=timed)
         words, begin = self.words(c, kind, size, device), time.time()
         row.update(options=shlex.join(os.path.basename(w) if w == self.args.lib else w for w in words), failed="")
@@ -161,7 +161,7 @@ class Runs:
             log = os.path.join(folder, "log.csv")
             more = ["-log_view", f":{log}:ascii_csv"] + (["-log_view_gpu_time"] if timed else [])
             seconds = min(self.args.timeout, self.left() - 5)
-            text, right = results.finish(self.mpiexec, ["-n", str(ranks), self.file(c)] + words + more, seconds, cwd=folder)  # some write files
+            text, right = results.finish(self.mpiexec, ["-n", str(ranks), self.file(c)] + words + more, seconds, cwd=folder)  # some programs write files
             row["wall_s"] = f"{time.time() - begin:.3f}"
             if not right:
                 row["failed"] = complaint(text)
@@ -176,7 +176,7 @@ class Runs:
         return row
 
     def turns(self):
-        """The runs: (repetition, whether its products are timed on the GPU, configuration, processes, type). Each repetition begins with another type"""
+        """The runs: (repetition, whether its products are timed on the GPU, configuration, processes, type). Each repetition begins with a different type"""
         for repeat in range(self.args.repeat + self.args.timed):
             for c in self.configurations:
                 for ranks in self.args.ranks:
@@ -203,7 +203,7 @@ class Runs:
                     continue
                 row = self.one(c, ranks, kind, size, device, repeat, timed)
                 self.took[c] = max(float(row["wall_s"]), self.took.get(c, 0))
-                if "requested PC type" in row["failed"]:  # this PETSc is without the other package
+                if "requested PC type" in row["failed"]:  # this PETSc lacks the required package
                     self.given_up[c] = row["failed"]
                     continue
                 if row["failed"]:
@@ -223,13 +223,13 @@ class Runs:
 
 
 def complaint(text):
-    """PETSc's message, or the last line"""
+    """PETSc's error message, or the last line"""
     lines = [line.partition("ERROR: ")[2].strip() for line in text.splitlines() if "ERROR: " in line and "----" not in line]
     return " / ".join(lines[:2] or text.strip().splitlines()[-1:] or ["no output"])[:300]
 
 
 def printed(text):
-    """What a program says of its solve: iterations, why they ended, and the last norm that it prints"""
+    """The results of a solve that a program prints: iterations, the reason why they ended, and the last norm"""
     linear = re.findall(r"Linear (?:\S+ )?solve (?:converged|did not converge) due to (\w+) iterations (\d+)", text)
     newton = re.findall(r"Nonlinear (?:\S+ )?solve (?:converged|did not converge) due to (\w+) iterations (\d+)", text)
     norm = re.findall(r"(?:Norm of error|Residual norm|fnorm|\|b-Ax\|/\|b\|=|\|X\|_2) *([-+\d.eE]+\d)", text)
@@ -238,7 +238,7 @@ def printed(text):
 
 
 def bratu(text):
-    """What its own table says in place of the log, which has the many products that examples/bratu times after the solve"""
+    """The results from the table of examples/bratu, used instead of the log, which includes the many products that the program times after the solve"""
     keys = "type viewed newton krylov norm setup solve function jacobian ksp products mult_s".split()
     row = next((dict(zip(keys, line.split())) for line in text.splitlines() if re.match(r"\S+ +\S+ +\d+ +\d+ +\d\.\d+e", line)), None)
     if not row:
@@ -248,7 +248,7 @@ def bratu(text):
 
 
 def events(path):
-    """Event -> (count, seconds), the largest of all processes, summed over the stages. Unlike the table of -log_view, this one leaves no time out on a GPU"""
+    """Event -> (count, seconds), the largest of all processes, summed over the stages. Unlike the table of -log_view, this log omits no times on a GPU"""
     worst, total = {}, {}
     with open(path, errors="replace", newline="") as f:
         for r in csv.reader(f):
@@ -262,7 +262,7 @@ def events(path):
 
 
 def times(path):
-    """The columns that a log has. PCSetUp contains the set-up of a multigrid's levels, KSPSetUp's too; only that of blocks comes after it"""
+    """The columns from a log. PCSetUp contains the set-up of a multigrid's levels, including KSPSetUp; only the set-up of blocks comes after it"""
     log = events(path)
     count = lambda *names: sum(log.get(n, (0, 0))[0] for n in names)
     seconds = lambda *names: f"{sum(log.get(n, (0, 0.0))[1] for n in names):.6g}"

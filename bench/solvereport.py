@@ -1,4 +1,4 @@
-"""Tables and the chart of what bench/solve has measured"""
+"""Tables and the chart of the measurements of bench/solve"""
 
 import csv
 import math
@@ -12,8 +12,8 @@ COLUMNS = (
     "config program ranks size where type repeat timed failed wall_s total_s setup_s solve_s format_s setups fills mults mult_s adds add_s transposes "
     "transpose_s residuals residual_s newton krylov reasons norm unused options"
 ).split()
-SLOWER = 1.03  # times the reference's total: more than that is listed
-# How much the results of types may differ: rounding decides in which step a tolerance is met, and then the last norm, a residual, is another one
+SLOWER = 1.03  # times the reference's total: slower solves are listed
+# The allowed difference of the types' results: rounding decides in which step a tolerance is reached, and then the last norm, a residual, differs
 STEPS, SAME, OTHER = 0.03, 0.25, 1.0
 
 HEAD = """# Whole solves
@@ -42,7 +42,7 @@ def load(paths):
     for path in paths:
         with open(path, newline="") as f:
             for r in csv.DictReader(f):
-                if None not in r.values():  # a line that was not written to its end
+                if None not in r.values():  # an incomplete line
                     groups.setdefault((r["config"], int(r["ranks"]), r["size"], r["where"]), {}).setdefault(r["type"], []).append(r)
     for case, types in groups.items():
         reference = next(iter(types))
@@ -53,7 +53,7 @@ def load(paths):
 
 
 def medians(rows):
-    """One row of several; what its products take on a GPU is known only to the runs that waited for each"""
+    """One row from several; on a GPU, the times of products are known only from the runs that waited for each event"""
     right = [r for r in rows if not r["failed"]]
     plain, timed = [r for r in right if r["timed"] == "0"], [r for r in right if r["timed"] != "0"]
     row = dict(failed=next((r["failed"] for r in rows if r["failed"]), ""), runs=len(plain), unused=" ".join(sorted({r["unused"] for r in right} - {""})))
@@ -69,7 +69,7 @@ def medians(rows):
 
 
 def compare(row, base):
-    """Adds to a row what depends on the reference's"""
+    """Adds to a row the columns that depend on the reference"""
     known = not row["failed"] and not base["failed"] and row["runs"] and base["runs"]
     row["gain"] = base["total_s"] / row["total_s"] if known else None
     row["solve_gain"] = base["solve_s"] / row["solve_s"] if known and row["solve_s"] else None
@@ -77,7 +77,7 @@ def compare(row, base):
     if row["mults"] is None:
         row["products"] = row["products_s"] = None
         return
-    # MatResidual() calls MatMult() where a type does not replace it. How many products MatMult counts shows which it is
+    # MatResidual() calls MatMult() if a type does not replace it. The number of products that MatMult counts shows whether it does
     separate = base["mults"] is not None and abs(row["mults"] + row["residuals"] - base["mults"]) < abs(row["mults"] - base["mults"])
     row["products"] = row["mults"] + row["adds"] + row["transposes"] + (row["residuals"] if separate else 0)
     row["products_s"] = row["mult_s"] + row["add_s"] + row["transpose_s"] + (row["residual_s"] if separate else 0)
@@ -117,7 +117,7 @@ def cells(kind, row):
 
 
 def summary(f, configs):
-    """Means and extremes of each type, and what is slower than the reference"""
+    """Means and extremes of each type, and the solves that are slower than the reference"""
     reference = next(iter(next(iter(configs.values()))))
     lines, slower = [], []
     for kind in dict.fromkeys(k for types in configs.values() for k in types if k != reference):
@@ -143,7 +143,7 @@ def markdown(data, target):
 
 
 def charts(data, stem):
-    """Bars of the speed relative to the reference; a line of charts for each number of processes"""
+    """Bars of the speed relative to the reference; one row of charts for each number of processes"""
     plt = results.pyplot("solve")
     if not plt:
         return []

@@ -1,4 +1,4 @@
-"""Writes the benchmark's results as a Markdown table, one row a matrix: table.py results.csv [title] > table.md"""
+"""Writes the benchmark's results as a Markdown table, one row per matrix: table.py results.csv [title] > table.md"""
 
 import csv
 import math
@@ -29,14 +29,14 @@ class Results:
         self.device = self.rows[0].get("device")
 
     def get(self, matrix, kind, column):
-        """0 where a matrix was not to be had in a type"""
+        """0 if a matrix was not available in a type"""
         return float(self.at.get((matrix, kind), {}).get(column) or 0)
 
     def name(self, matrix):
         return matrix + ("" if self.at[matrix, self.reference]["origin"] == "file" else "*")
 
     def means(self, columns, first):
-        """The two last rows: the geometric mean and the least of each column, a function of the matrix, where there is a value"""
+        """The last two rows: the geometric mean and the minimum of each column, a function of the matrix, over the matrices with a value"""
         known = [[v for v in map(c, self.matrices) if v > 0] for c in columns]
         print("| **geometric mean** |" + " |" * first + "".join(f" **{mean(k):.2f}** |" for k in known))
         print("| least |" + " |" * first + "".join(f" {min(k, default=0):.2f} |" for k in known))

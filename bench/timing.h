@@ -1,5 +1,5 @@
 /*
-   Times by the host's clock: of the slowest rank, and medians, because outliers on a shared machine are on one side only.
+   Times by the host's clock: the time of the slowest rank, and medians, because outliers on a shared machine are only on one side.
 */
 #pragma once
 
@@ -10,7 +10,7 @@
   #define PETSC_SUCCESS ((PetscErrorCode)0)
 #endif
 
-/* Waits for work that the host has started and that has not ended; NULL if there is no such work */
+/* Waits for work that the host has started and that has not finished; NULL if there is no such work */
 static PetscErrorCode (*TimeDrain)(void) = NULL;
 
 static inline PetscErrorCode TimeBegin(MPI_Comm comm, PetscLogDouble *start)
@@ -41,7 +41,7 @@ static inline PetscErrorCode Median(PetscInt n, double t[], double *median)
   PetscInt a, b;
 
   PetscFunctionBeginUser;
-  for (a = 1; a < n; a++) { /* PetscSortReal() takes another type where PETSc is built for another precision */
+  for (a = 1; a < n; a++) { /* the argument of PetscSortReal() has a different type if PETSc is built for a different precision */
     const double v = t[a];
 
     for (b = a; b > 0 && t[b - 1] > v; b--) t[b] = t[b - 1];
@@ -51,7 +51,7 @@ static inline PetscErrorCode Median(PetscInt n, double t[], double *median)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Evicts the caches: every rank reads and writes a buffer larger than the last-level cache */
+/* Flushes the caches: every rank reads and writes a buffer larger than the last-level cache */
 typedef struct {
   size_t bytes;
   char  *buffer;
@@ -63,7 +63,7 @@ static inline PetscErrorCode EvictCreate(PetscInt megabytes, Evict *e)
   long  kilobytes = 0;
 
   PetscFunctionBeginUser;
-  fp = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r"); /* sysconf() returns that of the whole machine, of which this may be a part */
+  fp = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r"); /* sysconf() returns the size for the whole machine, of which this may be only a part */
   if (fp) {
     if (fscanf(fp, "%ldK", &kilobytes) != 1) kilobytes = 0;
     fclose(fp);

@@ -1,10 +1,10 @@
 /*
-   Measures the twins (twins.h) and writes docs/results/twins.md to the standard output: what is published, what the twin has, how far off it is.
+   Measures the twins (twins.h) and writes docs/results/twins.md to the standard output: the published statistics, those of the twin, and the deviation.
    Needs no PETSc; the script bench/twins compiles and runs it.
 
      -fit     prints TwinShapes[] for twins.h instead
      -list    prints twin:name,twin:name,... for -matrices
-     name...  these alone
+     name...  only these twins
 */
 #include <stdint.h>
 
@@ -37,7 +37,7 @@ static void CurveMoments(const Twin *T, const TwinShape *S, double moment[3])
   for (int q = 0; q < 4; q++) {
     double       hi, before = 0.0;
     const double lo = TwinQuarter(T, q, &hi), d = hi - lo, first = floor(lo / unit + 0.5), steps = floor(hi / unit + 0.5) - first;
-    const int    cells = steps < CELLS ? (int)steps + 1 : CELLS; /* one for each length, or wider ones, narrow at both ends */
+    const int    cells = steps < CELLS ? (int)steps + 1 : CELLS; /* one cell for each length, or wider cells, which are narrow at both ends */
 
     for (int c = 0; c < cells; c++) {
       double to, length, share = 1.0;
@@ -50,7 +50,7 @@ static void CurveMoments(const Twin *T, const TwinShape *S, double moment[3])
         length = 0.5 * (CellEnd(lo, hi, steps, c) + to);
       }
       if (c < cells - 1) share = to <= lo ? 0.0 : (to < hi ? 1.0 / (1.0 + exp(-(S->middle[q] + TwinLogit((to - lo) / d) / S->steep[q]))) : 1.0);
-      if (q == 3 && share > 1.0 - 4.0 / nodes) share = 1.0; /* less than a node */
+      if (q == 3 && share > 1.0 - 4.0 / nodes) share = 1.0; /* less than one node is left */
       for (int k = 0; k < 3; k++) raw[k] += 0.25 * rest * (share - before) * pow(length, k + 1);
       before = share;
     }
@@ -65,7 +65,7 @@ static double CurveMisfit(const Twin *T, const double x[8], TwinShape *S)
 {
   double least = -40.0, greatest = 40.0, m[3], misfit;
 
-  for (int step = 0; step < 40; step++) { /* the later the middles, the smaller the mean */
+  for (int step = 0; step < 40; step++) { /* later middles give a smaller mean */
     const double common = 0.5 * (least + greatest);
 
     for (int q = 0; q < 4; q++) {
@@ -88,7 +88,7 @@ static void FitLengths(const Twin *T, TwinShape *S)
   double   x[8] = {0, 0, 0, 0, 0, 0, 0, 0}, best = CurveMisfit(T, x, S), step = 2.0;
   uint64_t random = 7;
 
-  for (int trial = 0; trial < 4000; trial++) { /* random steps, shorter when they no longer help */
+  for (int trial = 0; trial < 4000; trial++) { /* random steps, which become shorter when they no longer help */
     double    y[8], got;
     TwinShape other = *S;
 
@@ -222,7 +222,7 @@ static void PrintTables(int n, const int twin[], double (*got)[TWIN_STATISTICS])
   }
 }
 
-/* How far off, over the matrices: the median and the worst */
+/* The deviations over the matrices: the median and the worst */
 static int CompareReal(const void *a, const void *b)
 {
   const double p = *(const double *)a, q = *(const double *)b;

@@ -2,19 +2,19 @@
    Twins of the matrices of the two papers: generated matrices with the published statistics of the real ones, used if there is no file of the real one.
    `bench/twins` measures them all and writes docs/results/twins.md.
 
-   Twins[] is what is published: size, row lengths, and three means of where the entries are. These depend on the pattern only:
+   Twins[] has the published statistics: size, row lengths, and three means that describe the positions of the entries. These depend only on the pattern:
 
      bandwidth   (last column - first column) / columns, over all rows
-     neighbors  of an entry: those of the columns before and after it that its row holds, 0 to 2, over all entries
-     similarity  share of a row's entries that have one in the next row that is not empty, at most one column away, over rows not empty
+     neighbors   number of adjacent columns of an entry, before and after it, in which its row has entries, 0 to 2, over all entries
+     similarity  fraction of a row's entries for which the next nonempty row has an entry at most one column away, over nonempty rows
 
    TwinShapes[] are the parameters that give the twins these statistics, printed by `bench/twins -fit`.
 
-   Row lengths, sorted, go from each quartile to the next by a logistic curve of the logit of the rank: a straight line, a step and a power law's
-   tail are all among these. They go to the rows in chunks, so that rows close to each other have like lengths. The rows of a node (the unknowns
-   of a finite element's node) are equal. A row holds runs of columns. Each run has a track, which stays in its place for 1/rate nodes, so that
-   rows share it; some tracks are at the ends of the row's width, as the neighboring planes of a grid are, the others near the diagonal. Very long
-   rows have their runs all over the columns. The pattern of a twin is not symmetric, even where the matrix's is.
+   The sorted row lengths follow, from each quartile to the next, a logistic curve of the logit of the rank. Such curves include a straight line, a step and
+   the tail of a power law. The lengths are assigned to the rows in chunks, so that rows close to each other have similar lengths. The rows of a node (the
+   unknowns of a finite element's node) are equal. A row consists of runs of columns. Each run follows a track, which keeps its position for 1/rate nodes, so
+   that rows share it. Some tracks are at the ends of the row's width, like the neighboring planes of a grid; the others are near the diagonal. The runs of
+   very long rows are spread over all columns. The pattern of a twin is not symmetric, even if the matrix's pattern is.
 */
 #pragma once
 
@@ -24,21 +24,21 @@ typedef struct {
   const char *name;
   PetscInt    rows; /* and columns */
   int64_t     entries;
-  PetscInt    len[5]; /* least, quartiles, most */
+  PetscInt    len[5]; /* smallest, quartiles, largest */
   double      mean, std, skew;
   double      local[3];    /* bandwidth, neighbors, similarity; negative: not needed */
-  const char *like;        /* where local is from, if not published for this matrix */
-  PetscInt    node;        /* unknowns a node, by what the lengths are multiples of; 0: not by tracks */
-  PetscInt    unit;        /* of row lengths */
+  const char *like;        /* the matrix from which local is taken, if it is not published for this one */
+  PetscInt    node;        /* unknowns per node, inferred from the common divisor of the lengths; 0: no tracks */
+  PetscInt    unit;        /* common divisor of the row lengths */
   PetscInt    chunk;       /* nodes */
-  int         diagonal;    /* are all its entries there? */
-  PetscInt    second, top; /* the second longest row where that is published, and the longest of the others */
+  int         diagonal;    /* whether all diagonal entries exist */
+  PetscInt    second, top; /* the second longest row, if it is published, and the longest of the others */
 } Twin;
 
 typedef struct {
-  double steep[4], middle[4]; /* row lengths, by quarter */
-  double run, rate;           /* nodes of a run, share of the tracks that end at a node */
-  double width, far;          /* of a row, in matrices, and the share of its tracks that are at the ends of it */
+  double steep[4], middle[4]; /* parameters of the row lengths, per quarter */
+  double run, rate;           /* nodes per run, fraction of the tracks that end at a node */
+  double width, far;          /* width of a row as a fraction of the matrix, and the fraction of its tracks that are at the ends of this width */
 } TwinShape;
 
 static const Twin Twins[] = {
@@ -96,7 +96,7 @@ static const Twin Twins[] = {
     {"RM07R", 381689, 37464962, {1, 1, 125, 125, 295}, 98.1557, 68.685, -0.245, {0.0662, 1.916, 0.96302}, "raefsky3", 1, 1, 16, 1, 0, 295},
 };
 
-/* In the order of Twins[]; not const: the fit changes them */
+/* In the order of Twins[]; not const, because the fit changes them */
 static TwinShape TwinShapes[] = {
     {{0.451987, 0.526849, 0.242529, 0.67034}, {-4.57986, 6.75157, -8.08041, 2.3161}, 1.61724, 0.539307, 0.700529, 0.375},            /* audikw_1 */
     {{0.744102, 2.48771, 0.995076, 0.998286}, {-0.752677, -2.48647, -0.0192394, 0.0200498}, 2.96795, 0.228321, 0.024703, 0.375},     /* bone010 */
@@ -169,7 +169,7 @@ static inline double TwinQuarter(const Twin *T, int q, double *hi)
   return (double)T->len[q];
 }
 
-/* The length of the node in place k of n by length. The longest are there, and the quartiles */
+/* The length of the node with number k of n, sorted by length. The longest lengths and the quartiles are reproduced exactly */
 static inline PetscInt TwinLength(const Twin *T, const TwinShape *S, PetscInt k, PetscInt n)
 {
   const double u = 4.0 * ((double)k + 0.5) / (double)n, unit = (double)T->unit;
@@ -189,7 +189,7 @@ static inline PetscInt TwinLength(const Twin *T, const TwinShape *S, PetscInt k,
   return L < T->len[0] ? T->len[0] : (L > T->len[4] ? T->len[4] : L);
 }
 
-/* Do two lengths lie on the same sides of the quartiles? */
+/* Whether two lengths are on the same sides of the quartiles */
 static inline int TwinSameQuarter(const Twin *T, PetscInt a, PetscInt b)
 {
   for (int q = 1; q < 4; q++) {
@@ -224,8 +224,8 @@ static inline void TwinLengths(const Twin *T, const TwinShape *S, PetscInt len[]
     }
   }
   free(chunk);
-  /* What is too much or too little, from all over the matrix: in whole nodes, then in single rows, within the quarters if that will do; never
-     the shortest and longest rows */
+  /* Corrects the sum by changing lengths all over the matrix: first in whole nodes, then in single rows, within the quarters if that is enough,
+     and never of the shortest and longest rows */
   for (int pass = 0; pass < 4 && rest; pass++) {
     const PetscInt unit = pass % 2 ? 1 : T->unit, rows = pass % 2 ? 1 : node;
 
@@ -249,11 +249,11 @@ static inline uint64_t TwinHash(uint64_t a, uint64_t b)
   return RandomNext(&state);
 }
 
-typedef struct { /* the runs of a row, ascending, with a column at least between them */
+typedef struct { /* the runs of a row, ascending, with at least one column between them */
   PetscInt n, left, columns, start[TWIN_RUNS], end[TWIN_RUNS];
 } TwinRuns;
 
-/* A run, or as much of it as the row still lacks; none where it would touch another */
+/* Adds a run, or as much of it as the row still lacks; nothing if it would touch another run */
 static inline void TwinRunAdd(TwinRuns *R, PetscInt start, PetscInt len)
 {
   PetscInt k = R->n, end;
@@ -272,7 +272,7 @@ static inline void TwinRunAdd(TwinRuns *R, PetscInt start, PetscInt len)
   R->left -= len;
 }
 
-/* Lets the runs grow until the row has all of its entries */
+/* Extends the runs until the row has all of its entries */
 static inline void TwinRunsGrow(TwinRuns *R)
 {
   for (PetscInt k = 0; k < R->n && R->left; k++) {
@@ -307,7 +307,7 @@ static inline void TwinRowTracks(const Twin *T, const TwinShape *S, PetscInt row
   R.columns = T->rows;
   while (near * (double)b < 4.0 * (double)len) near *= 2.0;
   if (near > width) near = width;
-  if (T->diagonal) { /* a run that stays for as many nodes as it holds */
+  if (T->diagonal) { /* a run that keeps its position for as many nodes as it has */
     const PetscInt most = (PetscInt)ceil(S->run), first = node / most * most, n = (PetscInt)(S->run + TwinPart(TwinHash((uint64_t)first, 0), 0));
 
     TwinRunAdd(&R, (node < first + n && len >= n * b ? first : node) * b, n * b);
@@ -318,7 +318,7 @@ static inline void TwinRowTracks(const Twin *T, const TwinShape *S, PetscInt row
     const double   at    = ((double)epoch + 0.5 - phase) / S->rate; /* the node in the middle of the epoch */
     const uint64_t h     = TwinHash((uint64_t)t + 2, (uint64_t)epoch);
     const PetscInt n     = (PetscInt)(S->run + TwinPart(h, 0));
-    const double   part = TwinPart(h, 20), kind = TwinPart(h, 40) / S->far; /* below 1: at an end */
+    const double   part = TwinPart(h, 20), kind = TwinPart(h, 40) / S->far; /* kind < 1: at an end */
     const double   w = kind < 1.0 ? width : near, x = kind < 0.5 ? 0.1 * part : (kind < 1.0 ? 1.0 - 0.1 * part : part);
 
     TwinRunAdd(&R, TwinClamp((double)TwinClamp(at - 0.5 * w, nodes - (PetscInt)w) + x * w, nodes - n) * b, n * b);
@@ -329,13 +329,13 @@ static inline void TwinRowTracks(const Twin *T, const TwinShape *S, PetscInt row
   }
 }
 
-/* A long row: runs all over the columns, one in each of as many parts */
+/* A long row: the columns are divided into equal parts, with one run in each part */
 static inline void TwinRowSpread(const Twin *T, const TwinShape *S, PetscInt row, PetscInt len, Row *r)
 {
   const PetscInt b = T->node, node = row / b, room = (T->rows - len) / 2;
   PetscInt       n = (PetscInt)((double)len / ((double)b * S->run));
 
-  if (n > room) n = room; /* a column between them */
+  if (n > room) n = room; /* one column between the runs */
   if (n < 1) n = 1;
   for (PetscInt k = 0; k < n; k++) {
     const PetscInt first = (PetscInt)((int64_t)T->rows * k / n), part = (PetscInt)((int64_t)T->rows * (k + 1) / n) - first;
@@ -347,7 +347,7 @@ static inline void TwinRowSpread(const Twin *T, const TwinShape *S, PetscInt row
   }
 }
 
-/* JGD_Trefethen: the diagonal, and all that is a power of two away from it. This is the matrix's own pattern */
+/* JGD_Trefethen: the diagonal, and all entries at a distance of a power of two from it. This is the pattern of the real matrix */
 static inline void TwinRowTrefethen(PetscInt rows, PetscInt row, Row *r)
 {
   RowAdd(r, row);
@@ -380,7 +380,7 @@ static inline void TwinSpec(int t, Spec *s)
   TwinLengths(&Twins[t], &TwinShapes[t], s->table);
 }
 
-/* ---------------------------------------------------------------- what a generated matrix has, in the order of Twins[] */
+/* ---------------------------------------------------------------- the statistics of a generated matrix, in the order of Twins[] */
 
 typedef enum {
   TWIN_ROWS,
@@ -408,7 +408,7 @@ static inline double TwinPublished(const Twin *T, int statistic)
   return all[statistic];
 }
 
-/* Of row lengths counted by length: the one at this share of the rows, between two of them as the published ones are */
+/* A quantile of row lengths, which are counted by length: interpolated between two lengths, like the published quantiles */
 static inline double TwinQuantile(const int64_t count[], int64_t rows, double share)
 {
   const double  at    = share * (double)(rows - 1);

@@ -8,9 +8,9 @@ static char help[] = "Thousands of small diffusion-reaction systems, one in each
 
      - D u'' + k u = f,   u = 0 at both ends.
 
-   The matrices differ in size and values, so they do not share a pattern: MatCreateBatch() gets the CSR arrays of all systems, one after the other. One KSP solves
-   all of them. The systems are independent; the program writes the smallest, median and largest of their residuals in each iteration. A second solve with
-   new reaction rates (MatBatchSetValues(), as in a time step) needs no new set-up of the matrix.
+   The matrices differ in size and values, so they do not share a pattern: MatCreateBatch() gets the CSR arrays of all systems, one after the other. One KSP
+   solves all systems. The systems are independent; in each iteration, the program writes the smallest, median and largest of their residuals. A second solve
+   with new reaction rates (MatBatchSetValues(), as in a time step) needs no new set-up of the matrix.
 
    On a GPU (with a PETSc configured for CUDA) the vectors and the products are on the GPU, without any change to this program.
 */
@@ -21,8 +21,8 @@ static char help[] = "Thousands of small diffusion-reaction systems, one in each
 typedef struct {
   PetscInt    start; /* number of the first system of this process */
   PetscInt    n;     /* systems of this process */
-  PetscInt   *first; /* first row of each */
-  PetscReal  *norm;  /* relative residual of each */
+  PetscInt   *first; /* first row of each system */
+  PetscReal  *norm;  /* relative residual of each system */
   const char *pc;
   FILE       *csv;
 } Cells;
@@ -64,7 +64,7 @@ static int Ascending(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* The least, median and largest residual relative to the right-hand side; the median only over the systems of the first process */
+/* The smallest, median and largest residual relative to the right-hand side; the median is only over the systems of the first process */
 static PetscErrorCode Monitor(KSP ksp, PetscInt it, PetscReal total, void *ctx)
 {
   Cells             *c = (Cells *)ctx;
@@ -99,7 +99,7 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt it, PetscReal total, void *ctx)
   PetscFunctionReturn(0);
 }
 
-/* The systems of this process as a batch; `a` are the values, to be freed by the caller like c->first and c->norm */
+/* Creates the systems of this process as a batch; the caller must free the values `a`, c->first and c->norm */
 static PetscErrorCode CreateSystems(PetscInt total, Cells *c, PetscScalar **a, Mat *A)
 {
   PetscInt *sizes, *i, *j, at = 0, row = 0, nz = 0;
@@ -160,7 +160,7 @@ static PetscErrorCode Solve(Cells *c, PetscBool monitor, PetscScalar a[], Mat A,
   PetscCall(PCSetType(pc, c->pc));
   PetscCall(KSPSetFromOptions(ksp));
   if (monitor) PetscCall(KSPMonitorSet(ksp, Monitor, c, NULL));
-  for (int again = 0; again < 2; again++) { /* then with faster reactions */
+  for (int again = 0; again < 2; again++) { /* the second time with faster reactions */
     if (again) {
       PetscCall(SetRates(c, 2, a, A));
       PetscCall(KSPMonitorCancel(ksp));

@@ -16,18 +16,18 @@ static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-
      mpiexec -n 2 ./bratu -types aij,aijperm,sell,sellp,evchyb -pc_type jacobi
      mpiexec -n 2 ./bratu -ksp_type gmres -pc_type bjacobi
 
-   Where the matrix lives, there lives the whole solve: with a PETSc that has CUDA and a type that keeps its matrices on the GPU, the
-   vectors are PETSc's CUDA vectors, initial guess, residual and Jacobian are evaluated by kernels (bratu_cuda.cu), and the values of the
-   Jacobian go from device array to matrix (MatSetValuesCOO()): nothing but dot products and values for other processes reaches the host. The same calls
-   with host arrays are the host's path; what is evaluated at a point is written once, in bratu.h.
+   The whole solve runs where the matrix is stored. With a PETSc that has CUDA and a type that stores its matrices on the GPU, the
+   vectors are PETSc's CUDA vectors, kernels evaluate initial guess, residual and Jacobian (bratu_cuda.cu), and the values of the
+   Jacobian go from a device array to the matrix (MatSetValuesCOO()). Only dot products and values for other processes reach the host.
+   On the host, the same calls use host arrays. The formulas at a grid point are written once, in bratu.h.
 
-   Is CG allowed? The matrix is not symmetric: an interior row refers to its boundary neighbors, a boundary row is a row of the
-   identity. But boundary values start at zero and their residual is zero, so with no preconditioner (or any that keeps a zero on the
-   boundary zero: Jacobi, ILU) every Krylov vector vanishes there, and between such vectors the matrix is symmetric, which
+   Is CG allowed? The matrix is not symmetric: an interior row refers to its boundary neighbors, but a boundary row is a row of the
+   identity. However, boundary values start at zero and their residual is zero. So without a preconditioner (or with one that keeps zeros on
+   the boundary, such as Jacobi or ILU), every Krylov vector vanishes on the boundary. For such vectors the matrix is symmetric, which
    CheckSymmetry() verifies on the assembled matrix, and positive definite on the lower branch of solutions. ICC is not such a
-   preconditioner, it reads only one triangle: take GMRES with it.
+   preconditioner, because it reads only one triangle: use GMRES with it.
 
-   The exit status is not zero if a run does not converge or if two types' solutions differ by more than their residuals allow.
+   The exit status is nonzero if a run does not converge or if the solutions of two types differ by more than their residuals allow.
 */
 
 #include <petscdm.h>
@@ -37,9 +37,9 @@ static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-
 #include "example.h"
 
 /*
-   How far apart two approximate solutions may be. F(u) - F(v) = J (u - v) with J taken at a point between them, so |u - v| <=
-   (|F(u)| + |F(v)|) / mu with mu the least eigenvalue of J: at least the Laplacian's, which is known, less the largest exponential.
-   The last term is the rounding of F itself.
+   The allowed difference of two approximate solutions. F(u) - F(v) = J (u - v) with J evaluated at a point between them, so |u - v| <=
+   (|F(u)| + |F(v)|) / mu, where mu is the smallest eigenvalue of J: at least the Laplacian's, which is known, minus the largest exponential.
+   The last term is the rounding error of F itself.
 */
 static PetscReal AllowedDifference(const Bratu *p, PetscReal fu, PetscReal fv, PetscReal umax)
 {
@@ -57,8 +57,8 @@ static PetscReal AllowedDifference(const Bratu *p, PetscReal fu, PetscReal fv, P
 typedef struct {
   Bratu     bratu;
   BratuBox  box;
-  Vec       values; /* of the Jacobian, BRATU_STENCIL a row; a vector, so that PETSc keeps them where it keeps the matrix */
-  PetscBool coo;    /* the matrix takes them as they are */
+  Vec       values; /* of the Jacobian, BRATU_STENCIL per row; a vector, so that PETSc stores them where it stores the matrix */
+  PetscBool coo;    /* the matrix is filled by MatSetValuesCOO() */
 } Problem;
 
 static PetscErrorCode OnDevice(Vec v, PetscBool *device)
@@ -72,7 +72,7 @@ static PetscErrorCode OnDevice(Vec v, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Waits for the GPU, where one works on v, so that what follows is timed by itself: once for each function and each Jacobian */
+/* Waits for the GPU, if one works on v, so that the following work is timed separately: once for each function and each Jacobian */
 static PetscErrorCode Synchronize(Vec v)
 {
   PetscBool device;
@@ -96,7 +96,7 @@ static void EvaluateHost(BratuPart part, const Bratu *p, const BratuBox *b, cons
   }
 }
 
-/* One part of the problem at all points of this process, on the GPU if both vectors are there */
+/* Evaluates one part of the problem at all points of this process, on the GPU if both vectors are there */
 static PetscErrorCode Evaluate(BratuPart part, const Problem *problem, Vec in, Vec out)
 {
   const PetscScalar *x = NULL;
@@ -118,7 +118,7 @@ static PetscErrorCode Evaluate(BratuPart part, const Problem *problem, Vec in, V
 #endif
   if (in) PetscCall(VecGetArrayRead(in, &x));
   PetscCall(VecGetArrayWrite(out, &f));
-  switch (part) { /* a constant in each call: no decision is left in the loops */
+  switch (part) { /* a constant in each call, so that there is no branch in the loops */
   case BRATU_GUESS: EvaluateHost(BRATU_GUESS, &problem->bratu, &problem->box, x, f); break;
   case BRATU_FUNCTION: EvaluateHost(BRATU_FUNCTION, &problem->bratu, &problem->box, x, f); break;
   case BRATU_JACOBIAN: EvaluateHost(BRATU_JACOBIAN, &problem->bratu, &problem->box, x, f); break;
@@ -144,7 +144,7 @@ static PetscErrorCode FormFunction(SNES snes, Vec X, Vec F, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Row and column of each value, on the GPU where the matrix is there */
+/* Row and column of each value, on the GPU if the matrix is there */
 typedef struct {
   PetscBool device;
   PetscInt *rows, *cols;
@@ -199,12 +199,12 @@ static PetscErrorCode IndicesDestroy(Indices *indices)
 }
 
 /*
-   The matrix, its pattern declared by the rows and columns of the values that FormJacobian() computes. It is made here because
-   DMCreateMatrix() would preallocate it in its own way first. The pattern is the same, so boundary rows hold zeros for the neighbors
-   that exist. A neighbor that does not is written as a second entry on the diagonal, whose value is zero: values that repeat a position
-   are summed. So every row has the same number of values, and rows ascend as AIJ's MatSetPreallocationCOO() likes them, which would have
-   to sort entries with negative indices out. Our types on a GPU leave those out at no cost. Types that PETSc cannot fill this way (sell)
-   get their values row by row. seconds: until the indices are there, and after that.
+   Creates the matrix. Its pattern is given by the rows and columns of the values that FormJacobian() computes. It is created here because
+   DMCreateMatrix() would first preallocate it in its own way. The pattern is the same, so boundary rows have zeros for the neighbors
+   that exist. A neighbor that does not exist becomes a second entry on the diagonal with value zero, because values at the same position
+   are summed. So every row has the same number of values, and rows ascend, which is best for AIJ's MatSetPreallocationCOO(); it would have
+   to sort out entries with negative indices. Our types on a GPU skip such entries at no cost. Types that PETSc cannot fill this way (sell)
+   get their values row by row. seconds: the time until the indices are ready, and the time after that.
 */
 static PetscErrorCode CreateJacobian(DM da, MatType type, Problem *problem, Mat *J, double seconds[2])
 {
@@ -248,7 +248,7 @@ static PetscErrorCode FormJacobian(SNES snes, Vec X, Mat J, Mat P, void *ctx)
   PetscInt           cols[BRATU_STENCIL], i, j, k;
 
   PetscFunctionBeginUser;
-  PetscCall(Evaluate(BRATU_JACOBIAN, problem, X, problem->values)); /* the derivative needs the point itself only, no ghost points */
+  PetscCall(Evaluate(BRATU_JACOBIAN, problem, X, problem->values)); /* the derivative needs only the point itself, and no ghost points */
   if (problem->coo) {
     PetscCall(VecGetArrayReadAndMemType(problem->values, &v, NULL));
     PetscCall(MatSetValuesCOO(P, v, INSERT_VALUES));
@@ -275,7 +275,7 @@ static PetscErrorCode FormJacobian(SNES snes, Vec X, Mat J, Mat P, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* a.(J b) against b.(J a) for two vectors that vanish on the boundary, all that CG ever sees; see the top of the file */
+/* Compares a.(J b) with b.(J a) for two vectors that vanish on the boundary, like all vectors in CG; see the top of the file */
 static PetscErrorCode CheckSymmetry(DM da, const Bratu *p, Mat J)
 {
   Vec         v[2], w;
@@ -304,7 +304,7 @@ static PetscErrorCode CheckSymmetry(DM da, const Bratu *p, Mat J)
     PetscCall(VecDot(w, v[1 - q], &dot[q]));
     PetscCall(VecNorm(v[q], NORM_2, &norm[q]));
   }
-  /* 12 max(c) bounds the norm of J; the sums of a random vector err by far less than the square root allowed here */
+  /* 12 max(c) bounds the norm of J; the errors of the sums of a random vector are far smaller than the square root that is allowed here */
   PetscCheck(PetscAbsScalar(dot[0] - dot[1]) <= PETSC_SQRT_MACHINE_EPSILON * 12.0 * PetscMax(p->c[0], PetscMax(p->c[1], p->c[2])) * norm[0] * norm[1],
              PetscObjectComm((PetscObject)da), PETSC_ERR_PLIB, "The Jacobian is not symmetric on vectors that vanish on the boundary: CG is not valid");
   for (q = 0; q < 2; q++) PetscCall(VecDestroy(&v[q]));
@@ -319,7 +319,7 @@ static PetscErrorCode CheckSymmetry(DM da, const Bratu *p, Mat J)
 enum { SETUP_INDICES, SETUP_PREALLOCATION, SETUP_VECTORS, SETUP_FIRST, SETUPS };
 
 typedef struct {
-  char                viewed[64]; /* the type as the matrix names itself */
+  char                viewed[64]; /* the type name that the matrix reports */
   PetscInt            newton, krylov, products;
   PetscReal           fnorm, umax;
   double              setups[SETUPS];
@@ -328,7 +328,7 @@ typedef struct {
   Vec                 x;
 } Run;
 
-/* All processes and their GPUs have arrived, and it is time t */
+/* Waits for all processes and their GPUs, and returns the time t */
 static PetscErrorCode Clock(Vec v, double *t)
 {
   PetscLogDouble now;
@@ -341,7 +341,7 @@ static PetscErrorCode Clock(Vec v, double *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Seconds of one product in a row of products, at least a tenth of a second of them */
+/* The time of one product in seconds, from a series of products that takes at least a tenth of a second */
 static PetscErrorCode TimeProduct(Mat A, Vec x, Vec y, double *seconds)
 {
   double   t[2];
@@ -353,14 +353,14 @@ static PetscErrorCode TimeProduct(Mat A, Vec x, Vec y, double *seconds)
     for (q = 0; q < n; q++) PetscCall(MatMult(A, x, y));
     PetscCall(Clock(y, &t[1]));
     *seconds = t[1] - t[0];
-    PetscCallMPI(MPI_Bcast(seconds, 1, MPI_DOUBLE, 0, PETSC_COMM_WORLD)); /* all go on, or none */
+    PetscCallMPI(MPI_Bcast(seconds, 1, MPI_DOUBLE, 0, PETSC_COMM_WORLD)); /* all processes continue, or none */
     *seconds /= n;
     n *= 4;
   } while (*seconds * n < 0.4);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The grid, and what depends on it */
+/* Creates the grid and the data that depend on it */
 static PetscErrorCode CreateGrid(const char type[], PetscInt n, PetscReal lambda, Problem *problem, DM *grid)
 {
   Bratu    *p = &problem->bratu;
@@ -373,7 +373,7 @@ static PetscErrorCode CreateGrid(const char type[], PetscInt n, PetscReal lambda
                          PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
-  PetscCall(DMSetMatType(da, type)); /* for what makes matrices of the DM's, such as multigrid */
+  PetscCall(DMSetMatType(da, type)); /* for users of the DM's matrices, such as multigrid */
   PetscCall(DMDAGetInfo(da, NULL, &p->M[0], &p->M[1], &p->M[2], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
   PetscCall(DMDAGetCorners(da, &b->s[0], &b->s[1], &b->s[2], &b->m[0], &b->m[1], &b->m[2]));
   PetscCall(DMDAGetGhostCorners(da, &b->gs[0], &b->gs[1], &b->gs[2], &b->gm[0], &b->gm[1], &b->gm[2]));
@@ -385,7 +385,7 @@ static PetscErrorCode CreateGrid(const char type[], PetscInt n, PetscReal lambda
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the solve was, and the times of products */
+/* Collects the results of the solve and the times of products */
 static PetscErrorCode Collect(SNES snes, Mat J, Vec r, PetscLogStage stage, Problem *problem, Run *run)
 {
   Mat         block;
@@ -401,12 +401,12 @@ static PetscErrorCode Collect(SNES snes, Mat J, Vec r, PetscLogStage stage, Prob
   PetscCall(SNESGetConvergedReason(snes, &run->reason));
   PetscCall(SNESGetIterationNumber(snes, &run->newton));
   PetscCall(SNESGetLinearSolveIterations(snes, &run->krylov));
-  PetscCall(FormFunction(snes, run->x, r, problem)); /* not what SNES remembers */
+  PetscCall(FormFunction(snes, run->x, r, problem)); /* computed again, not taken from SNES */
   PetscCall(VecNorm(r, NORM_2, &run->fnorm));
   PetscCall(VecMax(run->x, NULL, &run->umax));
   PetscCall(MatGetType(J, &viewed));
   PetscCall(PetscSpMVGetFormat(J, &format));
-  if (format) PetscCall(PetscStrendswith(viewed, format, &named)); /* the parent's name may stand for ours */
+  if (format) PetscCall(PetscStrendswith(viewed, format, &named)); /* the matrix may report the name of our type's parent */
   PetscCall(PetscSNPrintf(run->viewed, sizeof(run->viewed), "%s%s%s", viewed, named ? "" : "/", named ? "" : format));
   PetscCall(MatGetInfo(J, MAT_GLOBAL_SUM, &info));
   run->nnz = info.nz_used;
@@ -415,14 +415,14 @@ static PetscErrorCode Collect(SNES snes, Mat J, Vec r, PetscLogStage stage, Prob
   PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "KSPSolve", &count, &run->ksp, &flops));
   PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "MatMult", &run->products, &run->products_time, &flops));
   PetscCall(TimeProduct(J, run->x, r, &run->product));
-  PetscCall(MatGetDiagonalBlock(J, &block)); /* the matrix itself on one process; else the part that needs nothing from other processes */
+  PetscCall(MatGetDiagonalBlock(J, &block)); /* the matrix itself on one process; otherwise the part that needs no data from other processes */
   PetscCall(MatCreateVecs(block, &xb, &yb));
   PetscCall(VecSet(xb, 1.0));
   PetscCall(TimeProduct(block, xb, yb, &run->block));
   PetscCall(VecDestroy(&xb));
   PetscCall(VecDestroy(&yb));
   PetscCall(OnDevice(run->x, &device));
-  /* on a GPU the log holds the time to queue them */
+  /* on a GPU, the log has only the time to queue the products */
   if (device) run->products_time = run->products * run->product;
   run->gflops = run->products ? 1e-9 * flops / run->products / run->product : 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -450,7 +450,7 @@ static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscR
   PetscCall(CreateGrid(type, n, lambda, problem, &da));
   PetscCall(PetscTime(&t0));
   PetscCall(CreateJacobian(da, type, problem, &J, &run->setups[SETUP_INDICES]));
-  PetscCall(MatGetVecType(J, &vectype)); /* cuda for a type that lives on the GPU */
+  PetscCall(MatGetVecType(J, &vectype)); /* cuda for a type that stores its matrices on the GPU */
   PetscCall(PetscOptionsHasName(NULL, NULL, "-dm_vec_type", &set));
   if (!set) PetscCall(DMSetVecType(da, vectype));
   PetscCall(DMCreateGlobalVector(da, &run->x));
@@ -470,7 +470,7 @@ static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscR
   PetscCall(Evaluate(BRATU_GUESS, problem, NULL, run->x));
   PetscCall(Clock(r, &t1));
   run->setups[SETUP_VECTORS] = t1 - t0 - run->setups[SETUP_INDICES] - run->setups[SETUP_PREALLOCATION];
-  /* everything once: a format is made by the first product, libraries and kernels are loaded by their first use */
+  /* run everything once: the first product sets up the format, and libraries and kernels are loaded by their first use */
   PetscCall(FormFunction(snes, run->x, r, problem));
   PetscCall(FormJacobian(snes, run->x, J, J, problem));
   PetscCall(MatMult(J, run->x, r));
@@ -499,7 +499,7 @@ static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What to run unless -types says so: ours, after the type of PETSc's that lives where they do */
+/* The default of -types: ours, after the type of PETSc's that stores its matrices in the same memory */
 static PetscErrorCode DefaultTypes(PetscInt *n, char *types[])
 {
   const char *defaults[] = {"aij", "sellp", "evchyb", "sellp:devicecg"};
@@ -561,7 +561,7 @@ int main(int argc, char **argv)
     } else {
       Vec d;
 
-      PetscCall(VecDuplicate(run.x, &d)); /* the first may be on the host, and this on the GPU */
+      PetscCall(VecDuplicate(run.x, &d)); /* the first solution may be on the host, and this one on the GPU */
       PetscCall(VecCopy(first.x, d));
       PetscCall(VecAXPY(d, -1.0, run.x));
       PetscCall(VecNorm(d, NORM_INFINITY, &diff));

@@ -20,16 +20,16 @@ typedef struct {
   PetscReal lamvol; /* lambda times the volume of the cell */
 } Bratu;
 
-/* A process' part of the grid: its corner and size, without and with the DMDA's ghost points */
+/* A process's part of the grid: its corner and size, without and with the DMDA's ghost points */
 typedef struct {
   PetscInt s[3], m[3], gs[3], gm[3];
 } BratuBox;
 
-/* What is evaluated at each point, from which vector into which */
+/* The function that is evaluated at each point: input vector -> output vector */
 typedef enum {
   BRATU_GUESS,    /* nothing -> the initial guess */
   BRATU_FUNCTION, /* u with ghost points -> the residual */
-  BRATU_JACOBIAN  /* u without ghost points -> BRATU_STENCIL values a row */
+  BRATU_JACOBIAN  /* u without ghost points -> BRATU_STENCIL values per row */
 } BratuPart;
 
 /* Entries of a row: the neighbors down, south and west, the point itself, the neighbors east, north and up, ascending columns */
@@ -55,7 +55,7 @@ BRATU_INLINE PetscReal BratuGuess(const Bratu *p, PetscInt i, PetscInt j, PetscI
   return p->lambda / (p->lambda + 1) * PetscSqrtReal(d);
 }
 
-/* The columns of a row in the order of its values, as indices of this process' points with ghost points; -1 for a neighbor that does not exist */
+/* The columns of a row in the order of its values, as indices of this process's points with ghost points; -1 for a neighbor that does not exist */
 BRATU_INLINE void BratuColumns(const Bratu *p, const BratuBox *b, PetscInt i, PetscInt j, PetscInt k, PetscInt cols[BRATU_STENCIL])
 {
   const PetscInt dy = b->gm[0], dz = b->gm[0] * b->gm[1], self = BratuIndex(b->gs, b->gm, i, j, k);

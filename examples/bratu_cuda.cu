@@ -1,5 +1,5 @@
 /*
-   bratu.h over the grid on a GPU: all arrays are in device memory, the work is queued on PETSc's stream, the host does not wait.
+   Evaluates bratu.h over the grid on a GPU: all arrays are in device memory, the work is queued on PETSc's stream, and the host does not wait.
 */
 #include <petscdevice_cuda.h>
 #include "bratu.h"
@@ -24,7 +24,7 @@ static __global__ void BratuIndicesKernel(Bratu p, BratuBox b, const PetscInt *_
       BratuIndicesAt(&p, &b, global, none, rows, cols, b.s[0] + i, b.s[1] + j, b.s[2] + k);
 }
 
-/* Threads for all points */
+/* A grid with threads for all points */
 static void BratuGrid(const BratuBox *b, dim3 *grid, dim3 *block)
 {
   *block = dim3(32, 8); /* a warp along the rows of the grid */
@@ -32,7 +32,8 @@ static void BratuGrid(const BratuBox *b, dim3 *grid, dim3 *block)
                 (unsigned int)PetscMin(65535, b->m[2]));
 }
 
-/* Rows and columns of all values, in arrays on the device that the caller frees with BratuFreeCUDA(); global: on the host, numbers of all points with ghost points */
+/* The rows and columns of all values, in device arrays that the caller frees with BratuFreeCUDA(); global: the numbers of all points with ghost points, on the
+   host */
 PetscErrorCode BratuIndicesCUDA(const Bratu *p, const BratuBox *b, const PetscInt *global, PetscInt none, PetscInt **rows, PetscInt **cols)
 {
   const size_t ghosted = (size_t)b->gm[0] * b->gm[1] * b->gm[2], n = (size_t)BRATU_STENCIL * b->m[0] * b->m[1] * b->m[2];
@@ -51,7 +52,7 @@ PetscErrorCode BratuIndicesCUDA(const Bratu *p, const BratuBox *b, const PetscIn
     BratuIndicesKernel<<<grid, block, 0, stream>>>(*p, *b, numbers, none, *rows, *cols);
     PetscCallCUDA(cudaGetLastError());
   }
-  PetscCallCUDA(cudaStreamSynchronize(stream)); /* who reads them may use another stream */
+  PetscCallCUDA(cudaStreamSynchronize(stream)); /* the arrays may be read in another stream */
   PetscCallCUDA(cudaFree(numbers));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

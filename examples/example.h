@@ -1,5 +1,5 @@
 /*
-   What the examples share: the PETSc versions' differences, and reading back from PETSc's own log what the products cost.
+   Shared by the examples: differences between PETSc versions, and functions that read the cost of products from PETSc's own log.
 */
 #pragma once
 
@@ -11,9 +11,9 @@
 #endif
 
 /*
-   What one event of one log stage cost: the largest count and the largest time over the ranks, and what PETSc counts as floating point
-   operations of all ranks together. Needs PetscLogDefaultBegin(). The time is the host's: where the host only queues work for a GPU it
-   says little, unless the run has -log_view_gpu_time or the event itself waits for the GPU.
+   The cost of one event in one log stage: the largest count and the largest time over the ranks, and the floating-point operations of all
+   ranks together, as counted by PETSc. Needs PetscLogDefaultBegin(). The time is the host's: if the host only queues work for a GPU, the time
+   is not meaningful, unless the run has -log_view_gpu_time or the event itself waits for the GPU.
 */
 static inline PetscErrorCode ExampleLog(MPI_Comm comm, PetscLogStage stage, const char name[], PetscInt *count, double *seconds, double *flops)
 {
@@ -22,7 +22,7 @@ static inline PetscErrorCode ExampleLog(MPI_Comm comm, PetscLogStage stage, cons
   double             mine[2], all[2];
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMemzero(&info, sizeof(info))); /* a PETSc configured without logging leaves it alone */
+  PetscCall(PetscMemzero(&info, sizeof(info))); /* a PETSc configured without logging does not set it */
   PetscCall(PetscLogEventGetId(name, &event));
   PetscCall(PetscLogEventGetPerfInfo(stage, event, &info));
   mine[0] = info.count;
@@ -35,7 +35,7 @@ static inline PetscErrorCode ExampleLog(MPI_Comm comm, PetscLogStage stage, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The products, and the rate at which all ranks together did them; a format's padding never counts */
+/* The number of products, and the rate of all ranks together; a format's padding is never counted */
 static inline PetscErrorCode ExampleMatMultLog(MPI_Comm comm, PetscLogStage stage, PetscInt *count, double *seconds, double *gflops)
 {
   double flops;

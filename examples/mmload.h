@@ -6,11 +6,11 @@
    Input Parameters:
 +  comm - the communicator of A
 .  file - the file's name; every rank opens it and reads its share of the lines
--  A    - the matrix. Its type and its sizes are kept where they are set already: the type may be any that takes MatSetValues()
+-  A    - the matrix. Its type and its sizes are kept if they are already set; the type may be any that supports MatSetValues()
 
    Notes:
-   Coordinate files with real, integer, complex or pattern values, stored as general, symmetric, skew-symmetric or hermitian. Pattern
-   entries become 1, entries that occur twice are added up, and an explicit zero is an entry.
+   Reads coordinate files with real, integer, complex or pattern values, stored as general, symmetric, skew-symmetric or hermitian. Pattern
+   entries become 1, repeated entries are added, and an explicit zero is an entry.
 
    A complex file needs a PETSc with complex numbers.
 */
@@ -28,8 +28,8 @@
 typedef struct {
   PetscBool  cmplx, pattern, symmetric, skew, hermitian;
   PetscInt   M, N;
-  PetscCount entries; /* lines that follow */
-  off_t      start;   /* where they begin */
+  PetscCount entries; /* number of lines that follow */
+  off_t      start;   /* offset at which they begin */
 } MMHeader_Private;
 
 static inline PetscErrorCode MMReadHeader_Private(FILE *fp, const char *file, MMHeader_Private *h)
@@ -81,7 +81,7 @@ static inline PetscErrorCode MMReadHeader_Private(FILE *fp, const char *file, MM
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank's lines, those whose first byte is in its share of the file, with the other half of a symmetric matrix written out */
+/* Reads this rank's lines, which are those whose first byte is in its share of the file; the other half of a symmetric matrix is added */
 static inline PetscErrorCode MMReadEntries_Private(MPI_Comm comm, FILE *fp, const char *file, const MMHeader_Private *h, PetscCount *n_, PetscInt **i_,
                                                    PetscInt **j_, PetscScalar **v_)
 {
@@ -103,7 +103,7 @@ static inline PetscErrorCode MMReadEntries_Private(MPI_Comm comm, FILE *fp, cons
   to   = rank == size - 1 ? end : h->start + (end - h->start) / size * (rank + 1);
   pos  = from;
   PetscCheck(!fseeko(fp, rank ? from - 1 : from, SEEK_SET), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "Cannot seek in %s", file);
-  if (rank) { /* a line begun in the previous share is read there */
+  if (rank) { /* a line that begins in the previous share is read by the previous rank */
     if (fgets(line, sizeof(line), fp))
       pos = ftello(fp);
     else
@@ -162,7 +162,7 @@ static inline PetscErrorCode MMReadEntries_Private(MPI_Comm comm, FILE *fp, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Row lengths of the diagonal and off-diagonal blocks: counted where the entries were read, added up where the rows live */
+/* Row lengths of the diagonal and off-diagonal blocks: counted on the ranks that read the entries, added on the ranks that own the rows */
 static inline PetscErrorCode MMPreallocate_Private(MPI_Comm comm, Mat A, PetscCount n, const PetscInt i[], const PetscInt j[])
 {
   PetscLayout        rmap, cmap;
@@ -198,7 +198,7 @@ static inline PetscErrorCode MMPreallocate_Private(MPI_Comm comm, Mat A, PetscCo
     PetscCall(VecDestroy(&count[b]));
   }
   PetscCall(MatXAIJSetPreallocation(A, 1, nnz[0], nnz[1], nnz[0], nnz[1]));
-  /* MATSELL is not among those; no other type takes notice of this */
+  /* MATSELL is not one of those types; this call has no effect on any other type */
   PetscCall(MatMPISELLSetPreallocation(A, 0, nnz[0], 0, nnz[1]));
   PetscCall(PetscMalloc1(m, &all));
   for (r = 0; r < m; r++) all[r] = nnz[0][r] + nnz[1][r];
@@ -245,7 +245,7 @@ static inline PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char file[
 }
 
 /*
-   MatLoadFile() - fills a matrix from a Matrix Market file, which says so in its first bytes, or else from PETSc's binary format
+   MatLoadFile() - fills a matrix from a Matrix Market file, recognized by its first bytes, or otherwise from PETSc's binary format
 
    Collective
 */

@@ -9,7 +9,7 @@ static char help[] = "Solves A x = b for a matrix from a file, with a matrix typ
      mpiexec -n 2 ./solve -f bcsstk16.mtx -mat_type sellp -ksp_type cg -pc_type jacobi
      mpiexec -n 4 ./solve -f cage10.mtx -mat_type evchyb
 
-   The exit status is not zero if the solver does not converge.
+   The exit status is nonzero if the solver does not converge.
 */
 
 #include <petscksp.h>

@@ -1,12 +1,12 @@
 /*
-  Entries: every way by which they get into a matrix, and every way by which they change under a matrix whose product was
-  already taken. The next product must see the change; that is the rule which a type with a second copy of the entries can
-  break without anyone noticing.
+  Entries: every way to set them in a matrix, and every way to change them in a matrix that has already been multiplied.
+  The next product must see the change. A type with a second copy of the entries can violate this rule without anyone
+  noticing.
 */
 #include "parts/assembly.h"
 #include <petsc/private/petscimpl.h> /* PetscObjectStateGet() and PetscObjectStateSet() */
 
-/* AIJ's own routes for a pattern that it does not know in advance */
+/* AIJ's own ways to assemble a pattern that it does not know in advance */
 static PetscErrorCode Unknown(Test *t, Record *r)
 {
   Mat A;
@@ -52,7 +52,7 @@ static PetscErrorCode OffProcess(Test *t, Record *r)
   PetscCall(MatGetSize(A, &M, &N));
   PetscCall(MatGetOwnershipRange(A, &rs, &re));
   for (int pass = 0; pass < 2; pass++) {
-    if (t->arg[0] != 'h') { /* a flush while PETSc 3.26 collects entries in its hash table does not end the inserting */
+    if (t->arg[0] != 'h') { /* while PETSc 3.26 collects entries in its hash table, a flush does not end the insertion */
       for (PetscInt i = t->rank; i < M; i += t->size) PetscCall(MatSetValue(A, i, (i * 3) % N, Value(i, 0, 1), INSERT_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FLUSH_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FLUSH_ASSEMBLY));
@@ -81,7 +81,7 @@ static PetscErrorCode OffProcess(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With local numbers, some of which belong to the next rank */
+/* With local indices, some of which belong to the next rank */
 static PetscErrorCode Local(Test *t, Record *r)
 {
   Mat                    A;
@@ -162,8 +162,8 @@ static PetscErrorCode CSR(Test *t, Record *r)
 }
 
 /*
-  Arrays of the caller as an AIJ matrix, made ours in place, and then changed by the caller. Columns may be in any order: only PETSc's debug
-  builds refuse that
+  An AIJ matrix with the caller's arrays is converted in place, and then the caller changes the arrays. Columns may be in any order; only
+  debug builds of PETSc reject that
 */
 static PetscErrorCode WithArrays(Test *t, Record *r)
 {
@@ -196,7 +196,7 @@ static PetscErrorCode WithArrays(Test *t, Record *r)
 }
 
 /*
-  The routes by which values change on an assembled matrix with an unchanged pattern. The argument names the route.
+  The ways to change the values of an assembled matrix with an unchanged pattern. The argument names the way.
 */
 /* Sets the middle entry of every third row of R's pattern, to zero if seed < 0 */
 static PetscErrorCode SomeValues(Mat R, InsertMode mode, PetscInt seed, Mat A)
@@ -233,7 +233,7 @@ static PetscErrorCode WriteBlock(Mat A, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Other values by way of arrays, or of the sequential matrices; found is false for any other route */
+/* Changes values through arrays or through the sequential matrices; found is false for any other way */
 static PetscErrorCode LocalValues(Test *t, const char *route, PetscInt k, Mat A, PetscBool *found)
 {
   Mat Ad = A, Ao = A;
@@ -345,7 +345,7 @@ static PetscErrorCode Values(Test *t, Record *r)
 }
 
 #if PETSC_VERSION_LT(3, 26, 0)
-/* Whether each block of each rank holds an entry */
+/* Whether each block of each rank has an entry */
 static PetscErrorCode BlocksHoldEntries(Mat A, PetscBool *hold)
 {
   Mat       block[2] = {A, NULL};
@@ -385,7 +385,7 @@ static PetscErrorCode EmptyTimesDense(Test *t, Record *r, Mat A)
 }
 
 /*
-  The routes by which the pattern changes
+  The ways to change the pattern
 */
 static PetscErrorCode Pattern(Test *t, Record *r)
 {
@@ -400,7 +400,7 @@ static PetscErrorCode Pattern(Test *t, Record *r)
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   for (PetscInt k = 0; k < 2; k++) {
     PetscCall(Touch(A));
-    if (!strcmp(route, "newentries") || !strcmp(route, "oneentry")) { /* one: the row lengths of all ranks but one stay */
+    if (!strcmp(route, "newentries") || !strcmp(route, "oneentry")) { /* oneentry: the row lengths stay the same on all ranks but one */
       for (PetscInt i = rs; i < re && (route[0] == 'n' || i == 0); i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
@@ -432,7 +432,7 @@ static PetscErrorCode Pattern(Test *t, Record *r)
     } else if (!strcmp(route, "resetpreallocation")) {
       PetscBool can = PETSC_TRUE;
 
-#if PETSC_VERSION_LT(3, 26, 0) /* AIJ refuses where a block has no entries */
+#if PETSC_VERSION_LT(3, 26, 0) /* AIJ returns an error if a block has no entries */
       PetscCall(BlocksHoldEntries(A, &can));
 #endif
       if (can) PetscCall(MatResetPreallocation(A));
@@ -451,7 +451,7 @@ static PetscErrorCode Pattern(Test *t, Record *r)
       PetscCall(MatMPIAIJSetPreallocation(A, 0, NULL, 0, NULL));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(EmptyTimesDense(t, r, A)); /* where cuSPARSE crashes */
+      PetscCall(EmptyTimesDense(t, r, A)); /* here cuSPARSE crashes */
     } else if (!strcmp(route, "filter")) {
 #if PETSC_VERSION_GE(3, 21, 0)
       PetscCall(MatFilter(A, .2 + .2 * k, PETSC_TRUE, PETSC_FALSE));
@@ -483,8 +483,8 @@ static PetscErrorCode Pattern(Test *t, Record *r)
 }
 
 /*
-  MatHeaderReplace() lets a matrix go on inside another Mat, where the states count differently and may, by chance, be those
-  of an earlier product: here they are made to be.
+  MatHeaderReplace() moves a matrix into another Mat, whose state counters differ and may, by chance, equal those of an
+  earlier product. This test makes them equal.
 */
 static PetscErrorCode Coincidence(Test *t, Record *r)
 {
@@ -499,7 +499,7 @@ static PetscErrorCode Coincidence(Test *t, Record *r)
   PetscCall(MatSetOption(B, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatGetNonzeroState(A, &a));
   PetscCall(MatGetNonzeroState(B, &b));
-  for (PetscInt j = 0; j < N && b < a + 1; j++) { /* until the pattern of B has changed as often as A's will have */
+  for (PetscInt j = 0; j < N && b < a + 1; j++) { /* until the pattern of B has changed as often as A's will have changed */
     PetscCall(MatSetValue(B, 0, j, 1., INSERT_VALUES));
     PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
@@ -515,7 +515,7 @@ static PetscErrorCode Coincidence(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A duplicate is a matrix of its own: changes of one must not show in the other */
+/* A duplicate is an independent matrix: changes of one must not affect the other */
 static PetscErrorCode Duplicate(Test *t, Record *r)
 {
   const MatDuplicateOption how[] = {MAT_COPY_VALUES, MAT_DO_NOT_COPY_VALUES, MAT_SHARE_NONZERO_PATTERN};
@@ -537,7 +537,7 @@ static PetscErrorCode Duplicate(Test *t, Record *r)
       PetscCall(FillLike(t->R, 40, B));
       PetscCall(RecordMat(t, r, "type of the duplicate, filled", B));
       PetscCall(RecordMat(t, r, "type of the original", A));
-      if (how[k] != MAT_SHARE_NONZERO_PATTERN && N) { /* shared, the pattern must not change */
+      if (how[k] != MAT_SHARE_NONZERO_PATTERN && N) { /* a shared pattern must not change */
         PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
         for (PetscInt i = rs; i < re; i += 5) PetscCall(MatSetValue(A, i, (i * 3) % N, 7., INSERT_VALUES));
         PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
@@ -549,7 +549,7 @@ static PetscErrorCode Duplicate(Test *t, Record *r)
       PetscCall(MatDestroy(&B));
     }
   }
-  /* before assembly there is a type to keep, and nothing else */
+  /* before assembly, there is only the type to keep */
   PetscCall(CreateLike(t->R, t->type, &A));
   PetscCall(PreallocateLike(t->R, A));
   PetscCall(RecordType(t, r, "type before assembly", A));
@@ -587,7 +587,7 @@ static PetscErrorCode Again(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options that change how entries are taken */
+/* Options that change how entries are inserted */
 static PetscErrorCode Options(Test *t, Record *r)
 {
   const MatOption opts[] = {MAT_ROW_ORIENTED,         MAT_IGNORE_ZERO_ENTRIES,     MAT_NO_OFF_PROC_ENTRIES,     MAT_USE_INODES,    MAT_SYMMETRIC,

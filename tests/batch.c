@@ -52,7 +52,7 @@ static PetscErrorCode CreateByMode(const Arrays *a, MatBatchSharing sharing, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Changes values as the mode allows, each time followed by products */
+/* Changes values in the ways that the mode allows, each followed by products */
 static PetscErrorCode ChangeAndMultiply(Mat A, Arrays *a, PetscCopyMode mode)
 {
   PetscFunctionBeginUser;
@@ -101,7 +101,7 @@ static PetscErrorCode RunKernels(const Case *c, PetscInt nkernels, char *list[])
     PetscCall(AllProducts(A, &a, "first"));
     PetscCall(Infinite(A, &a));
     if (c->most <= 5000) PetscCall(Columns(A, &a));
-    if (c->most <= 5000) PetscCall(ChangeAndMultiply(A, &a, mode)); /* larger problems differ in the first products only */
+    if (c->most <= 5000) PetscCall(ChangeAndMultiply(A, &a, mode)); /* larger problems only matter for the first products */
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatDestroy(&A));
     if (c->most <= 5000) PetscCall(AllProducts(B, &a, "of the duplicate"));

@@ -1,6 +1,6 @@
 /*
   Products with dense matrices, A B and A^T B: any number of columns, longer leading dimensions, parts of dense matrices, Inf and NaN, new values. On a device
-  the dense matrices are there, or, as the argument says, on the host.
+  the dense matrices are in device memory or, depending on the argument, in host memory.
 */
 #include "harness.h"
 
@@ -15,7 +15,7 @@ static PetscErrorCode CreateDense(Test *t, PetscInt m, PetscInt M, PetscInt colu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns of C = A B or A^T B, each to the bounds of a product with a vector; from column `from` of B on */
+/* Records the columns of C = A B or A^T B, each with the bounds of a product with a vector; they belong to the columns of B from `from` on */
 static PetscErrorCode RecordColumns(Record *r, const char *what, Mat A, Mat B, PetscInt from, PetscBool transpose, Mat C)
 {
   PetscInt n;
@@ -95,7 +95,7 @@ static PetscErrorCode None(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns 2 to 7 of one matrix into those of another, whose other columns stay */
+/* Multiplies columns 2 to 7 of one matrix into columns of another matrix, whose other columns must not change */
 static PetscErrorCode Part(Test *t, Record *r)
 {
   const PetscInt columns = 9, part = 6;
@@ -129,7 +129,7 @@ static PetscErrorCode Part(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Longer leading dimensions, and what is between the columns stays */
+/* Longer leading dimensions; the numbers between the columns must not change */
 static PetscErrorCode Leading(Test *t, Record *r)
 {
   const PetscInt columns = 6, more = 3;

@@ -1,7 +1,6 @@
 /*
-  What a matrix on a device meets and one on the host does not: vectors in either memory, values in device arrays, being bound to
-  the CPU and back, CUSPARSE's factors, graphs. Where there is no device the same operations run on the host, without what needs
-  one.
+  Cases that occur only with a matrix on a device: vectors in either memory, values in device arrays, binding to the CPU and back,
+  CUSPARSE's factors, graphs. Without a device the same operations run on the host, except for the parts that need a device.
 */
 #include "parts/device.h"
 #include <petscdmda.h>
@@ -34,7 +33,7 @@ static PetscErrorCode Product(Mat A, int op, Vec x, Vec y, Vec z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All products, each operand in either memory, the result in place or not, twice. AIJCUSPARSE does not accept host vectors */
+/* All products, twice, with each operand in either memory, and with the result in place or not. AIJCUSPARSE does not accept host vectors */
 static PetscErrorCode Mixed(Test *t, Record *r)
 {
   Mat A;
@@ -78,7 +77,7 @@ static PetscErrorCode Mixed(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Fills a block's values through its array on the device, or the host's where there is none */
+/* Sets a block's values through its array on the device, or through the host array if there is none */
 static PetscErrorCode WriteBlock(Test *t, Mat A, PetscBool write, PetscInt seed)
 {
   PetscScalar *a, *v;
@@ -107,7 +106,7 @@ static PetscErrorCode WriteBlock(Test *t, Mat A, PetscBool write, PetscInt seed)
 }
 
 /*
-  Values change between products, in an order in which the newest are now on the host and now on the device; the entries are
+  Values change between products, so that the newest values are alternately on the host and on the device. The entries are
   read (which moves them) only at the end
 */
 static PetscErrorCode Stale(Test *t, Record *r)
@@ -223,8 +222,8 @@ static PetscErrorCode Dense(Test *t, Record *r)
 }
 
 /*
-  CUSPARSE's factors, and triangular solves with them; with AIJ PETSc's own. Transposed systems are solved from the first numeric phase on, and with another
-  factor from the second one on
+  CUSPARSE's factors, and triangular solves with them; with AIJ, PETSc's own factors. Transposed systems are solved with one factor from the first numeric phase
+  on, and with another factor only from the second numeric phase on
 */
 static PetscErrorCode Factor(Test *t, Record *r)
 {
@@ -260,11 +259,11 @@ static PetscErrorCode Factor(Test *t, Record *r)
         PetscCall(MatCholeskyFactorNumeric(F, A, &info));
       else
         PetscCall(MatLUFactorNumeric(F, A, &info));
-      for (int bound = 0; bound < 8; bound++) { /* to the host: either vector, the factor */
+      for (int bound = 0; bound < 8; bound++) { /* bind to the host: either vector, the factor */
         PetscCall(VecBindToCPU(b, (PetscBool)(bound & 1)));
         PetscCall(VecBindToCPU(x, (PetscBool)(bound >> 1 & 1)));
         PetscCall(MatBindToCPU(F, (PetscBool)(bound >> 2 & 1)));
-        PetscCall(VecFill(b, 1 + bound)); /* other numbers each time: what was lost would be the last solution */
+        PetscCall(VecFill(b, 1 + bound)); /* different numbers each time: otherwise a lost result would equal the previous solution */
         PetscCall(MatSolve(F, b, x));
         PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
         if (k < late) continue;
@@ -306,7 +305,7 @@ static PetscErrorCode ByCusparse(Test *t, Mat A, PetscBool *by)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Twice the same product, twice the same bits, also when another matrix with the same entries gives it; but not where AIJCUSPARSE multiplies */
+/* A repeated product gives the same bits, also with another matrix that has the same entries. This is not required if AIJCUSPARSE multiplies */
 static PetscErrorCode Repeat(Test *t, Record *r)
 {
   Mat       A, B;
@@ -335,7 +334,7 @@ static PetscErrorCode Repeat(Test *t, Record *r)
   PetscCall(MatMultAdd(A, x, z, z));
   PetscCall(VecEqual(y, z, &same));
   PetscCall(RecordInt(r, "the same bits of a sum", same || cusparse));
-  /* products of products, one after the other, are those of which each begins when all is done before it */
+  /* a chain of products gives the same result whether or not the host waits before each of them */
   PetscCall(VecGetLocalSize(x, &n));
   PetscCall(VecGetLocalSize(y, &m));
   square = m == n;
@@ -364,7 +363,7 @@ static PetscErrorCode Repeat(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Grids that take the types of their matrices and vectors from the options, as programs do; and setting them a second time */
+/* Grids whose matrix and vector types are set by the options, as in programs; then the options are set a second time */
 static PetscErrorCode Grid(Test *t, Record *r)
 {
   DM   dm;
@@ -397,7 +396,7 @@ static PetscErrorCode Grid(Test *t, Record *r)
       PetscCall(PetscSNPrintf(option, sizeof(option), "-grid_mat_type %s", t->type));
       PetscCall(PetscOptionsInsertString(NULL, option));
       PetscCall(MatSetOptionsPrefix(A, "grid_"));
-      PetscCall(MatSetFromOptions(A)); /* must leave it as it is */
+      PetscCall(MatSetFromOptions(A)); /* must not change it */
       PetscCall(RecordType(t, r, "type after MatSetFromOptions", A));
       PetscCall(MatScale(A, 2.));
     }
@@ -420,7 +419,7 @@ static PetscErrorCode Grid(Test *t, Record *r)
 }
 
 /*
-  A product inside a CUDA graph, replayed with other numbers in x: it may neither wait for the device nor take memory. CUDA's
+  A product in a CUDA graph, replayed with other numbers in x: it must neither wait for the device nor allocate memory. CUDA's
   default stream, which PETSc uses without -root_device_context_stream_type nonblocking, cannot be captured.
 */
 static PetscErrorCode Graph(Test *t, Record *r)
@@ -472,7 +471,7 @@ static PetscErrorCode Graph(Test *t, Record *r)
   }
   PetscCall(ProductBounds(t->R, x, NULL, PETSC_FALSE, b));
   PetscCall(RecordVec(r, "A x at row", y, b, 0));
-  { /* on the host: PETSc's own operations do not all keep to the order of a stream that does not block */
+  { /* on the host: some of PETSc's own operations do not respect the order of a nonblocking stream */
     const PetscScalar *ya;
     PetscScalar       *za;
     PetscInt           m;
@@ -495,8 +494,9 @@ static PetscErrorCode Graph(Test *t, Record *r)
 }
 
 /*
-  The device's free memory after many products, refreshes, new patterns, and matrices made and destroyed is that of before. Each
-  step moves megabytes, so a leak shows as hundreds of them. Free memory is the whole device's: to be run alone
+  The free memory of the device must be the same before and after many products, refreshes, new patterns, and created and destroyed
+  matrices. Each step handles megabytes, so a leak adds up to hundreds of them. Other programs also affect the free memory, so this
+  test must run alone
 */
 static PetscErrorCode Memory(Test *t, Record *r)
 {
@@ -524,7 +524,7 @@ static PetscErrorCode Memory(Test *t, Record *r)
       PetscCall(MatCreateVecs(A, &x, &y));
       PetscCall(VecSet(x, 1.));
       for (PetscInt change = 0; change < 2; change++) {
-        if (change) PetscCall(MatResetPreallocation(A)); /* assembly has given away the room for another pattern */
+        if (change) PetscCall(MatResetPreallocation(A)); /* assembly has freed the unused preallocated space, which another pattern needs */
         for (PetscInt i = rs; i < re; i++) {
           const PetscInt    cols[] = {i, (i + 1) % n, (i + 77 + change) % n, (i + 5000) % n};
           const PetscScalar vals[] = {4, -1, .5, .25};

@@ -1,7 +1,7 @@
 /*
-  Matrices that DMs make: with -dm_mat_type sellp, a DM's operators and Galerkin products must have the format, and be those
-  that the DM makes with AIJ; so must, on a device or with the name aijsellp, its interpolations and restrictions. PETSc's
-  DMDA and DMStag make these of AIJ, on the host, unless the name of the type begins with aij, seqaij or mpiaij.
+  Matrices that DMs create. With -dm_mat_type sellp, a DM's operators and Galerkin products must have the format, and must equal
+  those that the DM creates with AIJ. On a device, or with the name aijsellp, the same holds for its interpolations and
+  restrictions. PETSc's DMDA and DMStag create these as AIJ, on the host, unless the type name begins with aij, seqaij or mpiaij.
 
   Options: -type T (default sellp; the names aijT and, on one rank, seqT are tested, too), -expect host|device.
 */
@@ -48,7 +48,7 @@ static PetscErrorCode HasFormat(Mat A, const char *message)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether DMDA and DMStag make interpolations of a type with this name; on a device the library sees to that */
+/* Whether DMDA and DMStag create interpolations of the type for this name; on a device the library ensures it */
 static PetscBool Named(const char *type)
 {
   return (PetscBool)(now.device || !strncmp(type, "aij", 3));
@@ -132,7 +132,7 @@ static PetscErrorCode CreateDM(Kind kind, PetscInt dof, const char *type, DM *dm
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values for a matrix whose pattern the DM has made */
+/* Sets the values of a matrix whose pattern the DM has created */
 static PetscErrorCode Fill(Mat A)
 {
   Vec d;
@@ -145,7 +145,7 @@ static PetscErrorCode Fill(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What DMs of one kind make: the operators of the coarse and the fine one, what takes vectors from one to the other, and a Galerkin product */
+/* The matrices from DMs of one kind: the operators of the coarse and the fine DM, the transfers between them, and a Galerkin product */
 typedef struct {
   DM  coarse, fine;
   Mat A, F, P, R, G;
@@ -157,14 +157,14 @@ static PetscErrorCode Make(Kind kind, PetscInt dof, const char *type, PetscBool 
   PetscCall(PetscMemzero(m, sizeof(*m)));
   PetscCall(CreateDM(kind, dof, type, &m->coarse));
   PetscCall(DMRefine(m->coarse, PETSC_COMM_WORLD, &m->fine));
-  if (kind == PLEX2D) { /* one mesh is nested in the other, which the interpolation looks at */
+  if (kind == PLEX2D) { /* one mesh is nested in the other, which the interpolation uses */
     PetscCall(DMSetCoarseDM(m->fine, m->coarse));
     PetscCall(DMPlexSetRegularRefinement(m->fine, PETSC_TRUE));
     PetscCall(DMCopyDisc(m->coarse, m->fine));
   }
   if (!coarsen) PetscCall(DMCreateMatrix(m->coarse, &m->A));
   PetscCall(DMCreateMatrix(m->fine, &m->F));
-  if (coarsen) { /* as PCMG does: the coarse DM is made of the fine one, after its operator */
+  if (coarsen) { /* as in PCMG: the coarse DM is created from the fine one, after the fine operator */
     PetscCall(DMDestroy(&m->coarse));
     PetscCall(DMCoarsen(m->fine, PETSC_COMM_WORLD, &m->coarse));
   }
@@ -191,8 +191,8 @@ static PetscErrorCode Destroy(Made *m)
 }
 
 /*
-  Format: whether the interpolation must have the format. On the host it has with the names that begin with aij only. A DMDA
-  makes the interpolation of several unknowns as MAIJ, which stores that of one, and on a device becomes AIJCUSPARSE.
+  format: whether the interpolation must have the format. On the host it has the format only with the names that begin with aij. For
+  several unknowns, a DMDA creates the interpolation as MAIJ, which stores that of one unknown and becomes AIJCUSPARSE on a device.
 */
 static PetscErrorCode Compare(const Made *m, const Made *reference, PetscBool format)
 {
@@ -212,7 +212,7 @@ static PetscErrorCode Compare(const Made *m, const Made *reference, PetscBool fo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* -u'' - v'' = 1 by multigrid, and how many iterations that took */
+/* Solves -u'' - v'' = 1 with multigrid, and returns the number of iterations */
 static PetscErrorCode Operator(KSP ksp, Mat J, Mat A, void *ctx)
 {
   DM            da;
@@ -293,8 +293,8 @@ static PetscErrorCode Solve(const char *type, PetscBool galerkin, PetscInt *iter
 static PetscErrorCode TestDMs(PetscInt names, char name[][64])
 {
   PetscFunctionBegin;
-  for (int kind = 0; kind < (now.size > 1 ? PLEX2D : KINDS); kind++) { /* on several ranks two of DMPlex' interpolations by AIJ differ from each other */
-    for (PetscInt dof = 1; dof <= (kind == STAG2D ? 1 : 4); dof++) {   /* PETSc restricts DMStags of one unknown on each face only */
+  for (int kind = 0; kind < (now.size > 1 ? PLEX2D : KINDS); kind++) { /* on several ranks two of DMPlex's interpolations with AIJ differ from each other */
+    for (PetscInt dof = 1; dof <= (kind == STAG2D ? 1 : 4); dof++) {   /* PETSc supports restrictions only for DMStags with one unknown per face */
       for (int coarsen = 0; coarsen < (kind == DA1D || kind == DA2D || kind == DA3D ? 2 : 1); coarsen++) {
         Made reference, m;
 

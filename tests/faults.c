@@ -2,20 +2,20 @@
   Each allocation of the library fails in turn, in each phase of a matrix's life: on one rank, on all ranks at the same time, and on a
   single rank of several. Then
 
-    - every rank has a PETSc error, or (where the program says so) none has, and no rank hangs;
+    - every rank has a PETSc error or, in the phases that allow it, no rank has one, and no rank hangs;
     - the same phase, run again, succeeds, and products equal AIJ's;
     - all memory that the library has allocated is freed when the matrices are destroyed.
 
   On the host an allocation belongs to the library if PETSc's allocator is called from one of the library's source files. With a PETSc with
   CUDA, parts/faults_inject.c replaces the functions of the CUDA runtime that allocate, or create and share objects; they fail when the
-  library calls them. There the library may also continue without what it could not get: all ranks have an error, or none.
+  library calls them. In this case the library may also continue without the allocation: either all ranks have an error, or none.
 
   Options: -type sellp|evchyb|batch, -expect host|device, -quick (one matrix and one kernel), -phases a,b, -verbose.
 */
 #include "lib/atonce.h"
 #include "parts/faults.h"
 
-/* LeakSanitizer's, NULL without it: what is allocated in between may stay */
+/* LeakSanitizer's functions, NULL without it: memory allocated between the two calls may leak */
 extern void __lsan_disable(void) __attribute__((weak));
 extern void __lsan_enable(void) __attribute__((weak));
 
@@ -24,7 +24,7 @@ extern void __lsan_enable(void) __attribute__((weak));
 typedef struct {
   const char *type;
   Case        c;
-  Mat         R, A, B; /* AIJ, the matrix under test, and what a phase makes of it */
+  Mat         R, A, B; /* AIJ, the matrix under test, and the matrix that a phase creates from it */
   Vec         x, y, z, u, v;
   PetscViewer viewer;
 } Life;
@@ -37,12 +37,12 @@ enum {
   ABSORBS   = 2,    /* no rank has an error: AIJ multiplies instead */
   LOSES     = 4,    /* PETSc's own code loses the unfinished matrix, with all that belongs to it */
   SQUARES   = 8,    /* needs a square matrix */
-  HOLDS     = 32,   /* and that, a product, its factors */
-  LONE      = 512,  /* a product; that of a batch needs no other rank: only a rank with a fault has an error */
-  KRYLOV    = 1024, /* and that rank leaves a solver in whose norms other ranks wait */
+  HOLDS     = 32,   /* the same, and the unfinished matrix is a product, which holds its factors */
+  LONE      = 512,  /* a product; with a batch it needs no other rank, so only a rank with a fault has an error */
+  KRYLOV    = 1024, /* the same, and that rank leaves a solver in whose norms other ranks wait for it */
   FORMAT    = 128,  /* not of batches */
   BATCH     = 256,  /* of batches only */
-  DEVWITHIN = 4096, /* on a device, as WITHIN: there the transposes of blocks are taken over, too */
+  DEVWITHIN = 4096, /* the same as WITHIN, but on a device: there the transposes of blocks are taken over, too */
   WITHIN    = 64,   /* PETSc calls the type on single ranks inside collective code; a rank that fails leaves that code, as with aij */
   BIG       = 16    /* also on the matrix that is large enough for equal values to be stored once */
 };
@@ -51,7 +51,7 @@ typedef struct {
   const char *name;
   Stage       stage;
   PetscErrorCode (*prepare)(Life *); /* without faults, and once */
-  PetscErrorCode (*run)(Life *);     /* may be run again after a fault */
+  PetscErrorCode (*run)(Life *);     /* can be run again after a fault */
   int flags;
 } Phase;
 
@@ -170,7 +170,7 @@ static PetscErrorCode NewValues(Life *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* So many distinct values that they are stored in another way than before */
+/* Sets so many distinct values that they are stored in a different way than before */
 static PetscErrorCode OtherValues(Life *l)
 {
   PetscFunctionBegin;
@@ -400,7 +400,7 @@ static PetscErrorCode Row_Problems(PetscInt i, PetscInt M, PetscInt N, PetscInt 
   return PETSC_SUCCESS;
 }
 
-/* On a device the vectors are there, except z, which products that add a vector copy to the device */
+/* On a device, the vectors are in device memory, except z, which products that add a vector copy to the device */
 static PetscErrorCode LifeBegin(const Phase *p, const Case *c, const char *type, PetscBool device, Life *l)
 {
   PetscFunctionBegin;
@@ -478,7 +478,7 @@ static PetscErrorCode SameVec(Vec a, Vec b, Vec bound, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A x and A^T u against AIJ's */
+/* Compares A x and A^T u with AIJ's */
 static PetscErrorCode LifeCheck(Life *l, PetscBool *right)
 {
   Vec y, v, b;
@@ -509,7 +509,7 @@ static PetscErrorCode LifeCheck(Life *l, PetscBool *right)
 
 static struct {
   const char *phase, *options;
-  int         rank; /* that alone has the fault, -1: all */
+  int         rank; /* the only rank with the fault; -1: all ranks */
   long        k;
   PetscInt    faults, phases, bad;
   PetscBool   verbose;
@@ -624,7 +624,7 @@ static PetscErrorCode RunPhase(const Phase *p, const Case *c, const char *type, 
   run.phases++;
   run.rank = -1;
   run.k    = -1;
-  if (device) PetscCall(RunFault(p, c, type, device, &struck)); /* without a fault: some objects on a device are kept for the next matrix */
+  if (device) PetscCall(RunFault(p, c, type, device, &struck)); /* first a life without a fault: some objects on a device are kept for the next matrix */
   for (run.rank = -1; run.rank < ranks; run.rank++) {
     struck = PETSC_TRUE;
     for (run.k = 0; struck; run.k++) PetscCall(RunFault(p, c, type, device, &struck));
@@ -636,7 +636,7 @@ static PetscErrorCode RunPhase(const Phase *p, const Case *c, const char *type, 
 static const Case problems = {"problems", 60, 60, 5, SQUARE, Row_Problems};
 static const Case big      = {"constant", 20000, 20000, 1, SQUARE, Row_Laplace};
 
-/* Ways to store a matrix: each allocates something else */
+/* Ways to store a matrix, each with different allocations */
 static const struct {
   const char *type, *options;
 } kernels[] = {{"sellp", "-mat_sellp_kernel slices"},    {"sellp", "-mat_sellp_kernel csr"},
@@ -683,7 +683,7 @@ static PetscErrorCode RunLives(const char *type, PetscBool quick, PetscInt n, ch
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The transports that a matrix falls back to when one is refused: each is made once for a communicator, and kept */
+/* Creates the transports to which a matrix falls back if one fails: each is created once per communicator and kept */
 static PetscErrorCode MakeTransports(const char *type, PetscBool device)
 {
 #if defined(PETSC_HAVE_CUDA)
@@ -694,7 +694,7 @@ static PetscErrorCode MakeTransports(const char *type, PetscBool device)
   PetscFunctionBegin;
   if (!device || now.size == 1) PetscFunctionReturn(PETSC_SUCCESS);
   (void)cudaGetDeviceCount(&devices);
-  for (int k = 0; k < (devices < now.size ? 1 : 2); k++) { /* NCCL wants a device for each rank */
+  for (int k = 0; k < (devices < now.size ? 1 : 2); k++) { /* NCCL needs one device per rank */
     PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_halo", transports[k]));
     for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(phases); q++) {
       if (strcmp(phases[q].name, "mult")) continue;
@@ -730,10 +730,10 @@ int main(int argc, char **argv)
   if (!set) n = 0;
   now.under = type;
   PetscCall(PetscStrcmp(type, MATBATCH, &batch));
-  PetscCall(OnDevice(batch ? MATSELLP : type, &device)); /* a batch goes where these go */
+  PetscCall(OnDevice(batch ? MATSELLP : type, &device)); /* a batch computes where these types compute */
   PetscCall(PetscStrcmp(expect, device ? "device" : "host", &where));
   PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect, type, device ? "device" : "host");
-  if (__lsan_disable) __lsan_disable(); /* what PETSc loses after an error holds on to the communicators' attributes */
+  if (__lsan_disable) __lsan_disable(); /* objects that PETSc loses after an error keep the communicators' attributes alive */
   PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &comm, NULL));
   PetscCall(PetscCommDuplicate(PETSC_COMM_SELF, &self, NULL));
   if (__lsan_enable) __lsan_enable();

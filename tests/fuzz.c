@@ -1,9 +1,9 @@
 /*
-  A differential fuzzer for sellp and evchyb. A case is a random matrix, random options and a random sequence of operations, done with an
-  AIJ matrix and with a matrix of the type under test. After each step the two must have the same entries, the same error codes and the same
+  A differential fuzzer for sellp and evchyb. A case is a random matrix, random options and a random sequence of operations, which run on an
+  AIJ matrix and on a matrix of the type under test. After each step the two must have the same entries, the same error codes and the same
   numbers, and the products of each must be the sums of its entries, row by row. The operations are in parts/fuzz_*.c.
 
-  What AIJ itself cannot do, or does wrong, is left out where an operation says so; a failure while running on aij is PETSc's own.
+  Whatever AIJ itself cannot do, or does wrong, is left out, with a comment in the operation. A failure while running on aij is PETSc's own.
 */
 #include "parts/fuzz_actor.h"
 
@@ -27,7 +27,7 @@ static PetscErrorCode Properties(Mat A, int *has)
     for (PetscInt k = r.i[i]; k < r.i[i + 1]; k++) {
       const PetscReal v = PetscAbsScalar(r.v[k]);
 
-      if (!(v < (PetscDefined(USE_REAL_SINGLE) ? 1e8 : 1e60))) bad[0] = 1; /* NaN is not, either */
+      if (!(v < (PetscDefined(USE_REAL_SINGLE) ? 1e8 : 1e60))) bad[0] = 1; /* also false for NaN */
       if (r.j[k] == r.begin + i)
         diagonal = v;
       else
@@ -52,7 +52,7 @@ static PetscBool SamePart(PetscReal p, PetscReal q)
   return (PetscBool)(p == q || (PetscIsNanReal(p) && PetscIsNanReal(q)));
 }
 
-/* Within the bound; of a complex number that was computed and is not finite, the parts depend on how products were taken */
+/* Within the bound. The parts of a computed complex number that is not finite depend on how complex products were computed */
 static PetscBool SameNumber(const Item *p, const Item *q)
 {
   const PetscScalar x = p->value, y = q->value;
@@ -83,11 +83,11 @@ static PetscErrorCode SameSeen(Actor *x, Actor *y, const char *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs a step on both matrices (op NULL makes them), and looks at what came of it; *end when the case cannot go on */
+/* Runs a step on both matrices (if op is NULL, creates them) and checks the results; sets *end if the case cannot continue */
 static PetscErrorCode Step(Actor both[2], const FuzzOp *op, PetscInt step, PetscBool *end)
 {
   const Build way      = fuzzcase.way;
-  int         state[4] = {0, 0, 0, 0}; /* errors of the two, negative of them: equal on all ranks? wrong already */
+  int         state[4] = {0, 0, 0, 0}; /* maxima over the ranks: the errors of the two matrices, the negative errors (equal on all ranks?), already wrong */
   char        message[2][sizeof(fuzz.error)];
 
   PetscFunctionBegin;
@@ -147,7 +147,7 @@ static PetscErrorCode Pick(Mat A, const FuzzOp **op)
       }
     }
   }
-  if (!(has & F_FINITE) && Chance(50)) *op = NULL; /* little can be seen of a matrix that is infinite all over */
+  if (!(has & F_FINITE) && Chance(50)) *op = NULL; /* a matrix that is infinite everywhere hides most errors */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,6 +1,7 @@
 /*
-  The matrix type batch against AIJ on random batches, with random operations and solvers. Each operation is written once. It runs on the matrix as AIJ and then on
-  the batch, with the same random numbers, and records its results; the records must agree as those of harness.h do. What AIJ itself cannot do is not compared.
+  The matrix type batch against AIJ on random batches, with random operations and solvers. Each operation is written once. It runs on the matrix as AIJ and then
+  on the batch, with the same random numbers, and records its results; the records must agree as in harness.h. Operations that AIJ itself does not support are
+  not compared.
 
   Options: those of fuzz.h, except -type. A case depends only on its seed and the number of ranks.
 */
@@ -50,7 +51,7 @@ static PetscScalar DrawNumber(const RandomBatch *batch)
   switch (draw(6)) {
   case 0: return (PetscScalar)special[0];
   case 1:
-  case 2: /* complex products of infinite numbers differ by who computes them */ return PetscDefined(USE_COMPLEX) ? -0.0 : (PetscScalar)special[1 + draw(2)];
+  case 2: /* complex products of infinite numbers depend on the implementation */ return PetscDefined(USE_COMPLEX) ? -0.0 : (PetscScalar)special[1 + draw(2)];
   case 3: return -0.0;
   case 4: return 0.0;
   default: return PETSC_MACHINE_EPSILON * (sizeof(PetscReal) == 4 ? 1e-36 : 1e-305); /* denormal */
@@ -73,7 +74,7 @@ void DrawProblem(const RandomBatch *batch, PetscInt n, const PetscInt i[], const
   }
 }
 
-/* The problems of this rank, drawn with random numbers of its own. Afterwards all ranks draw the same numbers again */
+/* The problems of this rank, drawn with this rank's own random numbers. Afterwards all ranks draw the same numbers again */
 static PetscErrorCode DrawBatch(RandomBatch *batch, PetscMPIInt rank, PetscMPIInt size)
 {
   Arrays        *a    = &batch->a;
@@ -149,7 +150,7 @@ static PetscErrorCode MakeBatch(MPI_Comm comm, RandomBatch *batch, Mat B, Mat *A
   const char    *kern = draw(2) ? "auto" : kernels[draw((PetscInt)PETSC_STATIC_ARRAY_LENGTH(kernels))];
 
   PetscFunctionBegin;
-  if (way == 0) { /* the blocks that MatConvert() finds: it may not find these */
+  if (way == 0) { /* MatConvert() finds the blocks itself, and may find other blocks than these */
     PetscCall(SetBlocks(batch, B));
     PetscCall(MatConvert(B, MATBATCH, MAT_INITIAL_MATRIX, A));
   } else if (way == 1) {
@@ -250,7 +251,7 @@ static PetscErrorCode DrawSolver(RandomBatch *batch)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Twice: the second time with new values, for which everything is set up again */
+/* Solves twice: the second time with new values, for which everything is set up again */
 static PetscErrorCode Solve(RandomBatch *batch, Mat *M, Record *r)
 {
   KSP                ksp;
@@ -290,7 +291,7 @@ static PetscErrorCode Op_Solve(RandomBatch *batch, Mat *M, Record *r)
   PetscFunctionBegin;
   PetscCall(PetscOptionsCreate(&options));
   PetscCall(PetscOptionsInsertString(options, batch->solver));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_no_inode", &set)); /* for the copies in AIJ that the batch creates now */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_no_inode", &set)); /* for the AIJ copies that the batch creates from now on */
   if (set) PetscCall(PetscOptionsSetValue(options, "-mat_no_inode", NULL));
   PetscCall(PetscOptionsPush(options));
   ierr = Solve(batch, M, r);
@@ -351,7 +352,7 @@ static PetscErrorCode Run(RandomBatch *batch, PetscInt op, const char *type, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One operation on both; `end`: the matrices are of no more use */
+/* Runs one operation on both; *end: the matrices can no longer be used */
 static PetscErrorCode Both(RandomBatch *batch, PetscInt op, Mat *A, Mat *B, PetscBool *end)
 {
   Record    rec[2];

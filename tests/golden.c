@@ -1,5 +1,5 @@
 /*
-  What the library makes of many matrices with many options, one line each. Two builds of the library whose lines are equal have the same
+  Prints one line for each of many matrices with many options. If the lines of two builds of the library are equal, the builds have the same
   plans and statistics, and their products have the same bits:
 
     golden -dll_append OLD/libpetscspmv.so >old; golden -dll_append NEW/libpetscspmv.so >new; diff old new
@@ -49,7 +49,7 @@ static const char *const settings_evchyb[] = {"",
                                               "single 1",
                                               NULL};
 static const char *const kernels[]         = {"auto", "slices", "csr", "aij", "paper", NULL};
-/* How halos are exchanged, on several ranks: with the default setting only */
+/* Ways to exchange halos on several ranks, only with the default setting */
 static const char *const halos[] = {"-mat_spmv_halo_rows 1",
                                     "-mat_spmv_halo_rows 0",
                                     "-mat_spmv_halo host -mat_spmv_halo_rows 1",
@@ -138,10 +138,10 @@ PetscErrorCode GoldenHash(Mat A, uint64_t hash[8])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The numbers that MatView() prints, without its words; without the bytes, if these are not compared */
+/* The numbers that MatView() prints, without the text, and without the bytes if these are not compared */
 static PetscErrorCode ViewNumbers(Mat A, PetscBool bytes, char numbers[], size_t len)
 {
-  size_t      begin = 0; /* of the current number */
+  size_t      begin = 0; /* beginning of the current number */
   PetscMPIInt rank;
   PetscViewer viewer;
   char       *text = NULL;
@@ -192,7 +192,7 @@ PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A line: what the library makes of R with a setting */
+/* Prints the line of R with a setting */
 static PetscErrorCode Line(Golden *g, const char *name, Mat R, const char *type, const char *setting)
 {
   Mat           A;
@@ -261,7 +261,7 @@ static PetscErrorCode Shapes(Golden *g, PetscInt count, PetscInt ntypes, char *t
     seed = 88172645463325252u ^ (0x9E3779B97F4A7C15u * (uint64_t)(k + 1));
     for (int q = 0; q < 8; q++) (void)draw(2);
     PetscCall(ShapeCreate(PETSC_COMM_WORLD, &s));
-    if (s.values == VALUES_NONFINITE) s.values = VALUES_RANDOM; /* the bits of NaN are no result */
+    if (s.values == VALUES_NONFINITE) s.values = VALUES_RANDOM; /* the bits of a NaN are not defined */
     PetscCall(ShapeBuild(&s, MATAIJ, NULL, BUILD_EXACT, &R));
     PetscCall(PetscSNPrintf(name, sizeof(name), "shape%" PetscInt_FMT, k + 1));
     for (PetscInt t = 0; t < ntypes; t++) {
@@ -282,7 +282,7 @@ static PetscErrorCode Shapes(Golden *g, PetscInt count, PetscInt ntypes, char *t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The names that an option lists, else the default's */
+/* The names that an option lists, or the default names */
 static PetscErrorCode Names(const char *option, const char *const standard[], PetscInt *n, char *name[])
 {
   PetscBool set, none;

@@ -1,8 +1,8 @@
 /*
   The Krylov methods on the device: they must take the same steps as PETSc's own methods with AIJ.
 
-  The argument of an operation is a system, letters, and options: "laplace,g:-pc_type jacobi". On the host, and on a device where a letter says so, PETSc's
-  own iterations must have run; on a device otherwise ours.
+  The argument of an operation is a system, letters, and options: "laplace,g:-pc_type jacobi". On the host, and on a device if the letter h is given, PETSc's
+  own iterations must have run; otherwise, on a device, ours.
 
     h  PETSc's own iterations, on a device, too              e  an error if it does not converge
     g  an initial guess   x  the solution as initial guess   m  a monitor of the user's, which reads the solution and the residual
@@ -57,7 +57,7 @@ static PetscErrorCode Row_Symmetric(PetscInt i, PetscInt M, PetscInt N, PetscInt
   return PETSC_SUCCESS;
 }
 
-/* The Laplacian, less three times the identity: some eigenvalues are negative */
+/* The Laplacian minus three times the identity: some eigenvalues are negative */
 static PetscErrorCode Row_Indefinite(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
 {
   PetscCall(Row_Laplace(i, M, N, bs, n, cols, vals));
@@ -74,7 +74,7 @@ static PetscErrorCode Row_Negative(PetscInt i, PetscInt M, PetscInt N, PetscInt 
   return PETSC_SUCCESS;
 }
 
-/* Rows that add to zero: constants are the null space */
+/* Rows whose sum is zero: the constants are the null space */
 static PetscErrorCode Row_Singular(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
 {
   PetscScalar sum = 0.0;
@@ -87,7 +87,7 @@ static PetscErrorCode Row_Singular(PetscInt i, PetscInt M, PetscInt N, PetscInt 
   return PETSC_SUCCESS;
 }
 
-/* A diagonal, of which some entries are negative */
+/* A diagonal with some negative entries */
 static PetscErrorCode Row_Points(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
 {
   *n = 0;
@@ -121,7 +121,7 @@ static PetscErrorCode Row_Convection(PetscInt i, PetscInt M, PetscInt N, PetscIn
   return PETSC_SUCCESS;
 }
 
-/* Blocks of two rows by which BiCGStab breaks down: Ar is orthogonal to r */
+/* Blocks of two rows for which BiCGStab breaks down: Ar is orthogonal to r */
 static PetscErrorCode Row_Rotation(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
 {
   *n = 0;
@@ -129,7 +129,7 @@ static PetscErrorCode Row_Rotation(PetscInt i, PetscInt M, PetscInt N, PetscInt 
   return Add(i ^ 1, i % 2 ? -1.0 : 1.0, M, n, cols, vals);
 }
 
-/* With b = 1, As = 0 in the first iteration, and s is not */
+/* With b = 1, As = 0 and s != 0 in the first iteration */
 static PetscErrorCode Row_Collapse(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
 {
   *n = 0;
@@ -274,7 +274,7 @@ static PetscErrorCode CheckView(Test *t, KSP ksp, const char *text)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The method by PETSc's name for AIJ, and ours for the type under test */
+/* Creates the method with PETSc's name for AIJ, and with our name for the type under test */
 static PetscErrorCode CreateKSP(Test *t, const Problem *p, const char *method, Mat A, Mat P, Record *r, KSP *ksp)
 {
   PetscBool ours, bcgs;
@@ -329,7 +329,7 @@ static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscError
   PetscCall(RecordInt(r, "error", (PetscInt64)error));
   if (error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  /* with Inf in b, cuBLAS's norm of the first residual may be finite on one rank, and then is in the history */
+  /* with Inf in b, cuBLAS's norm of the first residual may be finite on one rank, and is then recorded in the history */
   PetscCall(RecordHistory(r, ksp, Has(p, 'i')));
   if (SINGLE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPGetTotalIterations(ksp, &its));
@@ -364,7 +364,7 @@ static PetscErrorCode CheckAgain(Test *t, const Problem *p, KSP ksp, Mat A, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On a device the vectors are there, unless a letter says otherwise */
+/* On a device, the vectors are in device memory, unless a letter requests the host */
 static PetscErrorCode MakeVectors(const Problem *p, Mat A, Vec *x, Vec *b)
 {
   PetscInt m, M;
@@ -384,9 +384,9 @@ static PetscErrorCode MakeVectors(const Problem *p, Mat A, Vec *x, Vec *b)
 }
 
 /*
-  PETSc counts solves inside other solves, and after an error the count stays too high for the rest of the process: all later solves are taken for inner ones, in
-  which too many iterations are no error. So the first error is made here, even if only some of the operations are run: our solve must give it, and for all
-  solves that follow the count is the same
+  PETSc counts nested solves, and after an error the count stays too high for the rest of the process: all later solves are treated as inner solves, in which
+  too many iterations are no error. So the first error is made here, even if only some of the operations run: our solve must return it, and all later solves
+  have the same count
 */
 static PetscErrorCode FirstError(Test *t)
 {
@@ -402,7 +402,7 @@ static PetscErrorCode FirstError(Test *t)
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   done      = PETSC_TRUE;
   ours.type = now.under;
-  PetscCall(Options(problem.options, PETSC_TRUE)); /* none of another solver's */
+  PetscCall(Options(problem.options, PETSC_TRUE)); /* remove the options of another solver */
   PetscCall(MakeSystem(&ours, problem.system, ours.type, &A));
   PetscCall(MakeVectors(&problem, A, &x, &b));
   PetscCall(CreateKSP(&ours, &problem, KSPCG, A, A, NULL, &ksp));
@@ -456,7 +456,7 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
     if (Has(&p, 'd') && k == 0) PetscCall(CheckAgain(t, &p, ksp, A, x, b));
     PetscCall(PetscSNPrintf(view, sizeof(view), Has(&p, 'P') ? "type: %s" : "iterations of PETSc's %s: ", method));
     if (ours && !error) PetscCall(CheckView(t, ksp, t->device && !Has(&p, 'h') && !Has(&p, 'v') ? "iterations on the device" : view));
-    if (error) break; /* PETSc does not promise anything after one */
+    if (error) break; /* PETSc guarantees nothing after an error */
     if (Has(&p, 'r')) PetscCall(KSPReset(ksp));
     if (Has(&p, 'r')) PetscCall(KSPSetOperators(ksp, A, P ? P : A));
     if (Has(&p, 'k')) continue;
@@ -487,7 +487,7 @@ static PetscErrorCode BiCGStab(Test *t, Record *r)
   return Solve(t, r, "bcgs");
 }
 
-/* AIJ is the only judge: other types of PETSc's have nothing to do with the methods */
+/* Only AIJ is a reference: PETSc's other types have nothing to do with the methods */
 #define WHEN (ONCE | STRICT | NOPERM | NOCUDA)
 
 static const Operation operations[] = {
@@ -547,7 +547,7 @@ static const Operation operations[] = {
     {"nan", CG, WHEN, "laplace,n:-pc_type jacobi"},
     {"nan-nonorm", CG, WHEN, "laplace,n:-pc_type none -ksp_norm_type none"},
     {"inf", CG, WHEN, "laplace,i:-pc_type jacobi"},
-    /* PCApply() of a PETSc for debugging then looks for NaN on each rank alone, and the other ranks wait for the one that has it */
+    /* In a debug build, PCApply() then looks for NaN on each rank separately, and the other ranks wait for the rank that has one */
     {"nan-error", CG, WHEN | (PetscDefined(USE_DEBUG) ? SEQ : 0), "laplace,ne:-pc_type jacobi"},
     {"nullspace", CG, WHEN, "singular,N:-pc_type none -ksp_rtol 1e-6"},
     {"nullspace-jacobi", CG, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-6"},

@@ -1,20 +1,20 @@
-# Running and judging tests; tests/run sources it. Uses log, jobs, gpus, devices, slower, ONLY, SKIP, RANKS, LIMIT
+# Functions to run and evaluate tests; tests/run sources this file. Uses log, jobs, gpus, devices, slower, ONLY, SKIP, RANKS, LIMIT
 
 passed=0 failed=0 skipped=0 extra=0
 
 # ---------------------------------------------------------------------------------------------------------------------
-# A test is a name, a limit in seconds and a command. As many run at a time as there are jobs
+# A test has a name, a limit in seconds and a command. As many tests run at a time as there are jobs
 
 runs_on() { [[ " $RANKS " == *" $1 "* ]]; }
-ranks_of() { # command...: what follows its first -n; 1 without
+ranks_of() { # command...: prints the word after its first -n, or 1 if there is none
   while [ $# -gt 1 ]; do [ "$1" != -n ] || { echo "$2"; return; }; shift; done
   echo 1
 }
-numbers() { # first last: those numbers of ranks, or those of RANKS from first on
+numbers() { # first last: prints these numbers of ranks, or the numbers in RANKS from first on
   local n
   for n in ${RANKS:-$(seq "$1" "$2")}; do ((n < $1)) || echo "$n"; done
 }
-# for a test that needs several ranks, but not every number of them: the first such number of RANKS
+# for a test that needs several ranks, but not with every number of ranks: the first number in RANKS above one
 several=$(numbers 2 2 | head -n 1)
 several=${several:-2}
 
@@ -25,7 +25,7 @@ t() { # name limit command...
   names+=("$1"); limits+=("$2"); shift 2
   commands+=("$(printf '%q ' "$@")")
 }
-# Adds a test with t, sh_ or suite that runs after these, and at the same time as no other
+# Adds a test with t, sh_ or suite that runs after the tests so far, and alone
 lone() { local n=${#names[@]}; "$@"; [ ${#names[@]} = "$n" ] || alone[n]=1; }
 left() { echo $((${LIMIT:-1000000} - SECONDS)); }
 skip() { skipped=$((skipped + 1)); echo "  skipped $1: $2"; }
@@ -39,7 +39,7 @@ start() { # number
     if ((left <= 0)); then echo "FAILED: not begun when the time was up" >"$log/$1.out"; rc=125
     else
       ((seconds <= left + 60)) || seconds=$((left + 60))
-      # the limit ends mpiexec, which ends its ranks
+      # the limit ends mpiexec, and mpiexec ends its ranks
       eval "LIMIT=$left exec timeout -k 10 $seconds ${commands[$1]}" >"$log/$1.out" 2>&1 </dev/null &
       echo $! >"$log/$1.pid"
       wait $!
@@ -71,10 +71,10 @@ finish() { # number
   fi
   rm -f "$log/$1.rc"
 }
-# A signal to this script does not reach the tests: timeout puts each in a process group of its own
+# A signal to this script does not reach the tests, because timeout puts each in its own process group
 interrupted() { # exit status
   trap '' INT TERM HUP
-  kill -TERM $(cat "$log"/*.pid 2>/dev/null) 2>/dev/null # the shell's own: a small system has no other
+  kill -TERM $(cat "$log"/*.pid 2>/dev/null) 2>/dev/null # the shell's builtin kill, because small systems have no other
   wait
   echo "interrupted: ${#names[@]} tests, $passed passed, $failed failed"
   exit "$1"
@@ -99,39 +99,39 @@ run_all() {
 }
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Commands that tests consist of; they run in a shell of their own, so they are exported
+# Commands for tests. Tests run in their own shell, so these functions are exported
 
-prints() { # pattern command...: succeeds, and prints the pattern
+prints() { # pattern command...: the command must succeed and print the pattern
   local want=$1 out; shift
   out=$("$@" 2>&1) || { echo "$out"; return 1; }
   grep -qaE -e "$want" <<<"$out" || { echo "$out" | tail -n 40; echo "FAILED: '$want' was not printed"; return 1; }
 }
-refuses() { # pattern command...: fails, and prints the pattern
+refuses() { # pattern command...: the command must fail and print the pattern
   local want=$1 out; shift
   if out=$("$@" 2>&1); then echo "$out"; echo "FAILED: this should have failed"; return 1; fi
   grep -qaE -e "$want" <<<"$out" || { echo "$out" | tail -n 40; echo "FAILED: '$want' was not printed"; return 1; }
 }
-leakfree() { # command...: leaves no memory behind; PETSc then prints "[ 0]16 bytes MatCreate() line 1 in ..."
+leakfree() { # command...: must not leak memory; if memory leaks, PETSc prints "[ 0]16 bytes MatCreate() line 1 in ..."
   local out
   out=$("$@" -malloc_debug -malloc_dump 2>&1) || { echo "$out"; return 1; }
   if grep -qaE '^\[ *[0-9]+\] *[0-9]+ bytes|Memory corruption|is corrupted' <<<"$out"; then echo "$out" | head -n 40; echo "FAILED: memory was not freed"; return 1; fi
 }
-with_petscrc() { # "option option" command...: in a folder whose .petscrc holds the options, each in a line
+with_petscrc() { # "option option" command...: runs in a folder whose .petscrc has the options, one per line
   local dir rc options=$1; shift
   dir=$(mktemp -d) || return 1
   sed 's/ -/\n-/g' <<<"$options" >"$dir/.petscrc"
   (cd "$dir" && "$@"); rc=$?
   rm -rf "$dir"; return $rc
 }
-makes() { # pattern capabilities variables...: the commands of make on a machine with GPUs of these capabilities print the pattern
+makes() { # pattern capabilities variables...: the output of make -n on a machine with GPUs of these capabilities must contain the pattern
   local want=$1 dir rc; dir=$(mktemp -d)
   printf '#!/bin/sh\nprintf "%s\\n"\n' "$2" >"$dir/nvidia-smi"; chmod +x "$dir/nvidia-smi"; shift 2
   prints "$want" sh -c 'PATH=$1:$PATH; shift; "$@" | tr "\n" " "' - "$dir" make -s -n -B "$@" kernels; rc=$?
   rm -rf "$dir"; return $rc
 }
-resuming() { # command...: a program of the harness, resumed after an operation in which it crashed
+resuming() { # command...: runs a program of the harness, and resumes it after an operation in which it crashed
   local out rc=0 last turn who model=0 from=0 without=() begin=$SECONDS ended=
-  trap 'ended=1' TERM # where the program was is still to be printed
+  trap 'ended=1' TERM # the position of the program must still be printed
   while ((SECONDS - begin < 900)); do
     out=$("$@" -from $from "${without[@]}" 2>&1); last=$?
     echo "$out"

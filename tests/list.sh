@@ -1,9 +1,9 @@
-# The list of tests; tests/run sources it. Uses tier, types, here, several, LIB, TESTS, MPIEXEC, DEVICE, SANITIZE
+# The list of tests; tests/run sources this file. Uses tier, types, here, several, LIB, TESTS, MPIEXEC, DEVICE, SANITIZE
 
 load=("$TESTS/load")
 m=($MPIEXEC -n)
 expect=(-expect host) parts=1 limit=600
-# devices need time for many small matrices, and machines that have one have many cores
+# devices are slow with many small matrices, and machines with a device have many cores
 [ -z "$DEVICE" ] || { expect=(-expect device); parts=3 limit=900; }
 
 # Runs the operations of a program in several parts: name limit command...
@@ -27,7 +27,7 @@ core_tests() {
   [ -n "${SANITIZE:-}" ] || ! command -v python3 >/dev/null || t scripts 120 "$here/scripts"
 }
 
-# The library loaded in all ways, its options and help
+# The library, loaded in all possible ways, its options and its help
 loading_tests() {
   local type
   for type in $types; do
@@ -47,15 +47,15 @@ loading_tests() {
   done
 }
 
-# Libraries that were built here for other PETScs, as in .ci/run: the program must say so. core-build tries what there is none of
+# Libraries that were built here for other PETScs, as in .ci/run: the program must report the mismatch. core-build tests the mismatches for which there is no build
 other_petsc_tests() {
   local other tag
-  kind() { sed -E 's/^([0-9]+\.[0-9]+)[^-]*/\1/; s/-cuda//; s/-[0-9]+$//' <<<"$1"; } # of a folder of build: 3.18-real
+  kind() { sed -E 's/^([0-9]+\.[0-9]+)[^-]*/\1/; s/-cuda//; s/-[0-9]+$//' <<<"$1"; } # the kind of a folder of build: 3.18-real
   [ -z "${SANITIZE:-}" ] || return 0
   for other in "$here"/../build/3.*/lib/libpetscspmv.so; do
     tag=$(basename "${other%/lib/*}")
     [ -f "$other" ] && [ "$(kind "$tag")" != "$(kind "$(basename "${LIB%/lib/*}")")" ] && [[ $tag != *-address* && $tag != *-undefined* ]] &&
-      [ "$(basename "$(readlink -f "$other")")" = "$(basename "$(readlink -f "$LIB")")" ] || continue # of the same version
+      [ "$(basename "$(readlink -f "$other")")" = "$(basename "$(readlink -f "$LIB")")" ] || continue # the same version
     sh_ "a library for another PETSc, $tag" 60 refuses "This libpetscspmv was built for another PETSc|cannot open shared object" "${m[@]}" 1 "${load[@]}" -dll_append "$other" -mat_type sellp
   done
 }
@@ -84,14 +84,14 @@ type_tests() {
     for ranks in $(numbers 1 3); do ${DEVICE:+lone} t "DMs, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/dm" -type "$type" "${expect[@]}"; done
     for ranks in $(numbers 1 $([ -z "$DEVICE" ] && echo 2 || echo 3)); do suite "device, $type, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" "${force[@]}" "${expect[@]}"; done
     # the first cases of the fuzzer, the same each time; PETSc leaks memory after errors
-    # (not on a device, see tools/gpu-run fuzz: AIJCUSPARSE fails in most cases there, and a fault in one process ends all that share CUDA's daemon)
+    # (not on a device, see tools/gpu-run fuzz: AIJCUSPARSE fails in most cases there, and a fault in one process ends all processes that share CUDA's daemon)
     [ -n "$DEVICE" ] || for ranks in $(numbers 1 3); do t "fuzz, $type, $ranks ranks" 300 env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "${m[@]}" $ranks "$TESTS/fuzz" -type "$type" "${expect[@]}" -count $((ranks == 1 ? 800 : 200)); done
     for ranks in $(numbers 1 3); do suite "columns, $type, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" "${force[@]}" "${expect[@]}"; done
     suite "options, $type" 600 "${m[@]}" 1 "$TESTS/options" -type "$type"
     suite "options, $type, $several ranks" 300 "${m[@]}" $several "$TESTS/options" -type "$type" -ops parameters,seqaijtype,counts -cases few,random,nodes2
     suite "products by choice, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type"
     suite "solvers, $type" 600 "${m[@]}" 1 "$TESTS/solvers" -type "$type" "${force[@]}"
-    # no coloring on devices: there AIJCUSPARSE's first solve fails, too (PETSc 3.26, more than one rank), after a random number of iterations
+    # no coloring on devices: AIJCUSPARSE's first solve fails there, too (PETSc 3.26, more than one rank), after a random number of iterations
     suite "solvers, $type, $several ranks" 600 "${m[@]}" $several "$TESTS/solvers" -type "$type" "${force[@]}" -ops asm,gamg,redundant,mg-dof2-galerkin$([ -z "$DEVICE" ] && echo ,newton-coloring || echo ,newton,jacobi,bjacobi,mg,mg-galerkin,mg-hostvectors,gamg-hostvectors)
     for ranks in $(numbers 1 3); do suite "krylov, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/krylov" -type "$type" "${expect[@]}"; done
     # on a device: tools/gpu-run faults, which takes minutes
@@ -100,7 +100,7 @@ type_tests() {
   done
 }
 
-# The harness itself: a rank that fails alone, while other ranks wait for it, must end its test at once
+# The harness itself: if a single rank fails while the other ranks wait for it, the test must end immediately
 harness_tests() {
   local one how what
   if [ $tier != device ]; then
@@ -142,7 +142,7 @@ batch_tests() {
 example_tests() {
   local ranks type ex
   ex=$TESTS/../examples
-  # where PETSc has Fortran
+  # if PETSc has Fortran
   if [ -x "$TESTS/fortran" ]; then
     for ranks in $(numbers 1 2); do
       sh_ "fortran, $ranks ranks" 60 leakfree "${m[@]}" $ranks "$TESTS/fortran"
@@ -170,7 +170,7 @@ device_kernel_tests() {
     for kernel in paper csr aij auto; do
       suite "products, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/products" -type "$type" -mat_${type}_kernel $kernel "${expect[@]}" -ops mult,multadd,transpose,hermitian,nonfinite,bindtocpu,vectors
       suite "assembly, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/assembly" -type "$type" -mat_${type}_kernel $kernel "${expect[@]}" -ops all,insert,scale,array,newentries,replace,duplicate,coo,again
-      # Not at the same time as other tests where AIJCUSPARSE multiplies: with other processes on the GPU its first product with a matrix has lost a row, once in thousands
+      # Tests in which AIJCUSPARSE multiplies run alone: with other processes on the GPU, its first product with a matrix has lost a row, once in thousands of products
       case "$type $kernel" in *' aij' | 'sellp csr') how=lone ;; *) how= ;; esac
       $how suite "device, $type, kernel $kernel, $several ranks" 600 "${m[@]}" $several "$TESTS/device" -type "$type" -mat_${type}_kernel $kernel "${expect[@]}"
     done
@@ -193,7 +193,7 @@ device_kernel_tests() {
 # On devices, the ways to exchange the halo
 device_halo_tests() {
   local type halo ranks
-  # by default peers exchange it where each rank has a GPU of its own, else the host does. If NCCL is named, it must be installed
+  # by default, PEER exchanges the halo if each rank has its own GPU, otherwise the host does. If NCCL is requested, it must be installed
   for type in $types; do
     for halo in nccl host petsc; do
       for ranks in $(numbers 2 3); do
@@ -204,7 +204,7 @@ device_halo_tests() {
       done
     done
   done
-  # most matrices of the tests are too small for boundary rows of their own, or for fused products, unless all rows may be boundary rows
+  # most matrices of the tests are too small for separate boundary rows, or for fused products, unless all rows may be boundary rows
   for type in $types; do
     for halo in host peer; do
       for ranks in $(numbers 2 3); do
@@ -214,7 +214,7 @@ device_halo_tests() {
       done
     done
   done
-  # between peers, the product after the exchange instead of together with it
+  # with PEER, the product runs after the exchange instead of together with it
   for type in $types; do
     for ranks in $(numbers 2 3); do
       [ "$ranks" -le "$gpus" ] || continue
@@ -223,7 +223,7 @@ device_halo_tests() {
   done
 }
 
-# On devices, assembly from coordinates, which is sorted there only if there are many entries
+# On devices, assembly from coordinates, which are sorted on the device only if there are many entries
 device_coo_tests() {
   local type ranks
   for type in $types; do
@@ -235,10 +235,10 @@ device_coo_tests() {
   done
 }
 
-# On devices, the rest
+# On devices, the remaining tests
 device_other_tests() {
   local type halo ranks
-  # A rank whose GPU is lost must end the other ranks, whatever they wait for; with CUDA's daemon the fault would reach all processes
+  # A rank whose GPU is lost must end the other ranks, whatever they are waiting for; with CUDA's daemon the fault would affect all processes
   for halo in host petsc peer nccl; do
     case $halo in peer | nccl) [ "$several" -le "$gpus" ] || continue ;; esac
     sh_ "a lost GPU, halo $halo, $several ranks" 60 refuses 'CUDA error|cuda error|illegal memory access' env CUDA_MPS_PIPE_DIRECTORY="$log/none" "${m[@]}" $several "${load[@]}" \
@@ -251,7 +251,7 @@ device_other_tests() {
   for type in $types; do lone t "device memory, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -ops memory -cases few; done
 }
 
-# AIJPERM, which is PETSc's own, must pass the tests, too (its orderings do not support inodes); matrices from files
+# AIJPERM, one of PETSc's own types, must pass the tests, too (its orderings do not support inodes); matrices from files
 file_tests() {
   local type small
   [ $tier = device ] || t "operations, aijperm" 200 "${m[@]}" 1 "$TESTS/operations" -type aijperm -mat_no_inode

@@ -1,6 +1,6 @@
 /*
-  A program that knows nothing of PetscSpMV: what it multiplies with is the options' business. tests/run gives it the library
-  and the type in each of the ways that PETSc has for that. With -lose <rank> that rank loses its GPU in the end.
+  A program that does not refer to PetscSpMV: the options decide which product it uses. tests/run loads the library and sets
+  the type in each of the ways that PETSc supports. With -lose <rank>, that rank loses its GPU at the end.
 */
 #include <petscmat.h>
 
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatSetFromOptions(A)); /* as programs do that read the options late; the matrix must survive it */
+  PetscCall(MatSetFromOptions(A)); /* like a program that reads the options late; the matrix must survive it */
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecSet(x, 1.));
   PetscCall(MatMult(A, x, y));
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     PetscMPIInt rank;
 
     PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-    /* A process loses its GPU with the first access to an invalid address. The other ranks wait for what it would have sent, and must not hang */
+    /* A process loses its GPU with the first access to an invalid address. The other ranks wait for data from it, and must not hang */
     if (rank == lose) PetscCall(VecCUDAPlaceArray(x, (PetscScalar *)4096));
     for (int k = 0; k < 3; k++) PetscCall(MatMult(A, x, y));
     PetscCall(VecSum(y, &sum));

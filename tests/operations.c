@@ -14,14 +14,14 @@ static PetscErrorCode Diagonal(Test *t, Record *r)
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
   PetscCall(Touch(A));
-  if (t->size == 1 || t->c->M == t->c->N) { /* else not in PETSc */
+  if (t->size == 1 || t->c->M == t->c->N) { /* otherwise not supported by PETSc */
     PetscCall(MatCreateVecs(A, NULL, &d));
     PetscCall(MatGetDiagonal(A, d));
     PetscCall(RecordVec(r, "diagonal", d, NULL, 0));
     PetscCall(VecDestroy(&d));
   }
   if (t->arg) {
-    /* PETSc's own view of what is missing, which other ranks may see otherwise */
+    /* PETSc's own test for missing diagonal entries, whose result may differ between ranks */
 #if PETSC_VERSION_LT(3, 24, 0)
     PetscCall(MatMissingDiagonal(A, &missing, NULL));
     PetscCall(RecordInt(r, "missing diagonal", missing));
@@ -32,7 +32,7 @@ static PetscErrorCode Diagonal(Test *t, Record *r)
     PetscCall(ISGetLocalSize(zero, &rs));
     PetscCall(RecordInt(r, "zero diagonals", rs));
     PetscCall(ISDestroy(&zero));
-    if (t->size == 1) { /* several ranks: AIJ's reads past the end of its arrays (PETSc 3.18) */
+    if (t->size == 1) { /* on several ranks AIJ's function reads past the end of its arrays (PETSc 3.18) */
       PetscCall(MatFindOffBlockDiagonalEntries(A, &rows));
       PetscCall(ISGetLocalSize(rows, &rs));
       PetscCall(RecordInt(r, "rows with entries off the block diagonal", rs));
@@ -91,7 +91,7 @@ static PetscErrorCode Reductions(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Structure, as functions outside Mat read it */
+/* The structure, as functions outside of Mat read it */
 static PetscErrorCode Structure(Test *t, Record *r)
 {
   Mat             A, Ad;
@@ -159,7 +159,7 @@ static PetscErrorCode GetValues(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = a y + x and its kin, between types */
+/* y = a y + x and similar operations, between types */
 static PetscErrorCode Axpy(Test *t, Record *r)
 {
   Mat      A, B, C;
@@ -214,7 +214,7 @@ static PetscErrorCode Copy(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a conversion returned the requested type, and not just one that works */
+/* Records whether a conversion returned the requested type, and not just a type that works */
 static PetscErrorCode RecordRequested(Record *r, Mat A, const char *type)
 {
   PetscBool is, is_aij;
@@ -230,10 +230,10 @@ static PetscErrorCode RecordRequested(Record *r, Mat A, const char *type)
 }
 
 /*
-  To another type (the argument) and back: new, reused, in place. AIJPERM is no model: its conversion to AIJ with
-  MAT_REUSE_MATRIX copies nothing and frees what the original needs, AIJSELL's likewise (PETSc 3.18 to 3.26). From
-  SBAIJ with blocks to AIJ, MAT_REUSE_MATRIX breaks the result (PETSc 3.18). On the way back from a dense matrix some of PETSc's
-  ways keep zeros as entries and some do not.
+  Conversion to another type (the argument) and back: new, reused, in place. AIJPERM is no model: its conversion to AIJ with
+  MAT_REUSE_MATRIX copies nothing and frees data that the original needs, as does AIJSELL's (PETSc 3.18 to 3.26). From
+  SBAIJ with blocks to AIJ, MAT_REUSE_MATRIX breaks the result (PETSc 3.18). Of PETSc's conversions from a dense matrix, some
+  keep zeros as entries and some do not.
 */
 static PetscErrorCode RecordBack(Test *t, Record *r, const char *what, Mat A)
 {
@@ -274,7 +274,7 @@ static PetscErrorCode Convert(Test *t, Record *r)
     PetscCall(RecordMat(t, r, "type of the reused matrix", B));
     if (t->arg) PetscCall(RecordRequested(r, B, other));
   }
-  if (!is) PetscCall(MatScale(B, 3.)); /* its values must be its own, which AIJ does not care for in a MATIS */
+  if (!is) PetscCall(MatScale(B, 3.)); /* B must have its own values; AIJ does not ensure this in a MATIS */
   PetscCall(RecordMat(t, r, "type of the original", A));
   PetscCall(MatConvert(B, t->type, MAT_INITIAL_MATRIX, &C));
   PetscCall(RecordBack(t, r, "type of the new matrix after the way back", C));
@@ -299,7 +299,7 @@ static PetscErrorCode Convert(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The conversion of MPIAIJ loses the columns of the off-diagonal block from PETSc 3.20 to 3.25 */
+/* From PETSc 3.20 to 3.25, the conversion of MPIAIJ loses the columns of the off-diagonal block */
 #define SELL_NEEDS (PETSC_VERSION_GE(3, 20, 0) && PETSC_VERSION_LT(3, 26, 0) ? SEQ : 0)
 
 static const Operation operations[] = {{"diagonal", Diagonal, 0},
@@ -328,7 +328,7 @@ static const Operation operations[] = {{"diagonal", Diagonal, 0},
                                        {"tests", Tests, 0},
                                        {"binary", Binary, 0},
                                        {"ascii", Ascii, FULL},
-                                       {"blockdiagonal", BlockDiagonal, SOLVE | BLOCKS | ONHOST}, /* inverts what it has not copied from the device */
+                                       {"blockdiagonal", BlockDiagonal, SOLVE | BLOCKS | ONHOST}, /* inverts values that it has not copied from the device */
                                        {"coloring", Coloring, SPD},
                                        {"lu", Factor, SOLVE | SEQ, "lu"},
                                        {"ilu", Factor, SOLVE | SEQ, "ilu"},

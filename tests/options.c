@@ -1,10 +1,10 @@
 /*
-  What only the types of PetscSpMV have: names, options, queries, views. The whole suite runs twice in one process, with
-  PETSc finalized in between: the types must register again.
+  Features that only the types of PetscSpMV have: names, options, queries, views. The whole suite runs twice in one process, with
+  PETSc finalized in between, so that the types must register again.
 */
 #include "parts/options.h"
 
-/* LeakSanitizer's, NULL without it: what is allocated in between may stay */
+/* LeakSanitizer's functions, NULL without it: memory allocated between the two calls may leak */
 extern void __lsan_disable(void) __attribute__((weak));
 extern void __lsan_enable(void) __attribute__((weak));
 
@@ -29,9 +29,9 @@ static PetscErrorCode Clear(const char *option)
 }
 
 /*
-  Every combination of the values below, on one matrix whose options are set again each time. The kernel is forced: on small
-  matrices the types may prefer AIJ's own product, and then there would be nothing to test. With slices forced,
-  evchyb has no long rows: so its own choice (auto) is tested, too.
+  Every combination of the values below, on one matrix whose options are set again each time. The kernel is forced, because on
+  small matrices the types may prefer AIJ's own product, and then there would be nothing to test. With slices forced, evchyb has
+  no long rows, so its own choice (auto) is tested, too.
 */
 typedef struct {
   const char *type, *option[5], *value[5][12];
@@ -92,7 +92,7 @@ static PetscErrorCode Values(Test *t, Record *r)
   PetscCall(VecFill(x, 1));
   PetscCall(VecFill(z, 2));
   for (s = sweeps; s < end; s++) {
-    PetscCall(PetscStrcmp(s->type, now.under, &same)); /* also on AIJ, whose records must have as many numbers */
+    PetscCall(PetscStrcmp(s->type, now.under, &same)); /* AIJ runs the same loop, because its records must have as many numbers */
     if (!same || (s->device && !now.device)) continue;
     PetscCall(Kernel(t, "slices", PETSC_TRUE));
     PetscCall(PetscArrayzero(index, 5));
@@ -128,7 +128,7 @@ static PetscErrorCode Values(Test *t, Record *r)
 }
 
 /*
-  Values that must be refused, with an error that names the option as the user gave it, and the matrix as it was
+  Values that must be rejected, with an error that names the option as the user gave it, and with an unchanged matrix
 */
 static char message[2048];
 
@@ -138,7 +138,8 @@ static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, cons
   return n;
 }
 
-/* What is refused, by whom, and whether the message names the option: PETSc's own does not where a word is no number */
+/* The kind of rejected value, which determines who rejects it and whether the message names the option: PETSc's own message does not if a word is not a number
+   */
 typedef enum { RANGE, WORD, LIST } Refusal;
 
 static const struct {
@@ -153,7 +154,7 @@ static const struct {
                {RANGE, "evchyb", "mat_evchyb_csr_align", {"0", "-1", "-4", "1025", "2147483647"}},
                {RANGE, "evchyb", "mat_evchyb_nonzeros_per_thread", {"0", "-1", "65537", "2147483647"}},
                {RANGE, "evchyb", "mat_evchyb_node_size", {"-1", "9", "2147483647"}},
-               {RANGE, NULL, "mat_spmv_halo_rows", {"-0.1", "-1", "1.5", "2147483647", "1e30"}}, /* of every type, also where there is no halo */
+               {RANGE, NULL, "mat_spmv_halo_rows", {"-0.1", "-1", "1.5", "2147483647", "1e30"}}, /* for every type, even without a halo */
                {WORD, NULL, "mat_spmv_halo_rows", {"nan", "much", "0.1x"}},
                {WORD, "sellp", "mat_sellp_slice_height", {"tall", "nan", "8x", "1.5"}},
                {WORD, "sellp", "mat_sellp_threads_per_row", {"two", "nan"}},
@@ -178,7 +179,7 @@ static const struct {
                {LIST, NULL, "mat_spmv_halo", {"nonsense", "-1", "0"}},
                {LIST, NULL, "mat_spmv_coo", {"nonsense", "-1", "gpu"}}};
 
-/* Runs f where an error is expected: nothing is printed, and what PETSc leaves behind is no leak */
+/* Makes a call that must return an error: nothing is printed, and memory that PETSc leaves behind is not reported as a leak */
 #define Expecting(ierr, ...)                             \
   do {                                                   \
     message[0] = 0;                                      \
@@ -231,7 +232,7 @@ static PetscErrorCode Bad(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Arguments of the library's own functions. PETSc looks at NULL and at other objects only where it is configured for debugging */
+/* Arguments of the library's own functions. PETSc checks for NULL and for wrong objects only in debug builds */
 static PetscErrorCode Arguments(Test *t, Record *r)
 {
   Mat            A;
@@ -252,7 +253,7 @@ static PetscErrorCode Arguments(Test *t, Record *r)
     PetscCheck(ierr == (code), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: error %d, not %d: %s", #__VA_ARGS__, (int)ierr, (int)(code), message); \
   } while (0)
   Refused(PETSC_ERR_ARG_WRONGSTATE, PetscSpMVGetInfo(A, &info)); /* unassembled */
-  Refused(PETSC_ERR_ARG_WRONG, PetscSpMVGetInfo(t->R, &info));   /* of another type */
+  Refused(PETSC_ERR_ARG_WRONG, PetscSpMVGetInfo(t->R, &info));   /* a different type */
   PetscCall(PreallocateLike(t->R, A));
   PetscCall(FillLike(t->R, -1, A));
   if (PetscDefined(USE_DEBUG)) {
@@ -263,7 +264,7 @@ static PetscErrorCode Arguments(Test *t, Record *r)
     Refused(PETSC_ERR_ARG_NULL, PetscSpMVGetFormat(A, NULL));
     Refused(PETSC_ERR_ARG_WRONG, PetscSpMVGetFormat((Mat)x, &format));
   }
-  PetscCall(PetscSpMVInitializePackage()); /* any number of times */
+  PetscCall(PetscSpMVInitializePackage()); /* may be called any number of times */
   PetscCall(Touch(A));
   PetscCall(VecDestroy(&x));
   PetscCall(MatDestroy(&A));
@@ -289,9 +290,9 @@ static PetscErrorCode LoadFile(const char *name, const char *type, PetscErrorCod
 static PetscErrorCode Files(Test *t, Record *r)
 {
   static const struct {
-    int at; /* which integer is replaced, -1 for none */
+    int at; /* the index of the integer that is replaced, -1 for none */
     int value;
-    int percent; /* of the file's length is left */
+    int percent; /* remaining percentage of the file's length */
   } files[] = {{-1, 0, 0},   {-1, 0, 5},   {-1, 0, 20},  {-1, 0, 50}, {-1, 0, 99},       {0, 4711, 100},
                {1, -1, 100}, {2, -1, 100}, {3, -5, 100}, {3, 1, 100}, {4, 1000000, 100}, {5, -1, 100}};
   char        name[64], text[64];
@@ -336,7 +337,7 @@ static PetscErrorCode Files(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every name that may be given, on any matrix that is not yet one */
+/* Every type name that may be given, set in every possible way */
 static PetscErrorCode Names(Test *t, Record *r)
 {
   const char *const prefixes[] = {"", t->size > 1 ? "mpi" : "seq", t->size > 1 ? "mpiaij" : "seqaij"};
@@ -361,7 +362,7 @@ static PetscErrorCode Names(Test *t, Record *r)
     PetscCheck(is && begins, t->comm, PETSC_ERR_PLIB, "MatSetType(%s): MatGetType() answers %s, PetscSpMVGetFormat() %s", name, type, format ? format : "NULL");
     PetscCall(RecordProducts(r, A, PETSC_TRUE));
     PetscCall(MatDestroy(&A));
-    /* through the options, where "mat_type" may be given before anything else is known */
+    /* through the options, where "mat_type" may be set before anything else is known */
     PetscCall(PetscOptionsSetValue(NULL, "-opt_mat_type", name));
     PetscCall(MatCreate(t->comm, &A));
     PetscCall(MatSetOptionsPrefix(A, "opt_"));
@@ -384,7 +385,7 @@ static PetscErrorCode Names(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Queries and views of a matrix, and that they reflect the options */
+/* Queries and views of a matrix, which must reflect the options */
 static PetscErrorCode Info(Test *t, Record *r)
 {
   Mat           A, B;
@@ -444,8 +445,8 @@ static PetscErrorCode CheckCounts(Mat A)
 }
 
 /*
-  The counts where each sequential matrix has the kernel of its choice. In the second matrix, on several ranks, that is AIJ's own for the
-  diagonal block, which has an entry in one row of 16, and the format's for the off-diagonal block; and a matrix without a type
+  The counts if each sequential matrix chooses its kernel. For the second matrix, on several ranks, the choice is AIJ's own kernel for the
+  diagonal block, which has an entry in one row of 16, and the format's kernel for the off-diagonal block. Also a matrix without a type
 */
 static PetscErrorCode Counts(Test *t, Record *r)
 {
@@ -485,7 +486,7 @@ static PetscErrorCode Counts(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options belong to the matrix with that prefix, and to no other */
+/* Options apply to the matrix with that prefix, and to no other matrix */
 static PetscErrorCode Prefix(Test *t, Record *r)
 {
   Mat           A, B;
@@ -519,8 +520,8 @@ static PetscErrorCode Prefix(Test *t, Record *r)
 }
 
 /*
-  Values in single precision: products within that precision of AIJ's, and not better (or the option did nothing), while the
-  matrix itself stays as it is
+  Values in single precision: products agree with AIJ's to this precision, but not better (otherwise the option had no effect),
+  while the matrix itself does not change
 */
 static PetscErrorCode Single(Test *t, Record *r)
 {
@@ -558,13 +559,13 @@ static PetscErrorCode Single(Test *t, Record *r)
 
     PetscCall(VecDuplicate(y, &z));
     PetscCall(MatMult(t->R, x, z));
-    PetscCall(VecAXPY(y, -3., z)); /* of the second product */
+    PetscCall(VecAXPY(y, -3., z)); /* y of the second product */
     PetscCall(VecGetLocalSize(y, &m));
     PetscCall(VecGetArrayRead(y, &ya));
     PetscCall(VecGetArray(b, &ba));
     for (PetscInt i = 0; i < m; i++) rough += PetscAbsScalar(ya[i]) > 1e-12 * (1 + PetscAbsScalar(ba[i]));
     PetscCall(MatGetOwnershipRange(t->R, &start, &end));
-    for (PetscInt i = start; i < end; i++) { /* small integers are the same in both */
+    for (PetscInt i = start; i < end; i++) { /* small integers are the same in both precisions */
       PetscInt           n;
       const PetscScalar *v;
 
@@ -587,7 +588,7 @@ static PetscErrorCode Single(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* -mat_seqaij_type, which every AIJ matrix obeys when it is made, also the one that a matrix of ours begins as */
+/* -mat_seqaij_type, which applies to every AIJ matrix when it is created, including the AIJ matrix from which a matrix of ours is made */
 static PetscErrorCode SeqAIJType(Test *t, Record *r)
 {
   const char *const types[] = {"seqaijsellp", "sellp", "seqaijevchyb", "seqevchyb", MATSEQAIJPERM};
@@ -649,7 +650,7 @@ static PetscErrorCode SeqAIJType(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether B multiplies with slices, as A's options say: without A's parameters it would use AIJ's own product */
+/* Whether B multiplies with slices, as requested by A's options: without A's parameters it would use AIJ's own product */
 static PetscErrorCode HasParameters(Test *t, Mat B, const char *what)
 {
   PetscSpMVInfo info;
@@ -657,7 +658,7 @@ static PetscErrorCode HasParameters(Test *t, Mat B, const char *what)
 
   PetscFunctionBegin;
   PetscCall(PetscSpMVGetFormat(B, &format));
-  if (!format) PetscFunctionReturn(PETSC_SUCCESS); /* where PETSc makes AIJ of AIJPERM, too, as the other programs look at */
+  if (!format) PetscFunctionReturn(PETSC_SUCCESS); /* if PETSc creates AIJ from AIJPERM, too, which the other programs test */
   PetscCall(Touch(B));
   PetscCall(PetscSpMVGetInfo(B, &info));
   PetscCheck(!info.nonzeros || info.stored >= info.nonzeros, PETSC_COMM_SELF, PETSC_ERR_PLIB,
@@ -666,7 +667,7 @@ static PetscErrorCode HasParameters(Test *t, Mat B, const char *what)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is made from a matrix has its parameters, not what the options without its prefix say */
+/* Matrices created from a matrix have its parameters, not those of the options without its prefix */
 static PetscErrorCode Parameters(Test *t, Record *r)
 {
   const char *const option[] = {"mat_sellp_kernel", "mat_evchyb_kernel"};
@@ -704,7 +705,7 @@ static PetscErrorCode Parameters(Test *t, Record *r)
   PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
   PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
   Made(C, "MatMatMult");
-  PetscCall(MatMatMult(t->R, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C)); /* PETSc makes it AIJ */
+  PetscCall(MatMatMult(t->R, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C)); /* PETSc creates C as AIJ */
   PetscCall(MatDestroy(&C));
   PetscCall(MatTransposeMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
   Made(C, "MatTransposeMatMult");
@@ -712,7 +713,7 @@ static PetscErrorCode Parameters(Test *t, Record *r)
   Made(C, "MatPtAP");
   PetscCall(MatMatMatMult(A, B, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
   Made(C, "MatMatMatMult");
-  if (t->size == 1) { /* several ranks: not in PETSc */
+  if (t->size == 1) { /* several ranks: not supported by PETSc */
     PetscCall(MatMatTransposeMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     Made(C, "MatMatTransposeMult");
     PetscCall(MatRARt(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
@@ -742,7 +743,7 @@ static PetscErrorCode Parameters(Test *t, Record *r)
   Made(B, "MatCreateMPIMatConcatenateSeqMat");
   PetscCall(MatDestroySubMatrices(1, &S));
   PetscCall(ISDestroy(&is));
-  for (int own = 0; own < 2; own++) { /* with a matrix of another pattern, of AIJ or of the type */
+  for (int own = 0; own < 2; own++) { /* with a matrix that has another pattern, of type AIJ or of the type under test */
     PetscCall(MakeOperand(t, m, m, M, N, own ? t->type : MATAIJ, &D));
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(Touch(B));
@@ -761,7 +762,7 @@ static PetscErrorCode Parameters(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What only these types have, no other type can be a model for */
+/* No other type can be a model for features that only these types have */
 #define OURS (NOPERM | NOCUDA)
 static const Operation operations[] = {{"values", Values, OURS},
                                        {"bad", Bad, FULL | OURS},

@@ -1,10 +1,10 @@
 /*
-  Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes of matrices.
+  Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes from other matrices.
 */
 #include "harness.h"
-#include <petsc/private/matimpl.h> /* what a matrix that multiplies itself sets */
+#include <petsc/private/matimpl.h> /* members that a matrix sets if it computes its own products */
 
-/* y = A x twice over: what the second product reads must be what the first one left */
+/* y = A x, applied twice: the second product must read the result of the first */
 static PetscErrorCode Mult(Test *t, Record *r)
 {
   Mat A;
@@ -18,7 +18,7 @@ static PetscErrorCode Mult(Test *t, Record *r)
     PetscCall(VecFill(x, k));
     PetscCall(VecSet(y, k ? PETSC_MAX_REAL : 0.));
     PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, b));
-    PetscCall(VecLockReadPush(x)); /* a product may not write its operand */
+    PetscCall(VecLockReadPush(x)); /* a product must not write to its operand */
     PetscCall(MatMult(A, x, y));
     PetscCall(VecLockReadPop(x));
     PetscCall(RecordVec(r, "A x at row", y, b, 0));
@@ -35,7 +35,7 @@ static PetscErrorCode Mult(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Padding reads x where there is no entry: infinities and NaN there must not reach the result */
+/* Padding may read x where the row has no entry: Inf and NaN there must not reach the result */
 static PetscErrorCode NonFinite(Test *t, Record *r)
 {
   Mat                A;
@@ -52,7 +52,7 @@ static PetscErrorCode NonFinite(Test *t, Record *r)
     PetscCall(VecSet(x, 1.));
     PetscCall(VecGetArray(x, &a));
     for (PetscInt i = s; i < e; i++) {
-      /* the first and the last column, and one of five: where paddings tend to point */
+      /* the first and the last column, and every fifth one, to which padding is likely to refer */
       if (k == 0 ? i == 0 : (k == 1 ? i == t->c->N - 1 : i % 5 == 2)) a[i - s] = k == 1 ? PETSC_INFINITY : NAN;
     }
     PetscCall(VecRestoreArray(x, &a));
@@ -71,7 +71,7 @@ static PetscErrorCode NonFinite(Test *t, Record *r)
 }
 
 /*
-  z = y + op(A) x with different y and z, and with z = y; the argument names op. A PETSc for debugging refuses AIJPERM's
+  z = y + op(A) x with different y and z, and with z = y; the argument names op. A debug build of PETSc rejects AIJPERM's
   MatMultAdd(), which requests write access to its operand.
 */
 static PetscErrorCode MultAdd(Test *t, Record *r)
@@ -92,7 +92,7 @@ static PetscErrorCode MultAdd(Test *t, Record *r)
   PetscCall(ProductBounds(A, x, y, trans, b));
   PetscCall(VecSet(z, PETSC_MAX_REAL));
   PetscCall(VecLockReadPush(x));
-  if (!trans) PetscCall(VecLockReadPush(y)); /* the parents' transposed products do write y */
+  if (!trans) PetscCall(VecLockReadPush(y)); /* the parents' transposed products do write to y */
   PetscCall((hermitian ? MatMultHermitianTransposeAdd : trans ? MatMultTransposeAdd : MatMultAdd)(A, x, y, z));
   if (!trans) PetscCall(VecLockReadPop(y));
   PetscCall(VecLockReadPop(x));
@@ -176,7 +176,7 @@ static PetscErrorCode Blocks(Test *t, Record *r)
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
   PetscCall(MatGetLocalSize(A, &m, &n));
-  if (m == n) { /* as PETSc documents for both */
+  if (m == n) { /* PETSc documents this for both functions */
     PetscCall(MatGetDiagonalBlock(A, &D));
     PetscCall(RecordMat(t, r, "type of the diagonal block", D));
   }
@@ -191,7 +191,7 @@ static PetscErrorCode Blocks(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with a dense matrix from either side, repeated after both changed */
+/* Products with a dense matrix from either side, repeated after both matrices have changed */
 static PetscErrorCode Dense(Test *t, Record *r)
 {
   Mat      A, D, E, C[4] = {NULL, NULL, NULL, NULL};
@@ -221,7 +221,7 @@ static PetscErrorCode Dense(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The dense matrix first: PETSc finds this product under A's exact type name, and so not for AIJPERM */
+/* The dense matrix comes first: PETSc looks this product up by A's exact type name, and therefore does not find it for AIJPERM */
 static PetscErrorCode DenseFirst(Test *t, Record *r)
 {
   Mat      A, E, C = NULL;
@@ -244,8 +244,8 @@ static PetscErrorCode DenseFirst(Test *t, Record *r)
 }
 
 /*
-  Products of sparse matrices, where the other operand is of the type under test or AIJ (the argument), repeated with new
-  values on the same pattern: what was kept from the first time must not be stale.
+  Products of sparse matrices, repeated with new values on the same pattern: data kept from the first product must not be stale.
+  The other operand is of the type under test or AIJ (the argument).
 */
 static PetscErrorCode Sparse(Test *t, Record *r)
 {
@@ -318,8 +318,8 @@ static PetscErrorCode Triple(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The interpolation that DMDA makes for several unknowns a point, and the Galerkin product with it; found under A's exact type name, and so not
-   for AIJPERM */
+/* The interpolation that DMDA creates for several unknowns per point, and the Galerkin product with it. PETSc looks the product up by A's exact
+   type name, and therefore does not find it for AIJPERM */
 static PetscErrorCode MAIJ(Test *t, Record *r)
 {
   const char *other = t->arg ? t->arg : t->type;
@@ -372,7 +372,7 @@ static PetscErrorCode Kron(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matrices composed of matrices: A must work as a part, and a change of A must reach the whole */
+/* Matrices composed of matrices: A must work as a part, and a change of A must affect the composed matrix */
 static PetscErrorCode Composed(Test *t, Record *r)
 {
   Mat      A, C, D, two[4];
@@ -397,7 +397,7 @@ static PetscErrorCode Composed(Test *t, Record *r)
     two[1] = two[2] = NULL;
     PetscCall(MatCreateNest(t->comm, 2, NULL, 2, NULL, two, &C));
     break;
-  default: /* every second row and column; PETSc wants whole blocks there */
+  default: /* every second row and column; PETSc requires whole blocks here */
     PetscCall(MatGetBlockSize(A, &bs));
     if (bs > 1) {
       PetscCall(MatDestroy(&A));
@@ -423,8 +423,8 @@ static PetscErrorCode Composed(Test *t, Record *r)
 }
 
 /*
-  A product keeps nothing that belongs to a vector: other vectors, a vector with its own array, one of another type. On a
-  device that array is the host's, and AIJCUSPARSE does not accept such a vector.
+  A product must not keep data of a vector: tests other vectors, a vector with its own array, and a vector of another type. On a
+  device, that array is in host memory, and AIJCUSPARSE does not accept such a vector.
 */
 static PetscErrorCode Vectors(Test *t, Record *r)
 {
@@ -440,7 +440,7 @@ static PetscErrorCode Vectors(Test *t, Record *r)
   PetscCall(VecGetLocalSize(x, &n));
   PetscCall(VecGetSize(x, &N));
   PetscCall(PetscMalloc1(n + 1, &a));
-  /* an array that is aligned to no more than its elements */
+  /* an array that is aligned only to its elements */
   if (t->size == 1)
     PetscCall(VecCreateSeqWithArray(t->comm, 1, n, a + 1, &w));
   else
@@ -493,7 +493,7 @@ static PetscErrorCode CopyToHost(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of the type and each other type that is derived from AIJ. In PETSc itself A B^T of aij and aijperm crashes (3.18 to 3.26), so AIJ's partner is AIJ */
+/* Products of the type with each other type derived from AIJ. In PETSc itself, A B^T of aij and aijperm crashes (3.18 to 3.26), so AIJ's partner is AIJ */
 static PetscErrorCode Mixed(Test *t, Record *r)
 {
   const char *const    others[] = {MATAIJ, MATAIJPERM, "sellp", "evchyb"};
@@ -509,14 +509,14 @@ static PetscErrorCode Mixed(Test *t, Record *r)
   PetscCall(MatGetSize(A, &M, NULL));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(others); k++) {
     PetscCall(MakeOperand(t, m, m, M, M, aij ? MATAIJ : others[k], &B));
-    for (size_t p = 0; p < (t->size > 1 ? 3 : PETSC_STATIC_ARRAY_LENGTH(types)); p++) { /* several ranks: the last two are not in PETSc */
+    for (size_t p = 0; p < (t->size > 1 ? 3 : PETSC_STATIC_ARRAY_LENGTH(types)); p++) { /* PETSc does not support the last two on several ranks */
       for (int turn = 0; turn < 2; turn++) {
         PetscCall(MatProductCreate(turn ? B : A, turn ? A : B, NULL, &C));
         PetscCall(MatProductSetType(C, types[p]));
         PetscCall(MatProductSetFromOptions(C));
         PetscCall(MatProductSymbolic(C));
         for (int step = 0; step < 2; step++) {
-          if (t->device && !k && turn && t->size == 1) PetscCall(CopyToHost(A)); /* PETSc gives AIJ times AIJCUSPARSE to AIJ's functions, which do not */
+          if (t->device && !k && turn && t->size == 1) PetscCall(CopyToHost(A)); /* AIJ times AIJCUSPARSE is computed by AIJ's functions, which do not */
           PetscCall(MatProductNumeric(C));
           PetscCall(RecordMat(t, r, MatProductTypes[types[p]], C));
           PetscCall(MatScale(A, step ? .5 : 2.));
@@ -533,11 +533,11 @@ static PetscErrorCode Mixed(Test *t, Record *r)
 }
 
 /*
-  Products with a matrix that computes them itself (the argument): a virtual transpose, a MATSHELL that answers for factors of any type as MATPYTHON does,
-  or one with a function for factors of type AIJ
+  Products with a matrix that computes them itself (the argument): a virtual transpose, a MATSHELL that accepts factors of any type, like MATPYTHON,
+  or a MATSHELL with a function for factors of type AIJ
 */
 
-/* The factor as an AIJ matrix of its own; a shell's is its context */
+/* The factor as a separate AIJ matrix; for a shell, this is its context */
 static PetscErrorCode FactorAIJ(Mat F, Mat *A)
 {
   PetscBool shell;
@@ -635,7 +635,7 @@ static PetscErrorCode MakePartner(Test *t, Mat X, Mat *S)
 static PetscErrorCode Partner(Test *t, Record *r)
 {
   static const struct {
-    const char    *what, *kinds; /* of partners that AIJ can be multiplied with so */
+    const char    *what, *kinds; /* kinds: of partners with which AIJ can be multiplied in this way */
     MatProductType type;
     int            factor[3]; /* 0 for A, 1 for the partner S, 2 for B */
     PetscBool      seq;
@@ -673,7 +673,7 @@ static PetscErrorCode Partner(Test *t, Record *r)
     }
     PetscCall(MatDestroy(&C));
   }
-  PetscCall(RecordType(t, r, "type of A", factor[0])); /* which may have had another name meanwhile */
+  PetscCall(RecordType(t, r, "type of A", factor[0])); /* A may have had another type name during the product */
   PetscCall(RecordType(t, r, "type of X", X));
   for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&factor[k]));
   PetscCall(MatDestroy(&X));

@@ -1,10 +1,10 @@
 /*
-  Tests of the harness: operations in which a single rank fails on purpose while the other ranks wait for it. Each must end the program within seconds, as
-  failed, with the message of that rank. None runs unless -ops names it.
+  Tests of the harness: operations in which a single rank fails on purpose while the other ranks wait for it. Each must end the program within seconds, with a
+  failure and with the message of that rank. An operation runs only if -ops names it.
 */
 #include "harness.h"
 
-/* What all ranks do together, with the last one doing something else in between */
+/* A collective sequence in which the last rank does something else in between */
 static PetscErrorCode Last(Test *t, Record *r, PetscBool wait, PetscErrorCode (*last)(void))
 {
   Vec       v;
@@ -55,7 +55,7 @@ static PetscErrorCode Errs(Test *t, Record *r)
   return Last(t, r, PETSC_TRUE, Err);
 }
 
-/* The other ranks do not notice, but only there PETSC_COMM_WORLD has lost a reference: creating the next object would hang */
+/* The other ranks do not notice the error, but only on the last rank has PETSC_COMM_WORLD lost a reference, so that creating the next object would hang */
 static PetscErrorCode ErrsUnseen(Test *t, Record *r)
 {
   return Last(t, r, PETSC_FALSE, Err);
@@ -82,7 +82,7 @@ static PetscErrorCode AllErr(Test *t, Record *r)
   return Err();
 }
 
-/* What one rank alone refuses */
+/* A call that only one rank rejects */
 static PetscErrorCode Refuses(Test *t, Record *r)
 {
   PetscErrorCode ierr;

@@ -1,5 +1,5 @@
 /*
-  Solvers: every preconditioner that reads the matrix, or makes matrices of it, must take the same steps as with AIJ. The
+  Solvers: every preconditioner that reads the matrix, or creates matrices from it, must take the same steps as with AIJ. The
   argument of an operation is a set of PETSc options.
 */
 #include "solves.h"
@@ -43,7 +43,7 @@ static PetscErrorCode Solve(Test *t, Record *r)
   PetscCall(Make(t, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecFill(b, 1));
-  if (t->c->has & SPD) { /* some packages need it; with complex numbers CHOLMOD accepts only Hermitian matrices, MUMPS none that are */
+  if (t->c->has & SPD) { /* some packages need it; with complex numbers CHOLMOD accepts only Hermitian matrices, and MUMPS no Hermitian matrices */
     PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
     PetscCall(PetscStrbeginswith(t->arg, "suitesparse:", &hermitian));
     if (hermitian) PetscCall(MatSetOption(A, MAT_HERMITIAN, PETSC_TRUE));
@@ -62,7 +62,7 @@ static PetscErrorCode Solve(Test *t, Record *r)
     PetscCall(MatScale(A, 1.5));
   }
   PetscCall(KSPDestroy(&ksp));
-  PetscCall(RecordType(t, r, "type after the solves", A)); /* a preconditioner must not change its operand's type for good */
+  PetscCall(RecordType(t, r, "type after the solves", A)); /* a preconditioner must not change the type of its operand permanently */
   PetscCall(MatDestroy(&A));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -116,7 +116,7 @@ static PetscErrorCode SolveColumns(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two unknowns a point of a grid, a Laplacian each and a coupling */
+/* Two unknowns per point of a grid, with a Laplacian each and a coupling */
 static PetscErrorCode Operator(KSP ksp, Mat J, Mat P, void *ctx)
 {
   DM            dm;
@@ -163,7 +163,7 @@ static PetscErrorCode RightHandSide(KSP ksp, Vec b, void *ctx)
   return VecFill(b, 5);
 }
 
-/* On a device AIJCUSPARSE accepts device vectors only; our types also accept host vectors, and some operations use these (see their argument) */
+/* On a device, AIJCUSPARSE accepts only device vectors. Our types also accept host vectors, and some operations use them (see their argument) */
 static PetscErrorCode SetVectors(Test *t, DM dm, PetscBool host)
 {
   PetscFunctionBegin;
@@ -171,7 +171,7 @@ static PetscErrorCode SetVectors(Test *t, DM dm, PetscBool host)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A grid's own matrices, on every level of multigrid; the argument begins with the unknowns of a point, and h for the host's vectors */
+/* A grid's own matrices, on every level of multigrid; the argument begins with the number of unknowns per point, and h for host vectors */
 static PetscErrorCode Grid(Test *t, Record *r)
 {
   DM          dm;
@@ -233,7 +233,7 @@ static PetscErrorCode Grid(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The Bratu equation: a Jacobian that is refilled at every step, by formula or by differences of its own coloring */
+/* The Bratu equation: a Jacobian that is refilled at every step, from a formula or by finite differences with coloring */
 static PetscErrorCode Residual(DMDALocalInfo *info, PetscScalar **x, PetscScalar **f, void *ctx)
 {
   const PetscReal h = 1. / (info->mx - 1);
@@ -298,7 +298,7 @@ static const Operation operations[] = {
     {"icc", Solve, SPD | SEQ, "-ksp_type cg -pc_type icc"},
     {"lu", Solve, SOLVE | SEQ, "-ksp_type preonly -pc_type lu"},
     {"cholesky", Solve, SPD | SEQ, "-ksp_type cg -pc_type cholesky"},
-    /* AIJPERM requests write access to an operand of MatMultAdd(), which a PETSc with debugging refuses here */
+    /* AIJPERM requests write access to an operand of MatMultAdd(), which a debug build of PETSc rejects here */
     {"sor", Solve, SOLVE | NOPERM, "-ksp_type richardson -pc_type sor"},
     {"eisenstat", Solve, SOLVE | SEQ, "-ksp_type cg -pc_type eisenstat"},
     {"pbjacobi", Solve, SOLVE, "-ksp_type cg -pc_type pbjacobi"},
@@ -333,8 +333,8 @@ static const Operation operations[] = {
     {"grid-gamg", Grid, ONCE, "2-pc_type gamg"},
     {"grid-asm", Grid, ONCE, "2-pc_type asm -pc_asm_type basic"},
     {"fieldsplit", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_0_pc_type gamg"},
-    /* where AIJCUSPARSE loses its solves: PETSc gives the solvers of the fields host vectors, because DMDACreateCompatibleDMDA() loses the requested type. A debug
-       PETSc ends the process: AIJCUSPARSE's solves, too, want device vectors */
+    /* AIJCUSPARSE's solves fail here: PETSc gives the solvers of the fields host vectors, because DMDACreateCompatibleDMDA() loses the requested type. A debug
+       build of PETSc ends the process, because AIJCUSPARSE's solves, too, require device vectors */
     {"schur", Grid, ONCE | (PetscDefined(USE_DEBUG) ? ONHOST : 0), "2-pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
     {"mg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "1h-pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi"},
     {"gamg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "2h-pc_type gamg -mg_levels_pc_type jacobi"},

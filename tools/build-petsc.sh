@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Builds PETSc from PyPI's source package into a folder of its own, with the
-# features that PetscSpMV is tested with and nothing else.
+# Builds PETSc from PyPI's source package in a separate folder, with only the
+# features that PetscSpMV is tested with.
 #
 #   tools/build-petsc.sh PREFIX [debug|opt] [cuda] [complex] [int64] [single] [fortran] [--option]...
 #
 # fortran: with PETSc's Fortran modules. --option: for PETSc's configure.
-# Takes about 6 minutes on two cores, 9 with cuda. Does nothing where PREFIX
-# already holds a finished build. PETSC_VERSION picks the release (default
+# Takes about 6 minutes on two cores, 9 with cuda. Does nothing if PREFIX
+# already has a finished build. PETSC_VERSION selects the release (default
 # 3.26.1), CUDA_ARCH the GPU architecture (default: the machine's GPU, else 90).
-# The unpacked sources stay in PREFIX/share/petsc-src: they carry PETSc's own
+# The unpacked sources stay in PREFIX/share/petsc-src: they include PETSc's own
 # tests and tutorials, which tests/petsc.py runs.
 set -euo pipefail
 
@@ -29,7 +29,7 @@ if [ -f "$prefix/lib/libpetsc.so" ] && [ -f "$prefix/lib/petsc/conf/petscvariabl
 mkdir -p "$prefix"; prefix=$(cd "$prefix" && pwd)
 src=$prefix/share/petsc-src
 if [ ! -f "$src/configure" ]; then
-  # Unpacked next to its place and moved, so that an interrupted run leaves nothing that looks complete
+  # The sources are unpacked next to their final place and then moved, so that an interrupted run leaves nothing that looks complete
   rm -rf "$src" "$src.new"
   mkdir -p "$src.new"
   python3 -m pip download -q --no-deps --no-binary petsc -d "$src.new" "petsc==$version"

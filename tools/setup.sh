@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Finds a PETSc for this machine and writes where it is, for the makefile to include; gets one where there is none.
-# The makefile runs this when PETSC_DIR is not set.
+# Finds a PETSc for this machine, or builds or installs one, and writes its location to a file that the makefile includes.
+# The makefile runs this script if PETSC_DIR is not set.
 #
 #   tools/setup.sh build/petsc.mk
 #
@@ -28,14 +28,14 @@ packages() {
     { tail -n 20 "$log" >&2; return 1; }
 }
 
-# usable DIR: PETSc is there, with its headers, its compiler and an mpiexec
+# usable DIR: the folder has a PETSc with its headers, its compiler and an mpiexec
 usable() {
   local conf=$1/lib/petsc/conf/petscvariables
   [ -f "$conf" ] && [ -f "$1/include/petsc.h" ] && have "$(sed -n 's/^CC = \([^ ]*\).*/\1/p' "$conf")" &&
     { have mpiexec || have "$(sed -n 's/^MPIEXEC = \([^ ]*\).*/\1/p' "$conf")"; }
 }
 
-# The machine's own PETSc: the one that Debian and Ubuntu call the default, else pkg-config's
+# The machine's own PETSc: the default of Debian and Ubuntu, else pkg-config's
 installed() {
   local dir
   for dir in /usr/lib/petsc "$(pkg-config --variable=prefix PETSc 2>/dev/null || true)" "$(pkg-config --variable=prefix petsc 2>/dev/null || true)"; do
@@ -74,7 +74,7 @@ if [ -z "$found" ]; then
   exit 1
 fi
 
-# Looked for again when that PETSc changes or goes
+# The search is repeated if that PETSc changes or is removed
 cat >"$out" <<END
 PETSC_DIR := $found
 $out: $found/lib/petsc/conf/petscvariables

@@ -1,6 +1,6 @@
 /*
-  The baselines on the device: moving columns and values in, and products. They are what the papers print, with the loads that a GPU of
-  today can be expected to be given (read-only ones for x, streaming ones for what is read once), and no more.
+  The baselines on the device: copying columns and values into the format, and products. The kernels are those printed in the papers. The
+  only additions are loads that are standard on current GPUs (read-only loads for x, streaming loads for data that are read once).
 */
 #include "formats.h"
 #include "../../src/mat/impls/evchyb/paper.cuh"
@@ -48,7 +48,7 @@ cudaError_t ZeroY(const Stored *S, PetscScalar *y, cudaStream_t stream)
 
 // ------------------------------------------------------------------------------------------------ storing
 
-__global__ void fill(Stored S, const PetscInt *i, const PetscInt *j, const Scalar *a) // a warp a row
+__global__ void fill(Stored S, const PetscInt *i, const PetscInt *j, const Scalar *a) // one warp per row
 {
   const int64_t r = Thread() / WARP;
   if (r >= S.m) return;
@@ -93,13 +93,13 @@ __global__ void coo_segmented(Stored S, const Scalar *__restrict__ x, Scalar *y)
   }
 }
 
-// Algorithm 1 of the formats' comparison, after Tsai et al.: `steps` times 32 entries a warp. Lanes carry their sums on while all entries are of one row
+// Algorithm 1 of the formats' comparison, after Tsai et al.: `steps` times 32 entries per warp. Lanes keep their sums while all entries belong to one row
 __global__ void coo_balanced(Stored S, int64_t steps, const Scalar *__restrict__ x, Scalar *y)
 {
   const int64_t   first = Thread() / WARP * steps * WARP, end = min(first + steps * WARP, (int64_t)S.stored);
   const PetscInt *rows = Of<PetscInt>(S, AT_ROW);
   int64_t         p    = first + threadIdx.x % WARP;
-  if (first >= S.stored) return; // a whole warp
+  if (first >= S.stored) return; // the whole warp returns
   PetscInt row = p < end ? __ldcs(rows + p) : -1;
   Scalar   sum = p < end ? Term(Values(S) + p, Of<PetscInt>(S, AT_COL) + p, x) : Num::zero();
   for (int64_t k = 0; k < steps; k++) {
@@ -111,7 +111,7 @@ __global__ void coo_balanced(Stored S, int64_t steps, const Scalar *__restrict__
       sum = Num::zero();
     }
     if (more) sum = Num::add(sum, Term(Values(S) + p, Of<PetscInt>(S, AT_COL) + p, x));
-    row = next; // -1 after the last step, which has added all up
+    row = next; // -1 after the last step, in which everything has been added
   }
 }
 
@@ -124,10 +124,10 @@ cudaError_t AddList(const Stored *S, const PetscScalar *x, PetscScalar *y, cudaS
 
 // ------------------------------------------------------------------------------------------------ CSR
 
-template <int TPR> __global__ void csr(Stored S, const Scalar *__restrict__ x, Scalar *y) // threads a row
+template <int TPR> __global__ void csr(Stored S, const Scalar *__restrict__ x, Scalar *y) // TPR threads per row
 {
   const int64_t r = Thread() / TPR;
-  if (r >= S.m) return; // whole warps, where the warp is used
+  if (r >= S.m) return; // whole warps return, if the lanes of a warp work together
   const PetscInt *ptr  = Of<PetscInt>(S, AT_PTR);
   const PetscInt  last = __ldg(ptr + r + 1);
   Scalar          sum  = Num::zero();
@@ -169,9 +169,9 @@ template <int HEIGHT> __global__ void slices(Stored S, const Scalar *__restrict_
 // ------------------------------------------------------------------------------------------------ CSR5
 
 /*
-  Algorithm 5 of the paper, a warp a tile, with two changes: the sums of lanes without a flag are added up by a segmented scan (the paper
-  subtracts two prefix sums, in which an Inf, or the rounding of large rows, reaches rows it does not belong to); and the tile's first segment always goes
-  to the sums that a second kernel adds, as a row may go on over any number of tiles.
+  Algorithm 5 of the paper, with one warp per tile and two changes. The sums of lanes without a flag are added by a segmented scan. (The paper
+  subtracts two prefix sums; then an Inf, or the rounding errors of large rows, would affect other rows.) The first segment of a tile is always added by
+  a second kernel, because a row may extend over any number of tiles.
 */
 __global__ void tiles(Stored S, const Scalar *__restrict__ x, Scalar *y)
 {
@@ -204,7 +204,7 @@ __global__ void tiles(Stored S, const Scalar *__restrict__ x, Scalar *y)
     sum = Num::add(sum, term);
   }
   if (!flags) lead = sum;
-  // What the lanes after this one, up to and with the next one that has a flag, add to this lane's last segment
+  // The contribution of the following lanes, up to and including the next lane with a flag, to this lane's last segment
   const int bare = (int)(offsets >> 16);
   Scalar    more = Num::down(lead, 1);
   if (lane == WARP - 1) more = Num::zero();
@@ -331,10 +331,10 @@ cudaError_t StreamCUDA(int kernel, int64_t n, double scalar, double *a, double *
   return cudaGetLastError();
 }
 
-// ------------------------------------------------------------------------------------------------ EVC-HYB, an operand held
+// ------------------------------------------------------------------------------------------------ EVC-HYB with an operand held constant
 
 /*
-  The library's own kernels with another arithmetic: an operand that is held is 1. What is not used is not loaded: the compiler drops the load.
+  The library's own kernels with a different arithmetic: an operand that is held constant is 1. The compiler removes the loads of data that are not used.
 */
 template <bool A, bool X> struct Holding {
   static __device__ __forceinline__ Scalar fma(Scalar a, Scalar x, Scalar d)
@@ -349,7 +349,7 @@ template <bool A, bool X> struct Holding {
   }
 };
 
-// The matrix product, with x loaded by what is no read-only load: through L1 or from L2
+// The matrix product, with x not loaded by read-only loads: through L1 or from L2
 template <bool L1> struct Loading {
   static __device__ __forceinline__ Scalar fma(Scalar a, Scalar x, Scalar d)
   {

@@ -3,10 +3,10 @@
 */
 #include "formats.h"
 
-#define PADDING_LIMIT 20 /* a format that stores more entries than so many times A's is not stored */
+#define PADDING_LIMIT 20 /* a format is not stored if it has more than this many times A's entries */
 #define HEIGHT_LIMIT  64
 #define OMEGA_LIMIT   32
-#define ROWS_AT_ONCE  512 /* of ELL on the host: their sums stay in the first cache */
+#define ROWS_AT_ONCE  512 /* ELL on the host: the sums of so many rows stay in the L1 cache */
 
 /* ---------------------------------------------------------------- structure */
 
@@ -43,8 +43,8 @@ static PetscErrorCode ConvertCOO(const Baseline *B, const SpMVCSR *A, Stored *S)
 }
 
 /*
-  The width of HYB's ELL part by Bell and Garland's rule: it grows while a third of the rows, and as many rows as make the GPU's COO part worth while, are
-  longer. parameter[0] < 0: ELL alone
+  The width of HYB's ELL part by Bell and Garland's rule: it grows while a third of the rows are longer, and also enough rows to make the COO part worthwhile on
+  a GPU. parameter[0] < 0: only ELL
 */
 static PetscErrorCode ConvertELL(const Baseline *B, const SpMVCSR *A, Stored *S)
 {
@@ -78,7 +78,7 @@ static PetscErrorCode ConvertELL(const Baseline *B, const SpMVCSR *A, Stored *S)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* parameter: height of a slice; window that rows are sorted in by falling length, 1: none, 0: all rows */
+/* parameter: the height of a slice; the window in which rows are sorted by decreasing length, 1: none, 0: all rows */
 static PetscErrorCode ConvertSlices(const Baseline *B, const SpMVCSR *A, Stored *S)
 {
   const PetscInt height = B->parameter[0], window = B->parameter[1] ? B->parameter[1] : PetscMax(1, A->m), slices = (A->m + height - 1) / height;
@@ -128,7 +128,7 @@ static PetscErrorCode ConvertSlices(const Baseline *B, const SpMVCSR *A, Stored 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* parameter: omega, sigma; sigma 0: by the mean row length, as the paper has it for NVIDIA's GPUs (r, s, t, u = 4, 32, 256, 4) */
+/* parameter: omega, sigma; sigma 0: chosen by the mean row length, with the paper's rule for NVIDIA GPUs (r, s, t, u = 4, 32, 256, 4) */
 static PetscErrorCode ConvertTiles(const Baseline *B, const SpMVCSR *A, Stored *S)
 {
   const PetscInt   omega = B->parameter[0];
@@ -168,7 +168,7 @@ static PetscErrorCode ConvertTiles(const Baseline *B, const SpMVCSR *A, Stored *
       last[t] = r;
     }
   }
-  for (PetscInt pass = 0; pass < 2; pass++) { /* counts the segments of dirty tiles, then lists them */
+  for (PetscInt pass = 0; pass < 2; pass++) { /* count the segments of dirty tiles, then list them */
     for (PetscInt t = 0; t < S->tiles; t++) {
       const uint32_t *f      = flags + (size_t)t * omega;
       PetscInt        before = 0;
@@ -359,7 +359,7 @@ HOST_PRODUCT HostCSR(const Stored *S, const PetscScalar *x, PetscScalar *y)
   }
 }
 
-/* y += what is in COO */
+/* y += the product with the COO part */
 HOST_PRODUCT HostAddList(const Stored *S, const PetscScalar *x, PetscScalar *y)
 {
   const PetscInt    *row = (const PetscInt *)S->at[AT_ROW], *col = (const PetscInt *)S->at[AT_COL];
@@ -421,7 +421,7 @@ HOST_PRODUCT HostSlices(const Stored *S, const PetscScalar *x, PetscScalar *y)
   }
 }
 
-/* CSR5: as the device's kernel, with a loop over the lanes instead of a warp */
+/* CSR5: like the device's kernel, with a loop over the lanes instead of a warp */
 HOST_PRODUCT HostTiles(const Stored *S, const PetscScalar *x, PetscScalar *y)
 {
   const PetscInt    *tile = (const PetscInt *)S->at[AT_TILE], *dirty = (const PetscInt *)S->at[AT_DIRTY], *empty = (const PetscInt *)S->at[AT_EMPTY];

@@ -1,12 +1,12 @@
 /*
-  The formats that the papers compare theirs with, outside of the library: COO, CSR, ELL, HYB, SELL-C, SELL-C-sigma and CSR5, one row each in Baselines[].
+  The formats with which the papers compare their own, outside of the library: COO, CSR, ELL, HYB, SELL-C, SELL-C-sigma and CSR5, one row each in Baselines[].
 
-  A format is converted in two steps. Its own function works out the structure on the host, from the row lengths: where slices and tiles begin, the
-  order of the rows, flags. The bulk, columns and values, then goes to the places that StoredPlace() names, on the host by a loop or on the
-  device by a kernel: one function, so that what is tested on the host is what the GPU stores. The oracle, StoredVisit(), does not use it: it
+  A format is converted in two steps. First, the format's own function computes the structure on the host from the row lengths: where slices and tiles begin,
+  the order of the rows, flags. Then the columns and values are copied to the places that StoredPlace() returns, by a loop on the host or by a kernel on
+  the device. Both use the same function, so that tests on the host also cover the arrays on the GPU. The oracle, StoredVisit(), does not use it: it
   decodes the arrays as the format's paper describes them.
 
-  As in the library's core: bare arrays and a stream, padding has column -1 and reads no x. Indices are PetscInt, as in PETSc's own CSR.
+  As in the library's core, functions use bare arrays and a stream, and padding has column -1 and reads no x. Indices are PetscInt, as in PETSc's own CSR.
 */
 #pragma once
 
@@ -26,27 +26,27 @@
 typedef enum {
   STORED_ROWS,   /* CSR */
   STORED_LIST,   /* COO */
-  STORED_COLUMN, /* ELL, and HYB, whose rest is in COO */
+  STORED_COLUMN, /* ELL, and HYB, whose remaining entries are in COO */
   STORED_SLICES, /* SELL-C, SELL-C-sigma */
   STORED_TILES   /* CSR5, whose last, incomplete tile is in COO */
 } StoredKind;
 
-/* The arrays of a format; those from AT_PLACE on are needed while columns and values are moved in, and not by products */
+/* The arrays of a format; those from AT_PLACE on are needed only while columns and values are copied in, not by products */
 typedef enum {
   AT_PTR,     /* CSR: first entry of each row */
   AT_COL,     /* columns, -1: padding */
   AT_VAL,     /* values */
   AT_ROW,     /* COO: row of each entry, from place Stored.list on */
-  AT_SLICE,   /* slices: the first place of each */
+  AT_SLICE,   /* slices: the first place of each slice */
   AT_ORDER,   /* slices: the row at each place of the sorted order */
   AT_TILE,    /* tiles: the row of each tile's first entry */
-  AT_FLAGS,   /* tiles: a word a lane, bit s: entry s of the lane is the first of a row (or of the tile) */
-  AT_OFFSETS, /* tiles: a word a lane, the number of flags in the lanes before it, and (<< 16) of lanes without flags right after it */
-  AT_EMPTY,   /* tiles with empty rows: how many rows after the tile's first one each of its segments is */
-  AT_DIRTY,   /* tiles: where these begin; as many as tiles + 1, equal to the next where a tile has no empty rows */
-  AT_SUMS,    /* tiles: of the first segment of each, which earlier tiles may share; products write it */
+  AT_FLAGS,   /* tiles: one word per lane, bit s: entry s of the lane is the first one of a row (or of the tile) */
+  AT_OFFSETS, /* tiles: one word per lane, the number of flags in the lanes before it, and (<< 16) the number of lanes without flags right after it */
+  AT_EMPTY,   /* tiles with empty rows: the distance in rows of each segment from the tile's first row */
+  AT_DIRTY,   /* tiles: where each tile's numbers in AT_EMPTY begin; tiles + 1 numbers, equal to the next one if a tile has no empty rows */
+  AT_SUMS,    /* tiles: the sum of each tile's first segment, which earlier tiles may share; written by products */
   AT_PLACE,   /* slices: the place of each row */
-  AT_REST,    /* HYB: the entries of the rows before, in COO */
+  AT_REST,    /* HYB: the number of entries of the previous rows in COO */
   STORED_ARRAYS
 } StoredArray;
 
@@ -54,11 +54,11 @@ typedef struct {
   StoredKind kind;
   PetscBool  borrowed; /* CSR: the arrays are the caller's */
   PetscInt   m, n;
-  PetscInt64 nz, stored; /* entries, and with padding */
+  PetscInt64 nz, stored; /* entries without and with padding */
   PetscInt64 list;       /* entries from this place on are in COO */
-  PetscInt64 ld;         /* ELL: places of a column */
+  PetscInt64 ld;         /* ELL: places per column */
   PetscInt   width;      /* ELL */
-  PetscInt   height;     /* slices: rows of each */
+  PetscInt   height;     /* slices: rows per slice */
   PetscInt   omega, sigma, tiles;
   void      *at[STORED_ARRAYS];
   size_t     bytes[STORED_ARRAYS];
@@ -67,9 +67,9 @@ typedef struct {
 typedef struct _n_Baseline Baseline;
 struct _n_Baseline {
   const char *name, *paper;
-  PetscErrorCode (*convert)(const Baseline *, const SpMVCSR *, Stored *); /* structure only; stored < 0: the padding is out of proportion */
+  PetscErrorCode (*convert)(const Baseline *, const SpMVCSR *, Stored *); /* only the structure; stored < 0: too much padding */
   PetscInt parameter[2];
-  void (*mult)(const Stored *, const PetscScalar *x, PetscScalar *y); /* y = A x on the host; NULL: the device only */
+  void (*mult)(const Stored *, const PetscScalar *x, PetscScalar *y); /* y = A x on the host; NULL: only on the device */
 #if defined(PETSCSPMV_HAVE_CUDA)
   cudaError_t (*cuda)(const Stored *, const PetscScalar *x, PetscScalar *y, cudaStream_t);
 #endif
@@ -78,22 +78,22 @@ struct _n_Baseline {
 PETSC_INTERN const Baseline Baselines[];
 PETSC_INTERN const int      BaselineCount;
 
-/* host: as for a host's product, which for CSR5 means narrower tiles */
+/* host: for a product on the host, which for CSR5 means narrower tiles */
 PETSC_INTERN PetscErrorCode StoredCreate(const Baseline *, const SpMVCSR *, Stored *);
 PETSC_INTERN PetscErrorCode StoredFill(Stored *, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode StoredDestroy(Stored *);
-PETSC_INTERN double         StoredBytes(const Stored *); /* of what a product reads, x and y left out */
+PETSC_INTERN double         StoredBytes(const Stored *); /* bytes that a product reads, without x and y */
 PETSC_INTERN void           StoredVisit(const Stored *, SpMVVisitor, void *ctx);
-PETSC_INTERN void           StoredReference(const Stored *, const PetscScalar *x, PetscScalar *y); /* slow and plain, by StoredVisit() */
+PETSC_INTERN void           StoredReference(const Stored *, const PetscScalar *x, PetscScalar *y); /* slow and simple, with StoredVisit() */
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* The device's arrays from the structure on the host and the CSR on the device; CSR borrows its arrays */
+/* Creates the device's arrays from the structure on the host and the CSR matrix on the device; the format CSR borrows its arrays */
 PETSC_INTERN cudaError_t StoredUpload(const Stored *host, const SpMVCudaCSR *, Stored *device, cudaStream_t);
 PETSC_INTERN cudaError_t StoredRelease(Stored *device);
 
 /*
-  EVC-HYB's kernel with one operand held constant (1), so that it need not be loaded: x and its indices, A's values, or both. Or with x loaded otherwise than
-  by read-only loads: by others, through the L1 cache, or past it, from L2
+  EVC-HYB's kernel with one operand held constant (1), so that it need not be loaded: x and its indices, A's values, or both. Or with x loaded by other than
+  read-only loads: through the L1 cache, or bypassing it, from L2
 */
 typedef enum { HELD_X, HELD_A, HELD_BOTH, LOADED_L1, LOADED_L2 } Held;
 PETSC_INTERN cudaError_t EVCHYBHeldSetUp(Held, const SpMVCudaCSR *, const EVCHYBParams *, cudaStream_t, SpMVCudaStore *);
@@ -111,7 +111,7 @@ PETSC_INTERN cudaError_t MultSlices(const Stored *, const PetscScalar *, PetscSc
 PETSC_INTERN cudaError_t MultTiles(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
 #endif
 
-/* Where entry k of row r goes; start: the first entry of the row in the CSR */
+/* The place of entry k of row r; start: the row's first entry in the CSR matrix */
 static FORMATS_INLINE PetscInt64 StoredPlace(const Stored *S, PetscInt64 start, PetscInt r, PetscInt k)
 {
   const PetscInt64 e = start + k;

@@ -23,8 +23,9 @@ static char help[] =
    timed by events, in a CUDA graph of as many as take `target` seconds; on the host by its clock. All formats that fit in memory together take turns,
    repetition by repetition.
 
-   "convert" is the time from CSR until the first product is possible. If the product runs on the device, the CSR arrays are there. A baseline's structure is
-   computed on the host, and its columns and values are moved on the device. For cuSPARSE the CSR arrays are on the host, and the copies count.
+   "convert" is the time from CSR until the first product is possible. If the product runs on the device, the CSR arrays are already on the device. A baseline's
+   structure is computed on the host, and its columns and values are moved on the device. For cuSPARSE, the CSR arrays are on the host, and the copies are
+   included.
 */
 
 #include "problem.h"
@@ -47,7 +48,7 @@ static char help[] =
 
 typedef enum { OF_BASELINE, OF_CORE, OF_CUSPARSE, OF_MKL, OF_PETSC } SubjectKind;
 
-/* The library's own, by their names here */
+/* The library's own kernels and their names in this program */
 static const struct {
   const char *name, *what;
   PetscBool   evchyb, host, device;
@@ -55,8 +56,8 @@ static const struct {
 #if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCudaKernel cuda;
 #endif
-  int sorted, held; /* y stays in the sorted order; 1 + what is held, or how x is loaded */
-  int logs;         /* of the threads of a thread block, if not the default */
+  int sorted, held; /* sorted: y stays in the sorted order; held: 1 + the Held operand or way to load x */
+  int logs;         /* logarithm of the threads per thread block, if not the default */
 } CoreFormats[] = {
 #if defined(PETSCSPMV_HAVE_CUDA)
   #define CORE(kernel) SPMV_KERNEL_##kernel, SPMVCUDA_KERNEL_##kernel
@@ -78,15 +79,15 @@ static const struct {
     {"evchyb-load-x", "EVC-HYB without reordering, no read-only loads", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 1 + 3},
     {"evchyb-l2-x", "EVC-HYB without reordering, x from L2", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 1 + 4}};
 
-#define CORE_DEFAULTS 9 /* the rest only by name */
+#define CORE_DEFAULTS 9 /* the other kernels run only if named */
 
 typedef struct {
   char        name[64];
   SubjectKind kind;
-  int         which; /* in its table */
+  int         which; /* index in its table */
   Baseline    form;  /* a baseline, with the parameters of the name */
   Problem    *P;
-  Stored      S; /* on the device, or on the host */
+  Stored      S; /* on the device or on the host */
   SpMVStore   block;
   MKLMatrix   mkl;
   Mat         A;
@@ -95,15 +96,15 @@ typedef struct {
   CuSparseMatrix cusparse;
 #endif
   char     kernel[80];
-  PetscInt count, turns; /* products of one repetition, and repetitions; 0: not to be measured */
+  PetscInt count, turns; /* products per repetition, and repetitions; 0: not measured */
 #if defined(PETSCSPMV_HAVE_CUDA)
   cudaGraphExec_t graph;
 #endif
   double t[MAX_REPS];
-  double convert, bytes, stored, time, least, error; /* time 0: not to be had, kernel says why; error -1: not checked */
+  double convert, bytes, stored, time, least, error; /* time 0: not available, for the reason in kernel; error -1: not checked */
 } Subject;
 
-/* PETSC_FALSE: there is no such format, or not where we are */
+/* PETSC_FALSE: there is no such format, or not on this device */
 static PetscErrorCode SubjectFind(const char *name, Subject *s, PetscBool *found)
 {
   size_t len;
@@ -156,7 +157,7 @@ static PetscErrorCode SubjectFind(const char *name, Subject *s, PetscBool *found
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscStrncmp(name, "cusparse:", 9, found));
-  if (*found) { /* but not here */
+  if (*found) { /* but not on this device */
     *found = PETSC_FALSE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -188,7 +189,7 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
                "-formats: %s: b must be 1 to 1024, and t 1, 2, 4, 8, 16 or 32", s->name);
   }
   if (CoreFormats[s->which].logs) q.max_threads_log2 = CoreFormats[s->which].logs;
-  if (p.common.kernel == SPMV_KERNEL_PAPER) { /* the paper's own, where the default is a choice */
+  if (p.common.kernel == SPMV_KERNEL_PAPER) { /* the paper's own value, if the default is chosen automatically */
     p.b     = b;
     p.t     = t;
     p.sigma = 1;
@@ -217,7 +218,7 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a format may take, in bytes */
+/* The bytes that a format may take */
 static PetscErrorCode Room(double *bytes)
 {
   PetscFunctionBeginUser;
@@ -231,7 +232,7 @@ static PetscErrorCode Room(double *bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* exists: PETSC_FALSE where this matrix cannot be had so; s->kernel says why */
+/* exists: PETSC_FALSE if the matrix is not available in this format, for the reason in s->kernel */
 static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
 {
   const SpMVCSR csr = {P->m, P->n, P->R.i, P->R.j, P->R.a};
@@ -358,7 +359,7 @@ static PetscErrorCode SubjectDestroy(Subject *s)
 
 /* ---------------------------------------------------------------- measuring */
 
-/* A product into NaNs against the reference, in units of what is allowed; 1e99 for a NaN */
+/* Multiplies into a vector of NaNs and compares with the reference. The error is in units of the allowed error, 1e99 for a NaN */
 static PetscErrorCode SubjectCheck(Subject *s)
 {
   Problem           *P = s->P;
@@ -370,7 +371,7 @@ static PetscErrorCode SubjectCheck(Subject *s)
   if (TimeDrain) PetscCall((*TimeDrain)());
   PetscCall(SubjectMult(s));
   if (TimeDrain) PetscCall((*TimeDrain)());
-  if (s->kind == OF_CORE && CoreFormats[s->which].sorted) PetscFunctionReturn(PETSC_SUCCESS); /* another vector; tests/cuda/core.cu checks it */
+  if (s->kind == OF_CORE && CoreFormats[s->which].sorted) PetscFunctionReturn(PETSC_SUCCESS); /* the order differs; tests/cuda/core.cu checks it */
   s->error = 0.0;
   PetscCall(VecGetArrayRead(P->vy, &y));
   for (PetscInt r = 0; r < P->m; r++) {
@@ -417,7 +418,7 @@ typedef struct {
   FILE     *csv;
 } Settings;
 
-/* One repetition: the time of a product. The first one, which brings back what other formats drove out of the caches, does not count */
+/* One repetition: the time of a product. The first product is not counted, because it reloads the data that other formats have evicted from the caches */
 static PetscErrorCode SubjectTurn(Subject *s, double *seconds)
 {
   PetscLogDouble begin = 0.0;
@@ -440,7 +441,7 @@ static PetscErrorCode SubjectTurn(Subject *s, double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How many products make a repetition, and how many repetitions there are; few of a format that takes hundreds of times as long as others */
+/* Chooses the number of products per repetition and of repetitions; few for a format that takes hundreds of times as long as others */
 static void SubjectPlan(Subject *s, double one, const Settings *settings)
 {
   s->count = (PetscInt)PetscMin(DeviceOn ? 40.0 : 1000.0, PetscMax(1.0, settings->target / PetscMax(one, 1e-9)));
@@ -448,7 +449,7 @@ static void SubjectPlan(Subject *s, double one, const Settings *settings)
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* A graph of as many products as make a repetition; none where a library's product cannot be captured */
+/* A graph with the products of a repetition; there is none if a library's product cannot be captured */
 static PetscErrorCode SubjectCapture(Subject *s)
 {
   PetscErrorCode ierr  = PETSC_SUCCESS;
@@ -470,7 +471,7 @@ static PetscErrorCode SubjectCapture(Subject *s)
 }
 #endif
 
-/* Converts, checks, and makes ready to be timed; with -profile, the product that is looked at */
+/* Converts, checks, and prepares for timing; with -profile, runs the product to be profiled */
 static PetscErrorCode SubjectBegin(Problem *P, Subject *s, Settings *settings)
 {
   PetscLogDouble begin = 0.0;
@@ -492,7 +493,7 @@ static PetscErrorCode SubjectBegin(Problem *P, Subject *s, Settings *settings)
     PetscCallCUDA(cudaProfilerStop());
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (DeviceOn && s->kind != OF_PETSC) { /* PETSc's own products are in its stream, and timed by the clock */
+  if (DeviceOn && s->kind != OF_PETSC) { /* PETSc's own products run in PETSc's stream and are timed by the host's clock */
     PetscCall(EventTime(OnceDirect, s, &one));
     SubjectPlan(s, one, settings);
     PetscCall(SubjectCapture(s));
@@ -505,7 +506,7 @@ static PetscErrorCode SubjectBegin(Problem *P, Subject *s, Settings *settings)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Formats take turns, so that what slows the machine down for a while hits them alike; then they go */
+/* Formats take turns, so that a temporary slowdown of the machine affects all of them; then they are destroyed */
 static PetscErrorCode SubjectsRun(PetscInt n, Subject *subject, const Settings *settings)
 {
   PetscFunctionBeginUser;
@@ -593,7 +594,7 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
     PetscCall(SubjectBegin(P, &subject[n], settings));
     held += PetscMax(subject[n].bytes, (double)P->R.i[P->m] * (double)(sizeof(PetscScalar) + sizeof(PetscInt)));
     n++;
-    if (held > 0.6 * room || settings->profile) { /* the next ones need memory */
+    if (held > 0.6 * room || settings->profile) { /* the next formats need memory */
       PetscCall(SubjectsRun(n - ran, subject + ran, settings));
       ran  = n;
       held = 0.0;
@@ -602,7 +603,7 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
   PetscCall(SubjectsRun(n - ran, subject + ran, settings));
   for (PetscInt k = 0; k < n; k++) {
     if (!settings->profile && !settings->quiet) PetscCall(SubjectPrint(&subject[k]));
-    if (settings->csv) PetscCall(ReportLine(P, &subject[k], settings->csv)); /* all at once: a matrix in the file is there as a whole */
+    if (settings->csv) PetscCall(ReportLine(P, &subject[k], settings->csv)); /* all at once, so that the file contains all formats of a matrix or none */
     if (subject[k].error > 1.0) settings->wrong++;
   }
   if (settings->partition && settings->csv) PetscCall(ReportPartition(P, settings->csv));
@@ -611,7 +612,7 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has all code loaded and all libraries ready before anything is timed */
+/* Loads all code and initializes all libraries before anything is timed */
 static PetscErrorCode WarmUp(PetscInt nformats, char *formats[])
 {
   Settings once = {1, 0, 0, 0.0, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, NULL};
@@ -673,7 +674,7 @@ static PetscErrorCode GetSettings(Settings *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* -csv <file>, if given; file: PETSC_MAX_PATH_LEN characters */
+/* Opens the file of -csv <file>, if given; file: PETSC_MAX_PATH_LEN characters */
 static PetscErrorCode OpenCSV(Settings *s, Results *csv, char file[])
 {
   PetscBool set, append = PETSC_FALSE;
@@ -683,7 +684,7 @@ static PetscErrorCode OpenCSV(Settings *s, Results *csv, char file[])
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, PETSC_MAX_PATH_LEN, &set));
   if (set) {
     PetscCheck((s->csv = ResultsOpen(csv, file, append)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv->part);
-    (void)setvbuf(s->csv, NULL, _IOFBF, 1 << 20); /* one write a matrix */
+    (void)setvbuf(s->csv, NULL, _IOFBF, 1 << 20); /* one write per matrix */
     if (!append)
       PetscCall(PetscFPrintf(PETSC_COMM_SELF, s->csv, "matrix,origin,rows,columns,entries,%s\n",
                              s->pattern ? "row,counts" : "device,copy,format,seconds,least,bytes,stored,convert,error,kernel," RESULTS_SOURCE));
@@ -691,7 +692,7 @@ static PetscErrorCode OpenCSV(Settings *s, Results *csv, char file[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* While a GPU is measured, the next matrix is generated; on the host that would disturb the measurement */
+/* While a matrix is measured on a GPU, the next one is generated; on the host this would disturb the measurement */
 static PetscErrorCode RunAll(PetscInt nmatrices, char *matrices[], PetscInt nformats, char *formats[], int threads, PetscReal max_entries, Settings *s)
 {
   static Problem slots[2];
@@ -747,8 +748,8 @@ int main(int argc, char **argv)
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (!host) PetscCall(DeviceOpen());
   if (DeviceOn) {
-    PetscCallCUDA(cudaStreamCreateWithFlags(&Device.stream, cudaStreamNonBlocking)); /* PETSc's default one cannot be captured */
-    threads = PetscMax(1, threads - 1);                                              /* products are launched meanwhile */
+    PetscCallCUDA(cudaStreamCreateWithFlags(&Device.stream, cudaStreamNonBlocking)); /* PETSc's default stream cannot be captured */
+    threads = PetscMax(1, threads - 1);                                              /* one core launches products meanwhile */
   }
 #endif
   PetscCall(PetscOptionsHasName(NULL, NULL, "-where", &set));

@@ -1,5 +1,5 @@
 /*
-   A matrix of bench/paper, with x, what the product must be, and what the error of a row may be; also on the GPU.
+   A matrix of bench/paper, with x, the reference product, and the allowed error of each row; also on the GPU.
 */
 #pragma once
 
@@ -11,13 +11,13 @@ typedef struct {
   char         name[64];
   const char  *origin;
   Spec         spec;
-  PetscBool    generated; /* else the arrays are those of file */
+  PetscBool    generated; /* otherwise the arrays are those of `file` */
   int          threads;
   PetscInt     m, n;
   Rows         R;
   Mat          file, A; /* A: PETSc's view of the arrays */
   PetscScalar *x, *ref;
-  PetscReal   *bound; /* what the error in a row may be */
+  PetscReal   *bound; /* allowed error of each row */
   Vec          vx, vy;
 #if defined(PETSCSPMV_HAVE_CUDA)
   void       *on[3];
@@ -55,7 +55,7 @@ static void *ProblemWork(void *ctx)
   return NULL;
 }
 
-/* What threads may do: nothing of PETSc */
+/* The work that threads may do: it does not call PETSc */
 static void *ProblemPrepare(void *ctx)
 {
   Problem   *P   = (Problem *)ctx;
@@ -78,7 +78,7 @@ static void *ProblemPrepare(void *ctx)
   return NULL;
 }
 
-/* entries: 0 where they are not known before the matrix is generated */
+/* entries: 0 if the number is not known before the matrix is generated */
 static PetscErrorCode ProblemBegin(const char *name, int threads, Problem *P, double *entries)
 {
   char       message[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN], *slash;
@@ -115,7 +115,7 @@ static PetscErrorCode ProblemBegin(const char *name, int threads, Problem *P, do
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After ProblemPrepare() */
+/* Call it after ProblemPrepare() */
 static PetscErrorCode ProblemEnd(Problem *P)
 {
   PetscFunctionBeginUser;

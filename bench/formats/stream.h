@@ -1,11 +1,11 @@
 /*
-  STREAM's four kernels (McCalpin), the EVC-HYB paper's Table 2, and where the entries of a matrix are, the SELL-P paper's Figure 4. For paper.c.
+  STREAM's four kernels (McCalpin), for the EVC-HYB paper's Table 2, and the positions of a matrix's entries, for the SELL-P paper's Figure 4. Used by paper.c.
 */
 #pragma once
 
 static const struct {
   const char *name;
-  int         arrays; /* that it reads or writes */
+  int         arrays; /* number of arrays that the kernel reads or writes */
 } StreamKernels[] = {{"copy", 2}, {"scale", 2}, {"add", 3}, {"triad", 3}};
 
 static const double StreamScalar = 3.0;
@@ -93,7 +93,7 @@ static PetscErrorCode StreamTime(PetscInt n, PetscInt reps, double *t[], double 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of the CSV file: a kernel is a format of the matrix stream:n */
+/* Writes rows of the CSV file, in which each kernel is a format of the matrix stream:n */
 static PetscErrorCode StreamRun(PetscInt n, PetscInt reps, FILE *csv)
 {
   double *t[4], error = 0.0;
@@ -120,7 +120,7 @@ static PetscErrorCode StreamRun(PetscInt n, PetscInt reps, FILE *csv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How many entries each of grid x grid equal parts of the matrix has, a line of the file for each grid row */
+/* Counts the entries in each of grid x grid equal parts of the matrix, with a line of the file for each grid row */
 static PetscErrorCode PatternRun(const char *name, const char *origin, PetscInt m, PetscInt n, const PetscInt *i, const PetscInt *j, PetscInt grid, FILE *csv)
 {
   PetscInt64 *count;

@@ -1,18 +1,18 @@
 /*
-  Products with several columns at once: the runs of a store in pieces that stay in the cache, each piece multiplied with one column after the other by the
-  kernels of products with one vector. The values and indices are read from memory once for all columns, and each column has the bits of a product with it alone.
-  Where slices read x by index, one entry after the other is faster, with eight columns of X side by side.
+  Products with several columns at once. The runs of a store are split into pieces that stay in the cache, and the kernels for one vector multiply each piece
+  with one column after the other. The values and indices are read from memory once for all columns, and each column has the bits of a product with that column
+  alone. If slices read x by index, it is faster to multiply entry by entry, with eight columns of X side by side.
 */
 #include "spmvimpl.h"
 #include <stdlib.h>
 
 enum { SPMV_PIECES = 64 };
 
-/* Consecutive slices: pieces of runs, of which a kernel sees no more than the store they are in */
+/* Consecutive slices: pieces of runs. A kernel sees only the store that contains them */
 typedef struct {
   struct _n_SpMVStore store;
   SpMVRun             run[SPMV_PIECES];
-  double              bytes; /* of their values */
+  double              bytes; /* size of their values */
 } SpMVPiece;
 
 /* The operands: columns of dense matrices */
@@ -30,7 +30,7 @@ static void SpMVPieceMult(SpMVPiece *P, const SpMVColumns *C)
   P->bytes       = 0;
 }
 
-/* The next piece of a run begins after `slices` slices of this one */
+/* Advances R by one slice, to where the next piece may begin, and returns the bytes of the slice's values */
 static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBool diagonal_values)
 {
   const int *width  = B->width + R->slice;
@@ -75,7 +75,7 @@ static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBo
   return (double)values * SPMV_VECTOR * sizeof(PetscReal);
 }
 
-/* Whether most of what is stored is in slices by diagonals */
+/* Whether most stored entries are in slices by diagonals */
 static PetscBool SpMVStoreIsDiagonal(SpMVStore B)
 {
   PetscInt64 diagonal = 0;
@@ -90,7 +90,7 @@ static PetscBool SpMVStoreIsDiagonal(SpMVStore B)
 
 void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, PetscInt ldx, const PetscScalar *z, PetscInt ldz, PetscScalar *y, PetscInt ldy)
 {
-  /* In pieces, unless x of all columns by index leaves no room in the cache, or x and y are most of what is read and written */
+  /* Use pieces, unless x of all columns, read by index, leaves no room in the cache, or x and y are most of the data that is read and written */
   const PetscBool pieces = (PetscBool)(B->bs > 1 || (SpMVStoreIsDiagonal(B) && B->stats.nonzeros >= SpMVTuned.columns_pieces * (PetscInt64)B->m));
   const double    most   = pieces ? (double)SpMVTuned.columns_bytes : PETSC_MAX_REAL;
   SpMVColumns     C      = {count, ldx, ldz, ldy, x, z, y};
@@ -110,7 +110,7 @@ void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, Pet
   P.store.nruns = 0;
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R    = B->runs + r;
-    SpMVRun        next = *R; /* what is left of it */
+    SpMVRun        next = *R; /* the remaining part of the run */
 
     for (int done = 0; done < R->count;) {
       SpMVRun *piece = P.run + P.store.nruns++;
@@ -129,7 +129,8 @@ void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, Pet
   SpMVPieceMult(&P, &C);
 }
 
-/* Rows of X as stored vectors take as long for one column as for eight, and all of X is rewritten so: that pays for most of the eight, or for long rows read by index */
+/* Products with rows of X as stored vectors take as long for one column as for eight, and all of X has to be rewritten in this form. Therefore it is worthwhile
+   only for most of the eight columns, or for long rows read by index */
 PetscInt SpMVStoreColumnsByRows(SpMVStore B, PetscInt count)
 {
   const PetscBool  scattered = (PetscBool)!SpMVStoreIsDiagonal(B), longrows = (PetscBool)(B->stats.nonzeros >= SpMVTuned.columns_mean * (PetscInt64)B->n);
@@ -141,7 +142,7 @@ PetscInt SpMVStoreColumnsByRows(SpMVStore B, PetscInt count)
   return rest >= least ? count : count - rest;
 }
 
-/* The rows of X, of at most eight columns, as stored vectors, filled up with zeros */
+/* Writes the rows of X, which has at most eight columns, as stored vectors, padded with zeros */
 static void SpMVStoreRows(PetscInt n, int count, const PetscScalar *x, PetscInt ldx, PetscReal *to)
 {
   for (PetscInt c = 0; c < n; c++, to += SPMV_VECTOR) {

@@ -2,8 +2,8 @@
   The kernels, compiled once for each instruction set. The including file defines SPMV_TARGET, SPMV_AVX512 / SPMV_AVX2 and
   SPMV_KERNELS (the table's name), SPMV_ISA_NAME and SPMV_ISA_SLOWDOWN.
 
-  Inner functions have the shape of a run (rbs rows and cbs columns of a block) as compile-time constants; the switches at the end
-  make one instance for each. Padded lanes are masked where x is read (their product is 0 times 0), so that no Inf or NaN in x
+  In the inner functions, the shape of a run (rbs rows and cbs columns of a block) is a compile-time constant; the switches at the end
+  create one instance for each shape. Padded lanes are masked when x is read (their product is 0 times 0), so that no Inf or NaN in x
   reaches a row that has no entry there.
 */
 #include "spmvimpl.h"
@@ -32,7 +32,7 @@
 #define SPMV_ZERO8  V8 a0 = v8_zero(), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0
 #define SPMV_FMA(r) a##r = v8_fma(v8_value(v + (r)*SPMV_VECTOR), xv, a##r)
 
-/* Values are read once, in order, but hardware prefetchers stop at the end of a page and start again with each product */
+/* Values are read once, in order, but hardware prefetchers stop at the end of a page and have to start anew in each product */
 #if defined(__GNUC__)
   #define SPMV_AHEAD    (4096 / (int)sizeof(PetscReal)) /* in reals; the best of 512 to 8192 bytes */
   #define SPMV_FETCH(p) __builtin_prefetch(p)
@@ -42,7 +42,7 @@
 #endif
 #define SPMV_FETCHVALUE(r) SPMV_FETCH(v + (r)*SPMV_VECTOR + SPMV_AHEAD)
 
-/* Writes the sums of a slice: sum[8 r + l] is that of row r of lane l's unit */
+/* Writes the sums of a slice: sum[8 r + l] is the sum of row r of lane l's unit */
 SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, PetscInt row, int lanes, int rbs, const PetscScalar *sum)
 {
   for (int l = 0; l < lanes; l++) {
@@ -126,7 +126,7 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, con
   }
 }
 
-/* Slices by diagonals; the values of their steps follow one another, or (distinct) each step has a code that locates them */
+/* Slices by diagonals. The values of their steps are consecutive, or (distinct) each step has a code that locates its values */
 SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int rbs,
                            const PetscBool distinct)
 {
@@ -294,8 +294,8 @@ SPMV_INLINE void spmv_uncompressed(const struct _n_SpMVStore *B, const SpMVRun *
 }
 
 /*
-  Transposed products. A block's column is first multiplied and summed over its rows, so rbs entries cost one addition to y. These
-  additions are scalar, as several lanes can have the same column. Diagonals are contiguous in y. conj(a) x = conj(a conj(x)).
+  Transposed products. A block's column is first multiplied and summed over its rows, so that rbs entries cost one addition to y. These
+  additions are scalar, because several lanes can have the same column. Diagonals are contiguous in y. conj(a) x = conj(a conj(x)).
 */
 #define SPMV_DOT(r)  dot = v8_fma(v8_value(v + (r)*SPMV_VECTOR), x##r, dot)
 #define SPMV_CONJ(r) x##r = v8_conj(conjugate, x##r)
@@ -351,8 +351,8 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
   const uint8_t     *mask = B->patterns.mask + P->offset;
   const int          w = P->width, step = rbs * rbs * SPMV_VECTOR;
 
-  /* Diagonal by diagonal over a few slices. Within one slice, each diagonal would read what the one before it has just written,
-     at another alignment, which stalls the processor. Blocks are added entry by entry anyway. */
+  /* Diagonal by diagonal over a few slices. Within one slice, each diagonal would read the numbers that the previous diagonal has just
+     written, at a different alignment, which stalls the processor. Blocks are added entry by entry anyway. */
   const int    some  = rbs > 1 ? 1 : PetscMax(2, PetscMin(32, 2048 / (w * SPMV_PARTS + 1)));
   const size_t ahead = rbs > 1 ? (size_t)SPMV_AHEAD : (size_t)some * w * step;
 
@@ -549,8 +549,8 @@ static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjug
 }
 
 /*
-  Y = A X for at most eight columns, a column a lane: each entry of A is multiplied with a row of X. x: the rows of X as stored vectors. Rows of Y are collected
-  before they are written column by column
+  Y = A X for at most eight columns, one column per lane: each entry of A is multiplied with a row of X. x: the rows of X as stored vectors. Rows of Y are
+  collected before they are written column by column
 */
 static SPMV_NOINLINE void spmv_columns(const SpMVCSR *A, const PetscReal *x, int count, PetscScalar *y, PetscInt ldy)
 {

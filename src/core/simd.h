@@ -3,10 +3,10 @@
 
     SPMV_AVX512 or SPMV_AVX2 or neither (portable C), SPMV_TARGET (an attribute that every function carries)
 
-  R8 is eight real numbers, V8 eight scalars: an R8, or two where scalars are complex. Masks are a byte, bit l for lane l.
+  R8 holds eight real numbers. V8 holds eight scalars: one R8, or two if scalars are complex. A mask is a byte, with bit l for lane l.
 
-  Gathers are eight scalar loads on purpose: AMD's gather instruction takes 2.5 times as long (Zen 5: 0.50 instead of 0.20 ns an
-  entry), and Intel's gains little, or loses since a microcode update.
+  Gathers are eight scalar loads on purpose: AMD's gather instruction takes 2.5 times as long (Zen 5: 0.50 instead of 0.20 ns per
+  entry), and Intel's gains little, or is slower since a microcode update.
 */
 #if defined(SPMV_AVX512) || defined(SPMV_AVX2)
   #include <immintrin.h>
@@ -198,7 +198,7 @@ SPMV_INLINE PetscReal r8_sum(R8 a)
 
 #if !defined(R8_SET)
   #if defined(__GNUC__) && defined(PETSC_USE_REAL_DOUBLE)
-/* Four short vectors, which all current processors have; compilers split longer ones badly */
+/* Four short vectors, which all current processors support; compilers split longer vectors badly */
 typedef PetscReal R2 __attribute__((vector_size(16), aligned(8), may_alias));
 typedef struct {
   R2 a, b, c, d;

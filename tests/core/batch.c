@@ -124,7 +124,7 @@ int main(int argc, char **argv)
       PetscCall(PetscFree(first));
     }
   }
-  { /* the largest number of problems; only the part of their first rows that is read is in memory */
+  { /* the largest number of problems; of the array of their first rows, only the part that is read is in memory */
     const PetscInt i[2]  = {0, 1};
     const size_t   size  = ((size_t)SPMV_MAX_SIZE + 1) * sizeof(PetscInt);
     PetscInt      *first = (PetscInt *)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

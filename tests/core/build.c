@@ -1,4 +1,4 @@
-/* A library that was built for another PETSc than the program's says so */
+/* A library that was built for a different PETSc than the program's reports it */
 #include "common.h"
 #include "../../src/sys/petscbuild.h"
 #include <string.h>

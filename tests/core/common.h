@@ -24,7 +24,8 @@ static inline uint32_t mix(uint32_t a, uint32_t b)
   return (uint32_t)(h >> 32);
 }
 
-/* The columns of a row as a user's arrays can have them: in any order, some of them twice. Rows with the same columns have them in the same order */
+/* The order of a row's columns in a user's arrays: they can be in any order, and some can occur twice. Rows with the same columns have them in the same order
+   */
 typedef enum { ASCENDING, DESCENDING, ANYHOW, TWICE, IN_THREES, ONE_ROW } Order;
 
 static inline void Disorder(PetscInt row, PetscInt n, PetscInt j[], Order order)
@@ -37,7 +38,7 @@ static inline void Disorder(PetscInt row, PetscInt n, PetscInt j[], Order order)
     PetscInt       other = (PetscInt)(mix(seed, (uint32_t)k) % (uint32_t)(k + 1));
 
     if (order == DESCENDING) other = PetscMin(k, n - 1 - k);
-    if (order == IN_THREES) other = k % 3 == 2 ? k - 1 : k; /* the first column of each three stays */
+    if (order == IN_THREES) other = k % 3 == 2 ? k - 1 : k; /* of every three columns, the first stays */
     j[k]     = j[other];
     j[other] = keep;
   }
@@ -78,8 +79,8 @@ static inline PetscErrorCode MatrixDestroy(Matrix *A)
 }
 
 /*
-  y = z + op(A) x by a loop over the CSR arrays, with z = NULL for zero, and the error that each row may have: that of rounding in each of its terms, so none
-  if it has no entry
+  Computes y = z + op(A) x with a loop over the CSR arrays, where z = NULL means zero, and the allowed error of each row: the rounding errors of its terms, so
+  zero for a row without entries
 */
 static inline PetscErrorCode CSRProduct(const Matrix *A, PetscBool transpose, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
                                         PetscReal *allowed)
@@ -261,7 +262,7 @@ static inline int FormatCount(void)
   return 6 * 3 * 4 * 2 * 2 * 3 + 3 * 2 * 2 * 3;
 }
 
-/* PETSC_FALSE: this combination tests nothing that no other one tests */
+/* Returns PETSC_FALSE if everything that this combination tests is tested by others */
 static inline PetscBool FormatGet(int k, PetscInt m, Format *F)
 {
   static const PetscInt   heights[] = {0, 1, 5, 8, 16, 32}, threads[] = {1, 2, 4};

@@ -1,7 +1,7 @@
 /*
-  The baseline formats of bench/formats, cuSPARSE's formats and MKL if they are there, and EVC-HYB's kernel with an operand held, on the matrices of common.h
-  and of tests/matrices: what is stored, and the products on the host and on a GPU. Run as `core-formats`; under compute-sanitizer as `core-formats quick`, or
-  `core-formats race` with few matrices, as racecheck is slow.
+  The baseline formats of bench/formats, cuSPARSE's formats and MKL if they are available, and EVC-HYB's kernel with an operand held, on the matrices of
+  common.h and of tests/matrices. It checks the stored entries, and the products on the host and on a GPU. Run it as `core-formats`; under compute-sanitizer as
+  `core-formats quick`, or as `core-formats race` with few matrices, because racecheck is slow.
 */
 #include "common.h"
 #include "../../bench/formats/formats.h"
@@ -11,7 +11,7 @@
 #include "../../bench/mkl.h"
 #include "../../examples/mmload.h"
 
-/* The baselines with parameters with which small matrices reach all branches */
+/* The baselines, with parameters for which small matrices reach all branches */
 static const struct {
   const char *name;
   PetscInt    parameter[2];
@@ -24,7 +24,7 @@ static int       products = 0;
 typedef struct {
   const Matrix *A;
   PetscScalar  *x, *y, *ref;
-  PetscReal    *allowed; /* error that a row may have */
+  PetscReal    *allowed; /* allowed error of each row */
 #if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCudaCSR  csr;
   PetscScalar *dx, *dy;
@@ -90,7 +90,7 @@ static PetscErrorCode CheckDevice(Problem *P, const Baseline *B, const Stored *h
 
   PetscFunctionBegin;
   PetscCallCUDA(StoredUpload(host, &P->csr, &S, Device.stream));
-  for (int k = 0; k < 3; k++) { /* two products with one x: nothing is left over from the first one */
+  for (int k = 0; k < 3; k++) { /* two products with the same x: nothing may be left over from the first one */
     if (k != 1) PetscCall(Draw(P, k == 2));
     PetscCall(ToDevice(P));
     PetscCallCUDA((*B->cuda)(&S, P->dx, P->dy, Device.stream));
@@ -100,7 +100,7 @@ static PetscErrorCode CheckDevice(Problem *P, const Baseline *B, const Stored *h
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a held operand, the product is the one of another matrix or vector; with x loaded in another way, it is the same */
+/* With a held operand, the kernel computes the product of a different matrix or vector; with x loaded in a different way, it computes the same product */
 static PetscErrorCode CheckHeld(Problem *P)
 {
   const Matrix *A = P->A;
@@ -259,7 +259,7 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (device) {
     PetscCall(CheckHeld(&P));
-    if (!sanitized && A->i[A->m]) PetscCall(CheckCuSparse(&P, M)); /* else the sanitizer would check cuSPARSE */
+    if (!sanitized && A->i[A->m]) PetscCall(CheckCuSparse(&P, M)); /* otherwise the sanitizer would check cuSPARSE */
     PetscCallCUDA(cudaFree((void *)P.csr.i));
     PetscCallCUDA(cudaFree((void *)P.csr.j));
     PetscCallCUDA(cudaFree((void *)P.csr.a));
@@ -345,7 +345,7 @@ int main(int argc, char **argv)
   for (int k = 0; k < MATRICES; k++) {
     if (race && strcmp(matrices[k].name, "power law") && strcmp(matrices[k].name, "rows around 32 and 128")) continue;
     if (quick && k % 3) continue;
-    if (matrices[k].order != ASCENDING && PetscDefined(USE_DEBUG)) continue; /* AIJ, among the baselines, refuses them there */
+    if (matrices[k].order != ASCENDING && PetscDefined(USE_DEBUG)) continue; /* AIJ, one of the baselines, rejects them in debug builds */
     PetscCall(MatrixGet(k, &A));
     PetscCall(CheckMatrix(&A));
     PetscCall(MatrixDestroy(&A));

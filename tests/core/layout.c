@@ -1,4 +1,4 @@
-/* What is stored: every entry once, in its place; padding as in the statistics; slices as the user has set them */
+/* The stored arrays: every entry once, in its place; as much padding as the statistics report; slices with the user's parameters */
 #include "common.h"
 #include "../../src/core/spmvimpl.h"
 
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     PetscCall(MatrixDestroy(&A));
   }
 
-  /* each pattern's feature is found */
+  /* the feature of each pattern is detected */
   for (int k = 0; k < MATRICES; k++) {
     Matrix       A;
     SELLPParams  s;

@@ -2,7 +2,7 @@
 #include "common.h"
 #include "../../src/core/spmvimpl.h"
 
-/* n scalars between two pages that must not be accessed, adjacent to the first or (back) to the second one */
+/* n scalars between two inaccessible pages, adjacent to the first or (back) to the second page */
 typedef struct {
   char        *map;
   size_t       size;
@@ -28,11 +28,11 @@ static void GuardedDestroy(Guarded *G)
 /* y = A x, A' x and conj(A)' x, each alone and added to z */
 enum { MULT, MULT_ADD, TRANSPOSE, TRANSPOSE_ADD, HERMITIAN, HERMITIAN_ADD, PRODUCTS };
 
-/* Vectors to multiply with, and the products of CSRProduct(): made once for a matrix and its values, and used for all formats */
+/* Vectors to multiply with, and the products of CSRProduct(): computed once for a matrix and its values, and used for all formats */
 typedef struct {
   PetscScalar *x, *xt, *z; /* n, m and the larger of both */
   PetscScalar *y[PRODUCTS];
-  PetscReal   *allowed[PRODUCTS]; /* error that a row may have */
+  PetscReal   *allowed[PRODUCTS]; /* allowed error of each row */
 } Expected;
 
 static void Draw(PetscInt n, PetscBool wild, PetscScalar v[])
@@ -83,7 +83,7 @@ static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt
   }
 }
 
-/* Without the references if they were checked already: they do not depend on the instruction set */
+/* references: also check the reference functions; once is enough, because they do not depend on the instruction set */
 static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back, PetscBool references, const Expected *E)
 {
   const PetscInt m = A->m, n = A->n;
@@ -138,7 +138,7 @@ static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back,
   GuardedDestroy(&yt);
 }
 
-/* The same x in the first and the last of so many columns, with Inf and NaN between */
+/* The same x in the first and the last of `count` columns, with Inf and NaN in between */
 static void CheckByRows(const Matrix *A, const Format *F, PetscInt count, const Expected *E)
 {
   const PetscInt m = A->m, n = A->n, ldx = n + 3, ldy = m + 2;
@@ -158,7 +158,7 @@ static void CheckByRows(const Matrix *A, const Format *F, PetscInt count, const 
   (void)PetscFree2(x, y);
 }
 
-/* Dense matrices in longer arrays, in pieces of any size: each column has the bits of a product with it alone */
+/* Dense matrices in longer arrays, in pieces of any size: each column has the bits of a product with that column alone */
 static void CheckColumns(const Matrix *A, const Format *F, SpMVStore B, const Expected *E)
 {
   enum { COLUMNS = 3, MORE = 5 };
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
         Expect(!SpMVStoreUsesParent(B) || (F.evchyb ? F.evc.common.kernel : F.sellp.common.kernel) == SPMV_KERNEL_AUTO, "%s, %s", A.name, F.text);
         if (SpMVStoreUsesParent(B)) continue;
         for (int s = 0; s < 3; s++) {
-          if (refill && s != (f + refill) % 3) continue; /* one instruction set each is enough */
+          if (refill && s != (f + refill) % 3) continue; /* one instruction set for each refill is enough */
           if (!SpMVSetISA(isas[s])) continue;
           Check(&as[v], &F, B, (PetscBool)(refill % 2), (PetscBool)(refill || s == 0), &expected[v]);
           if (refill == 0) Check(&as[v], &F, B, PETSC_FALSE, (PetscBool)(s == 0), &wild);

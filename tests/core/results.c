@@ -37,7 +37,7 @@ int main(int argc, char **argv)
   PetscCheck(mkdtemp(folder), PETSC_COMM_SELF, PETSC_ERR_SYS, "No folder %s", folder);
   snprintf(name, sizeof(name), "%s/a.csv", folder);
   snprintf(part, sizeof(part), "%s/a.csv.new", folder);
-  Write(name, 0, "first", "first"); /* the file can be read at any time where no results are lost */
+  Write(name, 0, "first", "first"); /* if no results would be lost, the file can be read at any time */
   Holds(name, "first");
   Write(name, 0, "second", "first");
   Holds(name, "second");

@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     Expect(SpecRead(name, &s, message, sizeof(message)) == SPEC_FOUND, "%s: %s", name, message);
     Expect(TwinMeasure(&s, 0, got), "%s: columns do not ascend, or are not in the matrix", name);
     for (int q = TWIN_ROWS; q <= TWIN_MOST; q++) Compare(name, T, got, q, 0.0);
-    Compare(name, T, got, TWIN_MEAN, 1e-5); /* its digits */
+    Compare(name, T, got, TWIN_MEAN, 1e-5); /* the digits of the published figure */
     Compare(name, T, got, TWIN_STD, Promised[k].std);
     Compare(name, T, got, TWIN_SKEW, Promised[k].skew);
     for (int q = TWIN_BANDWIDTH; q <= TWIN_SIMILARITY && T->node; q++) Compare(name, T, got, q, Promised[k].local);

@@ -1,6 +1,6 @@
 /*
-  Tests of BiCGStab's kernels, without PETSc: every preconditioner on either side, every way to end and to sum, against the method on the host, which computes
-  its inner products as KSPBCGS does. Silent when right. Arguments as of `krylov`.
+  Tests of BiCGStab's kernels, without PETSc: every preconditioner on either side, and every way to end and to sum, compared with the method on the host, which
+  computes its inner products like KSPBCGS. Prints nothing on success. The arguments are those of `krylov`.
 */
 #include "krylov.cuh"
 #include "../../src/mat/impls/sellp/sellpcuda.h"
@@ -20,13 +20,13 @@ static std::vector<Wide> Multiplied(const Problem &q, const std::vector<Wide> &p
   return q.set.left ? Apply(q, to) : to;
 }
 
-// The preconditioner on the right is part of x unless the caller applies it
+// Whether x includes the right preconditioner, which it does unless the caller applies that
 static bool Unwound(const Problem &q)
 {
   return !q.set.left && q.set.pc != SPMV_KRYLOV_PC_APPLIED;
 }
 
-// KSPSolve_BCGS(), from x = 0 and after its first convergence test
+// Like KSPSolve_BCGS(), starting from x = 0 and after its first convergence test
 static Outcome Reference(const Problem &q)
 {
   const SpMVCudaBCGS &set = q.set;
@@ -114,7 +114,7 @@ static cudaError_t Iterate(const Problem &q, Arrays &a, SpMVCudaKrylov k, cudaSt
 
 // ------------------------------------------------------------------------------------------------ cases
 
-// Diagonals without symmetry, so large on the main one that some iterations are possible in single precision
+// Unsymmetric diagonals, with a main diagonal so large that some iterations are possible in single precision
 static Problem Make(const char *what, int n, SpMVKrylovPC pc, bool left, SpMVKrylovNorm norm)
 {
   Problem q{what, Build(what, n, n, [](int r, Row &row) { row = {r - 2, r - 1, r, r + 1}; }), {}, {}, {}};
@@ -142,7 +142,7 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
           static char what[128];
           snprintf(what, sizeof(what), "%d rows, %s, %s%s", n, pcs[pc], norms[norm], left ? "" : ", right");
           Problem q = Make(what, n, (SpMVKrylovPC)pc, left, norm);
-          if (n <= 3) q.set.until.max_it = 1; // more would divide by what is left after rounding
+          if (n <= 3) q.set.until.max_it = 1; // further iterations would divide by rounding errors
           TestProblem(q, k, stream, n < 1000 && !quick);
           q.set.early = PETSC_FALSE;
           TestSame(q, Solve(q, PLAIN, k, stream), Solve(q, AHEAD, k, stream));
@@ -152,7 +152,7 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
   }
 }
 
-// Small matrices again and again along the diagonal, with as many entries of b: all numbers of the first iterations are exact
+// Repeats a small matrix along the diagonal, and the corresponding entries of b: all numbers of the first iterations are exact
 static void Repeat(Problem &q, int bs, const double a[], const double b[])
 {
   q.A = Build(q.what, q.set.n, q.set.n, [=](int r, Row &row) {
@@ -186,7 +186,7 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
     q.set.until.ttol   = 30;
     q.set.until.min_it = 3;
   });
-  test("check", SPMV_KRYLOV_RTOL, [](Problem &q) { // the norms that are not computed are the first one
+  test("check", SPMV_KRYLOV_RTOL, [](Problem &q) { // norms that are not computed equal the first one
     q.set.until.ttol    = 30;
     q.set.until.chknorm = 3;
     q.set.dp            = 17;
@@ -221,7 +221,7 @@ struct Half {
   spmv::State         first, second;
 };
 
-// An iteration without its last kernel, with products of the store, fused or not
+// An iteration without its last kernel, with the store's products, fused or separate
 static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected, SpMVCudaKrylov k, cudaStream_t stream)
 {
   Half       h;
@@ -231,7 +231,7 @@ static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected
   CHECK(Start(q, a, k, stream));
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaMemcpy(&h.first, (spmv::State *)k->state, sizeof(h.first), cudaMemcpyDeviceToHost));
-  rho[spmv::REALS - 1] += rho[0] / 2; // or (s, r0) would be 0
+  rho[spmv::REALS - 1] += rho[0] / 2; // otherwise (s, r0) would be 0
   CHECK(cudaMemcpy((spmv::State *)k->state, &h.first, sizeof(h.first), cudaMemcpyHostToDevice));
   if (fused) CHECK(SpMVCudaBCGSMultFirst(k, store, stream, &done));
   if (!done) {
@@ -239,7 +239,7 @@ static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected
     CHECK(SpMVCudaBCGSFirst(k, stream));
   }
   Expect((bool)done == (fused && expected), q.A, q.what, "first", "the product has an epilogue");
-  CHECK(SpMVCudaBCGSHalf(k, stream)); // which adds the sums of a small matrix, as Update does
+  CHECK(SpMVCudaBCGSHalf(k, stream)); // for a small matrix, Half adds the sums, as Update does
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaMemcpy(&h.first, (spmv::State *)k->state, sizeof(h.first), cudaMemcpyDeviceToHost));
   done = PETSC_FALSE;

@@ -1,5 +1,5 @@
 /*
-  For programs that call CUDA and have nothing better to do with an error than to say where it was.
+  For programs that call CUDA and handle an error only by reporting where it occurred.
 */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
-  What the tests of the device core share: arrays on the device, the reference product, checks, and layouts to be tested.
+  Shared by the tests of the device core: arrays on the device, the reference product, checks, and the layouts to test.
 */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-template <class T> struct Device { // poisoned: what nobody writes shows
+template <class T> struct Device { // poisoned, so that missing writes are detected
   T     *p = nullptr;
   size_t size;
   explicit Device(size_t n) : size(n)
@@ -51,7 +51,7 @@ static inline void Expect(bool right, const Matrix &A, const char *layout, const
   if (failures < 60) printf("FAILED %s, %s (%s): %s\n", A.name, layout, kernel, what);
 }
 
-// op(A) x + z with the sum of magnitudes, which rounding is measured by
+// op(A) x + z, and the sum of magnitudes, by which rounding errors are bounded
 static inline void Reference(const Matrix &A, bool transpose, bool conjugate, const std::vector<Number> &x, const Number *z, std::vector<Wide> &y,
                              std::vector<double> &size)
 {

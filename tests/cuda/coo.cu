@@ -1,6 +1,7 @@
 /*
-  Tests of assembly from a coordinate array, without PETSc: pattern, map and sums against the host's, bit by bit, and copies to the host. Silent when right. Run as
-  `coo full`; under compute-sanitizer as `coo quick`; `count` at the end prints how many checks passed.
+  Tests of assembly from a coordinate array, without PETSc: pattern, map and sums are compared bitwise with those of the host. It also tests copies to the host.
+  Prints nothing on success. Run it as `coo full`; under compute-sanitizer as `coo quick`. With `count` as the last argument, it prints the number of checks
+  that passed.
 */
 #include "../../src/core/cuda/coo.h"
 #include "common.cuh"
@@ -14,7 +15,7 @@ struct Block {
   bool        outside;
 };
 
-// The nonzeros of a block with the places of their entries, in order
+// The nonzeros of a block, with the places of their entries in order
 static std::map<std::pair<PetscInt, PetscInt>, std::vector<size_t>> Sorted(const Entries &e, const Block &b)
 {
   std::map<std::pair<PetscInt, PetscInt>, std::vector<size_t>> nonzeros;
@@ -31,7 +32,7 @@ static bool Same(const std::vector<Number> &a, const std::vector<Number> &b)
   return a.size() == b.size() && (a.empty() || !memcmp((const void *)a.data(), (const void *)b.data(), a.size() * sizeof(Number)));
 }
 
-// Both arrays of a test on the device, the second of them with the entries from `split` on
+// The two arrays of a test on the device; the second has the entries from `split` on
 struct Arrays {
   Device<PetscInt> i[2], j[2];
   SpMVCudaIndices  indices;
@@ -62,7 +63,7 @@ static Matrix Named(const char *name)
   return A;
 }
 
-// Values of each array, `shift` real numbers from where an array of numbers would be aligned
+// Tests values whose arrays begin `shift` real numbers after an aligned address
 static void TestValues(SpMVCudaCOO coo, const Entries &e, size_t split, const Block &b, int shift, cudaStream_t stream)
 {
   const Matrix        A        = Named(b.name);
@@ -137,7 +138,7 @@ static void Test(const char *name, PetscInt M, PetscInt N, const Entries &e, cud
   }
   SpMVCudaCOOMost = INT_MAX;
 
-  // What belongs to others
+  // The entries that belong to other ranks
   const Block  b = {name, M, N, {r0, r1}, {0, N}, false};
   const Matrix A = Named(name);
   Arrays       arrays(e, e.size(), b);

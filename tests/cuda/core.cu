@@ -1,8 +1,8 @@
 /*
-  Tests of the device core, without PETSc: every layout and kernel against a CSR product on the host. Silent when right.
-  Run as `core full`; under compute-sanitizer as `core quick`, or, where that is very slow, as `core race`, with two matrices; compiled for another GPU than
-  that of the machine, as `core unsupported`. `count` at the end prints how many checks passed. With CORE_MATRICES=TEXT in the environment, only the matrices
-  are tested whose names contain the text.
+  Tests of the device core, without PETSc: every layout and kernel is compared with a CSR product on the host. Prints nothing on success.
+  Run it as `core full`; under compute-sanitizer as `core quick`, or, if that is very slow, as `core race`, with two matrices; if it was compiled for a
+  different GPU than the machine's, as `core unsupported`. With `count` as the last argument, it prints the number of checks that passed. With
+  CORE_MATRICES=TEXT in the environment, only the matrices whose names contain the text are tested.
 */
 #include "../../src/mat/impls/evchyb/evchybcuda.h"
 #include "../../src/mat/impls/sellp/sellpcuda.h"
@@ -10,7 +10,7 @@
 #include "products.cuh"
 #include "refusals.cuh"
 
-// One layout, both ways to store values: all that differs is their size
+// One layout with both ways to store values: only the size of the values differs
 static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bool, const SpMVCudaCSR *, SpMVCudaStore *)> setup)
 {
   Device<int>   i(A.i), j(A.j);
@@ -22,14 +22,14 @@ static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bo
     SpMVCudaGetStats(store, &stats[single]);
     CHECK(SpMVCudaDestroy(&store));
   }
-  if (!stats[0].diagonal != !stats[1].diagonal || stats[0].node != stats[1].node) return; // the fewer bytes a value has, the more a column index costs
+  if (!stats[0].diagonal != !stats[1].diagonal || stats[0].node != stats[1].node) return; // with smaller values, an index costs more
   const PetscInt64 values = stats[0].stored * (PetscInt64)(sizeof(Number) - PetscMin(sizeof(Single), sizeof(Number))), saved = stats[0].bytes - stats[1].bytes;
-  // Diagonals store one value of each step once more, except of the steps that few slices have
+  // Diagonals store a second copy of one value per step, except for the additional steps of a few slices
   Expect(stats[0].stored == stats[1].stored && saved >= values && saved <= values + (stats[0].diagonal ? values / 32 : 0), A, name, stats[1].kernel,
          "bytes of single values");
 }
 
-// What the statistics choose depends on how many multiprocessors there are: matrices to either side of each bound
+// The choice from the statistics depends on the number of multiprocessors. This tests matrices on either side of each bound
 static void TestChoice(const Layout &L, cudaStream_t stream)
 {
   const int least = SpMVCudaDiagonalsLeast;
@@ -84,7 +84,7 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
   expect(rows("rows of 4096, fewer", 3 * p, 4096, 4096), "all rows in parts", [&](const SpMVStats &s) { return s.long_rows == 3 * p; });
 }
 
-// Rows and columns that are constrained, as in finite elements; rows of hanging nodes, which have one unknown of other nodes each; entries left out anywhere
+// Constrained rows and columns, as in finite elements; rows of hanging nodes, which have one unknown of each of several other nodes; entries left out at random
 static Matrix Constrained(const char *name, const Matrix &A, int rows, int columns)
 {
   return Without(name, A, [=](int r, int c) { return r != c && (r * 613 % 1000 < rows || c * 613 % 1000 < columns); });
@@ -98,7 +98,7 @@ static Matrix Sparser(const char *name, const Matrix &A, int share)
   return Without(name, A, [=](int, int) { return !Int(share); });
 }
 
-// Columns ascend in the one node that has not all of its entries
+// Columns ascend only in the one node that lacks entries
 static Matrix InAnyOrder()
 {
   const Matrix A = Disorder("", Grid("", 6, 27, 3, 100), 3, [](int u, Row &row) {
@@ -107,7 +107,7 @@ static Matrix InAnyOrder()
   return Without("incomplete, 3 unknowns in any order", A, [](int r, int c) { return r == 100 && c != 100; });
 }
 
-// Node blocks are used where few entries are missing
+// Node blocks are used if few entries are missing
 static void TestNodes(const Layout &L, cudaStream_t stream)
 {
   auto expect = [&](const Matrix &A, int node) {
@@ -319,7 +319,7 @@ static void TestNoCode(Matrix &A, const std::vector<Layout> &layouts, const Stre
   }
 }
 
-// Each layout by itself
+// Tests that concern a layout on its own
 static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool race, const Streams &streams)
 {
   for (const Layout &L : layouts) {
@@ -335,7 +335,7 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
       if (race || L.measured) continue;
       TestUnaligned(few, L, streams.stream);
       TestHostMemory(few, L, streams.stream);
-      if (!quick) TestOthersError(few, L, streams.stream); // under a sanitizer, its error is one
+      if (!quick) TestOthersError(few, L, streams.stream); // a sanitizer would report this error
     }
     Matrix small = Grid("7 points, read again", 20, 7, 1, 100);
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, entries"))) TestFresh(small, L, streams.stream);
@@ -344,7 +344,7 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
 
 constexpr int WIDEST = sizeof(PetscInt); // bytes of an index: a CSR has PetscInt, or int
 
-// Each layout of each matrix; if quick, a quarter of the layouts, others for the next matrix, but all for two matrices
+// Each layout with each matrix. If quick, a quarter of the layouts, a different quarter for the next matrix, but all layouts for two matrices
 static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout> &layouts, bool quick, bool race, const Streams &streams)
 {
   const char *only   = getenv("CORE_MATRICES");

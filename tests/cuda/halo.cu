@@ -1,10 +1,10 @@
 /*
   Tests the halo exchange on the device, on any number of ranks, and times it: `mpiexec -n 2 halo`. PETSc's options, and
-    -transports host,nccl,auto   what to test; by default all that this machine has: peer and nccl where each rank has a GPU of its own
+    -transports host,nccl,auto   the transports to test; by default all that this machine supports: peer and nccl if each rank has its own GPU
     -seconds 1                   for random patterns, on each communicator
     -n 200                       slabs of n^3 points are timed; 0: none
-  Halos, sizes and values are random; ranks without rows or with an empty halo are frequent. What arrives must be what MPI brings on host
-  arrays, to the bit. Where there is no GPU, the lists alone are tested.
+  Halos, sizes and values are random; ranks without rows or with an empty halo are frequent. The received values must be bitwise those that
+  MPI moves between host arrays. Without a GPU, only the lists are tested.
 */
 #include "../../src/mat/impls/spmv/halo.h"
 #include <algorithm>
@@ -85,13 +85,13 @@ struct Pattern {
   {
     return Value(1000000007ull * (from + 1) + k, round);
   }
-  Values Reverse(uint64_t round) const // what this rank sends back
+  Values Reverse(uint64_t round) const // the values that this rank sends back
   {
     Values v;
     for (size_t k = 0; k < halo_columns.size(); k++) v.push_back(Sent(rank_, k, round));
     return v;
   }
-  Values Sums(uint64_t round) const // x, and what comes for it, in the order of ranks
+  Values Sums(uint64_t round) const // x plus the values received for it, in the order of the ranks
   {
     Values y = X(round);
     for (int r = 0; r < size_; r++) {
@@ -146,7 +146,7 @@ static PetscErrorCode TestLists(const Pattern &p, const char *name)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-struct Device { // poisoned: what nobody writes shows
+struct Device { // poisoned, so that missing writes are detected
   PetscScalar *p = nullptr;
   size_t       n;
   explicit Device(size_t count) : n(count)
@@ -182,8 +182,8 @@ static PetscErrorCode Copy(PetscScalar *to, const PetscScalar *from, size_t n, c
 }
 
 /*
-  Several exchanges of one or two halos are queued before the host looks at any: each must see the x of its own round and must not
-  overwrite what the round before has yet to read.
+  Several exchanges of one or two halos are queued before the host looks at any result. Each must see the x of its own round and must not
+  overwrite data that the previous round has yet to read.
 */
 static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHaloType type, bool graph, cudaStream_t first, cudaStream_t second,
                                    const char *name)
@@ -192,9 +192,9 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
   std::vector<SpMVHalo>            halos;
   std::vector<std::vector<Device>> x, in, back, y;
   std::vector<Device>              work;
-  bool                             petsc  = false; // where MPI reads device memory, and then only of a pattern that needs an exchange
+  bool                             petsc  = false; // only if MPI can read device memory, and only for a pattern that needs an exchange
   cudaStream_t                     stream = first;
-  // Complex x need not be aligned to whole numbers: not so in every other round
+  // Complex x need not be aligned to a complex number; in every other round it is not
   const auto x_of = [&](size_t h, int r) { return (PetscScalar *)((PetscReal *)work[h].p + (sizeof(PetscScalar) > sizeof(PetscReal) ? r % 2 : 0)); };
 
   PetscFunctionBeginUser;
@@ -243,7 +243,7 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
       cudaGraph_t     g;
       cudaGraphExec_t e;
       if (graph) PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-      if (second) stream = r % 2 ? second : first; // as of programs that change streams between products, which nothing else puts in order
+      if (second) stream = r % 2 ? second : first; // like a program that changes streams between products without ordering them in any other way
       for (SpMVHalo &halo : halos) PetscCall(SpMVHaloEnter(halo, stream));
       PetscCall(forward(r));
       PetscCall(reverse(r));
@@ -292,7 +292,7 @@ static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
   PetscCallCUDA(cudaMalloc(&from, bytes));
   PetscCallCUDA(cudaMalloc(&to, bytes));
   PetscCallCUDA(cudaMemset(from, 1, bytes));
-  PetscCallCUDA(cudaDeviceSynchronize()); // which `stream` does not wait for
+  PetscCallCUDA(cudaDeviceSynchronize()); // because `stream` does not wait for that work
   PetscCallMPI(MPI_Barrier(comm));
   double setup = MPI_Wtime();
   PetscCall(SpMVHaloCreate(comm, layout, (PetscInt)halo_columns.size(), halo_columns.data(), type, &halo));
@@ -409,7 +409,7 @@ int main(int argc, char **argv)
     PetscCallCUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
   }
 
-  // What cannot be had fails on all ranks, with the reason, and no rank waits for another
+  // A transport that is not available fails on all ranks, with the reason, and no rank waits for another
   if (size_ > 1 && devices < size_) {
     Pattern  p;
     SpMVHalo halo = NULL;
@@ -428,12 +428,12 @@ int main(int argc, char **argv)
     PetscCall(p.Destroy());
   }
 
-  // Twice: a communicator of its own, with the ranks in the opposite order, which is freed again
+  // Twice: another communicator, with the ranks in reverse order, which is freed again
   PetscCallMPI(MPI_Comm_split(PETSC_COMM_WORLD, 0, -rank_, &backward));
   for (MPI_Comm c : {PETSC_COMM_WORLD, backward}) {
     comm = c;
     MPI_Comm_rank(comm, &rank_);
-    MPI_Comm held; // by PETSc's objects elsewhere: with the last of them, the transports go
+    MPI_Comm held; // elsewhere PETSc's objects hold the communicator; the transports are freed with the last of them
     PetscCall(PetscCommDuplicate(comm, &held, NULL));
     const double until = MPI_Wtime() + (double)seconds;
     int          more  = 1;

@@ -1,6 +1,7 @@
 /*
-  Tests of the Krylov methods' kernels, without PETSc: every preconditioner, norm, way to end and way to sum, against the same method on the host. Silent when
-  right. Run as `krylov full`; under compute-sanitizer as `krylov quick` or `krylov race`; `count` at the end prints how many checks passed.
+  Tests of the Krylov methods' kernels, without PETSc: every preconditioner, norm, way to end and way to sum, compared with the same method on the host. Prints
+  nothing on success. Run it as `krylov full`; under compute-sanitizer as `krylov quick` or `krylov race`. With `count` as the last argument, it prints the
+  number of checks that passed.
 */
 #include "krylov.cuh"
 #include "../../src/mat/impls/sellp/sellpcuda.h"
@@ -9,7 +10,7 @@ using Problem = ProblemOf<SpMVCudaCG>;
 
 // ------------------------------------------------------------------------------------------------ the method on the host
 
-// KSPSolve_CG(), from x = 0 and after its first convergence test
+// Like KSPSolve_CG(), starting from x = 0 and after its first convergence test
 static Outcome Reference(const Problem &p)
 {
   const SpMVCudaCG &cg = p.set;
@@ -131,7 +132,7 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
           static char what[128];
           snprintf(what, sizeof(what), "%d rows, %s, %s%s", n, pcs[pc], norms[norm], hermitian ? "" : ", symmetric");
           Problem q = Make(what, n, (SpMVKrylovPC)pc, (SpMVKrylovNorm)norm, hermitian);
-          if (n <= 3) q.set.until.max_it = 1; // more would divide by what is left after rounding
+          if (n <= 3) q.set.until.max_it = 1; // further iterations would divide by rounding errors
           TestProblem(q, k, stream, n < 1000 && !quick);
           q.set.early = PETSC_FALSE;
           TestSame(q, Solve(q, PLAIN, k, stream), Solve(q, AHEAD, k, stream));
@@ -229,7 +230,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
     w.Poison();
     CHECK(SpMVCudaCGBegin(k, &cg, stream));
     CHECK(SpMVCudaCGMult(k, store, stream, &done));
-    if (done) CHECK(SpMVCudaCGUpdate(k, stream)); // which adds the sums of a small matrix
+    if (done) CHECK(SpMVCudaCGUpdate(k, stream)); // for a small matrix, Update adds the sums
     CHECK(cudaStreamSynchronize(stream));
     Expect((bool)done == fused, A, "epilogue", "any", "the product has one");
     if (!done) break;

@@ -1,5 +1,6 @@
 /*
-  What the tests of the Krylov methods' kernels share: systems, a solve on the device that is looked at in several ways, its comparison with one on the host.
+  Shared by the tests of the Krylov methods' kernels: systems, a solve on the device that is observed in several ways, and its comparison with a solve on the
+  host.
 
   A method has settings S, and for ProblemOf<S>: Reference(), the method on the host; Start() and Iterate(), on the device.
 */
@@ -104,7 +105,7 @@ template <class S> static SpMVKrylovReason Test(const S &cg, int n, double norm)
 enum Way {
   PLAIN,
   AHEAD,   // all iterations are started before the host looks
-  OUTSIDE, // the sums go through a function
+  OUTSIDE, // a function adds the sums over the ranks
   PARTS    // two ranks of one device
 };
 static const char *const ways[] = {"look", "ahead", "sums outside", "two ranks"};
@@ -169,7 +170,7 @@ template <class S> static Outcome Solve(const ProblemOf<S> &q, Way way, SpMVCuda
   o.its    = s.its;
   for (int n = 1; n <= s.norms; n++) {
     PetscReal norm = -1;
-    if (!SpMVCudaKrylovReadNorm(k, n, &norm)) o.its = -1; // must be there
+    if (!SpMVCudaKrylovReadNorm(k, n, &norm)) o.its = -1; // the norm must be available
     o.norm.push_back((double)norm);
   }
   for (const Number &e : v.x.Get()) o.x.push_back(Wide(e));
@@ -183,7 +184,7 @@ static bool Near(double a, double b, double size)
   return std::abs(a - b) <= (sizeof(PetscReal) == 8 ? 1e-9 : 2e-2) * (std::abs(b) + size) || (std::isnan(a) && std::isnan(b));
 }
 
-// The residual of a single equation vanishes after one iteration, or is what rounding leaves of it, which is another way to converge
+// The residual of a single equation is zero after one iteration, or it is a rounding error, and then the reason for convergence differs
 template <class S> static bool SameReason(const ProblemOf<S> &q, int a, int b)
 {
   auto converged = [](int reason) { return reason == SPMV_KRYLOV_RTOL || reason == SPMV_KRYLOV_ATOL || reason == SPMV_KRYLOV_ZERO; };
@@ -206,13 +207,13 @@ template <class S> static void Compare(const ProblemOf<S> &q, const Outcome &o, 
   Expect(same, q.A, q.what, way, "solution");
 }
 
-// The same bits in each solve, however the host looks
+// Each solve gives the same bits, in whatever way the host observes it
 template <class S> static void TestSame(const ProblemOf<S> &q, const Outcome &a, const Outcome &b)
 {
   Expect(a.reason == b.reason && a.its == b.its && a.norm == b.norm && a.x == b.x, q.A, q.what, "any", "the same bits");
 }
 
-// Two ranks of this device, each with the whole system: all sums are twice as large, and nothing else changes
+// Two ranks on this device, each with the whole system: all sums are twice as large, and nothing else changes
 template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &ref)
 {
   SpMVCudaKrylov            k[2];
@@ -227,7 +228,7 @@ template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &r
     CHECK(SpMVCudaKrylovGetOffer(k[r], 2, &unused));
     places.push_back((spmv::Mail *)(char *)k[r]->mail);
   }
-  for (int r = 0; r < 2; r++) { // a process cannot open its own memory: what SpMVCudaKrylovOpen() does otherwise
+  for (int r = 0; r < 2; r++) { // a process cannot open its own memory, so this replaces SpMVCudaKrylovOpen()
     CHECK(Upload(k[r]->theirs, places, nullptr));
     k[r]->ranks.rank   = r;
     k[r]->ranks.mine   = places[r];
@@ -257,13 +258,13 @@ template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &r
   }
 }
 
-// ranks: also the sums of two ranks, whose kernels wait for each other: not under a sanitizer, which may run one after the other
+// ranks: also test the sums of two ranks, whose kernels wait for each other. This is not possible under a sanitizer, which may run them one after the other
 template <class S> static void TestProblem(const ProblemOf<S> &q, SpMVCudaKrylov k, cudaStream_t stream, bool ranks)
 {
   const Outcome ref = Reference(q), look = Solve(q, PLAIN, k, stream);
   Compare(q, look, ref, ways[PLAIN]);
   for (Way way : {AHEAD, OUTSIDE, PLAIN}) TestSame(q, look, Solve(q, way, k, stream));
-  if (ranks && ref.reason == SPMV_KRYLOV_ITS) TestRanks(q, ref); // no tolerance that sums twice as large would miss
+  if (ranks && ref.reason == SPMV_KRYLOV_ITS) TestRanks(q, ref); // without tolerances, which would have a different effect with sums twice as large
 }
 
 // ------------------------------------------------------------------------------------------------ cases

@@ -51,7 +51,7 @@ static inline Number Conj(Number a)
   return a;
 #endif
 }
-// Not in a register: GCC 12 forgets the last of an odd number of complex values where it makes a loop of vectors from this
+// Volatile, because GCC 12 omits the last of an odd number of complex values if it vectorizes a loop with this function
 static inline Number Rounded(Number a)
 {
   volatile float re = (float)std::real(a), im = (float)std::imag(a);
@@ -92,7 +92,7 @@ static inline Matrix Build(const char *name, int m, int n, std::function<void(in
   return A;
 }
 
-// Diagonals within `reach` of the main one, and four more entries anywhere in every so many rows
+// Diagonals within `reach` of the main diagonal, and four more entries anywhere in every `every`-th row
 static inline Matrix Odd(const char *name, int n, int reach, int every)
 {
   return Build(name, n, n, [=](int r, Row &row) {
@@ -101,7 +101,7 @@ static inline Matrix Odd(const char *name, int n, int reach, int every)
   });
 }
 
-// 7 or 27 points on a grid, s unknowns a point, a share of the neighbors
+// 7 or 27 points on a grid, with s unknowns per point and the given percentage of the neighbors
 static inline Matrix Grid(const char *name, int N, int points, int s, int percent)
 {
   return Build(name, N * N * N * s, N * N * N * s, [=](int r, Row &row) {
@@ -131,7 +131,7 @@ static inline Matrix Without(const char *name, const Matrix &A, std::function<bo
   return B;
 }
 
-// A with the blocks of s columns of each node row as f leaves them: in any order, some more than once
+// A with the blocks of s columns of each node row changed by f: in any order, some more than once
 static inline Matrix Disorder(const char *name, const Matrix &A, int s, std::function<void(int, Row &)> f)
 {
   Matrix B{name, A.m, A.n, {0}, {}, {}};

@@ -1,5 +1,5 @@
 /*
-  The order of products and fills, in one stream and in several, and what they see of each other's writes.
+  The order of products and fills, in one stream and in several, and the visibility of their writes to each other.
 */
 #pragma once
 
@@ -18,7 +18,7 @@ static __global__ void Replace(int n, Number *x, const Number *next, Number *now
   if (*(const PetscReal *)&sum > 1e30) *nowhere = sum;
 }
 
-// As an exchange begins: when what came before is done, and the product with it
+// Begins like an exchange: after all previous work is done, and together with the product
 static __global__ void Follow()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -28,7 +28,7 @@ static __global__ void Follow()
   Dawdle(10000);
 }
 
-// A product that awaits nothing reads x as it is, not as it was when the caches last read it
+// A product that does not wait reads the current x, not the x that the caches last read
 static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
 {
   Device<int>         i(A.i), j(A.j);
@@ -78,8 +78,8 @@ static __global__ void Delay(int clocks)
 }
 
 /*
-  One store in two streams that nothing else orders: products share the partial sums of long rows, and a fill comes before the products that are
-  called after it, and after those that were called before it
+  One store in two streams without any other order: products share the partial sums of long rows, and a fill runs after the products that were
+  called before it and before the products that are called after it
 */
 static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other)
 {
@@ -142,7 +142,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     for (int k = 0; k < 2; k++) y[k].Poison();
     CHECK(cudaDeviceSynchronize());
     Delay<<<1, 1, 0, other>>>(CLOCKS);
-    mult(1, 0, 0); // of the old values, late
+    mult(1, 0, 0); // a product with the old values that runs late
     CHECK(SpMVCudaFill(store, &csr[new_one], stream));
     mult(0, 0, 1);
     CHECK(cudaDeviceSynchronize());

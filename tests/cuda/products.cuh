@@ -1,5 +1,5 @@
 /*
-  A layout of a matrix: all its products against the reference, its oracle and statistics.
+  A layout of a matrix: all its products, compared with the reference, its oracle and its statistics.
 */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 static std::set<std::string> fusing; // the layouts whose products have added an off-diagonal block
 
-// Stands for an exchange: it takes its time, and lets the product begin at the same time
+// Takes the place of an exchange: it runs for a while, and lets the product begin at the same time
 static __global__ void Arrive(int n, const Number *source, Number *target)
 {
   LetNextBegin();
@@ -108,7 +108,7 @@ private:
     a.Set(A.a);
     x.Set(hx);
     CHECK(SpMVCudaFill(store, &csr, stream));
-    if (single) { // from here on what is stored, to the same bounds
+    if (single) { // from here on, A has the stored values, so that the bounds are the same
       for (auto &v : A.a) v = Rounded(v);
     }
   }
@@ -150,8 +150,8 @@ private:
     }
   }
 
-  // Dense matrices of `count` columns, in longer arrays: y = A x, z + A x, z = z + A x and z - A x, each column as that of a product with one vector. What is
-  // between the columns is neither read nor written
+  // Dense matrices of `count` columns, in longer arrays: y = A x, z + A x, z = z + A x and z - A x. Each column must be that of a product with one vector. The
+  // numbers between the columns must be neither read nor written
   void Columns(int count)
   {
     const int           ldx = cols + Int(4), ldz = rows + Int(4);
@@ -223,7 +223,7 @@ private:
     Expect(same, what);
   }
 
-  // To the bit, except that 0 is -0: a product with several columns adds 0 where one with a vector adds nothing
+  // Bitwise equal, except that 0 equals -0: a product with several columns may add 0 where a product with a vector adds nothing
   static bool SameNumber(Number a, Number b)
   {
     return !memcmp((void *)&a, (void *)&b, sizeof(a)) || (a == Number(0) && b == Number(0));
@@ -253,7 +253,8 @@ private:
     return o;
   }
 
-  // As with a halo that arrives in the same stream: at the same time as the previous kernel, with an off-diagonal block if the kernel adds it
+  // Like a product with a halo that arrives in the same stream: it runs at the same time as the previous kernel, with an off-diagonal block if the kernel adds
+  // it
   void Fused(int kind)
   {
     Offdiagonal    o = RandomOffdiagonal(kind);
@@ -292,7 +293,7 @@ private:
         z.Set(hz);
         y.Poison();
         arrived.Poison();
-        // The halo is there when the previous kernel is done, not earlier
+        // The halo is complete when the previous kernel is done, not earlier
         Arrive<<<1, 256, 0, stream>>>(o.columns, halo.p, arrived.p);
         CHECK(cudaGetLastError());
         CHECK(SpMVCudaMultFused(store, form, P(x.p), error ? NULL : P(arrived.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, early, stream));
@@ -302,7 +303,7 @@ private:
     }
   }
 
-  // What the previous kernel writes late is awaited: by what follows an early product, and by a product that is not early
+  // The kernel that follows an early product, and a product that is not early, wait for the late writes of the previous kernel
   void Late()
   {
     for (int trial = 0; trial < 2; trial++) {
@@ -340,7 +341,7 @@ private:
     CHECK(cudaStreamSynchronize(stream));
     hy             = to.Get();
     bool untouched = true;
-    for (int r = 0; r < rows; r++) { // with the boundary rows, other rows of their slices are skipped
+    for (int r = 0; r < rows; r++) { // the other rows in the slices of boundary rows are skipped, too
       const bool same = !memcmp((void *)&hy[r], (void *)&before[r], sizeof(Number));
       untouched       = untouched && (same || !is_boundary[r]);
       if (same) hy[r] = (Number)ref[r];
@@ -352,7 +353,7 @@ private:
     Expect(Close(to.Get(), ref, size), "all rows");
   }
 
-  // What is stored is A
+  // The stored matrix is A
   void Oracle()
   {
     Seen                                              seen;
@@ -393,7 +394,7 @@ private:
     if (A.a.empty()) return;
     for (auto &v : hx) v = Number(1);
     x.Set(hx);
-    for (int absent = 0; absent < 2; absent++) { // Inf, and the NaN that says that there is no entry
+    for (int absent = 0; absent < 2; absent++) { // Inf, and the NaN that marks absent entries
       const int           e    = Int((int)A.a.size());
       const uint64_t      bits = (uint64_t)0x7ff5c0de << (8 * sizeof(PetscReal) - 32);
       std::vector<Number> h    = A.a;
@@ -412,7 +413,7 @@ private:
     CHECK(SpMVCudaFill(store, &csr, stream));
   }
 
-  // Fills and products that follow one another, in two streams, also in a graph: none begins before what it reads is there
+  // Fills and products one after the other, in two streams, also in a graph: none begins before its input is complete
   void Sequences()
   {
     std::vector<Number> fresh(A.a.size()), separate;
@@ -450,7 +451,7 @@ private:
     CHECK(SpMVCudaFill(store, &csr, stream));
   }
 
-  // Launches what has been captured so many times
+  // Launches the captured graph the given number of times
   void EndGraph(int launches)
   {
     cudaGraph_t     graph;
@@ -463,7 +464,7 @@ private:
     CHECK(cudaGraphDestroy(graph));
   }
 
-  // A product is a graph
+  // A product can be captured in a graph
   void Graph()
   {
     for (auto &v : hx) v = Value();
@@ -477,7 +478,7 @@ private:
     Expect(Close(y.Get(), ref, size), "captured in a graph");
   }
 
-  // alpha and beta, where the kernel has them
+  // Tests alpha and beta, if the kernel supports them
   void Scaled()
   {
     Number      alpha = Number(-0.5), beta = Number(2);

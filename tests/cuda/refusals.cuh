@@ -1,14 +1,14 @@
 /*
-  What the device core refuses, and errors that must not escape it or be mistaken for its own.
+  Input that the device core rejects, and errors that must not escape from it or be reported as its own.
 */
 #pragma once
 
 #include "common.cuh"
 #include <new>
 
-// The host's memory runs out when so many more allocations have been made; negative: never
+// The number of allocations after which host memory runs out; negative: never
 static int allocations = -1;
-#if !defined(__CUDA_ARCH__) // not the device's own
+#if !defined(__CUDA_ARCH__) // not in device code
 void *operator new(size_t bytes)
 {
   void *p = allocations >= 0 && allocations-- == 0 ? nullptr : malloc(bytes ? bytes : 1);
@@ -25,14 +25,14 @@ void operator delete(void *p, size_t) noexcept
 }
 #endif
 
-// What is too large for 32-bit numbers is refused before anything of it is read
+// A matrix that is too large for 32-bit numbers is rejected before any of it is read
 static void TestTooLarge(const Layout &L, cudaStream_t stream)
 {
   const PetscInt64 most = SPMVCUDA_MAX_SIZE, sizes[][3] = {{most + 1, 5, 5}, {5, most + 1, 5}, {INT_MAX - 1, INT_MAX - 1, 5}, {5, 5, INT_MAX - 1}};
   const Matrix     A{"too large", 0, 0, {0}, {}, {}};
   for (const auto &size : sizes) {
     const SpMVCudaCSR csr       = {size[0], size[1], size[2], NULL, NULL, 4, NULL};
-    const PetscBool   transpose = L.transpose || size[2] > 5 ? PETSC_TRUE : PETSC_FALSE; // only there the number of entries counts
+    const PetscBool   transpose = L.transpose || size[2] > 5 ? PETSC_TRUE : PETSC_FALSE; // only with a transpose does the number of entries matter
     SpMVCudaStore     store     = (SpMVCudaStore)&csr;
     const cudaError_t error     = L.setup(&csr, transpose, stream, &store);
     Expect(error == cudaErrorNotSupported && !store, A, L.name, "any", "is refused");
@@ -62,7 +62,7 @@ static void TestLongest(const Layout &L, cudaStream_t stream)
   size_t        free, total;
   SpMVCudaStore store;
   CHECK(cudaMemGetInfo(&free, &total));
-  if (sizeof(Number) > 4 || free < (size_t)20 << 30) return; // in single precision: the fewest bytes
+  if (sizeof(Number) > 4 || free < (size_t)20 << 30) return; // only in single precision, which needs the fewest bytes
   Device<int>       i(rows + 1), j(nnz);
   Device<Number>    a(nnz), x(columns), y(rows);
   const SpMVCudaCSR csr = {rows, columns, (PetscInt64)nnz, i.p, j.p, 4, P(a.p)};
@@ -74,12 +74,12 @@ static void TestLongest(const Layout &L, cudaStream_t stream)
   CHECK(cudaStreamSynchronize(stream));
   const std::vector<Number> got   = y.Get();
   bool                      right = true;
-  for (int r = 0; r < rows; r++) right = right && got[r] == Number(r ? 1 : columns); // exact: multiples of as many ones as a part has
+  for (int r = 0; r < rows; r++) right = right && got[r] == Number(r ? 1 : columns); // exact, because the partial sums are multiples of the length of a part
   Expect(right, A, L.name, "any", "y = A x");
   CHECK(SpMVCudaDestroy(&store));
 }
 
-// An error that the program has not looked at is not reported as the library's
+// An error that the program has not checked is not reported as the library's
 static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
 {
   Device<int>    i(A.i), j(A.j);
@@ -129,7 +129,7 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
     for (int n = 0; more && n < 1000; n++) {
       allocations             = n;
       const cudaError_t error = f();
-      more                    = allocations < 0; // it came to that
+      more                    = allocations < 0; // this allocation was reached
       allocations             = -1;
       good                    = good && (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported || error == cudaSuccess) &&
              (more || error != cudaErrorMemoryAllocation);
@@ -166,7 +166,7 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   CHECK(SpMVCudaFinalize());
 }
 
-// Complex arrays that begin in the middle of a number, as far as whole ones go
+// Complex arrays that begin in the middle of a complex number, up to the last complete number
 static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
 {
   const int           rows = L.transpose ? A.n : A.m, cols = L.transpose ? A.m : A.n;
@@ -221,7 +221,7 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
   CHECK(SpMVCudaDestroy(&store));
 }
 
-// Where the library has no code for the device, every set-up leaves it to the caller's own product, and no error behind
+// If the library has no code for the device, every set-up returns cudaErrorNotSupported, so that the caller uses its own product, and no error remains
 static void TestUnsupported(Matrix &A, const Layout &L, cudaStream_t stream)
 {
   Device<int>       i(A.i), j(A.j);

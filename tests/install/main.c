@@ -1,4 +1,4 @@
-/* What a program does with an installed library: it links it and multiplies with one of its types */
+/* A program that uses an installed library: it links with the library and multiplies with one of its types */
 #include <petscspmv.h>
 
 #if PETSCSPMV_VERSION_MAJOR < 0

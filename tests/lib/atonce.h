@@ -1,9 +1,9 @@
-/* Formats that are set up by the first product: what tests have few products of must be tested, too */
+/* Makes the first product set up the formats: matrices that a test multiplies only a few times must be tested with their format, too */
 #pragma once
 
 #include "matrices.h"
 
-/* After PetscInitialize(): the type under test, and those that it is combined with. An option of the command line stays */
+/* Call it after PetscInitialize(), for the type under test and the types combined with it. An option on the command line has precedence */
 static inline PetscErrorCode SetUpAtOnce(void)
 {
   char              under[64] = "sellp";
@@ -19,7 +19,7 @@ static inline PetscErrorCode SetUpAtOnce(void)
     PetscCall(PetscOptionsHasName(NULL, NULL, option, &set));
     if (set) continue;
     PetscCall(PetscOptionsSetValue(NULL, option, "0"));
-    PetscCall(PetscOptionsHasName(NULL, NULL, option, &set)); /* used, even if no matrix reads it */
+    PetscCall(PetscOptionsHasName(NULL, NULL, option, &set)); /* marks the option as used, even if no matrix reads it */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

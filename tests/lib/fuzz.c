@@ -67,7 +67,7 @@ static void FuzzOnAlarm(int sig)
   _exit(128 + sig);
 }
 
-/* Sanitizers end the program in their own way. What PETSc allocated before it returned an error is lost, and no leak of ours */
+/* Sanitizers end the program in their own way. Memory that PETSc allocated before it returned an error is lost, but is not a leak of ours */
 PETSC_EXTERN void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
 PETSC_EXTERN void __lsan_disable(void) __attribute__((weak));
 PETSC_EXTERN void __lsan_enable(void) __attribute__((weak));
@@ -117,7 +117,7 @@ static PetscErrorCode FuzzOptions(PetscInt *first, PetscInt *count, PetscInt *se
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs cases until one of the limits; each ends with the ranks' agreement on whether it failed and whether there is time left */
+/* Runs cases until one of the limits is reached. After each case the ranks agree whether it failed and whether there is time left */
 static PetscErrorCode FuzzCases(PetscErrorCode (*one)(void), PetscInt *bad)
 {
   PetscInt       first, count = 0, seconds = 0, failures, k = 0;
@@ -132,7 +132,7 @@ static PetscErrorCode FuzzCases(PetscErrorCode (*one)(void), PetscInt *bad)
   PetscCall(PetscPushSignalHandler(FuzzOnSignal, NULL));
   signal(SIGALRM, FuzzOnAlarm);
   signal(SIGTERM, FuzzOnAlarm);
-  signal(SIGABRT, FuzzOnAlarm); /* the C library found its memory broken */
+  signal(SIGABRT, FuzzOnAlarm); /* the C library detected corrupted memory */
   if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(FuzzOnDeath);
   for (; k < count && *bad < failures; k++) {
     PetscErrorCode ierr;

@@ -1,10 +1,10 @@
 /*
-  The driver of a fuzzer. One random number, the seed, determines a case on all ranks. The message of a failure, a crash or a hang names the seed, the options and the
-  steps so far, and the command line that repeats the case.
+  The driver of a fuzzer. One random number, the seed, determines a case on all ranks. The message of a failure, a crash or a hang names the seed, the options
+  and the steps so far, and the command line that repeats the case.
 
   Options: -type T, -seed S (of the first case; each further case has the next number), -first K (begin with seed S + K), -count N and -seconds T (whichever
-  comes first), -steps N (at most so many steps per case, to shorten one that fails), -ops a,b, -skip a,b, -failures N (stop after so many), -limit T (seconds
-  that a case may take), -expect host|device, -verbose.
+  comes first), -steps N (at most N steps per case, to shorten a failing case), -ops a,b, -skip a,b, -failures N (stop after N failures), -limit T (seconds that
+  a case may take), -expect host|device, -verbose.
 */
 #pragma once
 
@@ -16,7 +16,7 @@ typedef struct {
   PetscMPIInt rank, size;
   const char *program;
   char        type[64];
-  PetscBool   device;     /* the type under test computes there */
+  PetscBool   device;     /* the type under test computes on a device */
   PetscInt    number;     /* the seed of the case */
   const char *running;    /* the type that an operation runs on now */
   PetscBool   logging;    /* the steps are logged only when they run on the first type */
@@ -41,7 +41,7 @@ void FuzzSeed(uint64_t stream);
 PETSC_ATTRIBUTE_FORMAT(1, 2) void FuzzLog(const char *format, ...);
 /* Prints a failure of the case */
 PETSC_ATTRIBUTE_FORMAT(1, 2) void FuzzReport(const char *format, ...);
-/* Collective. The largest value among the ranks: whether something is wrong on any */
+/* Collective. Sets `any` to the largest value among the ranks: whether something is wrong on any rank */
 PetscErrorCode FuzzAgree(int *any);
-/* PETSc loses what it allocated before it returned an error: LeakSanitizer must not report that */
+/* PETSc loses memory that it allocated before it returned an error. LeakSanitizer must not report it */
 void FuzzLeaksIgnore(PetscBool ignore);

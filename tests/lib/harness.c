@@ -67,9 +67,9 @@ PetscErrorCode RecordType(Test *t, Record *r, const char *what, Mat A)
   if (dense) type = MATMPIDENSE;
   PetscCall(RecordText(r, what, kept ? "kept" : seq || mpi ? "aij" : type));
   PetscCall(MatAssembled(A, &seq));
-  if (!seq) PetscFunctionReturn(PETSC_SUCCESS); /* its sequential matrices may get their type when they are assembled */
+  if (!seq) PetscFunctionReturn(PETSC_SUCCESS); /* the sequential matrices may get their type only when they are assembled */
   if (kept && mpi) {
-    if (t->device) { /* PETSc creates them by type name, which is AIJCUSPARSE's there; the next product gives them the format */
+    if (t->device) { /* PETSc creates them by type name, which is AIJCUSPARSE on a device; the next product gives them the format */
       Vec x, y;
 
       PetscCall(MatCreateVecs(A, &x, &y));
@@ -108,7 +108,7 @@ PetscErrorCode RecordMat(Test *t, Record *r, const char *what, Mat A)
   PetscCall(PetscStrbeginswith(type, "mpiaij", &aij));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &dense, MATSEQDENSE, MATMPIDENSE, MATSEQDENSECUDA, MATMPIDENSECUDA, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &baij, MATSEQBAIJ, MATMPIBAIJ, ""));
-  if (aij || seq) { /* for dense results it depends on the algorithm whether PETSc sets block sizes */
+  if (aij || seq) { /* whether PETSc sets block sizes for dense results depends on the algorithm */
     PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
     PetscCall(RecordInt(r, "block size", rbs));
     PetscCall(RecordInt(r, "column block size", cbs));
@@ -181,7 +181,7 @@ void OnTerm(int sig)
   _exit(128 + sig);
 }
 
-/* Ends all ranks where this process cannot continue; reported like a crash */
+/* Ends all ranks if this process cannot continue; it is reported like a crash */
 static void Abandon(const char *why)
 {
   char text[1024];
@@ -220,7 +220,7 @@ PetscErrorCode CheckDevice(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether two records hold the same result there; the bound is the first one's */
+/* Whether two records have the same results; the bounds are those of the first record */
 PetscErrorCode Compare(Record *a, Record *p, Record *u, PetscBool strict, PetscInt *bad)
 {
   char            text[512];
@@ -278,7 +278,7 @@ PetscErrorCode Compare(Record *a, Record *p, Record *u, PetscBool strict, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the model must run, to judge a record: a number differs from AIJ's, or a type was not kept */
+/* Whether the model must run to evaluate a record: a number differs from AIJ's, or a type was not kept */
 static PetscErrorCode NeedsModel(MPI_Comm comm, const Record *a, const Record *u, PetscBool *needs)
 {
   int any = a->n != u->n;
@@ -305,10 +305,10 @@ PetscErrorCode Listed(const char *name, PetscInt n, char *list[], PetscBool *in)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which operations run, from the command line */
+/* The operations that run, from the command line */
 typedef struct {
-  PetscInt  nonly, nskip, part[2]; /* part[0] of part[1] parts of the operations */
-  PetscInt  from, without;         /* skip the turns up to from; run the turn `without` without the model */
+  PetscInt  nonly, nskip, part[2]; /* run part[0] of part[1] parts of the operations */
+  PetscInt  from, without;         /* skip the turns up to `from`; run the turn `without` without the model */
   char     *only[64], *skip[64];
   PetscBool verbose, model;
   PetscInt  bad, count;
@@ -330,7 +330,7 @@ static PetscErrorCode RunCase(const Operation *ops, const Case *c, Mat R, const 
   for (const Operation *op = ops; op->name; op++) {
     const PetscBool model   = (PetscBool)(s->model && !(op->needs & (now.device ? NOCUDA : NOPERM)));
     const char     *types[] = {MATAIJ, model || itself ? now.model : NULL, itself ? NULL : type};
-    const int       order[] = {0, 2, 1}; /* the model last: it only runs if something differs */
+    const int       order[] = {0, 2, 1}; /* the model is last, because it only runs if something differs */
     int             needs = op->needs & (SQUARE | SOLVE | SPD | BLOCKS | FULL | BYROW), failed = 0;
     PetscBool       any;
 
@@ -415,7 +415,7 @@ PetscErrorCode CheckExpected(const char *type, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The names that an option lists; none without it */
+/* The names that an option lists; none without the option */
 static PetscErrorCode GetList(const char *option, PetscInt *n, char *list[])
 {
   PetscBool set;

@@ -9,7 +9,7 @@
   #define PETSC_SUCCESS ((PetscErrorCode)0)
 #endif
 
-/* Properties of a matrix. SEQ to ONHOST are for operations of the harness only: they say when an operation runs */
+/* Properties of a matrix. SEQ to ONHOST are only for operations of the harness: they determine when an operation runs */
 enum {
   SQUARE = 1,     /* as many rows as columns, and the same layout for both */
   SOLVE  = 2,     /* diagonally dominant: factorizations and solvers work */
@@ -21,12 +21,12 @@ enum {
   ONCE   = 128,   /* builds its own matrices: runs once instead of once for each case */
   LARGE  = 256,   /* large enough for a solver to need several iterations; only programs that request it use such a matrix */
   BYROW  = 512,   /* every rank owns rows */
-  NOPERM = 1024,  /* AIJPERM cannot serve as the model: the operation says why */
-  NOCUDA = 2048,  /* on a device AIJCUSPARSE cannot serve as the model: the operation says why */
-  STRICT = 4096,  /* on a device: must be right even where AIJCUSPARSE is not */
+  NOPERM = 1024,  /* AIJPERM cannot serve as the model, for a reason given at the operation */
+  NOCUDA = 2048,  /* on a device AIJCUSPARSE cannot serve as the model, for a reason given at the operation */
+  STRICT = 4096,  /* on a device: must be right even if AIJCUSPARSE is not */
   DEVICE = 8192,  /* only on a device */
   ALONE  = 16384, /* runs only if named in -ops: other programs on the GPU would disturb its measurement */
-  ONHOST = 32768  /* only on the host: on a device AIJCUSPARSE crashes or returns garbage, and the operation says how */
+  ONHOST = 32768  /* only on the host: on a device AIJCUSPARSE crashes or returns garbage, as described at the operation */
 };
 
 /* Row i of an M x N matrix: n columns, ascending, with their values */
@@ -49,11 +49,11 @@ PetscErrorCode Row_Laplace(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, Pets
 /* Nodes of bs unknowns, symmetric and dominant */
 PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals);
 
-/* A number in [-1, 1] that depends on its three arguments only: the same on every rank and for every type */
+/* A number in [-1, 1] that depends only on the three arguments: the same on every rank and for every type */
 PetscReal Hash(PetscInt i, PetscInt j, PetscInt k);
 /* The same in both parts of a complex number */
 PetscScalar Value(PetscInt i, PetscInt j, PetscInt k);
-/* Entry i becomes Value(i, 0, seed) */
+/* Sets entry i to Value(i, 0, seed) */
 PetscErrorCode VecFill(Vec v, PetscInt seed);
 /* The entries of a dense matrix, set one by one with MatSetValue() */
 PetscErrorCode FillDense(Mat D, PetscInt columns, PetscInt seed);
@@ -63,14 +63,14 @@ PetscErrorCode MakeRows(MPI_Comm comm, const Case *c, Mat *R);
 /* Collective. c->file as AIJ; sets the sizes and properties in c */
 PetscErrorCode MakeFile(MPI_Comm comm, Case *c, Mat *R);
 
-/* An empty matrix of R's sizes */
+/* An empty matrix with R's sizes */
 PetscErrorCode CreateLike(Mat R, const char *type, Mat *A);
 /* Preallocates A, of any type derived from AIJ, for the pattern of R */
 PetscErrorCode PreallocateLike(Mat R, Mat A);
-/* Sets the entries of R in A, each rank its own rows; seed >= 0 gives other values on the same pattern */
+/* Sets the entries of R in A, on each rank those of its own rows; seed >= 0 gives different values on the same pattern */
 PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A);
 /* All three: R's entries in a matrix of the given type */
 PetscErrorCode MakeLike(Mat R, const char *type, Mat *A);
-/* The coordinates of R's entries, each twice, in an order that is not R's; elsewhere: half of them in the mirrored row, which may be another rank's. The caller
-   frees the arrays with PetscFree2() */
+/* The coordinates of R's entries, each twice, in a different order than R's; elsewhere: half of them are in the mirrored row, which may be another rank's. The
+   caller frees the arrays with PetscFree2() */
 PetscErrorCode CoordinatesTwice(Mat R, PetscBool elsewhere, PetscInt *n, PetscInt *i[], PetscInt *j[]);

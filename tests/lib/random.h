@@ -8,7 +8,7 @@ extern uint64_t seed;
 
 /* An integer from 0 to n - 1 */
 PetscInt draw(PetscInt n);
-/* True in so many of 100 draws */
+/* True with the given probability in percent */
 PetscBool Chance(PetscInt percent);
 /* A multiple of 1/512 within [-2, 2) */
 PetscScalar number(void);

@@ -1,6 +1,6 @@
 #include "ranks.h"
 
-#define RANKS_PATIENCE 10. /* seconds; an error that all ranks have reaches them within a fraction of one */
+#define RANKS_PATIENCE 10. /* seconds; an error that all ranks have reaches all of them within a fraction of a second */
 
 MPI_Comm RanksComm(void)
 {

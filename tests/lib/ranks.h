@@ -1,10 +1,10 @@
 /*
-  The ranks of a test program agree on an error before they go on.
+  The ranks of a test program agree on an error before they continue.
 
-  A rank that returns an error may leave other ranks in a collective operation. These never return, and no collective call of the rank on a communicator of theirs
-  completes. Even if they return, PETSc's counters of tags and communicators differ from then on, and a later collective hangs. So the ranks compare their errors
-  without blocking, on a communicator used for nothing else. A rank with an error waits for the other ranks for a few seconds only, and an error that not all
-  ranks have ends the program.
+  A rank that returns an error may leave other ranks in a collective operation. The other ranks never return, and no collective call of this rank on their
+  communicators completes. Even if they return, PETSc's counters of tags and communicators differ from then on, and a later collective operation hangs.
+  Therefore the ranks compare their errors without blocking, on a separate communicator. A rank with an error waits only a few seconds for the other ranks, and
+  an error that only some of the ranks have ends the program.
 */
 #pragma once
 
@@ -14,6 +14,6 @@
 /* Creates the communicator of RanksAgree(); call it before anything can fail */
 MPI_Comm RanksComm(void);
 
-/* Collective. Whether all ranks have an error, or none; any says which. Returns PETSC_FALSE if only some have one, or did not answer in time after one: first where
-   there is an error, and the caller must end the program */
+/* Collective. Returns PETSC_TRUE if all ranks have an error (*any is true) or none has (*any is false). Returns PETSC_FALSE if only some ranks have one, or if
+   some rank did not answer in time after an error; it returns first on a rank with an error, and the caller must end the program */
 PetscBool RanksAgree(PetscErrorCode ierr, PetscBool *any);

@@ -1,5 +1,5 @@
 /*
-  Records: what an operation saw of a matrix, with the difference that rounding allows.
+  Records: the observations of an operation, with the differences that rounding allows.
 */
 #include "record.h"
 #include "matrices.h"
@@ -131,7 +131,7 @@ PetscErrorCode ProductBounds(Mat A, Vec x, Vec add, PetscBool transpose, Vec bou
     Vec        all;
     VecScatter sc;
 
-    /* the whole of x everywhere: simple, and the matrices are small */
+    /* all of x on every rank: this is simple, and the matrices are small */
     PetscCall(VecScatterCreateToAll(x, &sc, &all));
     PetscCall(VecScatterBegin(sc, x, all, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(sc, x, all, INSERT_VALUES, SCATTER_FORWARD));
@@ -170,7 +170,7 @@ PetscErrorCode RecordProducts(Record *r, Mat A, PetscBool entries)
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecFill(x, 21));
-  PetscCall(VecSet(y, PETSC_MAX_REAL)); /* what was there before must not matter */
+  PetscCall(VecSet(y, PETSC_MAX_REAL)); /* the previous contents must not matter */
   PetscCall(MatMult(A, x, y));
   if (entries) {
     PetscCall(VecDuplicate(y, &b));
@@ -179,11 +179,11 @@ PetscErrorCode RecordProducts(Record *r, Mat A, PetscBool entries)
   PetscCall(RecordVec(r, "A x at row", y, b, 1e4));
   PetscCall(VecDestroy(&b));
   PetscCall(MatHasOperation(A, MATOP_MULT_TRANSPOSE, &has));
-  if (PetscDefined(USE_COMPLEX) && has) { /* PETSc 3.26 reports it for the Hermitian transpose of a matrix, and then does not find it */
+  if (PetscDefined(USE_COMPLEX) && has) { /* PETSc 3.26 reports that the Hermitian transpose of a matrix has this operation, but then does not find it */
     PetscCall(PetscObjectTypeCompare((PetscObject)A, "hermitiantranspose", &has));
     has = (PetscBool)!has;
   }
-  if (has) { /* all but a few of PETSc's composed matrices */
+  if (has) { /* all matrices except for a few of PETSc's composed types */
     PetscCall(VecFill(y, 22));
     PetscCall(MatMultTranspose(A, y, x));
     if (entries) {

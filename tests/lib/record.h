@@ -1,16 +1,16 @@
 /*
-  Records: what an operation saw of a matrix, with the difference from another implementation that rounding allows.
+  Records: the observations of an operation, with the differences from another implementation that rounding allows.
 */
 #pragma once
 
 #include <petscmat.h>
 
 typedef struct {
-  const char *what;  /* what was seen, a literal */
+  const char *what;  /* description of the observation, a literal */
   PetscInt    where; /* row, column or step */
   PetscScalar value;
   PetscReal   bound; /* largest difference from another implementation's value */
-  char       *text;  /* if not NULL, the text seen instead of a number */
+  char       *text;  /* if not NULL, the observation is this text instead of a number */
 } Item;
 
 typedef struct {
@@ -25,13 +25,13 @@ PetscErrorCode RecordInt(Record *r, const char *what, PetscInt64 value);
 PetscErrorCode RecordText(Record *r, const char *what, const char *text);
 /* Numbers that may differ by rounding, as a multiple of machine epsilon relative to their size */
 PetscErrorCode RecordReal(Record *r, const char *what, PetscScalar value, PetscReal epsilons);
-/* Collective. Entries of a vector, each with its own bound, or with bound NULL each to epsilons of the vector's largest entry */
+/* Collective. Entries of a vector, each with its own bound or, if bound is NULL, with epsilons times the vector's largest entry */
 PetscErrorCode RecordVec(Record *r, const char *what, Vec v, Vec bound, PetscReal epsilons);
 /* Entries of a matrix that has MatGetRow() */
 PetscErrorCode RecordEntries(Record *r, Mat A);
 /* Products with A and its transpose; entries: A has MatGetRow(), which gives the bounds */
 PetscErrorCode RecordProducts(Record *r, Mat A, PetscBool entries);
-/* How far (add +) A x, or its transpose, may be off: the difference of two products computed in any order, bounded as in Higham's book */
+/* The error bound of (add +) A x, or of the transposed product: the difference of two products computed in any order, bounded as in Higham's book */
 PetscErrorCode ProductBounds(Mat A, Vec x, Vec add, PetscBool transpose, Vec bound);
 
 /* Whether two items hold the same result; the bound is that of x */

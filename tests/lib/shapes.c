@@ -39,7 +39,7 @@ PetscScalar ShapeValue(const Shape *s, PetscInt i, PetscInt j)
   }
 }
 
-/* The columns of row i by its pattern alone, in any order, perhaps some twice, perhaps outside */
+/* The columns of row i from the pattern alone, in any order, possibly repeated or out of range */
 static PetscInt ShapeColumns(const Shape *s, PetscInt i, PetscInt cols[])
 {
   const PetscInt  lengths[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129};
@@ -70,12 +70,12 @@ static PetscInt ShapeColumns(const Shape *s, PetscInt i, PetscInt cols[])
   case PATTERN_DENSEROWS: len = u < 0.06 ? s->N : PetscMin(3, len); break;
   case PATTERN_LENGTHS: len = lengths[(PetscInt)(21 * u)]; break;
   case PATTERN_HOLES: len = i % (3 + 4 * s->period) == 1 ? len : 0; break;
-  case PATTERN_REPEATED: /* the same columns relative to the row, every so many rows */
+  case PATTERN_REPEATED: /* the same columns relative to the row, repeated periodically */
     row  = i % s->period;
     base = i - row;
     len  = (PetscInt)(s->longest * HashUnit(row, 0, s->salt));
     break;
-  case PATTERN_GROUPS: /* the same columns for rows that follow each other */
+  case PATTERN_GROUPS: /* the same columns for consecutive rows */
     row = i / s->period;
     len = (PetscInt)(s->longest * HashUnit(row, 0, s->salt));
     break;
@@ -120,7 +120,7 @@ static PetscErrorCode ShapeRow(const Shape *s, PetscInt i, PetscInt *n, PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank's part of n (a multiple of bs) in one of the ways to deal it out */
+/* This rank's part of n (a multiple of bs) in one of the ways to distribute it */
 static PetscInt LocalSize(const Shape *s, PetscInt n, PetscInt way, PetscInt salt)
 {
   const PetscInt bs = s->bs, blocks = n / bs, none = salt % s->size;

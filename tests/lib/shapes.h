@@ -40,7 +40,7 @@ typedef enum { BUILD_EXACT, BUILD_LITTLE, BUILD_SETUP, BUILD_COO, BUILD_CSR, BUI
 
 extern const char *const PatternNames[], *const ValuesNames[], *const BuildNames[];
 
-/* A matrix, of which each rank can compute any row */
+/* A matrix; each rank can compute any row of it */
 typedef struct {
   MPI_Comm    comm;
   PetscMPIInt rank, size;
@@ -77,17 +77,17 @@ PetscErrorCode ShapeCreate(MPI_Comm comm, Shape *s);
 /* Random pattern and values, for sizes and layouts that are set */
 void        ShapeDraw(Shape *s, PetscBool small);
 PetscScalar ShapeValue(const Shape *s, PetscInt i, PetscInt j);
-/* Collective. A matrix of the shape, of the type, assembled the given way; with a prefix it reads the options */
+/* Collective. A matrix of the given shape and type, assembled in the given way; with a prefix it reads the options */
 PetscErrorCode ShapeBuild(const Shape *s, const char *type, const char *prefix, Build way, Mat *A);
 
 PetscErrorCode LocalRowsOfShape(const Shape *s, PetscInt begin, LocalRows *r);
-/* Of a matrix of type AIJ or derived from it, from its sequential matrices: after MatDiagonalSet() has created entries, MatGetRow() of MPIAIJ writes past the end of a
-   buffer that it allocated for the rows as they were (PETSc 3.18 to 3.26) */
+/* The rows of a matrix of type AIJ or derived from it, read from its sequential matrices: after MatDiagonalSet() has created entries, MatGetRow() of MPIAIJ
+   writes past the end of a buffer that it had allocated for the previous rows (PETSc 3.18 to 3.26) */
 PetscErrorCode LocalRowsOfMat(Mat A, LocalRows *r);
 PetscErrorCode LocalRowsDestroy(LocalRows *r);
 
 PetscErrorCode PreallocateLocalRows(Mat A, const LocalRows *r);
 /* Fills a matrix with MatSetValues() */
 PetscErrorCode SetLocalRows(Mat A, const LocalRows *r);
-/* Fills a matrix with MatSetValuesCOO(), in an order of its own */
+/* Fills a matrix with MatSetValuesCOO(), in a different order */
 PetscErrorCode SetLocalRowsCOO(Mat A, const LocalRows *r);

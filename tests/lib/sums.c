@@ -42,7 +42,7 @@ PetscBool SumIs(const Sum *s, PetscScalar y, PetscReal *error, PetscReal *bound)
   const long double re = s->re, im = s->im, factor = PetscDefined(USE_COMPLEX) ? 3 : 1;
 
   *error = *bound = 0;
-  if (s->abs > PETSC_MAX_REAL / 8) return PETSC_TRUE; /* an overflow depends on the order of the terms; so it does where a value is infinite or undefined: */
+  if (s->abs > PETSC_MAX_REAL / 8) return PETSC_TRUE; /* overflow depends on the order of the terms, also if a value is Inf or NaN: */
   if (!isfinite(re) || !isfinite(im)) {
     if (PetscDefined(USE_COMPLEX)) return (PetscBool)(PetscIsInfOrNanScalar(y));
     return (PetscBool)(isnan(re) ? PetscIsNanScalar(y) : PetscRealPart(y) == (PetscReal)re);
@@ -129,7 +129,7 @@ PetscErrorCode ProductCheck(Mat A, const LocalRows *r, const char *what)
   PetscCall(VecDuplicate(z, &y));
   PetscCall(XFill(x, xkind, xsalt));
   PetscCall(XFill(y, ykind, ysalt));
-  PetscCall(XFill(z, into ? ykind : X_NONFINITE, ysalt)); /* what was there before must not matter */
+  PetscCall(XFill(z, into ? ykind : X_NONFINITE, ysalt)); /* the previous contents must not matter */
   PetscCall(ProductRun(A, which, x, y, z));
   PetscCall(VecGetOwnershipRange(z, &ys, &ye));
   PetscCall(PetscMalloc1(PetscMax(PetscMax(M, N), 1), &sum));

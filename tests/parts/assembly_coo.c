@@ -12,9 +12,9 @@ PetscErrorCode COO(Test *t, Record *r)
   PetscCall(CreateLike(t->R, t->type, &A));
   PetscCall(CoordinatesTwice(t->R, (PetscBool)(t->arg[0] == 'a'), &n, &ci, &cj));
   PetscCall(PetscMalloc1(n, &v));
-  if (n > 3) ci[1] = -1; /* to be left out */
+  if (n > 3) ci[1] = -1; /* an ignored entry */
   for (int again = 0; again < 2; again++) {
-    /* MatSetPreallocationCOO() may sort what it is given */
+    /* MatSetPreallocationCOO() may sort its arguments */
     PetscInt *i2, *j2;
 
     PetscCall(PetscMalloc2(n, &i2, n, &j2));
@@ -36,10 +36,10 @@ PetscErrorCode COO(Test *t, Record *r)
 
 /*
   Coordinates of a pattern that the argument names, most of it on this rank:
-    r: every row's entries in ascending order, once, and no row without the diagonal's place where there is one
-    c: row by row, the columns in any order, those outside the matrix with a negative number
+    r: every row's entries in ascending order, once, and every row includes its diagonal entry if it has a diagonal
+    c: row by row, with the columns in any order; columns outside of the matrix get a negative number
     a: in any order, most of them several times, some ignored, many rows empty
-    l: all of the last rank, whose rows they are not
+    l: all from the last rank, which does not own the rows
 */
 static PetscErrorCode Coordinates(Test *t, Mat A, char pattern, PetscInt salt, PetscInt *n, PetscInt **ci, PetscInt **cj)
 {
@@ -92,7 +92,7 @@ PetscErrorCode COOPatterns(Test *t, Record *r)
     PetscCall(PetscMalloc1(n, &v));
     for (PetscInt step = 0; step < 5; step++) {
       for (PetscInt k = 0; k < n; k++) v[k] = Value(k, t->rank, 60 + step);
-      PetscCall(MatSetValuesCOO(A, v, step % 2 || (again == 1 && step < 2) ? ADD_VALUES : INSERT_VALUES)); /* the first are added to zeros */
+      PetscCall(MatSetValuesCOO(A, v, step % 2 || (again == 1 && step < 2) ? ADD_VALUES : INSERT_VALUES)); /* the first values are added to zeros */
       PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
       if (step == 1) PetscCall(MatScale(A, 2.));
       if (step == 2) PetscCall(MatZeroEntries(A));

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct {
-  const char     *name, *kind; /* of a problem: see ArraysCreate() */
+  const char     *name, *kind; /* kind: of the problems, see ArraysCreate() */
   PetscInt        problems, least, most;
   MatBatchSharing sharing;
   PetscBool       quick;
@@ -18,7 +18,7 @@ typedef struct {
 typedef enum { MULT, TRANSPOSE, HERMITIAN } Op;
 
 extern PetscInt    checks, failures;
-extern PetscBool   device;                /* batches compute there */
+extern PetscBool   device;                /* batches compute on the device */
 extern const char *now_case, *now_kernel; /* for the messages of failures */
 
 PetscErrorCode Fail(const char *what);
@@ -28,7 +28,7 @@ PetscErrorCode Fail(const char *what);
     if (!(condition)) PetscCall(Fail(what)); \
   } while (0)
 
-/* common.c: the numbers drawn after Reseed() depend on k and the rank only */
+/* batch_common.c: the numbers drawn after Reseed() depend only on k and the rank */
 void           Reseed(PetscInt k);
 PetscScalar    RandomNumber(void);
 PetscErrorCode VecFill(Vec);
@@ -37,7 +37,7 @@ PetscErrorCode ChangeValues(Mat, Arrays *, PetscInt problem); /* new values of a
 PetscErrorCode Compare(Vec y, Vec ref, Vec bound, const char *what);
 PetscErrorCode Same(Vec, Vec, const char *what); /* bit for bit */
 PetscErrorCode Apply(Mat, Op, Vec x, Vec z, Vec y);
-PetscErrorCode AllProducts(Mat, const Arrays *, const char *when); /* against those of AIJ */
+PetscErrorCode AllProducts(Mat, const Arrays *, const char *when); /* compared with those of AIJ */
 PetscErrorCode Infinite(Mat, const Arrays *);
 
 /* The other files, by subject */

@@ -1,7 +1,7 @@
-/* Products of batches with dense matrices, A B and A^T B, column by column against those of AIJ */
+/* Products of batches with dense matrices, A B and A^T B, compared with those of AIJ column by column */
 #include "batch.h"
 
-/* Random up to a column, from which on it is NaN; with a leading dimension longer than the columns */
+/* Creates a dense matrix that is random before column `nan` and NaN from it on, with a leading dimension longer than the columns */
 static PetscErrorCode CreateDense(Mat A, PetscInt columns, PetscInt nan, PetscBool on_device, Mat *D)
 {
   PetscInt     n, N, lda;
@@ -31,8 +31,8 @@ static PetscErrorCode CreateDense(Mat A, PetscInt columns, PetscInt nan, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies column q to a vector on the host. Not by MatDenseGetColumnVecRead(): of a parallel matrix on the host whose vectors are CUDA's, that fails for the second
-   column if the first one was read on the device */
+/* Copies column q to a vector on the host. It does not use MatDenseGetColumnVecRead(): for a parallel matrix on the host with CUDA vectors, that fails for the
+   second column if the first one was read on the device */
 static PetscErrorCode GetColumn(Mat D, PetscInt q, Vec v)
 {
   const PetscScalar *a;
@@ -74,7 +74,8 @@ static PetscErrorCode CompareColumn(Mat aij, Mat bound, Mat B, Mat C, PetscInt q
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New, into the same C with other values of A, and into a C of the caller that must be overwritten. The last of several columns of B is NaN */
+/* Multiplies into a new C, into the same C with other values of A, and into the caller's C, which must be overwritten. The last of several columns of B is NaN
+   */
 static PetscErrorCode Multiply(Mat A, Mat aij, Mat bound, PetscInt columns, Op op, PetscBool on_device)
 {
   static const char *const names[] = {"A B", "A^T B"}, *const passes[] = {"new", "again", "own C"};

@@ -138,7 +138,7 @@ PetscErrorCode ChangeValues(Mat A, Arrays *a, PetscInt problem)
 
 /* ---------------------------------------------------------------- products */
 
-/* y against ref; bound is |z| + |A||x|, row by row */
+/* Compares y with ref; bound is |z| + |A||x|, row by row */
 PetscErrorCode Compare(Vec y, Vec ref, Vec bound, const char *what)
 {
   const PetscScalar *a, *b, *c;
@@ -206,7 +206,7 @@ PetscErrorCode Same(Vec a, Vec b, const char *what)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All products of A against those of B, which is AIJ; bound is |A|. The vectors have the given type */
+/* Compares all products of A with those of B, which is AIJ; bound is |A|. The vectors have the given type */
 static PetscErrorCode Products(Mat A, Mat B, Mat bound, VecType type, const char *when)
 {
   static const char *const names[] = {"mult", "transpose", "Hermitian transpose"};

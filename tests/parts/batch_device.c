@@ -32,8 +32,8 @@ static PetscErrorCode SharedMemory(void)
 }
 
 /*
-  So many rows that there are thread blocks of the largest size, with several windows, and groups of many problems. Without sharing more bytes than the L2 cache
-  has, so that slices are chosen.
+  There are so many rows that some thread blocks have the largest size, with several windows, and groups have many problems. Without sharing, the matrix takes
+  more bytes than the L2 cache has, so that slices are chosen.
 */
 static PetscErrorCode Large(void)
 {
@@ -144,9 +144,9 @@ static PetscErrorCode Send(Vec from, Vec to)
 }
 
 /*
-  Products captured in a graph, and replayed with other values of x: they may neither synchronize nor allocate. The default stream of CUDA cannot be captured, and
-  with another stream nothing more can be tested: VecSet(), VecCopy() and other functions of PETSc still use the default stream, without regard to the order of the
-  other operations (they pass no device context to their asynchronous variants, which then use that of the default stream; PETSc 3.26).
+  Products captured in a graph, and replayed with other values of x: they must neither synchronize nor allocate. CUDA's default stream cannot be captured, and
+  with another stream nothing else can be tested: VecSet(), VecCopy() and other PETSc functions still use the default stream, regardless of the order of the
+  other operations (they pass no device context to their asynchronous variants, which then use the context of the default stream; PETSc 3.26).
 */
 PetscErrorCode Graph(void)
 {
@@ -182,7 +182,7 @@ PetscErrorCode Graph(void)
       PetscCall(VecFill(hx));
       PetscCall(Send(hx, x));
       PetscCall(Send(hz, y));
-      PetscCall(Apply(A, op, x, from, y)); /* makes the layout */
+      PetscCall(Apply(A, op, x, from, y)); /* creates the layout */
       PetscCallCUDA(cudaStreamSynchronize(stream));
       PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
       PetscCall(Apply(A, op, x, from, y));

@@ -1,4 +1,4 @@
-/* Invalid arguments and unsupported operations: the error, its message, and that the matrix stays intact */
+/* Invalid arguments and unsupported operations: the error, its message, and a matrix that stays intact */
 #include "batch.h"
 #include "ranks.h"
 
@@ -77,7 +77,7 @@ static const struct {
     {"columns must ascend", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a, MATBATCH_SHARE_NONE, PETSC_OWN_POINTER},
 };
 
-/* On one rank, and on all ranks if the arguments of the last are invalid */
+/* Tests each error on one rank, and on all ranks with invalid arguments only on the last one */
 static PetscErrorCode BadCreations(void)
 {
   PetscMPIInt rank, size;
@@ -272,7 +272,7 @@ static PetscErrorCode BadCalls(Victim *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of the type without problems */
+/* A matrix of the type that has no problems yet */
 static PetscErrorCode Unmade(Vec x, Vec y)
 {
   PetscInt        n;

@@ -71,7 +71,7 @@ static PetscErrorCode FromAIJ(Mat B, const Arrays *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix from AIJ stores the pattern once if all problems have the same; A may not */
+/* The matrix from AIJ stores the pattern once if all problems have the same pattern; A may not */
 static PetscErrorCode FromAIJOtherSharing(Mat A, Mat B)
 {
   Mat             C, D;
@@ -178,7 +178,7 @@ static PetscErrorCode Rows(Mat A, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* l and r of the type of A, hl and hr of that of B */
+/* l and r have the vector type of A, hl and hr that of B */
 static PetscErrorCode Values(const Case *c, Mat A, Mat B, Vec l, Vec r, Vec hl, Vec hr)
 {
   Mat       C, D;
@@ -244,7 +244,7 @@ static PetscErrorCode Transposes(Mat A, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of the first half of the rows of each process */
+/* Submatrices of the first half of the rows of each process */
 static PetscErrorCode SubMatrices(Mat A, Mat B)
 {
   Mat      C, D;
@@ -271,7 +271,7 @@ static PetscErrorCode Files(Mat A, Mat B)
   PetscBool      is;
   Mat            C;
   PetscViewer    viewer;
-  int            process = (int)getpid(); /* of the first rank: this test may run several times at once */
+  int            process = (int)getpid(); /* the first rank's process number, because this test may run several times at once */
   char           name[PETSC_MAX_PATH_LEN], tmp[PETSC_MAX_PATH_LEN];
 
   PetscFunctionBeginUser;
@@ -295,7 +295,7 @@ static PetscErrorCode Files(Mat A, Mat B)
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(SameMatrix(C, B, "MatView() and MatLoad()"));
   PetscCall(PetscViewerASCIIOpen(comm, "/dev/null", &viewer));
-  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL)); /* PETSc adds the block sizes, also of ranks without problems */
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL)); /* PETSc adds the block sizes, including those of ranks without problems */
   PetscCall(MatView(A, viewer));
   PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
@@ -391,7 +391,7 @@ PetscErrorCode FromMats(void)
 
   PetscFunctionBeginUser;
   now_case = "MatCreateBatchFromMats()";
-  for (int twice = 0; twice < 2; twice++) { /* sizes that differ, then one pattern */
+  for (int twice = 0; twice < 2; twice++) { /* problems of different sizes, then with one pattern */
     for (PetscInt p = 0; p < 6; p++) {
       const PetscInt n = twice ? 7 : p;
 

@@ -4,7 +4,7 @@
 typedef struct {
   const char *options;
   PetscBool   seq;
-  PetscInt    its; /* at most; exact solvers need 1 */
+  PetscInt    its; /* most iterations; exact solvers need 1 */
 } Run;
 
 static const Run runs[] = {
@@ -32,7 +32,7 @@ static const Run runs[] = {
 
 #define N 12 /* the most rows of a problem */
 
-/* Symmetric positive definite, diagonally dominant problems: tridiagonal, or dense, where consecutive rows have the same columns (inodes of AIJ) */
+/* Symmetric positive definite, diagonally dominant problems: tridiagonal, or dense, so that consecutive rows have the same columns (AIJ's inodes) */
 static PetscErrorCode SystemsCreate(MatBatchSharing sharing, PetscBool dense, Arrays *s)
 {
   PetscMPIInt rank;
@@ -94,7 +94,7 @@ static PetscErrorCode Solve(const Run *run, Mat A, Vec u, Vec b, Vec x)
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetTolerances(ksp, 1e3 * PETSC_MACHINE_EPSILON, PETSC_DEFAULT, PETSC_DEFAULT, 1000));
   PetscCall(KSPSetFromOptions(ksp));
-  for (int again = 0; again < 2; again++) { /* then with other values */
+  for (int again = 0; again < 2; again++) { /* the second time with other values */
     PetscCall(MatMult(A, u, b));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
@@ -105,7 +105,7 @@ static PetscErrorCode Solve(const Run *run, Mat A, Vec u, Vec b, Vec x)
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s: reason %d, %" PetscInt_FMT " iterations, error %g", run->options, (int)reason, its, (double)(off / norm)));
     Check(reason > 0 && its <= run->its && off <= 1e5 * PETSC_MACHINE_EPSILON * norm, text);
     PetscCall(MatScale(A, again ? 0.5 : 2.0));
-    if (!strncmp(run->options, "-ksp_type richardson", 20)) { /* its scale is for these values only */
+    if (!strncmp(run->options, "-ksp_type richardson", 20)) { /* its scale is only for these values */
       PetscCall(MatScale(A, 0.5));
       break;
     }

@@ -1,9 +1,9 @@
-/* The operations of tests/device.c that are in parts/device_*.c, and what several files use */
+/* The operations of tests/device.c that are in parts/device_*.c, and functions that several files use */
 #pragma once
 
 #include "harness.h"
 
-/* A vector of A's row or column layout, in the host's memory or where A's own vectors are */
+/* A vector with A's row or column layout, in host memory or in the memory of A's own vectors */
 PetscErrorCode CreateVec(Mat A, PetscBool rows, PetscBool host, Vec *v);
 
 PetscErrorCode Bind(Test *, Record *);

@@ -1,7 +1,7 @@
-/* Matrices that are bound to the CPU, and come back */
+/* Matrices that are bound to the CPU, and moved back */
 #include "device.h"
 
-/* A product of every kind with vectors that outlive the changes of A */
+/* Products of every kind, with vectors that exist longer than the changes of A */
 static PetscErrorCode Products(Test *t, Record *r, const char *what, Mat A, Vec x, Vec y)
 {
   Vec b, c, d;
@@ -30,7 +30,7 @@ static PetscErrorCode Products(Test *t, Record *r, const char *what, Mat A, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* To the CPU and back in the middle of things, with changes of values and of the pattern on either side */
+/* Binds the matrix to the CPU and back at various points, with changes of values and of the pattern in both places */
 PetscErrorCode Bind(Test *t, Record *r)
 {
   Mat      A, B;
@@ -88,7 +88,7 @@ PetscErrorCode BindBelow(Test *t, Record *r)
     PetscCall(PreallocateLike(t->R, A));
     PetscCall(FillLike(t->R, -1, A));
     PetscCall(RecordMat(t, r, "type", A));
-    PetscCall(MatCreateVecs(t->R, &x, &y)); /* the host's, as its user would have them */
+    PetscCall(MatCreateVecs(t->R, &x, &y)); /* host vectors, as a user would have them */
     if (!k) PetscCall(Products(t, r, "product at", A, x, y));
     PetscCall(MatScale(A, 2.));
     PetscCall(RecordMat(t, r, "type when scaled", A));
@@ -100,7 +100,7 @@ PetscErrorCode BindBelow(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sizes differ, so that -mat_bind_below binds the matrix on the first rank only; then the same of a vector, and of neither */
+/* The ranks' sizes differ, so that -mat_bind_below binds the matrix only on the first rank; then the same for a vector, and for neither */
 PetscErrorCode BindSome(Test *t, Record *r)
 {
   const PetscInt m = t->rank ? 40 : 4;
@@ -109,7 +109,7 @@ PetscErrorCode BindSome(Test *t, Record *r)
   Vec            x, y;
 
   PetscFunctionBegin;
-  if (PetscDefined(USE_DEBUG)) PetscFunctionReturn(PETSC_SUCCESS); /* where all ranks must say the same, and wait for each other until they do */
+  if (PetscDefined(USE_DEBUG)) PetscFunctionReturn(PETSC_SUCCESS); /* debug builds check that all ranks agree, and then wait for each other */
   PetscCall(PetscOptionsSetValue(NULL, "-some_mat_bind_below", "10"));
   PetscCall(MatCreate(t->comm, &A));
   PetscCall(MatSetOptionsPrefix(A, "some_"));

@@ -1,7 +1,7 @@
 /* Assembly from coordinates, in the memory of a device */
 #include "device.h"
 
-/* An array where the type under test wants it: PETSc frees nothing here, so the caller does */
+/* Copies an array to the memory that the type under test needs. PETSc does not free it, so the caller must */
 static PetscErrorCode ToDevice(Test *t, const void *host, size_t bytes, void *address)
 {
   void **array = (void **)address;
@@ -35,7 +35,7 @@ static PetscErrorCode FreeArray(Test *t, void *address)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Assembly by coordinates from arrays on the device: R's entries, each twice, half of them (away) for another rank's row */
+/* Assembly from coordinates in arrays on the device: R's entries, each twice, half of them (away) in another rank's row */
 PetscErrorCode COO(Test *t, Record *r)
 {
   Mat          A;
@@ -56,7 +56,7 @@ PetscErrorCode COO(Test *t, Record *r)
     for (k = 0; k < n; k++) v[k] = Value(k, t->rank, 60 + step);
     PetscCall(ToDevice(t, v, (size_t)n * sizeof(*v), &d));
     PetscCall(MatSetValuesCOO(A, d, step % 2 ? ADD_VALUES : INSERT_VALUES));
-    PetscCall(MatCreateVecs(A, &x, &y)); /* the product before anything reads the entries on the host */
+    PetscCall(MatCreateVecs(A, &x, &y)); /* multiply before anything reads the entries on the host */
     PetscCall(VecFill(x, 3));
     PetscCall(MatMult(A, x, y));
     PetscCall(FreeArray(t, &d));
@@ -71,7 +71,8 @@ PetscErrorCode COO(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Indices that are too large, in the program's arrays on the device or on the host: AIJ's error, and the matrix as it was. Then a map that is used while bound */
+/* Indices that are too large, in the program's arrays on the device or on the host: the error must be AIJ's, and the matrix unchanged. Then a map that is used
+   while the matrix is bound to the CPU */
 PetscErrorCode COOErrors(Test *t, Record *r)
 {
   Mat          A;
@@ -101,7 +102,7 @@ PetscErrorCode COOErrors(Test *t, Record *r)
 #endif
     PetscCall(RecordMat(t, r, "type after an error", A));
   }
-  for (int bind = 0; bind < (strcmp(t->type, MATAIJCUSPARSE) ? 3 : 1); bind++) { /* while bound, AIJCUSPARSE has no function */
+  for (int bind = 0; bind < (strcmp(t->type, MATAIJCUSPARSE) ? 3 : 1); bind++) { /* AIJCUSPARSE has no function for this while bound */
     PetscInt    ci[] = {M - 1, 0, M - 1, -1, M - 1}, cj[] = {N - 1, 0, 0, 0, N - 1};
     PetscScalar value[] = {1.5, 2.0, -3.0, 4.0, 0.25};
 
@@ -112,7 +113,7 @@ PetscErrorCode COOErrors(Test *t, Record *r)
     PetscCall(FreeArray(t, &v));
     PetscCall(RecordMat(t, r, bind == 1 ? "type while bound" : "type after MatSetValuesCOO", A));
   }
-  if (t->device && strcmp(t->type, MATAIJCUSPARSE) && M > 1 && N > 1) { /* AIJ would go on with the old map */
+  if (t->device && strcmp(t->type, MATAIJCUSPARSE) && M > 1 && N > 1) { /* AIJ would continue with the old map */
     PetscScalar    value[5] = {0};
     PetscErrorCode ierr;
 

@@ -1,5 +1,5 @@
 /*
-  Allocations of the library: failing on purpose, and not freed.
+  Allocations of the library: those that fail on purpose, and those that are not freed.
 */
 #pragma once
 
@@ -7,7 +7,7 @@
 
 typedef struct {
   PetscBool   armed;
-  long        after; /* allocations that succeed before it */
+  long        after; /* number of allocations that succeed before the fault */
   long        fired;
   const char *where; /* file or function, and line, of the allocation that failed */
   int         line;
@@ -25,5 +25,5 @@ extern Fault      fault;
 extern Allocation live[MOST_LIVE]; /* allocated by the library and not freed */
 extern int        nlive;
 
-/* Can be called at any time: memory allocated before is freed by the same functions as without faults */
+/* Can be called at any time: memory allocated earlier is freed by the same functions as without faults */
 void FaultsInstall(PetscBool install);

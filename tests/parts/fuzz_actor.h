@@ -1,11 +1,11 @@
 /*
-  What the steps of the fuzzer share: the two matrices, what was seen of them, and operands.
+  Shared by the steps of the fuzzer: the two matrices, the observations of them, and operands.
 */
 #pragma once
 
 #include "sums.h"
 
-/* One of the two matrices, another matrix of the same or another shape, and what was seen in a step */
+/* One of the two matrices, a second matrix of the same or another shape, and the observations in a step */
 typedef struct {
   const char *type;
   PetscBool   under; /* the type under test */
@@ -66,20 +66,20 @@ PetscErrorCode SeeScalar(Actor *a, const char *what, PetscInt where, PetscScalar
 PetscErrorCode SeeVec(Actor *a, const char *what, Vec v, PetscReal epsilons);
 PetscErrorCode SeeRows(Actor *a, const LocalRows *r);
 PetscErrorCode SeeLayout(Actor *a, Mat A);
-/* All of a matrix of AIJ's kind: sizes, entries, and some products */
+/* Records everything about a matrix of AIJ's kind: sizes, entries, and some products */
 PetscErrorCode SeeMat(Actor *a, const char *what, Mat A, PetscInt products);
-/* The format must survive where PETSc makes a matrix of the same type */
+/* The format must be kept if PETSc creates a matrix of the same type */
 PetscErrorCode HasFormat(Actor *a, Mat A, const char *what);
-/* *C replaces A or B. If PETSc has made it AIJ, it is converted to the type under test again */
+/* *C replaces A or B. If PETSc has created it as AIJ, it is converted to the type under test again */
 PetscErrorCode Adopt(Actor *a, Mat *C);
-/* Or C is destroyed */
+/* The same, or destroys C */
 PetscErrorCode AdoptOrDestroy(Actor *a, Mat *C);
-/* A matrix with the given layouts, few entries a row: of the type, or AIJ */
+/* A matrix with the given layouts and few entries per row, of the type under test or AIJ */
 PetscErrorCode Operand(Actor *a, PetscInt m, PetscInt n, PetscInt M, PetscInt N, Mat *B);
 PetscErrorCode OperandLike(Actor *a, Mat A, Mat *B);
-/* A product, so that what the type stores is there before something changes */
+/* Multiplies, so that the type's stored data exist before something changes */
 PetscErrorCode TouchSome(Mat A);
 
-/* Random options of the type, in the database until the case ends */
+/* Sets random options of the type, which stay in the database until the case ends */
 PetscErrorCode RandomOptions(void);
 PetscErrorCode ClearOptions(void);

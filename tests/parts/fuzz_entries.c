@@ -5,9 +5,9 @@
 #include <petsc/private/petscimpl.h> /* PetscObjectStateIncrease() */
 
 /*
-  Existing or new entries, in rows of this rank or of other ranks; no entry is set by two ranks. After COO assembly on several ranks an
-  MPIAIJ matrix (PETSc 3.18) writes past the end of its arrays when it gets new entries, misses diagonal entries in MatZeroRowsColumns(),
-  and does not convert to BAIJ with blocks
+  Sets existing or new entries, in rows of this rank or of other ranks; no entry is set by two ranks. After COO assembly on several ranks, an
+  MPIAIJ matrix (PETSc 3.18) writes past the end of its arrays when new entries are inserted, misses diagonal entries in MatZeroRowsColumns(),
+  and cannot be converted to BAIJ with blocks
 */
 static PetscErrorCode SetValues(Actor *a)
 {
@@ -61,7 +61,8 @@ static PetscErrorCode SetValues(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All entries again, by MatSetValues, COO or preallocation. While AIJCUSPARSE is bound to the CPU, its own COO is not used, and PETSc's preallocates whole blocks */
+/* Sets all entries again, with MatSetValues, COO or preallocation. While AIJCUSPARSE is bound to the CPU, its own COO functions are not used, and PETSc's
+   preallocate whole blocks */
 static PetscErrorCode Refill(Actor *a)
 {
   Shape     s;
@@ -104,9 +105,9 @@ static PetscErrorCode ZeroEntries(Actor *a)
 }
 
 /*
-  LocalRows to zero, any rank's. Only rows that have a diagonal entry: PETSc (3.18 to 3.26) writes into memory that it has freed when an
-  empty row needs more room for its diagonal, and one rank alone refuses a missing diagonal where the pattern is kept; with columns, a
-  missing diagonal entry in any row
+  Zeros rows, of any rank. Only rows with a diagonal entry: PETSc (3.18 to 3.26) writes to memory that it has freed if an empty row needs
+  more space for its diagonal entry. If the pattern is kept, a single rank returns an error for a missing diagonal entry; with columns, for
+  a missing diagonal entry in any row
 */
 static PetscErrorCode ZeroRows(Actor *a)
 {
@@ -166,7 +167,7 @@ static PetscErrorCode Scale(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On several ranks, MatDiagonalSet() leaves MPIAIJ's buffer for MatGetRow() too small for the entries that it has made, see LocalRowsOfMat() */
+/* On several ranks, after MatDiagonalSet() MPIAIJ's buffer for MatGetRow() is too small for the new entries, see LocalRowsOfMat() */
 static PetscErrorCode Reassemble(Mat A)
 {
   PetscFunctionBegin;
@@ -263,8 +264,8 @@ static PetscErrorCode Axpy(Actor *a)
 }
 
 /*
-  Oblong matrices on a device, with the same pattern only: for another, MatCopy() gives the columns the block size of the rows, which may not divide them (PETSc
-  3.26). On the host, products of matrices have none
+  For rectangular matrices on a device, only the same pattern is used: with another one, MatCopy() gives the columns the block size of the rows, which may not
+  divide the number of columns (PETSc 3.26). On the host, products of matrices have no block size
 */
 static PetscErrorCode Copy(Actor *a)
 {
@@ -314,7 +315,7 @@ static PetscErrorCode Duplicate(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a copy that has not been stored before: PETSc (3.18 to 3.26) keeps the room that it took first, although the pattern may have grown since */
+/* Uses a copy without stored values: PETSc (3.18 to 3.26) keeps the space that it allocated first, although the pattern may have grown since */
 static PetscErrorCode StoreValues(Actor *a)
 {
   Mat X;
@@ -341,7 +342,7 @@ static PetscErrorCode BlocksOf(Mat A, Mat block[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Writes into the array of values, in each of the ways that PETSc has */
+/* Writes to the array of values, in each of the ways that PETSc supports */
 static PetscErrorCode Arrays(Actor *a)
 {
   const PetscInt kind = draw(4), which = draw(2), salt = draw(1000);

@@ -28,7 +28,7 @@ static PetscErrorCode Transpose(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank's share of some of n, from begin on: ascending */
+/* This rank's share of a random subset of n indices, from `begin` on, ascending */
 static PetscErrorCode SomeOf(PetscInt begin, PetscInt n, PetscInt salt, IS *is)
 {
   const PetscReal share = 0.1 * draw(11);
@@ -71,7 +71,7 @@ static PetscErrorCode SubMatrix(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* LocalRows and columns of all ranks as a sequential matrix */
+/* Rows and columns of all ranks as a sequential matrix */
 static PetscErrorCode SubMatrices(Actor *a)
 {
   const PetscInt step = 1 + draw(3), salt = draw(1000);
@@ -120,7 +120,7 @@ static PetscErrorCode Permute(Actor *a)
   PetscCall(ISSetPermutation(cols));
   PetscCall(TouchSome(a->A));
   PetscCall(MatPermute(a->A, rows, cols, &S));
-  if (fuzz.size == 1) PetscCall(HasFormat(a, S, "the permuted matrix")); /* on several, PETSc makes it AIJ */
+  if (fuzz.size == 1) PetscCall(HasFormat(a, S, "the permuted matrix")); /* on several ranks, PETSc creates it as AIJ */
   PetscCall(SeeMat(a, "the permuted matrix", S, 1));
   PetscCall(ISDestroy(&rows));
   PetscCall(ISDestroy(&cols));
@@ -129,8 +129,8 @@ static PetscErrorCode Permute(Actor *a)
 }
 
 /*
-  There and back. AIJPERM and AIJSELL are not reused (see tests/operations.c). On several ranks rectangular matrices do not become BAIJ,
-  which divides columns by the block size of the rows: where that fails on one rank, the other ranks hang
+  Converts to another type and back. AIJPERM and AIJSELL are not reused (see tests/operations.c). On several ranks rectangular matrices are not
+  converted to BAIJ, which divides columns by the block size of the rows: if that fails on one rank, the other ranks hang
 */
 static PetscErrorCode Convert(Actor *a)
 {
@@ -191,7 +191,7 @@ static PetscErrorCode Products(Actor *a)
 
   PetscFunctionBegin;
   PetscCall(SameLayouts(A, A, PETSC_TRUE, &square));
-  kind = kinds[draw(fuzz.size > 1 ? (square ? 4 : 3) : square ? 6 : 5)]; /* several ranks: the last two are not in PETSc */
+  kind = kinds[draw(fuzz.size > 1 ? (square ? 4 : 3) : square ? 6 : 5)]; /* PETSc does not support the last two on several ranks */
   if (kind == 3 && !square) kind = 0;
   if (kind == 4 && !square) kind = 1;
   FuzzLog(" %s%s", ((const char *[]){"A B", "A^T B", "A B^T", "P^T A P", "R A R^T", "B^T A"})[kind], reuse ? " twice" : "");
@@ -207,7 +207,7 @@ static PetscErrorCode Products(Actor *a)
     PetscCall(Operand(a, n, PETSC_DECIDE, N, 6, &P));
   else
     PetscCall(Operand(a, 6, n, 6, N, &P));
-  if (fuzz.size > 1) fuzzcase.loose = PETSC_TRUE; /* parts of other ranks are added as they come */
+  if (fuzz.size > 1) fuzzcase.loose = PETSC_TRUE; /* contributions of other ranks are added in the order in which they arrive */
   for (int k = 0; k <= reuse; k++) {
     const MatReuse r = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
 
@@ -221,7 +221,7 @@ static PetscErrorCode Products(Actor *a)
     PetscCall(MatScale(A, -1.5));
   }
   PetscCall(MatDestroy(&P));
-  if (fuzz.device && fuzz.size > 1) /* AIJ's parallel product refuses new values of other ranks' rows, AIJCUSPARSE's takes them */
+  if (fuzz.device && fuzz.size > 1) /* AIJ's parallel product rejects new values in other ranks' rows, AIJCUSPARSE's accepts them */
     PetscCall(MatDestroy(&C));
   else
     PetscCall(AdoptOrDestroy(a, &C));

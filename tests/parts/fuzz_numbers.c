@@ -47,7 +47,7 @@ static PetscErrorCode Numbers(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether it equals another matrix or its own transpose, or is symmetric, in PETSc's answers */
+/* Tests PETSc's answers whether the matrix equals another matrix or its own transpose, or is symmetric */
 static PetscErrorCode Comparisons(Actor *a)
 {
   Mat       X;
@@ -61,7 +61,7 @@ static PetscErrorCode Comparisons(Actor *a)
   PetscCall(MatScale(X, 2.));
   PetscCall(MatEqual(a->A, X, &is));
   PetscCall(SeeInt(a, "equals twice itself", is));
-  if (square && fuzz.size == 1) { /* several ranks: MPIAIJ's reads past the end of its arrays (PETSc 3.18) */
+  if (square && fuzz.size == 1) { /* on several ranks MPIAIJ's function reads past the end of its arrays (PETSc 3.18) */
     PetscCall(MatIsSymmetric(a->A, 0., &is));
     PetscCall(SeeInt(a, "is symmetric", is));
   }
@@ -172,7 +172,7 @@ static PetscErrorCode Solve(Actor *a)
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &its));
-    clear = (PetscBool)(reason > 0 && its < 100); /* after many steps, rounding may decide whether there is an end */
+    clear = (PetscBool)(reason > 0 && its < 100); /* after many steps, rounding may decide whether the solve converges */
     PetscCall(RecordAdd(&a->seen, "converged", k, reason > 0, clear ? 0 : 1, NULL));
     PetscCall(VecNorm(x, NORM_INFINITY, &largest));
     PetscCall(VecGetOwnershipRange(x, &s, &e));

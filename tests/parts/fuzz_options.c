@@ -49,7 +49,7 @@ static PetscErrorCode View(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An option in the database, until the case ends */
+/* Sets an option in the database until the case ends */
 static PetscErrorCode SetOption(const char *name, const char *value)
 {
   char whole[128];
@@ -82,10 +82,10 @@ PetscErrorCode RandomOptions(void)
   };
 
   PetscFunctionBegin;
-  if (fuzz.device) { /* AIJCUSPARSE has no inodes, with which AIJ's relaxation is another method */
+  if (fuzz.device) { /* AIJCUSPARSE has no inodes, and with inodes AIJ's relaxation is a different method */
     PetscCall(PetscOptionsSetValue(NULL, "-mat_no_inode", NULL));
     PetscCall(PetscOptionsSetValue(NULL, "-fuzz_mat_no_inode", NULL));
-    PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_coo", "device")); /* by their number, the host would sort the entries */
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_coo", "device")); /* for so few entries, the default would sort them on the host */
     PetscCall(PetscOptionsSetValue(NULL, "-fuzz_mat_spmv_coo", "device"));
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(options); k++) {
@@ -123,7 +123,7 @@ static PetscErrorCode Options(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Calls that must be refused, and leave the matrix as it is */
+/* Calls that must return an error and leave the matrix unchanged */
 static PetscErrorCode Wrong(Actor *a)
 {
   const PetscInt kind = draw(8);

@@ -141,7 +141,7 @@ PetscErrorCode Op_AXPY(RandomBatch *batch, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A new matrix for AIJ: transposed in place it may keep functions for inodes that it no longer has, and the next ordering crashes */
+/* AIJ gets a new matrix: if it is transposed in place, it may keep functions for inodes that it no longer has, and the next ordering crashes */
 PetscErrorCode Op_Transpose(RandomBatch *batch, Mat *M, Record *r)
 {
   const PetscInt how = draw(3);
@@ -223,7 +223,7 @@ PetscErrorCode Op_SetValues(RandomBatch *batch, Mat *M, Record *r)
   }
   PetscCall(MatDestroy(&D));
   seed = common + 1;
-  if (is_batch && fuzz.size == 1 && !assemble) PetscFunctionReturn(PETSC_SUCCESS); /* needed if some ranks change nothing */
+  if (is_batch && fuzz.size == 1 && !assemble) PetscFunctionReturn(PETSC_SUCCESS); /* assembly is needed only if some ranks change nothing */
   PetscCall(MatAssemblyBegin(*M, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*M, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -354,7 +354,7 @@ PetscErrorCode Op_Ordering(RandomBatch *batch, Mat *M, Record *r)
 {
   static const char *const types[]   = {MATORDERINGNATURAL, MATORDERINGND, MATORDERING1WD, MATORDERINGRCM, MATORDERINGQMD, MATORDERINGROWLENGTH};
   const PetscBool          symmetric = (PetscBool)draw(2), inode = (PetscBool)draw(2);
-  const PetscInt           shift = draw(2), columns = draw(2) && batch->has & DIAGONAL; /* AIJ crashes on the columns of empty rows */
+  const PetscInt           shift = draw(2), columns = draw(2) && batch->has & DIAGONAL; /* AIJ crashes with the columns of empty rows */
   const PetscInt          *i, *j;
   PetscInt                 n, N;
   PetscBool                done;

@@ -1,5 +1,5 @@
 /*
-  What the parts of tests/golden.c share.
+  Shared by the parts of tests/golden.c.
 */
 #pragma once
 
@@ -20,7 +20,7 @@ typedef struct {
 PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool set);
 /* Eight hashes of the bits of this rank's part of eight products */
 PetscErrorCode GoldenHash(Mat A, uint64_t hash[8]);
-/* Collective. Prints a line: what the arguments say, the numbers of MatView(), and for each rank its text and hashes */
+/* Collective. Prints a line: the arguments, the numbers of MatView(), and the text and hashes of each rank */
 PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type, const char *setting, const char *info, const uint64_t hash[16]);
 
 /* Collective. Random batches with all kernels: a line for each */

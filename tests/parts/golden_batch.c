@@ -11,7 +11,7 @@ typedef struct {
   PetscScalar    *a;
 } Batch;
 
-/* Problems of up to 40 rows of up to 20 entries; on each rank other ones. limit: rows of the largest problem */
+/* Problems with up to 40 rows of up to 20 entries, different on each rank. limit: rows of the largest problem */
 static PetscErrorCode BatchDraw(Batch *b)
 {
   const PetscInt limit = Chance(30) ? 4 : 40, longest = Chance(50) ? 5 : 20;

@@ -1,5 +1,5 @@
 /*
-  Operations that make other matrices of a matrix, and files.
+  Operations that create other matrices from a matrix, and files.
 */
 #include "operations.h"
 #include <unistd.h>
@@ -14,7 +14,7 @@ static PetscErrorCode ShellMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From a matrix that is nothing but a product, as MatComputeOperator() and MatConvert_Shell do it, and to it */
+/* Conversion from a matrix that only has a product, as in MatComputeOperator() and MatConvert_Shell, and to such a matrix */
 PetscErrorCode Shell(Test *t, Record *r)
 {
   Mat      A, S, B;
@@ -69,7 +69,7 @@ PetscErrorCode Transpose(Test *t, Record *r)
   PetscCall(RecordMat(t, r, "type of that with other values", A));
   if (t->size == 1) { /* several ranks: not in PETSc */
     PetscCall(MatTransposeSymbolic(A, &C));
-    if (!now.device) PetscCall(RecordType(t, r, "type of the symbolic transpose", C)); /* there it is AIJ, for products */
+    if (!now.device) PetscCall(RecordType(t, r, "type of the symbolic transpose", C)); /* on a device it is AIJ, for products */
     PetscCall(MatDestroy(&C));
   }
   PetscCall(MatDestroy(&A));
@@ -168,7 +168,7 @@ PetscErrorCode SubMatrix(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Pieces that PETSc cuts out for itself */
+/* Pieces of the matrix that PETSc extracts for its own use */
 PetscErrorCode Pieces(Test *t, Record *r)
 {
   Mat      A, B = NULL, *S;
@@ -187,12 +187,12 @@ PetscErrorCode Pieces(Test *t, Record *r)
     PetscCall(MatScale(A, 2.));
   }
   PetscCall(MatDestroy(&B));
-  /* MatAIJGetLocalMat() is not here: it knows MATMPIAIJ by its exact name, and hands any type derived from it back as it is */
+  /* MatAIJGetLocalMat() is not tested: it compares with the exact name MATMPIAIJ, and returns a matrix of any derived type unchanged */
   if (t->size > 1) {
     PetscCall(MatMPIAIJGetLocalMatMerge(A, MAT_INITIAL_MATRIX, &is, &B));
     PetscCall(RecordMat(t, r, "type of the merged local matrix", B));
     PetscCall(MatScale(A, 2.));
-    PetscCall(ISDestroy(&is)); /* it makes one each time */
+    PetscCall(ISDestroy(&is)); /* it creates an IS each time */
     PetscCall(MatMPIAIJGetLocalMatMerge(A, MAT_REUSE_MATRIX, &is, &B));
     PetscCall(RecordMat(t, r, "type of the merged local matrix", B));
     PetscCall(ISDestroy(&is));
@@ -248,7 +248,7 @@ PetscErrorCode Tests(Test *t, Record *r)
   if (t->c->M == t->c->N) {
     PetscCall(MatIsSymmetric(A, 1e-10, &is));
     PetscCall(RecordInt(r, "MatIsSymmetric", is));
-    if (t->size == 1 && (PETSC_VERSION_LT(3, 21, 0) || PETSC_VERSION_GE(3, 24, 0))) { /* several ranks: not in PETSc 3.18. 3.21 to 3.23 refuse every matrix */
+    if (t->size == 1 && (PETSC_VERSION_LT(3, 21, 0) || PETSC_VERSION_GE(3, 24, 0))) { /* several ranks: not in PETSc 3.18. 3.21 to 3.23 reject every matrix */
       PetscCall(MatIsHermitian(A, 1e-10, &is));
       PetscCall(RecordInt(r, "MatIsHermitian", is));
     }
@@ -306,7 +306,7 @@ PetscErrorCode Binary(Test *t, Record *r)
   PetscCall(MatSetType(B, t->type));
   PetscCall(MatLoad(B, v));
   PetscCall(RecordMat(t, r, "type of the loaded matrix", B));
-  PetscCall(MatLoad(B, v)); /* the second one, into the first */
+  PetscCall(MatLoad(B, v)); /* loads the second matrix into the first */
   PetscCall(RecordMat(t, r, "type of the matrix loaded again", B));
   PetscCall(MatDestroy(&B));
   PetscCall(PetscViewerDestroy(&v));
@@ -315,7 +315,7 @@ PetscErrorCode Binary(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Text, line by line; lines that name the type differ, and the summary formats may say more */
+/* Text, line by line; lines that name the type differ, and the summary formats may print more */
 PetscErrorCode Ascii(Test *t, Record *r)
 {
   const PetscViewerFormat formats[] = {PETSC_VIEWER_DEFAULT,    PETSC_VIEWER_ASCII_MATLAB, PETSC_VIEWER_ASCII_COMMON,     PETSC_VIEWER_ASCII_DENSE,

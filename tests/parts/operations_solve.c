@@ -1,5 +1,5 @@
 /*
-  Operations on the diagonal, colorings, factors, orderings, and calls that must be refused.
+  Operations on the diagonal, colorings, factors, orderings, and calls that must return an error.
 */
 #include "operations.h"
 
@@ -15,7 +15,7 @@ PetscErrorCode BlockDiagonal(Test *t, Record *r)
   PetscCall(Touch(A));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatGetBlockSize(A, &bs));
-  for (int k = 0; k < 2; k++) { /* kept inside the matrix, and so possibly stale the second time */
+  for (int k = 0; k < 2; k++) { /* the result is kept inside the matrix, so it may be stale the second time */
     PetscCall(MatInvertBlockDiagonal(A, &v));
     for (PetscInt i = 0; i < m * bs; i++) PetscCall(RecordAdd(r, "inverse of diagonal blocks", i, v[i], 1e6 * PETSC_MACHINE_EPSILON, NULL));
     PetscCall(MatScale(A, 2.));
@@ -37,7 +37,7 @@ PetscErrorCode BlockDiagonal(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* f(x) = R x, from which the coloring must recover R; PETSc's greedy coloring assumes a symmetric pattern */
+/* f(x) = R x. The coloring must recover R from it; PETSc's greedy coloring assumes a symmetric pattern */
 static PetscErrorCode Function(void *ctx, Vec x, Vec y, void *R)
 {
   PetscFunctionBegin;
@@ -83,7 +83,7 @@ PetscErrorCode Coloring(Test *t, Record *r)
     PetscCall(MatZeroEntries(A));
     PetscCall(MatFDColoringApply(A, fd, x, NULL));
     PetscCall(RecordType(t, r, "type of the Jacobian", A));
-    /* differences have errors of their own: entries are compared through a product, to half the digits */
+    /* finite differences have their own errors, so entries are compared through a product, to half the digits */
     PetscCall(VecDuplicate(x, &y));
     PetscCall(VecDuplicate(x, &z));
     PetscCall(MatMult(A, x, y));
@@ -165,7 +165,7 @@ PetscErrorCode Factor(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A as its own factor: not for AIJPERM, since PETSc 3.19 wants the two to have one type */
+/* A as its own factor: not for AIJPERM, because PETSc 3.19 requires that the two have the same type */
 PetscErrorCode FactorInPlace(Test *t, Record *r)
 {
   Mat           A;
@@ -230,7 +230,7 @@ PetscErrorCode SOR(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows to zero, with a right-hand side to match, in each of the ways a boundary condition is set */
+/* Zeros rows, with a matching right-hand side, in each of the ways to set a boundary condition */
 PetscErrorCode ZeroRows(Test *t, Record *r)
 {
   Mat      A;
@@ -248,7 +248,7 @@ PetscErrorCode ZeroRows(Test *t, Record *r)
     PetscCall(VecFill(b, 2));
     n = 0;
     if (re > rs) rows[n++] = rs;
-    if (t->rank == 0) rows[n++] = M - 1; /* not its own */
+    if (t->rank == 0) rows[n++] = M - 1; /* a row of another rank */
     if (t->rank == t->size - 1 && M > 3) rows[n++] = M / 2;
     PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, k % 2 ? PETSC_TRUE : PETSC_FALSE));
     if (k < 2)
@@ -266,7 +266,7 @@ PetscErrorCode ZeroRows(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A better diagonal by permuting columns, as direct solvers ask for */
+/* Permutes columns to improve the diagonal, as direct solvers request */
 PetscErrorCode Reorder(Test *t, Record *r)
 {
   const char     *orders[] = {MATORDERINGNATURAL, MATORDERINGND, MATORDERING1WD, MATORDERINGRCM, MATORDERINGQMD};
@@ -293,8 +293,8 @@ PetscErrorCode Reorder(Test *t, Record *r)
 }
 
 /*
-  The ordering that the library registers: rows by length, then by first column. A is permuted with it, and its product is the
-  permuted one.
+  The ordering that the library registers: rows by length, then by first column. A is permuted with it, and the product with the
+  permuted matrix must be the permuted product.
 */
 PetscErrorCode Ordering(Test *t, Record *r)
 {
@@ -310,7 +310,7 @@ PetscErrorCode Ordering(Test *t, Record *r)
   PetscCall(ISGetLocalSize(row, &n));
   PetscCall(ISGetIndices(row, &p));
   PetscCall(MatGetOwnershipRange(A, &rs, &re));
-  PetscCall(MatGetDiagonalBlock(t->R, &D)); /* of a parallel matrix MatGetOrdering() orders that */
+  PetscCall(MatGetDiagonalBlock(t->R, &D)); /* for a parallel matrix, MatGetOrdering() orders the diagonal block */
   for (PetscInt i = 0; i < n; i++) {
     PetscInt        len;
     const PetscInt *cols;
@@ -326,7 +326,7 @@ PetscErrorCode Ordering(Test *t, Record *r)
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &late, 1, MPIU_INT, MPI_SUM, t->comm));
   PetscCheck(!late, t->comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " rows come too late, or some are missing", late);
   PetscCall(ISRestoreIndices(row, &p));
-  PetscCall(ISSetPermutation(row)); /* a row that came twice would show here in a PETSc for debugging, and below in any */
+  PetscCall(ISSetPermutation(row)); /* a repeated row would be detected here in a debug build of PETSc, and below in any build */
   PetscCall(ISSetPermutation(col));
   PetscCall(MatPermute(A, row, col, &B));
   PetscCall(RecordMat(t, r, "type of the permuted matrix", B));
@@ -337,7 +337,7 @@ PetscErrorCode Ordering(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What must be refused, as AIJ refuses it */
+/* Calls that must return an error, as they do with AIJ */
 static PetscErrorCode Refuse(PetscErrorCode (*f)(Mat, Vec, Vec), Mat A, Vec x, Vec y, Record *r, const char *what)
 {
   PetscErrorCode ierr;

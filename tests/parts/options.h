@@ -1,9 +1,9 @@
-/* Operations of tests/options.c in a file of their own, and what both use */
+/* Operations of tests/options.c in a separate file, and functions that both files use */
 #pragma once
 
 #include "../lib/harness.h"
 
-/* Whether the view of A by PETSC_VIEWER_ASCII_INFO contains a text; on one rank */
+/* Whether the view of A with PETSC_VIEWER_ASCII_INFO contains a text; on one rank only */
 PetscErrorCode ViewContains(Mat A, const char text[], PetscBool *found);
 
 PetscErrorCode SetUpAfter(Test *, Record *);

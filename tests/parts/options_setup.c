@@ -1,4 +1,4 @@
-/* -mat_<type>_setup_after: AIJ multiplies until enough products were asked for */
+/* -mat_<type>_setup_after: AIJ multiplies until enough products have been computed */
 #include "options.h"
 
 PetscErrorCode ViewContains(Mat A, const char text[], PetscBool *found)
@@ -27,7 +27,7 @@ PetscErrorCode ViewContains(Mat A, const char text[], PetscBool *found)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of the type with this option, whose number of products is counted from here */
+/* A matrix of the type with this option; its products are counted from here on */
 static PetscErrorCode MakeWaiting(Test *t, const char after[], Mat *A)
 {
   char option[64];
@@ -42,7 +42,7 @@ static PetscErrorCode MakeWaiting(Test *t, const char after[], Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the format of A waits, where that can be seen: on one rank of the host, for the type under test */
+/* Tests whether the set-up of A's format is pending, where that can be observed: on one rank, on the host, for the type under test */
 static PetscErrorCode ExpectWaiting(Test *t, Mat A, PetscBool waits, const char when[])
 {
   PetscBool aij, found;
@@ -75,7 +75,8 @@ static PetscErrorCode Products(Test *t, Record *r, Mat A, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The products are right before the format is set up, when it is, and when values change after few products or many; what asks for the format sets it up */
+/* The products are right before the format is set up, when it is set up, and when values change after few or many products. Calls that need the format set it
+   up */
 PetscErrorCode SetUpAfter(Test *t, Record *r)
 {
   Mat           A;

@@ -1,5 +1,5 @@
 /*
-  The statistics that choose a layout, and the sorts and scans that layouts are made with.
+  The statistics from which a layout is chosen, and the sorts and scans that set-up uses.
 */
 #include "view.cuh"
 #include <cub/device/device_radix_sort.cuh>
@@ -78,7 +78,7 @@ template <class I> __global__ void survey(View<I> v, double slope, Survey *out)
     atomicAdd(&out->bulk, total.bulk);
     atomicMax(&out->longest, total.longest);
     atomicAdd(&out->empty, total.empty);
-    atomicAdd(&out->looked, total.looked / 4); // four a unit at most: fits
+    atomicAdd(&out->looked, total.looked / 4); // at most four per unit, so that the sum fits
     atomicAdd(&out->near, total.near / 4);
   }
 }
@@ -112,7 +112,7 @@ cudaError_t TakeSurvey(const SpMVCudaCSR &csr, const Nodes &nodes, cudaStream_t 
 
 // ------------------------------------------------------------------------------------------------ node blocks
 
-// A warp checks bs rows at a time. Most matrices fail at once, and then no other warp reads columns
+// A warp checks bs rows at a time. Most matrices fail at once; then no other warp reads columns
 template <class I> __device__ bool check_rows(const View<I> &v, int u)
 {
   const int     lane = threadIdx.x % WARP, s = v.bs;
@@ -163,7 +163,7 @@ cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream,
 
 // ------------------------------------------------------------------------------------------------ incomplete node blocks
 
-// The first entry of a row with column c or a later one
+// The first entry of a row whose column is at least c
 template <class I> __device__ int64_t find_column(const View<I> &v, int64_t row, int64_t c)
 {
   int64_t low = v.i[row], high = v.i[row + 1];
@@ -177,8 +177,8 @@ template <class I> __device__ int64_t find_column(const View<I> &v, int64_t row,
   return low;
 }
 
-// Calls f(row of the unit, new, block column), in all lanes of the warp, for each of a unit's entries. new: no entry before it is in the same block. Returns
-// false in some lane if columns do not ascend
+// Calls f(row of the unit, new, block column), in all lanes of the warp, for each entry of a unit. new: no earlier entry is in the same block. Returns false in
+// at least one lane if columns do not ascend
 template <class I, class F> __device__ bool each_entry(const View<I> &v, int u, F f)
 {
   const int lane = threadIdx.x % WARP, s = v.bs;
@@ -202,7 +202,7 @@ template <class I, class F> __device__ bool each_entry(const View<I> &v, int u, 
   return ascend;
 }
 
-// The number of a unit's blocks, to all lanes; *listed: they are not the same complete ones in all rows
+// Returns the number of a unit's blocks in all lanes. *listed: the rows do not all have the same complete blocks
 template <class I> __device__ int64_t count_blocks(const View<I> &v, int u, bool *listed, bool *ascend)
 {
   int64_t blocks = 0;
@@ -214,12 +214,12 @@ template <class I> __device__ int64_t count_blocks(const View<I> &v, int u, bool
   return blocks;
 }
 
-// Of some units
+// Counts over a sample of the units
 struct Sample {
-  unsigned long long entries, indexed, blocks; // indexed: entries of which slices store a column, all but the 32nd and later ones of a run
+  unsigned long long entries, indexed, blocks; // indexed: entries with a stored column in slices: all but the 32nd and later ones of a run of columns
 };
 
-// A warp for each unit of blocks of 2, 3, ... MAX_NODE, `groups` of each size. v: of single entries
+// One warp per sampled unit; `groups` units for each block size 2, 3, ... MAX_NODE. v: the view with single entries
 template <class I> __global__ void sample_units(View<I> v, unsigned sizes, int groups, Sample *out)
 {
   const int warp = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, s = 2 + warp / groups;
@@ -230,7 +230,7 @@ template <class I> __global__ void sample_units(View<I> v, unsigned sizes, int g
   unsigned indexed = 0;
   for (int64_t row = (int64_t)u * s; row < (int64_t)(u + 1) * s; row++) {
     const int64_t begin = v.i[row], end = v.i[row + 1];
-    if (end - begin > Tuning::SAMPLE_LONGEST) return; // would delay all
+    if (end - begin > Tuning::SAMPLE_LONGEST) return; // would delay all other warps
     for (int64_t q = begin + lane; q < end; q += WARP) indexed += q - begin < WARP - 1 || v.j[q] - v.j[q - (WARP - 1)] != WARP - 1;
   }
   bool          listed, ascend;
@@ -242,7 +242,7 @@ template <class I> __global__ void sample_units(View<I> v, unsigned sizes, int g
   atomicAdd(&out[s].blocks, (unsigned long long)blocks);
 }
 
-// Of each unit, the blocks that are listed; entries: of all units whose blocks are not
+// count: the listed blocks of each unit; entries: the total of all units that are not listed
 template <class I> __global__ void count_listed(View<I> v, int64_t *count, unsigned long long *entries, int *failed)
 {
   const int                     u = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
@@ -262,7 +262,7 @@ template <class I> __global__ void count_listed(View<I> v, int64_t *count, unsig
   if (threadIdx.x == 0 && total) atomicAdd(entries, total);
 }
 
-// A warp lists the new blocks of one row of a unit after those of another, each in ascending order, and then merges the rows. v.first: prefix sums
+// A warp lists the new blocks of a unit row by row, those of each row in ascending order, and then merges the rows. v.first: prefix sums
 template <class I> __global__ void list_blocks(View<I> v, int *by_row, int *column, uint64_t *row)
 {
   const int u = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, s = v.bs;
@@ -358,7 +358,7 @@ cudaError_t FindIncomplete(const SpMVCudaCSR &csr, int size, size_t value, cudaS
     return cudaSuccess;
   }));
   SPMV_TRY(Fetch(found, (Sample *)sample, MAX_NODE + 1, stream));
-  auto entry = [&](int s) { return (double)value + 2.0 * (double)found[s].indexed / (double)found[s].entries; }; // bytes, with 16-bit columns
+  auto entry = [&](int s) { return (double)value + 2.0 * (double)found[s].indexed / (double)found[s].entries; }; // bytes per entry, with 16-bit columns
   auto block = [&](int s) { return (double)(s * s) * (double)value + 2.0; };
   for (int s = 2; s <= MAX_NODE; s++) {
     const double share = found[s].entries ? (double)found[s].blocks * block(s) / ((double)found[s].entries * entry(s)) : 1.0;
@@ -426,7 +426,7 @@ template <class I> __global__ void list_entries(View<I> v, uint64_t *key, int *p
   }
 }
 
-// Row offsets of the sorted entries: entry q begins all rows after the previous entry's, up to its own
+// Row offsets of the sorted entries: entry q sets the offsets of all rows after the previous entry's row, up to its own row
 static __global__ void offsets_of(int64_t nnz, int rows, const uint64_t *key, const int *position, const int *row, int *it, int *jt)
 {
   const int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
@@ -449,7 +449,7 @@ cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int>
     SPMV_LAUNCH((int64_t)v.units * WARP, 256, stream, list_entries, v, key, value_index, row);
     return cudaSuccess;
   }));
-  // Stable, so that the rows of A ascend within each row of A^T
+  // The sort is stable, so that the rows of A ascend within each row of A^T
   if (csr.nnz) SPMV_TRY(SortPairs(key, value_index, csr.nnz, BitsFor(csr.n), stream));
   SPMV_LAUNCH(csr.nnz + 1, 256, stream, offsets_of, csr.nnz, (int)csr.n, key, value_index, row, it, jt);
   return cudaStreamSynchronize(stream);

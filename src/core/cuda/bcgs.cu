@@ -1,11 +1,11 @@
 /*
-  The stabilized biconjugate gradient method on the device, in exact arithmetic that of KSPBCGS.
+  The stabilized biconjugate gradient method on the device, equivalent to KSPBCGS in exact arithmetic.
 
-  KSPBCGS computes rho = (r, r0) when it has r. Here it is (s, r0) - omega (t, r0), which the second product's kernel sums: then all scalars of the rest of the
-  iteration are known, and one kernel computes x, r and the next p. The rounding is the same, as r = s - omega t.
+  KSPBCGS computes rho = (r, r0) from r. Here rho is (s, r0) - omega (t, r0), and the second product's kernel computes these sums. All scalars of the rest of
+  the iteration are then known, and one kernel computes x, r and the next p. The rounding is the same, because r = s - omega t.
 
-  s has the place of r. Beyond the matrix an iteration reads and writes: p, r0, v (first product); r, v, s (half); s, r0, t (second product); x, p, s, t, v and
-  x, r, p (update). A diagonal preconditioner is applied to the products' results as these are written, or, on the right, where s and p are.
+  s overwrites r. Besides the matrix, an iteration reads and writes p, r0, v (first product); r, v, s (half); s, r0, t (second product); it reads x, p, s, t, v
+  and writes x, r, p (update). A left diagonal preconditioner is applied to the results of the products when these are written, a right one to s and p.
 */
 #include "krylov.cuh"
 #include "stores.cuh"
@@ -15,7 +15,7 @@ using namespace spmv;
 namespace {
 
 constexpr int BLOCK = KRYLOV_BLOCK;
-constexpr int MANY  = Dots::NUMBERS; // numbers that the second product sums; the first one: Dots::ONE; other kernels: one
+constexpr int MANY  = Dots::NUMBERS; // number of sums of the second product; the first product has Dots::ONE, other kernels have one
 
 // ------------------------------------------------------------------------------------------------ what one thread decides
 
@@ -59,7 +59,7 @@ __device__ void AfterUpdate(State &s, PetscReal square, Progress *progress)
   s.its = s.i + 1;
 }
 
-// s: the state as it was when the kernel began
+// s: the state at the beginning of the kernel
 __device__ void Decide(const BCGSArgs &g, State &s, int step, const PetscReal v[])
 {
   if (step == START) {
@@ -93,8 +93,8 @@ SPMV_KRYLOV_KERNEL start(BCGSArgs g, bool direction, const Scalar *, const Scala
 }
 
 /*
-  For all entries of B y, by as many threads as a block has rows: y(i), then use(i, y(i), what the preconditioner makes of y). All threads of a thread block
-  stay together.
+  For all entries of B y, with as many threads per block of B as it has rows: calls y(i), then use(i, y(i), (B y)(i)). All threads of a thread block take part
+  until the end.
 */
 template <class Load, class Use> __device__ __forceinline__ void ForEachOfBlocks(const BCGSArgs &g, Load load, Use use)
 {
@@ -142,7 +142,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL first(BCGSArgs g, bool, const Scal
   if (AddAll(g, sum)) Decide(g, s, FIRST, sum);
 }
 
-// From the sums that the warps of a product's kernel have left
+// The sums from the partial sums of the warps of a product's kernel
 template <int NUMBERS, int STEP> SPMV_KRYLOV_KERNEL parts(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
@@ -152,7 +152,7 @@ template <int NUMBERS, int STEP> SPMV_KRYLOV_KERNEL parts(BCGSArgs g, bool, cons
   if (AddAll(g, sum)) Decide(g, s, STEP, sum);
 }
 
-// s = r - a v in the place of r, and on the right also B s
+// s = r - a v, which overwrites r, and with a right preconditioner also B s
 template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL middle(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
@@ -219,12 +219,12 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL second(BCGSArgs g, bool, const Sca
 }
 
 /*
-  x += a p + omega s, r = s - omega t, its norm, and p = r + b (p - omega v). On the right p and hat are those of the preconditioned method, multiplied by B:
-  x += a p + omega hat, p = B (r - b omega v) + b p
+  x += a p + omega s, r = s - omega t, the norm of r, and p = r + b (p - omega v). With a right preconditioner, p and hat are the method's p and s multiplied by
+  B: x += a p + omega hat, p = B (r - b omega v) + b p
 */
 template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
-  constexpr int    COUNT = BATCH / 2; // of five vectors and more
+  constexpr int    COUNT = BATCH / 2; // five or more vectors are read
   __shared__ State s;
   PetscReal        sum[1] = {};
   Scalar           x[COUNT], p[COUNT], r[COUNT], t[COUNT], v[COUNT], d[COUNT];
@@ -265,7 +265,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Sca
   if (AddAll(g, sum)) Decide(g, s, UPDATE, sum);
 }
 
-// Where the caller has added the sums over the ranks
+// The step for the case that the caller has added the sums over the ranks
 __global__ void decide(BCGSArgs g, int step, const Scalar *, const Scalar *, Scalar *)
 {
   PetscReal v[SUMS];
@@ -278,7 +278,7 @@ __global__ void decide(BCGSArgs g, int step, const Scalar *, const Scalar *, Sca
 
 // ------------------------------------------------------------------------------------------------ launches
 
-// The sums of a kernel, over the ranks, too
+// Completes the sums of a kernel, including the sum over the ranks
 cudaError_t Conclude(SpMVCudaKrylov k, int step, int numbers, cudaStream_t stream)
 {
   if (!k->allreduce) return cudaSuccess;
@@ -291,7 +291,7 @@ cudaError_t Launch(SpMVCudaKrylov k, Kernel &kernel, bool flag, cudaStream_t str
   return kernel.Launch(k->Grid(k->bcgs.n), BLOCK, k->bcgs, flag, {}, stream);
 }
 
-// The preconditioner that the kernels of one side apply
+// The preconditioner that the kernels for one side apply
 int Of(SpMVCudaKrylov k, bool left)
 {
   return k->bcgs.left == left && k->bcgs.pc != SPMV_KRYLOV_PC_APPLIED ? k->bcgs.pc : SPMV_KRYLOV_PC_NONE;
@@ -345,7 +345,7 @@ cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov k, const SpMVCudaBCGS *bcgs, cudaSt
 
 namespace {
 
-// A product with its epilogue; with blocks on the left there is none
+// A product with its epilogue; there is none with a left block preconditioner
 cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore store, const Operands &v, Dots dot, Kernel &sums, int step, cudaStream_t stream, PetscBool *done)
 {
   *done = PETSC_FALSE;
@@ -355,7 +355,7 @@ cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore store, const Operands &v, D
   SPMV_TRY(k->MultDots(store, v, dot, k->bcgs.n, stream, done));
   if (!*done) return cudaSuccess;
   k->bcgs.parts = {k->product_part, store->DotWarps()};
-  if (k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess; // the next kernel does
+  if (k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess; // the next kernel adds them
   SPMV_TRY(sums.Launch(k->Grid((int)(k->bcgs.parts.count / BATCH)), BLOCK, k->bcgs, false, {}, stream));
   k->bcgs.parts = {};
   return Conclude(k, step, step == FIRST ? Dots::ONE : MANY, stream);

@@ -1,5 +1,5 @@
 /*
-  Boundary rows, stored a second time, so that they can be multiplied in another stream than the interior rows.
+  Boundary rows, stored a second time so that they can be multiplied in a different stream than the interior rows.
 */
 #include "stores.cuh"
 

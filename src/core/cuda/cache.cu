@@ -1,5 +1,5 @@
 /*
-  Values that stay in the L2 cache from one product to the next.
+  Chooses which values stay in the L2 cache from one product to the next.
 */
 #include "slices.cuh"
 #include <atomic>
@@ -15,7 +15,7 @@ static __global__ void write_policies(uint64_t *policy)
   policy[threadIdx.x] = L2Policy((int)threadIdx.x);
 }
 
-// The device is asked for all policies, once
+// All policies are read from the device once
 cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t stream, uint64_t *policy)
 {
   static std::atomic<uint64_t> known[SHARES]; // 0: not yet
@@ -32,7 +32,7 @@ cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t stream, uin
     write_policies<<<1, SHARES, 0, stream>>>(all);
     SPMV_TRY(cudaGetLastError());
     SPMV_TRY(Fetch(host, (uint64_t *)all, SHARES, stream));
-    for (int i = SHARES - 1; i >= 0; i--) known[i] = host[i]; // the one that is looked at comes last
+    for (int i = SHARES - 1; i >= 0; i--) known[i] = host[i]; // known[0], which is tested above, is set last
   }
   *policy = known[k];
   return cudaSuccess;

@@ -1,7 +1,8 @@
 /*
-  The conjugate gradient method on the device, step by step that of KSPCG.
+  The conjugate gradient method on the device, with the same steps as KSPCG.
 
-  An iteration reads and writes, beyond the product: p and w (p'w); r and w, r (update); r, p and x, p and x (direction). x is updated where p is read anyway.
+  Besides the product, an iteration reads p and w (p'w); reads r and w, and writes r (update); reads r, p and x, and writes p and x (direction). x is updated in
+  the kernel that reads p anyway.
 */
 #include "krylov.cuh"
 #include "stores.cuh"
@@ -11,9 +12,9 @@ using namespace spmv;
 namespace {
 
 constexpr int BLOCK   = KRYLOV_BLOCK;
-constexpr int NUMBERS = 1 + REALS; // that a kernel sums: a square, and a scalar
+constexpr int NUMBERS = 1 + REALS; // sums of a kernel: a square and a scalar
 
-// What a thread does when it has sums
+// What the deciding thread does when the sums are complete
 enum Step { PRODUCT = 1, TEST = 2, BETA = 4, START = 8 };
 
 __device__ __forceinline__ int Sign(PetscReal a)
@@ -69,7 +70,7 @@ __device__ void AfterBeta(State &s, Scalar beta, bool start)
   if (!start) s.b = Divided(beta, s.betaold);
 }
 
-// s: the state as it was when the kernel began
+// s: the state at the beginning of the kernel
 __device__ void Decide(const CGArgs &g, State &s, int step, const PetscReal v[])
 {
   const Scalar dot = ScalarOf(v + 1);
@@ -88,7 +89,7 @@ SPMV_KRYLOV_KERNEL product(CGArgs g, bool, const Scalar *, const Scalar *, Scala
   PetscReal        v[NUMBERS] = {};
   Scalar           p[BATCH], w[BATCH];
   if (!Enter(g, s)) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) g.state->step = 0; // the kernel before has updated x
+    if (blockIdx.x == 0 && threadIdx.x == 0) g.state->step = 0; // the previous kernel has updated x
     return;
   }
   ForEach(
@@ -101,7 +102,7 @@ SPMV_KRYLOV_KERNEL product(CGArgs g, bool, const Scalar *, const Scalar *, Scala
   if (AddAll(g, v)) Decide(g, s, PRODUCT, v);
 }
 
-// The same from the sums that the warps of a product's kernel have left
+// The same, from the partial sums of the warps of a product's kernel
 SPMV_KRYLOV_KERNEL product_sums(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
@@ -121,7 +122,7 @@ __device__ __forceinline__ bool EnterUpdate(const CGArgs &g, State &s)
   return EnterAfterProduct<REALS>(g, s, [](State &s, const PetscReal *v) { AfterProduct(s, ScalarOf(v)); });
 }
 
-// r, and z'r and the norm of z or r
+// Computes r, z'r, and the norm of z or r
 template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
@@ -148,7 +149,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(CGArgs g, bool, const Scala
   if (AddAll(g, v)) Decide(g, s, sums ? TEST | BETA : TEST, v);
 }
 
-// The same with blocks, each by as many threads as it has rows
+// The same with a block preconditioner, with as many threads per block as it has rows
 template <> SPMV_KRYLOV_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State  s;
@@ -179,7 +180,7 @@ template <> SPMV_KRYLOV_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, con
   if (AddAll(g, v)) Decide(g, s, TEST | BETA, v);
 }
 
-// The norm and z'r, of a z that is there
+// The norm and z'r for a given z
 SPMV_KRYLOV_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *, Scalar *)
 {
   __shared__ State s;
@@ -196,11 +197,11 @@ SPMV_KRYLOV_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *
         v[0] += Square(a[u]);
         AddTo(v + 1, Term(g.hermitian, a[u], r[u]));
       });
-  // if the norm is that of r, update() has tested it
+  // the norm of r has already been tested by update()
   if (AddAll(g, v)) Decide(g, s, start ? BETA | START : g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED ? BETA : TEST | BETA, v);
 }
 
-// x += a p, where that is due, and p = z + b p, unless the solve has ended
+// x += a p, if that is still to be done, and p = z + b p, unless the solve has ended
 template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
@@ -225,7 +226,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Sc
       });
 }
 
-// Where the caller has added the sums over the ranks
+// The step for the case that the caller has added the sums over the ranks
 struct DecideArgs {
   CGArgs g;
   int    step;
@@ -246,7 +247,7 @@ cudaError_t Launch(SpMVCudaKrylov k, Kernel &kernel, bool flag, const Scalar *z,
   return kernel.Launch(k->Grid(k->cg.n), BLOCK, k->cg, flag, {z, nullptr, nullptr}, stream);
 }
 
-// After a kernel that sums
+// Completes the sums after a kernel
 cudaError_t Conclude(SpMVCudaKrylov k, int step, cudaStream_t stream)
 {
   if (!k->allreduce) return cudaSuccess;
@@ -309,7 +310,7 @@ cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t s
   SPMV_TRY(k->MultDot(store, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
   if (!*done) return cudaSuccess;
   k->cg.parts = {k->product_part, store->DotWarps()};
-  // Where Update adds them: it must also have sums of its own, as only the thread that adds those writes the state
+  // Update may add the partial sums, but only if it has sums of its own, because only the thread that adds those writes the state
   if ((k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) && k->AddsParts(k->cg.n, k->cg.parts.count)) return cudaSuccess;
   SPMV_TRY(k->product_sums.Launch(k->Grid((int)(k->cg.parts.count / BATCH)), BLOCK, k->cg, false, {}, stream));
   k->cg.parts = {};

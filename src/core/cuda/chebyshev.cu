@@ -1,5 +1,5 @@
 /*
-  A step of Chebyshev's method on the device: what follows the product, in one kernel.
+  A step of Chebyshev's method on the device: one kernel for everything after the product.
 */
 #include "krylov.cuh"
 
@@ -17,7 +17,8 @@ struct StepArgs {
   Scalar        of_before, of_now, of_residual;
 };
 
-// next = of_before before + of_now now + of_residual B (b - w); next may be any of the others but w. Blocks: by as many threads as they have rows
+// next = of_before before + of_now now + of_residual B (b - w); next may be any of the others except w. A block preconditioner
+// uses as many threads per block as it has rows
 template <SpMVKrylovPC PC> __global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ Scalar shared[PC == SPMV_KRYLOV_PC_BLOCKS ? BLOCK : 1];

@@ -1,5 +1,5 @@
 /*
-  The choice of a layout that all formats share, by statistics or by measuring.
+  The choice of a layout, shared by all formats: from statistics or by measurement.
 */
 #include "stores.cuh"
 
@@ -45,17 +45,17 @@ struct Layouts {
     return ShareOut(csr, nodes, survey, &rules);
   }
 
-  // *store NULL: diagonals do not pay, or would store more than `most` entries (blocks)
+  // *store is NULL if diagonals are not worthwhile or would store more than `most` entries (blocks)
   cudaError_t Diagonals(_n_SpMVCudaStore **store, int64_t most = INT64_MAX) const
   {
     const int64_t value = (int64_t)nodes.bs * nodes.bs * (int64_t)StoredSize(c.single), units = csr.m / nodes.bs;
     int           processors;
     *store = nullptr;
     if (!c.diagonals || survey.empty > units / 2) return cudaSuccess;
-    // Where rows are few, slices give each of them several lanes. Diagonals are faster even then if they take only one round of loads
+    // With few rows, slices give each row several lanes. Even then, diagonals are faster if one round of loads is enough
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     if (!c.measure && survey.longest > Tuning::ONE_ROUND && units / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
-    // A column index takes two or four bytes of a slice's entry; diagonals may be padded by as much
+    // In slices, a column index takes two or four bytes per entry; the padding of diagonals may take as much
     return DiagonalsCreate(csr, nodes, c.single, PetscMin(entries * (value + 3) / value, most) + WARP, stream, store);
   }
 
@@ -66,8 +66,9 @@ struct Layouts {
 };
 
 /*
-  Keeps the fastest of the stores that enter it, one after the other, so that no more than two exist at a time. Their values are zeros, which take as much time
-  as any others. Only diagonals could be faster with the actual values, as steps of equal values are not marked yet: they are timed as if there were none.
+  Keeps the fastest of the stores that are entered, one after the other, so that no more than two exist at a time. Their values are zeros, which take as much
+  time as any other values. Only diagonals may be faster with the actual values: steps of equal values are not marked yet, and diagonals are timed as if there
+  were none.
 */
 class Contest {
 public:
@@ -91,7 +92,7 @@ public:
     return x.Zero(stream);
   }
 
-  // create(&store) creates the next one, or none. *won: it is the fastest so far
+  // create(&store) creates the next store, or none. *won: it is the fastest so far
   template <class F> cudaError_t Enter(F create, bool *won)
   {
     _n_SpMVCudaStore *b     = nullptr;
@@ -99,13 +100,13 @@ public:
     cudaError_t       error = create(&b);
     *won                    = false;
     if (error == cudaSuccess && b) error = Time(b, &t);
-    if (error == cudaSuccess && b && (!best || t < Tuning::GAIN * time - Tuning::NOISE)) { // otherwise it may be chance
+    if (error == cudaSuccess && b && (!best || t < Tuning::GAIN * time - Tuning::NOISE)) { // a smaller difference may be noise
       std::swap(b, best);
       time = t;
       *won = true;
     }
     delete b;
-    if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) { // another layout may do
+    if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) { // another layout may succeed
       failed = error;
       (void)cudaGetLastError();
       return cudaSuccess;
@@ -134,12 +135,12 @@ private:
     return cudaSuccess;
   }
 
-  // The least of four means: of two products, and three times of more
+  // The smallest of four means: one over two products, three over more products
   cudaError_t Time(_n_SpMVCudaStore *b, float *least)
   {
     float t;
     b->Of(csr);
-    SPMV_TRY(Products(b, 2, &t)); // warm
+    SPMV_TRY(Products(b, 2, &t)); // warm-up
     SPMV_TRY(Products(b, 2, least));
     const int count = (int)PetscMax((float)Tuning::PRODUCTS_LEAST, PetscMin((float)Tuning::PRODUCTS_MOST, Tuning::TIMED / (*least + 1e-6f)));
     for (int k = 0; k < 3; k++) {
@@ -158,7 +159,7 @@ private:
   cudaError_t        failed = cudaErrorNotSupported;
 };
 
-// In the order in which the statistics would have chosen
+// Tries the layouts in the order in which they are preferred without measurement
 cudaError_t Measure(Layouts l, const Nodes &nodes, _n_SpMVCudaStore **store)
 {
   Contest contest(l.csr, l.stream);
@@ -199,10 +200,10 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
   if (look) SPMV_TRY(FindNodeSize(csr, c.node ? c.node : MAX_NODE, stream, &nodes.bs));
   if (c.node && nodes.bs != c.node) nodes.bs = 1;
   SPMV_TRY(l.Take(nodes));
-  // Where most rows are empty, products must not touch these (SkipsEmpty()), which blocks may contain
+  // If most rows are empty, products must not touch the empty rows (SkipsEmpty()), but blocks may contain some
   if (look && nodes.bs == 1 && l.survey.empty <= csr.m / 2) SPMV_TRY(FindIncomplete(csr, c.node, StoredSize(c.single), stream, &some));
   if (c.measure) return Measure(l, some.bs > 1 ? some : nodes, store);
-  if (some.bs > 1) { // diagonals of single entries, which have no columns, are better if they store about as many values as the blocks
+  if (some.bs > 1) { // diagonals of single entries have no column indices, and are better if they store about as many values as the blocks
     SPMV_TRY(l.Diagonals(store, (int64_t)((double)(some.Blocks(csr) * some.bs * some.bs) / Tuning::INCOMPLETE_GAIN)));
     if (*store) return cudaSuccess;
     SPMV_TRY(l.Take(some));

@@ -1,7 +1,8 @@
 /*
-  Products with several columns at once, Y = A X: what the kernels of all layouts share. A thread keeps the sums of up to eight columns in registers, so that the
-  matrix is read once for all of them. More columns are several panels, of which thread blocks next to each other have the same rows, so that only the first of
-  them reads the matrix from memory and the others find it in the L2. Each column is added in the order of a product with one vector.
+  Products with several columns at once, Y = A X: the code that the kernels of all layouts share. A thread keeps the sums of up to eight columns in registers,
+  so that the matrix is read once for all of them. More columns are split into panels. Consecutive thread blocks handle the same rows for different panels, so
+  that only the first of them reads the matrix from memory, and the others find it in the L2 cache. Each column is summed in the order of a product with one
+  vector.
 */
 #pragma once
 
@@ -12,18 +13,18 @@ namespace spmv {
 
 constexpr int MAX_WIDTH = 8; // columns of a panel
 
-// Threads of a block
+// Threads per block
 __host__ __device__ constexpr int ColumnsBlock(int bs)
 {
   return bs == 1 ? Tuning::COLUMNS_BLOCK_ONE : Tuning::COLUMNS_BLOCK;
 }
 
-// The most columns of a panel, a power of two, for which a thread has registers
+// Whether a thread has enough registers for panels of this width, a power of two
 template <int BS> constexpr bool HasWidth(int width)
 {
   return width <= MAX_WIDTH && width * BS * (int)sizeof(Scalar) <= Tuning::COLUMNS_BYTES;
 }
-// of(k) for the width of a panel that a kernel is compiled for
+// Returns of(k), where k is the panel width as a compile-time constant; kernels are compiled for some widths only
 template <int BS, class F> const void *OfWidth(int width, F of)
 {
   if constexpr (HasWidth<BS>(8)) {
@@ -47,22 +48,22 @@ inline int PanelWidth(int bs, int64_t count)
   return width;
 }
 
-// What one launch does: panels of `width` columns each, or one panel of fewer
+// The work of one launch: panels of `width` columns each, or one panel with fewer columns
 struct Panels {
   Columns  columns;
-  int64_t  x[MAX_WIDTH]; // bytes from a panel's first column to each of its columns; past the last one, those of the last
+  int64_t  x[MAX_WIDTH]; // distance in bytes from a panel's first column to each of its columns; past the last column, the distance to the last
   unsigned panels;
-  int      width, count; // of each panel: columns that the kernel has sums for, and that there are
-  bool     marked;       // of diagonals: looks for steps of equal values
+  int      width, count; // of each panel: the columns that the kernel has sums for, and those that exist
+  bool     marked;       // diagonals: look for steps of equal values
 };
 template <class A> struct WithPanels {
   A      args;
   Panels panels;
 };
 
-// What a thread block does: the rows of one block of a product with one vector, for the columns of one panel
+// The work of a thread block: the rows of one thread block of a product with one vector, for the columns of one panel
 struct Panel {
-  unsigned block, first; // first: column
+  unsigned block, first; // first: the panel's first column
 
   __device__ __forceinline__ explicit Panel(const Panels &p) : block(BlockIndex()), first(0)
   {
@@ -74,9 +75,9 @@ struct Panel {
 };
 
 /*
-  d[q][i] += a x for BATCH entries (bs x bs blocks) a of a row, in the K columns of a panel. place: of each entry's x, in units from `x`; where the row does not
-  have the entry, that of any number that can be read. x of GROUP columns is loaded before the first is used. The distances between columns are arguments of the
-  kernel that are only added: multiplications of 64 bits would take as long as all the rest
+  d[q][i] += a x for BATCH entries (bs x bs blocks) a of a row and the K columns of a panel. place: the index of each entry's x, in units from `x`; if the row
+  does not have the entry, the index of any number that can be read. x of GROUP columns is loaded before the first is used. The distances between columns are
+  kernel arguments, which are only added: 64-bit multiplications would take as long as everything else
 */
 template <int BS, int BATCH, int K, int GROUP>
 __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][BS * BS], const bool (&has)[BATCH], const int (&place)[BATCH], const Scalar *__restrict__ x,
@@ -112,13 +113,13 @@ __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][BS * BS], co
   }
 }
 
-// Result() without a branch for each form, which would double the code of many sums; z is read if `add`
+// Result() without a branch per form. With many sums, the branches would double the code. z is read if `add` is true
 __device__ __forceinline__ Scalar Sum(SpMVCudaForm form, bool add, const Scalar *z, Scalar d)
 {
   return add ? Num::add(*z, form == SPMVCUDA_RESIDUAL ? Num::minus(d) : d) : d;
 }
 
-// Writes a unit's sums, from its first row on; z and y: the panel's first columns
+// Writes a unit's sums, starting at its first row; z and y: the panel's first columns
 template <int BS, int K>
 __device__ __forceinline__ void WriteColumns(SpMVCudaForm form, const Panels &p, int64_t row, const Scalar (&d)[K][BS], const Scalar *z, Scalar *y)
 {
@@ -152,7 +153,7 @@ private:
   bool   chosen[3] = {};
 };
 
-// Calls launch(grid, operands, panels) for as many columns as one launch may have, until all are done; a single column that is left is a product with a vector
+// Calls launch(grid, operands, panels) repeatedly, each time for as many columns as one launch may have. A single remaining column is a product with a vector
 template <class F>
 cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, int bs, const Operands &v, const Columns &columns, cudaStream_t stream, F launch)
 {
@@ -169,7 +170,7 @@ cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, in
   return cudaSuccess;
 }
 
-// The kernels. Slices of node blocks only
+// The kernels. For slices, only those of node blocks
 const void *DiagonalsColumns(bool single, int bs, int width);
 const void *SlicesColumns(bool single, int bs, int width);
 

@@ -1,10 +1,10 @@
 /*
-  Assembly from a coordinate array. Preallocation gives every entry of the block a key, row before column, sorts the keys with the entries' places by a radix sort,
-  unless they ascend already, and lists where a new key begins: these are the nonzeros. The sort is stable, so the places of a nonzero's entries ascend, and their
-  values are always added in that order.
+  Assembly from a coordinate array. Preallocation gives every entry of the block a key made of its row and then its column. A radix sort orders the keys,
+  together with the places of the entries, unless the keys already ascend. Every position where a new key begins is a nonzero. The sort is stable, so the places
+  of a nonzero's entries ascend, and their values are always added in that order.
 
-  What is kept is the place of each entry in this order, in 32 bits where that is enough, and where the entries of each nonzero begin. Neither is kept where it
-  would be 0, 1, 2, ...
+  Two arrays are kept: the place of each entry in this order, in 32 bits if that is enough, and the position where the entries of each nonzero begin. An array
+  that would be 0, 1, 2, ... is not stored.
 */
 #include "coo.h"
 #include "view.cuh"
@@ -21,8 +21,8 @@ constexpr int BLOCK = Tuning::COO_BLOCK, TILE = BLOCK * Tuning::COO_EACH;
 // ------------------------------------------------------------------------------------------------ selection
 
 /*
-  Lists the elements q < count of which pick(q) is true, in their order: emit(rank, q) for each. Two passes over tiles, so that nothing as long as the array is
-  stored, and the same list each time
+  Lists the elements q < count for which pick(q) is true, in ascending order, by calling emit(rank, q) for each. It makes two passes over tiles, so that it
+  stores nothing as long as the array and the list is the same each time
 */
 template <class Pick> __global__ void count_picked(int64_t count, Pick pick, int64_t *picked)
 {
@@ -81,12 +81,12 @@ public:
 private:
   const int64_t  count;
   const Pick     pick;
-  Array<int64_t> before; // elements picked before each tile
+  Array<int64_t> before; // number of elements picked before each tile
 };
 
 // ------------------------------------------------------------------------------------------------ indices
 
-// Both arrays of indices as one
+// Both index arrays as one
 struct Indices {
   SpMVCudaIndices a;
 
@@ -101,7 +101,7 @@ struct Indices {
     *i               = a.i[k][at];
     *j               = a.j[k][at];
   }
-  // The same; false if the entry is to be ignored, or if an index is too large, which is an error
+  // The same; returns false if the entry is to be ignored or if an index is too large, which is an error
   __device__ bool Check(int64_t q, int *failed, int64_t *i, int64_t *j) const
   {
     Get(q, i, j);
@@ -125,7 +125,7 @@ struct InBlock {
 
 template <class P> struct EmitKey {
   Indices         of;
-  int             bits; // of a column
+  int             bits; // bits of a column in the key
   uint64_t       *key;
   P              *place;
   __device__ void operator()(int64_t rank, int64_t q) const
@@ -137,7 +137,7 @@ template <class P> struct EmitKey {
   }
 };
 
-struct Elsewhere { // in another rank's rows
+struct Elsewhere { // entries in the rows of other ranks
   Indices         of;
   int            *failed;
   __device__ bool operator()(int64_t q) const
@@ -180,7 +180,7 @@ struct IsFirst {
 
 template <class P> struct EmitNonzero {
   const uint64_t *key;
-  uint64_t        mask; // of the column
+  uint64_t        mask; // of the column's bits in the key
   PetscInt       *j;
   P              *first; // NULL: every nonzero has one entry
   __device__ void operator()(int64_t rank, int64_t q) const
@@ -190,7 +190,7 @@ template <class P> struct EmitNonzero {
   }
 };
 
-// Row r begins with the first nonzero whose row is not less than r
+// Row r begins at the first nonzero whose row is at least r
 template <class P> __global__ void find_rows(int64_t rows, int64_t nonzeros, const uint64_t *key, int bits, const P *first, PetscInt *i)
 {
   const int64_t r   = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
@@ -208,7 +208,7 @@ template <class P> __global__ void find_rows(int64_t rows, int64_t nonzeros, con
 
 // ------------------------------------------------------------------------------------------------ values
 
-// A value of the program's array, which may be aligned to the parts of a number only
+// A value of the program's array, which may be aligned only to the real or imaginary part of a number
 #if defined(PETSC_USE_COMPLEX)
 struct Loose {
   PetscReal re, im;
@@ -227,14 +227,14 @@ __device__ __forceinline__ Scalar Take(const Loose *v, int64_t at)
 
 struct Values {
   const Loose                      *v, *more;
-  int64_t                           count; // of v
+  int64_t                           count; // number of entries of v
   __device__ __forceinline__ Scalar Get(int64_t place) const
   {
     return place < count ? Take(v, place) : Take(more, place - count);
   }
 };
 
-// One entry for each nonzero. Several nonzeros a thread, so that their loads are in flight together
+// Every nonzero has one entry. Each thread adds several nonzeros, so that their loads are in flight at the same time
 template <class P> __global__ void add_single(int64_t nonzeros, const P *place, Values v, bool insert, Scalar *a)
 {
   constexpr int EACH  = Tuning::COO_EACH;
@@ -257,7 +257,7 @@ template <class P> __global__ void add_single(int64_t nonzeros, const P *place, 
   }
 }
 
-// Several entries: batches of loads that are in flight together, then their sum in order. The lanes of a warp stay together
+// Nonzeros with several entries: loads in batches that are in flight at the same time, then sums in order. The lanes of a warp stay together
 template <class P> __global__ void add_repeated(int64_t nonzeros, const P *first, const P *place, Values v, bool insert, Scalar *a)
 {
   constexpr int BATCH = Tuning::COO_BATCH;
@@ -293,7 +293,7 @@ __global__ void pack(int64_t count, const int64_t *place, const Loose *v, Loose 
 using namespace spmv;
 
 struct _n_SpMVCudaCOO {
-  int64_t         nonzeros = 0, count = 0; // entries of the first array
+  int64_t         nonzeros = 0, count = 0; // count: entries of the first array
   Array<PetscInt> i, j;
 
   virtual ~_n_SpMVCudaCOO() = default;
@@ -310,7 +310,7 @@ template <class P> struct Map : _n_SpMVCudaCOO {
 
   cudaError_t Create(const Indices &of, int row_bits, int col_bits, cudaStream_t stream) override
   {
-    Array<int>      failed; // an index is too large; keys do not ascend
+    Array<int>      failed; // flags: an index is too large; the keys do not ascend
     Array<uint64_t> key;
     int             has[2];
     int64_t         entries;

@@ -1,12 +1,13 @@
 /*
-  Matrices whose rows lie on few diagonals (stencils, also of several unknowns a point): slices of 32 consecutive units, one unit a lane.
+  Matrices whose entries lie on few diagonals (stencils, also with several unknowns per point): slices of 32 consecutive units, one unit per lane.
 
   A slice refers to a pattern: the list of its steps, each an offset (column minus row) and a mask of the lanes that have an entry there. Equal patterns are
-  stored once, so that they stay in L1. A product reads from memory only the values, 8 to 12 bytes a slice, x and y: no column indices. Lanes without an entry
-  read neither x nor anything that depends on it.
+  stored once, so that they stay in L1. From memory, a product reads only the values, 8 to 12 bytes per slice, x and y, but no column indices. Lanes without an
+  entry do not read x.
 
-  Steps whose values are all equal are marked at each fill: a warp then reads one value instead of 32, which is stored once more in an array of one value a
-  step, as reading 8 bytes takes 64 from memory. Lanes without an entry hold a copy of another lane's value, so that they do not prevent this.
+  Each fill marks the steps whose values are all equal: a warp then reads one value instead of 32. It reads a second copy of the value, in an array with one
+  value per step, because reading 8 bytes transfers 64 from memory. Lanes without an entry hold a copy of another lane's value, so that they do not prevent the
+  marking.
 */
 #include "columns.cuh"
 #include "diagonals.cuh"
@@ -21,7 +22,8 @@ using Args = DiagonalArgs;
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
-// The steps of a unit's slice beyond those that all slices have. What it needs is loaded again, so that no register holds it during the other steps
+// Adds the additional steps of a unit's slice, those beyond the steps that all slices have. It loads everything again, so that no register holds it during the
+// other steps
 template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
 {
   constexpr int  BATCH = 4;
@@ -51,14 +53,15 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
   return d;
 }
 
-// How many steps slices have: any number, all the same, or at least the same and some of them more
+// The number of steps of the slices: any number, the same number for all, or at least that number, with some slices having more
 enum Lengths { ANY_LENGTH, SAME_LENGTH, SOME_LONGER };
 
 /*
-  STEPS > 0: all slices have so many, and all loads are issued before the first is used; the further steps of slices that have more (SOME_LONGER) follow. Only with
-  ANY_LENGTH does a load wait for first_value. EQUAL: some steps are marked; else nothing waits for marks. FUSED: for parallel products, MultFused() and
-  MultInterior(). It is a separate kernel, as warps with few steps are so short-lived that a few more instructions, or loads in another order, make a difference.
-  V: the type that values are stored as. E: DotEpilogue, DotsEpilogue of a square matrix: also inner products, for MultDot(), where all threads stay to the end.
+  STEPS > 0: all slices have this many steps, and all loads are issued before the first is used. The additional steps of longer slices (SOME_LONGER) follow.
+  Only with ANY_LENGTH do loads wait for first_value. EQUAL: some steps are marked; otherwise nothing waits for the marks. FUSED: for the parallel products
+  MultFused() and MultInterior(). This is a separate kernel, because warps with few steps run for so short a time that a few more instructions, or loads in a
+  different order, make a difference. V: the type of the stored values. E: with DotEpilogue, and with DotsEpilogue for a square matrix, the kernel also computes
+  inner products, for MultDot() and MultDots(); all threads then take part until the end.
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER && !E::DOT ? 1280
@@ -79,7 +82,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
   }
   const int here = (int)((block * blockDim.x + threadIdx.x) / WARP), s = E::DOT ? min(here, args.slices - 1) : here, lane = threadIdx.x % WARP;
   int       unit = s * WARP + lane;
-  if (!FUSED || (blockIdx.x == 0 && threadIdx.x < WARP)) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
+  if (!FUSED || (blockIdx.x == 0 && threadIdx.x < WARP)) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   if (!E::DOT && unit >= args.units) return;                              // a lane past the end has no entry in any step
   if constexpr (DOTS) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
@@ -112,8 +115,8 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
         v[b][i] = STEPS || BATCH == 1 || k0 + b < steps ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
       }
     }
-    // This launch skips the slice. Do not return here: the compiler would then drop the __syncwarp() in Issue(). That the values are thus loaded after
-    // `pattern` is an advantage: if they are loaded before it, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
+    // This launch skips the slice. Do not return here: the compiler would then drop the __syncwarp() in Issue(). As a consequence the values are loaded after
+    // `pattern`, which is an advantage: if they are loaded before it, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
     if (pattern.x < 0) {
       if (FUSED) unit |= INT_MIN;
       break;
@@ -132,7 +135,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      if (own[b]) { // a lane without an entry may hold any value: Inf times 0 would spoil the sum
+      if (own[b]) { // a lane without an entry may hold any value, and Inf times 0 would spoil the sum
 #pragma unroll
         for (int j = 0; j < BS; j++) {
 #pragma unroll
@@ -149,7 +152,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
     if ((pattern.y & MORE) && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
   }
   if (FUSED) {
-    if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop does not mark a slice without steps
+    if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop above does not set the sign for a slice without steps
     args.offdiag.Add<BS>(slot, unit, d);
   }
   PetscReal  sums[E::Type::NUMBERS] = {};
@@ -171,7 +174,8 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
 
 // ------------------------------------------------------------------------------------------------ layout
 
-// Merges the warp's 32 units by offset: calls f(k, offset, lanes) for each diagonal. Returns -1 if there are more than `limit` or columns do not ascend
+// Merges the warp's 32 units by offset: calls f(k, offset, lanes) for each diagonal. Returns -1 if there are more than `limit` diagonals or columns do not
+// ascend
 template <class I, class F> __device__ int walk(const View<I> &v, int slice, int limit, F f)
 {
   const int     unit  = slice * WARP + (int)(threadIdx.x % WARP);
@@ -200,14 +204,14 @@ __device__ uint64_t mix(uint64_t h, uint64_t a)
 }
 
 struct Count {
-  unsigned long long steps; // of all slices
+  unsigned long long steps; // total of all slices
   int                longest, failed;
 };
 
 template <class I> __global__ void find(View<I> v, int slices, int limit, uint64_t *hash, int *slice, int64_t *steps, Count *count)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
-  if (s >= slices || __any_sync(ALL, IsRaised(&count->failed))) return; // all lanes together
+  if (s >= slices || __any_sync(ALL, IsRaised(&count->failed))) return; // all lanes return together
   uint64_t  h = 1;
   const int k = walk(v, s, limit, [&](int, int offset, unsigned lanes) { h = mix(h, (uint64_t)(unsigned)offset << 32 | lanes); });
   if (threadIdx.x % WARP == 0) {
@@ -223,14 +227,14 @@ template <class I> __global__ void find(View<I> v, int slices, int limit, uint64
   }
 }
 
-// Of sorted hashes: 1 where a new one begins
+// Flags of the sorted hashes: 1 where a new hash begins
 __global__ void flag_new(int slices, const uint64_t *hash, int64_t *flag)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (t <= slices) flag[t] = t < slices && (t == 0 || hash[t] != hash[t - 1]);
 }
 
-// The number of each slice's pattern, from the prefix sums of the flags. The first slice of a pattern represents it
+// Computes the number of each slice's pattern from the prefix sums of the flags. The first slice of a pattern represents it
 __global__ void number(int slices, const uint64_t *hash, const int *slice, const int64_t *sum, int *pattern, int *representative)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -250,7 +254,7 @@ template <class I> __global__ void write_patterns(View<I> v, int patterns, const
   });
 }
 
-// Different patterns with equal hashes would be silent errors
+// Checks that slices with equal hashes have equal patterns; otherwise products would be wrong without notice
 template <class I> __global__ void verify(View<I> v, int slices, int stride, const int2 *step, int *pattern, int *failed)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
@@ -269,13 +273,13 @@ __global__ void write_patterns_of_slices(int count, int stride, const int *patte
 
 constexpr int USUALS = 4;
 
-// The numbers of steps that there are kernels for, k < USUALS
+// The k-th number of steps for which there is a kernel, k < USUALS
 __host__ __device__ int Usual(int k)
 {
   return 3 + 2 * k;
 }
 
-// How many steps all slices have beyond each of these numbers
+// Counts the steps of all slices beyond each of these numbers
 __global__ void count_more(int slices, const int64_t *steps, unsigned long long *more)
 {
   unsigned long long n[USUALS] = {};
@@ -288,7 +292,7 @@ __global__ void count_more(int slices, const int64_t *steps, unsigned long long 
   }
 }
 
-// Of each slice, the steps beyond `usual`
+// Replaces the number of steps of each slice by the number beyond `usual`
 __global__ void keep_more(int count, int usual, int64_t *steps)
 {
   const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -307,7 +311,7 @@ __global__ void shorten(int count, const int64_t *wide, unsigned *to)
   if (t < count) to[t] = (unsigned)wide[t];
 }
 
-// The slices with boundary units are skipped
+// Marks the slices with boundary units, which MultInterior() skips
 __global__ void mark_boundary(int slices, int units, const unsigned *boundary, unsigned *skipped, int2 *pattern_of_slice)
 {
   const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -325,17 +329,17 @@ __global__ void copy_marks(int slices, const int2 *source, int2 *to)
 // ------------------------------------------------------------------------------------------------ values
 
 template <int BS, int STEPS> struct FillShape {
-  static constexpr bool   MANY   = BS <= 4 && sizeof(Scalar) <= 8;                                     // registers for so many
+  static constexpr bool   MANY   = BS <= 4 && sizeof(Scalar) <= 8;                                     // there are enough registers for a full batch
   static constexpr int    BATCH  = STEPS ? STEPS : MANY ? Tuning::FILL_BATCH : Tuning::FILL_BATCH / 2; // steps whose entries are loaded at once
-  static constexpr int    STRIDE = (BATCH * BS) | 1;                    // values in shared memory from lane to lane: an odd number
+  static constexpr int    STRIDE = (BATCH * BS) | 1;                    // distance of the lanes' values in shared memory: an odd number
   static constexpr int    BLOCK  = BS == 1 ? Tuning::FILL_BLOCK : WARP; // threads
   static constexpr size_t SHARED = (size_t)BLOCK * STRIDE * sizeof(Scalar);
 };
 
-constexpr int EQUALS = 256; // counters of marks, as a single one would delay the slices of a large matrix
+constexpr int EQUALS = 256; // counters of marks, because a single one would delay the slices of a large matrix
 
-// Steps are in the order of the columns, and so are a lane's entries: no permutation is needed, as the entries of a few steps at a time are consecutive in each
-// row. The slices' rows are consecutive, too: single entries of a slice that fits are copied in one piece. STEPS > 0: all slices have so many
+// Both the steps and a lane's entries are in the order of the columns. So the entries of a few steps are consecutive in each row, and no permutation is needed.
+// The rows of a slice are consecutive, too: single entries of a slice are copied in one piece if they fit. STEPS > 0: all slices have this many steps
 template <int BS, int STEPS, class V, class I>
 __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index, const Scalar *a, V *value, V *equal_value, int2 *pattern_of_slice,
                      unsigned *equal, unsigned *equals)
@@ -346,13 +350,13 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
   const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
   const int     more  = BS == 1 && !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
   const int     steps = STEPS ? STEPS : uniform ? args.steps + more : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
-  const int64_t beyond = more ? (int64_t)(args.slices - 1 - s) * args.steps + args.more[s] : 0; // steps between the slice's usual steps and its further ones
+  const int64_t beyond = more ? (int64_t)(args.slices - 1 - s) * args.steps + args.more[s] : 0; // steps between the slice's usual steps and its additional ones
   const int2   *step   = args.step + pattern_of_slice[s].x;
   const int64_t start  = unit < v.units ? v.start(unit) : 0;
-  const int     width  = unit < v.units ? v.len(unit) * BS : 0; // of a row
+  const int     width  = unit < v.units ? v.len(unit) * BS : 0; // width of a row
   V            *to     = value + first * (BS * BS * WARP) + lane;
   Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
-  int           done = 0, mine = lane * STRIDE; // where in `shared` the lane's values begin
+  int           done = 0, mine = lane * STRIDE; // mine: the position in `shared` at which the lane's values begin
   const bool    listed = BS > 1 && start < 0;
   bool          whole  = false;
   unsigned      word = 0, total = 0;
@@ -367,7 +371,7 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
     }
   }
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    int      at[BATCH], from[BATCH], count = 0; // of the lane's own entry, and of the leader's, in `shared`
+    int      at[BATCH], from[BATCH], count = 0; // positions in `shared` of the lane's own entry, and of the entry of the first lane that has one
     unsigned same = (1u << min(BATCH, steps - k0)) - 1;
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
@@ -400,7 +404,7 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
     }
     done += count;
     if (whole) mine += count;
-    if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0; // further steps have no marks
+    if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0; // additional steps have no marks
     total += __popc(same);
     word |= same << k0 % WARP;
     if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
@@ -414,7 +418,7 @@ __global__ void fill(View<I> v, Args args, bool uniform, const int *value_index,
   if (lane == 0) atomicAdd(equals + s % EQUALS, total);
 }
 
-// Reports to the host, which does not wait for it, whether there are enough marks to look at. EQUALS threads
+// Reports to the host whether there are enough marks for products to look at them. The host does not wait for the report. Runs with EQUALS threads
 __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *report)
 {
   __shared__ unsigned total;
@@ -425,7 +429,7 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
   if (threadIdx.x == 0) *report = generation << 1 | (total > steps / Tuning::EQUAL_SHARE);
 }
 
-// [1][]: of MultFused() and MultInterior(), [2][], [3][]: of MultDot() and MultDots(), loaded when they are needed; [][1]: looks at marks
+// [1][]: for MultFused() and MultInterior(), [2][], [3][]: for MultDot() and MultDots(), loaded when they are needed; [][1]: looks at marks
 template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel kernel[4][2])
 {
   kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, NoEpilogue>);
@@ -453,14 +457,14 @@ template <class V, int BS, int STEPS> cudaError_t choose(Lengths lengths, Kernel
 struct Diagonals : _n_SpMVCudaStore {
   int             bs      = 1;
   bool            uniform = true;
-  bool            marked = true, unreported = true; // products look at marks; the last fill has not reported yet whether they should
+  bool            marked = true, unreported = true; // marked: products look at marks; unreported: the last fill has not reported yet whether they should
   Args            args = {};
   Kernel          kernel[4][2];
   ColumnKernels   columns;
-  int64_t         steps   = 0; // stored
-  int             longest = 0; // steps of a pattern
+  int64_t         steps   = 0; // number of stored steps
+  int             longest = 0; // most steps of a pattern
   Array<unsigned> first_value, more, equal, equals;
-  Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice with the slices of boundary rows skipped
+  Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice, with the slices of boundary rows marked as skipped
   Array<char>     value, equal_value;
   unsigned       *report = nullptr, generation = 0; // report: a PinnedWord()
 
@@ -473,7 +477,7 @@ struct Diagonals : _n_SpMVCudaStore {
     const Lengths lengths = args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH;
     switch (bs) {
     case 1:
-      switch (uniform ? args.steps : 0) { // stars and boxes of one to three dimensions
+      switch (uniform ? args.steps : 0) { // star and box stencils in one to three dimensions
       case 3: return choose<V, 1, 3>(lengths, kernel);
       case 5: return choose<V, 1, 5>(lengths, kernel);
       case 7: return choose<V, 1, 7>(lengths, kernel);
@@ -513,7 +517,7 @@ struct Diagonals : _n_SpMVCudaStore {
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
   {
-    generation = (generation + 1) & 0x7fffffffu; // a late report of an earlier fill no longer counts
+    generation = (generation + 1) & 0x7fffffffu; // a late report of an earlier fill is ignored
     marked = unreported = true;
     SPMV_TRY(equals.Zero(stream));
     if (args.slices) {
@@ -555,7 +559,7 @@ struct Diagonals : _n_SpMVCudaStore {
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
     Args use = args;
-    if (halo) { // boundary rows tend to be the first and the last: in the middle of the product the halo has arrived
+    if (halo) { // boundary rows are often the first and the last ones. They are moved to the middle of the product, when the halo has arrived
       use.offdiag     = fused->With(halo);
       use.block_shift = Blocks((int64_t)args.slices * WARP, BLOCK) / 2;
     }
@@ -601,7 +605,7 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   void LookForReport()
   {
-    if (unreported) { // products look at marks unless the fill has reported that there are too few; the result is the same to the bit
+    if (unreported) { // products look at marks until the fill reports that there are too few; the result is bitwise the same
       const unsigned last = *(volatile unsigned *)report;
       unreported          = last >> 1 != generation;
       marked              = unreported || (last & 1);
@@ -657,7 +661,8 @@ struct Diagonals : _n_SpMVCudaStore {
   }
 };
 
-// hash: of each slice's pattern; slice: 0, 1, 2, ... *stored false: there are too many, or (which should never happen) two that share a hash
+// hash: the hash of each slice's pattern; slice: 0, 1, 2, ... *stored is false if there are too many patterns, or if two share a hash (which should never
+// happen)
 cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t stream)
 {
   const int        slices = args.slices, stride = longest;
@@ -691,7 +696,7 @@ cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &ha
   return cudaSuccess;
 }
 
-// How many steps are stored of each slice: the same number of all where that needs little padding, or that of a star or a box, and more of a few slices
+// Chooses how many steps are stored per slice: the same number for all if that needs little padding, or the number of a star or box stencil, and more for a few
 cudaError_t Diagonals::Shape(Array<int64_t> &count, const Count &found, cudaStream_t stream)
 {
   const int64_t slices = args.slices, all = (int64_t)found.steps;
@@ -720,7 +725,7 @@ cudaError_t Diagonals::Shape(Array<int64_t> &count, const Count &found, cudaStre
   return cudaSuccess;
 }
 
-// What fills write. count: the steps of each slice, those beyond args.steps if it is uniform
+// Allocates the arrays that fills write. count: the number of steps of each slice; if `uniform`, only those beyond args.steps
 cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
 {
   const int slices = args.slices;

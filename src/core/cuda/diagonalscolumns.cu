@@ -1,5 +1,5 @@
 /*
-  Products of diagonals with several columns: the layout is that of diagonals.cu.
+  Products with several columns for matrices stored by diagonals. See diagonals.cu for the layout.
 */
 #include "columns.cuh"
 #include "diagonals.cuh"
@@ -11,21 +11,21 @@ using Args = WithPanels<DiagonalArgs>;
 
 template <int BS, int K> struct DiagonalsShape {
   static constexpr int BATCH   = BS == 1 ? Tuning::COLUMNS_LOADS / K : BS == 2 ? 2 : 1; // steps whose values are loaded before the first is used
-  static constexpr int GROUP   = BS == 1 ? K : PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is
+  static constexpr int GROUP   = BS == 1 ? K : PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is loaded before the first is used
   static constexpr int BLOCK   = ColumnsBlock(BS);
   static constexpr int THREADS = BS > 4                         ? 256
                                  : BS > 1 || sizeof(Scalar) > 8 ? 512
                                  : K > 4                        ? Tuning::COLUMNS_THREADS_EIGHT
-                                                                : Tuning::COLUMNS_THREADS; // of a multiprocessor
+                                                                : Tuning::COLUMNS_THREADS; // per multiprocessor
 };
 
-// K columns
+// Multiplies K columns
 template <class V, int BS, int K>
 __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<BS, K>::THREADS / DiagonalsShape<BS, K>::BLOCK)
     diagonals_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = DiagonalsShape<BS, K>::BATCH, GROUP = DiagonalsShape<BS, K>::GROUP;
-  // Whether marked steps are read from equal_value. For two columns there are no registers: 200^3 with random values would take 198 us in place of 183
+  // Whether marked steps are read from equal_value. With two columns there are not enough registers: 200^3 with random values would take 198 us instead of 183
   constexpr bool      ONCE   = BS > 1 || K > 2;
   const DiagonalArgs &args   = arguments.args;
   const Panels       &panels = arguments.panels;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
   const int2   *step    = args.step + pattern.x;
   const V      *value   = (const V *)args.value + first * (WARP * BS * BS);
   const V      *same    = (const V *)args.equal_value + first * (BS * BS);
-  unsigned      equal   = panels.marked ? (unsigned)pattern.y : 0; // of the first 32 steps: others are read whole
+  unsigned      equal   = panels.marked ? (unsigned)pattern.y : 0; // marks of the first 32 steps; the other steps are read in full
   bool          more    = BS == 1 && args.more;
   Scalar        d[K][BS];
 
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
       AddColumns<BS, BATCH, K, GROUP>(a, has, distance, x, panels, d);
     }
     if (!more) break;
-    // The steps that few slices have; what they need is loaded again, so that no register holds it before
+    // The additional steps, which few slices have. Everything is loaded again, so that no register holds it during the other steps
     const unsigned from = args.more[unit / WARP];
     left                = (int)(args.more[unit / WARP + 1] - from);
     step                = args.step + args.pattern_of_slice[unit / WARP].x + args.steps;

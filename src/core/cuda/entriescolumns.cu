@@ -1,15 +1,15 @@
 /*
-  Products of slices of single entries with several columns: the layout is that of slices.cu.
+  Products with several columns for matrices stored in slices of single entries. See slices.cu for the layout.
 
-  An entry would read each column of X in another place of memory. So a panel of X is first copied by rows, for which it is read and written once. An entry then
-  reads one or two pieces of 32 bytes, and A is read once.
+  Each entry would read the columns of X at different places in memory. Therefore a panel of X is first copied by rows, which reads and writes it once. An entry
+  then reads one or two pieces of 32 bytes, and A is read once.
 
-  A warp multiplies a slice. It copies a few steps of values and columns to shared memory, 32 lanes side by side as they are stored. For the sums, its threads
-  share out lanes and columns in another way: thread t has column t % K of the lanes t / K, t / K + 32 / K, ..., so that K threads read a row of the panel in one
-  piece. Each column is added in the order of a product with one vector, so that it has the same bits.
+  A warp multiplies a slice. It copies a few steps of values and columns to shared memory, 32 lanes side by side as they are stored. For the sums, the threads
+  are assigned to lanes and columns differently: thread t handles column t % K for the lanes t / K, t / K + 32 / K, ..., so that K threads read a row of the
+  panel in one piece. Each column is summed in the order of a product with one vector, so that it has the same bits.
 
-  Where neighbors in the order of the slices are distant rows, as in EVC-HYB's order, a number of Y that is written alone costs 32 bytes. There Y is collected by
-  rows, too, and copied to columns afterwards.
+  If neighbors in the order of the slices are distant rows, as in EVC-HYB's order, every single number written to Y costs 32 bytes. In this case Y is collected
+  by rows, too, and copied to columns afterwards.
 */
 #include "slices.cuh"
 
@@ -19,18 +19,18 @@ namespace {
 constexpr int BLOCK = Tuning::ENTRIES_BLOCK, STEPS = Tuning::ENTRIES_STEPS, WARPS = BLOCK / WARP;
 static_assert(STEPS >= 1 << MAX_LU, "a slice with several units a lane has all of its steps in shared memory at once");
 
-// Of a product of single entries with up to eight columns
+// The arguments of a product with up to eight columns
 struct Args {
   SliceArgs slices;
-  Scalar   *partial; // as many for each part as the panel has columns
+  Scalar   *partial; // for each part, one sum per column of the panel
   int       count;   // columns
   int64_t   ldz, ldy;
-  int       step; // from a row of Y to the next
+  int       step; // distance from a row of Y to the next
 };
 
 struct PanelArgs {
   int     rows, width, count;
-  int64_t ldz, ld; // of what is read or written by columns: ld
+  int64_t ldz, ld; // ld: leading dimension of the array that is stored by columns
 };
 
 __device__ __forceinline__ int LogWidth(const PanelArgs &p)
@@ -38,9 +38,9 @@ __device__ __forceinline__ int LogWidth(const PanelArgs &p)
   return p.width == 8 ? 3 : p.width == 4 ? 2 : 1;
 }
 
-constexpr int TILE = MAX_WIDTH + 1; // numbers of a row in shared memory: an odd number, so that each lane has another bank
+constexpr int TILE = MAX_WIDTH + 1; // numbers per row in shared memory: an odd number, so that the lanes use different banks
 
-// `rows` numbers of each column, to rows of `width` numbers; zeros past the last column
+// Copies `rows` numbers of each column to rows of `width` numbers, with zeros past the last column
 __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, const Scalar *__restrict__ x, const Scalar *, Scalar *to)
 {
   __shared__ Scalar tile[BLOCK * TILE];
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, cons
   }
 }
 
-// The other way: what products left as rows of `width` numbers, to the columns of y
+// The reverse: copies the results of a product, stored as rows of `width` numbers, to the columns of y, and adds z
 __global__ void __launch_bounds__(BLOCK) by_columns(PanelArgs p, SpMVCudaForm form, const Scalar *__restrict__ from, const Scalar *z, Scalar *y)
 {
   __shared__ Scalar tile[BLOCK * TILE];
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(BLOCK) by_columns(PanelArgs p, SpMVCudaForm fo
 
 constexpr int FAR = 1024; // rows
 
-// Counts the places whose row is far from the one of the place before
+// Counts the places whose row is far from the row of the previous place
 __global__ void count_far(int places, const int *order, int *far)
 {
   const int      p  = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -90,15 +90,15 @@ __global__ void count_far(int places, const int *order, int *far)
   if (is && p % WARP == 0) atomicAdd(far, __popc(is));
 }
 
-// What a warp has in shared memory
+// A warp's data in shared memory
 template <class V> struct __align__(16) Staged
 {
   V   value[STEPS * WARP];
   int col[STEPS * WARP];    // -1: no entry
-  int unit[WARP << MAX_LU]; // at each place of the slice, if they are sorted
+  int unit[WARP << MAX_LU]; // the unit at each place of the slice, if units are sorted
 };
 
-// The units of a slice whose rows are sorted
+// Copies the units of a slice whose rows are sorted to shared memory
 template <class V> __device__ __forceinline__ void StageUnits(const SliceArgs &args, const Slice &self, int lane, Staged<V> &to)
 {
 #pragma unroll
@@ -108,7 +108,7 @@ template <class V> __device__ __forceinline__ void StageUnits(const SliceArgs &a
   }
 }
 
-// Copies up to BYTES to shared memory, 16 bytes a lane at a time
+// Copies up to BYTES to shared memory, 16 bytes per lane at a time
 template <int BYTES> __device__ __forceinline__ void CopyPieces(void *to, const void *from, int bytes, int lane)
 {
 #pragma unroll
@@ -118,7 +118,7 @@ template <int BYTES> __device__ __forceinline__ void CopyPieces(void *to, const 
   }
 }
 
-// Values and columns of `here` steps from k0 on
+// Copies the values and columns of `here` steps from k0 on
 template <class V> __device__ __forceinline__ void Stage(const SliceArgs &args, const Slice &self, int k0, int here, int lane, Staged<V> &to)
 {
   const int   mode  = ModeOf(self.shape);
@@ -132,7 +132,7 @@ template <class V> __device__ __forceinline__ void Stage(const SliceArgs &args, 
     for (int b = 0; b < STEPS; b++) distance[b] = b < here ? __ldcs((const unsigned short *)index + (k0 + b) * WARP + lane) : 0;
 #pragma unroll
     for (int b = 0; b < STEPS; b++) to.col[b * WARP + lane] = distance[b] == (int)NO_COLUMN ? -1 : self.base + distance[b];
-  } else { // steps that are runs
+  } else { // each step is a run of columns
     const int start = mode == LINE ? self.base + (k0 + lane) * WARP : lane < here ? __ldg((const int *)index + k0 + lane) : 0;
 #pragma unroll
     for (int b = 0; b < STEPS; b++) {
@@ -144,7 +144,7 @@ template <class V> __device__ __forceinline__ void Stage(const SliceArgs &args, 
   __syncwarp();
 }
 
-// The sums of a unit's lanes, to its first one, in the order of a product with one vector. alone: units of the slice, side by side
+// Adds the sums of a unit's lanes into its first lane, in the order of a product with one vector. alone: number of units that are side by side in the slice
 template <int K> __device__ __forceinline__ void AddLanes(int alone, Scalar (&d)[K])
 {
   constexpr int GROUPS = WARP / K;
@@ -156,7 +156,7 @@ template <int K> __device__ __forceinline__ void AddLanes(int alone, Scalar (&d)
   }
 }
 
-// A part of a long unit leaves its sums, and the last one adds all of them up. Returns whether this one is the last
+// A part of a long unit stores its sums, and the last part to arrive adds all of them. Returns true if this part is the last
 template <int K> __device__ __forceinline__ bool AddParts(const Args &args, const Slice &self, int lane, Scalar (&d)[K])
 {
   constexpr int GROUPS = WARP / K;
@@ -182,12 +182,12 @@ template <int K> __device__ __forceinline__ bool AddParts(const Args &args, cons
   return true;
 }
 
-// K columns. x: a panel by rows
+// Multiplies K columns. x: a panel stored by rows
 template <class V, int K>
 __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENTRIES_THREADS) / BLOCK)
     entries_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  constexpr int GROUPS = WARP / K, AHEAD = Tuning::ENTRIES_LOADS / K; // lanes that are multiplied at the same time, steps whose x is
+  constexpr int GROUPS = WARP / K, AHEAD = Tuning::ENTRIES_LOADS / K; // lanes that are multiplied at the same time; steps whose x is loaded at once
   __shared__ Staged<V> staged[WARPS];
   const SliceArgs     &args = arguments.slices;
   const int            s = (int)((blockIdx.x * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, mine = lane / K, q = lane % K;
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
     Stage(args, self, k0, here, lane, own);
     k0 += STEPS;
 #pragma unroll 1
-    for (int u = 0; u < U; u++) { // where there are several, there is one round
+    for (int u = 0; u < U; u++) { // with several units per lane, the loop over k0 has one iteration
 #pragma unroll 1
       for (int k = u; k < here; k += AHEAD * U) {
         Scalar xs[AHEAD][K];
@@ -266,7 +266,7 @@ const void *Pick(bool single, int width)
   });
 }
 
-// Columns from which there are panels
+// The smallest number of columns for which panels are used
 int Least(const _n_SpMVCudaStore &store)
 {
   return store.nnz > (int64_t)Tuning::ENTRIES_TWO * store.m ? 3 : 2;
@@ -303,27 +303,27 @@ bool EntriesByRows::Reserve(const _n_SpMVCudaStore &store, const int *order, siz
   to_columns.Choose((const void *)by_columns);
   if (Allocate(store, order, partial, stream) == cudaSuccess) return true;
   ForgetErrors();
-  parts.Free(); // what there was memory for
+  parts.Free(); // frees the arrays that could be allocated
   sums.Free();
   rows.Free();
   refused = true;
   return false;
 }
 
-// `count` columns at most, as one panel
+// Multiplies `count` columns, as one panel
 cudaError_t EntriesByRows::MultPanel(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form, const Operands &v, const Columns &c, int width,
                                      int count, cudaStream_t stream)
 {
   const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
   Kernel        &kernel = product.Get(width, [&](int w) { return Pick(store.single, w); });
   SPMV_TRY(to_rows.Launch(Blocks(store.n, BLOCK), BLOCK, PanelArgs{store.n, width, count, 0, c.ldx}, form, {v.x, nullptr, rows}, stream));
-  if (!sums || width == 2) // google in evchyb's order: 2, 4, 8 columns 71, 232, 515 us without sums, 82, 97, 169 with them
+  if (!sums || width == 2) // google in evchyb's order, 2, 4, 8 columns: 71, 232, 515 us without `sums`, 82, 97, 169 with it
     return kernel.Launch(blocks, BLOCK, Args{args, parts, count, c.ldz, c.ldy, 1}, form, {rows, v.z, v.y}, stream);
   SPMV_TRY(kernel.Launch(blocks, BLOCK, Args{args, parts, width, 0, 1, width}, form, {rows, nullptr, sums}, stream));
   return to_columns.Launch(Blocks(store.m, BLOCK), BLOCK, PanelArgs{store.m, width, count, c.ldz, c.ldy}, form, {sums, v.z, v.y}, stream);
 }
 
-// Panels of eight columns, and at the end of four or two
+// Uses panels of eight columns, and at the end one of four or two
 cudaError_t EntriesByRows::Mult(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
 {
   for (int64_t first = 0, left = c.count; left; first = c.count - left) {

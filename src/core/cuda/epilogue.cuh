@@ -1,5 +1,5 @@
 /*
-  Inner products as the epilogue of a product y = A x, for the Krylov methods, and the arithmetic that both need.
+  Inner products as the epilogue of a product y = A x, for the Krylov methods, and the arithmetic that epilogues and methods need.
 */
 #pragma once
 
@@ -63,7 +63,7 @@ __device__ __forceinline__ PetscReal Divided(PetscReal a, PetscReal b)
 {
   return a / b;
 }
-template <class R> __device__ Complex<R> Divided(Complex<R> a, Complex<R> b) // Smith's way, which does not overflow in between
+template <class R> __device__ Complex<R> Divided(Complex<R> a, Complex<R> b) // Smith's method, which has no intermediate overflow
 {
   if (fabs(b.re) >= fabs(b.im)) {
     const R q = b.im / b.re, d = b.re + b.im * q;
@@ -73,7 +73,7 @@ template <class R> __device__ Complex<R> Divided(Complex<R> a, Complex<R> b) // 
   return {(a.re * q + a.im) / d, (a.im * q - a.re) / d};
 }
 
-// A scalar among the sums of a kernel
+// Reads a scalar from the sums of a kernel
 __device__ __forceinline__ Scalar ScalarOf(const PetscReal *v)
 {
   Scalar a;
@@ -86,7 +86,7 @@ __device__ __forceinline__ void AddTo(PetscReal *v, Scalar a)
 #pragma unroll
   for (int k = 0; k < REALS; k++) v[k] += ((const PetscReal *)&a)[k];
 }
-// conj(y) x or y x, a term of an inner product
+// A term of an inner product: conj(y) x or y x
 __device__ __forceinline__ Scalar Term(bool hermitian, Scalar x, Scalar y)
 {
   return Multiplied(x, hermitian ? Num::conj(y) : y);
@@ -98,14 +98,14 @@ __device__ __forceinline__ PetscReal Square(Scalar a)
 
 // ------------------------------------------------------------------------------------------------ the epilogue
 
-// Arguments of a product's kernel that also leaves the sums of x'y of its warps: of CG, for which everything else would cost time
+// The arguments for a product's kernel that also stores the sums of x'y of its warps. It is for CG; more general code would cost CG time
 struct Dot {
   static constexpr int NUMBERS = REALS;
 
-  bool       hermitian; // with complex numbers: else nothing is conjugated
+  bool       hermitian; // complex numbers: conjugate; if false, nothing is conjugated
   PetscReal *part;
 
-  // Leaves the sums of the warp, of which v are this lane's. Nothing waits: to add them here would have every thread block wait until its writes are visible
+  // Stores the sums of the warp; v are this lane's. Nothing waits: if they were added here, every thread block would have to wait until its writes are visible
   __device__ __forceinline__ void Leave(PetscReal (&v)[NUMBERS]) const
   {
     const size_t warps = (size_t)gridDim.x * (blockDim.x / WARP), warp = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
@@ -119,8 +119,8 @@ struct Dot {
 };
 
 /*
-  Of BiCGStab: the kernel computes y = A x, or D A x if d is not NULL, and leaves sums of its warps, each sum for all of them, then the next: first'y; and if
-  second is not NULL, also second'y, first'second and y'y. The second factor is the one that is conjugated
+  The same for BiCGStab. The kernel computes y = A x, or D A x if d is not NULL. Its warps store the sums first'y and, if second is not NULL, also second'y,
+  first'second and y'y. The first sum of all warps comes first, then the second sum of all warps, and so on. The second factor is conjugated
 */
 struct Dots {
   static constexpr int ONE = REALS, NUMBERS = 3 * REALS + 1;
@@ -129,14 +129,14 @@ struct Dots {
   PetscReal    *part;
   const Scalar *first, *second, *d;
 
-  // Has what is only read for the epilogue brought to the L2 cache, when a warp begins
+  // Prefetches the data that only the epilogue reads to the L2 cache, at the beginning of a warp
   __device__ __forceinline__ void Prefetch(int64_t row) const
   {
     if (other) PrefetchL2(first + row);
     if (second) PrefetchL2(second + row);
     if (d) PrefetchL2(d + row);
   }
-  // What y[row] becomes
+  // Returns the new value of y[row]
   __device__ __forceinline__ Scalar Add(int64_t row, Scalar y, PetscReal *v) const
   {
     if (d) y = Multiplied(d[row], y);
@@ -164,7 +164,7 @@ struct Dots {
       }
       return;
     }
-    PetscReal u[COUNT] = {}; // half of the lanes go on with half of the sums, until each has one
+    PetscReal u[COUNT] = {}; // in each step, half of the lanes continue with half of the sums, until each lane has one
 #pragma unroll
     for (int k = 0; k < NUMBERS; k++) u[k] = v[k];
 #pragma unroll
@@ -182,7 +182,7 @@ struct Dots {
   }
 };
 
-// What a product's kernel computes in addition to the product: nothing, or these
+// What a product's kernel computes in addition to the product: nothing, Dot or Dots
 struct NoEpilogue {
   static constexpr bool DOT = false;
   using Type                = Dot;

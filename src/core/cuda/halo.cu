@@ -1,5 +1,5 @@
 /*
-  The halo exchange on the device: packing, the host's transport, and the interface. See nccl.cu and peer.cu for the two others.
+  The halo exchange on the device: packing, the transport through the host, and the interface. The two other transports are in nccl.cu and peer.cu.
 */
 #include "halo.cuh"
 #include <algorithm>
@@ -20,7 +20,7 @@ void spmv::Report(char text[SPMV_HALO_TEXT], const char *format, ...)
 
 namespace {
 
-// Where 32 consecutive entries are a run of x, no index is read
+// Packs entries of x. If 32 consecutive entries are a run of x, no index is read
 __global__ void __launch_bounds__(256) Pack(int n, const int *__restrict__ run, const int *__restrict__ index, const Scalar *__restrict__ x, Scalar *packed)
 {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(256) Pack(int n, const int *__restrict__ run, 
   packed[i]       = Read(x + (first >= 0 ? first + i % WARP : index[i]));
 }
 
-// Adds to each row what the peers sent for it, in the order of the peers
+// Adds the peers' contributions to each row, in the order of the peers
 __global__ void __launch_bounds__(256)
     Add(int n, const int *__restrict__ row, const int *__restrict__ start, const int *__restrict__ place, const Scalar *__restrict__ received, Scalar *y)
 {
@@ -66,7 +66,8 @@ cudaError_t _n_SpMVCudaHalo::Join(cudaStream_t stream)
   return cudaStreamWaitEvent(stream, done, 0);
 }
 
-// The host's transport: out of the device as soon as x is there; at the end, through the caller's function and back
+// The transport through the host. Stage() copies the data from the device as soon as x is there; Unstage() calls the caller's function and copies the result
+// back
 cudaError_t _n_SpMVCudaHalo::Stage(bool reverse)
 {
   const int n = reverse ? received : sent;
@@ -77,7 +78,7 @@ cudaError_t _n_SpMVCudaHalo::Stage(bool reverse)
 cudaError_t _n_SpMVCudaHalo::Unstage(bool reverse)
 {
   const int n = reverse ? sent : received;
-  SPMV_TRY(cudaEventSynchronize(staged)); // also: the last exchange has been copied from the pinned memory
+  SPMV_TRY(cudaEventSynchronize(staged)); // after this, the previous exchange has also been copied from the pinned memory
   const int error = staging(ctx, reverse ? PETSC_TRUE : PETSC_FALSE);
   if (error) {
     Report(comm->error, "MPI error %d while exchanging the halo", error);
@@ -88,8 +89,8 @@ cudaError_t _n_SpMVCudaHalo::Unstage(bool reverse)
 }
 
 /*
-  NCCL sends a list that is one run of x directly from x. All other lists are packed into the buffer, ahead of the place for the runs. The other transports pack
-  every list, in its order.
+  NCCL sends a list that is one run of x directly from x. All other lists are packed at the beginning of the buffer, which also has space for the runs. The
+  other transports pack every list, in order.
 */
 void _n_SpMVCudaHalo::Plan(const SpMVHaloList *s, const SpMVHaloList *r)
 {
@@ -115,8 +116,8 @@ void _n_SpMVCudaHalo::Plan(const SpMVHaloList *s, const SpMVHaloList *r)
 }
 
 /*
-  The reverse's sums are listed row by row, so that one kernel adds them all: with one kernel for each peer, a rank with many neighbors would wait for that many
-  launches.
+  The sums of the reverse exchange are listed row by row, so that one kernel adds all of them. With one kernel per peer, a rank with many neighbors would wait
+  for as many launches.
 */
 cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r)
 {
@@ -136,7 +137,7 @@ cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r
     while (i < last && source[i] == source[i - 1] + 1) i++;
     if (i == last) runs[w] = source[first];
   }
-  std::iota(order.begin(), order.end(), 0); // peer by peer, and so within each row
+  std::iota(order.begin(), order.end(), 0); // the order of the peers, which the sort keeps within each row
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return s->index[a] < s->index[b]; });
   for (int i = 0; i < sent; i++) {
     const int of = (int)s->index[order[i]];
@@ -150,12 +151,12 @@ cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r
   rows = (int)rowv.size();
 
   const bool   peer  = comm->transport == SPMV_TRANSPORT_PEER;
-  const size_t align = 256, whole = peer ? 2 << 20 : 1; // PEER: an allocation that shares a piece of 2 MiB would be open to other processes, too
+  const size_t align = 256, whole = peer ? 2 << 20 : 1; // PEER: an allocation in the same piece of 2 MiB would be accessible to other processes, too
   const auto   after = [=](size_t bytes) { return (bytes + align - 1) / align * align; };
   if (peer) ListPeers();
   const size_t posts = after(peers.size() * sizeof(Post)), halos = after(received * sizeof(Scalar)), bytes = posts + halos + sent * sizeof(Scalar);
   SPMV_TRY(memory.Alloc((bytes + whole - 1) / whole * whole));
-  SPMV_TRY(cudaMemset(memory, 0, memory.Bytes())); // also: what Connect() sends
+  SPMV_TRY(cudaMemset(memory, 0, memory.Bytes())); // Connect() sends these zeros
   halo   = (Scalar *)(memory + posts);
   buffer = (Scalar *)(memory + posts + halos);
   SPMV_TRY(Upload(run, runs, nullptr));
@@ -173,10 +174,10 @@ cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r
   if (peer) SPMV_TRY(ChoosePeer());
   SPMV_TRY(Load((const void *)Pack));
   SPMV_TRY(Load((const void *)Add));
-  return cudaDeviceSynchronize(); // the copies above are in another stream than the halo's
+  return cudaDeviceSynchronize(); // the copies above run in a different stream than the halo's
 }
 
-// An exchange each way. PEER: with a test that what was written has arrived
+// One exchange in each direction. For PEER, it tests that the data written to other devices arrive
 cudaError_t _n_SpMVCudaHalo::Connect(char reason[SPMV_HALO_TEXT])
 {
   for (const bool reverse : {false, true}) {

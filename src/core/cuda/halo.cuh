@@ -1,5 +1,5 @@
 /*
-  The inside of a halo exchange, shared by its transports: halo.cu (the interface, packing, and the host's transport), nccl.cu and peer.cu.
+  The implementation of a halo exchange, shared by its transports: halo.cu (the interface, packing, and the transport through the host), nccl.cu and peer.cu.
 */
 #pragma once
 
@@ -16,14 +16,14 @@ namespace spmv {
 
 using NcclComm = void *;
 
-// Writes a reason for a failure
+// Writes the reason for a failure
 void Report(char text[SPMV_HALO_TEXT], const char *format, ...);
 // Keeps this library's code in memory when the program unloads it
 void KeepLoaded();
 
 /*
-  Calls f in a thread and waits for it, but not forever: a set-up that involves other ranks never ends when one of them has failed. A thread that
-  does not return in time is abandoned, and the code that it runs must stay loaded.
+  Calls f in a thread and waits for a limited time, because a set-up that involves other ranks never ends if one of them has failed. A thread that
+  does not finish in time is abandoned, and the code that it runs must stay loaded.
 */
 template <class Result, class F> bool Bounded(F f, Result *result)
 {
@@ -35,14 +35,14 @@ template <class Result, class F> bool Bounded(F f, Result *result)
       *result = future.get();
       return true;
     }
-  } catch (const std::exception &) { // no thread could be started: nothing has been done
+  } catch (const std::exception &) { // no thread could be started, so nothing has been done
     return false;
   }
   KeepLoaded();
   return false;
 }
 
-// An entry of one of the program's arrays, which may begin between two complex numbers
+// Reads an entry of one of the program's arrays, which may begin between two complex numbers
 __device__ __forceinline__ Scalar Read(const Scalar *p)
 {
   Scalar a;
@@ -80,17 +80,19 @@ struct Event {
   }
 };
 
-// The entries exchanged with one rank: `count` from `start` on. Of what is sent, `first` is where they begin in x if they are one run of it, else -1
+// The entries exchanged with one rank: `count` entries from `start` on. For entries to send, `first` is their first index in x if they are one run of x, else
+// -1
 struct Piece {
   int rank, start, count, first;
 };
 
 /*
-  PEER: one for each rank that this one exchanges something with, in this rank's memory, written by the other rank. Both are numbers of exchanges.
+  PEER: signals from another rank. This rank's memory has one Post per rank that it exchanges data with, written by that rank. Both members are exchange
+  numbers.
 */
 struct alignas(128) Post {
-  unsigned open;    // the other rank has read what its halo held before: this one may write there
-  unsigned arrived; // the other rank has written
+  unsigned open;    // the other rank has read the previous contents of its halo, so this rank may write there
+  unsigned arrived; // the other rank has written its data
 };
 
 struct Link {
@@ -108,8 +110,8 @@ struct Chunk {
 struct Exchange {
   const Chunk *chunk;
   const Link  *link;
-  const int   *run, *index; // of x: what is sent, as in Pack()
-  unsigned    *count;       // exchanges so far, thread blocks of this one that are done, whether a wait has timed out
+  const int   *run, *index; // the entries of x to send, as in Pack()
+  unsigned    *count;       // number of exchanges so far, finished thread blocks of the current one, and whether a wait has timed out
   int          chunks, links;
   unsigned     timeout; // microseconds; 0: none
 };
@@ -120,7 +122,7 @@ struct _n_SpMVCudaComm {
   SpMVTransport  transport;
   int            rank, device = 0;
   spmv::NcclComm nccl                  = nullptr;
-  bool           stuck                 = false; // something on the stream may never end
+  bool           stuck                 = false; // some work on the stream may never end
   unsigned       exchanges             = 0;
   cudaStream_t   stream                = nullptr;
   char           error[SPMV_HALO_TEXT] = "";
@@ -135,17 +137,17 @@ struct _n_SpMVCudaHalo {
   SpMVCudaComm             comm;
   std::vector<spmv::Piece> send, receive;
   int                      sent = 0, received = 0, packed = 0, rows = 0;
-  spmv::Array<char>        memory;                            // all that other ranks may write to, and its parts:
-  spmv::Scalar            *halo = nullptr, *buffer = nullptr; // what is received and what is sent; in reverse, the opposite
-  spmv::Array<int>         run, index;                        // of x: what is packed
-  spmv::Array<int>         row, start, place;                 // the reverse's sums
+  spmv::Array<char>        memory;                            // all memory that other ranks may write to; its parts are:
+  spmv::Scalar            *halo = nullptr, *buffer = nullptr; // the data received and the data to send; reversed in the reverse exchange
+  spmv::Array<int>         run, index;                        // the entries of x to pack
+  spmv::Array<int>         row, start, place;                 // the sums of the reverse exchange
   spmv::Event              ready, staged, done;
   spmv::Pinned             host_sent, host_received;
   int (*staging)(void *, PetscBool) = nullptr;
   void *ctx                         = nullptr;
 
   // PEER
-  std::vector<int>         peers; // the ranks that this one exchanges anything with, ascending; each has a Post, at the beginning of the memory
+  std::vector<int>         peers; // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
   std::vector<void *>      opened;
   spmv::Array<spmv::Link>  link;
   spmv::Array<spmv::Chunk> chunk;
@@ -161,11 +163,12 @@ struct _n_SpMVCudaHalo {
   {
     return send.empty() && receive.empty();
   }
-  // By PEER on `stream`, else on the halo's stream after all that `stream` has been given. Without x, the buffer is sent; in reverse, the halo
+  // Begins an exchange: with PEER on `stream`, otherwise on the halo's stream, after all work queued on `stream`. Without x, the buffer is sent; in reverse,
+  // the halo
   cudaError_t Begin(bool reverse, const spmv::Scalar *x, cudaStream_t stream);
-  // What was sent here is in the halo (in reverse, the buffer) for work that follows on the halo's stream
+  // Puts the received data into the halo (in reverse, the buffer), for work that follows on the halo's stream
   cudaError_t Receive(bool reverse);
-  // `stream` waits for the halo's stream
+  // Makes `stream` wait for the halo's stream
   cudaError_t Join(cudaStream_t stream);
   cudaError_t End(bool reverse, cudaStream_t stream)
   {
@@ -173,11 +176,11 @@ struct _n_SpMVCudaHalo {
     return Join(stream);
   }
 
-  void        Plan(const SpMVHaloList *s, const SpMVHaloList *r); // the pieces, and where in the buffer each is packed
+  void        Plan(const SpMVHaloList *s, const SpMVHaloList *r); // sets the pieces, and their places in the buffer
   cudaError_t Create(const SpMVHaloList *s, const SpMVHaloList *r);
   cudaError_t Connect(char reason[SPMV_HALO_TEXT]);
 
-  // The host's transport
+  // The transport through the host
   cudaError_t Stage(bool reverse);
   cudaError_t Unstage(bool reverse);
   // NCCL

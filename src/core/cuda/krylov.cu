@@ -1,5 +1,5 @@
 /*
-  What the Krylov methods on the device share: their memory, the sums over ranks, and what the host sees.
+  The code that the Krylov methods on the device share: their memory, the sums over ranks, and the progress that the host sees.
 */
 #include "krylov.cuh"
 #include "stores.cuh"
@@ -50,7 +50,7 @@ cudaError_t _n_SpMVCudaKrylov::Create()
   SPMV_TRY(CreateCG());
   SPMV_TRY(CreateBCGS());
   SPMV_TRY(CreateChebyshev());
-  return cudaDeviceSynchronize(); // the counters are 0 in all streams
+  return cudaDeviceSynchronize(); // so that work in all streams sees the counters as 0
 }
 
 cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t stream)
@@ -67,7 +67,7 @@ cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t str
   return begin.Launch(1, 1, StateArgs{state, first}, false, {}, stream);
 }
 
-// product(dot) of a store, where that has one for n rows
+// Calls product(dot) of a store, if it has such a product for n rows
 template <class D, class F>
 static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, int n, cudaStream_t stream, PetscBool *done, F product)
 {
@@ -109,7 +109,7 @@ cudaError_t SpMVCudaKrylovCreate(SpMVCudaKrylov *k)
 cudaError_t SpMVCudaKrylovDestroy(SpMVCudaKrylov *k)
 {
   if (!*k) return cudaSuccess;
-  const cudaError_t error = cudaDeviceSynchronize(); // kernels may still write to memory of the host
+  const cudaError_t error = cudaDeviceSynchronize(); // kernels may still be writing to host memory
   delete *k;
   *k = nullptr;
   return error;
@@ -124,7 +124,7 @@ void SpMVCudaKrylovSetAllReduce(SpMVCudaKrylov k, SpMVCudaKrylovAllReduce allred
 
 cudaError_t SpMVCudaKrylovGetOffer(SpMVCudaKrylov k, int size, cudaIpcMemHandle_t *mine)
 {
-  const size_t whole = 2 << 20; // an allocation that shares a piece of 2 MiB would be open to other processes, too
+  const size_t whole = 2 << 20; // an allocation in the same piece of 2 MiB would be accessible to other processes, too
   SPMV_TRY(k->mail.Alloc((2 * (size_t)size * sizeof(Mail) + whole - 1) / whole * whole));
   SPMV_TRY(cudaMemset(k->mail, 0, k->mail.Bytes()));
   k->ranks.size = size;
@@ -184,7 +184,7 @@ PetscBool SpMVCudaKrylovReadNorm(SpMVCudaKrylov k, int iteration, PetscReal *nor
   const unsigned long long bits  = __atomic_load_n(place, __ATOMIC_ACQUIRE);
   double                   value;
   if (bits == EMPTY) return PETSC_FALSE;
-  __atomic_store_n(place, EMPTY, __ATOMIC_RELEASE); // before the device is given the iteration that writes it again
+  __atomic_store_n(place, EMPTY, __ATOMIC_RELEASE); // before the iteration that writes it again is launched
   memcpy(&value, &bits, sizeof(value));
   *norm = (PetscReal)value;
   return PETSC_TRUE;

@@ -1,5 +1,5 @@
 /*
-  The inside of the Krylov methods on the device: the state of a solve, sums, and what the host sees of it.
+  The implementation of the Krylov methods on the device: the state of a solve, the sums, and the progress that the host sees.
 */
 #pragma once
 
@@ -14,9 +14,9 @@ namespace spmv {
 
 constexpr int KRYLOV_BLOCK = Tuning::KRYLOV_BLOCK;
 constexpr int BATCH        = 4;             // entries of a vector whose loads a thread issues at once
-constexpr int SUMS         = 1 + 3 * REALS; // numbers that a kernel sums, at most: a real one and three scalars
+constexpr int SUMS         = 1 + 3 * REALS; // most sums of a kernel: one real number and three scalars
 
-// What the host sees, in pinned memory. Each number is written and read whole. norm: bits of a double; EMPTY: not written yet
+// The progress that the host sees, in pinned memory. Each number is written and read as a whole. norm: the bits of a double, or EMPTY if not written yet
 struct Progress {
   unsigned long long status; // bits 0-7 reason, 8-35 its, 36-63 norms
   unsigned long long norm[SPMV_KRYLOV_NORMS];
@@ -28,44 +28,44 @@ inline __host__ __device__ unsigned long long PackStatus(int reason, int its, in
   return (unsigned long long)reason | (unsigned long long)its << 8 | (unsigned long long)norms << 36;
 }
 
-// PEER: what a rank writes to the memory of another one
+// PEER: the data that a rank writes to another rank's memory
 struct alignas(64) Mail {
   PetscReal sum[SUMS];
-  unsigned  number; // of the sum: they count up
+  unsigned  number; // number of the sum; sums are counted
 };
 
-// The sums over all ranks. size 1: there is only one
+// The data for sums over all ranks. size 1: there is only one rank
 struct Ranks {
   int          rank, size;
-  bool         outside; // the caller adds them
-  Mail        *mine;    // [2][size], written by the others: one half for the sums with even numbers
-  Mail *const *theirs;  // of each rank: its `mine`
-  unsigned    *number;  // of the last sum
-  PetscReal   *sums;    // for the caller
+  bool         outside; // the caller adds the sums
+  Mail        *mine;    // [2][size], written by the other ranks: one half for sums with even numbers, one for sums with odd numbers
+  Mail *const *theirs;  // the `mine` of each rank
+  unsigned    *number;  // number of the last sum
+  PetscReal   *sums;    // the sums that the caller adds
 };
 
-// The state of a solve, in the device's memory. The second line is CG's, the third that of BiCGStab
+// The state of a solve, in device memory. The second line is only for CG, the third only for BiCGStab
 struct State {
   Scalar         a, b;               // x += a p; p = z + b p
-  Scalar         dpi, beta, betaold; // p'Ap, z'r, that of the iteration before
+  Scalar         dpi, beta, betaold; // p'Ap, z'r, and z'r of the previous iteration
   Scalar         rho, omega;         // (r, r0); r = s - omega t
-  PetscReal      objective, dp;      // of CG; BiCGStab's last norm
+  PetscReal      objective, dp;      // CG's objective; BiCGStab's last norm
   SpMVKrylovNorm norm;
   SpMVKrylovTest until;
-  int            i;     // iterations that are complete
-  int            its;   // as the caller sees it
-  int            norms; // reported
+  int            i;     // complete iterations
+  int            its;   // the iteration number that the caller sees
+  int            norms; // number of reported norms
   int            reason;
-  int            step; // x += a p is due
+  int            step; // x += a p is still to be done
 };
 
-// The sums that the warps of a product's kernel have left, `count` of each
+// The partial sums that the warps of a product's kernel have stored, `count` for each sum
 struct Parts {
   const PetscReal *part;
   unsigned         count;
 };
 
-// What the kernels of all methods get
+// The arguments that the kernels of all methods have in common
 struct SolveArgs {
   int            n, bs;
   bool           early;
@@ -73,7 +73,7 @@ struct SolveArgs {
   SpMVKrylovNorm norm;
   const Scalar  *d;
   State         *state;
-  PetscReal     *part; // partial sums, thread block by thread block
+  PetscReal     *part; // partial sums of the thread blocks
   unsigned      *arrived;
   Progress      *progress;
   Ranks          ranks;
@@ -86,11 +86,11 @@ struct CGArgs : SolveArgs {
 };
 
 struct BCGSArgs : SolveArgs {
-  bool    left; // the preconditioner is applied to products; otherwise to what is multiplied, which is `hat` and p
+  bool    left; // the preconditioner is applied to the products; otherwise to the vectors that are multiplied, `hat` and p
   Scalar *x, *r, *r0, *v, *t, *p, *hat;
 };
 
-// The sums of a thread block, in all lanes of its first warp; all threads call it
+// Adds v over a thread block. All lanes of the first warp have the sums. All threads call it
 template <int BLOCK, int N> __device__ __forceinline__ void AddBlock(PetscReal (&v)[N])
 {
   constexpr int        WARPS = BLOCK / WARP;
@@ -115,7 +115,7 @@ template <int BLOCK, int N> __device__ __forceinline__ void AddBlock(PetscReal (
 }
 
 /*
-  Adds v over `count` thread blocks of which this one is number `mine`; the one that arrives last has the sums, in its first warp, and returns true. part: place
+  Adds v over `count` thread blocks; this one has number `mine`. The thread block that arrives last has the sums in its first warp and returns true. part: space
   for N * count numbers. All threads call it.
 */
 template <int BLOCK, int N> __device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsigned count, PetscReal *part, unsigned *arrived)
@@ -140,7 +140,7 @@ template <int BLOCK, int N> __device__ __forceinline__ bool AddBlocks(PetscReal 
   return true;
 }
 
-// Adds the sums of all ranks, in the order of the ranks: the same bits on all. All threads of one thread block call it; v counts in thread 0
+// Adds the sums of all ranks in the order of the ranks, so that all ranks get the same bits. All threads of one thread block call it; only v of thread 0 counts
 template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[N])
 {
   __shared__ PetscReal own[N];
@@ -151,7 +151,7 @@ template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, Pe
     for (int k = 0; k < N; k++) own[k] = v[k];
   }
   __syncthreads();
-  // That a rank writes sum n means that it has got sum n - 1 of all, and so that all have read sum n - 2: two halves are enough
+  // When a rank writes sum n, it has received sum n - 1 of all ranks, so all ranks have read sum n - 2. Therefore two halves are enough
   for (int r = threadIdx.x; r < ranks.size; r += blockDim.x) {
     Mail *to = ranks.theirs[r] + half + ranks.rank;
 #pragma unroll
@@ -176,8 +176,8 @@ template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, Pe
 }
 
 /*
-  Adds v, the sums of the grid, over all ranks. True for one thread, which holds the sums and takes the next step; for none where the caller adds over the ranks.
-  All threads of one thread block call it.
+  Adds v, the sums of the grid, over all ranks. Returns true in one thread, which has the sums and takes the next step, or in none if the caller adds the sums
+  over the ranks. All threads of one thread block call it.
 */
 template <int N> __device__ __forceinline__ bool AddAcross(const SolveArgs &g, PetscReal (&v)[N])
 {
@@ -192,7 +192,7 @@ template <int N> __device__ __forceinline__ bool AddAcross(const SolveArgs &g, P
   return threadIdx.x == 0;
 }
 
-// Over all threads of the grid and all ranks, always in the same order
+// Adds v over all threads of the grid and all ranks, always in the same order
 template <int N> __device__ __forceinline__ bool AddAll(const SolveArgs &g, PetscReal (&v)[N])
 {
   return AddBlocks<KRYLOV_BLOCK>(v, blockIdx.x, gridDim.x, g.part, g.arrived) && AddAcross(g, v);
@@ -233,8 +233,8 @@ __device__ __forceinline__ void End(State &s, int reason)
 #define SPMV_KRYLOV_KERNEL __global__ void __launch_bounds__(KRYLOV_BLOCK, Tuning::KRYLOV_BLOCKS)
 
 /*
-  Every kernel begins with this: waits for the previous one, and has the state copied to shared memory, where the thread that takes the next step finds it at
-  once. False if the solve has ended.
+  The beginning of every kernel: waits for the previous kernel and copies the state to shared memory, so that the thread that takes the next step need not load
+  it. Returns false if the solve has ended.
 */
 __device__ __forceinline__ bool Enter(const SolveArgs &g, State &s)
 {
@@ -246,7 +246,7 @@ __device__ __forceinline__ bool Enter(const SolveArgs &g, State &s)
   return s.reason == SPMV_KRYLOV_ITERATING;
 }
 
-// For all n entries of vectors, COUNT at a time: load(u, i), then use(u, i). Whole warps together, as Issue() is between the two
+// Calls load(u, i), then use(u, i), for all n entries of vectors, COUNT at a time. The lanes of a warp stay together, because Issue() is called between the two
 template <int COUNT = BATCH, class Load, class Use> __device__ __forceinline__ void ForEach(int n, Load load, Use use)
 {
   const unsigned stride = gridDim.x * KRYLOV_BLOCK, lane = threadIdx.x % WARP;
@@ -264,7 +264,7 @@ template <int COUNT = BATCH, class Load, class Use> __device__ __forceinline__ v
   }
 }
 
-// Adds to v what thread `first` of `threads` is to add of parts
+// Adds thread `first`'s share of the partial sums to v; `threads` threads share them
 template <int N> __device__ __forceinline__ void AddParts(PetscReal (&v)[N], const Parts &parts, unsigned first, unsigned threads)
 {
   for (unsigned w = first; w < parts.count; w += threads) {
@@ -274,16 +274,16 @@ template <int N> __device__ __forceinline__ void AddParts(PetscReal (&v)[N], con
 }
 
 /*
-  Enter() in the kernel that follows a product, where the product's sums are so few that each thread block adds all of them, and no kernel is needed for that.
-  after(s, v), by one thread of each, takes the step that depends on them. The state in memory may not change in what `after` reads before all thread blocks
-  have entered.
+  Enter() for the kernel that follows a product. If the product has few partial sums, each thread block adds all of them, so that no separate kernel is needed.
+  One thread of each thread block calls after(s, v), which takes the step that depends on the sums. The members of the state in memory that `after` reads must
+  not change before all thread blocks have entered.
 */
 template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(const SolveArgs &g, State &s, After after)
 {
   const bool first = blockIdx.x == 0 && threadIdx.x == 0;
   PetscReal  v[N]  = {};
   if (!Enter(g, s)) {
-    if (g.parts.count && first) g.state->step = 0; // the kernel before has updated x
+    if (g.parts.count && first) g.state->step = 0; // the previous kernel has updated x
     return false;
   }
   if (!g.parts.count) return true;
@@ -305,10 +305,10 @@ template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(
 struct _n_SpMVCudaKrylov {
   spmv::Array<spmv::State>  state;
   spmv::Array<PetscReal>    part, sums, product_part;
-  spmv::Array<unsigned>     count; // arrived, number of sums
+  spmv::Array<unsigned>     count; // number of arrived thread blocks, number of sums
   spmv::Array<spmv::Scalar> array;
   spmv::Progress           *progress = nullptr;
-  unsigned                  blocks   = 0; // the most of a grid
+  unsigned                  blocks   = 0; // most thread blocks of a grid
   spmv::StreamOrder         order;
 
   // PEER
@@ -332,20 +332,20 @@ struct _n_SpMVCudaKrylov {
     if (progress) cudaFreeHost(progress);
   }
   cudaError_t Create();
-  void        Forget() // what the host has seen of the solve before; when that ended, the device stopped writing
+  void        Forget() // resets the progress of the previous solve; the device stopped writing when that solve ended
   {
     std::fill(progress->norm, progress->norm + SPMV_KRYLOV_NORMS, spmv::EMPTY);
     __atomic_store_n(&progress->status, 0ull, __ATOMIC_RELEASE);
   }
-  cudaError_t CreateCG(); // the methods' kernels
+  cudaError_t CreateCG(); // these choose the kernels of the methods
   cudaError_t CreateBCGS();
   cudaError_t CreateChebyshev();
-  // Completes the arguments of a method, and sets the state of a solve
+  // Completes the arguments of a method and sets the initial state of a solve
   cudaError_t Begin(spmv::SolveArgs &, spmv::State, cudaStream_t);
-  // A product with an epilogue, of a square matrix of n rows, that leaves its sums in product_part
+  // A product with an epilogue, for a square matrix with n rows, which stores its sums in product_part
   cudaError_t MultDot(SpMVCudaStore, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
   cudaError_t MultDots(SpMVCudaStore, const spmv::Operands &, spmv::Dots, int n, cudaStream_t, PetscBool *done);
-  // Whether the kernel that follows a product adds its sums itself
+  // Whether the kernel that follows a product adds the product's sums
   bool AddsParts(int n, unsigned warps) const
   {
     return ranks.size == 1 && !allreduce && (int64_t)warps * Grid(n) <= (int64_t)SpMVCudaKrylovParts;

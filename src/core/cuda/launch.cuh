@@ -1,5 +1,5 @@
 /*
-  Launches of kernels, and the contract of early ones.
+  Kernel launches, and the contract of early launches.
 */
 #pragma once
 
@@ -16,25 +16,25 @@ inline unsigned Blocks(int64_t threads, int block)
   return (unsigned)((threads + block - 1) / block);
 }
 
-// Loads a kernel's code now: where modules are loaded lazily, its first launch would do that
+// Loads a kernel's code now. With lazy loading of modules, its first launch would load it otherwise
 inline cudaError_t Load(const void *kernel)
 {
   cudaFuncAttributes attributes;
   return cudaFuncGetAttributes(&attributes, kernel);
 }
 
-// Whether the library has code for this device: cudaErrorNotSupported if not
+// Returns cudaErrorNotSupported if the library has no code for this device
 cudaError_t Supported();
 
-// y = A x, or y = z + A x or z - A x where z is not NULL. z may be y
+// y = A x, or y = z + A x or y = z - A x if z is not NULL. z may be y
 struct Operands {
   const Scalar *x, *z;
   Scalar       *y;
 
-  Operands From(int64_t column, const struct Columns &) const; // of several, from this one on
+  Operands From(int64_t column, const struct Columns &) const; // the operands for the columns from this one on
 };
 
-// Further columns of x, z and y, each so many numbers after the one before. z may be y where ldz is ldy
+// Columns of x, z and y: their leading dimensions, and their number. z may be y if ldz equals ldy
 struct Columns {
   int64_t ldx, ldz, ldy, count;
 };
@@ -43,7 +43,7 @@ inline Operands Operands::From(int64_t column, const Columns &c) const
   return {x + column * c.ldx, z ? z + column * c.ldz : nullptr, y + column * c.ldy};
 }
 
-// What a product writes to y[r], where d is the sum over the row
+// The value that a product writes to y[r]; d is the sum over the row
 __device__ __forceinline__ Scalar Result(SpMVCudaForm form, const Scalar *z, int64_t r, Scalar d)
 {
   return !z ? d : form == SPMVCUDA_RESIDUAL ? Num::sub(z[r], d) : Num::add(z[r], d);
@@ -55,23 +55,23 @@ enum class Begin {
 };
 
 /*
-  A product's kernel, chosen at set-up, so that a product is a single call. Where device and driver support it, it is launched early ("programmatic dependent
-  launch"): its threads exist, and wait, when the previous kernel of the stream ends. That takes a fifth off the host's time for a launch and hides most of
-  the device's. A product that is captured in a graph keeps it.
+  A product's kernel, chosen at set-up, so that a product is a single call. If the device and the driver support it, the kernel is launched early ("programmatic
+  dependent launch"): its threads are already resident and waiting when the previous kernel of the stream ends. This saves a fifth of the host's launch time and
+  hides most of the device's. It also works for a product that is captured in a graph.
 
   The contract of early launches:
   - A kernel that is launched by Kernel calls AwaitPrevious() before it reads or writes anything that earlier work in the stream writes or reads.
-  - Exempt are the kernels of MultFused() and, among diagonals, of MultInterior(). MultInterior() is launched with Begin::AFTER. MultFused() with Begin::EARLY
-    may only be launched directly after the exchange of a halo: that kernel has awaited whatever wrote x, and writes nothing but the halo, which the fused
-    kernel awaits. One warp of the fused kernel awaits the exchange in any case, so that when all of it is done, the exchange is, too.
-  - LetNextBegin() is called by the exchange and by the fused kernels, and by those of the Krylov methods, which have awaited everything before: a kernel that
-    follows any other one begins when the other has ended.
-  - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a fused kernel do not: that they see x as it was before the exchange has been
-    tested on Hopper (tests/cuda: "x as it is"). -mat_spmv_halo_early 0 does without.
+  - The kernels of MultFused() and, for diagonals, of MultInterior() are exempt. MultInterior() is launched with Begin::AFTER. MultFused() with Begin::EARLY
+    may only be launched directly after a halo exchange. The exchange kernel has already waited for the kernel that wrote x, and it writes only the halo, which
+    the fused kernel waits for. One warp of the fused kernel always waits for the exchange, so that the exchange is complete when the fused kernel is.
+  - LetNextBegin() is called by the exchange, by the fused kernels, and by the kernels of the Krylov methods, which have already waited for all previous work.
+    After any other kernel, the next kernel begins when that kernel has ended.
+  - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a fused kernel do not call it. That they nevertheless see x as it was before
+    the exchange has been tested on Hopper (tests/cuda: "x as it is"). -mat_spmv_halo_early 0 avoids depending on it.
 */
 class Kernel {
 public:
-  // Loaded by its first launch: a matrix uses one or two of the variants of its kernel, and loading takes longer than many products
+  // The kernel is loaded by its first launch: a matrix uses only one or two of the variants of its kernel, and loading one takes longer than many products
   void Choose(const void *function)
   {
     code   = function;
@@ -84,12 +84,12 @@ public:
     if (loaded) return cudaSuccess;
     SPMV_TRY(cudaFuncGetAttributes(&attributes, code));
     SPMV_TRY(cudaDriverGetVersion(&driver));
-    early  = driver >= 12030 && attributes.ptxVersion >= 90; // graphs know it since 12.3; code for older devices does not wait
+    early  = driver >= 12030 && attributes.ptxVersion >= 90; // graphs support it since CUDA 12.3; code for older devices does not wait
     loaded = true;
     return cudaSuccess;
   }
 
-  // Of a kernel with the arguments (args, form, x, z, y); form of the type that the kernel has there
+  // Launches a kernel with the arguments (args, form, x, z, y). Form must be the type of the kernel's second argument
   template <class Args, class Form>
   cudaError_t Launch(unsigned grid, unsigned block, const Args &args, Form form, Operands v, cudaStream_t stream, size_t shared = 0, Begin begin = Begin::EARLY)
   {
@@ -118,7 +118,7 @@ private:
   bool        early = false, loaded = false;
 };
 
-// Zero threads are no launch at all: an empty grid is an error
+// With zero threads, nothing is launched, because an empty grid is an error
 #define SPMV_LAUNCH(threads, block, stream, kernel, ...)                       \
   do {                                                                         \
     if ((threads) > 0) {                                                       \

@@ -1,5 +1,5 @@
 /*
-  The pools that the arrays of stores, and of what sets them up, come from.
+  The memory pools for the arrays of stores and of their set-up.
 */
 #include "memory.cuh"
 #include "tuning.cuh"
@@ -8,7 +8,7 @@
 namespace spmv {
 namespace {
 
-constexpr int DEVICES = 64; // others have no pool
+constexpr int DEVICES = 64; // devices with larger numbers have no pool
 
 struct Pool {
   bool          tried  = false;

@@ -1,5 +1,5 @@
 /*
-  Errors, arrays on the device, and the order of work in several streams.
+  Error handling, arrays on the device, and the order of work in several streams.
 */
 #pragma once
 
@@ -16,28 +16,28 @@
 
 namespace spmv {
 
-// Wraps what the interface in C calls: no exception leaves it
+// Wraps code that the C interface calls, so that no exception leaves it
 template <class F> cudaError_t Guarded(F f)
 {
   try {
     return f();
-  } catch (const std::bad_alloc &) { // the host's memory
+  } catch (const std::bad_alloc &) { // out of host memory
     return cudaErrorMemoryAllocation;
   } catch (...) {
     return cudaErrorUnknown;
   }
 }
 
-// Called before launches and CUB, which report any error in cudaGetLastError(): the program may have left one there
+// Called before launches and CUB calls, which report any error in cudaGetLastError(), including one that the program has left there
 inline void ForgetErrors()
 {
   (void)cudaGetLastError();
 }
 
-// Memory of the pool of the current device, for work in this stream, and in others once it has been waited for. *pooled false: cudaMalloc's, as the device has no
-// pools, or none with so much memory
+// Allocates from the pool of the current device, for use in this stream, and in other streams after they have waited for it. *pooled is false if the memory is
+// from cudaMalloc(), because the device has no pools or the array is too large for them
 cudaError_t PoolAlloc(void **, size_t bytes, cudaStream_t, bool *pooled);
-cudaError_t PoolFinalize(); // all memory of the pools has been freed
+cudaError_t PoolFinalize(); // all memory of the pools must have been freed
 
 // cudaFree waits for the device, so an array may be freed while kernels that read it are still queued
 template <class T> class Array {
@@ -55,7 +55,7 @@ public:
     size = count;
     return cudaMalloc((void **)&p, (count ? count : 1) * sizeof(T));
   }
-  // cudaMalloc and cudaFree take 50 us each, of which a set-up would need dozens: stores and what sets them up use a pool
+  // cudaMalloc and cudaFree take 50 us each, and a set-up would need dozens of them. Therefore stores and their set-up use a pool
   cudaError_t Alloc(size_t count, cudaStream_t stream)
   {
     Free();
@@ -103,7 +103,7 @@ protected:
   bool   pooled = false;
 };
 
-// An array of a set-up, used in one stream. Freed in the order of that stream, which the host does not wait for
+// A temporary array of a set-up, used in one stream. It is freed in the order of that stream, and the host does not wait for it
 template <class T> class Scratch : public Array<T> {
 public:
   explicit Scratch(cudaStream_t stream) : stream(stream)
@@ -124,25 +124,25 @@ private:
   cudaStream_t stream;
 };
 
-// A number in pinned memory, which the device writes and the host reads: pinning memory takes a millisecond, so they share a page
+// A number in pinned memory, which the device writes and the host reads. Pinning memory takes a millisecond, so these numbers share a page
 cudaError_t PinnedWord(unsigned **);
 void        PinnedWordFree(unsigned *); // or NULL
 
-// Copies a list from the host to an array of its size: set-up only
+// Copies a list from the host to an array of its size; for set-up only
 template <class T> cudaError_t Upload(Array<T> &device, const std::vector<T> &host, cudaStream_t stream)
 {
   SPMV_TRY(device.Alloc(host.size(), stream));
   return host.empty() ? cudaSuccess : cudaMemcpyAsync(device, host.data(), device.Bytes(), cudaMemcpyHostToDevice, stream);
 }
 
-// Reads a few numbers that the host needs in order to continue: set-up only
+// Reads a few numbers that the host needs in order to continue; for set-up only
 template <class T> cudaError_t Fetch(T *host, const T *device, size_t count, cudaStream_t stream)
 {
   SPMV_TRY(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream));
   return cudaStreamSynchronize(stream);
 }
 
-// An attribute of the current device: set-up only
+// An attribute of the current device; for set-up only
 inline cudaError_t DeviceHas(cudaDeviceAttr what, int *value)
 {
   int device;
@@ -151,9 +151,9 @@ inline cudaError_t DeviceHas(cudaDeviceAttr what, int *value)
 }
 
 /*
-  Keeps work with a resource that only one kernel at a time may use in the order in which it is queued, in any streams. In a single stream that costs a
-  comparison. Once there has been a second stream, an event is recorded after each piece of work, since the previous stream may have been destroyed when another
-  is used (the first time, the host waits instead). While a stream is captured, the caller must order it with other streams.
+  For a resource that only one kernel at a time may use: runs the work that uses it in the order in which it is queued, in any streams. With a single stream,
+  this costs one comparison. Once a second stream has been used, an event is recorded after each piece of work, because the previous stream may have been
+  destroyed when another one is used (the first time, the host waits instead). While a stream is captured, the caller must order it with other streams.
 */
 class StreamOrder {
 public:
@@ -164,7 +164,7 @@ public:
   {
     if (event) cudaEventDestroy(event);
   }
-  // thorough: after everything on the device, not just after the work that ended with Leave()
+  // thorough: wait for everything on the device, not just for the work that ended with Leave()
   cudaError_t Enter(cudaStream_t stream, bool thorough = false)
   {
     if (!used || stream != last) SPMV_TRY(Change(stream, thorough));
@@ -201,7 +201,7 @@ private:
   {
     bool captured;
     SPMV_TRY(IsCaptured(stream, &captured));
-    recorded = !captured; // an event of a capture cannot be used outside
+    recorded = !captured; // an event of a capture cannot be used outside of it
     return captured ? cudaSuccess : cudaEventRecord(event, stream);
   }
 

@@ -1,6 +1,6 @@
 /*
-  The halo exchange by NCCL, and the communicators of all transports. NCCL's library is opened when it is first needed, so that this library neither
-  builds nor loads with it. The few of its types that the functions take have not changed since they were introduced.
+  The halo exchange with NCCL, and the communicators of all transports. NCCL's library is opened when it is first needed, so that this library does not
+  need it to build or load. The few NCCL types that the functions use have not changed since they were introduced.
 */
 #include "halo.cuh"
 #include <climits>
@@ -15,7 +15,7 @@ namespace {
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 };
 constexpr int NCCL_REAL = sizeof(PetscReal) == 8 ? 8 : 7; // ncclFloat64, ncclFloat32
 
-// The part of ncclConfig_t that 2.17 has; later versions know it by its size
+// The part of ncclConfig_t that NCCL 2.17 has; later versions recognize it by its size
 struct NcclConfig {
   size_t      size;
   unsigned    magic, version;
@@ -40,7 +40,7 @@ struct NcclConfig {
 struct Nccl {
 #define NCCL_MEMBER(name, result, arguments) result(*name) arguments = nullptr;
   NCCL_FUNCTIONS(NCCL_MEMBER)
-  const char *(*GetLastError)(NcclComm)                                   = nullptr; // this one and the next: only in newer versions
+  const char *(*GetLastError)(NcclComm)                                   = nullptr; // this function and the next one exist only in newer versions
   int (*InitConfig)(NcclComm *, int, SpMVNCCLId, int, const NcclConfig *) = nullptr;
   int  version                                                            = 0;
   char reason[SPMV_HALO_TEXT]                                             = "";
@@ -48,7 +48,7 @@ struct Nccl {
   Nccl()
   {
     const char *const name    = "libnccl.so.2";
-    void             *library = dlopen(name, RTLD_NOW | RTLD_LOCAL); // never closed: it has its own threads
+    void             *library = dlopen(name, RTLD_NOW | RTLD_LOCAL); // never closed, because it has its own threads
     if (!library) {
       Report(reason, "cannot load NCCL: %s", dlerror());
       return;
@@ -73,7 +73,7 @@ struct Nccl {
     const NcclConfig config = {sizeof(config), 0xcafebeefu, 21700, 1, INT_MIN, INT_MIN, Tuning::NCCL_BLOCKS, nullptr};
     return InitConfig ? InitConfig(comm, size, id, rank, &config) : CommInitRank(comm, size, id, rank);
   }
-  // What failed, with NCCL's own explanation
+  // Describes a failure, with NCCL's own explanation
   void Explain(char text[SPMV_HALO_TEXT], const char *what, int error) const
   {
     const char *more = GetLastError ? GetLastError(nullptr) : nullptr;
@@ -121,7 +121,7 @@ cudaError_t _n_SpMVCudaHalo::ExchangeNccl(bool reverse, const Scalar *x)
     error = reverse ? nccl.Send(at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream)
                     : nccl.Recv(at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream);
   }
-  const int end = nccl.GroupEnd(); // always: it closes the group
+  const int end = nccl.GroupEnd(); // also after an error, to close the group
   if (error || end) return Failed(comm, error ? what : "ncclGroupEnd", error ? error : end);
   // Network errors are reported later. The query is cheap, but not free
   if (comm->exchanges++ % 128 == 0 && (nccl.CommGetAsyncError(comm->nccl, &error) || (error && error != NCCL_IN_PROGRESS)))
@@ -206,7 +206,7 @@ PETSC_INTERN void SpMVCudaCommDestroy(SpMVCudaComm *comm)
   if (!*comm) return;
   if ((*comm)->nccl) {
     if ((*comm)->error[0])
-      SpMVCudaCommAbort(*comm, ""); // its peers may be gone
+      SpMVCudaCommAbort(*comm, ""); // its peers may no longer exist
     else
       (void)TheNccl().CommDestroy((*comm)->nccl);
   }

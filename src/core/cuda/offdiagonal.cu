@@ -1,6 +1,7 @@
 /*
-  The off-diagonal block as the diagonal block's product adds it: see Offdiagonal in stores.cuh. For off-diagonal blocks with few and short rows, such as the
-  faces of a subdomain have: a product of their own would begin after the diagonal block's, and take longer to begin than to multiply.
+  The off-diagonal block in the form in which the diagonal block's product adds it: see Offdiagonal in stores.cuh. It is for off-diagonal blocks with few and
+  short rows, such as those of a subdomain's faces. A separate product would begin after the diagonal block's product, and its launch would take longer than its
+  work.
 */
 #include "stores.cuh"
 
@@ -8,11 +9,11 @@ namespace spmv {
 namespace {
 
 struct Extent {
-  unsigned long long rows; // that have entries
+  unsigned long long rows; // number of rows with entries
   int                longest;
 };
 
-// For each group of 32 units of bs rows: 1 if it has entries
+// The flag of each group of 32 units of bs rows: 1 if the group has entries
 template <class I> __global__ void flag_groups(View<I> v, int groups, int rows, int64_t *flag)
 {
   const int g = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -30,7 +31,7 @@ template <class I> __global__ void measure_rows(View<I> v, Extent *extent)
   atomicMax(&extent->longest, most);
 }
 
-// sum: prefix sums of the flags. Groups that are left out have no entries, so that each row ends where the next stored one begins
+// sum: prefix sums of the flags. Groups that are left out have no entries, so each row ends where the next stored row begins
 template <class I> __global__ void write_starts(View<I> v, int groups, int rows, const int64_t *sum, int *slot, int *start)
 {
   const int64_t t = blockIdx.x * (int64_t)blockDim.x + threadIdx.x, g = t / rows;
@@ -79,7 +80,7 @@ cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 m
     SPMV_TRY(value.Alloc(csr.nnz, stream));
     SPMV_LAUNCH((int64_t)groups * rows, 256, stream, write_starts, v, groups, rows, sum, slot, start);
     SPMV_LAUNCH(csr.nnz, 256, stream, narrow, csr.nnz, v.j, col);
-    return cudaStreamSynchronize(stream); // the scratch arrays go
+    return cudaStreamSynchronize(stream); // the scratch arrays go out of scope
   });
 }
 

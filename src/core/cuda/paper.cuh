@@ -1,5 +1,5 @@
 /*
-  What the papers' kernels of all formats share.
+  The code that the papers' kernels of all formats share.
 */
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace spmv {
 
-// y = alpha A x + beta y; y is not read unless `read`
+// y = alpha A x + beta y; y is read only if `read` is true
 __device__ __forceinline__ Scalar Update(Scalar alpha, Scalar sum, bool read, Scalar beta, const Scalar *y)
 {
   return Num::fma(alpha, sum, read ? Num::fma(beta, *y, Num::zero()) : Num::zero());
 }
 
-// Padding, of column -1, reads no x: 0 times Inf would spoil a row that has no such column
+// Padding has column -1 and reads no x: 0 times Inf would spoil a row that has no such column
 __device__ __forceinline__ Scalar Entry(int col, const Scalar *__restrict__ x)
 {
   return col < 0 ? Num::zero() : Num::keep(x + col);
@@ -23,7 +23,7 @@ __device__ __forceinline__ Scalar Entry(int col, const Scalar *__restrict__ x)
 struct PaperStore : _n_SpMVCudaStore {
   // y = alpha A x + beta y; read: beta is not 0
   virtual cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t) = 0;
-  // false: leaves y in the order of the sorted rows
+  // false: y stays in the order of the sorted rows
   virtual cudaError_t SetReorder(bool)
   {
     return cudaErrorNotSupported;

@@ -1,5 +1,5 @@
 /*
-  The halo exchange by PEER: one kernel, which writes into the memory of the other devices of the node.
+  The halo exchange with PEER: one kernel that writes to the memory of the other devices of the node.
 */
 #include "halo.cuh"
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace {
 constexpr int CHUNK = Tuning::HALO_CHUNK; // entries that a thread block sends at a time
 
 /*
-  Waits until another device has signaled exchange n: all that it wrote before is visible then. False: timed out. The loop pauses, as its loads take bandwidth
-  from the product.
+  Waits until another device has signaled exchange n. Everything that the device wrote before is then visible. Returns false after a timeout. The loop pauses
+  between loads, because they take bandwidth from the product.
 */
 __device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Exchange &g)
 {
@@ -20,7 +20,7 @@ __device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Ex
   unsigned long long begin = 0, now;
   while (true) {
     signaled = LoadRelaxedSystem(here);
-    if ((int)(signaled - n) >= 0) break; // also when the numbers wrap around
+    if ((int)(signaled - n) >= 0) break; // also correct when the numbers wrap around
     if (g.timeout) {
       now = Nanoseconds();
       if (!begin) begin = now;
@@ -36,9 +36,10 @@ __device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Ex
 }
 
 /*
-  A whole exchange. On entry the previous halo has been read, as the stream's earlier kernels are done: every peer is sent `open`. A chunk is written once its
-  receiver has sent `open`. The last thread block to finish sends `arrived` to all peers and waits for theirs. The stream's next kernel may begin at the same
-  time, provided that it neither reads the halo before AwaitPrevious() nor writes x: nothing here waits for it. x NULL: `source` is sent as it is.
+  A complete exchange. At the beginning, the stream's earlier kernels are done and have read the previous halo, so `open` is sent to every peer. A chunk is
+  written once its receiver has sent `open`. The last thread block to finish sends `arrived` to all peers and waits for theirs. The stream's next kernel may
+  begin at the same time, provided that it does not read the halo before AwaitPrevious() and does not write x, because nothing here waits for that kernel. If x
+  is NULL, `source` is sent as it is.
 */
 __global__ void __launch_bounds__(256) exchange(Exchange g, SpMVCudaForm /* form */, const Scalar *x, const Scalar *source, Scalar * /* y */)
 {
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(256) exchange(Exchange g, SpMVCudaForm /* form
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    FenceSystem(); // for what the whole thread block has written
+    FenceSystem(); // for the writes of the whole thread block
     last = atomicAdd(g.count + 1, 1u) == gridDim.x - 1;
   }
   __syncthreads();
@@ -97,12 +98,12 @@ cudaError_t _n_SpMVCudaHalo::ExchangePeer(bool reverse, const Scalar *x, cudaStr
   return kernel.Launch((unsigned)std::clamp(g.chunks, 1, (int)Tuning::HALO_BLOCKS), 256, g, SPMVCUDA_MULT, {x, reverse ? halo : buffer, nullptr}, stream);
 }
 
-// Maps the peers' memory and lists what is written where
+// Maps the peers' memory and lists the chunks with their destinations
 cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
 {
   std::vector<Link>  links;
   std::vector<Chunk> chunks;
-  int                begin[3] = {}; // of each direction's chunks, and the end
+  int                begin[3] = {}; // first chunk of each direction, and the end
   const auto         place    = [&](int rank) { return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin()); };
   opened.resize(peers.size(), nullptr);
   for (size_t k = 0; k < peers.size(); k++) {
@@ -128,7 +129,7 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
   return cudaDeviceSynchronize();
 }
 
-// Does what is written to another device arrive? On some machines it does not, without any error
+// Tests whether data written to another device arrive. On some machines they do not, without any error
 cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
 {
   Scalar *const     target = reverse ? buffer : halo;
@@ -136,7 +137,7 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
   std::vector<char> found(size);
   unsigned          late;
   direction[reverse].timeout = SPMV_HALO_SECONDS * 1000000u / 4;
-  SPMV_TRY(cudaMemsetAsync(target, 0xff, size, comm->stream)); // before this rank signals that its memory may be written
+  SPMV_TRY(cudaMemsetAsync(target, 0xff, size, comm->stream)); // before this rank signals that others may write to its memory
   SPMV_TRY(Begin(reverse, nullptr, comm->stream));
   SPMV_TRY(End(reverse, comm->stream));
   SPMV_TRY(cudaStreamSynchronize(comm->stream));

@@ -1,6 +1,6 @@
 /*
-  All assembler of the device code, and the few named operations that decide what one thread sees of another's writes. Kernels use these names
-  instead of fences, volatile accesses and assembler of their own.
+  All inline assembly of the device code, and the few operations that make one thread's writes visible to another. Kernels use these functions
+  instead of their own fences, volatile accesses and assembly.
 */
 #pragma once
 
@@ -12,15 +12,15 @@ constexpr int      WARP = 32;
 constexpr unsigned ALL  = 0xffffffffu;
 
 /*
-  Everything before this is issued before anything after it. The compiler prefers saving registers to keeping loads in flight: it moves loads down to their
-  uses, one latency after the other. It does not move them across this, which costs one instruction and waits for nothing.
+  All loads before this call are issued before all instructions after it. To save registers, the compiler moves each load down to its use, so that their
+  latencies add up. It does not move loads across this call, which costs one instruction and waits for nothing.
 */
 __device__ __forceinline__ void Issue()
 {
   __syncwarp();
 }
 
-// blockIdx.x, read again each time, so that no register keeps what is computed from it
+// blockIdx.x, read again each time, so that no register holds values computed from it
 __device__ __forceinline__ unsigned BlockIndex()
 {
   unsigned index;
@@ -29,8 +29,8 @@ __device__ __forceinline__ unsigned BlockIndex()
 }
 
 /*
-  Loads as assembler, which the compiler may not move: Stream(), for values, down to their use, and Fresh(), for what other thread blocks or devices
-  write, up to before it has been written
+  Loads in assembly, which the compiler may not move. Stream() is for values; it must not be moved down to their use. Fresh() is for data that other thread
+  blocks or devices write; it must not be moved up to a place before they are written
 */
 #define SPMV_LOADS(name, how)                                                             \
   __device__ __forceinline__ double name(const double *p)                                 \
@@ -58,8 +58,9 @@ SPMV_LOADS(Fresh, "cg")
 #undef SPMV_LOADS
 
 /*
-  A policy for Stream(): of `sixteenths` of the addresses, always the same ones, data stay in the L2 cache while there is room for them; the others leave it
-  first. Loads take it from a kernel's argument without an instruction more; a policy computed in the kernel would cost them two each
+  A policy for Stream(): data at the given number of sixteenths of the addresses, always the same ones, stay in the L2 cache while there is room for them; all
+  other data are evicted first. A policy passed as a kernel argument costs the loads no additional instruction; one computed in the kernel would cost two per
+  load
 */
 __device__ __forceinline__ uint64_t L2Policy(int sixteenths)
 {
@@ -85,7 +86,8 @@ SPMV_LOADS(double, "d", "f64")
 SPMV_LOADS(float, "f", "f32")
 #undef SPMV_LOADS
 
-// Copies one number to shared memory without a register; it is there for its own thread after AwaitCopies(), for others of the warp after __syncwarp(), too
+// Copies one number to shared memory without a register. The calling thread may read it after AwaitCopies(), the other threads of the warp after a __syncwarp()
+// that follows it
 __device__ __forceinline__ void CopyAsync(double *shared, const double *p)
 {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p) : "memory");
@@ -94,7 +96,7 @@ __device__ __forceinline__ void CopyAsync(float *shared, const float *p)
 {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p) : "memory");
 }
-// 16 bytes, past the L1
+// Copies 16 bytes, bypassing the L1 cache
 __device__ __forceinline__ void CopyAsync16(void *shared, const void *p)
 {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p) : "memory");
@@ -104,7 +106,7 @@ __device__ __forceinline__ void AwaitCopies()
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-// Has a number's sector of memory brought to the L2 cache
+// Prefetches the memory sector of a number to the L2 cache
 __device__ __forceinline__ void PrefetchL2(const void *p)
 {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
@@ -119,9 +121,9 @@ __device__ __forceinline__ void AwaitPrevious()
 }
 
 /*
-  Lets the next kernel of the stream begin once all thread blocks have called this, or have ended. That kernel waits for the end of this one only in its own
-  AwaitPrevious(). What this kernel has itself awaited is in memory by then, and no multiprocessor's cache holds older data: caches are invalidated when a
-  kernel begins (tests/cuda checks that).
+  Lets the next kernel of the stream begin once all thread blocks have called this function or have ended. The next kernel waits for the end of this one only in
+  its own AwaitPrevious(). By then, everything that this kernel has waited for is in memory, and no multiprocessor's cache holds older data, because caches are
+  invalidated when a kernel begins (tests/cuda checks that).
 */
 __device__ __forceinline__ void LetNextBegin()
 {
@@ -131,8 +133,9 @@ __device__ __forceinline__ void LetNextBegin()
 }
 
 /*
-  Counts a warp's arrival and returns whether it is the last of `count`; the counter is 0 again then. What the calling lanes have written before is visible to
-  the last warp after AcquireArrived(). Only a release: __threadfence() would empty the multiprocessor's L1, which holds x for all other warps.
+  Counts a warp's arrival and returns true if it is the last of `count` warps; the counter is then 0 again. Everything that the calling lanes have written
+  before is visible to the last warp after it calls AcquireArrived(). This is only a release: __threadfence() would invalidate the multiprocessor's L1 cache,
+  which holds x for all other warps.
 */
 __device__ __forceinline__ bool ArriveLast(unsigned *arrived, unsigned count)
 {
@@ -146,9 +149,9 @@ __device__ __forceinline__ void AcquireArrived()
 }
 
 /*
-  Between devices, through memory that both can reach. The writer: FenceSystem() after what the thread block has written, then StoreRelease(); the reader:
-  LoadRelaxed() until the number is there, then AcquireSystem(). The load has no order of its own, as each acquire would empty the L1 of a multiprocessor
-  that also multiplies.
+  Signals between devices, through memory that both can access. The writer calls FenceSystem() after the thread block's writes, then StoreReleaseSystem(). The
+  reader calls LoadRelaxedSystem() until it gets the number, then AcquireSystem(). The load is relaxed because each acquire would invalidate the L1 cache of a
+  multiprocessor that is also working on the product.
 */
 __device__ __forceinline__ void StoreReleaseSystem(unsigned *p, unsigned value)
 {
@@ -169,7 +172,7 @@ __device__ __forceinline__ void FenceSystem()
   __threadfence_system();
 }
 
-// A flag that threads raise at any time, seen by others sooner or later: it saves work and orders nothing
+// A flag that any thread may raise at any time. Other threads see it eventually: it only saves work and implies no memory order
 template <class T> __device__ __forceinline__ bool IsRaised(const T *flag)
 {
   return *(const volatile T *)flag;

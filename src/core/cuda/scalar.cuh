@@ -1,5 +1,5 @@
 /*
-  The numbers that device code computes with: PETSc's scalar, real or complex, and what its values may be stored as.
+  The number types of the device code: PETSc's scalar, real or complex, and the types in which values may be stored.
 */
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace spmv {
 
-// Binary compatible with PetscScalar of complex builds, and loaded whole
+// Binary compatible with PetscScalar of complex builds, and loaded as a whole
 template <class R> struct alignas(2 * sizeof(R)) Complex {
   R re, im;
 };
 
-// Values may be stored as Single: fewer bytes to read. Products and sums are in the scalar's own precision
+// Values may be stored as Single, so that fewer bytes are read. Products and sums are computed in the precision of the scalar
 #if defined(PETSC_USE_COMPLEX)
 using Scalar = Complex<PetscReal>;
 using Single = Complex<float>;
@@ -26,7 +26,7 @@ using Single = float;
 constexpr int REALS = sizeof(Scalar) / sizeof(PetscReal);
 static_assert(sizeof(Scalar) == sizeof(PetscScalar), "PetscScalar must be real or complex, of float or double");
 
-// Complex values are read and written whole; a program's array may be aligned only to their parts
+// Complex values are read and written as a whole, but a program's array may be aligned only to the real part
 inline bool IsAligned(const void *p)
 {
   if constexpr (alignof(Scalar) == alignof(PetscReal)) return true;
@@ -42,7 +42,7 @@ template <class To, class R> __host__ __device__ __forceinline__ To Convert(Comp
   return {(decltype(To::re))a.re, (decltype(To::im))a.im};
 }
 
-// Calls f with a number of the type that values are stored as
+// Calls f with a number of the type in which values are stored
 template <class F> auto WithStored(bool single, F f)
 {
   if (single) return f(Single());
@@ -67,8 +67,8 @@ template <class R> __device__ __forceinline__ Complex<R> Fresh(const Complex<R> 
 }
 
 /*
-  A place of a stored node block where the matrix has no entry holds a special NaN, "absent", which kernels skip: with 0, an Inf in x would become NaN in a row that
-  does not refer to it. This is the upper word of that NaN, for complex numbers of its real part
+  If the matrix has no entry at a place of a stored node block, that place holds a special NaN, "absent", which kernels skip. With 0 instead, an Inf in x would
+  become NaN in a row that does not refer to it. This is the upper word of that NaN, for complex numbers the upper word of the real part
 */
 constexpr uint32_t ABSENT = 0x7ff5c0de;
 
@@ -105,23 +105,23 @@ template <class S> struct Traits { // real
   {
     return __shfl_down_sync(ALL, a, by);
   }
-  template <class... Policy> static __device__ S stream(const S *p, Policy... policy) // read once
+  template <class... Policy> static __device__ S stream(const S *p, Policy... policy) // for values that are read once
   {
     return Stream(p, policy...);
   }
-  static __device__ S keep(const S *p) // read again by other threads
+  static __device__ S keep(const S *p) // for values that other threads will read again
   {
     return __ldg(p);
   }
-  static __device__ S fresh(const S *p) // written by other threads during this launch
+  static __device__ S fresh(const S *p) // for values that other threads write during this launch
   {
     return Fresh(p);
   }
-  static __device__ void copy(S *shared, const S *p) // as CopyAsync()
+  static __device__ void copy(S *shared, const S *p) // like CopyAsync()
   {
     CopyAsync(shared, p);
   }
-  static __device__ bool same(S a, S b) // to the bit: -0 is not 0
+  static __device__ bool same(S a, S b) // bitwise: -0 is not 0
   {
     if constexpr (sizeof(S) == 8)
       return __double_as_longlong(a) == __double_as_longlong(b);
@@ -141,7 +141,7 @@ template <class S> struct Traits { // real
     memcpy(&bits, &a, sizeof(a));
     return (uint32_t)(bits >> (8 * sizeof(S) - 32)) == ABSENT;
   }
-  static __device__ S present(S a) // a, or another NaN if it looks absent
+  static __device__ S present(S a) // returns a, or a different NaN if a looks absent
   {
     if constexpr (sizeof(S) == 8)
       return __hiloint2double(__double2hiint(a) + is_absent(a), __double2loint(a));
@@ -227,7 +227,7 @@ template <class R> struct Traits<Complex<R>> {
 };
 using Num = Traits<Scalar>;
 
-// Convert() of a number of a BS x BS block: what is absent stays so. Otherwise NaN become NaN that do not look absent
+// Convert() for a number of a BS x BS block: absent numbers stay absent, and other NaNs become NaNs that do not look absent
 template <class To, int BS, class V> __device__ __forceinline__ To ConvertIn(V a)
 {
   if constexpr (BS > 1 && !std::is_same_v<To, V>) return Traits<V>::is_absent(a) ? Traits<To>::absent() : Convert<To>(a);

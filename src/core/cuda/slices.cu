@@ -1,13 +1,13 @@
 /*
-  Slices of sorted rows, for every pattern that does not lie on diagonals.
+  Slices of sorted rows, for every pattern that is not stored by diagonals.
 
   One warp multiplies one slice. Depending on the lengths of its units (rows, or node rows of dense bs x bs blocks), a slice holds
-    - 64, 128 or 256 short units, 2, 4 or 8 of them a lane, so that a warp still has eight vector loads to issue at once;
+    - 64, 128 or 256 short units, 2, 4 or 8 per lane, so that a warp still has eight vector loads to issue at once;
     - 32 / T units with T = 1, 2, ..., 32 lanes each;
-    - a part of one long unit: the parts leave partial sums, and the warp that arrives last adds them, in their order.
-  Step k of a slice is 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that are shorter than their slice have marked entries that
-  read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's least column. Where each step of a one-unit slice is a run of columns, there is
-  one number a step; where the whole slice is one run, none. Slices with much work come first, so that they do not end last.
+    - a part of one long unit: the parts store partial sums, and the warp that arrives last adds them in order.
+  Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that are shorter than their slice are filled up with
+  marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is a run of
+  columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
 */
 #include "epilogue.cuh"
 #include "slices.cuh"
@@ -21,7 +21,8 @@ using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
-// d += the lane's sums of a slice. V: what values are stored as. Each mode has a loop of its own: with branches between the loads, dense rows take twice as long
+// Adds the lane's sums of a slice to d. V: the type of the stored values. Each mode has its own loop: with branches between the loads, dense rows take twice as
+// long
 template <class V, int BS, int U, int MODE>
 __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[U * BS])
 {
@@ -30,7 +31,7 @@ __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, 
   const V      *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
   const char   *index = args.index + (int64_t)self.index * 32;
 
-  // FULL: no step is past the end, so that there is nothing between the loads
+  // FULL: all steps exist, so that there are no tests between the loads
   auto batch = [&](int k0, auto full) {
     constexpr bool FULL = decltype(full)::value;
     V              v[BATCH][BS * BS];
@@ -76,8 +77,8 @@ __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, 
   if (BATCH > 1 && k0 < steps) batch(k0, std::false_type{});
 }
 
-// The sums of the lanes that share a unit, in the first of them; of a part of a unit, in the lane that `unit` is set in, if it is the last part to arrive.
-// Returns whether there is anything to write
+// Adds the sums of the lanes that share a unit in the first of these lanes. For a part of a unit, the last part to arrive adds the sums of all parts in the
+// lane in which it sets `unit`. Returns whether there is anything to write
 template <int BS> __device__ __forceinline__ bool add_lanes(const Args &args, const Slice &self, int lane, Scalar (&d)[BS], int *unit)
 {
   const int alone = WARP >> LogT(self.shape);
@@ -107,7 +108,7 @@ template <int BS> __device__ __forceinline__ bool add_lanes(const Args &args, co
   return true;
 }
 
-// A loop for each mode, and what follows it once
+// One loop per mode; the code that follows the loop exists only once
 template <class V, int BS, bool FUSED, int U, class D>
 __device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
                                         const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
@@ -156,8 +157,8 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
   }
 }
 
-// One slice by a warp, by its kind. MANY: some have several units a lane. A kernel without these has room for a third more warps: a twin of cage14 takes 91 us in
-// place of 98, random:20000 29 in place of 31
+// A warp multiplies one slice, depending on its kind. MANY: some slices have several units per lane. A kernel without them has room for a third more warps: a
+// twin of cage14 takes 91 us instead of 98, random:20000 29 instead of 31
 template <class V, int BS, bool MANY, bool FUSED, class D>
 __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, const Scalar *__restrict__ x,
                                          const Scalar *z, Scalar *y)
@@ -178,7 +179,8 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
   }
 }
 
-// E: DotEpilogue, DotsEpilogue of a square matrix without parts of units: also inner products, for MultDot(), where all threads stay to the end
+// E: with DotEpilogue or DotsEpilogue, for a square matrix without parts of units, the kernel also computes inner products, for MultDot() and MultDots(); all
+// threads then take part until the end
 template <class V, int BS, bool MANY, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
@@ -186,7 +188,7 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> argument
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal   sums[E::Type::NUMBERS] = {};
   if (FUSED) LetNextBegin();
-  if (!FUSED || s == 0) AwaitPrevious(); // one warp, so that when all are done, all previous work is, too
+  if (!FUSED || s == 0) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   if (s < args.slices) multiply<V, BS, MANY, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
@@ -230,7 +232,7 @@ template <class I> __global__ void lengths(View<I> v, int places, const int *ord
 
 // ------------------------------------------------------------------------------------------------ forming slices
 
-// Of a warp, all lanes together
+// The longest of `count` units; all lanes of a warp call it
 __device__ int longest(const int *length, int first, int count)
 {
   int w = 0;
@@ -244,7 +246,7 @@ template <class F> __device__ void form(const int *length, int first, int last, 
   while (first < last) {
     const int here = length[first], left = last - first;
     int       lu = bs == 1 && !r.threads ? MAX_LU : 0, lt = 0, w = 0, units;
-    for (; lu; lu--) { // as many units a lane as fit in eight vectors
+    for (; lu; lu--) { // as many units per lane as fit in eight vectors
       if (here > 8 >> lu || WARP << (lu - 1) >= left) continue;
       w = longest(length, first, min(left, WARP << lu));
       if (w <= 8 >> lu) break;
@@ -267,12 +269,12 @@ template <class F> __device__ void form(const int *length, int first, int last, 
   }
 }
 
-__device__ int rank_of(int lu, int lt, int steps) // 0: runs first
+__device__ int rank_of(int lu, int lt, int steps) // slices of rank 0 come first
 {
   return lt == 5 ? 0 : steps << lu > 8 ? 1 : 2;
 }
 
-// counts: for each window, the slices of rank 0, 1 and 2, long units, parts. many: whether a slice has several units a lane
+// counts: for each window, the numbers of slices of rank 0, 1 and 2, of long units, and of parts. many: whether a slice has several units per lane
 __global__ void count_slices(int places, int windows, const int *length, int bs, SliceRules r, int64_t *counts, int *many)
 {
   const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
@@ -348,7 +350,7 @@ template <class I> __global__ void measure(View<I> v, int count, Slice *slice, c
     }
     if (runs) {
       const int first = __shfl_sync(ALL, col, 0);
-      tail            = __popc(__ballot_sync(ALL, own)); // in the end, that of the last step
+      tail            = __popc(__ballot_sync(ALL, own)); // at the end, the lanes of the last step
       runs            = __all_sync(ALL, !own || col - lane == first);
       if (k == 0) start = first;
       line = line && first == start + k * WARP;
@@ -459,9 +461,9 @@ struct Slices : _n_SpMVCudaStore {
   int             bs = 1, chunk = 0, groups = 0, places = 0; // places: units that are in slices
   bool            compact = false;                           // empty units are in no slice
   int64_t         steps   = 0;
-  int             many    = 0; // slices have several units a lane
+  int             many    = 0; // some slices have several units per lane
   Args            args    = {};
-  Kernel          kernel[4]; // [1]: of MultFused(), [2], [3]: of MultDot() and MultDots(), loaded when they are needed
+  Kernel          kernel[4]; // [1]: for MultFused(), [2], [3]: for MultDot() and MultDots(), loaded when they are needed
   ColumnKernels   columns;
   EntriesByRows   by_rows;
   Array<Slice>    slice;
@@ -529,14 +531,15 @@ struct Slices : _n_SpMVCudaStore {
   cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
     if (!compact) return Launch(args, form, v, stream);
-    // All rows of y first, at the speed of a copy, then the few that are not empty
+    // First all rows of y are set at the speed of a copy, then the few nonempty rows are added
     if (!v.z)
       SPMV_TRY(cudaMemsetAsync(v.y, 0, (size_t)m * sizeof(Scalar), stream));
     else if (v.z != v.y)
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
     return Launch(args, form, {v.x, v.y, v.y}, stream);
   }
-  // Node blocks and single entries in one pass each, see slicescolumns.cu and entriescolumns.cu; long node rows, which leave partial sums, column by column
+  // Node blocks and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu; matrices with long node rows, which need partial
+  // sums, column by column
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
     if (!args.slices || compact ||
@@ -565,7 +568,7 @@ struct Slices : _n_SpMVCudaStore {
     use.interior = true;
     return Launch(use, form, v, stream);
   }
-  unsigned DotWarps() const override // not where parts of a unit are added by the warp that arrives last: the order of the sums would vary
+  unsigned DotWarps() const override // not if the last warp to arrive adds the parts of a unit: the order of the sums would vary
   {
     return single || compact || groups || unit ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK) * (BLOCK / WARP);
   }
@@ -651,7 +654,7 @@ struct Slices : _n_SpMVCudaStore {
   }
 };
 
-// The units in the order in which they form slices, without the empty ones if compact
+// Puts the units in the order in which they form slices, without the empty ones if `compact`
 cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const SliceRules &rules, cudaStream_t stream)
 {
   const int  units = (int)(csr.m / bs);
@@ -686,7 +689,7 @@ cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaSt
   Scratch<int>     length(stream);
   Scratch<int>     several(stream);
   Scratch<int64_t> counts(stream);
-  int64_t          end[3]; // of the slices, the long units and the parts, in the prefix sums of their counts
+  int64_t          end[3]; // the ends of the counts of slices, long units and parts in the prefix sums
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
   SPMV_TRY(several.Alloc(1));

@@ -1,5 +1,5 @@
 /*
-  What a slice is, which entries of the matrix its lanes have, and what the kernels read.
+  The definition of a slice, the assignment of matrix entries to its lanes, and the arrays that the kernels read.
 */
 #pragma once
 
@@ -9,21 +9,21 @@ namespace spmv {
 
 enum Mode { WIDE, NARROW, RUNS, LINE };
 
-constexpr int      MAX_LU    = 3; // 2^3 units a lane
+constexpr int      MAX_LU    = 3; // 2^3 units per lane
 constexpr unsigned NO_COLUMN = 0xffff;
 
 struct __align__(32) Slice
 {
   unsigned value; // first step
-  unsigned index; // in pieces of 32 bytes
-  int      steps; // of a unit
+  unsigned index; // position of its columns, in pieces of 32 bytes
+  int      steps; // steps of each unit
   unsigned shape; // see below
-  int      first; // place of the first unit; of a part: its unit
-  int      base;  // column that NARROW counts from, or the first one of LINE
-  int      part;  // of a part: where its partial sum goes
-  int      group; // of a part: which long unit
+  int      first; // place of the first unit; for a part, its unit
+  int      base;  // smallest column for NARROW, first column for LINE
+  int      part;  // for a part: its number within the long unit
+  int      group; // for a part: the number of its long unit
 };
-// shape: bits 0-2 log2 T, 3-4 log2 units a lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE), 23 boundary
+// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE), 23 boundary
 __host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
 {
   return (unsigned)(lt | lu << 3 | part << 7 | units << 8);
@@ -53,32 +53,32 @@ __host__ __device__ inline int Tail(unsigned s)
   return s >> 17 & 63;
 }
 
-constexpr unsigned BOUNDARY = 1u << 23; // has boundary rows: MultInterior() skips it
+constexpr unsigned BOUNDARY = 1u << 23; // the slice has boundary rows, and MultInterior() skips it
 
 struct SliceArgs {
   int          slices;
   const Slice *slice;
-  const int   *order; // unit at each place, NULL: the natural order
-  const int2  *group; // first partial sum of each long unit, parts
-  const void  *value; // as Single or Scalar
+  const int   *order; // unit at each place; NULL: natural order
+  const int2  *group; // for each long unit: its first partial sum, its number of parts
+  const void  *value; // Single or Scalar
   const char  *index;
   Scalar      *partial;
   unsigned    *arrived;
-  const int   *unit;     // the unit of y that each unit is, NULL: the same
+  const int   *unit;     // the unit of y for each unit; NULL: the same
   uint64_t     policy;   // for loads of values, see L2Policy()
-  bool         interior; // skips the slices of boundary rows
-  Offdiagonal  offdiag;  // of MultFused()
+  bool         interior; // skip the slices of boundary rows
+  Offdiagonal  offdiag;  // for MultFused()
 };
 
-// The policy for loads of values that take so many bytes, where x and y take `vectors` bytes (cache.cu)
+// The policy for the loads of values, which take `values` bytes; x and y take `vectors` bytes (cache.cu)
 cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t, uint64_t *policy);
 
 // Products of single entries with several columns (entriescolumns.cu)
 class EntriesByRows {
 public:
   static bool Pays(const _n_SpMVCudaStore &, int64_t columns);
-  // Allocates the memory that Mult() needs, the first time, and keeps it. False if there was none, and while a graph is captured, when none can be allocated.
-  // order: row at each place, or NULL; partial: number of partial sums of a product with a vector
+  // The first call allocates the memory that Mult() needs and keeps it. Returns false if that failed, or while a graph is captured, when nothing can be
+  // allocated. order: the row at each place, or NULL; partial: the number of partial sums of a product with a vector
   bool        Reserve(const _n_SpMVCudaStore &, const int *order, size_t partial, cudaStream_t);
   cudaError_t Mult(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &, cudaStream_t);
   size_t      Bytes() const
@@ -92,11 +92,11 @@ private:
 
   Kernel        to_rows, to_columns;
   ColumnKernels product;
-  Array<Scalar> rows, sums, parts; // of X; of Y, where it is collected by rows; partial sums
-  bool          refused = false;   // there was no memory
+  Array<Scalar> rows, sums, parts; // X by rows; Y, if it is collected by rows; partial sums
+  bool          refused = false;   // the memory could not be allocated
 };
 
-// The column of a lane's entry of step k, -1 if it has none
+// The column of a lane's entry in step k, or -1 if it has none
 __device__ __forceinline__ int Column(const Slice &self, int mode, const char *index, int k, int steps, int lane)
 {
   if (mode == WIDE) return __ldcs((const int *)index + k * WARP + lane);
@@ -108,7 +108,7 @@ __device__ __forceinline__ int Column(const Slice &self, int mode, const char *i
   return mode == LINE ? self.base + k * WARP + lane : __ldg((const int *)index + k) + lane;
 }
 
-// A lane's entries in one of the units that it has in a slice: entry, entry + 2^lt, ... below end, of the row of the CSR (of a unit's first row) that begins at
+// A lane's entries in one of its units of a slice: entry, entry + 2^lt, ... below end. They are counted in the CSR row (the unit's first row) that begins at
 // start and has len entries
 struct LaneEntries {
   int64_t start;
@@ -131,7 +131,7 @@ template <class I> __device__ LaneEntries lane_entries(const View<I> &v, const S
   return e;
 }
 
-// Calls f(step, own, entry of the CSR's row, begin of the row) for a lane's entries of a slice; all lanes have the same steps
+// Calls f(step, own, entry within the CSR row, beginning of the row) for a lane's entries of a slice; all lanes have the same steps
 template <class I, class F> __device__ void entries(const View<I> &v, const Slice &self, const int *order, int chunk, F f)
 {
   const int lt = LogT(self.shape), U = 1 << LogU(self.shape);

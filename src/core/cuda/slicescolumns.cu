@@ -1,5 +1,5 @@
 /*
-  Products of slices of node blocks with several columns: the layout is that of slices.cu.
+  Products with several columns for matrices stored in slices of node blocks. See slices.cu for the layout.
 */
 #include "slices.cuh"
 
@@ -10,10 +10,10 @@ using Args = WithPanels<SliceArgs>;
 
 template <int BS, int K> struct SlicesShape {
   static constexpr int BATCH = BS == 2 ? 2 : 1;                                            // steps whose values and columns are loaded before the first is used
-  static constexpr int GROUP = PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is
+  static constexpr int GROUP = PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is loaded before the first is used
 };
 
-// One slice by a warp
+// A warp multiplies one slice
 template <class V, int BS, int K>
 __device__ __forceinline__ void product(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z,
                                         Scalar *y)

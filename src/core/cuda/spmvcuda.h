@@ -1,16 +1,16 @@
 /*
   The core on CUDA devices: sparse matrices laid out by the GPU for the GPU, free of PETSc objects and of formats.
 
-  The input is bare device arrays and a stream, the result a cudaError_t. Set-up and fills run on the device. Set-up may wait for the stream; nothing else
-  waits, except where it says so. A product allocates nothing and is one kernel (after a memset or a copy where most rows are empty, and before a permutation with
-  the papers' sorted kernels), gives the same bits every time, and may be captured in a CUDA graph.
+  The input consists of bare device arrays and a stream; the result is a cudaError_t. Set-up and fills run on the device. Set-up may wait for the stream. No
+  other function waits, unless its description says so. A product allocates nothing, gives the same bits every time, and may be captured in a CUDA graph. It is
+  one kernel (after a memset or a copy if most rows are empty, and followed by a permutation with the papers' sorted kernels).
 
-  A store holds partial sums of long rows while it multiplies: two products with one store never run at the same time, except those of its interior and of its
-  boundary rows. Fills and products in several streams follow one another in the order of the calls. Only while a stream is captured, and where graphs are
-  launched, is the order up to the caller.
+  A store holds partial sums of long rows during a product. Therefore two products with one store never run at the same time, except those of its interior and
+  its boundary rows. Fills and products in several streams run one after the other in the order of the calls. The caller has to order them only while a stream
+  is captured and when graphs are launched.
 
-  Arrays of complex numbers that begin between two numbers are copied for the duration of a product (the first time, that allocates). An error that the caller
-  has left in cudaGetLastError() is cleared where kernels are launched, and not reported.
+  Arrays of complex numbers that begin between two numbers are copied for a product (the first time, this allocates memory). An error that the caller has left
+  in cudaGetLastError() is cleared when kernels are launched, and is not reported.
 */
 #pragma once
 
@@ -20,22 +20,23 @@
 
 typedef struct _n_SpMVCudaStore *SpMVCudaStore;
 
-/* The most rows or columns of a matrix, and nonzeros of a transposed one: 32-bit numbers, and so are the next multiples of what they are shared out by */
+/* The most rows or columns of a matrix, and nonzeros of a transposed one. These numbers must fit in 32 bits even if rounded up to a multiple of what a thread
+   block handles */
 #define SPMVCUDA_MAX_SIZE (INT_MAX - 65535)
 
-/* A matrix in CSR form on the device, borrowed for the call. Row offsets are those of all rows, not of the nonempty ones. */
+/* A matrix in CSR form on the device, borrowed for the call. There are row offsets for all rows, not only for the nonempty ones. */
 typedef struct {
   PetscInt64         m, n, nnz;
   const void        *i, *j;
-  int                index_bytes; /* of i and j: of PetscInt, or 4 */
+  int                index_bytes; /* bytes of an index in i and j: the size of PetscInt, or 4 */
   const PetscScalar *a;           /* not read by set-up */
 } SpMVCudaCSR;
 
 typedef enum {
   SPMVCUDA_KERNEL_AUTO,     /* statistics decide */
   SPMVCUDA_KERNEL_SLICES,   /* the format's own slices, never whole diagonals */
-  SPMVCUDA_KERNEL_PAPER,    /* as the format's paper prints it */
-  SPMVCUDA_KERNEL_ADAPTIVE, /* of EVC-HYB: the adaptive CSR kernel that precedes the paper */
+  SPMVCUDA_KERNEL_PAPER,    /* the kernel as printed in the format's paper */
+  SPMVCUDA_KERNEL_ADAPTIVE, /* EVC-HYB only: the adaptive CSR kernel that preceded the paper */
   SPMVCUDA_KERNEL_TUNE      /* set-up creates several layouts, times their products, and keeps the fastest */
 } SpMVCudaKernel;
 
@@ -44,73 +45,75 @@ typedef enum {
 
     cudaError_t SetUp(const SpMVCudaCSR *, const its own parameters *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
 
-  With transpose, of A^T: the store then has a permutation of the nonzeros, for fills. cudaErrorNotSupported, and no store, where the matrix is larger than
-  SPMVCUDA_MAX_SIZE or the library has no code for the device: the caller must use another product.
+  With transpose, the store is for A^T and has a permutation of the nonzeros, for fills. Returns cudaErrorNotSupported and no store if the matrix is larger than
+  SPMVCUDA_MAX_SIZE or the library has no code for the device. The caller must then use another product.
 */
 
 /* Whether the library has code for the current device: compute capability 8.0 or later, and one that it was compiled for */
 PETSC_INTERN PetscBool SpMVCudaIsSupported(void);
 
-/* Slices a multiprocessor from which matrices with more than nine diagonals are stored by diagonals: see Tuning::DIAGONALS_MIN. Tests set it to 0 */
+/* The fewest slices per multiprocessor with which more than nine diagonals are stored by diagonals: see Tuning::DIAGONALS_MIN. Tests set it to 0 */
 PETSC_INTERN int SpMVCudaDiagonalsLeast;
-/* Slices whose values take more than one part in so many of the L2 cache may keep some there between products: see Tuning::L2_FIT. Tests set it to INT_MAX */
+/* A matrix in slices may keep some of its values in the L2 cache between products if the values take more than 1/SpMVCudaL2Fit of it: see Tuning::L2_FIT. Tests
+   set it to INT_MAX */
 PETSC_INTERN int SpMVCudaL2Fit;
 
-/* Stores the values of the same pattern: call it once before the first product. Of the CSR, it reads i and a. */
+/* Stores the values; the pattern must be the same. Call it at least once before the first product. It reads only i and a of the CSR. */
 PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaStore, const SpMVCudaCSR *, cudaStream_t);
 
 typedef enum {
   SPMVCUDA_MULT,      /* y = A x (z NULL), or y = z + A x, where z may be y */
-  SPMVCUDA_CONJUGATE, /* the same with conj(A): with a transposed store, A^H */
+  SPMVCUDA_CONJUGATE, /* the same with conj(A); with a transposed store, A^H */
   SPMVCUDA_RESIDUAL   /* y = z - A x, where z may be y and must not be NULL */
 } SpMVCudaForm;
 PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, SpMVCudaForm, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 /*
-  The same for the columns of dense matrices, each ld numbers after the one before, with one pass over A for several columns where that is faster. Each column is that
-  of SpMVCudaMult(), bit by bit (except for the sign of a zero). z may be y where ldz is ldy. This takes several kernels. The first time, unless a graph is captured,
-  it may allocate memory, which the store keeps, and wait for the stream.
+  The same for the columns of dense matrices with leading dimensions ldx, ldz and ldy, with one pass over A for several columns if that is faster. Each column
+  is bitwise that of SpMVCudaMult() (except for the sign of a zero). z may be y if ldz equals ldy. It launches several kernels. The first call, unless a graph
+  is captured, may allocate memory, which the store keeps, and wait for the stream.
 */
 PETSC_INTERN cudaError_t SpMVCudaMultColumns(SpMVCudaStore, SpMVCudaForm, PetscInt64 count, const PetscScalar *x, PetscInt64 ldx, const PetscScalar *z,
                                              PetscInt64 ldz, PetscScalar *y, PetscInt64 ldy, cudaStream_t);
 
 /*
-  SpMVCudaMult() without conjugate, directly after the exchange of a halo by one kernel in the same stream. With `early`, begins at the same time as the exchange, which reads
-  the same x; otherwise when it is done. With a halo, adds the off-diagonal block if SpMVCudaHasOffdiagonal(). The store must not be filled in between.
+  SpMVCudaMult() without conjugate, directly after a halo exchange that is one kernel in the same stream. With `early`, it begins at the same time as the
+  exchange, which reads the same x; otherwise it begins after the exchange. With a halo, it adds the off-diagonal block if SpMVCudaHasOffdiagonal(). The store
+  must not be filled between the exchange and the product.
 */
 PETSC_INTERN cudaError_t SpMVCudaMultFused(SpMVCudaStore, SpMVCudaForm, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y,
                                            PetscBool early, cudaStream_t);
-/* Stores the off-diagonal block's pattern for MultFused, then its values. cudaErrorNotSupported where more than `most` of its rows have entries, or rows are
-   long, or the kernel cannot add them */
+/* Fuse stores the off-diagonal block's pattern for MultFused, Fill its values. Fuse returns cudaErrorNotSupported if more than `most` rows have entries, if
+   rows are long, or if the kernel cannot add them */
 PETSC_INTERN cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore, const SpMVCudaCSR *offdiagonal, PetscInt64 most, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaFillOffdiagonal(SpMVCudaStore, const SpMVCudaCSR *offdiagonal, cudaStream_t);
 PETSC_INTERN PetscBool   SpMVCudaHasOffdiagonal(SpMVCudaStore);
 
 /*
-  Separates boundary rows, listed on the host in ascending order, from interior rows, so that the two can be multiplied in different streams: boundary rows of a
-  parallel matrix, which have entries in the off-diagonal block, wait for the halo; interior rows do not. Whole slices become boundary rows, and these are
-  stored a second time. Call it between set-up and the first fill. cudaErrorNotSupported where there would be more than `most` boundary rows, or the kernel has
-  to write all rows.
+  Separates boundary rows, listed on the host in ascending order, from interior rows, so that the two can be multiplied in different streams. The boundary rows
+  of a parallel matrix have entries in the off-diagonal block and wait for the halo; interior rows do not. All rows of a slice with a boundary row become
+  boundary rows, and boundary rows are stored a second time. Call it between set-up and the first fill. Returns cudaErrorNotSupported if there would be more
+  than `most` boundary rows, or if the kernel has to write all rows.
 */
 typedef enum { SPMVCUDA_ROWS_INTERIOR, SPMVCUDA_ROWS_BOUNDARY, SPMVCUDA_ROWS_ALL } SpMVCudaRows;
 PETSC_INTERN cudaError_t SpMVCudaSetBoundary(SpMVCudaStore, const SpMVCudaCSR *, int count, const int row[], PetscInt64 most, cudaStream_t);
 PETSC_INTERN PetscBool   SpMVCudaHasBoundary(SpMVCudaStore);
-/* Whether y = y + A x leaves rows without entries alone; otherwise it reads and writes them, too */
+/* Whether y = y + A x skips empty rows; otherwise it reads and writes them, too */
 PETSC_INTERN PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaStore);
-/* As SpMVCudaMult() without conjugate, for these rows; y of all other rows is not touched. The caller orders products in different streams. cudaErrorMisalignedAddress unless
-   SpMVCudaIsAligned() for all arrays; all other products accept any */
+/* Like SpMVCudaMult() without conjugate, but only for these rows; y of all other rows is not touched. The caller must order products in different streams.
+   Returns cudaErrorMisalignedAddress unless SpMVCudaIsAligned() is true for all arrays; all other products accept any alignment */
 PETSC_INTERN PetscBool   SpMVCudaIsAligned(const PetscScalar *);
 PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaStore, SpMVCudaForm, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaStore *);
 PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);
 
-/* Copies arrays from the host to the device, faster than cudaMemcpy() from pageable memory. The copy is complete on return. Threads must not call it at the
+/* Copies arrays from the host to the device, faster than cudaMemcpy() from pageable memory. The copy is complete on return. Two threads must not call it at the
    same time. */
 PETSC_INTERN cudaError_t SpMVCudaUpload(int arrays, void *const device[], const void *const host[], const size_t bytes[]);
-/* The same from the device to the host, once the device has written what is copied */
+/* The same from the device to the host. The device must have finished writing the arrays */
 PETSC_INTERN cudaError_t SpMVCudaDownload(int arrays, void *const host[], const void *const device[], const size_t bytes[]);
-PETSC_INTERN cudaError_t SpMVCudaFinalize(void); /* frees the memory that is kept, pinned and on the device */
+PETSC_INTERN cudaError_t SpMVCudaFinalize(void); /* frees the memory that is kept, both pinned and device memory */
 
 /* The oracle of the tests: copies the store to the host and decodes it one entry at a time (without padding) */
 PETSC_INTERN cudaError_t SpMVCudaVisit(SpMVCudaStore, SpMVVisitor, void *ctx);

@@ -1,5 +1,5 @@
 /*
-  The interface in C, and what all stores have in common.
+  The C interface, and the code that all stores have in common.
 */
 #include "stores.cuh"
 
@@ -18,7 +18,7 @@ PetscBool SpMVCudaIsAligned(const PetscScalar *p)
 static cudaError_t Fill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
   SpMVCudaCSR use = *csr;
-  if (store->value_index) { // of A^T or of some rows: the offsets are the store's own, the values are found in A
+  if (store->value_index) { // a store of A^T or of some rows has its own row offsets; its values are read from A
     use   = {store->m, store->n, store->nnz, store->it, nullptr, 4, nullptr};
     use.a = csr->a;
   }
@@ -55,7 +55,7 @@ cudaError_t SpMVCudaMultFused(SpMVCudaStore store, SpMVCudaForm form, const Pets
                               PetscBool early, cudaStream_t stream)
 {
   return Multiply(store, x, z, y, stream, [=](const Operands &v) {
-    return store->MultFused(form, v, (const Scalar *)halo, early && v.x == (const Scalar *)x, stream); // a copy of x has only just been made
+    return store->MultFused(form, v, (const Scalar *)halo, early && v.x == (const Scalar *)x, stream); // not early if x has just been copied
   });
 }
 
@@ -109,7 +109,7 @@ cudaError_t SpMVCudaMultRows(SpMVCudaStore store, SpMVCudaForm form, SpMVCudaRow
 
 cudaError_t SpMVCudaDestroy(SpMVCudaStore *store)
 {
-  const cudaError_t error = cudaDeviceSynchronize(); // kernels may still write to memory that is freed with the store, of the host, too
+  const cudaError_t error = cudaDeviceSynchronize(); // kernels may still be writing to memory that is freed with the store, including host memory
   delete *store;
   *store = nullptr;
   return error;

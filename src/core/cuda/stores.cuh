@@ -1,5 +1,5 @@
 /*
-  The stored matrix' base class, the layouts that derive from it, and the choice between them.
+  The base class of stored matrices, the layouts derived from it, and the choice between them.
 */
 #pragma once
 
@@ -14,22 +14,22 @@ struct Dot; // epilogue.cuh
 struct Dots;
 
 /*
-  The off-diagonal block of a parallel matrix as the diagonal block's fused product adds it, row by row, after its own entries: CSR by groups of 32 units,
-  without the groups that have no entries
+  The off-diagonal block of a parallel matrix, in the form in which the diagonal block's fused product adds it: in each row, after the row's own entries. It is
+  a CSR matrix of groups of 32 units, without the groups that have no entries
 */
 struct Offdiagonal {
-  const int    *slot;  // of each group: its place among the stored groups, or -1
-  const int    *start; // of each row of the stored groups, and the end of the last
+  const int    *slot;  // the place of each group among the stored groups, or -1
+  const int    *start; // beginning of each row of the stored groups, and the end of the last
   const int    *col;
   const Scalar *value;
   const Scalar *halo; // NULL: nothing is added
 
-  // d += the product of a unit's rows
+  // Adds the product with a unit's rows to d
   template <int BS> __device__ __forceinline__ void Add(int slot, int unit, Scalar *d) const
   {
     if (slot < 0) return;
     AwaitPrevious();         // for the halo
-    constexpr int BATCH = 4; // entries whose loads are issued at once
+    constexpr int BATCH = 4; // entries that are loaded at once
 #pragma unroll
     for (int e = 0; e < BS; e++) {
       const int *p = start + ((int64_t)slot * WARP + unit % WARP) * BS + e;
@@ -53,7 +53,7 @@ struct OffdiagonalRows {
   Array<int>    slot, start, col;
   Array<Scalar> value;
 
-  cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t); // cudaErrorNotSupported: more than `most` rows, or long ones
+  cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t); // cudaErrorNotSupported: more than `most` rows, or long rows
   cudaError_t Fill(const SpMVCudaCSR &, bool single, cudaStream_t);
   Offdiagonal With(const Scalar *halo) const
   {
@@ -67,7 +67,7 @@ struct OffdiagonalRows {
 
 } // namespace spmv
 
-// All names that a kernel may have. Constants, as statistics point to them
+// All names that a kernel may have. They are constants because the statistics point to them
 #define SPMV_NAMES(name)                                                                                        \
   {                                                                                                             \
     name, name ", values in single precision", name ", measured", name ", values in single precision, measured" \
@@ -79,16 +79,16 @@ struct _n_SpMVCudaStore {
   int64_t            nnz      = 0;
   const char *const *names    = nullptr; // SpMVNames of the kernel
   bool               single   = false;   // values are stored as spmv::Single
-  bool               measured = false;   // it was the fastest of several
-  spmv::Array<int>   it;                 // of A^T, and of boundary rows: the row offsets,
-  spmv::Array<int>   value_index;        // and where in A each value is
-  spmv::Nodes        nodes;              // that the layout is made of
+  bool               measured = false;   // the layout was the fastest of several in a measurement
+  spmv::Array<int>   it;                 // for A^T and for boundary rows: the row offsets,
+  spmv::Array<int>   value_index;        // and the position of each value in A
+  spmv::Nodes        nodes;              // the node blocks of the layout
 
   std::unique_ptr<_n_SpMVCudaStore>      boundary; // the boundary rows, stored a second time
   std::unique_ptr<spmv::OffdiagonalRows> fused;    // the off-diagonal block, added by MultFused()
 
-  spmv::StreamOrder         order;          // of fills and products, which share partial sums and values
-  spmv::Array<spmv::Scalar> copy_x, copy_y; // of arrays that are not aligned
+  spmv::StreamOrder         order;          // the order of fills and products, which share partial sums and values
+  spmv::Array<spmv::Scalar> copy_x, copy_y; // copies of arrays that are not aligned
 
   virtual ~_n_SpMVCudaStore() = default;
   void Of(const SpMVCudaCSR &csr)
@@ -97,17 +97,17 @@ struct _n_SpMVCudaStore {
     n   = (int)csr.n;
     nnz = csr.nnz;
   }
-  // csr.a is A's even where value_index is set; csr.i is always that of this store
+  // csr.a is always the array of A, even if value_index is set; csr.i is always that of this store
   virtual cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t)               = 0;
   virtual cudaError_t Mult(SpMVCudaForm, const spmv::Operands &, cudaStream_t) = 0;
-  // The same for several columns at once, each as Mult() would be
+  // The same for several columns at once, with the same result as Mult() for each
   virtual cudaError_t MultColumns(SpMVCudaForm form, const spmv::Operands &v, const spmv::Columns &c, cudaStream_t stream)
   {
     for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Mult(form, v.From(q, c), stream));
     return cudaSuccess;
   }
-  // The product that follows the exchange of a halo by one kernel. early: begins with the exchange (see Kernel), and lets the next kernel begin. With a
-  // halo, adds `fused`
+  // The product that follows a halo exchange that is one kernel. early: it begins together with the exchange (see Kernel), and lets the next kernel begin. With
+  // a halo, it adds `fused`
   virtual cudaError_t MultFused(SpMVCudaForm form, const spmv::Operands &v, const spmv::Scalar * /* halo */, bool /* early */, cudaStream_t stream)
   {
     return Mult(form, v, stream);
@@ -116,7 +116,8 @@ struct _n_SpMVCudaStore {
   {
     return false;
   }
-  // y = A x, and as the epilogue of the same kernel, of which so many warps each leave sums, what Dot or Dots says; 0: there is no such kernel
+  // MultDot() and MultDots() compute y = A x and, as the epilogue of the same kernel, the inner products of Dot or Dots. DotWarps() is the number of warps,
+  // each of which stores its sums, or 0 if there is no such kernel
   virtual unsigned DotWarps() const
   {
     return 0;
@@ -129,16 +130,16 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
-  virtual bool SkipsEmpty() const // with z = y, rows without entries are neither read nor written
+  virtual bool SkipsEmpty() const // with z = y, empty rows are neither read nor written
   {
     return false;
   }
-  virtual int UnitSize() const // rows of a unit, for the next two; 0 = they are not supported
+  virtual int UnitSize() const // rows per unit, for the next two functions; 0 = they are not supported
   {
     return 0;
   }
-  // MultInterior() must leave the units in `boundary` alone, bit u % 32 of word u / 32. It may leave more units alone: all of these are set in `skipped`,
-  // which is zero on entry
+  // MultInterior() must skip the units in `boundary`, bit u % 32 of word u / 32. It may skip more units. All skipped units are set in `skipped`, which is zero
+  // on entry
   virtual cudaError_t SetBoundary(const unsigned * /* boundary */, unsigned * /* skipped */, cudaStream_t)
   {
     return cudaErrorNotSupported;
@@ -147,13 +148,13 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
-  virtual void        Stats(SpMVStats *) const            = 0; // `bytes` includes only the arrays of the derived class
+  virtual void        Stats(SpMVStats *) const            = 0; // `bytes` counts only the arrays of the derived class
   virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
 };
 
 namespace spmv {
 
-// product(operands), in the order of the store's streams, on aligned arrays: the given ones, or copies
+// Calls product(operands) in the order of the store's work, with aligned arrays: the given arrays or copies
 template <class F> cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
 {
   SPMV_TRY(store->order.Enter(stream));
@@ -171,36 +172,36 @@ template <class F> cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *
   return store->order.Leave(stream);
 }
 
-// How slices are formed: where the formats differ on the device
+// The rules for forming slices, in which the formats differ on the device
 struct SliceRules {
-  int  sigma      = 0;     // units are sorted by length within windows of so many; 0 = over all units, 1 = not at all
+  int  sigma      = 0;     // units are sorted by length within windows of this size; 0 = over all units, 1 = not at all
   bool by_column  = false; // sort ascending by length, then by first column (EVC-HYB); else descending by length
-  int  per_thread = 0;     // entries a lane has before a second one helps; 0 = by the number of entries
-  int  threads    = 0;     // lanes of each unit; 0 = by length
-  int  vector     = 0;     // longer units have a whole warp; 0 = by per_thread alone
+  int  per_thread = 0;     // most entries per lane before a second lane shares the unit; 0 = chosen from the number of entries
+  int  threads    = 0;     // lanes per unit; 0 = by length
+  int  vector     = 0;     // longer units get a whole warp; 0 = decided by per_thread alone
   int  whole      = 0;     // longer units are split
-  int  chunk      = 0;     // into parts of so many entries
+  int  chunk      = 0;     // into parts with this many entries
   bool narrow     = true;  // 16-bit columns, and none for runs of columns
 };
-// Sets what a format leaves open: how units are shared out among lanes and warps, for the whole device
+// Sets the rules that a format leaves open: how units are distributed over lanes and warps, so that the whole device is used
 cudaError_t ShareOut(const SpMVCudaCSR &, const Nodes &, const Survey &, SliceRules *);
 
-// The layouts, with zeros for values. *store NULL: diagonals need more padding than `limit`
+// Create the layouts, with zeros as values. *store is NULL if diagonals would store more than `limit`
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &, const Nodes &, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaStore **store);
-// With `unit`, whose array is taken over: the unit of y that each unit of the matrix is. Every unit is then written
+// unit, if not NULL: the unit of y for each unit of the matrix. The function takes over the array, and products write every unit
 cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, bool single, const Survey &, SliceRules, const SpMVNames &, Array<int> *unit, cudaStream_t,
                          _n_SpMVCudaStore **);
 
-// The choice that the formats share: node blocks where there are any, diagonals where they take fewer bytes than slices, else slices
+// The choice that the formats share: node blocks if there are any; diagonals if they take fewer bytes than slices, otherwise slices
 struct Choice {
-  int              node;            // 0 = look for node blocks, 1 = none, else of this size
-  bool             diagonals;       // may be used
+  int              node;            // 0 = look for node blocks, 1 = none, otherwise their size
+  bool             diagonals;       // diagonals may be used
   bool             single;          // store values in single precision
   bool             measure;         // create the plausible layouts, time each, keep the fastest
-  std::vector<int> sigmas;          // windows that may be tried then
-  const SpMVNames &entries, &nodes; // names of slices of entries and of node blocks
+  std::vector<int> sigmas;          // with `measure`: windows that may be tried
+  const SpMVNames &entries, &nodes; // names of the kernels for slices of entries and of node blocks
 
-  std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own, for slices
+  std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own rules for slices
 };
 cudaError_t Choose(const SpMVCudaCSR &, const Choice &, cudaStream_t, _n_SpMVCudaStore **);
 
@@ -208,7 +209,7 @@ cudaError_t Choose(const SpMVCudaCSR &, const Choice &, cudaStream_t, _n_SpMVCud
 template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaStore *store, F f)
 {
   *store = nullptr;
-  // Columns, rows and positions of transposed matrices are 32-bit numbers, and so are the next multiples of what they are shared out by
+  // Columns, rows, and positions in transposed matrices are 32-bit numbers. So are these numbers rounded up to a multiple of what a thread block handles
   if (csr->m > SPMVCUDA_MAX_SIZE || csr->n > SPMVCUDA_MAX_SIZE || (transpose && csr->nnz > SPMVCUDA_MAX_SIZE)) return cudaErrorNotSupported;
   SPMV_TRY(Supported());
   SpMVCudaCSR       use = *csr;

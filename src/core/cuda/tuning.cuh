@@ -1,5 +1,5 @@
 /*
-  The tuned numbers of the device core, in one table, with the measurement or the reason that set them. A format's own numbers are in its rules.cu.
+  The tuned constants of the device core in one table, each with the measurement or the reason for its value. The constants of a format are in its rules.cu.
 */
 #pragma once
 
@@ -7,121 +7,124 @@ namespace spmv {
 
 struct Tuning {
   // ---- choice between diagonals and slices
-  static constexpr int ONE_ROUND      = 9;   // diagonals: as many loads as are issued at once. Up to so many, diagonals are faster for any number of rows
-  static constexpr int DIAGONALS_MIN  = 12;  // slices a multiprocessor: with more diagonals than that, fewer slices cannot hide several rounds of loads
-  static constexpr int DIAGONALS_MOST = 192; // diagonals of a slice; beyond that slices
+  static constexpr int ONE_ROUND      = 9;   // diagonals whose loads are all issued at once. Up to this many, diagonals are faster for any number of rows
+  static constexpr int DIAGONALS_MIN  = 12;  // slices per multiprocessor: with more than ONE_ROUND diagonals, fewer slices cannot hide several rounds of loads
+  static constexpr int DIAGONALS_MOST = 192; // diagonals per slice; a matrix with more is stored in slices
 
   // ---- survey of the rows
-  static constexpr int LONG = 1024; // entries: a row that is longer counts as bulk, and may be split
-  static constexpr int NEAR = 8192; // columns: a column that is as close to its row's own place is near. Near rows are likely to share x in the caches
+  static constexpr int LONG = 1024; // entries: longer rows count as bulk and may be split
+  static constexpr int NEAR = 8192; // columns: a column within this distance of the diagonal is near. Near columns let neighboring rows share cached x
 
-  // ---- search for node blocks: threads a multiprocessor. A grid of all rows takes 0.8 ms to begin and end for 8 million rows, though all fail at once
+  // ---- search for node blocks: threads per multiprocessor. A grid with threads for all of 8 million rows takes 0.8 ms to start and finish, even if every
+  // check fails at once
   static constexpr int CHECK_THREADS = 2048;
 
   // ---- incomplete node blocks
-  static constexpr int SAMPLE         = 1024; // units that are looked at first, for each size of blocks
-  static constexpr int SAMPLE_LONGEST = 4096; // entries: units with longer rows are left out, as the warp of one would delay all
-  // Blocks must take less than this share of the bytes of single entries, as bytes predict the time of a product only to a few percent
+  static constexpr int SAMPLE         = 1024; // units that are examined first, for each block size
+  static constexpr int SAMPLE_LONGEST = 4096; // entries: units with longer rows are left out, because one such warp would delay all others
+  // Blocks must take less than this fraction of the bytes of single entries, because bytes predict the time of a product only to within a few percent
   static constexpr double INCOMPLETE_GAIN = 0.97;
 
-  // ---- lanes of a row of slices. The fewer lanes a row has, the more of its loads each lane issues at once, until rows have a whole warp in any case. But
-  // where rows are short, or many of the entries are in very long rows (bulk), the other rows should not end last
-  static constexpr int PER_THREAD       = 16;  // entries a lane
-  static constexpr int PER_THREAD_MANY  = 32;  // entries a lane where rows, without node blocks, have so many entries on average:
-  static constexpr int MANY_FROM        = 16;  // at least
-  static constexpr int MANY_TO          = 256; // fewer than
-  static constexpr int MANY_TO_BULK     = 64;  // the same with bulk
+  // ---- lanes per row in slices. The fewer lanes a row has, the more loads each lane issues at once; the longest rows get a whole warp in any case. More
+  // lanes are better if rows are short, or if many of the entries are in very long rows (bulk), so that the other rows do not finish last
+  static constexpr int PER_THREAD       = 16;  // entries per lane
+  static constexpr int PER_THREAD_MANY  = 32;  // entries per lane without node blocks, if the average number of entries per row is
+  static constexpr int MANY_FROM        = 16;  // at least this
+  static constexpr int MANY_TO          = 256; // and less than this,
+  static constexpr int MANY_TO_BULK     = 64;  // or less than this with bulk
   static constexpr int PER_THREAD_LEAST = 4;
-  static constexpr int THREADS          = 256; // a multiprocessor: entries a lane are halved until there is work for so many
-  static constexpr int PER_THREAD_FEW   = 8;   // of boundary rows: few rows, of which only the end of the last counts
+  static constexpr int THREADS          = 256; // per multiprocessor: the entries per lane are halved until this many threads have work
+  static constexpr int PER_THREAD_FEW   = 8;   // for boundary rows: there are few of them, and only the time at which the last one finishes counts
 
   // ---- long rows in parts
-  static constexpr int CHUNK       = 256;  // entries of a part: a few long rows should not end last
-  static constexpr int CHUNK_BULK  = 4096; // where many rows are long, parts are an expense, and their warps read x in several places at once
-  static constexpr int CHUNK_LEAST = 1024; // CHUNK_BULK is halved down to this while
-  static constexpr int CHUNKS      = 12;   // parts a multiprocessor are not reached
+  static constexpr int CHUNK       = 256;  // entries per part: a few long rows should not finish last
+  static constexpr int CHUNK_BULK  = 4096; // if many rows are long, parts cost time, and their warps read x in several places at once
+  static constexpr int CHUNK_LEAST = 1024; // CHUNK_BULK is halved, at most down to this, while there are fewer than
+  static constexpr int CHUNKS      = 12;   // parts per multiprocessor
 
-  // ---- measuring (-mat_..._tune): a layout replaces the best so far where its time is below GAIN times the best's, less NOISE
+  // ---- measuring (-mat_..._tune): a layout replaces the best one so far if its time is less than GAIN times the best time minus NOISE
   static constexpr float GAIN           = 0.97f;
   static constexpr float NOISE          = 3e-4f; // ms: launches vary by 0.3 us
-  static constexpr float TIMED          = 0.3f;  // ms of products in each of three means, within
+  static constexpr float TIMED          = 0.3f;  // ms: duration of the products of each of three means, their number being within
   static constexpr int   PRODUCTS_LEAST = 3;
   static constexpr int   PRODUCTS_MOST  = 20;
-  static constexpr int   NATURAL_MOST   = 4; // times the entries: with more padding than that, the natural order is not tried
+  static constexpr int   NATURAL_MOST   = 4; // the natural order is not tried if it stores more than this many times the entries
 
   // ---- kernels of diagonals
-  static constexpr int DIAGONALS_BLOCK = 128; // threads; small, so that 48 registers leave room for ten thread blocks a multiprocessor
-  static constexpr int EQUAL_SHARE     = 16;  // products look for marks where at least one step in so many is marked
-  static constexpr int UNIFORM_SHARE   = 32;  // slices are padded to equal numbers of steps where that adds at most one step in so many
-  static constexpr int MORE_SHARE      = 4;   // slices have the same number of steps and a few have more, if these further steps are at most one in so many
+  static constexpr int DIAGONALS_BLOCK = 128; // threads; small, so that ten thread blocks with 48 registers per thread fit on a multiprocessor
+  static constexpr int EQUAL_SHARE     = 16;  // products look for marks if more than one step in this many is marked
+  static constexpr int UNIFORM_SHARE   = 32;  // slices are padded to equal numbers of steps if that adds at most one step in this many
+  static constexpr int MORE_SHARE      = 4;   // slices have equal numbers of steps, except for a few longer ones, if at most one step in this many is extra
 
   // ---- kernels of slices
   static constexpr int SLICES_BLOCK  = 256;  // threads
-  static constexpr int SLICES_WINDOW = 1024; // units in which one thread forms slices
-  // Values that stay in the L2 cache from one product to the next, where the rows are so few that vectors leave room for them. us without, with 12 and with 20 MB
-  // of them on an H200, twins in quotes: 'bmwcra_1' (149,000 rows) 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1, 37.7, 37.0,
-  // random:20000 32.1, 30.5, 30.2; with 28 MB no more. fem27:68:3:0.6 (943,000) 96.3, 103.0, 102.9, and an iteration of devicecg on 60 nodes 92, -, 99
-  static constexpr int L2_FIT     = 2;  // values that take at most a part in so many of the cache stay there anyway
-  static constexpr int L2_KEPT    = 4;  // a part in so many of the cache
-  static constexpr int L2_VECTORS = 16; // x and y take at most a part in so many
+  static constexpr int SLICES_WINDOW = 1024; // units: a warp forms the slices of one window of this size
+  // Values that stay in the L2 cache from one product to the next, if there are so few rows that the vectors leave room for them. Time in us on an H200 with 0,
+  // 12 and 20 MB of values kept (twins in quotes): 'bmwcra_1' (149,000 rows) 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1,
+  // 37.7, 37.0, random:20000 32.1, 30.5, 30.2; 28 MB gain no more. fem27:68:3:0.6 (943,000) gets slower: 96.3, 103.0, 102.9, and so does an iteration of
+  // devicecg on 60 nodes: 92, -, 99
+  static constexpr int L2_FIT     = 2;  // values that take at most 1/L2_FIT of the cache stay there anyway
+  static constexpr int L2_KEPT    = 4;  // values that take 1/L2_KEPT of the cache are kept
+  static constexpr int L2_VECTORS = 16; // x and y together may take at most 1/L2_VECTORS of the cache
 
-  // ---- products with several columns. Times in us of 2, 4 and 8 columns on an H200
+  // ---- products with several columns. The times are in us, for 2, 4 and 8 columns, on an H200
   static constexpr int COLUMNS_BLOCK  = 256; // threads
-  static constexpr int COLUMNS_BYTES  = 192; // of the sums that a thread keeps
-  static constexpr int COLUMNS_PANELS = 8;   // panels of a launch
-  // Diagonals of single entries, 7 points on 200^3: 186, 272, 434 with 1152 threads and 184, 265, 449 with 1280, each of which has fewer registers. In blocks of
-  // 256: 198, 286, 452 with 1024, 187, 271, 459 with 1280, 287, 306, 670 with 1536; of 512, with 1024: 213, 293, 455; of 1024: 237, 312, 466. Streaming stores:
-  // the same
+  static constexpr int COLUMNS_BYTES  = 192; // bytes of the sums that a thread keeps
+  static constexpr int COLUMNS_PANELS = 8;   // panels per launch
+  // Diagonals of single entries, 7 points on 200^3: 186, 272, 434 with 1152 threads per multiprocessor, and 184, 265, 449 with 1280, which have fewer registers
+  // each. With thread blocks of 256: 198, 286, 452 with 1024 threads, 187, 271, 459 with 1280, 287, 306, 670 with 1536. With 1024 threads in blocks of 512:
+  // 213, 293, 455; in blocks of 1024: 237, 312, 466. Streaming stores make no difference
   static constexpr int COLUMNS_BLOCK_ONE     = 128;
-  static constexpr int COLUMNS_THREADS       = 1280; // of a multiprocessor, for which there are registers
+  static constexpr int COLUMNS_THREADS       = 1280; // threads per multiprocessor that the registers must suffice for
   static constexpr int COLUMNS_THREADS_EIGHT = 1152; // the same for eight columns
-  static constexpr int COLUMNS_LOADS         = 8;    // of x that are issued at once. 16, with 768 threads: 204, 265, 443; with 1024: 289, 291, 469
-  // Single entries in slices, by rows of X. google: 58, 106, 230 with 768 threads, 63, 119, 248 with 1024, 79, 168, 284 with 1280; a product each: 81, 167, 328
+  static constexpr int COLUMNS_LOADS         = 8;    // loads of x issued at once. With 16 and 768 threads: 204, 265, 443; 16 and 1024 threads: 289, 291, 469
+  // Single entries in slices, with X copied by rows. google: 58, 106, 230 with 768 threads per multiprocessor, 63, 119, 248 with 1024, 79, 168, 284 with 1280;
+  // with one product per column: 81, 167, 328
   static constexpr int ENTRIES_BLOCK   = 128; // threads
-  static constexpr int ENTRIES_THREADS = 768; // of a multiprocessor, for which there are registers
-  static constexpr int ENTRIES_STEPS   = 8;   // that are in shared memory at a time
-  static constexpr int ENTRIES_LOADS   = 8;   // of x that are issued at once. 16: 72, 126, 248
-  static constexpr int ENTRIES_SHARE   = 2;   // entries of A for each row of X: with fewer, copying X takes longer than it saves
-  // Entries of a row up to which there are panels of two columns. random:20000, with 490: 69 in place of 66
+  static constexpr int ENTRIES_THREADS = 768; // threads per multiprocessor that the registers must suffice for
+  static constexpr int ENTRIES_STEPS   = 8;   // steps in shared memory at a time
+  static constexpr int ENTRIES_LOADS   = 8;   // loads of x issued at once. With 16: 72, 126, 248
+  static constexpr int ENTRIES_SHARE   = 2;   // entries of A per row of X: with fewer, copying X takes longer than it saves
+  // Panels of two columns are used up to this many entries per row. random:20000, which has 490: 69 with them instead of 66
   static constexpr int ENTRIES_TWO = 64;
 
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads
-  static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once. With 4, finite elements with 3 unknowns a node take 447 us in place of 395
+  static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once. With 4, finite elements with 3 unknowns per node take 447 us instead of 395
 
   // ---- assembly from a coordinate array
   static constexpr int COO_BLOCK = 256; // threads
-  static constexpr int COO_EACH  = 4;   // entries a thread, all in flight
-  static constexpr int COO_BATCH = 4;   // entries of a nonzero that are in flight at once
+  static constexpr int COO_EACH  = 4;   // entries per thread, all loaded at once
+  static constexpr int COO_BATCH = 4;   // entries of a nonzero that are loaded at once
 
   // ---- off-diagonal block in the diagonal block's product
-  static constexpr int OFFDIAGONAL_MOST = 32; // entries of a unit, which one thread adds
+  static constexpr int OFFDIAGONAL_MOST = 32; // entries per unit, all added by one thread
 
   // ---- exchange of the halo
   static constexpr int HALO_CHUNK  = 1024; // PEER: entries that a thread block sends at a time
-  static constexpr int HALO_BLOCKS = 64;   // PEER: thread blocks at most, as the product that runs at the same time needs the others more
-  // NCCL: thread blocks. NCCL's default costs a product 3 % for a halo of half a megabyte, and a buffer of megabytes for each. Four move as much as a halo has
-  // in the time that it has
+  static constexpr int HALO_BLOCKS = 64;   // PEER: most thread blocks, because the product that runs at the same time needs the multiprocessors more
+  // NCCL: thread blocks. NCCL's default slows a product down by 3 % with a halo of half a megabyte, and each thread block has a buffer of megabytes. Four are
+  // enough to move a halo during the product
   static constexpr int NCCL_BLOCKS = 4;
 
-  // ---- Krylov methods: kernels over vectors. More thread blocks than fit on the device at a time gain nothing, and each leaves partial sums to be added
+  // ---- Krylov methods: kernels on vectors. More thread blocks than fit on the device at a time gain nothing, and each leaves more partial sums to add
   static constexpr int KRYLOV_BLOCK  = 256; // threads
-  static constexpr int KRYLOV_BLOCKS = 4;   // of a grid, a multiprocessor: with four entries a thread in flight, enough bytes
-  // Sums that a product's warps leave, times thread blocks of the next kernel: up to so many, each of these blocks adds all sums, and no kernel is launched for
-  // that. With 32^3 rows and seven diagonals an iteration of devicecg takes 10.0 us in place of 13.0, of devicebicgstab 13.8 in place of 19.8; with 36^3 nothing
-  // was gained
+  static constexpr int KRYLOV_BLOCKS = 4;   // thread blocks per multiprocessor: with four entries per thread, they keep enough bytes in flight
+  // The number of partial sums that a product's warps store, times the number of thread blocks of the next kernel. Up to this limit, each of those thread
+  // blocks adds all sums, and no separate kernel is launched to add them. With 32^3 rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of
+  // 13.0, and one of devicebicgstab 13.8 instead of 19.8; with 36^3 rows nothing was gained
   static constexpr int KRYLOV_PARTS = 1 << 17;
 
-  // ---- pools of device memory. Above the largest size, what is done with an array takes longer than cudaMalloc() and cudaFree()
+  // ---- pools of device memory. The work on an array of more than the largest size takes longer than cudaMalloc() and cudaFree()
   static constexpr size_t POOL_LARGEST = 64 << 20; // bytes of an array
-  static constexpr size_t POOL_KEPT    = 32 << 20; // bytes that a pool keeps when nothing uses them
+  static constexpr size_t POOL_KEPT    = 32 << 20; // unused bytes that a pool keeps
 
-  // ---- upload from pageable memory, which the driver's own copy does at a fifth of the speed of the bus
-  // Pinning a thread's buffer takes 0.7 ms, during which no thread can call the driver; a thread copies 5 to 8 GB/s. Smaller chunks need too many calls, which
-  // wait for one another: 20 GB/s with chunks of 512 KB, 40 with 2 MB
+  // ---- upload from pageable memory. The driver's own copy reaches a fifth of the speed of the bus
+  // Pinning a thread's buffer takes 0.7 ms, during which no thread can call the driver. A thread copies 5 to 8 GB/s. Smaller chunks need too many calls, which
+  // wait for one another: 20 GB/s with chunks of 512 KB, 40 GB/s with 2 MB
   static constexpr int UPLOAD_CHUNK   = 2 << 20; // bytes
   static constexpr int UPLOAD_THREADS = 8;
-  static constexpr int UPLOAD_LEAST   = 8 << 20; // bytes: n threads, the first time, for n^2 times as many
+  static constexpr int UPLOAD_LEAST   = 8 << 20; // bytes: the first upload uses n threads if it copies at least n^2 times as many
 };
 
 } // namespace spmv

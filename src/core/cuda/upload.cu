@@ -1,6 +1,6 @@
 /*
-  Copies of arrays from the host to the device, and back. The arrays are AIJ's own, in pageable memory, which the driver copies with one thread through a small
-  buffer, at a fifth of the speed of the bus. Several threads with their own pinned buffers use all of it.
+  Copies of arrays from the host to the device, and back. The arrays are AIJ's own, in pageable memory. The driver copies such memory with one thread through a
+  small buffer, at a fifth of the speed of the bus. Several threads with their own pinned buffers reach the full speed.
 */
 #include "view.cuh"
 #include <atomic>
@@ -17,7 +17,7 @@ constexpr size_t CHUNK   = Tuning::UPLOAD_CHUNK;
 constexpr int    THREADS = Tuning::UPLOAD_THREADS;
 constexpr size_t PAGE    = 4096 / sizeof(unsigned);
 
-// As many threads as this process may use cores. Where MPI binds it to one core, nothing is faster than the driver's own copy
+// The number of cores that this process may use. If MPI binds it to one core, nothing is faster than the driver's own copy
 int Threads()
 {
   cpu_set_t set;
@@ -31,7 +31,7 @@ struct Piece {
   size_t         bytes;
 };
 
-// What a thread needs, kept from its first copy on: a pinned buffer, in two halves, and a stream of the current device
+// The resources of a thread, kept after its first copy: a pinned buffer with two halves, and a stream of the current device
 class Lane {
 public:
   Lane()             = default;
@@ -40,7 +40,7 @@ public:
   {
     return buffer;
   }
-  // false: no memory for it. The buffer is followed by a page
+  // Returns false if there is no memory. The buffer is followed by a page
   bool Create(int device)
   {
     if (!buffer && cudaHostAlloc((void **)&buffer, CHUNK + PAGE * sizeof(unsigned), cudaHostAllocPortable) != cudaSuccess) {
@@ -69,11 +69,11 @@ public:
     buffer           = nullptr;
     return b ? cudaFreeHost(b) : cudaSuccess;
   }
-  // The pieces from `next` on that no other thread has taken, through the two halves in turn
+  // Copies the pieces from `next` on that no other thread has taken, alternating between the two halves
   cudaError_t Copy(bool back, const std::vector<Piece> &pieces, std::atomic<size_t> &next)
   {
     cudaError_t error = cudaSetDevice(gpu);
-    Piece       last  = {nullptr, nullptr, 0}; // back: in the other half, or on its way there
+    Piece       last  = {nullptr, nullptr, 0}; // back: the piece that is in the other half, or being copied to it
     int         turn  = 0;
     for (size_t k; error == cudaSuccess && (k = next++) < pieces.size();) {
       for (size_t at = 0; at < pieces[k].bytes && error == cudaSuccess; at += CHUNK / 2, turn ^= 1) {
@@ -99,7 +99,7 @@ private:
     SPMV_TRY(cudaMemcpyAsync(part.device, Half(turn), part.bytes, cudaMemcpyHostToDevice, stream));
     return cudaEventRecord(free[turn], stream);
   }
-  // Asks for a part, and stores the one before in its place while this one is on its way
+  // Starts the copy of a part from the device, and meanwhile stores the previous part in its place
   cudaError_t Receive(const Piece &part, const Piece &last, int turn)
   {
     if (part.bytes) {
@@ -128,10 +128,10 @@ private:
 
 Lane lanes[THREADS];
 
-// Numbers for PinnedWord(): the first page is that of the first lane, if it exists
+// The numbers for PinnedWord(). The first page belongs to the first lane, if that exists
 struct WordPage {
   unsigned *word        = nullptr;
-  bool      own         = true; // not a lane's
+  bool      own         = true; // the page does not belong to a lane
   size_t    used        = 0;
   bool      taken[PAGE] = {};
 };
@@ -158,7 +158,7 @@ cudaError_t TakeWord(unsigned **word)
   return cudaSuccess;
 }
 
-// Loads code while the first large arrays are copied
+// Loads kernel code while the first large arrays are copied
 std::thread *loading;
 
 void BeginLoading(int gpu)
@@ -169,7 +169,7 @@ void BeginLoading(int gpu)
   try {
     loading = new std::thread([gpu] {
       if (cudaSetDevice(gpu) == cudaSuccess && LoadAnalysis() == cudaSuccess && LoadDiagonals() == cudaSuccess) (void)LoadSlices();
-      (void)cudaGetLastError(); // the launch that needs the code reports an error
+      (void)cudaGetLastError(); // an error will be reported by the launch that needs the code
     });
   } catch (...) {
   }
@@ -188,7 +188,7 @@ void PinnedWordFree(unsigned *word)
     if (word < page->word || word >= page->word + PAGE) continue;
     page->taken[word - page->word] = false;
     page->used--;
-    if (page != pages.back()) std::swap(page, pages.back()); // the last one has room
+    if (page != pages.back()) std::swap(page, pages.back()); // the last page has room
     return;
   }
 }
@@ -219,7 +219,7 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
       else
         SPMV_TRY(cudaMemcpy(device[a], host[a], bytes[a], cudaMemcpyHostToDevice));
     }
-    return cudaStreamSynchronize(nullptr); // cudaMemcpy() may return once the host's array has been read, which is earlier
+    return cudaStreamSynchronize(nullptr); // cudaMemcpy() may return as soon as the host's array has been read
   }
   BeginLoading(gpu);
   for (int a = 0; a < count; a++) {
@@ -232,7 +232,7 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
   for (int t = 1; t < threads; t++) {
     try {
       workers.emplace_back([&, t] { error[t] = lanes[t].Copy(back, pieces, next); });
-    } catch (...) { // no more threads
+    } catch (...) { // no more threads can be started
       break;
     }
   }

@@ -1,5 +1,5 @@
 /*
-  The CSR that set-up and fills read: as node blocks of any size, statistics of its pattern, and the sorts and scans that layouts are made with.
+  The CSR matrix that set-up and fills read: a view of it with node blocks of any size, statistics of its pattern, and the sorts and scans that set-up uses.
 */
 #pragma once
 
@@ -11,15 +11,16 @@
 namespace spmv {
 
 /*
-  A CSR pattern of bs x bs node blocks (bs = 1: of entries). A unit is bs rows; it has each block in which one of them has an entry. Where the rows have the
-  same complete blocks, these are read from the CSR itself. Other units are listed: a list has their blocks in ascending order, and start() of them is negative
+  A CSR pattern of bs x bs node blocks (bs = 1: single entries). A unit has bs rows, and it has every block in which at least one of these rows has an entry. If
+  all rows of a unit have the same complete blocks, the blocks are read from the CSR itself. Other units are listed: a list has their blocks in ascending order,
+  and their start() is negative
 */
 template <class I> struct View {
   const I        *i, *j;
   int             units, bs;
-  const int64_t  *first;  // of each unit, and the end: where in the list its blocks begin. Units that are not listed have none there. NULL: no unit is listed
-  const int      *column; // of each listed block
-  const uint64_t *row;    // of each of its rows: where in A the first entry is, times 256, and a bit for each place that has an entry
+  const int64_t  *first;  // where the blocks of each unit begin in the list, and the end. Units that are not listed have none. NULL: no unit is listed
+  const int      *column; // block column of each listed block
+  const uint64_t *row;    // for each row of a listed block: the position of its first entry in A, times 256, plus a bit for each place with an entry
 
   __host__ __device__ bool listed(int u) const
   {
@@ -39,13 +40,13 @@ template <class I> struct View {
   }
 };
 
-// The node blocks of a matrix, with the list of a View if some are incomplete
+// The node blocks of a matrix, with the list for a View if some of them are incomplete
 struct Nodes {
   struct List {
     Array<int64_t>  first;
     Array<int>      column;
     Array<uint64_t> row;
-    int64_t         blocks; // of all units
+    int64_t         blocks; // number of blocks of all units
   };
   int                         bs;
   std::shared_ptr<const List> list; // NULL: all blocks are complete
@@ -73,7 +74,7 @@ struct Nodes {
   }
 };
 
-// Calls f with the view of the CSR's own index type: PetscInt, or int of what is made here
+// Calls f with a view of the CSR's index type: PetscInt, or int for matrices that are created here
 template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, const Nodes &nodes, F f)
 {
 #if defined(PETSC_USE_64BIT_INDICES)
@@ -82,14 +83,14 @@ template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, const Nodes &nod
   return csr.index_bytes == 4 ? f(nodes.Of<int>(csr)) : cudaErrorNotSupported;
 }
 
-// The statistics that choose a layout
+// The statistics from which a layout is chosen
 struct Survey {
   unsigned long long natural; // entries of 32-unit slices in the natural order, padding included
   unsigned long long bulk;    // entries in units longer than Tuning::LONG
   int                longest, empty;
-  unsigned           looked, near; // sampled columns of each unit, and how many of them are within Tuning::NEAR of the unit's own place
+  unsigned           looked, near; // number of sampled columns, and how many of them are within Tuning::NEAR of the diagonal
 
-  bool local() const // neighboring units read neighboring x: their order matters
+  bool local() const // neighboring units read neighboring x, so their order matters
   {
     return near > looked / 2;
   }
@@ -100,18 +101,18 @@ constexpr int MAX_NODE = 6; // the largest node blocks; matrices with larger one
 
 // The largest s <= limit <= MAX_NODE such that A consists of dense s x s blocks on an s x s grid; 1 if none
 cudaError_t FindNodeSize(const SpMVCudaCSR &, int limit, cudaStream_t, int *);
-// Node blocks of which some are incomplete, if they take clearly fewer bytes than single entries; else *nodes stays as it is. size: that of the blocks; 0: the
-// best. value: bytes of a value
+// Finds node blocks, some of them incomplete, if they take clearly fewer bytes than single entries; otherwise *nodes is unchanged. size: the block size; 0: the
+// best one. value: bytes per value
 cudaError_t FindIncomplete(const SpMVCudaCSR &, int size, size_t value, cudaStream_t, Nodes *nodes);
-// The blocks of s x s of any matrix; *nodes stays as it is if there are more than `most`, or the columns of an incomplete unit do not ascend
+// Lists the s x s blocks of any matrix; *nodes is unchanged if there are more than `most` blocks, or if the columns of an incomplete unit do not ascend
 cudaError_t ListBlocks(const SpMVCudaCSR &, int s, int64_t most, cudaStream_t, Nodes *nodes);
-// A^T: offsets, rows of A as columns, and where in A each entry is
+// A^T: its row offsets, its columns (rows of A), and the position of each entry in A
 cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
 
-// The pattern of some rows of A, and where in A their entries are
+// The pattern of some rows of A, and the positions of their entries in A
 cudaError_t SelectRows(const SpMVCudaCSR &, const Array<int> &row, int count, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
 
-// Load the code of the first kernels of a set-up, and with them the modules that they are in
+// Load the code of the first kernels of a set-up, and with it the modules that contain them
 cudaError_t LoadAnalysis();
 cudaError_t LoadDiagonals();
 cudaError_t LoadSlices();
@@ -129,10 +130,11 @@ inline int BitsFor(uint64_t largest)
 }
 
 /*
-  Gives each lane `count` (at most 4 PER) consecutive values in each of ROWS rows, the first from a[at] on, each `width` after the one before, or, if value_index
-  is not NULL, from the places value_index[...] on. Four lanes at a time read a lane's values, as 32 scattered reads at once keep the cache busy for 32 cycles.
-  They leave them in `shared`, `stride` values from lane to lane and WARP * stride from row to row. All lanes call it. All loads are issued before the first
-  value is used; copies without registers (CopyAsync) would take a third longer here. BLOCKS: values of node blocks, none of which may look absent.
+  Loads, for each lane, `count` (at most 4 PER) consecutive values from each of ROWS rows. The first row begins at a[at], and each row begins `width` values
+  after the previous one; if value_index is not NULL, a value is read from a[value_index[...]] instead. Four lanes together read the values of one lane, because
+  32 scattered reads at once would keep the cache busy for 32 cycles. The values are stored in `shared`, with a distance of `stride` between lanes and of WARP *
+  stride between rows. All lanes call it. All loads are issued before the first value is used; copies without registers (CopyAsync) would take a third longer
+  here. BLOCKS: the values belong to node blocks, so none of them may look absent.
 */
 template <int PER, int ROWS, bool BLOCKS>
 __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, int64_t at, int width, int count, int stride, Scalar *shared)
@@ -154,7 +156,7 @@ __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, 
       }
     }
   }
-  Issue(); // also: the previous contents of `shared` have been read
+  Issue(); // after this, the previous contents of `shared` have also been read
 #pragma unroll
   for (int row = 0; row < ROWS; row++) {
 #pragma unroll
@@ -168,7 +170,7 @@ __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, 
   __syncwarp();
 }
 
-// Row r of block q of the listed unit that begins at start
+// Reads row r of block q of the listed unit that begins at start
 template <int BS, class I>
 __device__ __forceinline__ void ReadListed(const View<I> &v, int64_t start, int q, int r, const Scalar *a, const int *value_index, Scalar *to)
 {
