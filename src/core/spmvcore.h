@@ -128,6 +128,6 @@ PETSC_INTERN void SpMVStoreMultReference(SpMVStore, const PetscScalar *x, const 
 PETSC_INTERN void SpMVStoreMultTransposeReference(SpMVStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
 
 /* The instruction set of the kernels: the best that this processor has, unless a test sets another */
-typedef enum { SPMV_ISA_AUTO, SPMV_ISA_PORTABLE, SPMV_ISA_AVX2, SPMV_ISA_AVX512 } SpMVISA;
+typedef enum { SPMV_ISA_AUTO, SPMV_ISA_PORTABLE, SPMV_ISA_AVX2, SPMV_ISA_AVX512, SPMV_ISA_AVX512_GATHER } SpMVISA;
 PETSC_INTERN PetscBool   SpMVSetISA(SpMVISA); /* PETSC_FALSE, and no change, if this processor or this build lacks it */
 PETSC_INTERN const char *SpMVGetISAName(void);

@@ -163,6 +163,7 @@ PETSC_INTERN const SpMVKernels SpMVKernelsPortable;
   #define SPMV_HAVE_X86 1
 PETSC_INTERN const SpMVKernels SpMVKernelsAVX2;
 PETSC_INTERN const SpMVKernels SpMVKernelsAVX512;
+PETSC_INTERN const SpMVKernels SpMVKernelsAVX512Gather;
 #else
   #define SPMV_HAVE_X86 0
 #endif

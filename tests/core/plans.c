@@ -148,7 +148,7 @@ static PetscErrorCode AddStore(const Matrix *A, const Format *F, SpMVStats *S, u
   const SpMVCSR csr = {A->m, A->n, A->i, A->j, A->a};
 
   PetscFunctionBegin;
-  for (int isa = SPMV_ISA_PORTABLE; isa <= (bits ? SPMV_ISA_AVX512 : SPMV_ISA_PORTABLE); isa++) {
+  for (int isa = SPMV_ISA_PORTABLE; isa <= (bits ? SPMV_ISA_AVX512_GATHER : SPMV_ISA_PORTABLE); isa++) {
     SpMVStore B;
 
     if (!SpMVSetISA((SpMVISA)isa)) continue;

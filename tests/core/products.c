@@ -196,7 +196,7 @@ enum { OWN, RANDOM, INFINITE, VALUES };
 
 int main(int argc, char **argv)
 {
-  static const SpMVISA isas[]    = {SPMV_ISA_PORTABLE, SPMV_ISA_AVX2, SPMV_ISA_AVX512};
+  static const SpMVISA isas[]    = {SPMV_ISA_PORTABLE, SPMV_ISA_AVX2, SPMV_ISA_AVX512, SPMV_ISA_AVX512_GATHER};
   static const int     refills[] = {OWN, RANDOM, INFINITE, OWN};
 
   PetscFunctionBeginUser;
@@ -233,8 +233,8 @@ int main(int argc, char **argv)
         PetscCall(SpMVStoreFill(B, &now));
         Expect(!SpMVStoreUsesParent(B) || (F.evchyb ? F.evc.common.kernel : F.sellp.common.kernel) == SPMV_KERNEL_AUTO, "%s, %s", A.name, F.text);
         if (SpMVStoreUsesParent(B)) continue;
-        for (int s = 0; s < 3; s++) {
-          if (refill && s != (f + refill) % 3) continue; /* one instruction set for each refill is enough */
+        for (int s = 0; s < 4; s++) {
+          if (refill && s != (f + refill) % 4) continue; /* one instruction set for each refill is enough */
           if (!SpMVSetISA(isas[s])) continue;
           Check(&as[v], &F, B, (PetscBool)(refill % 2), (PetscBool)(refill || s == 0), &expected[v]);
           if (refill == 0) Check(&as[v], &F, B, PETSC_FALSE, (PetscBool)(s == 0), &wild);
