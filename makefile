@@ -109,6 +109,8 @@ SRC := $(sort $(shell find src -name '*.c'))
 CU  := $(sort $(shell find src -name '*.cu'))
 OBJ := $(SRC:%.c=$(B)/%.o)
 $(OBJ): OUR_FLAGS += -include src/sys/weakstack.h
+# The kernels consist of inlined functions of a line or two. Line numbers are enough for debuggers and profilers; variables would add 3 MB to the library
+$(filter $(B)/src/core/kernels_%.o,$(OBJ)): OUR_FLAGS += -g1
 
 # A library for a PETSc without CUDA has no kernels. They are compiled for this machine's GPU, else for a list, and as PTX
 # for the last of them, which later GPUs translate. Older GPUs than 8.0 are left to AIJCUSPARSE

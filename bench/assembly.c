@@ -1,7 +1,7 @@
 static char help[] =
-    "Times assembly from coordinates (COO): MatSetPreallocationCOO(), MatSetValuesCOO() and the first product, by matrix type, with the device's work done.\n\
+    "Times assembly from coordinates (COO): MatSetPreallocationCOO(), MatSetValuesCOO() and the first product, by matrix type, including the device's work.\n\
   -matrices <stencil7:200> : stencil7:N, the entries of a 7-point stencil of N^3 points, row by row, those of points outside with a negative column;\n\
-                             elements:N:D, the dense matrices of N^3 trilinear elements of D unknowns a node, one after the other: nodes share entries\n\
+                             elements:N:D, the dense matrices of N^3 trilinear elements of D unknowns per node, one after the other: nodes share entries\n\
   -types <aij,sellp>       : matrix types, taking turns. aij is aijcusparse on a GPU\n\
   -places <host>           : where the program's arrays are, host or device\n\
   -reps <3>                : repetitions, of which the median counts\n\

@@ -1,5 +1,5 @@
 static char help[] = "Times products with batches of small matrices (type batch) by the experiments of the batched-SpMV paper, on a GPU if PETSc has CUDA and\n\
-there is one, else on the host.\n\
+there is one, otherwise on the host.\n\
   -figures <3,4,5,6,7> : 3 homogeneous batches of growing size, 4 balanced and unbalanced rows of growing length, 5 the test set, 6 and 7 batches of\n\
                          different matrices: those of figure 3, and the whole set\n\
   -problems <10000>    : problems of a batch in figures 5 to 7 (on the host 100)\n\

@@ -1,11 +1,11 @@
-static char help[] = "Times matrix-vector products by matrix type, on the GPU where PETSc has CUDA and the machine a GPU, else on the host.\n\
+static char help[] = "Times matrix-vector products by matrix type, on the GPU if PETSc has CUDA and the machine has a GPU, otherwise on the host.\n\
   -matrices <list> : generators (stencil7:100, fem27:30:3, ...; a wrong name prints them all), rowlen:file, and files\n\
   -also <list>     : further matrices\n\
-  -quick           : a set of small matrices and few repetitions, to see whether everything works\n\
-  -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with options of its own, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
+  -quick           : a set of small matrices and few repetitions, to check that everything works\n\
+  -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with its own options, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
                      cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
                      the others are compared with it\n\
-  -ours <sellp,evchyb> : those of which the better one is reported\n\
+  -ours <sellp,evchyb> : the types of which the better one is reported\n\
   -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
   -reps <11>       : repetitions, of which the median counts\n\
   -target <0.004>  : seconds that a type's products of one repetition take together (GPU: 0.02)\n\

@@ -5,7 +5,7 @@ static char help[] =
   -columns <1,2,4,8,16,32> : of B\n\
   -types <aij:product,sellp:loop,sellp:product,evchyb:product> : matrix type, and MatMatMult() or a loop of MatMult(), taking turns in one run. aij is\n\
                      aijcusparse on a GPU\n\
-  -mkl <libmkl_rt.so.2> : makes mkl:product one of the types, MKL's product (one rank, host)\n\
+  -mkl <libmkl_rt.so.2> : adds mkl:product to the types, MKL's product (one rank, host)\n\
   -reps <7>        : repetitions, of which the median counts\n\
   -csv <file>      : results to read by program\n\n";
 

@@ -1,7 +1,7 @@
 static char help[] =
-    "What a fresh process waits for before its products are fast: the first product of a matrix, the second, and a refresh, each with the device's work done.\n\
+    "Measures the time that a new process spends before its products are fast: the first product of a matrix, the second, and a refresh, each including the device's work.\n\
   -matrix <stencil7:200> : a generator or a file, as in bench; or gamg:n, the operators and interpolations that PCGAMG makes of a 7-point stencil of n^3 points\n\
-  -type <sellp>          : matrix type; aijcusparse on a GPU and aij on the host are what to compare with\n\
+  -type <sellp>          : matrix type; for comparison: aijcusparse on a GPU, aij on the host\n\
   -header                : also prints the names of the columns\n\n";
 
 /*

@@ -1,9 +1,9 @@
-static char help[] = "Times an iteration of Krylov methods, by matrix type and KSP type, on the GPU where PETSc has CUDA and the machine a GPU.\n\
+static char help[] = "Times an iteration of Krylov methods, by matrix type and KSP type, on the GPU if PETSc has CUDA and the machine has a GPU.\n\
   -matrices <list> : generators (stencil7:100, fem27:68:3, bratu:200, ...; a wrong name prints them all) and files. Values other than those of bratu\n\
                      and of files are replaced by random ones that make the matrix symmetric positive definite\n\
   -types <aij:cg,aij:pipecg,sellp:cg,sellp:devicecg> : matrix type and KSP type, taking turns in one run. aij is aijcusparse on a GPU. Further KSP types:\n\
                      bcgs, devicebicgstab; chebyshev, devicechebyshev, which compute no norms, as in smoothers\n\
-  -pcs <none,jacobi,pbjacobi> : preconditioners; pbjacobi only of matrices with several unknowns a node\n\
+  -pcs <none,jacobi,pbjacobi> : preconditioners; pbjacobi only of matrices with several unknowns per node\n\
   -its <100>       : iterations of a solve; a second one does twice as many\n\
   -reps <5>        : repetitions, of which the median counts\n\
   -csv <file>      : results to read by program\n\n";

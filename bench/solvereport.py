@@ -18,21 +18,21 @@ STEPS, SAME, OTHER = 0.03, 0.25, 1.0
 
 HEAD = """# Whole solves
 
-PETSc's own tutorials and examples/bratu, a fresh process each, types in turn, medians, seconds. `bench/solve -h` says what each configuration is, and the
-CSV file has the options. Of what happens in all processes, the slowest counts.
+PETSc's own tutorials and examples/bratu, each in a new process, types in turn; medians in seconds. `bench/solve -h` describes the configurations, and the
+CSV file has their options. The times of an event are those of the slowest process.
 
-- *set-up*: PCSetUp, with all that it contains, and PCSetUpOnBlocks. *KSPSolve* comes after it.
-- *products*: MatMult, MatMultAdd, MatMultTranspose and MatResidual, of all matrices and also during set-up, with the set-up of the format where a first
-  product makes it; *n*: how many.
-- *format*: MatSpMVSetUp and MatSpMVFill. It is what first products, and those after new values, take beyond other products.
-- *total*: from the beginning of PETSc's log, in PetscInitialize(), to PetscFinalize(); of examples/bratu, which times further products, its set-up and solve.
-- *spread*: the difference of the totals' extremes, in %.
-- *x total*, *x solve*: how many times as fast as the first type, which is the reference, total and KSPSolve are.
-- *agrees*: the same reasons to end, iterations within 1 or 3 %, and the last norm that the program prints within 25 %, or, after other iterations,
+- *set-up*: PCSetUp and everything in it, and PCSetUpOnBlocks. *KSPSolve* comes after it.
+- *products*: MatMult, MatMultAdd, MatMultTranspose and MatResidual of all matrices, also during set-up, including the set-up of the format by a first
+  product; *n*: how many.
+- *format*: MatSpMVSetUp and MatSpMVFill, the additional time of first products and of products after new values.
+- *total*: from the start of PETSc's log, in PetscInitialize(), to PetscFinalize(); for examples/bratu, which times further products, its set-up and solve.
+- *spread*: the difference between the largest and the smallest total, in %.
+- *x total*, *x solve*: how many times as fast as the first type, the reference, total and KSPSolve are.
+- *agrees*: the same converged reasons, iterations within 1 or 3 %, and the last norm that the program prints within 25 %, or, after other iterations,
   within 100 %.
 """
 TIMED = """
-On a GPU, *products*, *n* and *format* are from a run of their own with -log_view_gpu_time, whose every event waits for the GPU.
+On a GPU, *products*, *n* and *format* are from a separate run with -log_view_gpu_time, in which every event waits for the GPU.
 """
 
 

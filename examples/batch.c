@@ -1,5 +1,5 @@
 static char help[] = "Thousands of small diffusion-reaction systems, one in each cell of a domain, solved at once: a batch (type batch) and one KSP on it.\n\
-  -problems <10000> : number of systems, of all processes together\n\
+  -problems <10000> : total number of systems over all processes\n\
   -pcs <jacobi,vpbjacobi> : preconditioners, used one after the other; any of PETSc's, with their options\n\
   -csv <file>       : residuals by iteration, for examples/batch.py\n\n";
 

@@ -131,7 +131,7 @@ batch_tests() {
   fi
   sh_ "batch, memory" 600 leakfree "${m[@]}" $several "$TESTS/batch" "${expect[@]}"
   sh_ "a wrong option of batch" 60 refuses "mat_batch_kernel" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type batch -mat_batch_kernel fastest
-  sh_ "batch cannot be assembled" 60 refuses "is made by MatCreateBatch" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type batch
+  sh_ "batch cannot be assembled" 60 refuses "is created by MatCreateBatch" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type batch
   sh_ "help lists batch" 60 prints "one of.* batch( |\))" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -help
   if [ -n "$DEVICE" ]; then
     for ranks in $(numbers 1 2); do t "batch, device hidden, $ranks ranks" 600 env CUDA_VISIBLE_DEVICES= "${m[@]}" $ranks "$TESTS/batch" -expect host; done

@@ -1,15 +1,15 @@
 static char help[] =
-    "Times y = A x in every format, of the papers and of this library, on the GPU where PETSc has CUDA and the machine a GPU, else on the host.\n\
+    "Times y = A x in every format, of the papers and of this library, on the GPU if PETSc has CUDA and the machine has a GPU, otherwise on the host.\n\
   -matrices <list> : as bench's: generators, rowlen:file, twin:name, twin:all, files\n\
   -formats <list>  : baselines (coo, csr-vector, ell, ...), sellp, evchyb, sellp-paper[:b:t], evchyb-paper, evchyb-sorted (y stays in the sorted order),\n\
                      evchyb-hold-x, -hold-a, -hold-both, csr-adaptive, cusparse:csr1 (csr2, coo1, coo2, sell, bsr), mkl, petsc:<type>; default: all.\n\
                      Only by name: csr5:<sigma>, evchyb-256 (256 threads), evchyb-load-x and -l2-x (x by loads that are not read-only, or past L1)\n\
-  -host            : measure the host, even where there is a GPU\n\
+  -host            : measure the host, even if there is a GPU\n\
   -reps <7>        : repetitions, of which the median counts\n\
   -target <0.0005> : seconds that the products of one repetition take together\n\
   -max_entries <n> : matrices with more are left out\n\
   -threads <n>     : threads that generate matrices (default: one per core; one fewer with a GPU)\n\
-  -mkl <libmkl_rt.so.3> : where MKL's library is, for double precision\n\
+  -mkl <libmkl_rt.so.3> : path of MKL's library, for double precision\n\
   -partition       : also a row 'partition' with what EVC-HYB's partition is (Table 3 of its paper)\n\
   -stream <n>      : STREAM's four kernels on arrays of n doubles, instead of matrices\n\
   -pattern <grid>  : how many entries each of grid x grid parts of a matrix has, instead of products\n\

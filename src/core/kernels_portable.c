@@ -1,4 +1,4 @@
-/* Portable C; the only kernels where the processor is no x86 */
+/* Portable C: the only kernels if the processor is not an x86 */
 #define SPMV_TARGET
 #define SPMV_KERNELS      SpMVKernelsPortable
 #define SPMV_ISA_NAME     "portable"

@@ -67,12 +67,12 @@ static const struct {
     {"Problem 1, row 2: column", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, last, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
     {"columns must ascend, but 0 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
     {"columns must ascend, but 1 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, twice, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"7 is no MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, 7, PETSC_COPY_VALUES},
-    {"is no MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, -1, PETSC_COPY_VALUES},
-    {"is no MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, 3, PETSC_COPY_VALUES},
-    {"3 is no PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, 3},
-    {"is no PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, -1},
-    {"is no PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, MATBATCH_SHARE_NONE, 99},
+    {"7 is not a MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, 7, PETSC_COPY_VALUES},
+    {"is not a MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, -1, PETSC_COPY_VALUES},
+    {"is not a MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, 3, PETSC_COPY_VALUES},
+    {"3 is not a PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, 3},
+    {"is not a PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, -1},
+    {"is not a PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, MATBATCH_SHARE_NONE, 99},
     /* the caller still owns these arrays, which are static */
     {"columns must ascend", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a, MATBATCH_SHARE_NONE, PETSC_OWN_POINTER},
 };
@@ -260,8 +260,8 @@ static PetscErrorCode BadCalls(Victim *c)
   PetscCall(ISDestroy(&outside));
   Bad(MatBatchSetValues(c->A, 2, two_a), PETSC_ERR_ARG_OUTOFRANGE, "Problem 2: this process has 2 problems");
   Bad(MatBatchSetValues(c->A, -2, two_a), PETSC_ERR_ARG_OUTOFRANGE, "Problem -2");
-  Bad(MatBatchSetValues(c->A, PETSC_MIN_INT, two_a), PETSC_ERR_ARG_OUTOFRANGE, "which count from 0");
-  Bad(MatBatchSetValues(c->A, PETSC_MAX_INT, two_a), PETSC_ERR_ARG_OUTOFRANGE, "which count from 0");
+  Bad(MatBatchSetValues(c->A, PETSC_MIN_INT, two_a), PETSC_ERR_ARG_OUTOFRANGE, "numbered from 0");
+  Bad(MatBatchSetValues(c->A, PETSC_MAX_INT, two_a), PETSC_ERR_ARG_OUTOFRANGE, "numbered from 0");
   Bad(MatBatchSetValues(c->A, 1, NULL), PETSC_ERR_ARG_NULL, "Problem 1 has entries");
   Bad(MatBatchSetValues(c->A, MATBATCH_ALL, NULL), PETSC_ERR_ARG_NULL, "array of values is NULL");
   Bad(MatBatchSetValues(c->aij, 0, two_a), PETSC_ERR_ARG_WRONG, "not batch");
@@ -287,7 +287,7 @@ static PetscErrorCode Unmade(Vec x, Vec y)
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
   PetscCall(MatSetSizes(A, 5, 5, 5, 5));
   PetscCall(MatSetType(A, MATBATCH));
-  Refused(MatSetUp(A), PETSC_ERR_ARG_WRONGSTATE, "is made by MatCreateBatch()");
+  Refused(MatSetUp(A), PETSC_ERR_ARG_WRONGSTATE, "is created by MatCreateBatch()");
   Refused(MatBatchSetValues(A, 0, two_a), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
   Refused(MatBatchGetProblem(A, 0, NULL, NULL, NULL, NULL), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
   Refused(MatBatchGetInfo(A, &info), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");

@@ -225,7 +225,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloConnect(SpMVCudaHalo halo, char reason[SPMV
   if (!Bounded(connect, &outcome)) {
     comm->stuck   = true;
     outcome.error = cudaErrorTimeout;
-    Report(reason, "rank %d: the first exchange has not come to an end after %d seconds", comm->rank, SPMV_HALO_SECONDS);
+    Report(reason, "rank %d: the first exchange did not finish within %d seconds", comm->rank, SPMV_HALO_SECONDS);
   } else if (outcome.error && outcome.text[0])
     Report(reason, "%s", outcome.text);
   else if (outcome.error)

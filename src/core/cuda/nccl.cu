@@ -176,7 +176,7 @@ PETSC_INTERN cudaError_t SpMVCudaCommCreate(SpMVTransport transport, int size, i
       return m;
     };
     if (!Bounded(init, &made)) {
-      Report(reason, "rank %d: ncclCommInitRank has not come back after %d seconds", rank, SPMV_HALO_SECONDS);
+      Report(reason, "rank %d: ncclCommInitRank did not return within %d seconds", rank, SPMV_HALO_SECONDS);
       return cudaErrorTimeout;
     }
     if (made.error) {

@@ -145,7 +145,7 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
   SPMV_TRY(cudaMemcpy(&late, count + 2, sizeof(late), cudaMemcpyDeviceToHost));
   SPMV_TRY(cudaMemcpy(found.data(), target, size, cudaMemcpyDeviceToHost));
   if (!late && std::count(found.begin(), found.end(), 0) == (std::ptrdiff_t)size) return cudaSuccess;
-  Report(reason, "rank %d: what other ranks wrote into its GPU's memory has not arrived", comm->rank);
+  Report(reason, "rank %d: data that other ranks wrote to its GPU's memory did not arrive", comm->rank);
   return late ? cudaErrorTimeout : cudaErrorUnknown;
 }
 

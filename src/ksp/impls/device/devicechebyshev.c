@@ -156,15 +156,15 @@ static PetscErrorCode KSPDeviceWhyNot_Chebyshev(KSP ksp, char why[], size_t len)
   if (ksp->normtype != KSP_NORM_NONE)
     PetscCall(PetscStrncpy(why, "norms are computed (-ksp_norm_type none for a smoother)", len));
   else if (ksp->max_it < 1 || ksp->err_hist || ksp->pc_side != PC_LEFT || ksp->reason)
-    PetscCall(PetscStrncpy(why, "no iterations, a history of errors, the preconditioner on the right, or one that failed", len));
+    PetscCall(PetscStrncpy(why, "zero iterations, an error history, a right preconditioner, or a failed preconditioner", len));
   else if (!right)
-    PetscCall(PetscStrncpy(why, "this PETSc keeps the eigenvalues elsewhere", len));
+    PetscCall(PetscStrncpy(why, "KSPCHEBYSHEV's private data have another layout in this PETSc", len));
   else if (data->kind != KSP_CHEBYSHEV_FIRST)
     PetscCall(PetscStrncpy(why, "polynomials of the fourth kind", len));
   else if (null)
     PetscCall(PetscStrncpy(why, "a null space", len));
   else if (bs > SPMV_KRYLOV_BLOCK)
-    PetscCall(PetscStrncpy(why, "the preconditioner is none of none, jacobi and pbjacobi with blocks of up to 8 rows", len));
+    PetscCall(PetscStrncpy(why, "the preconditioner is not none, jacobi, or pbjacobi with blocks of up to 8 rows", len));
 #else
   (void)ksp;
   (void)why;

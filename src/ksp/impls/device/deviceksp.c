@@ -23,7 +23,7 @@ PetscErrorCode KSPDeviceGet(KSP ksp, KSP_Device **d)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)ksp, KSPDeviceName, (PetscObject *)&container));
-  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "This KSP of type %s is none of PetscSpMV", ((PetscObject)ksp)->type_name);
+  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "KSP of type %s is not a type of PetscSpMV", ((PetscObject)ksp)->type_name);
   PetscCall(PetscContainerGetPointer(container, (void **)d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -72,8 +72,8 @@ static PetscErrorCode KSPView_Device(KSP ksp, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, d->type, &replaced));
   if (!isascii || (replaced && !d->device)) PetscFunctionReturn(PETSC_SUCCESS); /* KSPCHEBYSHEV with PETSc's iterations: print nothing of this library */
   if (!d->solved)
-    PetscCall(PetscViewerASCIIPrintf(
-        viewer, "  not used yet: iterations on the device if the matrix and the vectors are there, otherwise those of PETSc's %s\n", d->type));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  not used yet: iterates on the device if the matrix and the vectors are on the device, otherwise PETSc's %s\n",
+                                     d->type));
   else if (!d->device)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations of PETSc's %s: %s\n", d->type, d->why));
 #if defined(PETSCSPMV_HAVE_CUDA)
@@ -91,11 +91,11 @@ static PetscErrorCode KSPSetFromOptions_Device(KSP ksp, SpMVOptionItems PetscOpt
   PetscCall(KSPDeviceGet(ksp, &d));
   if (d->petsc.setfromoptions) PetscCall((*d->petsc.setfromoptions)(ksp, PetscOptionsObject));
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP options on the device");
-  PetscCall(PetscOptionsBool("-ksp_device", "Iterations run on the device where they can", "KSPDEVICECG", d->use, &d->use, NULL));
-  PetscCall(
-      PetscOptionsInt("-ksp_device_ahead", "Iterations that are started before the end of an earlier one is known", "KSPDEVICECG", d->ahead, &d->ahead, NULL));
-  PetscCall(PetscOptionsBool("-ksp_device_early", "Kernels let the next one begin before they end", "KSPDEVICECG", d->early, &d->early, NULL));
-  PetscCall(PetscOptionsBool("-ksp_device_fuse", "The product's kernel computes an inner product, too", "KSPDEVICECG", d->fuse, &d->fuse, NULL));
+  PetscCall(PetscOptionsBool("-ksp_device", "Iterate on the device if possible", "KSPDEVICECG", d->use, &d->use, NULL));
+  PetscCall(PetscOptionsInt("-ksp_device_ahead", "Number of iterations started before an earlier one is known to have ended", "KSPDEVICECG", d->ahead,
+                            &d->ahead, NULL));
+  PetscCall(PetscOptionsBool("-ksp_device_early", "Launch each kernel before the previous one has ended", "KSPDEVICECG", d->early, &d->early, NULL));
+  PetscCall(PetscOptionsBool("-ksp_device_fuse", "The product's kernel also computes an inner product", "KSPDEVICECG", d->fuse, &d->fuse, NULL));
   PetscOptionsHeadEnd();
   PetscCheck(d->ahead >= 0 && d->ahead <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-ksp_device_ahead is %" PetscInt_FMT ": it must be between 0 and 100", d->ahead);
@@ -194,7 +194,7 @@ static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t
 #else
   (void)ksp;
   (void)d;
-  PetscCall(PetscStrncpy(why, "the library computes on the host only", len));
+  PetscCall(PetscStrncpy(why, "the library was built without GPU code", len));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

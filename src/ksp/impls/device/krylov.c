@@ -326,7 +326,7 @@ static PetscErrorCode KSPDevicePause(KSPDeviceRun *run, PetscBool *idle)
   cudaError_t error;
 
   PetscFunctionBegin;
-  PetscCheck(!*idle, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The device has ended its work and the solve has not");
+  PetscCheck(!*idle, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The device has completed all its work, but the solve has not ended");
   error = cudaStreamQuery(run->stream);
   if (error == cudaErrorNotReady)
     (void)cudaGetLastError();

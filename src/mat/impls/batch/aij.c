@@ -425,10 +425,10 @@ static PetscErrorCode MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool
 /* ---------------------------------------------------------------- products of matrices, factorizations */
 
 /* Gets a function that an earlier phase has composed with obj */
-#define MatBatchQueryFunction(obj, name, f)                                                         \
-  do {                                                                                              \
-    PetscCall(PetscObjectQueryFunction((PetscObject)(obj), name, f));                               \
-    PetscCheck(*(f), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The matrix has lost the function %s", name); \
+#define MatBatchQueryFunction(obj, name, f)                                                                       \
+  do {                                                                                                            \
+    PetscCall(PetscObjectQueryFunction((PetscObject)(obj), name, f));                                             \
+    PetscCheck(*(f), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Function %s is no longer composed with the matrix", name); \
   } while (0)
 
 /*

@@ -17,7 +17,8 @@ PetscErrorCode MatBatchGet(Mat A, Mat_Batch **b)
              ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(not set)");
   *b = (Mat_Batch *)A->data;
   PetscCheck((*b)->first, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
-             "The matrix has no problems yet: a matrix of type " MATBATCH " is made by MatCreateBatch(), MatCreateBatchFromMats(), MatConvert() or MatLoad()");
+             "The matrix has no problems yet: a matrix of type " MATBATCH
+             " is created by MatCreateBatch(), MatCreateBatchFromMats(), MatConvert() or MatLoad()");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -97,7 +97,7 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
     for (PetscInt k = i[r]; k < i[r + 1]; k++) {
       PetscCheck(j[k] >= 0 && j[k] < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                  "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": column %" PetscInt_FMT " is not within the problem, which has %" PetscInt_FMT
-                 " columns (columns count from 0 in each problem)",
+                 " columns (column indices start from 0 in each problem)",
                  p, r, j[k], n);
       PetscCheck(k == i[r] || j[k] > j[k - 1], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
                  "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": columns must ascend, but %" PetscInt_FMT " follows %" PetscInt_FMT, p, r, j[k], j[k - 1]);
@@ -148,8 +148,8 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
     *a      = NULL;
   }
   PetscCheck(mode == PETSC_COPY_VALUES || mode == PETSC_OWN_POINTER || mode == PETSC_USE_POINTER, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%d is no PetscCopyMode", (int)mode);
-  PetscCheck(sharing >= MATBATCH_SHARE_NONE && sharing <= MATBATCH_SHARE_VALUES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%d is no MatBatchSharing",
+             "%d is not a PetscCopyMode", (int)mode);
+  PetscCheck(sharing >= MATBATCH_SHARE_NONE && sharing <= MATBATCH_SHARE_VALUES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%d is not a MatBatchSharing",
              (int)sharing);
   PetscCall(BatchCheckCount(problems));
   PetscCall(BatchGetFirst(problems, sizes, sharing, first));

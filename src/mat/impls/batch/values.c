@@ -7,7 +7,7 @@ static PetscErrorCode MatBatchCheckProblem(const Mat_Batch *b, PetscInt problem)
 {
   PetscFunctionBegin;
   PetscCheck(problem >= 0 && problem < b->p.problems, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "Problem %" PetscInt_FMT ": this process has %" PetscInt_FMT " problems, which count from 0", problem, b->p.problems);
+             "Problem %" PetscInt_FMT ": this process has %" PetscInt_FMT " problems, numbered from 0", problem, b->p.problems);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

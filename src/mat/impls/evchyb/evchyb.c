@@ -24,8 +24,8 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
                            &params->row_align));
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_csr_align", "A row of the vector CSR part is padded to a multiple of this many entries",
                            "MATEVCHYB", 1, 1024, &params->csr_align));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_nonzeros_per_thread", "Nonzeros of a row up to which one thread multiplies it", "MATEVCHYB", 1,
-                           65536, &params->nnz_per_thread));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_nonzeros_per_thread", "Maximum number of nonzeros of a row that is multiplied by one thread",
+                           "MATEVCHYB", 1, 65536, &params->nnz_per_thread));
   PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "evchyb", "MATEVCHYB", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);

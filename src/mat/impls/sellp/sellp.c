@@ -22,12 +22,13 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
   PetscCall(
       SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_slice_height", "Rows of a slice (default: chosen from the matrix)", "MATSELLP", 1, 1024, &params->b));
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_threads_per_row",
-                           "Threads per row; rows are padded to a multiple of it (default: chosen from the matrix)", "MATSELLP", 1, 32, &params->t));
+                           "Threads per row; row lengths are padded to a multiple of this number (default: chosen from the matrix)", "MATSELLP", 1, 32,
+                           &params->t));
   PetscCheck(!(params->t & (params->t - 1)), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
              "Option -%smat_sellp_threads_per_row is %" PetscInt_FMT ": it must be 1, 2, 4, 8, 16 or 32", prefix, params->t);
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_sigma",
-                           "Rows are sorted by length in windows of this many; 1 does not sort (default: chosen from the matrix)", "MATSELLP", 1, PETSC_MAX_INT,
-                           &params->sigma));
+                           "Rows are sorted by length in windows of this many rows; 1: not sorted (default: chosen from the matrix)", "MATSELLP", 1,
+                           PETSC_MAX_INT, &params->sigma));
   PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "sellp", "MATSELLP", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -237,7 +237,7 @@ static PetscErrorCode SpMVCOOCheck(cudaError_t error, SpMVCOOFailure *failure)
 static PetscErrorCode MatSpMVAgreeCOO(Mat A, SpMVCOOFailure *failure)
 {
   int         mine  = *failure, all;
-  const char *why[] = {NULL, "out of GPU memory", "too many for the device, or it is not supported", "an index is too large"};
+  const char *why[] = {NULL, "out of GPU memory", "too many entries for the device, or the device is not supported", "an index is too large"};
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));

@@ -171,7 +171,7 @@ PetscErrorCode MatSpMVGetStatsNone_Seq(Mat A, SpMVStats *stats)
   stats->nonzeros = csr.i[csr.m];
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   stats->node   = 1;
-  stats->kernel = "AIJ's own, as the format is not yet set up";
+  stats->kernel = "AIJ's own, because the format is not yet set up";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -27,7 +27,7 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
   const struct {
     const char *name, *text;
     PetscInt   *value;
-  } flags[] = {{"compress", "Omit indices that the pattern implies and values that repeat", &p->compress},
+  } flags[] = {{"compress", "Omit column indices that the pattern implies, and repeated values", &p->compress},
                {"single", "On a GPU, store values in single precision (sums stay double)", &p->single},
                {"tune", "On a GPU, time several layouts at set-up and use the fastest", &p->tune}};
   char option[64];
@@ -39,8 +39,9 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
   PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_kernel", format));
   PetscCall(PetscOptionsEnum(option, "Kernel of the product", manual, SpMVKernelTypes, (PetscEnum)p->kernel, (PetscEnum *)&p->kernel, NULL));
   PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_setup_after", format));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option, "On the host, products by AIJ before the format is set up (-1: as many as that costs)", manual,
-                           PETSC_DECIDE, PETSC_MAX_INT, &p->after));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option,
+                           "On the host, number of AIJ products before the format is set up (-1: as many as take as long as the set-up)", manual, PETSC_DECIDE,
+                           PETSC_MAX_INT, &p->after));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(flags); k++) {
     PetscBool on = (PetscBool)*flags[k].value;
 

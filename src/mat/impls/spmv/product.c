@@ -270,7 +270,7 @@ static PetscErrorCode SpMVProductTakeSymbolic(Mat C, SpMVProductKind kind)
   PetscFunctionBegin;
   if (!C->ops->productsymbolic || C->ops->productsymbolic == MatProductSymbolic_SpMV) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVProductGet(C, &spmv));
-  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of PetscSpMV's types");
+  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "No factor of the product is of a PetscSpMV type");
   spmv->phase.product     = C->product;
   spmv->phase.kind        = kind;
   spmv->phase.symbolic    = C->ops->productsymbolic;
@@ -309,7 +309,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
-  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "A product without a factor of PetscSpMV's types");
+  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "No factor of the product is of a PetscSpMV type");
   PetscCall((*spmv->parent.productsetfromoptions)(C));
   PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC));
   PetscFunctionReturn(PETSC_SUCCESS);
