@@ -3,20 +3,10 @@
 */
 #include "halo.cuh"
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <memory>
 #include <numeric>
 
 using namespace spmv;
-
-void spmv::Report(char text[SPMV_HALO_TEXT], const char *format, ...)
-{
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, SPMV_HALO_TEXT, format, arguments);
-  va_end(arguments);
-}
 
 namespace {
 

@@ -337,7 +337,7 @@ struct _n_SpMVCudaKrylov {
     std::fill(progress->norm, progress->norm + SPMV_KRYLOV_NORMS, spmv::EMPTY);
     __atomic_store_n(&progress->status, 0ull, __ATOMIC_RELEASE);
   }
-  cudaError_t CreateCG(); // these choose the kernels of the methods
+  cudaError_t CreateCG(); // these two choose the kernels of the methods. They are in the methods' files, the only calls from krylov.cu into these
   cudaError_t CreateBCGS();
   cudaError_t CreateChebyshev();
   // Completes the arguments of a method and sets the initial state of a solve

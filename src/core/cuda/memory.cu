@@ -1,9 +1,10 @@
 /*
-  The memory pools for the arrays of stores and of their set-up.
+  The memory pools for the arrays of stores and of their set-up, and single numbers in pinned memory.
 */
 #include "memory.cuh"
 #include "tuning.cuh"
 #include <cstdint>
+#include <memory>
 
 namespace spmv {
 namespace {
@@ -34,6 +35,37 @@ struct Pool {
 
 Pool pools[DEVICES];
 
+// A page of numbers for PinnedWord()
+struct WordPage {
+  unsigned *word                = nullptr;
+  bool      own                 = true; // this page was not offered
+  size_t    used                = 0;
+  bool      taken[PINNED_WORDS] = {};
+};
+std::vector<std::unique_ptr<WordPage>> pages;
+unsigned                              *offered; // for the first page
+
+cudaError_t TakeWord(unsigned **word)
+{
+  if (pages.empty() || pages.back()->used == PINNED_WORDS) {
+    std::unique_ptr<WordPage> page(new WordPage);
+    pages.reserve(pages.size() + 1);
+    page->own = !pages.empty() || !offered;
+    if (!page->own)
+      page->word = offered;
+    else
+      SPMV_TRY(cudaHostAlloc((void **)&page->word, PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable));
+    pages.push_back(std::move(page));
+  }
+  WordPage &page = *pages.back();
+  size_t    k    = 0;
+  while (page.taken[k]) k++;
+  page.taken[k] = true;
+  page.used++;
+  *word = page.word + k;
+  return cudaSuccess;
+}
+
 } // namespace
 
 cudaError_t PoolAlloc(void **p, size_t bytes, cudaStream_t stream, bool *pooled)
@@ -57,6 +89,37 @@ cudaError_t PoolFinalize()
     if (pool.memory) SPMV_TRY(cudaMemPoolDestroy(pool.memory));
     pool = Pool();
   }
+  return cudaSuccess;
+}
+
+cudaError_t PinnedWord(unsigned **word)
+{
+  return Guarded([=] { return TakeWord(word); });
+}
+
+void PinnedWordFree(unsigned *word)
+{
+  for (auto &page : pages) {
+    if (word < page->word || word >= page->word + PINNED_WORDS) continue;
+    page->taken[word - page->word] = false;
+    page->used--;
+    if (page != pages.back()) std::swap(page, pages.back()); // the last page has room
+    return;
+  }
+}
+
+void PinnedWordOffer(unsigned *page)
+{
+  offered = page;
+}
+
+cudaError_t PinnedWordFinalize()
+{
+  for (auto &page : pages) {
+    if (page->own) SPMV_TRY(cudaFreeHost(page->word));
+  }
+  pages.clear();
+  offered = nullptr;
   return cudaSuccess;
 }
 

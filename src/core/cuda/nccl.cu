@@ -4,6 +4,7 @@
 */
 #include "halo.cuh"
 #include <climits>
+#include <cstdarg>
 #include <cstdio>
 #include <dlfcn.h>
 #include <memory>
@@ -94,6 +95,14 @@ cudaError_t Failed(SpMVCudaComm comm, const char *what, int error)
 }
 
 } // namespace
+
+void spmv::Report(char text[SPMV_HALO_TEXT], const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, SPMV_HALO_TEXT, format, arguments);
+  va_end(arguments);
+}
 
 void spmv::KeepLoaded()
 {

@@ -138,8 +138,7 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
   unsigned          late;
   direction[reverse].timeout = SPMV_HALO_SECONDS * 1000000u / 4;
   SPMV_TRY(cudaMemsetAsync(target, 0xff, size, comm->stream)); // before this rank signals that others may write to its memory
-  SPMV_TRY(Begin(reverse, nullptr, comm->stream));
-  SPMV_TRY(End(reverse, comm->stream));
+  SPMV_TRY(ExchangePeer(reverse, nullptr, comm->stream));
   SPMV_TRY(cudaStreamSynchronize(comm->stream));
   direction[reverse].timeout = 0;
   SPMV_TRY(cudaMemcpy(&late, count + 2, sizeof(late), cudaMemcpyDeviceToHost));

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <climits>
 #include <cstring>
-#include <memory>
 #include <sched.h>
 #include <thread>
 
@@ -15,7 +14,6 @@ namespace {
 
 constexpr size_t CHUNK   = Tuning::UPLOAD_CHUNK;
 constexpr int    THREADS = Tuning::UPLOAD_THREADS;
-constexpr size_t PAGE    = 4096 / sizeof(unsigned);
 
 // The number of cores that this process may use. If MPI binds it to one core, nothing is faster than the driver's own copy
 int Threads()
@@ -43,7 +41,7 @@ public:
   // Returns false if there is no memory. The buffer is followed by a page
   bool Create(int device)
   {
-    if (!buffer && cudaHostAlloc((void **)&buffer, CHUNK + PAGE * sizeof(unsigned), cudaHostAllocPortable) != cudaSuccess) {
+    if (!buffer && cudaHostAlloc((void **)&buffer, CHUNK + PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable) != cudaSuccess) {
       (void)cudaGetLastError();
       buffer = nullptr;
       return false;
@@ -128,36 +126,6 @@ private:
 
 Lane lanes[THREADS];
 
-// The numbers for PinnedWord(). The first page belongs to the first lane, if that exists
-struct WordPage {
-  unsigned *word        = nullptr;
-  bool      own         = true; // the page does not belong to a lane
-  size_t    used        = 0;
-  bool      taken[PAGE] = {};
-};
-std::vector<std::unique_ptr<WordPage>> pages;
-
-cudaError_t TakeWord(unsigned **word)
-{
-  if (pages.empty() || pages.back()->used == PAGE) {
-    std::unique_ptr<WordPage> page(new WordPage);
-    pages.reserve(pages.size() + 1);
-    page->own = !pages.empty() || !lanes[0].Exists();
-    if (!page->own)
-      page->word = lanes[0].Page();
-    else
-      SPMV_TRY(cudaHostAlloc((void **)&page->word, PAGE * sizeof(unsigned), cudaHostAllocPortable));
-    pages.push_back(std::move(page));
-  }
-  WordPage &page = *pages.back();
-  size_t    k    = 0;
-  while (page.taken[k]) k++;
-  page.taken[k] = true;
-  page.used++;
-  *word = page.word + k;
-  return cudaSuccess;
-}
-
 // Loads kernel code while the first large arrays are copied
 std::thread *loading;
 
@@ -177,22 +145,6 @@ void BeginLoading(int gpu)
 
 } // namespace
 
-cudaError_t PinnedWord(unsigned **word)
-{
-  return Guarded([=] { return TakeWord(word); });
-}
-
-void PinnedWordFree(unsigned *word)
-{
-  for (auto &page : pages) {
-    if (word < page->word || word >= page->word + PAGE) continue;
-    page->taken[word - page->word] = false;
-    page->used--;
-    if (page != pages.back()) std::swap(page, pages.back()); // the last page has room
-    return;
-  }
-}
-
 } // namespace spmv
 
 static cudaError_t Transfer(bool back, int count, void *const device[], void *const host[], const size_t bytes[])
@@ -211,6 +163,7 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
   for (int t = 0; t < threads; t++) {
     if (!lanes[t].Create(gpu)) threads = t;
   }
+  if (lanes[0].Exists()) PinnedWordOffer(lanes[0].Page());
   if (threads < 2) {
     for (int a = 0; a < count; a++) {
       if (!bytes[a]) continue;
@@ -258,10 +211,7 @@ cudaError_t SpMVCudaFinalize(void)
   if (loading) loading->join();
   delete loading;
   loading = nullptr;
-  for (auto &page : pages) {
-    if (page->own) SPMV_TRY(cudaFreeHost(page->word));
-  }
-  pages.clear();
+  SPMV_TRY(PinnedWordFinalize());
   for (auto &lane : lanes) SPMV_TRY(lane.Free());
   return PoolFinalize();
 }

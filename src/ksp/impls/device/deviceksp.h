@@ -83,13 +83,13 @@ PETSC_INTERN PetscErrorCode KSPDeviceGet(KSP, KSP_Device **);
 /* The solve of all methods: runs on the device, or calls PETSc's solve */
 PETSC_INTERN PetscErrorCode KSPSolve_Device(KSP);
 
-/* devicecg.c */
+/* The constructors of the types, which deviceksp.c registers; it calls nothing else of their files. devicecg.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
 
-/* devicebicgstab.c */
+/* devicebicgstab.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceBiCGStab(KSP);
 
-/* devicechebyshev.c */
+/* devicechebyshev.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
 
 #if defined(PETSCSPMV_HAVE_CUDA)

@@ -135,18 +135,6 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes our functions with A, or the parent's again. A may be a copy of one of our matrices without being hooked itself */
-PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
-{
-  PetscBool mpi, device;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  for (int k = 0; SpMVKinds[device][mpi].compose[k]; k++) PetscCall((*SpMVKinds[device][mpi].compose[k])(A, device, mpi, ours));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
 {
   Mat_SpMV *spmv;

@@ -321,6 +321,7 @@ PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
 PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVReplaceFunction(Mat, const char name[], PetscErrorCode (*)(Mat));
+PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
 /* options.c */
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);
@@ -376,7 +377,6 @@ PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
 /* hook.c: hooking a matrix and unhooking it */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
 PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
 /* dense.c: products with dense matrices */
 PETSC_INTERN PetscErrorCode SpMVDenseTakeNumeric(Mat);

@@ -106,3 +106,15 @@ PetscErrorCode MatSpMVCompose_Parent(Mat A, PetscBool device, PetscBool mpi, Pet
   if (device && !mpi) PetscCall(SpMVReplaceFunction(A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : SpMVParents[device][mpi].store));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Composes our functions with A, or the parent's again. A may be a copy of one of our matrices without being hooked itself */
+PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
+{
+  PetscBool mpi, device;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  for (int k = 0; SpMVKinds[device][mpi].compose[k]; k++) PetscCall((*SpMVKinds[device][mpi].compose[k])(A, device, mpi, ours));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
