@@ -75,7 +75,7 @@ gpu, host, scaling, solves = Products("h200.csv"), Products("host.csv"), read("s
 sellcuda = Products("sellcuda.csv")
 krylov, firsts, assemblies = read("krylov.csv"), read("first.csv"), read("assembly.csv")
 several, several_host = read("columns.csv"), read("columns-host.csv")
-hosts = read("hosts.csv")
+hosts, xeon, firsts_host = read("hosts.csv"), Products("host-xeon.csv"), read("first-host.csv")
 
 
 def native(kinds):
@@ -169,6 +169,30 @@ def others(matrix, digits):
 
 def first(matrix, kind, column="first_s", unit=1e3):
     return unit * statistics.median(float(r[column]) for r in firsts if (r["matrix"], r["type"]) == (matrix, kind))
+
+
+FIRST_HOST = {"7-point stencil 100^3": "stencil7:100", "tridiagonal, 1,000,000 rows": "tridiag:1000000", "finite elements, 27,000 nodes x 3 unknowns": "fem27:30:3",
+              "finite elements, 64,000 rows, 10 % of the entries missing": "fem27:40:1:0.9", "power law like webbase": "webbase", "web graph like google": "google"}  # fmt: skip
+
+
+def of_aij(matrix, kind):
+    """What the first product, that of a copy and a refresh take beyond a product, in products of AIJ"""
+
+    def median(kind, column):
+        return statistics.median(float(r[column]) for r in firsts_host if (r["matrix"], r["type"]) == (matrix, kind))
+
+    beyond = [median(kind, "first_s") - median(kind, "product_s"), median(kind, "copy_s"), median(kind, "refresh_s")]
+    return [x / median("aij", "product_s") for x in beyond]
+
+
+def first_host(matrix):
+    aij = statistics.median(float(r["product_s"]) for r in firsts_host if (r["matrix"], r["type"]) == (matrix, "aij"))
+    return [us(1e6 * aij)] + ones(x for kind in OURS for x in of_aij(matrix, kind))
+
+
+def first_host_most():
+    matrices = {r["matrix"] for r in firsts_host}
+    return [str(len(matrices))] + ones(max(of_aij(m, kind)[k] for m in matrices) for k in (1, 2) for kind in OURS)
 
 
 def assembly(matrix, arrays):
@@ -328,6 +352,8 @@ CLAIMS = {
         ("| finite elements, 125,000 nodes x 3 unknowns | {} | {} | {} | {} |", [us(first("fem27:50:3", t)) for t in ("aijcusparse",) + OURS] + [us(first("fem27:50:3", "sellp", "refresh_s", 1e6))]),
         ("| 9 matrices of a GAMG hierarchy, 96^3 | {} | {} | {} | {} |", [us(first("gamg:96", t)) for t in ("aijcusparse",) + OURS] + [us(first("gamg:96", "sellp", "refresh_s", 1e6))]),
         ("| 7-point stencil 32^3 | {} | {} | {} | {} |", [one(first("stencil7:32", t)) for t in ("aijcusparse",) + OURS] + [us(first("stencil7:32", "sellp", "refresh_s", 1e6))]),
+        *((f"| {name} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} |", first_host(matrix)) for name, matrix in FIRST_HOST.items()),
+        ("The largest of the {} matrices of the file: a copy {} with `sellp` and {} with `evchyb`, a refresh {} and {}", first_host_most()),
         ("| H200, values changed on the device | " + SPAN, spans(gpu, "refresh_device_s")),
         ("| H200, values changed on the host and copied | " + SPAN, whole(gpu, "refresh_s")),
         ("| host, matrices of more than a million entries | " + SPAN, spans(host, "refresh_s", least=1e6)),
@@ -390,6 +416,8 @@ CLAIMS = {
         ("{} times as fast as the block-diagonal aijcusparse in the geometric mean, {} times at least.", batched()[:2]),
         ("The better of `sellp` and `evchyb` is {} times as fast as `aij` in the geometric mean; alone they are {} and {} times as fast, PETSc's `sell` {}, MKL {}, `aijperm` {}.",
          [two(mean(host.bests()))] + [two(host.mean(t)) for t in ("sellp", "evchyb", "sell", "mkl", "aijperm")]),
+        ("the better of the two is {} times as fast as `aij` in the geometric mean (`sellp` {}, `evchyb` {}, PETSc's `sell` {}, MKL {}). The smallest ratio of ours is {}, of `sellp` on random:8000",
+         [two(mean(xeon.bests())), *(two(xeon.mean(t)) for t in ("sellp", "evchyb", "sell", "mkl")), two(min(xeon.get(m, t) for m in xeon.matrices for t in OURS))]),
         ("The smallest ratio of ours is {}", [two(min(host.get(m, t) for m in host.matrices for t in OURS))]),
         ("The better of the two is {} times as fast as `aijcusparse` in the geometric mean and {} times at least (`sellp` alone {} and {}, `evchyb` alone {} and {})",
          [two(v) for v in (mean(gpu.bests()), min(gpu.bests()), *(f(gpu.get(m, t) for m in gpu.matrices) for t in OURS for f in (mean, min)))]),
@@ -437,6 +465,7 @@ PAGES = {  # functions that write the page, or return what prints it
     "paper.md": papers,
     "host.md": products("host"),
     "hosts.md": hosts_page,
+    "host-xeon.md": products("host-xeon"),
     "h200.md": products("h200"),
     "batch.md": batches,
     "scaling.md": lambda target: scalingreport.markdown(scalingreport.load([str(ROOT / "docs/results/scaling.csv")]), str(target)),
