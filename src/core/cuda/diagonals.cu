@@ -2,12 +2,10 @@
   Matrices whose entries lie on few diagonals (stencils, also with several unknowns per point): slices of 32 consecutive units, one unit per lane.
 
   A slice refers to a pattern: the list of its steps, each an offset (column minus row) and a mask of the lanes that have an entry there. Equal patterns are
-  stored once, so that they stay in L1. From memory, a product reads only the values, 8 to 12 bytes per slice, x and y, but no column indices. Lanes without an
-  entry do not read x.
+  stored once, so that they stay in L1. From memory, a product reads only values, 8 to 12 bytes per slice, x and y. Lanes without an entry do not read x.
 
   Each fill marks the steps whose values are all equal: a warp then reads one value instead of 32. It reads a second copy of the value, in an array with one
-  value per step, because reading 8 bytes transfers 64 from memory. Lanes without an entry hold a copy of another lane's value, so that they do not prevent the
-  marking.
+  value per step, because reading 8 bytes transfers 64 from memory. Lanes without an entry hold another lane's value, so that they do not prevent the marking.
 */
 #include "columns.cuh"
 #include "diagonals.cuh"
@@ -22,8 +20,7 @@ using Args = DiagonalArgs;
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
-// Adds the additional steps of a unit's slice, those beyond the steps that all slices have. It loads everything again, so that no register holds it during the
-// other steps
+// Adds the steps of a unit's slice beyond those that all slices have. It loads everything again, so that no register holds it during the other steps
 template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
 {
   constexpr int  BATCH = 4;
@@ -174,8 +171,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
 
 // ------------------------------------------------------------------------------------------------ layout
 
-// Merges the warp's 32 units by offset: calls f(k, offset, lanes) for each diagonal. Returns -1 if there are more than `limit` diagonals or columns do not
-// ascend
+// Merges the warp's 32 units by offset: calls f(k, offset, lanes) for each diagonal. Returns -1 if there are more than `limit` or columns do not ascend
 template <class I, class F> __device__ int walk(const View<I> &v, int slice, int limit, F f)
 {
   const int     unit  = slice * WARP + (int)(threadIdx.x % WARP);
@@ -661,8 +657,7 @@ struct Diagonals : _n_SpMVCudaStore {
   }
 };
 
-// hash: the hash of each slice's pattern; slice: 0, 1, 2, ... *stored is false if there are too many patterns, or if two share a hash (which should never
-// happen)
+// hash: that of each slice's pattern; slice: 0, 1, 2, ... *stored is false if there are too many patterns, or (which should never happen) if two share a hash
 cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t stream)
 {
   const int        slices = args.slices, stride = longest;
