@@ -23,7 +23,7 @@ static inline PetscInt EVCHYBAlike(PetscInt rows, const PetscInt length[])
 static PetscErrorCode EVCHYBSortByColumn(PetscInt n, PetscInt longest, const PetscInt end[], const PetscInt length[], const PetscInt first_column[],
                                          PetscInt perm[])
 {
-  PetscInt      *place = NULL, *rows = NULL, nrows = 0; /* place: of the next row of each length */
+  PetscInt      *place = NULL, *rows = NULL, *count = NULL, *sorted = NULL, nrows = 0; /* place: of the next row of each length */
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
@@ -37,16 +37,14 @@ static PetscErrorCode EVCHYBSortByColumn(PetscInt n, PetscInt longest, const Pet
       for (PetscInt k = end[L - 1]; k < end[L]; k++) rows[nrows++] = perm[k];
   }
   if (nrows) {
-    PetscInt *count, *sorted;
-
     SpMVCall(PetscCalloc2((size_t)n + 1, &count, nrows, &sorted));
     for (PetscInt k = 0; k < nrows; k++) count[first_column[rows[k]] + 1]++;
     for (PetscInt c = 0; c < n; c++) count[c + 1] += count[c];
     for (PetscInt k = 0; k < nrows; k++) sorted[count[first_column[rows[k]]]++] = rows[k];
     for (PetscInt k = 0; k < nrows; k++) perm[place[length[sorted[k]]]++] = sorted[k];
-    PetscCall(PetscFree2(count, sorted));
   }
 done:
+  PetscCall(PetscFree2(count, sorted));
   PetscCall(PetscFree2(place, rows));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
