@@ -45,7 +45,9 @@ def options():
     p.add_argument("-matrices", type=words, help="matrices of the products, as bench/bench has them (bratu:<n>,fem27:68:3)")
     p.add_argument("-large", type=words,
                    help="large ones (bratu:400 on GPUs, else none). bratu:400 takes 22 GB of the host's memory, and 6 for each type and transport")  # fmt: skip
-    p.add_argument("-types", type=words, help="matrix types (aijcusparse,sellp,evchyb, or without a GPU aij,...); the first is the reference")
+    p.add_argument("-types", type=words,
+                   help="matrix types (aijcusparse,sellp,evchyb,sellp:devicecg, or without a GPU aij,sellp,evchyb); the first is the reference. A KSP type "
+                   "may follow, for solves")  # fmt: skip
     p.add_argument("-halo", type=words, help="values of -mat_spmv_halo, each measured with our types (peer,nccl,host,petsc on GPUs)")
     p.add_argument("-options", type=shlex.split, default=[], help="further options of the programs, as one word: -options='-ksp_norm_type natural'")
     p.add_argument("-reps", type=int, default=7, help="repetitions of bench/bench, of which the median counts (7)")
@@ -85,7 +87,7 @@ class Runs:
         self.devices = results.gpus() if "where:" in where and "where: host" not in where else 0
         count = self.devices or os.cpu_count()
         args.ranks = args.ranks or [r for r in (1, 2, 4, 8, 16, 32, 64) if r <= count]
-        args.types = args.types or ["aijcusparse" if self.devices else "aij", "sellp", "evchyb"]
+        args.types = args.types or (["aijcusparse", "sellp", "evchyb", "sellp:devicecg"] if self.devices else ["aij", "sellp", "evchyb"])
         args.matrices = args.matrices or [f"bratu:{args.n}", "fem27:68:3"]
         args.large = (["bratu:400"] if self.devices else []) if args.large is None else args.large
         args.halo = args.halo or (["peer", "nccl", "host", "petsc"] if self.devices else [])
@@ -116,7 +118,7 @@ class Runs:
 
     def products(self, ranks, matrices, mode):
         """One row per matrix, type and transport; case: the matrix for one process"""
-        types = list(self.args.types)
+        types = [t for t in self.args.types if ":" not in t]
         if self.halos(ranks):
             types = [f"{t}:-mat_spmv_halo {h}" if ours(t) else t for t in types for h in (self.halos(ranks) if ours(t) else [""])]
         with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +167,8 @@ class Runs:
 
     def ex14(self, ranks, n, kind, halo, timed):
         """One row. On a GPU, the times of its parts need a separate run (`timed`), in which every event waits for the GPU"""
-        words = [self.args.ex14, "-ksp_type", "cg", "-pc_type", "none", "-mat_type", kind, "-snes_converged_reason", "-ksp_converged_reason"]
+        matrix, _, method = kind.partition(":")
+        words = [self.args.ex14, "-ksp_type", method or "cg", "-pc_type", "none", "-mat_type", matrix, "-snes_converged_reason", "-ksp_converged_reason"]
         words += [w for d in "xyz" for w in (f"-da_grid_{d}", str(n))] + (["-dm_vec_type", "cuda"] if self.devices else [])
         words += (["-dll_append", self.args.lib] if ours(kind) else []) + (["-mat_spmv_halo", halo] if halo else []) + (["-log_view_gpu_time"] if timed else [])
         result = self.logged(ranks, words)

@@ -70,6 +70,8 @@ CONFIGURATIONS = [
         ("hypre", EX45, DM, "-ksp_type cg -pc_type hypre", cube(128), cube(48), cube(12)),
     )
 ]
+# The Krylov methods whose iterations stay on the GPU, for types such as sellp:device; solves with other methods are left out for these types
+DEVICE = {"cg": "devicecg", "bcgs": "devicebicgstab"}
 # With two processes, one of them has all rows of ex56
 ALONE = (EX56,)
 
@@ -79,7 +81,8 @@ def options():
     p = argparse.ArgumentParser(description=__doc__, epilog=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     words = lambda s: [w for w in s.split(",") if w]
     p.add_argument("-configs", type=words, help="configurations to run, by name (all)")
-    p.add_argument("-types", type=words, help="matrix types (aijcusparse,sellp,evchyb, or without a GPU aij,...); the first is the reference")
+    p.add_argument("-types", type=words, help="matrix types (aijcusparse,sellp,evchyb,sellp:device, or without a GPU aij,sellp,evchyb); the first is the "
+                   "reference. With :device, -ksp_type devicecg replaces cg, and devicebicgstab bcgs")  # fmt: skip
     p.add_argument("-ranks", type=lambda s: [int(w) for w in words(s)], help="numbers of processes (1,2, as far as there are GPUs or cores)")
     p.add_argument("-repeat", type=int, help="runs of each, of which the median counts (3; 1 with -quick)")
     p.add_argument("-timed", type=int, help="further runs of each for the times of products on a GPU, with -log_view_gpu_time (1; none on the host)")
@@ -130,7 +133,7 @@ class Runs:
             self.devices = 0
         self.where = f"{self.devices} GPUs" if self.devices else f"{os.cpu_count()} cores"
         args.ranks = args.ranks or [r for r in (1, 2) if r <= (self.devices or os.cpu_count())]
-        args.types = args.types or ["aijcusparse" if self.devices else "aij", "sellp", "evchyb"]
+        args.types = args.types or (["aijcusparse", "sellp", "evchyb", "sellp:device"] if self.devices else ["aij", "sellp", "evchyb"])
         args.timed = (1 if self.devices and not args.quick else 0) if args.timed is None else args.timed
         args.repeat = args.repeat or (1 if args.quick else 3)
 
@@ -146,7 +149,12 @@ class Runs:
         return self.args.limit - (time.time() - self.begin) if self.args.limit else 1e9
 
     def words(self, c, kind, size, device):
+        kind, _, krylov = kind.partition(":")
+        if c.program == BRATU and krylov:
+            kind += ":" + DEVICE["cg"]
         words = [c.kind, kind, *c.options.split(), *getattr(c, size).split()]
+        if krylov and method(c) in DEVICE:
+            words[words.index("-ksp_type") + 1] = DEVICE[method(c)]
         words += ["-ksp_converged_reason", "-snes_converged_reason", "-options_left", *self.args.options]
         if c.program == BRATU:  # bratu is linked with the library, and knows where a type stores its matrices
             return words
@@ -183,6 +191,8 @@ class Runs:
                     if ranks == 1 or c.program not in ALONE:
                         first = repeat % len(self.args.types)
                         for kind in self.args.types[first:] + self.args.types[:first]:
+                            if ":" in kind and not (c.program == BRATU or method(c) in DEVICE):
+                                continue
                             yield repeat, int(repeat >= self.args.repeat), c, ranks, kind
 
     def run(self, target):
@@ -220,6 +230,12 @@ class Runs:
                 print(f"left out: {key.name}: {why}")
         if self.cut:
             print(f"{self.cut} runs were not begun: the limit of {a.limit} s")
+
+
+def method(c):
+    """The Krylov method of a configuration's options"""
+    words = c.options.split()
+    return words[words.index("-ksp_type") + 1] if "-ksp_type" in words else ""
 
 
 def complaint(text):
