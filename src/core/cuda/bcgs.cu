@@ -346,15 +346,16 @@ cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov k, const SpMVCudaBCGS *bcgs, cudaSt
 namespace {
 
 // A product with its epilogue; there is none with a left block preconditioner
-cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore store, const Operands &v, Dots dot, Kernel &sums, int step, cudaStream_t stream, PetscBool *done)
+cudaError_t MultDots(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, const Operands &v, Dots dot, Kernel &sums, int step, cudaStream_t stream,
+                     PetscBool *done)
 {
   *done = PETSC_FALSE;
   if (Of(k, true) == SPMV_KRYLOV_PC_BLOCKS) return cudaSuccess;
   dot.other = dot.first != v.x;
   dot.d     = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? k->bcgs.d : nullptr;
-  SPMV_TRY(k->MultDots(store, v, dot, k->bcgs.n, stream, done));
+  SPMV_TRY(k->MultDots(*A, v, dot, k->bcgs.n, stream, done));
   if (!*done) return cudaSuccess;
-  k->bcgs.parts = {k->product_part, store->DotWarps()};
+  k->bcgs.parts = {k->product_part, A->store->DotWarps()};
   if (k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess; // the next kernel adds them
   SPMV_TRY(sums.Launch(k->Grid((int)(k->bcgs.parts.count / BATCH)), BLOCK, k->bcgs, false, {}, stream));
   k->bcgs.parts = {};
@@ -363,11 +364,11 @@ cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore store, const Operands &v, D
 
 } // namespace
 
-cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, cudaStream_t stream, PetscBool *done)
 {
   Dots dot{};
   dot.first = k->bcgs.r0;
-  return MultDots(k, store, {k->bcgs.p, nullptr, k->bcgs.v}, dot, k->b.first_sums, FIRST, stream, done);
+  return MultDots(k, A, {k->bcgs.p, nullptr, k->bcgs.v}, dot, k->b.first_sums, FIRST, stream, done);
 }
 
 cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov k, cudaStream_t stream)
@@ -383,12 +384,12 @@ cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov k, cudaStream_t stream)
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, cudaStream_t stream, PetscBool *done)
 {
   Dots dot{};
   dot.first  = k->bcgs.r;
   dot.second = k->bcgs.r0;
-  return MultDots(k, store, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? k->bcgs.r : k->bcgs.hat, nullptr, k->bcgs.t}, dot, k->b.second_sums, SECOND, stream, done);
+  return MultDots(k, A, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? k->bcgs.r : k->bcgs.hat, nullptr, k->bcgs.t}, dot, k->b.second_sums, SECOND, stream, done);
 }
 
 cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov k, cudaStream_t stream)

@@ -201,29 +201,35 @@ SPMV_KRYLOV_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *
   if (AddAll(g, v)) Decide(g, s, start ? BETA | START : g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED ? BETA : TEST | BETA, v);
 }
 
-// x += a p, if that is still to be done, and p = z + b p, unless the solve has ended
-template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+// x += a p, if that is still to be done, and p = z + b p, unless the solve has ended. SEND: sends p to the other ranks. They count exchanges, so there is also one
+// after the end of the solve
+template <SpMVKrylovPC PC, bool SEND> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
   Scalar           x[BATCH], p[BATCH], z[BATCH], d[BATCH];
   const bool       go = Enter(g, s), step = s.step;
   const bool       first = s.i == 0;
-  if (!go && !step) return;
-  ForEach(
-      g.n,
-      [&](int u, unsigned i) {
-        p[u] = first && go ? Num::zero() : g.p[i];
-        if (step) x[u] = Read(g.x + i);
-        if (go) z[u] = PC == SPMV_KRYLOV_PC_APPLIED ? g.z[i] : g.r[i];
-        if (go && PC == SPMV_KRYLOV_PC_POINTS) d[u] = g.d[i];
-      },
-      [&](int u, unsigned i) {
-        if (step) Write(g.x + i, Num::fma(s.a, p[u], x[u]));
-        if (go) {
-          const Scalar now = PC == SPMV_KRYLOV_PC_POINTS ? Multiplied(d[u], z[u]) : z[u];
-          g.p[i]           = first ? now : Num::fma(s.b, p[u], now);
-        }
-      });
+  unsigned         sent  = 0;
+  if (go || step) {
+    ForEach(
+        g.n,
+        [&](int u, unsigned i) {
+          p[u] = first && go ? Num::zero() : g.p[i];
+          if (step) x[u] = Read(g.x + i);
+          if (go) z[u] = PC == SPMV_KRYLOV_PC_APPLIED ? g.z[i] : g.r[i];
+          if (go && PC == SPMV_KRYLOV_PC_POINTS) d[u] = g.d[i];
+        },
+        [&](int u, unsigned i) {
+          if (step) Write(g.x + i, Num::fma(s.a, p[u], x[u]));
+          if (go) {
+            const Scalar now  = PC == SPMV_KRYLOV_PC_POINTS ? Multiplied(d[u], z[u]) : z[u];
+            const Scalar next = first ? now : Num::fma(s.b, p[u], now);
+            g.p[i]            = next;
+            if (SEND) sent += g.sends.Send(i, next);
+          }
+        });
+  }
+  if (SEND) g.sends.Complete(sent, !go);
 }
 
 // The step for the case that the caller has added the sums over the ranks
@@ -267,10 +273,14 @@ cudaError_t _n_SpMVCudaKrylov::CreateCG()
   update[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::update<SPMV_KRYLOV_PC_BLOCKS>);
   update[SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::update<SPMV_KRYLOV_PC_APPLIED>);
   sums_of.Choose((const void *)::sums_of);
-  direction[SPMV_KRYLOV_PC_NONE].Choose((const void *)::direction<SPMV_KRYLOV_PC_NONE>);
-  direction[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::direction<SPMV_KRYLOV_PC_POINTS>);
-  direction[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>);
-  direction[SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>);
+  direction[0][SPMV_KRYLOV_PC_NONE].Choose((const void *)::direction<SPMV_KRYLOV_PC_NONE, false>);
+  direction[0][SPMV_KRYLOV_PC_POINTS].Choose((const void *)::direction<SPMV_KRYLOV_PC_POINTS, false>);
+  direction[0][SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED, false>);
+  direction[0][SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED, false>);
+  direction[1][SPMV_KRYLOV_PC_NONE].Choose((const void *)::direction<SPMV_KRYLOV_PC_NONE, true>);
+  direction[1][SPMV_KRYLOV_PC_POINTS].Choose((const void *)::direction<SPMV_KRYLOV_PC_POINTS, true>);
+  direction[1][SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED, true>);
+  direction[1][SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED, true>);
   decide.Choose((const void *)::decide);
   return cudaSuccess;
 }
@@ -292,6 +302,8 @@ cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVCudaCG *cg, cudaStream_t
   g.z         = (Scalar *)cg->z;
   g.p         = (Scalar *)cg->p;
   g.w         = (Scalar *)cg->w;
+  g.sends     = {};
+  if (cg->sent) SPMV_TRY(cg->sent->GetSends(g.n, &g.sends));
   first.until = cg->until;
   SPMV_TRY(k->Begin(g, first, stream));
   SPMV_TRY(Launch(k, k->sums_of, true, cg->pc == SPMV_KRYLOV_PC_NONE ? g.r : g.z, stream));
@@ -304,12 +316,12 @@ cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, cudaStream_t stream)
   return Conclude(k, PRODUCT, stream);
 }
 
-cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore store, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, cudaStream_t stream, PetscBool *done)
 {
   const Operands v = {k->cg.p, nullptr, k->cg.w};
-  SPMV_TRY(k->MultDot(store, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
+  SPMV_TRY(k->MultDot(*A, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
   if (!*done) return cudaSuccess;
-  k->cg.parts = {k->product_part, store->DotWarps()};
+  k->cg.parts = {k->product_part, A->store->DotWarps()};
   // Update may add the partial sums, but only if it has sums of its own, because only the thread that adds those writes the state
   if ((k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) && k->AddsParts(k->cg.n, k->cg.parts.count)) return cudaSuccess;
   SPMV_TRY(k->product_sums.Launch(k->Grid((int)(k->cg.parts.count / BATCH)), BLOCK, k->cg, false, {}, stream));
@@ -334,7 +346,18 @@ cudaError_t SpMVCudaCGSums(SpMVCudaKrylov k, cudaStream_t stream)
 
 cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  return Launch(k, k->direction[k->cg.pc], false, nullptr, stream);
+  return Launch(k, k->direction[k->cg.sends.count != nullptr][k->cg.pc], false, nullptr, stream);
+}
+
+PetscBool SpMVCudaCGMaySend(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, SpMVCudaHalo halo, int n)
+{
+  const SpMVCudaStore store = A->store;
+  Sends               sends;
+  if (k->ranks.size == 1 || k->allreduce || !A->parallel || halo->comm->transport != SPMV_TRANSPORT_PEER) return PETSC_FALSE;
+  if (!store->CanFuseDot() || !store->DotWarps() || store->m != n || store->n != n) return PETSC_FALSE;
+  if (Guarded([&] { return halo->GetSends(n, &sends); }) == cudaSuccess) return PETSC_TRUE;
+  ForgetErrors(); // out of memory
+  return PETSC_FALSE;
 }
 
 cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov k, PetscReal *objective, cudaStream_t stream)

@@ -9,6 +9,7 @@
 */
 #include "columns.cuh"
 #include "diagonals.cuh"
+#include "diagonalsfill.cuh"
 #include "epilogue.cuh"
 
 namespace spmv {
@@ -79,8 +80,9 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
   }
   const int here = (int)((block * blockDim.x + threadIdx.x) / WARP), s = E::DOT ? min(here, args.slices - 1) : here, lane = threadIdx.x % WARP;
   int       unit = s * WARP + lane;
-  if (!FUSED || (blockIdx.x == 0 && threadIdx.x < WARP)) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
-  if (!E::DOT && unit >= args.units) return;                              // a lane past the end has no entry in any step
+  if (!FUSED || AwaitsHalo(arguments) || (blockIdx.x == 0 && threadIdx.x < WARP))
+    AwaitPrevious();                         // one warp waits, so that all previous work is done when all warps are
+  if (!E::DOT && unit >= args.units) return; // a lane past the end has no entry in any step
   if constexpr (DOTS) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   }
@@ -149,11 +151,14 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
     if ((pattern.y & MORE) && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
   }
   if (FUSED) {
-    if (unit < 0 || (!UNIFORM && pattern.x < 0)) return; // the loop above does not set the sign for a slice without steps
-    args.offdiag.Add<BS>(slot, unit, d);
+    if (!E::DOT && (unit < 0 || (!UNIFORM && pattern.x < 0))) return; // the loop above does not set the sign for a slice without steps
   }
   PetscReal  sums[E::Type::NUMBERS] = {};
   const bool writes                 = !E::DOT || (here == s && unit < args.units);
+  if (FUSED && writes) {
+    if (slot >= 0) AwaitHalo(arguments);
+    args.offdiag.Add<BS>(slot, unit, d);
+  }
   if constexpr (DOTS) {
 #pragma unroll
     for (int i = 0; i < BS; i++) {
@@ -322,111 +327,12 @@ __global__ void copy_marks(int slices, const int2 *source, int2 *to)
   if (s < slices) to[s].y = source[s].y;
 }
 
-// ------------------------------------------------------------------------------------------------ values
+// ------------------------------------------------------------------------------------------------ store
 
-template <int BS, int STEPS> struct FillShape {
-  static constexpr bool   MANY   = BS <= 4 && sizeof(Scalar) <= 8;                                     // there are enough registers for a full batch
-  static constexpr int    BATCH  = STEPS ? STEPS : MANY ? Tuning::FILL_BATCH : Tuning::FILL_BATCH / 2; // steps whose entries are loaded at once
-  static constexpr int    STRIDE = (BATCH * BS) | 1;                    // distance of the lanes' values in shared memory: an odd number
-  static constexpr int    BLOCK  = BS == 1 ? Tuning::FILL_BLOCK : WARP; // threads
-  static constexpr size_t SHARED = (size_t)BLOCK * STRIDE * sizeof(Scalar);
-};
+// [1][]: for MultFused() and MultInterior(), [2][], [3][], [4][]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed; [][1]: looks at marks
+constexpr int KERNELS = 5;
 
-constexpr int EQUALS = 256; // counters of marks, because a single one would delay the slices of a large matrix
-
-// Both the steps and a lane's entries are in the order of the columns. So the entries of a few steps are consecutive in each row, and no permutation is needed.
-// The rows of a slice are consecutive, too: single entries of a slice are copied in one piece if they fit. STEPS > 0: all slices have this many steps
-template <int BS, int STEPS, class V, class I>
-__global__ void fill(View<I> v, Args args, bool uniform, const int *value_index, const Scalar *a, V *value, V *equal_value, int2 *pattern_of_slice,
-                     unsigned *equal, unsigned *equals)
-{
-  constexpr int BATCH = FillShape<BS, STEPS>::BATCH, STRIDE = FillShape<BS, STEPS>::STRIDE;
-  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= args.slices) return;
-  const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
-  const int     more  = BS == 1 && !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
-  const int     steps = STEPS ? STEPS : uniform ? args.steps + more : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
-  const int64_t beyond = more ? (int64_t)(args.slices - 1 - s) * args.steps + args.more[s] : 0; // steps between the slice's usual steps and its additional ones
-  const int2   *step   = args.step + pattern_of_slice[s].x;
-  const int64_t start  = unit < v.units ? v.start(unit) : 0;
-  const int     width  = unit < v.units ? v.len(unit) * BS : 0; // width of a row
-  V            *to     = value + first * (BS * BS * WARP) + lane;
-  Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
-  int           done = 0, mine = lane * STRIDE; // mine: the position in `shared` at which the lane's values begin
-  const bool    listed = BS > 1 && start < 0;
-  bool          whole  = false;
-  unsigned      word = 0, total = 0;
-  if (BS == 1) {
-    const int64_t begin = __shfl_sync(ALL, start, 0), end = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
-    whole = end - begin <= WARP * STRIDE;
-    if (whole) {
-      for (int q = lane; q < (int)(end - begin); q += WARP) Num::copy(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
-      AwaitCopies();
-      __syncwarp();
-      mine = (int)(start - begin);
-    }
-  }
-  for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    int      at[BATCH], from[BATCH], count = 0; // positions in `shared` of the lane's own entry, and of the entry of the first lane that has one
-    unsigned same = (1u << min(BATCH, steps - k0)) - 1;
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const unsigned lanes = k0 + b < steps ? Lanes(step[k0 + b]) : 0;
-      const bool     own   = lanes >> lane & 1;
-      at[b]                = own ? mine + count : -1;
-      from[b]              = lanes ? __shfl_sync(ALL, at[b], __ffs(lanes) - 1) : -1;
-      count += own ? BS : 0;
-    }
-    for (int i = 0; i < BS; i++) {
-      if (!whole) Gather<(BATCH * BS + 3) / 4, 1, (BS > 1)>(a, value_index, start + (int64_t)i * width + done, 0, listed ? 0 : count, STRIDE, shared);
-      if (BS > 1 && v.first) {
-#pragma unroll 1
-        for (int e = 0; e < count && listed; e += BS) ReadListed<BS>(v, start, (done + e) / BS, i, a, value_index, shared + mine + e);
-        __syncwarp();
-      }
-#pragma unroll
-      for (int b = 0; b < BATCH; b++) {
-        if (k0 + b >= steps) break;
-#pragma unroll
-        for (int j = 0; j < BS; j++) {
-          const V t0 = from[b] < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(shared[from[b] + j]), t = at[b] < 0 ? t0 : ConvertIn<V, BS>(shared[at[b] + j]);
-          if (!__all_sync(ALL, Traits<V>::same(t, t0)))
-            same &= ~(1u << b);
-          else if (lane == 0 && (!more || k0 + b < args.steps))
-            equal_value[(first + k0 + b) * (BS * BS) + i * BS + j] = t0;
-          to[((k0 + b + (more && k0 + b >= args.steps ? beyond : 0)) * (BS * BS) + i * BS + j) * WARP] = t;
-        }
-      }
-    }
-    done += count;
-    if (whole) mine += count;
-    if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0; // additional steps have no marks
-    total += __popc(same);
-    word |= same << k0 % WARP;
-    if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
-      if (lane == 0 && k0 < WARP)
-        pattern_of_slice[s].y = (int)(word | (more ? MORE : 0));
-      else if (lane == 0)
-        equal[(int64_t)s * args.words + k0 / WARP] = word;
-      word = 0;
-    }
-  }
-  if (lane == 0) atomicAdd(equals + s % EQUALS, total);
-}
-
-// Reports to the host whether there are enough marks for products to look at them. The host does not wait for the report. Runs with EQUALS threads
-__global__ void report_marks(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *report)
-{
-  __shared__ unsigned total;
-  if (threadIdx.x == 0) total = 0;
-  __syncthreads();
-  atomicAdd(&total, equals[threadIdx.x]);
-  __syncthreads();
-  if (threadIdx.x == 0) *report = generation << 1 | (total > steps / Tuning::EQUAL_SHARE);
-}
-
-// [1][]: for MultFused() and MultInterior(), [2][], [3][]: for MultDot() and MultDots(), loaded when they are needed; [][1]: looks at marks
-template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel kernel[4][2])
+template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel kernel[KERNELS][2])
 {
   kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, NoEpilogue>);
   kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, NoEpilogue>);
@@ -437,12 +343,16 @@ template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel
     kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotEpilogue>);
     kernel[3][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, DotsEpilogue>);
     kernel[3][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotsEpilogue>);
+    if constexpr (BS == 1) { // with node blocks, the matrix takes most of the time
+      kernel[4][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, true, DotEpilogue>);
+      kernel[4][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, true, DotEpilogue>);
+    }
   }
   SPMV_TRY(kernel[0][0].Load());
   return kernel[0][1].Load();
 }
 
-template <class V, int BS, int STEPS> cudaError_t choose(Lengths lengths, Kernel kernel[4][2])
+template <class V, int BS, int STEPS> cudaError_t choose(Lengths lengths, Kernel kernel[KERNELS][2])
 {
   if constexpr (STEPS > 0) {
     if (lengths == SOME_LONGER) return choose<V, BS, STEPS, SOME_LONGER>(kernel);
@@ -455,7 +365,7 @@ struct Diagonals : _n_SpMVCudaStore {
   bool            uniform = true;
   bool            marked = true, unreported = true; // marked: products look at marks; unreported: the last fill has not reported yet whether they should
   Args            args = {};
-  Kernel          kernel[4][2];
+  Kernel          kernel[KERNELS][2];
   ColumnKernels   columns;
   int64_t         steps   = 0; // number of stored steps
   int             longest = 0; // most steps of a pattern
@@ -554,12 +464,16 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
+    return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+  }
+  Args With(const Scalar *halo) const
+  {
     Args use = args;
     if (halo) { // boundary rows are often the first and the last ones. They are moved to the middle of the product, when the halo has arrived
       use.offdiag     = fused->With(halo);
       use.block_shift = Blocks((int64_t)args.slices * WARP, BLOCK) / 2;
     }
-    return Launch(use, form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+    return use;
   }
   bool CanFuseOffdiagonal() const override
   {
@@ -588,16 +502,24 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return LaunchDot(2, v, dot, stream);
+    return LaunchDot(2, args, v, dot, stream);
   }
   cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
   {
-    return LaunchDot(3, v, dots, stream);
+    return LaunchDot(3, args, v, dots, stream);
   }
-  template <class D> cudaError_t LaunchDot(int which, const Operands &v, const D &dot, cudaStream_t stream)
+  bool CanFuseDot() const override
+  {
+    return bs == 1;
+  }
+  cudaError_t MultFusedDot(const Operands &v, const Scalar *halo, bool early, const Dot &dot, cudaStream_t stream) override
+  {
+    return LaunchDot(4, With(halo), v, dot, stream, early ? Begin::EARLY : Begin::AFTER);
+  }
+  template <class D> cudaError_t LaunchDot(int which, const Args &use, const Operands &v, const D &dot, cudaStream_t stream, Begin begin = Begin::EARLY)
   {
     LookForReport();
-    return kernel[which][marked].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, D>{args, dot}, SPMVCUDA_MULT, v, stream);
+    return kernel[which][marked].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, D>{use, dot}, SPMVCUDA_MULT, v, stream, 0, begin);
   }
   void LookForReport()
   {

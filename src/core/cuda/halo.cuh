@@ -4,7 +4,7 @@
 #pragma once
 
 #include "halo.h"
-#include "launch.cuh"
+#include "links.cuh"
 #include "spmvcuda.h"
 #include "tuning.cuh"
 #include <chrono>
@@ -86,20 +86,6 @@ struct Piece {
   int rank, start, count, first;
 };
 
-/*
-  PEER: signals from another rank. This rank's memory has one Post per rank that it exchanges data with, written by that rank. Both members are exchange
-  numbers.
-*/
-struct alignas(128) Post {
-  unsigned open;    // the other rank has read the previous contents of its halo, so this rank may write there
-  unsigned arrived; // the other rank has written its data
-};
-
-struct Link {
-  const Post *here;
-  Post       *there;
-};
-
 // PEER: `count` entries to send, from position `at` on, to an array in another device's memory
 struct Chunk {
   Scalar *to;
@@ -147,14 +133,18 @@ struct _n_SpMVCudaHalo {
   void *ctx                         = nullptr;
 
   // PEER
-  std::vector<int>         peers; // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
-  std::vector<void *>      opened;
-  spmv::Array<spmv::Link>  link;
-  spmv::Array<spmv::Chunk> chunk;
-  spmv::Array<unsigned>    count;
-  spmv::Exchange           direction[2] = {}; // forward and reverse
-  spmv::Kernel             kernel;
-  spmv::StreamOrder        order;
+  std::vector<int>            peers; // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
+  std::vector<void *>         opened;
+  spmv::Array<spmv::Link>     link;
+  spmv::Array<spmv::Chunk>    chunk;
+  spmv::Array<unsigned>       count;
+  std::vector<spmv::Scalar *> target; // where the entries for each rank go, in the order of `send`
+  int                         send_slots = 0;
+  spmv::Array<int>            send_slot, send_start; // for Sends
+  spmv::Array<spmv::Scalar *> send_to;
+  spmv::Exchange              direction[2] = {}; // forward and reverse
+  spmv::Kernel                kernel;
+  spmv::StreamOrder           order;
 
   explicit _n_SpMVCudaHalo(SpMVCudaComm c) : comm(c)
   {
@@ -191,4 +181,10 @@ struct _n_SpMVCudaHalo {
   cudaError_t Open(const SpMVHaloOffer *theirs);
   cudaError_t ExchangePeer(bool reverse, const spmv::Scalar *x, cudaStream_t stream);
   cudaError_t TestPeer(bool reverse, char reason[SPMV_HALO_TEXT]);
+  // The forward exchange for a kernel that computes x, which has this number of rows; the first call allocates memory
+  cudaError_t   GetSends(int rows, spmv::Sends *);
+  spmv::Arrival GetArrival() const
+  {
+    return {link, count, (int)peers.size()};
+  }
 };

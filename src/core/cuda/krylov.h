@@ -12,7 +12,7 @@
 */
 #pragma once
 
-#include "spmvcuda.h"
+#include "halo.h"
 
 typedef struct _n_SpMVCudaKrylov *SpMVCudaKrylov;
 
@@ -61,6 +61,7 @@ typedef struct {
   SpMVKrylovNorm     norm;
   PetscBool          hermitian; /* z'r is the complex inner product; otherwise nothing is conjugated */
   PetscBool          early;     /* kernels let the next one begin */
+  SpMVCudaHalo       sent;      /* PEER: Direction sends p to the other ranks, see SpMVCudaCGMaySend(); otherwise NULL */
   SpMVKrylovTest     until;
 } SpMVCudaCG;
 
@@ -85,6 +86,14 @@ typedef struct {
 
 /* The kernel that follows a product adds the product's sums up to this number of sums times thread blocks: see Tuning::KRYLOV_PARTS. Tests change it */
 PETSC_INTERN int SpMVCudaKrylovParts;
+
+/* A product w = A p. On several ranks, the exchange of the halo has begun, and the product also adds the off-diagonal block, as SpMVCudaMultFused() does */
+typedef struct {
+  SpMVCudaStore      store;
+  PetscBool          parallel, early;
+  const PetscScalar *halo; /* NULL if there is none */
+  SpMVCudaHalo       sent; /* the exchange that CG's Direction does; NULL if the caller begins it */
+} SpMVCudaKrylovProduct;
 
 /* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the stream */
 typedef cudaError_t (*SpMVCudaKrylovAllReduce)(void *ctx, PetscReal *sums, int count, cudaStream_t);
@@ -115,7 +124,13 @@ PETSC_INTERN cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov, size_t count, Pe
 PETSC_INTERN cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov, const SpMVCudaCG *, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, cudaStream_t); /* p'w, and the length of the step */
 /* w = A p and Product in one kernel, if the store has such a kernel; otherwise nothing happens, and *done is PETSC_FALSE */
-PETSC_INTERN cudaError_t SpMVCudaCGMult(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
+PETSC_INTERN cudaError_t SpMVCudaCGMult(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, cudaStream_t, PetscBool *done);
+/*
+  Whether Direction may do the exchange of p, so that Mult() follows without a kernel for the exchange: the sums over the ranks are added by PEER, and the product
+  has an epilogue and waits for the halo itself. Either all ranks do this in a solve or none does. Nothing else may use the halo between Direction and the product.
+  Because every rank's product is followed by sums of all ranks, a rank that sends p knows that the others have read their halo.
+*/
+PETSC_INTERN PetscBool   SpMVCudaCGMaySend(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, SpMVCudaHalo, int n);
 PETSC_INTERN cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov, cudaStream_t);    /* r, z, norm, z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGSums(SpMVCudaKrylov, cudaStream_t);      /* norm and z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov, cudaStream_t); /* x and the next p */
@@ -136,8 +151,8 @@ PETSC_INTERN cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov, cudaStream_t);   /* s 
 PETSC_INTERN cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov, cudaStream_t); /* B t, and all inner products with it */
 PETSC_INTERN cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov, cudaStream_t); /* x, r, the norm, p */
 /* v = A p and First, or t = A s and Second, in one kernel, if the store has such a kernel; otherwise nothing happens, and *done is PETSC_FALSE */
-PETSC_INTERN cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
-PETSC_INTERN cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
+PETSC_INTERN cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, cudaStream_t, PetscBool *done);
+PETSC_INTERN cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, cudaStream_t, PetscBool *done);
 /* After SINGULAR: x + alpha p is the solution if s = 0; waits for the stream */
 PETSC_INTERN cudaError_t SpMVCudaBCGSGetStep(SpMVCudaKrylov, PetscScalar *alpha, cudaStream_t);
 

@@ -141,7 +141,13 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (unit[u] < 0) continue;
-    if (FUSED && args.offdiag.halo) args.offdiag.Add<BS>(__ldg(args.offdiag.slot + unit[u] / WARP), unit[u], d + u * BS);
+    if (FUSED && args.offdiag.halo) {
+      const int slot = __ldg(args.offdiag.slot + unit[u] / WARP);
+      if constexpr (std::is_same_v<D, Dot>) {
+        if (dot && slot >= 0 && dot->arrival.links) dot->arrival.Await();
+      }
+      args.offdiag.Add<BS>(slot, unit[u], d + u * BS);
+    }
     const int64_t r = (int64_t)(args.unit ? __ldg(args.unit + unit[u]) : unit[u]) * BS;
     if constexpr (std::is_same_v<D, Dots>) {
 #pragma unroll
@@ -188,7 +194,7 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> argument
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal   sums[E::Type::NUMBERS] = {};
   if (FUSED) LetNextBegin();
-  if (!FUSED || s == 0) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
+  if (!FUSED || AwaitsHalo(arguments) || s == 0) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   if (s < args.slices) multiply<V, BS, MANY, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
@@ -463,7 +469,7 @@ struct Slices : _n_SpMVCudaStore {
   int64_t         steps   = 0;
   int             many    = 0; // some slices have several units per lane
   Args            args    = {};
-  Kernel          kernel[4]; // [1]: for MultFused(), [2], [3]: for MultDot() and MultDots(), loaded when they are needed
+  Kernel          kernel[5]; // [1]: for MultFused(), [2], [3], [4]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed
   ColumnKernels   columns;
   EntriesByRows   by_rows;
   Array<Slice>    slice;
@@ -484,6 +490,7 @@ struct Slices : _n_SpMVCudaStore {
     if constexpr (std::is_same_v<V, Scalar>) {
       kernel[2].Choose((const void *)slices<V, BS, MANY, false, DotEpilogue>);
       kernel[3].Choose((const void *)slices<V, BS, MANY, false, DotsEpilogue>);
+      if constexpr (BS == 1) kernel[4].Choose((const void *)slices<V, BS, MANY, true, DotEpilogue>);
     }
     return kernel[0].Load();
   }
@@ -554,9 +561,13 @@ struct Slices : _n_SpMVCudaStore {
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
     if (compact) return Mult(form, v, stream);
+    return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+  }
+  Args With(const Scalar *halo) const
+  {
     Args use = args;
     if (halo) use.offdiag = fused->With(halo);
-    return Launch(use, form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+    return use;
   }
   bool CanFuseOffdiagonal() const override
   {
@@ -579,6 +590,15 @@ struct Slices : _n_SpMVCudaStore {
   cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
   {
     return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{args, dots}, SPMVCUDA_MULT, v, stream);
+  }
+  bool CanFuseDot() const override
+  {
+    return bs == 1;
+  }
+  cudaError_t MultFusedDot(const Operands &v, const Scalar *halo, bool early, const Dot &dot, cudaStream_t stream) override
+  {
+    return kernel[4].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{With(halo), dot}, SPMVCUDA_MULT, v, stream, 0,
+                            early ? Begin::EARLY : Begin::AFTER);
   }
   bool SkipsEmpty() const override
   {

@@ -130,6 +130,15 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
+  // MultFused() with the epilogue of MultDot(), for the parallel matrix's product
+  virtual bool CanFuseDot() const
+  {
+    return false;
+  }
+  virtual cudaError_t MultFusedDot(const spmv::Operands &, const spmv::Scalar * /* halo */, bool /* early */, const spmv::Dot &, cudaStream_t)
+  {
+    return cudaErrorNotSupported;
+  }
   virtual bool SkipsEmpty() const // with z = y, empty rows are neither read nor written
   {
     return false;

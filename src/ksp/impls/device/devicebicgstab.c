@@ -34,9 +34,7 @@ static PetscErrorCode KSPDeviceBCGSStart(KSP ksp)
 }
 
 /* Computes w = A p with our kernels or with PETSc's functions, then the sums */
-static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w,
-                                        cudaError_t (*fused)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *),
-                                        cudaError_t (*sums)(SpMVCudaKrylov, cudaStream_t))
+static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *fused, cudaError_t (*sums)(SpMVCudaKrylov, cudaStream_t))
 {
   PetscBool done = PETSC_FALSE;
 

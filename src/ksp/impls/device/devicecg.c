@@ -194,6 +194,25 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Collective. Decides whether the kernel that computes p also sends it to the other ranks, for all ranks alike. Not with user-defined tests or monitors, which run
+  between that kernel and the product and may use the same halo
+*/
+static PetscErrorCode KSPDeviceCGAgreeOnSends(KSPDeviceRun *run, PetscInt n)
+{
+  const SpMVFusedProduct     *product = &run->product;
+  const SpMVCudaHalo          halo    = product->halo ? SpMVHaloGetCore(product->halo) : NULL;
+  const SpMVCudaKrylovProduct A       = {.store = product->store, .parallel = PETSC_TRUE};
+  int                         may;
+
+  PetscFunctionBegin;
+  if (!run->sums[0] || run->transport != SPMV_TRANSPORT_PEER) PetscFunctionReturn(PETSC_SUCCESS); /* the same on all ranks */
+  may = run->fuse && !run->exact && halo && product->store && SpMVCudaCGMaySend(run->krylov, &A, halo, (int)n);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &may, 1, MPI_INT, MPI_MIN, run->comm));
+  if (may) run->sent = halo;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPDeviceCGBegin(KSP ksp, KSP_Device *d, KSPDeviceCG *cg)
 {
   KSPDeviceRun *run = &d->run;
@@ -216,6 +235,8 @@ static PetscErrorCode KSPDeviceCGBegin(KSP ksp, KSP_Device *d, KSPDeviceCG *cg)
   what.early     = d->early;
   run->p         = what.p;
   run->w         = what.w;
+  PetscCall(KSPDeviceCGAgreeOnSends(run, n));
+  what.sent = run->sent;
   PetscCall(KSPDeviceGetTest(ksp, run, &what.until, &what.norm));
   PetscCallCUDA(SpMVCudaCGBegin(run->krylov, &what, run->stream));
   PetscCallCUDA(SpMVCudaCGDirection(run->krylov, run->stream));

@@ -41,7 +41,8 @@ typedef struct {
 
   cudaStream_t     stream;
   Mat              A;
-  SpMVCudaStore    store; /* the store of A if the core multiplies without PETSc, otherwise NULL */
+  SpMVFusedProduct product; /* store: NULL if PETSc multiplies; halo: NULL on one rank */
+  SpMVCudaHalo     sent;    /* the exchange, if CG's kernels send p; otherwise NULL */
   PetscScalar     *x, *r, *z, *p, *w, *d;
   SpMVKrylovPC     pc;
   PetscInt         bs;
@@ -51,8 +52,13 @@ typedef struct {
   PetscInt         ahead; /* number of iterations that the host starts before it has seen the end of an earlier one */
   PetscInt         read;  /* number of norms that the host has read */
   SpMVKrylovStatus status;
-  PetscLogDouble   product, flops; /* flops of a product if PETSc does not log them, and of the rest of an iteration */
+  PetscLogDouble   flops; /* of an iteration without the product */
 } KSPDeviceRun;
+#endif
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* A product with the sums of a method's step, such as SpMVCudaCGMult() */
+typedef cudaError_t(KSPDeviceMultFn)(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, cudaStream_t, PetscBool *done);
 #endif
 
 typedef struct _n_KSP_Device KSP_Device;
@@ -104,8 +110,7 @@ PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
 /* Gets the array of a vector that our kernels write, and marks the vector's values as new and on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceTouch(Vec, PetscScalar **);
 /* Computes w = A p. If there is a kernel that also does the method's additional work, it is used and *done is true */
-PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w, cudaError_t (*)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *),
-                                          PetscBool *done);
+PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w, KSPDeviceMultFn *, PetscBool *done);
 PETSC_INTERN PetscErrorCode KSPDeviceGetTest(KSP, KSPDeviceRun *, SpMVKrylovTest *, SpMVKrylovNorm *);
 /* Waits until this number of iterations is complete, or the solve has ended */
 PETSC_INTERN PetscErrorCode KSPDeviceAwait(KSPDeviceRun *, PetscInt iterations);

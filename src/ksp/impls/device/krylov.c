@@ -156,15 +156,17 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d, PetscBool sums)
   }
   PetscCall(SpMVIsMPI(run->A, &mpi));
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  run->store = NULL;
+  run->sent = NULL;
+  PetscCall(PetscMemzero(&run->product, sizeof(run->product)));
   run->flops = 10. * n;
   if (!mpi) {
     PetscCall(MatSpMVGetReady_SeqCUDA(run->A, PETSC_FALSE, &own));
     if (own) {
-      run->store   = own->cuda[0].store;
-      run->product = 2. * own->cuda[0].key.nz - n;
+      run->product.store = own->cuda[0].store;
+      run->product.flops = 2. * own->cuda[0].key.nz - n;
     }
-  }
+  } else if (sums) /* collective; without sums, ranks need not agree on where to iterate */
+    PetscCall(MatSpMVGetFusedProduct_MPICUDA(run->A, ksp->work[0], ksp->work[1], &run->product));
   PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
   run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));
   run->ahead = d->ahead;
@@ -270,18 +272,31 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, cudaError_t (*fused)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *), PetscBool *done)
+PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *fused, PetscBool *done)
 {
+  const SpMVFusedProduct     *product  = &run->product;
+  const PetscBool             parallel = (PetscBool) !!product->halo;
+  const SpMVCudaKrylovProduct A        = {.store = product->store, .parallel = parallel, .early = product->early, .halo = product->received, .sent = run->sent};
+
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  if (run->store) {
-    PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
-    if (fused && run->fuse) PetscCallCUDA((*fused)(run->krylov, run->store, run->stream, done));
-    if (!*done) PetscCallCUDA(SpMVCudaMult(run->store, SPMVCUDA_MULT, run->p, NULL, run->w, run->stream));
-    PetscCall(PetscLogGpuFlops(run->product));
-    PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
-  } else
+  if (!product->store) {
     PetscCall(MatMult(run->A, p, w));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
+  if (parallel) {
+    PetscCall(SpMVHaloEnter(product->halo, run->stream));
+    if (!run->sent) PetscCall(SpMVHaloBegin(product->halo, run->p, run->stream));
+  }
+  if (fused && run->fuse) PetscCallCUDA((*fused)(run->krylov, &A, run->stream, done));
+  if (!*done && parallel)
+    PetscCallCUDA(SpMVCudaMultFused(A.store, SPMVCUDA_MULT, run->p, A.halo, NULL, run->w, A.early, run->stream));
+  else if (!*done)
+    PetscCallCUDA(SpMVCudaMult(A.store, SPMVCUDA_MULT, run->p, NULL, run->w, run->stream));
+  if (parallel) PetscCall(SpMVHaloLeave(product->halo, run->stream));
+  PetscCall(PetscLogGpuFlops(product->flops));
+  PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -587,6 +587,11 @@ PetscErrorCode SpMVHaloGetVec(SpMVHalo halo, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+SpMVCudaHalo SpMVHaloGetCore(SpMVHalo halo)
+{
+  return halo->core;
+}
+
 PetscScalar *SpMVHaloGetArray(SpMVHalo halo)
 {
   return halo->core ? SpMVCudaHaloGetArray(halo->core) : NULL;

@@ -444,6 +444,17 @@ PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* copi
 /* to = scale from, which may be the same vector, on this rank alone: VecCopy() and VecScale() are collective */
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to);
 
+/* mpi.c: the product of a parallel matrix whose diagonal block's kernel adds the off-diagonal block's product. It follows SpMVHaloBegin() */
+typedef struct {
+  SpMVHalo           halo;
+  SpMVCudaStore      store;    /* of the diagonal block; NULL: this rank's product is not such a kernel */
+  const PetscScalar *received; /* the halo; NULL if there is none */
+  PetscBool          early;    /* the product begins together with the exchange */
+  PetscLogDouble     flops;
+} SpMVFusedProduct;
+/* Collective. Brings A up to date for products from vectors like x to vectors like y */
+PETSC_INTERN PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat, Vec x, Vec y, SpMVFusedProduct *);
+
 /* cuda.c: the copies on the device and their products */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* NULL: AIJCUSPARSE multiplies */

@@ -126,6 +126,15 @@ static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscLogDouble MatSpMVFusedFlops(const Mat_SpMV *spmv, Mat_SpMV *own[2], PetscBool add)
+{
+  const SpMVCudaCopy *diagonal = &own[0]->cuda[0];
+  PetscLogDouble      nz       = diagonal->key.nz;
+
+  nz += own[1] ? own[1]->cuda[0].key.nz : SpMVHaloGetArray(spmv->exchange.halo) ? own[0]->fused.key.nz : 0;
+  return 2.0 * nz - (add ? 0 : PetscMin(diagonal->key.m, diagonal->key.nz));
+}
+
 /*
   Runs the products and the exchange in an order that overlaps them. *done is false if the arrays are not aligned as this
   requires; the sequential order copies unaligned arrays
@@ -136,12 +145,10 @@ static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder
   const SpMVHalo      halo     = spmv->exchange.halo;
   const SpMVCudaStore diagonal = own[0]->cuda[0].store, offdiag = own[1] ? own[1]->cuda[0].store : NULL;
   const PetscScalar  *received = SpMVHaloGetArray(halo);
-  PetscLogDouble      nz       = own[0]->cuda[0].key.nz;
   SpMVOperands        o;
   cudaStream_t        halostream;
 
   PetscFunctionBegin;
-  nz += own[1] ? own[1]->cuda[0].key.nz : received ? own[0]->fused.key.nz : 0;
   PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
   *done = (PetscBool)(order == SPMV_ORDER_FUSED || (SpMVCudaIsAligned(o.x) && SpMVCudaIsAligned(o.y) && SpMVCudaIsAligned(o.z)));
   if (*done) {
@@ -159,7 +166,7 @@ static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder
     }
     PetscCall(SpMVHaloLeave(halo, stream));
     PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(2.0 * nz - (yy ? 0 : PetscMin(own[0]->cuda[0].key.m, own[0]->cuda[0].key.nz))));
+    PetscCall(PetscLogGpuFlops(MatSpMVFusedFlops(spmv, own, (PetscBool) !!yy)));
   }
   PetscCall(SpMVOperandsEnd(&o));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -347,6 +354,31 @@ static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec y
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat A, Vec x, Vec y, SpMVFusedProduct *product)
+{
+  Mat       block[2];
+  Mat_SpMV *spmv, *own[2];
+  SpMVOrder order;
+  PetscBool ours;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(product, sizeof(*product)));
+  PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, x, NULL, y, &spmv));
+  PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, x, NULL, y, &ours));
+  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  PetscCall(MatSpMVGetOrder_MPICUDA(spmv, block, x, NULL, y, own, &order));
+  if (order != SPMV_ORDER_FUSED || own[1]) PetscFunctionReturn(PETSC_SUCCESS);
+  product->halo     = spmv->exchange.halo;
+  product->store    = own[0]->cuda[0].store;
+  product->received = SpMVHaloGetArray(product->halo);
+  product->early    = spmv->exchange.options.early;
+  product->flops    = MatSpMVFusedFlops(spmv, own, PETSC_FALSE);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
 
 /* zz = yy + A xx or yy + A^T xx, where yy may be zz, or NULL for zero */
 static PetscErrorCode MatSpMVApply_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz)

@@ -1,0 +1,87 @@
+/*
+  PEER: the signals between the devices of a node, and the parts of an exchange that other kernels can take over: the kernel that computes x may also send it,
+  and the product that reads the halo may wait for it. Then no kernel is needed for the exchange itself.
+*/
+#pragma once
+
+#include "launch.cuh"
+
+namespace spmv {
+
+/*
+  Signals from another rank. This rank's memory has one Post per rank that it exchanges data with, written by that rank. Both members are exchange numbers.
+*/
+struct alignas(128) Post {
+  unsigned open;    // the other rank has read the previous contents of its halo, so this rank may write there
+  unsigned arrived; // the other rank has written its data
+};
+
+struct Link {
+  const Post *here;
+  Post       *there;
+};
+
+// The halo that a product waits for. number: the number of the exchange, in device memory
+struct Arrival {
+  const Link     *link;
+  const unsigned *number;
+  int             links; // 0: there is nothing to wait for
+
+  __device__ __forceinline__ void Await() const
+  {
+    const unsigned n = *(const volatile unsigned *)number;
+    for (int k = 0; k < links; k++) {
+      while ((int)(LoadRelaxedSystem(&link[k].here->arrived) - n) < 0) __nanosleep(20); // also correct when the numbers wrap around
+    }
+    AcquireSystem();
+  }
+};
+
+/*
+  The entries of a vector that other ranks need, for a kernel that computes the vector. Rows are in groups of 32. The receivers must have read their previous
+  halo; nothing waits for that here. All warps of the grid call Complete() after their entries.
+*/
+struct Sends {
+  const int     *slot;  // the place of each group of rows among the groups with entries to send, or -1
+  const int     *start; // where the destinations of each row of these groups begin, and the end of the last
+  Scalar *const *to;    // the destinations
+  int            slots; // number of these groups
+  const Link    *link;
+  int            links;
+  unsigned      *count; // number of exchanges so far, and of finished groups of the current one
+
+  // Sends entry i of the vector; returns the number of groups, for Complete()
+  __device__ __forceinline__ unsigned Send(unsigned i, Scalar value) const
+  {
+    const int s = __ldg(slot + i / WARP);
+    if (s < 0) return 0;
+    const int *p = start + (size_t)s * WARP + i % WARP;
+    for (int q = p[0]; q < p[1]; q++) *to[q] = value;
+    return 1;
+  }
+  // groups: the number of groups that this warp has sent; only that of lane 0 counts. The warp that completes the exchange signals this to all peers. none:
+  // nothing is sent in this exchange, and the first warp of the grid signals at once
+  __device__ __forceinline__ void Complete(unsigned groups, bool none) const
+  {
+    const int lane = (int)(threadIdx.x % WARP);
+    int       last = 0;
+    __syncwarp();
+    if (lane == 0 && (none || !slots))
+      last = blockIdx.x == 0 && threadIdx.x == 0;
+    else if (lane == 0 && groups) {
+      FenceSystem(); // for the writes of the whole warp
+      last = atomicAdd(count + 1, groups) + groups == (unsigned)slots;
+    }
+    if (!__shfl_sync(ALL, last, 0)) return;
+    FenceSystem();
+    const unsigned n = count[0] + 1;
+    for (int k = lane; k < links; k += WARP) StoreReleaseSystem(&link[k].there->arrived, n);
+    __syncwarp();
+    if (lane == 0) {
+      count[0] = n;
+      count[1] = 0;
+    }
+  }
+};
+
+} // namespace spmv
