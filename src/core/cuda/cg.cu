@@ -146,7 +146,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(CGArgs g, bool, const Scala
         if (sums) AddTo(v + 1, Term(g.hermitian, z, now));
       });
   if (!sums && !residual) return;
-  if (AddAll(g, v)) Decide(g, s, sums ? TEST | BETA : TEST, v);
+  if (AddAll(g, v, g.parts.count > 0)) Decide(g, s, sums ? TEST | BETA : TEST, v);
 }
 
 // The same with a block preconditioner, with as many threads per block as it has rows
@@ -177,7 +177,7 @@ template <> SPMV_KRYLOV_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, con
     }
     __syncthreads();
   }
-  if (AddAll(g, v)) Decide(g, s, TEST | BETA, v);
+  if (AddAll(g, v, g.parts.count > 0)) Decide(g, s, TEST | BETA, v);
 }
 
 // The norm and z'r for a given z
@@ -210,6 +210,7 @@ template <SpMVKrylovPC PC, bool SEND> SPMV_KRYLOV_KERNEL direction(CGArgs g, boo
   const bool       go = Enter(g, s), step = s.step;
   const bool       first = s.i == 0;
   unsigned         sent  = 0;
+  int              slot[BATCH];
   if (go || step) {
     ForEach(
         g.n,
@@ -218,6 +219,7 @@ template <SpMVKrylovPC PC, bool SEND> SPMV_KRYLOV_KERNEL direction(CGArgs g, boo
           if (step) x[u] = Read(g.x + i);
           if (go) z[u] = PC == SPMV_KRYLOV_PC_APPLIED ? g.z[i] : g.r[i];
           if (go && PC == SPMV_KRYLOV_PC_POINTS) d[u] = g.d[i];
+          if (SEND) slot[u] = g.sends.Slot(i);
         },
         [&](int u, unsigned i) {
           if (step) Write(g.x + i, Num::fma(s.a, p[u], x[u]));
@@ -225,7 +227,7 @@ template <SpMVKrylovPC PC, bool SEND> SPMV_KRYLOV_KERNEL direction(CGArgs g, boo
             const Scalar now  = PC == SPMV_KRYLOV_PC_POINTS ? Multiplied(d[u], z[u]) : z[u];
             const Scalar next = first ? now : Num::fma(s.b, p[u], now);
             g.p[i]            = next;
-            if (SEND) sent += g.sends.Send(i, next);
+            if (SEND) sent += g.sends.Send(slot[u], i, next);
           }
         });
   }

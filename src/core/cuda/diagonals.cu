@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
   if (FUSED) {
     block += args.block_shift;
     if (block >= gridDim.x) block -= gridDim.x;
-    LetNextBegin();
+    if (!E::DOT) LetNextBegin(); // the sums that follow would occupy the multiprocessors
   }
   const int here = (int)((block * blockDim.x + threadIdx.x) / WARP), s = E::DOT ? min(here, args.slices - 1) : here, lane = threadIdx.x % WARP;
   int       unit = s * WARP + lane;

@@ -28,10 +28,11 @@ inline __host__ __device__ unsigned long long PackStatus(int reason, int its, in
   return (unsigned long long)reason | (unsigned long long)its << 8 | (unsigned long long)norms << 36;
 }
 
-// PEER: the data that a rank writes to another rank's memory
-struct alignas(64) Mail {
-  PetscReal sum[SUMS];
-  unsigned  number; // number of the sum; sums are counted
+// PEER: the sums that a rank writes to another rank's memory. A word is half of a number of 64 bits, or a number of 32 bits, and above it the number of the sum:
+// sums are counted. Words arrive as a whole, so that no fence is needed
+constexpr int HALVES = sizeof(PetscReal) / sizeof(unsigned);
+struct alignas(128) Mail {
+  uint64_t word[SUMS * HALVES];
 };
 
 // The data for sums over all ranks. size 1: there is only one rank
@@ -141,46 +142,44 @@ template <int BLOCK, int N> __device__ __forceinline__ bool AddBlocks(PetscReal 
   return true;
 }
 
-// Adds the sums of all ranks in the order of the ranks, so that all ranks get the same bits. All threads of one thread block call it; only v of thread 0 counts
-template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[N])
+/*
+  Adds the sums of all ranks in the order of the ranks, so that all ranks get the same bits. n: the number of this sum. All threads of a thread block call it;
+  only v of thread 0 counts. Several thread blocks may do so with the same v; one of them sends it.
+*/
+template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[N], unsigned n, bool send)
 {
-  __shared__ PetscReal own[N];
-  const unsigned       n    = *ranks.number + 1;
-  const int            half = (int)(n & 1) * ranks.size;
-  if (threadIdx.x == 0) {
-#pragma unroll
-    for (int k = 0; k < N; k++) own[k] = v[k];
-  }
+  constexpr int       WORDS = N * HALVES;
+  __shared__ unsigned own[WORDS];
+  const int           half = (int)(n & 1) * ranks.size;
+  if (threadIdx.x == 0) memcpy(own, v, sizeof(own));
   __syncthreads();
   // When a rank writes sum n, it has received sum n - 1 of all ranks, so all ranks have read sum n - 2. Therefore two halves are enough
-  for (int r = threadIdx.x; r < ranks.size; r += blockDim.x) {
-    Mail *to = ranks.theirs[r] + half + ranks.rank;
-#pragma unroll
-    for (int k = 0; k < N; k++) to->sum[k] = own[k];
-    FenceSystem();
-    StoreReleaseSystem(&to->number, n);
-  }
-  for (int r = threadIdx.x; r < ranks.size; r += blockDim.x) {
-    while (LoadRelaxedSystem(&ranks.mine[half + r].number) != n) __nanosleep(20);
-    AcquireSystem();
+  for (int t = threadIdx.x; send && t < ranks.size * WORDS; t += blockDim.x)
+    StoreRelaxedSystem(&ranks.theirs[t / WORDS][half + ranks.rank].word[t % WORDS], (uint64_t)n << 32 | own[t % WORDS]);
+  for (int t = threadIdx.x; t < ranks.size * WORDS; t += blockDim.x) {
+    while (LoadRelaxedSystem(&ranks.mine[half + t / WORDS].word[t % WORDS]) >> 32 != n) __nanosleep(20);
   }
   __syncthreads();
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int k = 0; k < N; k++) v[k] = 0;
     for (int r = 0; r < ranks.size; r++) {
+      unsigned  bits[WORDS];
+      PetscReal sum[N];
 #pragma unroll
-      for (int k = 0; k < N; k++) v[k] += Fresh(&ranks.mine[half + r].sum[k]);
+      for (int w = 0; w < WORDS; w++) bits[w] = (unsigned)LoadRelaxedSystem(&ranks.mine[half + r].word[w]);
+      memcpy(sum, bits, sizeof(sum));
+#pragma unroll
+      for (int k = 0; k < N; k++) v[k] += sum[k];
     }
-    *ranks.number = n;
   }
 }
 
 /*
   Adds v, the sums of the grid, over all ranks. Returns true in one thread, which has the sums and takes the next step, or in none if the caller adds the sums
-  over the ranks. All threads of one thread block call it.
+  over the ranks. before: the number of sums that this kernel has already added over the ranks. All threads of one thread block call it.
 */
-template <int N> __device__ __forceinline__ bool AddAcross(const SolveArgs &g, PetscReal (&v)[N])
+template <int N> __device__ __forceinline__ bool AddAcross(const SolveArgs &g, PetscReal (&v)[N], unsigned before)
 {
   if (g.ranks.outside) {
     if (threadIdx.x == 0) {
@@ -189,14 +188,18 @@ template <int N> __device__ __forceinline__ bool AddAcross(const SolveArgs &g, P
     }
     return false;
   }
-  if (g.ranks.size > 1) AddRanks(g.ranks, v);
+  if (g.ranks.size > 1) {
+    const unsigned n = *g.ranks.number + before + 1;
+    AddRanks(g.ranks, v, n, true);
+    if (threadIdx.x == 0) *g.ranks.number = n;
+  }
   return threadIdx.x == 0;
 }
 
 // Adds v over all threads of the grid and all ranks, always in the same order
-template <int N> __device__ __forceinline__ bool AddAll(const SolveArgs &g, PetscReal (&v)[N])
+template <int N> __device__ __forceinline__ bool AddAll(const SolveArgs &g, PetscReal (&v)[N], unsigned before = 0)
 {
-  return AddBlocks<KRYLOV_BLOCK>(v, blockIdx.x, gridDim.x, g.part, g.arrived) && AddAcross(g, v);
+  return AddBlocks<KRYLOV_BLOCK>(v, blockIdx.x, gridDim.x, g.part, g.arrived) && AddAcross(g, v, before);
 }
 
 __device__ __forceinline__ void Publish(unsigned long long *place, unsigned long long what)
@@ -275,9 +278,9 @@ template <int N> __device__ __forceinline__ void AddParts(PetscReal (&v)[N], con
 }
 
 /*
-  Enter() for the kernel that follows a product. If the product has few partial sums, each thread block adds all of them, so that no separate kernel is needed.
-  One thread of each thread block calls after(s, v), which takes the step that depends on the sums. The members of the state in memory that `after` reads must
-  not change before all thread blocks have entered.
+  Enter() for the kernel that follows a product. If the product has few partial sums, each thread block adds all of them, so that no separate kernel is needed;
+  with several ranks, one thread block sends the sums, and each adds those of all ranks. One thread of each thread block calls after(s, v), which takes the step
+  that depends on the sums. The members of the state in memory that `after` reads must not change before all thread blocks have entered.
 */
 template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(const SolveArgs &g, State &s, After after)
 {
@@ -290,9 +293,11 @@ template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(
   if (!g.parts.count) return true;
   AddParts(v, g.parts, threadIdx.x, KRYLOV_BLOCK);
   AddBlock<KRYLOV_BLOCK>(v);
+  if (g.ranks.size > 1) AddRanks(g.ranks, v, *g.ranks.number + 1, blockIdx.x == 0);
   if (threadIdx.x == 0) after(s, v);
   __syncthreads();
   if (s.reason == SPMV_KRYLOV_ITERATING) return true;
+  if (g.ranks.size > 1 && threadIdx.x == 0 && ArriveLast(g.arrived, gridDim.x)) ++*g.ranks.number; // all thread blocks have read it
   if (first) {
     g.state->step   = 0;
     g.state->reason = s.reason;
@@ -349,7 +354,7 @@ struct _n_SpMVCudaKrylov {
   // Whether the kernel that follows a product adds the product's sums
   bool AddsParts(int n, unsigned warps) const
   {
-    return ranks.size == 1 && !allreduce && (int64_t)warps * Grid(n) <= (int64_t)SpMVCudaKrylovParts;
+    return !allreduce && (int64_t)warps * Grid(n) <= (int64_t)SpMVCudaKrylovParts;
   }
   unsigned Grid(int n) const
   {

@@ -50,10 +50,14 @@ struct Sends {
   int            links;
   unsigned      *count; // number of exchanges so far, and of finished groups of the current one
 
-  // Sends entry i of the vector; returns the number of groups, for Complete()
-  __device__ __forceinline__ unsigned Send(unsigned i, Scalar value) const
+  // The place of the group of entry i, which the kernel loads together with its other data
+  __device__ __forceinline__ int Slot(unsigned i) const
   {
-    const int s = __ldg(slot + i / WARP);
+    return __ldg(slot + i / WARP);
+  }
+  // Sends entry i of the vector; returns the number of groups, for Complete()
+  __device__ __forceinline__ unsigned Send(int s, unsigned i, Scalar value) const
+  {
     if (s < 0) return 0;
     const int *p = start + (size_t)s * WARP + i % WARP;
     for (int q = p[0]; q < p[1]; q++) *to[q] = value;
@@ -75,7 +79,7 @@ struct Sends {
     if (!__shfl_sync(ALL, last, 0)) return;
     FenceSystem();
     const unsigned n = count[0] + 1;
-    for (int k = lane; k < links; k += WARP) StoreReleaseSystem(&link[k].there->arrived, n);
+    for (int k = lane; k < links; k += WARP) StoreRelaxedSystem(&link[k].there->arrived, n);
     __syncwarp();
     if (lane == 0) {
       count[0] = n;

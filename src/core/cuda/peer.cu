@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(256) exchange(Exchange g, SpMVCudaForm /* form
   __syncthreads();
   if (!last) return;
   FenceSystem();
-  for (int k = threadIdx.x; k < g.links; k += blockDim.x) StoreReleaseSystem(&g.link[k].there->arrived, n);
+  for (int k = threadIdx.x; k < g.links; k += blockDim.x) StoreRelaxedSystem(&g.link[k].there->arrived, n);
   for (int k = threadIdx.x; k < g.links; k += blockDim.x) (void)Await(&g.link[k].here->arrived, n, g);
   if (threadIdx.x == 0) {
     g.count[0] = n;

@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> argument
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal   sums[E::Type::NUMBERS] = {};
-  if (FUSED) LetNextBegin();
+  if (FUSED && !E::DOT) LetNextBegin();
   if (!FUSED || AwaitsHalo(arguments) || s == 0) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   if (s < args.slices) multiply<V, BS, MANY, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
