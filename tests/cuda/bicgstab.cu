@@ -320,6 +320,9 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
       }
       test(Odd("odd rows", 5001, 3, 90), true, SPMVCUDA_KERNEL_AUTO);
       test(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMVCUDA_KERNEL_AUTO);
+      test(Grouped(
+               "groups", 5001, 5001, [](int) { return 1 + Int(8); }, [](int, Row &row) { Anywhere(5001, 40, row); }),
+           true, SPMVCUDA_KERNEL_AUTO);
       test(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false, SPMVCUDA_KERNEL_AUTO);
       test(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMVCUDA_KERNEL_PAPER);
     }

@@ -133,6 +133,39 @@ static void TestNodes(const Layout &L, cudaStream_t stream)
   expect(Lengths("anywhere", 3000, 3000, [](int) { return 20; }), 1);
 }
 
+// Row groups are used if there are enough equal rows, and no node blocks
+static void TestGroups(const Layout &L, cudaStream_t stream)
+{
+  auto expect = [&](const Matrix &A, bool groups) {
+    SpMVCudaStore store;
+    SpMVStats     stats;
+    Device<int>   i(A.i), j(A.j);
+    SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
+    CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
+    SpMVCudaGetStats(store, &stats);
+    Expect((strstr(stats.kernel, "groups") != NULL) == groups, A, L.name, stats.kernel, "groups of rows");
+    Expect(!groups || stats.node == 1, A, L.name, stats.kernel, "the size of node blocks of row groups");
+    CHECK(SpMVCudaDestroy(&store));
+  };
+  const bool   look    = strcmp(L.name, "sellp, entries") != 0;
+  auto         columns = [](int n) { return [=](int, Row &row) { Anywhere(n, 20, row); }; };
+  const Matrix A       = Grid("3 unknowns", 6, 27, 3, 100);
+  expect(A, false); // node blocks
+  expect(Dropped("3 unknowns, one dropped", A, [](int r) { return r == 1; }), look);
+  expect(Dropped("3 unknowns, some dropped", A, [](int r) { return r * 613 % 1000 < 70; }), look);
+  expect(Grid("7 unknowns", 3, 7, 7, 100), look);
+  expect(Grouped(
+             "pairs", 3001, 3000, [](int) { return 2; }, columns(3000)),
+         look);
+  expect(Grouped(
+             "one pair in four rows", 3000, 3000, [](int g) { return g % 3 ? 1 : 2; }, columns(3000)),
+         false);
+  expect(Grouped(
+             "mostly empty pairs", 3000, 3000, [](int) { return 2; }, [](int g, Row &row) { Anywhere(3000, g % 4 ? 0 : 20, row); }),
+         false);
+  expect(Grid("27 points", 12, 27, 1, 60), false);
+}
+
 // ------------------------------------------------------------------------------------------------ matrices
 
 static void AddMatrices(std::vector<Matrix> &matrices)
@@ -202,6 +235,34 @@ static void AddIncomplete(std::vector<Matrix> &matrices)
                                    }),
                              60));
   matrices.push_back(InAnyOrder());
+}
+
+// Row groups: of one size and of all, more rows than fit in one, long, short and empty ones, columns in any order
+static void AddGroups(std::vector<Matrix> &matrices)
+{
+  auto three = [](int) { return 3; };
+  auto any   = [](int) { return 1 + Int(8); };
+  auto some  = [](int n, int most) { return [=](int, Row &row) { Anywhere(n, Int(most + 1), row); }; };
+  matrices.push_back(Dropped("groups, 3 unknowns, some dropped", Grid("", 6, 27, 3, 100), [](int r) { return r * 613 % 1000 < 70; }));
+  matrices.push_back(Dropped("groups, 6 unknowns, one dropped", Grid("", 4, 27, 6, 60), [](int r) { return r == 7; }));
+  matrices.push_back(Grouped(
+      "groups of 3", 500, 500, [](int g) { return g ? 3 : 1; }, some(500, 90)));
+  matrices.push_back(Grouped("groups of 1 to 8", 900, 900, any, some(900, 50)));
+  matrices.push_back(Grouped(
+      "groups of 1 to 8, and single rows", 1500, 1500, [](int) { return Int(2) ? 1 : 1 + Int(8); }, some(1500, 20)));
+  matrices.push_back(Grouped(
+      "groups, more equal rows", 700, 300, [](int) { return 5 + Int(30); }, some(300, 60)));
+  matrices.push_back(Grouped(
+      "groups, all rows equal", 300, 300, [](int) { return 300; }, [](int, Row &row) { Anywhere(300, 250, row); }));
+  matrices.push_back(Grouped("groups, long", 100, 4000, any, [](int g, Row &row) { Anywhere(4000, g % 3 ? Int(1500) : 6000, row); }));
+  matrices.push_back(Grouped("groups of short rows", 2000, 2000, any, some(2000, 4)));
+  matrices.push_back(Grouped("groups, some empty", 800, 800, any, [](int g, Row &row) { Anywhere(800, g % 4 ? 1 + Int(30) : 0, row); }));
+  matrices.push_back(Grouped("groups, columns far apart", 300, 100000, any, some(100000, 40)));
+  matrices.push_back(Grouped("groups, few columns", 2000, 40, three, some(40, 30)));
+  matrices.push_back(Grouped("groups in any order, some columns twice", 400, 300, any, [](int g, Row &row) {
+    Anywhere(300, Int(40), row);
+    ShuffleTwice(g, row);
+  }));
 }
 
 static void AddSpecial(std::vector<Matrix> &matrices)
@@ -387,6 +448,7 @@ int main(int argc, char **argv)
   AddMatrices(matrices);
   AddDisordered(matrices);
   AddIncomplete(matrices);
+  AddGroups(matrices);
   AddSpecial(matrices);
   if (!quick) AddLarger(matrices);
   const std::vector<Layout> layouts = Layouts();
@@ -396,7 +458,10 @@ int main(int argc, char **argv)
     return failures != 0;
   }
   for (const Layout &L : layouts) {
-    if (std::set<std::string>{"sellp", "sellp, slices", "sellp, entries"}.count(L.name)) TestNodes(L, streams.stream);
+    if (std::set<std::string>{"sellp", "sellp, slices", "sellp, entries"}.count(L.name)) {
+      TestNodes(L, streams.stream);
+      TestGroups(L, streams.stream);
+    }
   }
   if (!getenv("CORE_MATRICES")) TestLayouts(layouts, quick, race, streams);
   SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels, with all ways to load

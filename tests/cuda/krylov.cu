@@ -310,6 +310,12 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
     TestEpilogue(Odd("odd rows", 5001, 3, 90), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Lengths("longer rows", 3001, 3001, [](int) { return 1 + Int(300); }), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Grouped(
+                     "groups", 5001, 5001, [](int) { return 1 + Int(8); }, [](int, Row &row) { Anywhere(5001, 40, row); }),
+                 true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Grouped(
+                     "groups in parts", 20000, 20000, [](int) { return 8; }, [](int g, Row &row) { Anywhere(20000, g == 7 ? 15000 : 6, row); }),
+                 false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Lengths("rows in parts", 20000, 20000, [](int r) { return r == 7 ? 15000 : 1 + Int(6); }), false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k,
                  stream);
     TestEpilogue(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k,

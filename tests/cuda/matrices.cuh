@@ -168,3 +168,46 @@ static inline Matrix Lengths(const char *name, int m, int n, std::function<int(i
       },
       ascend);
 }
+
+// Groups of rows with the same columns, in the order in which `columns` adds them: size(g) rows in group g, until there are m rows
+static inline Matrix Grouped(const char *name, int m, int n, std::function<int(int)> size, std::function<void(int, Row &)> columns)
+{
+  Matrix A{name, m, n, {0}, {}, {}};
+  for (int g = 0, r = 0; r < m; g++) {
+    Row row;
+    columns(g, row);
+    for (int rows = size(g); rows > 0 && r < m; rows--, r++) {
+      A.j.insert(A.j.end(), row.begin(), row.end());
+      A.i.push_back((int)A.j.size());
+    }
+  }
+  A.a.resize(A.j.size());
+  return A;
+}
+// Columns anywhere, in ascending order
+static inline void Anywhere(int n, int length, Row &row)
+{
+  for (int q = 0; q < length; q++) row.push_back(Int(n));
+  std::sort(row.begin(), row.end());
+  row.erase(std::unique(row.begin(), row.end()), row.end());
+}
+
+// A without some of its unknowns, rows and columns: those of constrained unknowns in finite elements
+static inline Matrix Dropped(const char *name, const Matrix &A, std::function<bool(int)> drop)
+{
+  std::vector<int> number(A.m, -1);
+  int              m = 0;
+  for (int r = 0; r < A.m; r++) {
+    if (!drop(r)) number[r] = m++;
+  }
+  Matrix B{name, m, m, {0}, {}, {}};
+  for (int r = 0; r < A.m; r++) {
+    if (number[r] < 0) continue;
+    for (int q = A.i[r]; q < A.i[r + 1]; q++) {
+      if (number[A.j[q]] >= 0) B.j.push_back(number[A.j[q]]);
+    }
+    B.i.push_back((int)B.j.size());
+  }
+  B.a.resize(B.j.size());
+  return B;
+}

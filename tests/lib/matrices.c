@@ -173,6 +173,25 @@ static PetscErrorCode Row_Constrained(PetscInt i, PetscInt M, PetscInt N, PetscI
   return PETSC_SUCCESS;
 }
 
+/* The same without the constrained unknowns: nodes of two or three unknowns that begin at any row */
+static PetscErrorCode Row_Dropped(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+{
+  const PetscInt all = ((M - 1) / 28 * 29 + (M - 1) % 28 + 4) / 3 * 3; /* of 29 unknowns, the fifth is dropped */
+  PetscInt       count, own = 0;
+
+  (void)bs;
+  (void)Row_Nodes(i / 28 * 29 + i % 28 + (i % 28 >= 4), all, all, 3, &count, cols, vals);
+  for (PetscInt k = 0; k < count; k++) {
+    const PetscInt q = cols[k] / 29, t = cols[k] % 29, j = q * 28 + t - (t > 4);
+
+    if (t == 4 || j >= N) continue;
+    cols[own]   = j;
+    vals[own++] = vals[k];
+  }
+  *n = own;
+  return PETSC_SUCCESS;
+}
+
 const Case cases[] = {{"empty", 0, 0, 1, SQUARE, Row_None},
                       {"norows", 0, 5, 1, 0, Row_None},
                       {"nocolumns", 5, 0, 1, 0, Row_None},
@@ -193,6 +212,7 @@ const Case cases[] = {{"empty", 0, 0, 1, SQUARE, Row_None},
                       {"nodes3", 105, 105, 3, SQUARE | FULL | BYROW | SOLVE | SPD | BLOCKS, Row_Nodes},
                       {"nodes5", 70, 70, 5, SQUARE | FULL | BYROW | SOLVE | SPD | BLOCKS, Row_Nodes},
                       {"constrained", 108, 108, 1, SQUARE | FULL | BYROW | SOLVE, Row_Constrained},
+                      {"dropped", 110, 110, 1, SQUARE | FULL | BYROW | SOLVE | SPD, Row_Dropped},
                       {"Laplace", 1200, 1200, 1, SQUARE | FULL | BYROW | SOLVE | SPD | LARGE, Row_Laplace},
                       {"Convection", 960, 960, 1, SQUARE | FULL | BYROW | SOLVE | LARGE, Row_Convection},
                       {"Nodes3", 990, 990, 3, SQUARE | FULL | BYROW | SOLVE | SPD | BLOCKS | LARGE, Row_Nodes},

@@ -24,6 +24,19 @@ cudaError_t ShareOut(const SpMVCudaCSR &csr, const Nodes &nodes, const Survey &s
   return cudaSuccess;
 }
 
+cudaError_t ShareOutGroups(const SpMVCudaCSR &csr, const Survey &survey, SliceRules *r)
+{
+  int processors;
+  r->per_thread = Tuning::GROUPS_VALUES;
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+  while (r->per_thread > Tuning::PER_THREAD_LEAST && csr.nnz / r->per_thread < processors * Tuning::THREADS) r->per_thread /= 2;
+  SPMV_TRY(ShareOut(csr, 1, survey, r));
+  r->chunk = PetscMax(r->chunk / RowGroups::MOST / WARP * WARP, (int)Tuning::GROUPS_CHUNK);
+  r->whole = Tuning::GROUPS_LONG;
+  while (r->whole > Tuning::GROUPS_LEAST && csr.nnz / r->whole < processors * Tuning::CHUNKS) r->whole /= 2;
+  return cudaSuccess;
+}
+
 namespace {
 
 // A matrix with its node blocks, its survey, and the layouts that it may be stored in
@@ -35,6 +48,7 @@ struct Layouts {
   Survey             survey  = {};
   int64_t            entries = 0;
   SliceRules         rules;
+  RowGroups          groups; // count is 0: rows are stored one by one
 
   cudaError_t Take(const Nodes &use)
   {
@@ -59,9 +73,20 @@ struct Layouts {
     return DiagonalsCreate(csr, nodes, c.single, PetscMin(entries * (value + 3) / value, most) + WARP, stream, store);
   }
 
+  // After Take(). Takes row groups if there are any
+  cudaError_t TakeGroups()
+  {
+    if (c.node || nodes.bs > 1) return cudaSuccess;
+    SPMV_TRY(FindGroups(csr, survey, stream, &groups));
+    if (!groups.count) return cudaSuccess;
+    rules = c.rules(survey, 1, entries);
+    return ShareOutGroups(csr, survey, &rules);
+  }
+
   cudaError_t Slices(const SliceRules &r, _n_SpMVCudaStore **store) const
   {
-    return SlicesCreate(csr, nodes, c.single, survey, r, nodes.bs > 1 ? c.nodes : c.entries, nullptr, stream, store);
+    const SpMVNames &names = groups.count ? c.groups : nodes.bs > 1 ? c.nodes : c.entries;
+    return SlicesCreate(csr, nodes, groups.count ? &groups : nullptr, c.single, survey, r, names, nullptr, stream, store);
   }
 };
 
@@ -159,8 +184,33 @@ private:
   cudaError_t        failed = cudaErrorNotSupported;
 };
 
+// Slices with the layout's rules, and with other ones
+cudaError_t MeasureSlices(const Layouts &l, Contest &contest)
+{
+  SliceRules r = l.rules;
+  bool       won;
+  SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(r, b); }, &won));
+  bool slices = won; // the fastest so far
+  for (int sigma : l.c.sigmas) {
+    SliceRules other = r;
+    other.sigma      = sigma;
+    // The natural order may need far too much padding to be tried
+    if (sigma == l.rules.sigma || (sigma == 1 && l.survey.natural > Tuning::NATURAL_MOST * (unsigned long long)l.entries)) continue;
+    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
+    if (won) r = other;
+    slices = slices || won;
+  }
+  for (int per : {l.rules.per_thread / 2, l.rules.per_thread * 2}) {
+    SliceRules other = r;
+    other.per_thread = per;
+    if (!slices || r.threads || !per) continue;
+    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
+  }
+  return cudaSuccess;
+}
+
 // Tries the layouts in the order in which they are preferred without measurement
-cudaError_t Measure(Layouts l, const Nodes &nodes, _n_SpMVCudaStore **store)
+cudaError_t Measure(Layouts &l, const Nodes &nodes, _n_SpMVCudaStore **store)
 {
   Contest contest(l.csr, l.stream);
   bool    won;
@@ -168,25 +218,10 @@ cudaError_t Measure(Layouts l, const Nodes &nodes, _n_SpMVCudaStore **store)
   for (int bs = nodes.bs; bs; bs = bs > 1 ? 1 : 0) {
     SPMV_TRY(l.Take(bs > 1 ? nodes : Nodes(1)));
     SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Diagonals(b); }, &won));
-    SliceRules r = l.rules;
-    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(r, b); }, &won));
-    bool slices = won; // the fastest so far
-    for (int sigma : l.c.sigmas) {
-      SliceRules other = r;
-      other.sigma      = sigma;
-      // The natural order may need far too much padding to be tried
-      if (sigma == l.rules.sigma || (sigma == 1 && l.survey.natural > Tuning::NATURAL_MOST * (unsigned long long)l.entries)) continue;
-      SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
-      if (won) r = other;
-      slices = slices || won;
-    }
-    for (int per : {l.rules.per_thread / 2, l.rules.per_thread * 2}) {
-      SliceRules other = r;
-      other.per_thread = per;
-      if (!slices || r.threads || !per) continue;
-      SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
-    }
+    SPMV_TRY(MeasureSlices(l, contest));
   }
+  SPMV_TRY(l.TakeGroups());
+  if (l.groups.count) SPMV_TRY(MeasureSlices(l, contest));
   return contest.End(store);
 }
 
@@ -209,7 +244,9 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
     SPMV_TRY(l.Take(some));
   }
   SPMV_TRY(l.Diagonals(store));
-  return *store ? cudaSuccess : l.Slices(l.rules, store);
+  if (*store) return cudaSuccess;
+  SPMV_TRY(l.TakeGroups());
+  return l.Slices(l.rules, store);
 }
 
 } // namespace spmv

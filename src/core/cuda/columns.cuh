@@ -75,24 +75,24 @@ struct Panel {
 };
 
 /*
-  d[q][i] += a x for BATCH entries (bs x bs blocks) a of a row and the K columns of a panel. place: the index of each entry's x, in units from `x`; if the row
-  does not have the entry, the index of any number that can be read. x of GROUP columns is loaded before the first is used. The distances between columns are
-  kernel arguments, which are only added: 64-bit multiplications would take as long as everything else
+  d[q][i] += a x for BATCH entries (ROWS x COLS blocks) a of a row and the K columns of a panel. place: the index of each entry's x, in units from `x`; if the
+  row does not have the entry, the index of any number that can be read. x of GROUP columns is loaded before the first is used. The distances between columns
+  are kernel arguments, which are only added: 64-bit multiplications would take as long as everything else
 */
-template <int BS, int BATCH, int K, int GROUP>
-__device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][BS * BS], const bool (&has)[BATCH], const int (&place)[BATCH], const Scalar *__restrict__ x,
-                                           const Panels &panels, Scalar (&d)[K][BS])
+template <int ROWS, int BATCH, int K, int GROUP, int COLS = ROWS>
+__device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS], const bool (&has)[BATCH], const int (&place)[BATCH],
+                                           const Scalar *__restrict__ x, const Panels &panels, Scalar (&d)[K][ROWS])
 {
 #pragma unroll
   for (int q0 = 0; q0 < K; q0 += GROUP) {
-    Scalar xs[GROUP][BATCH][BS];
+    Scalar xs[GROUP][BATCH][COLS];
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const char *at = (const char *)(x + (int64_t)place[b] * BS);
+      const char *at = (const char *)(x + (int64_t)place[b] * COLS);
 #pragma unroll
       for (int g = 0; g < GROUP; g++) {
 #pragma unroll
-        for (int j = 0; j < BS; j++) xs[g][b][j] = Num::keep((const Scalar *)(at + panels.x[q0 + g]) + j);
+        for (int j = 0; j < COLS; j++) xs[g][b][j] = Num::keep((const Scalar *)(at + panels.x[q0 + g]) + j);
       }
     }
     Issue();
@@ -100,12 +100,12 @@ __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][BS * BS], co
     for (int b = 0; b < BATCH; b++) {
       if (!has[b]) continue; // a lane without an entry may hold any value: Inf times 0 would spoil the sum
 #pragma unroll
-      for (int j = 0; j < BS; j++) {
+      for (int j = 0; j < COLS; j++) {
 #pragma unroll
         for (int g = 0; g < GROUP; g++) {
 #pragma unroll
-          for (int i = 0; i < BS; i++) {
-            if (BS == 1 || !Num::is_absent(a[b][i * BS + j])) d[q0 + g][i] = Num::fma(a[b][i * BS + j], xs[g][b][j], d[q0 + g][i]);
+          for (int i = 0; i < ROWS; i++) {
+            if (COLS == 1 || !Num::is_absent(a[b][i * COLS + j])) d[q0 + g][i] = Num::fma(a[b][i * COLS + j], xs[g][b][j], d[q0 + g][i]);
           }
         }
       }
@@ -170,8 +170,10 @@ cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, in
   return cudaSuccess;
 }
 
-// The kernels. For slices, only those of node blocks
+// The kernels. For slices, those of node blocks and, with bs = 1, of row groups
 const void *DiagonalsColumns(bool single, int bs, int width);
 const void *SlicesColumns(bool single, int bs, int width);
+
+constexpr int GROUP_PIECE = 3; // rows of a row group that are multiplied at a time, with the panels of 3 x 3 blocks
 
 } // namespace spmv

@@ -5,107 +5,27 @@
     - 64, 128 or 256 short units, 2, 4 or 8 per lane, so that a warp still has eight vector loads to issue at once;
     - 32 / T units with T = 1, 2, ..., 32 lanes each;
     - a part of one long unit: the parts store partial sums, and the warp that arrives last adds them in order.
+  slicesform.cu forms the slices. Row groups, which groups.cu multiplies, are units of a different number of rows in each slice.
   Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that are shorter than their slice are filled up with
   marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is a run of
   columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
 */
-#include "epilogue.cuh"
-#include "slices.cuh"
+#include "sliceproduct.cuh"
 
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = Tuning::SLICES_BLOCK, WINDOW = Tuning::SLICES_WINDOW;
+constexpr int BLOCK = Tuning::SLICES_BLOCK;
 
 using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
-// Adds the lane's sums of a slice to d. V: the type of the stored values. Each mode has its own loop: with branches between the loads, dense rows take twice as
-// long
 template <class V, int BS, int U, int MODE>
 __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[U * BS])
 {
-  constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1; // steps whose loads are issued before the first is used
-  const int     steps = self.steps * U;
-  const V      *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
-  const char   *index = args.index + (int64_t)self.index * 32;
-
-  // FULL: all steps exist, so that there are no tests between the loads
-  auto batch = [&](int k0, auto full) {
-    constexpr bool FULL = decltype(full)::value;
-    V              v[BATCH][BS * BS];
-    Scalar         xs[BATCH][BS];
-    int            col[BATCH];
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const int  k  = k0 + b;
-      const bool in = FULL || k < steps;
-      if (MODE == WIDE)
-        col[b] = in ? __ldcs((const int *)index + k * WARP + lane) : -1;
-      else if (MODE == NARROW)
-        col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
-      else
-        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? (MODE == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
-#pragma unroll
-      for (int i = 0; i < BS * BS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + i) * WARP, args.policy) : Traits<V>::zero();
-    }
-    Issue();
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const bool    own = MODE == NARROW ? col[b] != (int)NO_COLUMN : col[b] >= 0;
-      const Scalar *at  = x + (int64_t)(MODE == NARROW ? self.base + col[b] : col[b]) * BS;
-#pragma unroll
-      for (int j = 0; j < BS; j++) xs[b][j] = own ? Num::keep(at + j) : Num::zero();
-    }
-    Issue();
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) { // padding is 0 times 0
-#pragma unroll
-      for (int j = 0; j < BS; j++) {
-#pragma unroll
-        for (int i = 0; i < BS; i++) {
-          if (BS > 1 && Traits<V>::is_absent(v[b][i * BS + j])) continue;
-          const Scalar a    = Convert<Scalar>(v[b][i * BS + j]);
-          d[b % U * BS + i] = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[b % U * BS + i]);
-        }
-      }
-    }
-  };
-  int k0 = 0;
-  for (; k0 + BATCH <= steps; k0 += BATCH) batch(k0, std::true_type{});
-  if (BATCH > 1 && k0 < steps) batch(k0, std::false_type{});
-}
-
-// Adds the sums of the lanes that share a unit in the first of these lanes. For a part of a unit, the last part to arrive adds the sums of all parts in the
-// lane in which it sets `unit`. Returns whether there is anything to write
-template <int BS> __device__ __forceinline__ bool add_lanes(const Args &args, const Slice &self, int lane, Scalar (&d)[BS], int *unit)
-{
-  const int alone = WARP >> LogT(self.shape);
-  for (int by = WARP / 2; by >= alone; by >>= 1) {
-#pragma unroll
-    for (int i = 0; i < BS; i++) d[i] = Num::add(d[i], Num::down(d[i], by));
-  }
-  if (!IsPart(self.shape)) return true;
-  const int2 group = __ldg(args.group + self.group);
-  Scalar    *parts = args.partial + (int64_t)group.x * BS;
-  int        last  = 0;
-  if (lane == 0) {
-#pragma unroll
-    for (int i = 0; i < BS; i++) parts[(int64_t)self.part * BS + i] = d[i];
-    last = ArriveLast(args.arrived + self.group, (unsigned)group.y);
-  }
-  if (!__shfl_sync(ALL, last, 0)) return false;
-  AcquireArrived();
-  __syncwarp();
-#pragma unroll
-  for (int i = 0; i < BS; i++) {
-    d[i] = Num::zero();
-    for (int k = lane; k < group.y; k += WARP) d[i] = Num::add(d[i], Num::fresh(parts + (int64_t)k * BS + i));
-    for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));
-  }
-  if (lane == 0) *unit = self.first;
-  return true;
+  constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
+  Accumulate<V, BS, BS, U, MODE, BATCH>(args, self, (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane, lane, form, x, d);
 }
 
 // One loop per mode; the code that follows the loop exists only once
@@ -136,7 +56,7 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
       accumulate<V, BS, U, RUNS>(args, self, lane, form, x, d);
   }
   if constexpr (U == 1) {
-    if (!add_lanes<BS>(args, self, lane, d, unit)) return;
+    if (!AddLanes(args, self, lane, d, unit)) return;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
@@ -199,215 +119,22 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> argument
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 
-// ------------------------------------------------------------------------------------------------ order
-
-template <class I> __global__ void flag_nonempty(View<I> v, int64_t *flag)
-{
-  const int u = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (u <= v.units) flag[u] = u < v.units && v.len(u) > 0;
-}
-
-__global__ void list_nonempty(int units, const int64_t *sum, int *list)
-{
-  const int u = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (u < units && sum[u + 1] > sum[u]) list[sum[u]] = u;
-}
-
-__global__ void iota(int count, int *list)
-{
-  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (p < count) list[p] = p;
-}
-
-template <class I> __global__ void sort_keys(View<I> v, int places, int sigma, bool by_column, int longest, int bits, const int *order, uint64_t *key)
-{
-  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (p >= places) return;
-  const int u = order[p], len = v.len(u);
-  if (by_column)
-    key[p] = (uint64_t)(p / sigma) << (bits + 32) | (uint64_t)len << 32 | (unsigned)(len ? v.col(v.start(u), 0) : 0);
-  else
-    key[p] = (uint64_t)(p / sigma) << bits | (unsigned)(longest - len);
-}
-
-template <class I> __global__ void lengths(View<I> v, int places, const int *order, int *length)
-{
-  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (p < places) length[p] = v.len(order ? order[p] : p);
-}
-
-// ------------------------------------------------------------------------------------------------ forming slices
-
-// The longest of `count` units; all lanes of a warp call it
-__device__ int longest(const int *length, int first, int count)
-{
-  int w = 0;
-  for (int p = first + (int)(threadIdx.x % WARP); p < first + count; p += WARP) w = max(w, length[p]);
-  return __reduce_max_sync(ALL, w);
-}
-
-// Calls f(first place, units, log2 U, log2 T, steps, parts), in all lanes of the warp, for the slices of places first to last - 1
-template <class F> __device__ void form(const int *length, int first, int last, int bs, const SliceRules &r, F f)
-{
-  while (first < last) {
-    const int here = length[first], left = last - first;
-    int       lu = bs == 1 && !r.threads ? MAX_LU : 0, lt = 0, w = 0, units;
-    for (; lu; lu--) { // as many units per lane as fit in eight vectors
-      if (here > 8 >> lu || WARP << (lu - 1) >= left) continue;
-      w = longest(length, first, min(left, WARP << lu));
-      if (w <= 8 >> lu) break;
-    }
-    units = min(left, WARP << lu);
-    if (!lu) {
-      for (; lt < 5; lt++) {
-        if (r.threads ? 1 << lt < r.threads : r.vector && here > r.vector) continue;
-        w = longest(length, first, min(left, WARP >> lt));
-        if (r.threads || w <= r.per_thread << lt) break;
-      }
-      units = min(left, WARP >> lt);
-      if (lt == 5) w = here;
-    }
-    if (lt == 5 && w > r.whole)
-      f(first, 1, 0, 5, 0, (w + r.chunk - 1) / r.chunk);
-    else
-      f(first, units, lu, lt, (w + (1 << lt) - 1) >> lt, 0);
-    first += units;
-  }
-}
-
-__device__ int rank_of(int lu, int lt, int steps) // slices of rank 0 come first
-{
-  return lt == 5 ? 0 : steps << lu > 8 ? 1 : 2;
-}
-
-// counts: for each window, the numbers of slices of rank 0, 1 and 2, of long units, and of parts. many: whether a slice has several units per lane
-__global__ void count_slices(int places, int windows, const int *length, int bs, SliceRules r, int64_t *counts, int *many)
-{
-  const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
-  if (w > windows) return;
-  if (w == windows) {
-    counts[5 * (int64_t)windows] = 0;
-    return;
-  }
-  int64_t n[3] = {0, 0, 0}, groups = 0, all = 0;
-  bool    several = false;
-  form(length, w * WINDOW, min(places, (w + 1) * WINDOW), bs, r, [&](int, int, int lu, int lt, int steps, int parts) {
-    const int rank = rank_of(lu, lt, steps), add = parts ? parts : 1;
-    n[0] += rank == 0 ? add : 0;
-    n[1] += rank == 1 ? add : 0;
-    n[2] += rank == 2 ? add : 0;
-    groups += parts > 0;
-    all += parts;
-    several = several || lu > 0;
-  });
-  if (threadIdx.x % WARP) return;
-  if (several) Raise(many);
-  for (int rank = 0; rank < 3; rank++) counts[(int64_t)rank * windows + w] = n[rank];
-  counts[(int64_t)3 * windows + w] = groups;
-  counts[(int64_t)4 * windows + w] = all;
-}
-
-// counts: prefix sums
-__global__ void write_slices(int places, int windows, const int *length, const int *order, int bs, SliceRules r, const int64_t *counts, Slice *slice,
-                             int2 *group)
-{
-  const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (w >= windows) return;
-  const int64_t W     = windows;
-  int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, id = counts[3 * W + w] - counts[3 * W], part = counts[4 * W + w] - counts[4 * W];
-  form(length, w * WINDOW, min(places, (w + 1) * WINDOW), bs, r, [&](int first, int units, int lu, int lt, int steps, int parts) {
-    const int rank = rank_of(lu, lt, steps);
-    int64_t   s    = rank == 0 ? at[0] : rank == 1 ? at[1] : at[2];
-    const int add  = parts ? parts : 1;
-    at[0] += rank == 0 ? add : 0;
-    at[1] += rank == 1 ? add : 0;
-    at[2] += rank == 2 ? add : 0;
-    if (!parts) {
-      if (lane == 0) slice[s] = {0, 0, steps, Shape(lt, lu, false, units), first, 0, 0, 0};
-      return;
-    }
-    for (int k = lane; k < parts; k += WARP) {
-      const int entries = min(r.chunk, length[first] - k * r.chunk);
-      slice[s + k]      = {0, 0, (entries + WARP - 1) / WARP, Shape(5, 0, true, 1), order ? order[first] : first, 0, k, (int)id};
-    }
-    if (lane == 0) group[id] = make_int2((int)part, parts);
-    id++;
-    part += parts;
-  });
-}
-
-// ------------------------------------------------------------------------------------------------ columns and values
-
-template <class I> __global__ void measure(View<I> v, int count, Slice *slice, const int *order, int chunk, bool narrow, int64_t *values, int64_t *indices)
-{
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= count) {
-    if (s == count && lane == 0) values[s] = indices[s] = 0;
-    return;
-  }
-  Slice self  = slice[s];
-  int   least = INT_MAX, most = -1, tail = WARP, start = 0;
-  bool  runs = narrow && LogT(self.shape) == 5, line = runs;
-  entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
-    const int col = own ? v.col(start_of_row, entry) : -1;
-    if (own) {
-      least = min(least, col);
-      most  = max(most, col);
-    }
-    if (runs) {
-      const int first = __shfl_sync(ALL, col, 0);
-      tail            = __popc(__ballot_sync(ALL, own)); // at the end, the lanes of the last step
-      runs            = __all_sync(ALL, !own || col - lane == first);
-      if (k == 0) start = first;
-      line = line && first == start + k * WARP;
-    }
-  });
-  least = __reduce_min_sync(ALL, least);
-  most  = __reduce_max_sync(ALL, most);
-  if (lane) return;
-  const int steps = self.steps << LogU(self.shape);
-  const int mode  = runs ? (line ? LINE : RUNS) : narrow && most >= 0 && most - least < (int)NO_COLUMN ? NARROW : WIDE;
-  slice[s].base   = mode == NARROW ? least : mode == LINE ? start : 0;
-  slice[s].shape  = self.shape | mode << 5 | (runs ? tail << 17 : 0);
-  values[s]       = steps;
-  indices[s]      = mode == LINE ? 0 : mode == RUNS ? (steps + 7) / 8 : (int64_t)steps * (mode == NARROW ? 2 : 4);
-}
-
-template <class I>
-__global__ void write_columns(View<I> v, int count, Slice *slice, const int *order, int chunk, const int64_t *values, const int64_t *indices, char *index)
-{
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= count) return;
-  const Slice self = slice[s];
-  const int   mode = ModeOf(self.shape);
-  char       *p    = index + indices[s] * 32;
-  entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
-    const int col = own ? v.col(start_of_row, entry) : -1;
-    if (mode == WIDE)
-      ((int *)p)[k * WARP + lane] = col;
-    else if (mode == NARROW)
-      ((unsigned short *)p)[k * WARP + lane] = (unsigned short)(own ? col - self.base : NO_COLUMN);
-    else if (mode == RUNS && lane == 0)
-      ((int *)p)[k] = col;
-  });
-  if (lane == 0) {
-    slice[s].value = (unsigned)values[s];
-    slice[s].index = (unsigned)indices[s];
-  }
-}
+// ------------------------------------------------------------------------------------------------ values
 
 constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
 
+// All rows of a row group have the same length and follow one another in A
 template <class V, class I> __global__ void fill_entries(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
 {
   constexpr int BATCH = Tuning::FILL_BATCH;
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
   const Slice self = args.slice[s];
-  const int   lt = LogT(self.shape), U = 1 << LogU(self.shape);
+  const int   lt = LogT(self.shape), U = 1 << LogU(self.shape), rows = Rows(self.shape), n = U * rows; // U or rows is 1
   V          *p = value + (int64_t)self.value * WARP + lane;
-  for (int u = 0; u < U; u++) {
-    const LaneEntries e = lane_entries(v, self, args.order, chunk, u);
+  for (int u = 0; u < n; u++) {
+    LaneEntries e = lane_entries(v, self, args.order, chunk, rows > 1 ? 0 : u);
+    if (rows > 1) e.start += (int64_t)u * e.len;
     for (int k0 = 0; k0 < self.steps; k0 += BATCH) {
       Scalar t[BATCH];
 #pragma unroll
@@ -419,7 +146,7 @@ template <class V, class I> __global__ void fill_entries(View<I> v, Args args, i
       Issue();
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
-        if (k0 + b < self.steps) p[((int64_t)(k0 + b) * U + u) * WARP] = Convert<V>(t[b]);
+        if (k0 + b < self.steps) p[((int64_t)(k0 + b) * n + u) * WARP] = Convert<V>(t[b]);
       }
     }
   }
@@ -451,10 +178,10 @@ __global__ void mark_boundary(Args args, const unsigned *boundary, unsigned *ski
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
-  const Slice self  = slice[s];
-  const int   units = Units(self.shape);
-  auto        unit  = [&](int r) { return IsPart(self.shape) || !args.order ? self.first + r : args.order[self.first + r]; };
-  bool        skip  = false;
+  const Slice self = slice[s];
+  const int   rows = Rows(self.shape), units = Units(self.shape) * rows; // the rows of row groups are units
+  auto        unit = [&](int r) { return (IsPart(self.shape) || !args.order ? self.first + r / rows : args.order[self.first + r / rows]) + r % rows; };
+  bool        skip = false;
   for (int r = lane; r < units; r += WARP) skip = skip || boundary[unit(r) / WARP] >> unit(r) % WARP & 1;
   if (!__any_sync(ALL, skip)) return;
   for (int r = lane; r < units; r += WARP) atomicOr(skipped + unit(r) / WARP, 1u << unit(r) % WARP);
@@ -463,25 +190,12 @@ __global__ void mark_boundary(Args args, const unsigned *boundary, unsigned *ski
 
 // ------------------------------------------------------------------------------------------------ store
 
-struct Slices : _n_SpMVCudaStore {
-  int             bs = 1, chunk = 0, groups = 0, places = 0; // places: units that are in slices
-  bool            compact = false;                           // empty units are in no slice
-  int64_t         steps   = 0;
-  int             many    = 0; // some slices have several units per lane
-  Args            args    = {};
-  Kernel          kernel[5]; // [1]: for MultFused(), [2], [3], [4]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed
-  ColumnKernels   columns;
-  EntriesByRows   by_rows;
-  Array<Slice>    slice;
-  Array<int>      order, unit;
-  Array<int2>     group;
-  Array<Scalar>   partial;
-  Array<char>     value, index;
-  Array<unsigned> arrived;
-
-  cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, cudaStream_t);
-  cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
-  cudaError_t IndexColumns(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
+struct Slices : SlicedStore {
+  Kernel        kernel[5]; // [1]: for MultFused(), [2], [3], [4]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed
+  ColumnKernels columns;
+  EntriesByRows by_rows;
+  Array<int>    unit;
+  Array<char>   value;
 
   template <class V, int BS, bool MANY = false> cudaError_t Take()
   {
@@ -496,6 +210,10 @@ struct Slices : _n_SpMVCudaStore {
   }
   template <class V> cudaError_t Pick(V)
   {
+    if (grouped) {
+      for (int k = 0; k < (std::is_same_v<V, Scalar> ? 4 : 2); k++) kernel[k].Choose(GroupsProduct(single, k));
+      return kernel[0].Load();
+    }
     switch (bs) {
     case 1: return many ? Take<V, 1, true>() : Take<V, 1>();
     case 2: return Take<V, 2>();
@@ -545,17 +263,18 @@ struct Slices : _n_SpMVCudaStore {
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
     return Launch(args, form, {v.x, v.y, v.y}, stream);
   }
-  // Node blocks and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu; matrices with long node rows, which need partial
-  // sums, column by column
+  // Node blocks, row groups and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu; matrices with long node rows or row
+  // groups, which need partial sums, column by column
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
     if (!args.slices || compact ||
-        (bs == 1 ? unit || !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream) : groups > 0))
+        (bs == 1 && !grouped ? unit || !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream) : groups > 0))
       return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
-    if (bs == 1) return by_rows.Mult(*this, args, form, v, c, stream);
-    return ForPanels(*this, form, args.slices, bs, v, c, stream, [&](unsigned grid, const Operands &now, const Panels &p) {
+    if (bs == 1 && !grouped) return by_rows.Mult(*this, args, form, v, c, stream);
+    const int rows = grouped ? GROUP_PIECE : bs;
+    return ForPanels(*this, form, args.slices, rows, v, c, stream, [&](unsigned grid, const Operands &now, const Panels &p) {
       return columns.Get(p.width, [this](int w) { return SlicesColumns(single, bs, w); })
-          .Launch(grid, ColumnsBlock(bs), WithPanels<Args>{args, p}, form, now, stream);
+          .Launch(grid, ColumnsBlock(rows), WithPanels<Args>{args, p}, form, now, stream);
     });
   }
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
@@ -593,7 +312,7 @@ struct Slices : _n_SpMVCudaStore {
   }
   bool CanFuseDot() const override
   {
-    return bs == 1;
+    return bs == 1 && !grouped;
   }
   cudaError_t MultFusedDot(const Operands &v, const Scalar *halo, bool early, const Dot &dot, cudaStream_t stream) override
   {
@@ -623,7 +342,7 @@ struct Slices : _n_SpMVCudaStore {
   {
     s->stored    = steps * WARP * bs * bs;
     s->slices    = args.slices;
-    s->long_rows = (PetscInt64)groups * bs;
+    s->long_rows = (PetscInt64)long_units * bs;
     s->bytes =
         slice.Bytes() + order.Bytes() + unit.Bytes() + group.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes() + by_rows.Bytes();
     s->node = bs;
@@ -642,7 +361,8 @@ struct Slices : _n_SpMVCudaStore {
       const auto *stored = (const decltype(type) *)v.data();
       for (const Slice &self : S) {
         const int   U = 1 << LogU(self.shape), alone = WARP >> LogT(self.shape), mode = ModeOf(self.shape), count = self.steps * U;
-        const char *p = ix.data() + (int64_t)self.index * 32;
+        const int   rows = Rows(self.shape);
+        const char *p    = ix.data() + (int64_t)self.index * 32;
         for (int k = 0; k < count; k++) {
           for (int l = 0; l < WARP; l++) {
             int            col;
@@ -662,8 +382,8 @@ struct Slices : _n_SpMVCudaStore {
             if (col < 0) continue;
             const int r    = U > 1 ? k % U * WARP + l : l % alone;
             const int unit = IsPart(self.shape) ? self.first : o.empty() ? self.first + r : o[self.first + r];
-            for (int e = 0; e < bs * bs; e++) {
-              const auto &a = stored[(((int64_t)self.value + k) * bs * bs + e) * WARP + l];
+            for (int e = 0; e < rows * bs * bs; e++) {
+              const auto &a = stored[(((int64_t)self.value + (int64_t)k * rows) * bs * bs + e) * WARP + l];
               if (bs == 1 || !Traits<decltype(type)>::is_absent(a)) Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
             }
           }
@@ -674,103 +394,10 @@ struct Slices : _n_SpMVCudaStore {
   }
 };
 
-// Puts the units in the order in which they form slices, without the empty ones if `compact`
-cudaError_t Slices::Sort(const SpMVCudaCSR &csr, const Survey &survey, const SliceRules &rules, cudaStream_t stream)
-{
-  const int  units = (int)(csr.m / bs);
-  const bool sort  = rules.by_column || rules.sigma != 1;
-  if (compact || sort) SPMV_TRY(order.Alloc(places, stream));
-  if (compact) {
-    Scratch<int64_t> flag(stream);
-    SPMV_TRY(flag.Alloc((size_t)units + 1));
-    SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-      SPMV_LAUNCH((int64_t)units + 1, 256, stream, flag_nonempty, v, flag);
-      return cudaSuccess;
-    }));
-    SPMV_TRY(ExclusiveSum(flag, (int64_t)units + 1, stream));
-    SPMV_LAUNCH(units, 256, stream, list_nonempty, units, flag, order);
-  } else if (sort)
-    SPMV_LAUNCH(places, 256, stream, iota, places, order);
-  if (!sort || !places) return cudaSuccess;
-
-  Scratch<uint64_t> key(stream);
-  const int         sigma = rules.sigma ? rules.sigma : units, bits = BitsFor(survey.longest);
-  SPMV_TRY(key.Alloc(places));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(places, 256, stream, sort_keys, v, places, sigma, rules.by_column, survey.longest, bits, order, key);
-    return cudaSuccess;
-  }));
-  return SortPairs(key, order, places, PetscMin(64, (rules.by_column ? 32 : 0) + bits + BitsFor(places / sigma)), stream);
-}
-
-cudaError_t Slices::Form(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)
-{
-  const int        windows = (places + WINDOW - 1) / WINDOW;
-  Scratch<int>     length(stream);
-  Scratch<int>     several(stream);
-  Scratch<int64_t> counts(stream);
-  int64_t          end[3]; // the ends of the counts of slices, long units and parts in the prefix sums
-  SPMV_TRY(length.Alloc(places));
-  SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
-  SPMV_TRY(several.Alloc(1));
-  SPMV_TRY(cudaMemsetAsync(several, 0, sizeof(int), stream));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
-    return cudaSuccess;
-  }));
-  SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, windows, length, bs, rules, counts, several);
-  SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
-  for (int k = 0; k < 3; k++)
-    SPMV_TRY(cudaMemcpyAsync(end + k, (int64_t *)counts + (k + 3) * (int64_t)windows, sizeof(int64_t), cudaMemcpyDeviceToHost, stream));
-  SPMV_TRY(Fetch(&many, (int *)several, 1, stream));
-  const int64_t parts = end[2] - end[1];
-  groups              = (int)(end[1] - end[0]);
-  if (end[0] >= INT_MAX || parts >= INT_MAX) return cudaErrorNotSupported;
-  args.slices = (int)end[0];
-  SPMV_TRY(slice.Alloc(end[0], stream));
-  if (groups) {
-    SPMV_TRY(group.Alloc(groups, stream));
-    SPMV_TRY(arrived.Alloc(groups, stream));
-    SPMV_TRY(arrived.Zero(stream));
-    SPMV_TRY(partial.Alloc((size_t)parts * bs, stream));
-  }
-  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, windows, length, order, bs, rules, counts, slice, group);
-  return cudaSuccess;
-}
-
-cudaError_t Slices::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)
-{
-  const int64_t    count = args.slices;
-  Scratch<int64_t> values(stream), indices(stream);
-  int64_t          pieces;
-  SPMV_TRY(values.Alloc(count + 1));
-  SPMV_TRY(indices.Alloc(count + 1));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow, values, indices);
-    return cudaSuccess;
-  }));
-  SPMV_TRY(ExclusiveSum(values, count + 1, stream));
-  SPMV_TRY(ExclusiveSum(indices, count + 1, stream));
-  SPMV_TRY(Fetch(&steps, (int64_t *)values + count, 1, stream));
-  SPMV_TRY(Fetch(&pieces, (int64_t *)indices + count, 1, stream));
-  if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
-  SPMV_TRY(index.Alloc(pieces * 32, stream));
-  SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
-  return WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices, index);
-    return cudaSuccess;
-  });
-}
-
 } // namespace
 
-cudaError_t LoadSlices()
-{
-  return Load((const void *)measure<PetscInt>);
-}
-
-cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single, const Survey &survey, SliceRules rules, const SpMVNames &names,
-                         Array<int> *unit, cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGroups *groups, bool single, const Survey &survey, SliceRules rules,
+                         const SpMVNames &names, Array<int> *unit, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
   const int bs = nodes.bs, units = (int)(csr.m / bs);
   if (rules.threads && survey.longest / rules.threads >= INT_MAX / WARP) return cudaErrorNotSupported; // entries of a slice are counted in 32 bits
@@ -782,11 +409,13 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single
   s->single  = single;
   s->names   = names;
   s->chunk   = rules.chunk; // a multiple of WARP
-  s->compact = !unit && survey.empty > units / 2;
-  s->places  = s->compact ? units - survey.empty : units;
+  s->compact = !unit && !groups && survey.empty > units / 2;
+  s->grouped = groups != nullptr;
+  s->places  = groups ? groups->count : s->compact ? units - survey.empty : units;
   if (unit) s->unit.Swap(*unit);
-  SPMV_TRY(s->Sort(csr, survey, rules, stream));
-  SPMV_TRY(s->Form(csr, rules, stream));
+  Scratch<int> rows(stream);
+  SPMV_TRY(s->Sort(csr, survey, rules, groups, stream, &rows));
+  SPMV_TRY(s->Form(csr, rules, rows, stream));
   SPMV_TRY(s->IndexColumns(csr, rules, stream));
   SPMV_TRY(s->value.Alloc((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
   SPMV_TRY(s->value.Zero(stream));

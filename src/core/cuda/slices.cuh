@@ -14,7 +14,7 @@ constexpr unsigned NO_COLUMN = 0xffff;
 
 struct __align__(32) Slice
 {
-  unsigned value; // first step
+  unsigned value; // first step; for row groups, first step times rows, summed over the slices
   unsigned index; // position of its columns, in pieces of 32 bytes
   int      steps; // steps of each unit
   unsigned shape; // see below
@@ -23,7 +23,8 @@ struct __align__(32) Slice
   int      part;  // for a part: its number within the long unit
   int      group; // for a part: the number of its long unit
 };
-// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE), 23 boundary
+// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE, row groups), 23 boundary, 24-26 rows
+// of a row group less 1, 27 row groups
 __host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
 {
   return (unsigned)(lt | lu << 3 | part << 7 | units << 8);
@@ -53,12 +54,25 @@ __host__ __device__ inline int Tail(unsigned s)
   return s >> 17 & 63;
 }
 
+__host__ __device__ inline unsigned GroupShape(int rows)
+{
+  return 1u << 27 | (unsigned)(rows - 1) << 24;
+}
+__host__ __device__ inline bool HasGroups(unsigned s)
+{
+  return s >> 27 & 1;
+}
+__host__ __device__ inline int Rows(unsigned s) // of each row group; 1 if there are none
+{
+  return (s >> 24 & 7) + 1;
+}
+
 constexpr unsigned BOUNDARY = 1u << 23; // the slice has boundary rows, and MultInterior() skips it
 
 struct SliceArgs {
   int          slices;
   const Slice *slice;
-  const int   *order; // unit at each place; NULL: natural order
+  const int   *order; // unit at each place, or first row of each row group; NULL: natural order
   const int2  *group; // for each long unit: its first partial sum, its number of parts
   const void  *value; // Single or Scalar
   const char  *index;
@@ -95,6 +109,30 @@ private:
   Array<Scalar> rows, sums, parts; // X by rows; Y, if it is collected by rows; partial sums
   bool          refused = false;   // the memory could not be allocated
 };
+
+// A matrix in slices, without values: slicesform.cu
+struct SlicedStore : _n_SpMVCudaStore {
+  int             bs = 1, chunk = 0, groups = 0, places = 0; // groups: long units; places: units that are in slices
+  bool            compact = false, grouped = false;          // empty units are in no slice; units are row groups
+  int64_t         steps      = 0;                            // of all slices; of row groups, times rows
+  int             many       = 0;                            // some slices have several units per lane
+  int             long_units = 0;                            // long units, or rows in long row groups
+  SliceArgs       args       = {};
+  Array<Slice>    slice;
+  Array<int>      order;
+  Array<int2>     group;
+  Array<Scalar>   partial;
+  Array<char>     index;
+  Array<unsigned> arrived;
+
+  // Puts the units in the order in which they form slices, without the empty ones if `compact`. rows: of the row group at each place
+  cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, const RowGroups *, cudaStream_t, Array<int> *rows);
+  cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, const int *rows, cudaStream_t); // rows: NULL if there are no row groups
+  cudaError_t IndexColumns(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
+};
+
+// The kernels for row groups (groups.cu). which: 0 for Mult(), 1 for MultFused(), 2 for MultDot(), 3 for MultDots()
+const void *GroupsProduct(bool single, int which);
 
 // The column of a lane's entry in step k, or -1 if it has none
 __device__ __forceinline__ int Column(const Slice &self, int mode, const char *index, int k, int steps, int lane)

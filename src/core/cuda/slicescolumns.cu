@@ -1,5 +1,5 @@
 /*
-  Products with several columns for matrices stored in slices of node blocks. See slices.cu for the layout.
+  Products with several columns for matrices stored in slices of node blocks or of row groups. See slices.cu and groups.cu for the layouts.
 */
 #include "slices.cuh"
 
@@ -8,41 +8,40 @@ namespace {
 
 using Args = WithPanels<SliceArgs>;
 
-template <int BS, int K> struct SlicesShape {
-  static constexpr int BATCH = BS == 2 ? 2 : 1;                                            // steps whose values and columns are loaded before the first is used
-  static constexpr int GROUP = PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is loaded before the first is used
+// Blocks of ROWS x COLS values, K columns of X
+template <int ROWS, int COLS, int K> struct SlicesShape {
+  static constexpr int BATCH = COLS == 1 ? (ROWS == 1 ? 4 : 2) : ROWS == 2 ? 2 : 1; // steps whose values and columns are loaded before the first is used
+  static constexpr int GROUP = PetscMin(K, ROWS == 2 && COLS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is loaded before the first is used
 };
 
-// A warp multiplies one slice
-template <class V, int BS, int K>
-__device__ __forceinline__ void product(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z,
-                                        Scalar *y)
+// A warp multiplies one slice, whose values begin at `value` for this lane and are `stride` values per step. row(unit): the first row to write, unless the
+// lane's unit is negative
+template <class V, int ROWS, int COLS, int K, class F>
+__device__ __forceinline__ void product(const Args &arguments, const Slice &self, const V *value, int stride, int unit, F row, int lane, SpMVCudaForm form,
+                                        const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  constexpr int    BATCH = SlicesShape<BS, K>::BATCH, GROUP = SlicesShape<BS, K>::GROUP;
-  const SliceArgs &args  = arguments.args;
-  const int        steps = self.steps, mode = ModeOf(self.shape);
-  const V         *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
-  const char      *index = args.index + (int64_t)self.index * 32;
-  const int        unit  = lane >= Units(self.shape) ? -1 : args.order ? __ldg(args.order + self.first + lane) : self.first + lane;
-  Scalar           d[K][BS];
+  constexpr int BATCH = SlicesShape<ROWS, COLS, K>::BATCH, GROUP = SlicesShape<ROWS, COLS, K>::GROUP;
+  const int     steps = self.steps, mode = ModeOf(self.shape);
+  const char   *index = arguments.args.index + (int64_t)self.index * 32;
+  Scalar        d[K][ROWS];
 
 #pragma unroll
   for (int q = 0; q < K; q++) {
 #pragma unroll
-    for (int i = 0; i < BS; i++) d[q][i] = Num::zero();
+    for (int i = 0; i < ROWS; i++) d[q][i] = Num::zero();
   }
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    V      v[BATCH][BS * BS];
-    Scalar a[BATCH][BS * BS];
+    V      v[BATCH][ROWS * COLS];
+    Scalar a[BATCH][ROWS * COLS];
     int    col[BATCH];
     bool   has[BATCH];
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const int  k  = k0 + b;
-      const bool in = BATCH == 1 || k < steps;
+      const bool in = COLS == 1 ? k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)) : BATCH == 1 || k < steps;
       col[b]        = in ? Column(self, mode, index, k, steps, lane) : -1;
 #pragma unroll
-      for (int i = 0; i < BS * BS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (BS * BS) + i) * WARP) : Traits<V>::zero();
+      for (int i = 0; i < ROWS * COLS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * stride + i) * WARP) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll
@@ -50,33 +49,68 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
       has[b] = col[b] >= 0;
       col[b] = max(col[b], 0);
 #pragma unroll
-      for (int i = 0; i < BS * BS; i++) {
-        a[b][i] = ConvertIn<Scalar, BS>(v[b][i]);
+      for (int i = 0; i < ROWS * COLS; i++) {
+        a[b][i] = ConvertIn<Scalar, COLS>(v[b][i]);
         if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
       }
     }
-    AddColumns<BS, BATCH, K, GROUP>(a, has, col, x, arguments.panels, d);
+    AddColumns<ROWS, BATCH, K, GROUP, COLS>(a, has, col, x, arguments.panels, d);
   }
 #pragma unroll 1
   for (int by = WARP / 2; by >= WARP >> LogT(self.shape); by >>= 1) {
 #pragma unroll
     for (int q = 0; q < K; q++) {
 #pragma unroll
-      for (int i = 0; i < BS; i++) d[q][i] = Num::add(d[q][i], Num::down(d[q][i], by));
+      for (int i = 0; i < ROWS; i++) d[q][i] = Num::add(d[q][i], Num::down(d[q][i], by));
     }
   }
-  if (unit < 0) return;
-  WriteColumns<BS, K>(form, arguments.panels, (int64_t)(args.unit ? __ldg(args.unit + unit) : unit) * BS, d, z, y);
+  if (unit >= 0) WriteColumns<ROWS, K>(form, arguments.panels, row(unit), d, z, y);
 }
 
+// Node blocks
 template <class V, int BS, int K>
-__global__ void __launch_bounds__(ColumnsBlock(BS), (BS > 4 ? 256 : 512) / ColumnsBlock(BS))
+__device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z,
+                                      Scalar *y)
+{
+  const SliceArgs &args  = arguments.args;
+  const V         *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
+  const int        unit  = lane >= Units(self.shape) ? -1 : args.order ? __ldg(args.order + self.first + lane) : self.first + lane;
+  auto             row   = [&](int u) { return (int64_t)(args.unit ? __ldg(args.unit + u) : u) * BS; };
+  product<V, BS, BS, K>(arguments, self, value, BS * BS, unit, row, lane, form, x, z, y);
+}
+
+// Row groups. As many rows at a time as a thread has registers for; columns and x are loaded again for the next ones, but not values
+template <class V, int K>
+__device__ __forceinline__ void groups(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z,
+                                       Scalar *y)
+{
+  const int rows  = Rows(self.shape);
+  const V  *value = (const V *)arguments.args.value + (int64_t)self.value * WARP + lane;
+  const int first = lane >= Units(self.shape) ? -1 : __ldg(arguments.args.order + self.first + lane);
+  for (int i = 0, n; i < rows; i += n) { // n: pieces of nearly equal size
+    const int pieces = (rows - i + GROUP_PIECE - 1) / GROUP_PIECE;
+    n                = (rows - i + pieces - 1) / pieces;
+    const V *own     = value + i * WARP;
+    auto     row     = [=](int u) { return (int64_t)u + i; };
+    if (n == 1)
+      product<V, 1, 1, K>(arguments, self, own, rows, first, row, lane, form, x, z, y);
+    else if (n == 2)
+      product<V, 2, 1, K>(arguments, self, own, rows, first, row, lane, form, x, z, y);
+    else
+      product<V, 3, 1, K>(arguments, self, own, rows, first, row, lane, form, x, z, y);
+  }
+}
+
+// BS = 1: row groups
+template <class V, int BS, int K>
+__global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE), (BS > 4 ? 256 : 512) / ColumnsBlock(BS > 1 ? BS : GROUP_PIECE))
     slices_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
+  constexpr int    BLOCK   = ColumnsBlock(BS > 1 ? BS : GROUP_PIECE);
   const SliceArgs &args    = arguments.args;
   const Columns   &columns = arguments.panels.columns;
   const Panel      own(arguments.panels);
-  const int        s = (int)((own.block * (int64_t)ColumnsBlock(BS) + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  const int        s = (int)((own.block * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   AwaitPrevious();
   if (s >= args.slices) return;
   const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
@@ -84,12 +118,15 @@ __global__ void __launch_bounds__(ColumnsBlock(BS), (BS > 4 ? 256 : 512) / Colum
   x += own.first * columns.ldx;
   y += own.first * columns.ldy;
   if (z) z += own.first * columns.ldz;
-  product<V, BS, K>(arguments, self, lane, form, x, z, y);
+  if constexpr (BS > 1)
+    nodes<V, BS, K>(arguments, self, lane, form, x, z, y);
+  else
+    groups<V, K>(arguments, self, lane, form, x, z, y);
 }
 
 template <class V, int BS> const void *Pick(int width)
 {
-  return OfWidth<BS>(width, [](auto k) { return (const void *)slices_columns<V, BS, decltype(k)::value>; });
+  return OfWidth<(BS > 1 ? BS : GROUP_PIECE)>(width, [](auto k) { return (const void *)slices_columns<V, BS, decltype(k)::value>; });
 }
 
 } // namespace
@@ -99,6 +136,7 @@ const void *SlicesColumns(bool single, int bs, int width)
   return WithStored(single, [=](auto type) -> const void * {
     using V = decltype(type);
     switch (bs) {
+    case 1: return Pick<V, 1>(width);
     case 2: return Pick<V, 2>(width);
     case 3: return Pick<V, 3>(width);
     case 4: return Pick<V, 4>(width);

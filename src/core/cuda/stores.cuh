@@ -194,21 +194,25 @@ struct SliceRules {
 };
 // Sets the rules that a format leaves open: how units are distributed over lanes and warps, so that the whole device is used
 cudaError_t ShareOut(const SpMVCudaCSR &, const Nodes &, const Survey &, SliceRules *);
+// The same for row groups: `per_thread` and `whole` count values, `chunk` counts entries of a row
+cudaError_t ShareOutGroups(const SpMVCudaCSR &, const Survey &, SliceRules *);
 
 // Create the layouts, with zeros as values. *store is NULL if diagonals would store more than `limit`
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &, const Nodes &, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaStore **store);
-// unit, if not NULL: the unit of y for each unit of the matrix. The function takes over the array, and products write every unit
-cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, bool single, const Survey &, SliceRules, const SpMVNames &, Array<int> *unit, cudaStream_t,
-                         _n_SpMVCudaStore **);
+// groups: NULL, or the row groups of a matrix without node blocks. unit, if not NULL: the unit of y for each unit of the matrix. The function takes over the
+// array, and products write every unit
+cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, const RowGroups *groups, bool single, const Survey &, SliceRules, const SpMVNames &,
+                         Array<int> *unit, cudaStream_t, _n_SpMVCudaStore **);
 
-// The choice that the formats share: node blocks if there are any; diagonals if they take fewer bytes than slices, otherwise slices
+// The choice that the formats share: node blocks if there are any; diagonals if they take fewer bytes than slices; row groups if there are enough of them;
+// otherwise slices of single entries
 struct Choice {
-  int              node;            // 0 = look for node blocks, 1 = none, otherwise their size
-  bool             diagonals;       // diagonals may be used
-  bool             single;          // store values in single precision
-  bool             measure;         // create the plausible layouts, time each, keep the fastest
-  std::vector<int> sigmas;          // with `measure`: windows that may be tried
-  const SpMVNames &entries, &nodes; // names of the kernels for slices of entries and of node blocks
+  int              node;                     // 0 = look for node blocks or row groups, 1 = none, otherwise the size of node blocks
+  bool             diagonals;                // diagonals may be used
+  bool             single;                   // store values in single precision
+  bool             measure;                  // create the plausible layouts, time each, keep the fastest
+  std::vector<int> sigmas;                   // with `measure`: windows that may be tried
+  const SpMVNames &entries, &nodes, &groups; // names of the kernels for slices of entries, of node blocks and of row groups
 
   std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own rules for slices
 };

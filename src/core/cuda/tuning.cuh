@@ -25,6 +25,18 @@ struct Tuning {
   // Blocks must take less than this fraction of the bytes of single entries, because bytes predict the time of a product only to within a few percent
   static constexpr double INCOMPLETE_GAIN = 0.97;
 
+  // ---- row groups. Not measured yet: the numbers are estimates from bytes
+  // Groups are used if their columns are at most this fraction of the entries. With 16-bit columns and double precision, groups then take at most 92 % of the
+  // bytes of single entries. They also load x less often in the same proportion, which counts for more: single entries of twins of F1, inline_1, ldoor and
+  // msdoor take 1.3 to 1.6 times as long as their bytes at 4.3 TB/s
+  static constexpr double GROUPS_SHARE   = 0.6;
+  static constexpr double GROUPS_MARGIN  = 0.1;     // by which the share in a sample of SAMPLE rows may be larger
+  static constexpr int    GROUPS_LONGEST = 1 << 24; // entries. A sort key has lengths next to sizes of groups, windows and columns
+  static constexpr int    GROUPS_VALUES  = 56;      // values per lane: 18 columns for groups of three rows
+  static constexpr int    GROUPS_CHUNK   = 128;     // fewest columns per part of a long group
+  static constexpr int    GROUPS_LONG    = 4096;    // values: longer groups are split. It is halved, at most down to
+  static constexpr int    GROUPS_LEAST   = 1024;    // this, while there would be fewer than CHUNKS pieces of this size per multiprocessor
+
   // ---- lanes per row in slices. The fewer lanes a row has, the more loads each lane issues at once; the longest rows get a whole warp in any case. More
   // lanes are better if rows are short, or if many of the entries are in very long rows (bulk), so that the other rows do not finish last
   static constexpr int PER_THREAD       = 16;  // entries per lane

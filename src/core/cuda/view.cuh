@@ -74,6 +74,13 @@ struct Nodes {
   }
 };
 
+// Groups of consecutive rows with the same columns in the same order
+struct RowGroups {
+  static constexpr int MOST  = 8; // rows
+  int                  count = 0;
+  Array<int>           first; // first row of each group, in ascending order, and the number of rows
+};
+
 // Calls f with a view of the CSR's index type: PetscInt, or int for matrices that are created here
 template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, const Nodes &nodes, F f)
 {
@@ -106,6 +113,10 @@ cudaError_t FindNodeSize(const SpMVCudaCSR &, int limit, cudaStream_t, int *);
 cudaError_t FindIncomplete(const SpMVCudaCSR &, int size, size_t value, cudaStream_t, Nodes *nodes);
 // Lists the s x s blocks of any matrix; *nodes is unchanged if there are more than `most` blocks, or if the columns of an incomplete unit do not ascend
 cudaError_t ListBlocks(const SpMVCudaCSR &, int s, int64_t most, cudaStream_t, Nodes *nodes);
+// Finds row groups if they save enough loads of columns and of x; otherwise groups->count stays 0
+cudaError_t FindGroups(const SpMVCudaCSR &, const Survey &, cudaStream_t, RowGroups *groups);
+// Lists the numbers r below count with sum[r + 1] > sum[r], where sum[] are prefix sums of flags
+cudaError_t ListFlagged(int count, const int64_t *sum, int *list, cudaStream_t);
 // A^T: its row offsets, its columns (rows of A), and the position of each entry in A
 cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
 

@@ -127,7 +127,7 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
                                              (default 32)
 .  -mat_evchyb_nonzeros_per_thread <n>     - for the kernels paper and csr on a GPU: rows of up to n 2^i nonzeros have 2^i threads (default 8)
 .  -mat_evchyb_node_size <s>               - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be
-                                             incomplete); 1 for no blocks, 0 (the default) to detect them
+                                             incomplete); 1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with equal columns
 .  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_evchyb_tune <bool>                 - on a GPU, time several layouts at set-up and use the fastest (default false)
 .  -mat_evchyb_compress <bool>             - omit column indices that a diagonal or a node block implies, and repeated values (default true)

@@ -10,7 +10,8 @@ namespace {
 constexpr int WINDOW       = 1024;  // rows that are sorted together
 constexpr int WINDOW_NODES = 65536; // node rows that are sorted together
 
-constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("CUDA EVC-HYB rows of node blocks");
+constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("CUDA EVC-HYB rows of node blocks"),
+                    GROUPS = SPMV_NAMES("CUDA EVC-HYB rows in groups");
 
 } // namespace
 } // namespace spmv
@@ -28,6 +29,7 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
                 {WINDOW, WINDOW_NODES, 0},
                 ROWS,
                 NODES,
+                GROUPS,
                 nullptr};
     c.rules = [p](const Survey &s, int bs, int64_t) {
       SliceRules r;

@@ -12,7 +12,8 @@ constexpr int WINDOW         = 1024; // rows that are sorted together
 constexpr int WINDOW_SHORT   = 4096; // the same for short rows whose columns are scattered: they have no locality to lose
 constexpr int SHORT          = 16;   // entries
 
-constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES("CUDA SELL-P slices of node blocks");
+constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES("CUDA SELL-P slices of node blocks"),
+                    GROUPS = SPMV_NAMES("CUDA SELL-P slices of row groups");
 
 } // namespace
 } // namespace spmv
@@ -31,6 +32,7 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
                 {},
                 ROWS,
                 NODES,
+                GROUPS,
                 nullptr};
     if (!p->sigma) c.sigmas = {1, WINDOW, WINDOW_SHORT};
     c.rules = [p, &A](const Survey &s, int bs, int64_t entries) {

@@ -78,7 +78,7 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many rows; 1 keeps their order, as in the paper (default chosen from the
                                         matrix)
 .  -mat_sellp_node_size <s>           - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be incomplete);
-                                        1 for no blocks, 0 (the default) to detect them
+                                        1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with equal columns
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_sellp_tune <bool>             - on a GPU, time several layouts at set-up and use the fastest (default false)
 .  -mat_sellp_compress <bool>         - omit column indices that a diagonal or a node block implies, and repeated values (default true)

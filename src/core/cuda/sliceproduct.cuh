@@ -1,0 +1,121 @@
+/*
+  The sums of a slice, for all kernels that multiply slices with a vector.
+*/
+#pragma once
+
+#include "epilogue.cuh"
+#include "slices.cuh"
+
+namespace spmv {
+
+constexpr int EITHER = -1; // a mode of Accumulate(): WIDE or NARROW, as the slice says
+
+/*
+  Adds the lane's sums of a slice to d. value: the lane's first value. V: the type of the stored values. An entry is a block of ROWS x COLS values: a node
+  block, a single value, or a column of a row group (COLS = 1). U: units per lane. BATCH: steps whose loads are issued before the first is used. Each mode has
+  its own loop: with branches between the loads, dense rows take twice as long. With MODE = EITHER there is one branch per batch, before the first load
+*/
+template <class V, int ROWS, int COLS, int U, int MODE, int BATCH, int SUMS>
+__device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &self, const V *value, int lane, SpMVCudaForm form, const Scalar *__restrict__ x,
+                                           Scalar (&d)[SUMS])
+{
+  const int   steps = self.steps * U;
+  const char *index = args.index + (int64_t)self.index * 32;
+  const bool  near  = MODE == NARROW || (MODE == EITHER && ModeOf(self.shape) == NARROW);
+  const int   none  = near ? (int)NO_COLUMN : -1;
+
+  // FULL: all steps exist, so that there are no tests between the loads
+  auto batch = [&](int k0, auto full) {
+    constexpr bool FULL = decltype(full)::value;
+    auto           has  = [&](int k) { return FULL || k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)); }; // for row groups
+    V              v[BATCH][ROWS * COLS];
+    Scalar         xs[BATCH][COLS];
+    int            col[BATCH];
+    if (MODE == EITHER) {
+      if (near) {
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) col[b] = has(k0 + b) ? __ldcs((const unsigned short *)index + (k0 + b) * WARP + lane) : none;
+      } else {
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) col[b] = has(k0 + b) ? __ldcs((const int *)index + (k0 + b) * WARP + lane) : none;
+      }
+    }
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) {
+      const int  k  = k0 + b;
+      const bool in = MODE == EITHER ? has(k) : FULL || k < steps;
+      if (MODE == EITHER)
+        ;
+      else if (MODE == WIDE)
+        col[b] = in ? __ldcs((const int *)index + k * WARP + lane) : -1;
+      else if (MODE == NARROW)
+        col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
+      else
+        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? (MODE == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
+#pragma unroll
+      for (int i = 0; i < ROWS * COLS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (ROWS * COLS) + i) * WARP, args.policy) : Traits<V>::zero();
+    }
+    Issue();
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) {
+      const bool    own = MODE == NARROW || MODE == EITHER ? col[b] != none : col[b] >= 0;
+      const Scalar *at  = x + (int64_t)(MODE == NARROW || MODE == EITHER ? self.base + col[b] : col[b]) * COLS; // base is 0 with WIDE
+#pragma unroll
+      for (int j = 0; j < COLS; j++) xs[b][j] = own ? Num::keep(at + j) : Num::zero();
+    }
+    Issue();
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) { // padding is 0 times 0
+#pragma unroll
+      for (int j = 0; j < COLS; j++) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+          if (COLS > 1 && Traits<V>::is_absent(v[b][i * COLS + j])) continue;
+          const Scalar a      = Convert<Scalar>(v[b][i * COLS + j]);
+          d[b % U * ROWS + i] = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[b % U * ROWS + i]);
+        }
+      }
+    }
+  };
+  int k0 = 0;
+  for (; k0 + BATCH <= (MODE == EITHER ? steps - 1 : steps); k0 += BATCH) batch(k0, std::true_type{});
+  if ((BATCH > 1 || MODE == EITHER) && k0 < steps) batch(k0, std::false_type{});
+}
+
+// Adds the first `rows` sums of the lanes that share a unit in the first of these lanes. For a part of a unit, the last part to arrive adds the sums of all
+// parts in the lane in which it sets `unit`. Returns whether there is anything to write
+template <int SUMS> __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &self, int lane, Scalar (&d)[SUMS], int *unit, int rows = SUMS)
+{
+  const int alone = WARP >> LogT(self.shape);
+  for (int by = WARP / 2; by >= alone; by >>= 1) {
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) {
+      if (i < rows) d[i] = Num::add(d[i], Num::down(d[i], by));
+    }
+  }
+  if (!IsPart(self.shape)) return true;
+  const int2 group = __ldg(args.group + self.group);
+  Scalar    *parts = args.partial + (int64_t)group.x * SUMS;
+  int        last  = 0;
+  if (lane == 0) {
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) {
+      if (i < rows) parts[(int64_t)self.part * SUMS + i] = d[i];
+    }
+    last = ArriveLast(args.arrived + self.group, (unsigned)group.y);
+  }
+  if (!__shfl_sync(ALL, last, 0)) return false;
+  AcquireArrived();
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < SUMS; i++) {
+    if (i >= rows) break;
+    d[i] = Num::zero();
+    for (int k = lane; k < group.y; k += WARP) d[i] = Num::add(d[i], Num::fresh(parts + (int64_t)k * SUMS + i));
+    for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));
+  }
+  if (lane == 0) *unit = self.first;
+  return true;
+}
+
+} // namespace spmv
