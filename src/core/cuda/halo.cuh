@@ -141,6 +141,7 @@ struct _n_SpMVCudaHalo {
   std::vector<spmv::Piece> send, receive;
   int                      sent = 0, received = 0, packed = 0, rows = 0;
   int                      most, columns = 1;                 // columns: the most of an exchange, and those of the exchange in progress
+  bool                     overlap = false;                   // PEER: the exchange runs on the halo's stream
   spmv::Array<char>        memory;                            // all memory that other ranks may write to; its parts are:
   spmv::Scalar            *halo = nullptr, *buffer = nullptr; // the data received and the data to send; reversed in the reverse exchange
   spmv::Array<int>         run, index;                        // the entries of x to pack
@@ -163,10 +164,10 @@ struct _n_SpMVCudaHalo {
   _n_SpMVCudaHalo(SpMVCudaComm c, int most) : comm(c), most(most)
   {
   }
-  // Whether exchanges run on the product's stream, otherwise on the halo's stream
+  // Whether the exchange runs on the product's stream, otherwise on the halo's stream
   bool InStream() const
   {
-    return comm->transport == SPMV_TRANSPORT_PEER && most == 1;
+    return comm->transport == SPMV_TRANSPORT_PEER && !overlap;
   }
   bool Idle() const
   {

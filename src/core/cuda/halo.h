@@ -22,7 +22,7 @@
   same time as the exchange: see Kernel in launch.cuh for the contract.
 
   A halo may be created for several columns: an exchange then moves the halos of up to that many columns of a dense matrix x at once. Such a halo has only the
-  forward exchange. It runs on the stream of the halo with all transports, because the product of several columns is long and does not start together with it.
+  forward exchange, after which the product does not start early. With PEER, too, it may run on the stream of the halo, at the same time as the product.
 
   The exchanges of a halo run one after the other. If they may be in several streams, call SpMVCudaHaloEnter() before all work that writes or reads the halo and
   SpMVCudaHaloLeave() after it. All ranks must begin the same exchanges of a communicator in the same order.
@@ -97,9 +97,10 @@ PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);
 PETSC_INTERN cudaError_t  SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloBegin(SpMVCudaHalo, const PetscScalar *x, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloBeginColumns(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t); /* Receive and Join */
-PETSC_INTERN cudaError_t  SpMVCudaHaloReceive(SpMVCudaHalo, cudaStream_t *own);
-PETSC_INTERN cudaError_t  SpMVCudaHaloJoin(SpMVCudaHalo, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t); /* adds the received values to y, in the order of the peers */
+/* overlap: PEER on the stream of the halo. The ranks need not agree on this */
+PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx, PetscBool overlap, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t); /* Receive and Join */
+PETSC_INTERN cudaError_t SpMVCudaHaloReceive(SpMVCudaHalo, cudaStream_t *own);
+PETSC_INTERN cudaError_t SpMVCudaHaloJoin(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t); /* adds the received values to y, in the order of the peers */

@@ -722,10 +722,10 @@ PetscErrorCode SpMVHaloLeaveColumns(SpMVHalo halo, cudaStream_t stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVHaloBeginColumns(SpMVHalo halo, PetscInt columns, const PetscScalar x[], PetscInt ldx, cudaStream_t stream)
+PetscErrorCode SpMVHaloBeginColumns(SpMVHalo halo, PetscInt columns, const PetscScalar x[], PetscInt ldx, PetscBool overlap, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (halo->several.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBeginColumns(halo->several.core, (int)columns, x, ldx, stream)));
+  if (halo->several.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBeginColumns(halo->several.core, (int)columns, x, ldx, overlap, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -147,18 +147,23 @@ static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x
 
 /*
   C = A B: one pass over the diagonal block for all columns, while the halo of the first columns arrives; then the off-diagonal block with the halo of up to
-  SPMV_HALO_COLUMNS columns at a time
+  SPMV_HALO_COLUMNS columns at a time. An exchange at the same time as the product needs a second stream, which costs more than a short product hides
 */
 static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, Mat C)
 {
-  const SpMVHalo     halo = spmv->exchange.halo;
+  const SpMVHalo     halo  = spmv->exchange.halo;
+  const PetscReal    least = 8000000; /* entries times columns, as for the boundary rows of a product with a vector */
   Mat                block[2], local[2];
+  Mat_SpMV          *diagonal;
+  PetscBool          overlap;
   SpMVColumns        x = {NULL, B->cmap->N, 0}, y = {NULL, B->cmap->N, 0}, received;
   const PetscScalar *array;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  PetscCall(MatSpMVGet(block[0], &diagonal));
+  overlap = (PetscBool)((PetscReal)diagonal->cuda[0].key.nz * (PetscReal)x.n >= least);
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVDenseOnDevice(B, PETSC_TRUE, &local[0]));
   PetscCall(SpMVDenseOnDevice(C, PETSC_FALSE, &local[1]));
@@ -173,7 +178,7 @@ static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, M
     SpMVColumns part = {y.array + (size_t)first * (size_t)y.ld, PetscMin(SPMV_HALO_COLUMNS, x.n - first), y.ld};
 
     received.n = part.n;
-    PetscCall(SpMVHaloBeginColumns(halo, part.n, x.array + (size_t)first * (size_t)x.ld, x.ld, stream));
+    PetscCall(SpMVHaloBeginColumns(halo, part.n, x.array + (size_t)first * (size_t)x.ld, x.ld, (PetscBool)(overlap && !first), stream));
     if (!first) PetscCall(MatSpMVMultColumns_SeqCUDA(block[0], &x, PETSC_FALSE, &y, stream));
     PetscCall(SpMVHaloEndColumns(halo, stream));
     if (received.array) PetscCall(MatSpMVMultColumns_SeqCUDA(block[1], &received, PETSC_TRUE, &part, stream));
@@ -253,7 +258,10 @@ static PetscErrorCode SpMVDenseAreDevice(Mat B, Mat C, PetscBool *are)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A single column is a product with a vector, which has shorter ways. The factors may have been replaced since the symbolic phase: A may be of type AIJCUSPARSE */
+/*
+  A single column is a product with a vector, which has shorter ways. The factors may have been replaced since the symbolic
+  phase: A may be of type AIJCUSPARSE
+*/
 static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AB(Mat C)
 {
   const Mat A = C->product->A, B = C->product->B;
@@ -304,6 +312,8 @@ static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AB(Mat C)
     PetscCall(SpMVDenseSymbolic(C, MatProductSymbolic_MPISpMVCUDADense_AB, MatProductNumeric_MPISpMVCUDADense_AB));
   else {
     PetscCall(MatProductSetFromOptions_MPIAIJCUSPARSEDense(C));
+    PetscCheck(C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_MPISpMVCUDADense_AB, PetscObjectComm((PetscObject)C), PETSC_ERR_SUP,
+               "The product is no longer supported: a factor has been changed");
     PetscCall((*C->ops->productsymbolic)(C));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
