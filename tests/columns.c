@@ -162,6 +162,91 @@ static PetscErrorCode Leading(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode RecordProduct(Record *r, Mat A, PetscInt seed)
+{
+  Vec x, y, bound;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &bound));
+  PetscCall(VecFill(x, seed));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, bound));
+  PetscCall(RecordVec(r, "A x", y, bound, 0));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&bound));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products with two dense matrices, the second of which has a longer leading dimension, alternate with products with vectors: they share the halo */
+static PetscErrorCode Alternate(Test *t, Record *r)
+{
+  const PetscInt columns[2] = {8, 11}, more = 5;
+  Mat            A, B[2], C[2] = {NULL, NULL};
+  PetscInt       m, n, M, N;
+  PetscScalar   *x;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(CreateDense(t, n, N, columns[0], 50, &B[0]));
+  PetscCall(PetscCalloc1((n + more) * columns[1], &x));
+  PetscCall(MatCreateDense(t->comm, n, PETSC_DECIDE, N, columns[1], x, &B[1]));
+  PetscCall(MatDenseSetLDA(B[1], n + more));
+  PetscCall(FillDense(B[1], columns[1], 70));
+#if defined(PETSC_HAVE_CUDA)
+  if (t->device) PetscCall(MatConvert(B[1], MATDENSECUDA, MAT_INPLACE_MATRIX, &B[1]));
+#endif
+  for (int k = 0; k < 8; k++) {
+    Mat *c = &C[k % 2];
+
+    PetscCall(MatMatMult(A, B[k % 2], *c ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, c));
+    PetscCall(RecordProduct(r, A, 30 + k));
+    PetscCall(RecordColumns(r, "A B", A, B[k % 2], 0, PETSC_FALSE, *c));
+    if (k == 2 || k == 5) PetscCall(MatScale(A, 3.));
+    if (k == 3) PetscCall(FillDense(B[0], columns[0], 80));
+  }
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatDestroy(&B[k]));
+    PetscCall(MatDestroy(&C[k]));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  On a device, B or the result is bound to the CPU during a product. On one rank, AIJCUSPARSE then multiplies with the values that B had on the device before
+  (PETSc 3.26), so nothing is bound there
+*/
+static PetscErrorCode Bind(Test *t, Record *r)
+{
+  const PetscInt columns = 5;
+  Mat            A, B, C = NULL;
+  PetscInt       n, N;
+  PetscMPIInt    size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(t->comm, &size));
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, NULL, &n));
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(CreateDense(t, n, N, columns, 50, &B));
+  for (int k = 0; k < 4; k++) {
+    PetscCall(MatMatMult(A, B, C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+    PetscCall(RecordColumns(r, "A B", A, B, 0, PETSC_FALSE, C));
+    PetscCall(MatBindToCPU(B, (PetscBool)(k == 0 && size > 1)));
+    PetscCall(MatBindToCPU(C, (PetscBool)(k == 1 && size > 1)));
+    PetscCall(FillDense(B, columns, 60 + k));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Inf and NaN stay in their column, and in the rows that have an entry there */
 static PetscErrorCode NonFinite(Test *t, Record *r)
 {
@@ -233,6 +318,8 @@ static const Operation operations[] = {{"columns", Columns, FULL, "dn"},
                                        {"none", None, FULL, "d"},
                                        {"part", Part, FULL, "d"},
                                        {"leading", Leading, FULL, "d"},
+                                       {"alternate", Alternate, FULL, "d"},
+                                       {"bind", Bind, FULL, "d"},
                                        {"nonfinite", NonFinite, FULL, "d"},
                                        {"replace", Replace, FULL | NOPERM, "d"},
                                        {NULL, NULL, 0}};

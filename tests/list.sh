@@ -199,6 +199,7 @@ device_halo_tests() {
       for ranks in $(numbers 2 3); do
         [ $halo != nccl ] || [ "$ranks" -le "$gpus" ] || continue
         suite "krylov, $type, halo $halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/krylov" -type "$type" -mat_spmv_halo $halo "${expect[@]}"
+        suite "columns, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}"
         suite "products, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
         suite "device, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}"
       done
@@ -209,6 +210,7 @@ device_halo_tests() {
     for halo in host peer; do
       for ranks in $(numbers 2 3); do
         [ $halo != peer ] || [ "$ranks" -le "$gpus" ] || continue
+        suite "columns, $type, boundary rows, $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo $halo -mat_spmv_halo_rows 1 "${expect[@]}" -ops columns,alternate,bind
         suite "products, $type, boundary rows, $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo $halo -mat_spmv_halo_rows 1 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
         suite "assembly, $type, boundary rows, $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo -mat_spmv_halo_rows 1 "${expect[@]}" -ops all,insert,scale,newentries,replace,duplicate,coo,again
       done

@@ -272,6 +272,87 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Exchanges of several columns and of one column of the same halo in turn, all queued before the host looks at any result. The columns of x are apart, and the
+  numbers between them must not be sent.
+*/
+static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool graph, cudaStream_t first, cudaStream_t second, const char *name)
+{
+  const std::vector<int> counts = {SPMV_HALO_COLUMNS, 1, 3, 2, SPMV_HALO_COLUMNS, 5};
+  const size_t           rows = p.halo_columns.size(), ldx = (size_t)p.n + 3;
+  const auto             seed = [](size_t r, int q) { return (uint64_t)(100 + 10 * r + q); };
+  std::vector<Device>    x, in, one;
+  Device                 work(ldx * SPMV_HALO_COLUMNS);
+  SpMVHalo               halo;
+  PetscBool              possible;
+  PetscScalar           *array;
+  PetscInt               ld;
+  cudaStream_t           stream = first;
+
+  PetscFunctionBeginUser;
+  PetscCall(SpMVHaloCreate(comm, p.layout, (PetscInt)rows, p.halo_columns.data(), type, &halo));
+  PetscCall(SpMVHaloSetUpColumns(halo, &possible));
+  Check(possible != SpMVHaloUsesPetsc(halo), "several columns are possible", name);
+  if (!possible) {
+    PetscCall(SpMVHaloDestroy(&halo));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(SpMVHaloGetColumns(halo, &array, &ld));
+  Check((array ? (size_t)ld : 0) == rows && (array == NULL) == (rows == 0), "an array for several columns unless the halo is empty", name);
+  for (size_t r = 0; r < counts.size(); r++) {
+    Values panel;
+    for (int q = 0; q < counts[r]; q++) {
+      for (PetscScalar v : p.X(seed(r, q))) panel.push_back(v);
+      for (int k = 0; k < 3; k++) panel.push_back(Value(k, 99));
+    }
+    x.emplace_back(panel);
+    in.emplace_back(rows * counts[r]);
+    one.emplace_back(rows);
+  }
+  PetscCallCUDA(cudaDeviceSynchronize());
+  for (size_t r = 0; r < counts.size(); r++) {
+    cudaGraph_t     g;
+    cudaGraphExec_t e;
+    if (graph) PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    if (second) stream = r % 2 ? second : first;
+    PetscCall(SpMVHaloEnter(halo, stream));
+    PetscCall(SpMVHaloEnterColumns(halo, stream));
+    PetscCall(Copy(work.p, x[r].p, x[r].n, stream));
+    if (array) PetscCallCUDA(cudaMemsetAsync(array, 0xff, rows * SPMV_HALO_COLUMNS * sizeof(PetscScalar), stream));
+    PetscCall(SpMVHaloBeginColumns(halo, counts[r], work.p, (PetscInt)ldx, (PetscBool)(r % 3 != 1), stream));
+    PetscCall(SpMVHaloEndColumns(halo, stream));
+    PetscCall(SpMVHaloBegin(halo, work.p, stream));
+    PetscCall(Copy(in[r].p, array, in[r].n, stream));
+    PetscCall(SpMVHaloEnd(halo, stream));
+    PetscCall(Copy(one[r].p, SpMVHaloGetArray(halo), rows, stream));
+    PetscCallCUDA(cudaMemsetAsync(work.p, 0xff, work.n * sizeof(PetscScalar), stream));
+    PetscCall(SpMVHaloLeaveColumns(halo, stream));
+    PetscCall(SpMVHaloLeave(halo, stream));
+    if (graph) {
+      PetscCallCUDA(cudaStreamEndCapture(stream, &g));
+      PetscCallCUDA(cudaGraphInstantiate(&e, g, 0));
+      for (int twice = 0; twice < 2; twice++) PetscCallCUDA(cudaGraphLaunch(e, stream));
+      PetscCallCUDA(cudaStreamSynchronize(stream));
+      PetscCallCUDA(cudaGraphExecDestroy(e));
+      PetscCallCUDA(cudaGraphDestroy(g));
+    }
+  }
+  PetscCallCUDA(cudaDeviceSynchronize());
+  bool there = true, alone = true;
+  for (size_t r = 0; r < counts.size(); r++) {
+    Values want;
+    for (int q = 0; q < counts[r]; q++) {
+      for (PetscScalar v : p.Halo(seed(r, q))) want.push_back(v);
+    }
+    there = there && in[r].Get() == want;
+    alone = alone && one[r].Get() == p.Halo(seed(r, 0));
+  }
+  Check(there, "several columns", name);
+  Check(alone, "one column after several", name);
+  PetscCall(SpMVHaloDestroy(&halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // Slabs of n^3 points, at the same time as a copy that moves as many bytes as the product of a 7-point stencil with values
 static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
 {
@@ -367,6 +448,9 @@ static PetscErrorCode TestPattern(int kind, const std::vector<SpMVHaloType> &typ
     PetscCall(TestExchange({&a, &b}, type, false, stream, NULL, name));
     PetscCall(TestExchange({&b}, type, false, stream, other, name));
     if (type == SPMV_HALO_NCCL || type == SPMV_HALO_PEER) PetscCall(TestExchange({&b, &a}, type, true, stream, NULL, name));
+    PetscCall(TestColumns(a, type, false, stream, NULL, name));
+    PetscCall(TestColumns(b, type, false, stream, other, name));
+    if (type == SPMV_HALO_NCCL || type == SPMV_HALO_PEER) PetscCall(TestColumns(a, type, true, stream, NULL, name));
   }
   PetscCall(a.Destroy());
   PetscCall(b.Destroy());

@@ -10,13 +10,14 @@ using namespace spmv;
 
 namespace {
 
-// Packs entries of x. If 32 consecutive entries are a run of x, no index is read
-__global__ void __launch_bounds__(256) Pack(int n, const int *__restrict__ run, const int *__restrict__ index, const Scalar *__restrict__ x, Scalar *packed)
+// Packs entries of x, column by column. If 32 consecutive entries are a run of x, no index is read. sent: the distance between the packed columns
+__global__ void __launch_bounds__(256)
+    Pack(int n, const int *__restrict__ run, const int *__restrict__ index, int columns, const Scalar *__restrict__ x, int64_t ldx, Scalar *packed, int sent)
 {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
-  const int first = run[i / WARP];
-  packed[i]       = Read(x + (first >= 0 ? first + i % WARP : index[i]));
+  const int first = run[i / WARP], from = first >= 0 ? first + i % WARP : index[i];
+  for (int64_t q = 0; q < columns; q++) packed[q * sent + i] = Read(x + q * ldx + from);
 }
 
 // Adds the peers' contributions to each row, in the order of the peers
@@ -33,15 +34,18 @@ __global__ void __launch_bounds__(256)
 
 } // namespace
 
-cudaError_t _n_SpMVCudaHalo::Begin(bool reverse, const Scalar *x, cudaStream_t stream)
+cudaError_t _n_SpMVCudaHalo::Begin(bool reverse, int n, const Scalar *x, int64_t ldx, cudaStream_t stream)
 {
+  columns = n;
   if (Idle()) return cudaSuccess;
   if (comm->error[0]) return cudaErrorUnknown;
-  if (comm->transport == SPMV_TRANSPORT_PEER) return ExchangePeer(reverse, x, stream);
+  if (n < 1 || n > most || (reverse && most > 1)) return cudaErrorInvalidValue;
+  if (InStream()) return ExchangePeer(reverse, x, ldx, stream);
   SPMV_TRY(cudaEventRecord(ready, stream));
   SPMV_TRY(cudaStreamWaitEvent(comm->stream, ready, 0));
-  if (x) SPMV_LAUNCH(packed, 256, comm->stream, Pack, packed, run, index, x, buffer);
-  return comm->transport == SPMV_TRANSPORT_HOST ? Stage(reverse) : ExchangeNccl(reverse, x);
+  if (comm->transport == SPMV_TRANSPORT_PEER) return ExchangePeer(reverse, x, ldx, comm->stream);
+  if (x) SPMV_LAUNCH(packed, 256, comm->stream, Pack, packed, run, index, n, x, ldx, buffer, sent);
+  return comm->transport == SPMV_TRANSPORT_HOST ? Stage(reverse) : ExchangeNccl(reverse, x, ldx);
 }
 
 cudaError_t _n_SpMVCudaHalo::Receive(bool reverse)
@@ -51,7 +55,7 @@ cudaError_t _n_SpMVCudaHalo::Receive(bool reverse)
 
 cudaError_t _n_SpMVCudaHalo::Join(cudaStream_t stream)
 {
-  if (Idle() || comm->transport == SPMV_TRANSPORT_PEER) return cudaSuccess;
+  if (Idle() || InStream()) return cudaSuccess;
   SPMV_TRY(cudaEventRecord(done, comm->stream));
   return cudaStreamWaitEvent(stream, done, 0);
 }
@@ -60,16 +64,16 @@ cudaError_t _n_SpMVCudaHalo::Join(cudaStream_t stream)
 // back
 cudaError_t _n_SpMVCudaHalo::Stage(bool reverse)
 {
-  const int n = reverse ? received : sent;
+  const size_t n = (size_t)(reverse ? received : sent) * columns;
   if (n) SPMV_TRY(cudaMemcpyAsync(reverse ? host_received.p : host_sent.p, reverse ? halo : buffer, n * sizeof(Scalar), cudaMemcpyDeviceToHost, comm->stream));
   return cudaEventRecord(staged, comm->stream);
 }
 
 cudaError_t _n_SpMVCudaHalo::Unstage(bool reverse)
 {
-  const int n = reverse ? sent : received;
+  const size_t n = (size_t)(reverse ? sent : received) * columns;
   SPMV_TRY(cudaEventSynchronize(staged)); // after this, the previous exchange has also been copied from the pinned memory
-  const int error = staging(ctx, reverse ? PETSC_TRUE : PETSC_FALSE);
+  const int error = staging(ctx, reverse ? PETSC_TRUE : PETSC_FALSE, columns);
   if (error) {
     Report(comm->error, "MPI error %d while exchanging the halo", error);
     return cudaErrorUnknown;
@@ -109,11 +113,48 @@ void _n_SpMVCudaHalo::Plan(const SpMVHaloList *s, const SpMVHaloList *r)
   The sums of the reverse exchange are listed row by row, so that one kernel adds all of them. With one kernel per peer, a rank with many neighbors would wait
   for as many launches.
 */
+cudaError_t _n_SpMVCudaHalo::ListSums(const SpMVHaloList *s, const std::vector<int> &to)
+{
+  std::vector<int> order(sent), rowv, startv, placev(sent);
+  std::iota(order.begin(), order.end(), 0); // the order of the peers, which the sort keeps within each row
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return s->index[a] < s->index[b]; });
+  for (int i = 0; i < sent; i++) {
+    const int of = (int)s->index[order[i]];
+    if (rowv.empty() || rowv.back() != of) {
+      rowv.push_back(of);
+      startv.push_back(i);
+    }
+    placev[i] = to[order[i]];
+  }
+  startv.push_back(sent);
+  rows = (int)rowv.size();
+  SPMV_TRY(Upload(row, rowv, nullptr));
+  SPMV_TRY(Upload(start, startv, nullptr));
+  SPMV_TRY(Upload(place, placev, nullptr));
+  return cudaDeviceSynchronize(); // before the lists on the host are freed
+}
+
+cudaError_t _n_SpMVCudaHalo::Allocate()
+{
+  const bool   peer  = comm->transport == SPMV_TRANSPORT_PEER;
+  const size_t align = 256, whole = peer ? 2 << 20 : 1; // PEER: an allocation in the same piece of 2 MiB would be accessible to other processes, too
+  const size_t in = (size_t)received * most, out = (size_t)sent * most;
+  const auto   after = [=](size_t bytes) { return (bytes + align - 1) / align * align; };
+  const size_t posts = after(peers.size() * sizeof(Post)), halos = after(in * sizeof(Scalar)), bytes = posts + halos + out * sizeof(Scalar);
+  SPMV_TRY(memory.Alloc((bytes + whole - 1) / whole * whole));
+  SPMV_TRY(cudaMemset(memory, 0, memory.Bytes())); // Connect() sends these zeros
+  halo   = (Scalar *)(memory + posts);
+  buffer = (Scalar *)(memory + posts + halos);
+  if (comm->transport != SPMV_TRANSPORT_HOST) return cudaSuccess;
+  SPMV_TRY(cudaHostAlloc((void **)&host_sent.p, (out + 1) * sizeof(Scalar), cudaHostAllocDefault));
+  return cudaHostAlloc((void **)&host_received.p, (in + 1) * sizeof(Scalar), cudaHostAllocDefault);
+}
+
 cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r)
 {
   Plan(s, r);
 
-  std::vector<int> source(packed), to(sent), order(sent), runs((packed + WARP - 1) / WARP, -1), rowv, startv, placev(sent);
+  std::vector<int> source(packed), to(sent), runs((packed + WARP - 1) / WARP, -1);
   for (size_t k = 0; k < send.size(); k++) {
     for (int i = 0; i < send[k].count; i++) {
       const PetscInt in = s->start[k] + i;
@@ -127,62 +168,37 @@ cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r
     while (i < last && source[i] == source[i - 1] + 1) i++;
     if (i == last) runs[w] = source[first];
   }
-  std::iota(order.begin(), order.end(), 0); // the order of the peers, which the sort keeps within each row
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return s->index[a] < s->index[b]; });
-  for (int i = 0; i < sent; i++) {
-    const int of = (int)s->index[order[i]];
-    if (rowv.empty() || rowv.back() != of) {
-      rowv.push_back(of);
-      startv.push_back(i);
-    }
-    placev[i] = to[order[i]];
-  }
-  startv.push_back(sent);
-  rows = (int)rowv.size();
-
-  const bool   peer  = comm->transport == SPMV_TRANSPORT_PEER;
-  const size_t align = 256, whole = peer ? 2 << 20 : 1; // PEER: an allocation in the same piece of 2 MiB would be accessible to other processes, too
-  const auto   after = [=](size_t bytes) { return (bytes + align - 1) / align * align; };
-  if (peer) ListPeers();
-  const size_t posts = after(peers.size() * sizeof(Post)), halos = after(received * sizeof(Scalar)), bytes = posts + halos + sent * sizeof(Scalar);
-  SPMV_TRY(memory.Alloc((bytes + whole - 1) / whole * whole));
-  SPMV_TRY(cudaMemset(memory, 0, memory.Bytes())); // Connect() sends these zeros
-  halo   = (Scalar *)(memory + posts);
-  buffer = (Scalar *)(memory + posts + halos);
+  if (comm->transport == SPMV_TRANSPORT_PEER) ListPeers();
+  SPMV_TRY(Allocate());
   SPMV_TRY(Upload(run, runs, nullptr));
   SPMV_TRY(Upload(index, source, nullptr));
-  SPMV_TRY(Upload(row, rowv, nullptr));
-  SPMV_TRY(Upload(start, startv, nullptr));
-  SPMV_TRY(Upload(place, placev, nullptr));
-  if (comm->transport == SPMV_TRANSPORT_HOST) {
-    SPMV_TRY(cudaHostAlloc((void **)&host_sent.p, (sent + 1) * sizeof(Scalar), cudaHostAllocDefault));
-    SPMV_TRY(cudaHostAlloc((void **)&host_received.p, (received + 1) * sizeof(Scalar), cudaHostAllocDefault));
-  }
+  if (most == 1) SPMV_TRY(ListSums(s, to));
   SPMV_TRY(ready.Create());
   SPMV_TRY(staged.Create());
   SPMV_TRY(done.Create());
-  if (peer) SPMV_TRY(ChoosePeer());
+  if (comm->transport == SPMV_TRANSPORT_PEER) SPMV_TRY(ChoosePeer());
   SPMV_TRY(Load((const void *)Pack));
   SPMV_TRY(Load((const void *)Add));
   return cudaDeviceSynchronize(); // the copies above run in a different stream than the halo's
 }
 
-// One exchange in each direction. For PEER, it tests that the data written to other devices arrive
+// One exchange in each direction that the halo has. For PEER, it tests that the data written to other devices arrive
 cudaError_t _n_SpMVCudaHalo::Connect(char reason[SPMV_HALO_TEXT])
 {
   for (const bool reverse : {false, true}) {
+    if (reverse && most > 1) break;
     if (comm->transport == SPMV_TRANSPORT_PEER) {
       SPMV_TRY(TestPeer(reverse, reason));
       continue;
     }
-    SPMV_TRY(Begin(reverse, nullptr, comm->stream));
+    SPMV_TRY(Begin(reverse, most, nullptr, 0, comm->stream));
     SPMV_TRY(End(reverse, comm->stream));
     SPMV_TRY(cudaStreamSynchronize(comm->stream));
   }
   return cudaSuccess;
 }
 
-PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm comm, const SpMVHaloList *send, const SpMVHaloList *receive, SpMVCudaHalo *halo)
+PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm comm, const SpMVHaloList *send, const SpMVHaloList *receive, int columns, SpMVCudaHalo *halo)
 {
   int device;
   SPMV_TRY(cudaGetDevice(&device));
@@ -192,7 +208,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm comm, const SpMVHaloLis
     if (send->index[i] > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   }
   return Guarded([=] {
-    std::unique_ptr<_n_SpMVCudaHalo> h(new _n_SpMVCudaHalo(comm));
+    std::unique_ptr<_n_SpMVCudaHalo> h(new _n_SpMVCudaHalo(comm, columns));
     SPMV_TRY(h->Create(send, receive));
     *halo = h.release();
     return cudaSuccess;
@@ -249,7 +265,7 @@ PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo halo, PetscScalar **sent, P
   *received = (PetscScalar *)halo->host_received.p;
 }
 
-PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo halo, int (*exchange)(void *, PetscBool), void *ctx)
+PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo halo, int (*exchange)(void *, PetscBool, int), void *ctx)
 {
   halo->staging = exchange;
   halo->ctx     = ctx;
@@ -262,7 +278,13 @@ PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo halo)
 
 PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo halo, const PetscScalar *x, cudaStream_t stream)
 {
-  return halo->Begin(false, (const Scalar *)x, stream);
+  return halo->Begin(false, 1, (const Scalar *)x, 0, stream);
+}
+
+PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo halo, int columns, const PetscScalar *x, PetscInt64 ldx, PetscBool overlap, cudaStream_t stream)
+{
+  halo->overlap = (bool)overlap;
+  return halo->Begin(false, columns, (const Scalar *)x, ldx, stream);
 }
 
 PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo halo, cudaStream_t stream)
@@ -283,7 +305,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloJoin(SpMVCudaHalo halo, cudaStream_t stream
 
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo halo, cudaStream_t stream)
 {
-  return halo->Begin(true, nullptr, stream);
+  return halo->Begin(true, 1, nullptr, 0, stream);
 }
 
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo halo, PetscScalar *y, cudaStream_t stream)

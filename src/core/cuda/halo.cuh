@@ -86,9 +86,10 @@ struct Piece {
   int rank, start, count, first;
 };
 
-// PEER: `count` entries to send, from position `at` on, to an array in another device's memory
+// PEER: `count` entries of each column to send, from position `at` on, to an array in another device's memory; distance: from column to column there
 struct Chunk {
   Scalar *to;
+  int64_t distance;
   int     at, count, peer;
 };
 
@@ -96,10 +97,12 @@ struct Chunk {
 struct Exchange {
   const Chunk *chunk;
   const Link  *link;
-  const int   *run, *index; // the entries of x to send, as in Pack()
-  unsigned    *count;       // number of exchanges so far, finished thread blocks of the current one, and whether a wait has timed out
-  int          chunks, links;
-  unsigned     timeout; // microseconds; 0: none
+  const int   *run, *index;   // the entries of x to send, as in Pack()
+  unsigned    *count;         // number of exchanges so far, finished thread blocks of the current one, and whether a wait has timed out
+  int          chunks, links; // chunks of one column
+  unsigned     timeout;       // microseconds; 0: none
+  int          columns;
+  int64_t      ldx, ld_source; // distances between the columns of x and of the array that is sent without x
 };
 
 } // namespace spmv
@@ -123,14 +126,16 @@ struct _n_SpMVCudaHalo {
   SpMVCudaComm             comm;
   std::vector<spmv::Piece> send, receive;
   int                      sent = 0, received = 0, packed = 0, rows = 0;
+  int                      most, columns = 1;                 // columns: the most of an exchange, and those of the exchange in progress
+  bool                     overlap = false;                   // PEER: the exchange runs on the halo's stream
   spmv::Array<char>        memory;                            // all memory that other ranks may write to; its parts are:
   spmv::Scalar            *halo = nullptr, *buffer = nullptr; // the data received and the data to send; reversed in the reverse exchange
   spmv::Array<int>         run, index;                        // the entries of x to pack
   spmv::Array<int>         row, start, place;                 // the sums of the reverse exchange
   spmv::Event              ready, staged, done;
   spmv::Pinned             host_sent, host_received;
-  int (*staging)(void *, PetscBool) = nullptr;
-  void *ctx                         = nullptr;
+  int (*staging)(void *, PetscBool, int) = nullptr;
+  void *ctx                              = nullptr;
 
   // PEER
   std::vector<int>            peers; // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
@@ -146,16 +151,20 @@ struct _n_SpMVCudaHalo {
   spmv::Kernel                kernel;
   spmv::StreamOrder           order;
 
-  explicit _n_SpMVCudaHalo(SpMVCudaComm c) : comm(c)
+  _n_SpMVCudaHalo(SpMVCudaComm c, int most) : comm(c), most(most)
   {
+  }
+  // Whether the exchange runs on the product's stream, otherwise on the halo's stream
+  bool InStream() const
+  {
+    return comm->transport == SPMV_TRANSPORT_PEER && !overlap;
   }
   bool Idle() const
   {
     return send.empty() && receive.empty();
   }
-  // Begins an exchange: with PEER on `stream`, otherwise on the halo's stream, after all work queued on `stream`. Without x, the buffer is sent; in reverse,
-  // the halo
-  cudaError_t Begin(bool reverse, const spmv::Scalar *x, cudaStream_t stream);
+  // Begins an exchange, after all work queued on `stream`. Without x, the buffer is sent; in reverse, the halo
+  cudaError_t Begin(bool reverse, int columns, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
   // Puts the received data into the halo (in reverse, the buffer), for work that follows on the halo's stream
   cudaError_t Receive(bool reverse);
   // Makes `stream` wait for the halo's stream
@@ -166,7 +175,9 @@ struct _n_SpMVCudaHalo {
     return Join(stream);
   }
 
-  void        Plan(const SpMVHaloList *s, const SpMVHaloList *r); // sets the pieces, and their places in the buffer
+  void        Plan(const SpMVHaloList *s, const SpMVHaloList *r);          // sets the pieces, and their places in the buffer
+  cudaError_t ListSums(const SpMVHaloList *s, const std::vector<int> &to); // to: the place in the buffer of each entry of the list
+  cudaError_t Allocate();
   cudaError_t Create(const SpMVHaloList *s, const SpMVHaloList *r);
   cudaError_t Connect(char reason[SPMV_HALO_TEXT]);
 
@@ -174,12 +185,12 @@ struct _n_SpMVCudaHalo {
   cudaError_t Stage(bool reverse);
   cudaError_t Unstage(bool reverse);
   // NCCL
-  cudaError_t ExchangeNccl(bool reverse, const spmv::Scalar *x);
+  cudaError_t ExchangeNccl(bool reverse, const spmv::Scalar *x, int64_t ldx);
   // PEER
   void        ListPeers();
   cudaError_t ChoosePeer();
   cudaError_t Open(const SpMVHaloOffer *theirs);
-  cudaError_t ExchangePeer(bool reverse, const spmv::Scalar *x, cudaStream_t stream);
+  cudaError_t ExchangePeer(bool reverse, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
   cudaError_t TestPeer(bool reverse, char reason[SPMV_HALO_TEXT]);
   // The forward exchange for a kernel that computes x, which has this number of rows; the first call allocates memory
   cudaError_t   GetSends(int rows, spmv::Sends *);

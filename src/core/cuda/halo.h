@@ -21,6 +21,9 @@
   With PEER, the halo is complete for work that follows Begin on the stream. If SpMVCudaMultFused() of the diagonal block follows directly, it begins at the
   same time as the exchange: see Kernel in launch.cuh for the contract.
 
+  A halo may be created for several columns: an exchange then moves the halos of up to that many columns of a dense matrix x at once. Such a halo has only the
+  forward exchange, after which the product does not start early. With PEER, too, it may run on the stream of the halo, at the same time as the product.
+
   The exchanges of a halo run one after the other. If they may be in several streams, call SpMVCudaHaloEnter() before all work that writes or reads the halo and
   SpMVCudaHaloLeave() after it. All ranks must begin the same exchanges of a communicator in the same order.
 */
@@ -58,6 +61,7 @@ PETSC_INTERN cudaError_t SpMVNCCLGetId(SpMVNCCLId *, char reason[SPMV_HALO_TEXT]
 typedef struct {
   cudaIpcMemHandle_t memory;
   int64_t            post, halo, sums; /* -1: the two ranks exchange nothing */
+  int64_t            received;         /* entries of a column in the rank's halo */
 } SpMVHaloOffer;
 
 /*
@@ -72,27 +76,31 @@ PETSC_INTERN const char *SpMVCudaCommGetError(SpMVCudaComm);                   /
 /* NCCL: adds `count` numbers on the device over all ranks, in place, in the order of the stream */
 PETSC_INTERN cudaError_t SpMVCudaCommSum(SpMVCudaComm, PetscReal *sums, int count, cudaStream_t);
 
-/* Returns cudaErrorNotSupported and no halo if the halo is too large for 32-bit numbers. `index` is copied. */
-PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm, const SpMVHaloList *send, const SpMVHaloList *receive, SpMVCudaHalo *);
+/* columns: the most columns of an exchange; with more than one there is no reverse exchange. Returns cudaErrorNotSupported and no halo if the halo is too large
+   for 32-bit numbers. `index` is copied. */
+PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm, const SpMVHaloList *send, const SpMVHaloList *receive, int columns, SpMVCudaHalo *);
 /* PEER, after all ranks have created the halo: GetOffers returns the data to send to each rank; Open opens the memory of the other ranks from their data */
 PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo, int size, SpMVHaloOffer mine[]);
 PETSC_INTERN cudaError_t SpMVCudaHaloOpen(SpMVCudaHalo, const SpMVHaloOffer theirs[]);
-/* One exchange in each direction: NCCL connects the ranks in the first exchange, and PEER is tested. Fails like SpMVCudaCommCreate() */
+/* One exchange in each direction that the halo has: NCCL connects the ranks in the first exchange, and PEER is tested. Fails like SpMVCudaCommCreate() */
 PETSC_INTERN cudaError_t SpMVCudaHaloConnect(SpMVCudaHalo, char reason[SPMV_HALO_TEXT]);
 /* The reverse of Open. All ranks must call it before the first of them destroys its halo */
 PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo);
 PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *);
-/* The transport through the host: the arrays in pinned memory, each in the order of its list, and the function that moves `sent` to the peers'
-   `received` (in reverse, `received` to their `sent`) and returns 0 on success */
+/* The transport through the host: the arrays in pinned memory, column by column, each column in the order of its list, and the function that moves the first
+   columns of `sent` to the peers' `received` (in reverse, `received` to their `sent`) and returns 0 on success */
 PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo, PetscScalar **sent, PetscScalar **received);
-PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse), void *ctx);
+PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse, int columns), void *ctx);
 
-PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo); /* the halo, filled by End or Receive (PEER: by Begin), sent by ReverseBegin; NULL if empty */
+/* The halo, filled by End or Receive (PEER with one column: by Begin), sent by ReverseBegin; NULL if empty. Its columns follow each other without gaps */
+PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);
 PETSC_INTERN cudaError_t  SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloBegin(SpMVCudaHalo, const PetscScalar *x, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t); /* Receive and Join */
-PETSC_INTERN cudaError_t  SpMVCudaHaloReceive(SpMVCudaHalo, cudaStream_t *own);
-PETSC_INTERN cudaError_t  SpMVCudaHaloJoin(SpMVCudaHalo, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t); /* adds the received values to y, in the order of the peers */
+/* overlap: PEER on the stream of the halo. The ranks need not agree on this */
+PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx, PetscBool overlap, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t); /* Receive and Join */
+PETSC_INTERN cudaError_t SpMVCudaHaloReceive(SpMVCudaHalo, cudaStream_t *own);
+PETSC_INTERN cudaError_t SpMVCudaHaloJoin(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t); /* adds the received values to y, in the order of the peers */

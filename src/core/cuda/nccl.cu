@@ -110,25 +110,28 @@ void spmv::KeepLoaded()
   if (dladdr((void *)&TheNccl, &here)) (void)dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-cudaError_t _n_SpMVCudaHalo::ExchangeNccl(bool reverse, const Scalar *x)
+// Each column is a message of its own, so that columns need not be packed if they can be sent directly from x, and are received where they are read
+cudaError_t _n_SpMVCudaHalo::ExchangeNccl(bool reverse, const Scalar *x, int64_t ldx)
 {
   const Nccl &nccl  = TheNccl();
   const char *what  = "ncclGroupStart";
   int         error = nccl.GroupStart();
   if (error) return Failed(comm, what, error);
-  for (const Piece &p : send) {
-    Scalar *const at = buffer + p.start;
-    if (error) break;
-    what  = reverse ? "ncclRecv" : "ncclSend";
-    error = reverse ? nccl.Recv(at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream)
-                    : nccl.Send(x && p.first >= 0 ? x + p.first : at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream);
-  }
-  for (const Piece &p : receive) {
-    Scalar *const at = halo + p.start;
-    if (error) break;
-    what  = reverse ? "ncclSend" : "ncclRecv";
-    error = reverse ? nccl.Send(at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream)
-                    : nccl.Recv(at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream);
+  for (int64_t q = 0; q < columns; q++) {
+    for (const Piece &p : send) {
+      Scalar *const at = buffer + q * sent + p.start;
+      if (error) break;
+      what  = reverse ? "ncclRecv" : "ncclSend";
+      error = reverse ? nccl.Recv(at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream)
+                      : nccl.Send(x && p.first >= 0 ? x + q * ldx + p.first : at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream);
+    }
+    for (const Piece &p : receive) {
+      Scalar *const at = halo + q * received + p.start;
+      if (error) break;
+      what  = reverse ? "ncclSend" : "ncclRecv";
+      error = reverse ? nccl.Send(at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream)
+                      : nccl.Recv(at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream);
+    }
   }
   const int end = nccl.GroupEnd(); // also after an error, to close the group
   if (error || end) return Failed(comm, error ? what : "ncclGroupEnd", error ? error : end);

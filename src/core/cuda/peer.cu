@@ -50,13 +50,15 @@ __global__ void __launch_bounds__(256) exchange(Exchange g, SpMVCudaForm /* form
   if (blockIdx.x == 0) {
     for (int k = threadIdx.x; k < g.links; k += blockDim.x) StoreReleaseSystem(&g.link[k].there->open, n);
   }
-  for (int c = blockIdx.x; c < g.chunks; c += gridDim.x) {
-    const Chunk k = g.chunk[c];
+  for (int c = blockIdx.x; c < g.chunks * g.columns; c += gridDim.x) {
+    const int     column = g.columns == 1 ? 0 : c / g.chunks;
+    const Chunk   k      = g.chunk[c - column * g.chunks];
+    Scalar *const to     = k.to + column * k.distance;
     if (!__syncthreads_and(threadIdx.x || Await(&g.link[k.peer].here->open, n, g))) continue;
     for (int i = threadIdx.x; i < k.count; i += blockDim.x) {
       const int at    = k.at + i;
       const int first = x ? g.run[at / WARP] : 0;
-      k.to[i]         = !x ? source[at] : Read(x + (first >= 0 ? first + at % WARP : g.index[at]));
+      to[i]           = !x ? source[column * g.ld_source + at] : Read(x + column * g.ldx + (first >= 0 ? first + at % WARP : g.index[at]));
     }
   }
   __syncthreads();
@@ -92,10 +94,13 @@ cudaError_t _n_SpMVCudaHalo::ChoosePeer()
   return kernel.Load();
 }
 
-cudaError_t _n_SpMVCudaHalo::ExchangePeer(bool reverse, const Scalar *x, cudaStream_t stream)
+cudaError_t _n_SpMVCudaHalo::ExchangePeer(bool reverse, const Scalar *x, int64_t ldx, cudaStream_t stream)
 {
-  const Exchange &g = direction[reverse];
-  return kernel.Launch((unsigned)std::clamp(g.chunks, 1, (int)Tuning::HALO_BLOCKS), 256, g, SPMVCUDA_MULT, {x, reverse ? halo : buffer, nullptr}, stream);
+  Exchange g     = direction[reverse];
+  g.columns      = columns;
+  g.ldx          = ldx;
+  const int grid = std::clamp(g.chunks * columns, 1, (int)Tuning::HALO_BLOCKS);
+  return kernel.Launch((unsigned)grid, 256, g, SPMVCUDA_MULT, {x, reverse ? halo : buffer, nullptr}, stream);
 }
 
 // Maps the peers' memory and lists the chunks with their destinations
@@ -117,7 +122,7 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
       const SpMVHaloOffer &of = theirs[p.rank];
       Scalar *const        to = (Scalar *)((char *)opened[k] + (reverse ? of.sums : of.halo));
       if (!reverse) target.push_back(to);
-      for (int i = 0; i < p.count; i += CHUNK) chunks.push_back({to + i, p.start + i, std::min(CHUNK, p.count - i), k});
+      for (int i = 0; i < p.count; i += CHUNK) chunks.push_back({to + i, of.received, p.start + i, std::min(CHUNK, p.count - i), k});
     }
     begin[reverse + 1] = (int)chunks.size();
   }
@@ -126,7 +131,7 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
   SPMV_TRY(count.Alloc(3));
   SPMV_TRY(count.Zero(nullptr));
   for (const bool reverse : {false, true})
-    direction[reverse] = {chunk + begin[reverse], link, run, index, count, begin[reverse + 1] - begin[reverse], (int)links.size(), 0};
+    direction[reverse] = {chunk + begin[reverse], link, run, index, count, begin[reverse + 1] - begin[reverse], (int)links.size(), 0, 1, 0, sent};
   return cudaDeviceSynchronize();
 }
 
@@ -162,12 +167,13 @@ cudaError_t _n_SpMVCudaHalo::GetSends(int rows, Sends *sends)
 cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
 {
   Scalar *const     target = reverse ? buffer : halo;
-  const size_t      size   = (size_t)(reverse ? sent : received) * sizeof(Scalar);
+  const size_t      size   = (size_t)(reverse ? sent : received) * most * sizeof(Scalar);
   std::vector<char> found(size);
   unsigned          late;
+  columns                    = most;
   direction[reverse].timeout = SPMV_HALO_SECONDS * 1000000u / 4;
   SPMV_TRY(cudaMemsetAsync(target, 0xff, size, comm->stream)); // before this rank signals that others may write to its memory
-  SPMV_TRY(ExchangePeer(reverse, nullptr, comm->stream));
+  SPMV_TRY(ExchangePeer(reverse, nullptr, 0, comm->stream));
   SPMV_TRY(cudaStreamSynchronize(comm->stream));
   direction[reverse].timeout = 0;
   SPMV_TRY(cudaMemcpy(&late, count + 2, sizeof(late), cudaMemcpyDeviceToHost));
@@ -180,7 +186,7 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
 PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo halo, int size, SpMVHaloOffer mine[])
 {
   const auto at = [=](const void *p) { return (int64_t)((const char *)p - (char *)halo->memory); };
-  mine[0]       = {{}, -1, -1, -1};
+  mine[0]       = {{}, -1, -1, -1, halo->received};
   SPMV_TRY(cudaIpcGetMemHandle(&mine[0].memory, (char *)halo->memory));
   for (int r = 1; r < size; r++) mine[r] = mine[0];
   for (size_t k = 0; k < halo->peers.size(); k++) mine[halo->peers[k]].post = (int64_t)(k * sizeof(Post));

@@ -119,6 +119,19 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> argument
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 
+// For matrices with few nonempty rows: a product with each column, one after the other in one kernel
+template <class V, int BS, bool MANY>
+__global__ void __launch_bounds__(BLOCK, 2) slices_each(EachColumn each, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+{
+  const int64_t column = blockIdx.x / each.blocks;
+  const int     s      = (int)(((blockIdx.x - column * each.blocks) * BLOCK + threadIdx.x) / WARP);
+  const Dot    *none   = nullptr;
+  AwaitPrevious();
+  if (s >= each.args.slices) return;
+  multiply<V, BS, MANY, false>(each.args, none, nullptr, s, threadIdx.x % WARP, form, x + column * each.columns.ldx, z + column * each.columns.ldz,
+                               y + column * each.columns.ldy);
+}
+
 // ------------------------------------------------------------------------------------------------ values
 
 constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
@@ -191,7 +204,7 @@ __global__ void mark_boundary(Args args, const unsigned *boundary, unsigned *ski
 // ------------------------------------------------------------------------------------------------ store
 
 struct Slices : SlicedStore {
-  Kernel        kernel[5]; // [1]: for MultFused(), [2], [3], [4]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed
+  Kernel kernel[6]; // [1]: for MultFused(), [2], [3], [4]: for MultDot(), MultDots() and MultFusedDot(), [5]: for each column; loaded when they are needed
   ColumnKernels columns;
   EntriesByRows by_rows;
   Array<int>    unit;
@@ -201,6 +214,7 @@ struct Slices : SlicedStore {
   {
     kernel[0].Choose((const void *)slices<V, BS, MANY, false, NoEpilogue>);
     kernel[1].Choose((const void *)slices<V, BS, MANY, true, NoEpilogue>);
+    if constexpr (BS == 1) kernel[5].Choose((const void *)slices_each<V, BS, MANY>);
     if constexpr (std::is_same_v<V, Scalar>) {
       kernel[2].Choose((const void *)slices<V, BS, MANY, false, DotEpilogue>);
       kernel[3].Choose((const void *)slices<V, BS, MANY, false, DotsEpilogue>);
@@ -256,17 +270,24 @@ struct Slices : SlicedStore {
   cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
     if (!compact) return Launch(args, form, v, stream);
-    // First all rows of y are set at the speed of a copy, then the few nonempty rows are added
-    if (!v.z)
-      SPMV_TRY(cudaMemsetAsync(v.y, 0, (size_t)m * sizeof(Scalar), stream));
-    else if (v.z != v.y)
-      SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
+    SPMV_TRY(SetRows(v, stream));
     return Launch(args, form, {v.x, v.y, v.y}, stream);
   }
-  // Node blocks, row groups and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu; matrices with long node rows or row
-  // groups, which need partial sums, column by column
+  // compact: first all rows of y are set at the speed of a copy, then the few nonempty rows are added
+  cudaError_t SetRows(const Operands &v, cudaStream_t stream) const
+  {
+    const size_t bytes = (size_t)m * sizeof(Scalar);
+    return !v.z ? cudaMemsetAsync(v.y, 0, bytes, stream) : v.z == v.y ? cudaSuccess : cudaMemcpyAsync(v.y, v.z, bytes, cudaMemcpyDeviceToDevice, stream);
+  }
+  // Node blocks, row groups and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu. The few nonempty rows of a compact matrix,
+  // such as an off-diagonal block, are multiplied by one kernel that reads them once per column; long node rows or row groups, which need partial sums, by several
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
+    const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
+    if (args.slices && compact && bs == 1 && !groups && c.count <= INT_MAX / blocks) {
+      for (int64_t q = 0; q < c.count; q++) SPMV_TRY(SetRows(v.From(q, c), stream));
+      return kernel[5].Launch(blocks * (unsigned)c.count, BLOCK, EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks}, form, {v.x, v.y, v.y}, stream);
+    }
     if (!args.slices || compact ||
         (bs == 1 && !grouped ? unit || !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream) : groups > 0))
       return _n_SpMVCudaStore::MultColumns(form, v, c, stream);

@@ -84,6 +84,13 @@ struct SliceArgs {
   Offdiagonal  offdiag;  // for MultFused()
 };
 
+// Products with several columns, one after the other in one kernel: `blocks` thread blocks for each column
+struct EachColumn {
+  SliceArgs args;
+  Columns   columns;
+  unsigned  blocks;
+};
+
 // The policy for the loads of values, which take `values` bytes; x and y take `vectors` bytes (cache.cu)
 cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t, uint64_t *policy);
 

@@ -1,6 +1,7 @@
 /*
   Products with dense matrices, A B and A^T B, in the formats: one pass over A for several columns of B. PETSc's symbolic phases are used unchanged; in the
-  numeric phase only the computation of the product is replaced. Products of parallel matrices use the products of their blocks.
+  numeric phase only the computation of the product is replaced. On the host, products of parallel matrices use the products of their blocks; on a device, see
+  mpidense.c.
 */
 #include "matspmv.h"
 
@@ -102,7 +103,7 @@ static struct {
   Brings the copy of A or its transpose up to date. *ours is NULL if AIJCUSPARSE is to multiply. That includes lack of memory for the copy: an error on this
   rank alone, in the middle of a parallel product, would leave the other ranks waiting
 */
-static PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **ours)
+PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **ours)
 {
   PetscErrorCode ierr;
 
@@ -204,62 +205,6 @@ PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat C)
     SpMVDenseCUSPARSE.symbolic = C->ops->productsymbolic;
     C->ops->productsymbolic    = MatProductSymbolic_SeqSpMVCUDADense;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- parallel A^T B */
-
-/*
-  On a device, MPIAIJ's product multiplies with a copy of A (MAIJ) that the symbolic phase has made, so it does not use later
-  changes of A's values. Therefore each column is computed as a product with a vector
-*/
-static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AtB(Mat C)
-{
-  const Mat A = C->product->A, B = C->product->B;
-
-  PetscFunctionBegin;
-  for (PetscInt q = 0; q < B->cmap->N; q++) {
-    Vec x, y;
-
-    PetscCall(MatDenseGetColumnVecRead(B, q, &x));
-    PetscCall(MatDenseGetColumnVecWrite(C, q, &y));
-    PetscCall(MatMultTranspose(A, x, y));
-    PetscCall(MatDenseRestoreColumnVecWrite(C, q, &y));
-    PetscCall(MatDenseRestoreColumnVecRead(B, q, &x));
-  }
-  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
-  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AtB(Mat C)
-{
-  PetscFunctionBegin;
-  PetscCall(SpMVDenseSymbolic(C, MatProductSymbolic_MPISpMVCUDADense_AtB, MatProductNumeric_MPISpMVCUDADense_AtB));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A B uses PETSc's function, which multiplies the blocks. PETSc copies composed functions to other matrices: A may be of type AIJCUSPARSE */
-PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat C)
-{
-  const Mat A = C->product->A, B = C->product->B;
-  Mat_SpMV *spmv;
-  PetscErrorCode (*f)(Mat);
-  char name[128];
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv && C->product->type == MATPRODUCT_AtB) {
-    PetscCheck(A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-               "Matrix local dimensions are incompatible, (%" PetscInt_FMT ", %" PetscInt_FMT ") != (%" PetscInt_FMT ", %" PetscInt_FMT ")", A->rmap->rstart,
-               A->rmap->rend, B->rmap->rstart, B->rmap->rend);
-    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AtB;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%s_%s_C", ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
-  PetscCall(PetscObjectQueryFunction((PetscObject)B, name, &f));
-  if (f) PetscCall((*f)(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -297,47 +297,60 @@ PetscErrorCode SpMVHaloGetComm(MPI_Comm comm, SpMVTransport transport, SpMVCudaC
 
 /* ---------------------------------------------------------------- halos */
 
+/* The core's halo of one column or of several columns */
+typedef struct {
+  SpMVCudaHalo core;       /* NULL if no rank has anything to exchange */
+  PetscMPIInt  requests;   /* of each column */
+  MPI_Request *request[2]; /* forward and reverse, column by column */
+} SpMVHaloCore;
+
 struct _n_SpMVHalo {
   MPI_Comm      comm;
   SpMVHaloLink  link;
   SpMVTransport transport;
   PetscBool     petsc;
-  SpMVCudaHalo  core; /* NULL if no rank has anything to exchange */
+  SpMVHaloCore  one, several;
+  PetscBool     tried; /* to create `several`; it is tried once, at the first product with several columns */
   SpMVHaloList  send, receive;
-  PetscMPIInt   tag, requests;
-  MPI_Request  *request[2]; /* forward and reverse */
-  Vec           vec;        /* over the array on the device */
+  PetscMPIInt   tag;
+  Vec           vec; /* over the array on the device */
   char          text[3 * SPMV_HALO_TEXT];
 };
 
-static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse)
+/* The messages of the columns between two ranks differ only in their order, and MPI_Startall() may start them in any order */
+static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse, int columns)
 {
-  SpMVHalo halo  = (SpMVHalo)ctx;
-  int      error = MPI_Startall(halo->requests, halo->request[reverse]);
+  const SpMVHaloCore *core  = (const SpMVHaloCore *)ctx;
+  MPI_Request        *r     = core->request[reverse];
+  const PetscMPIInt   count = core->requests * columns;
+  int                 error = MPI_SUCCESS;
 
-  if (!error) error = MPI_Waitall(halo->requests, halo->request[reverse], MPI_STATUSES_IGNORE);
+  if (columns == 1) error = MPI_Startall(count, r);
+  for (PetscMPIInt k = 0; k < count && columns > 1 && !error; k++) error = MPI_Start(&r[k]);
+  if (!error) error = MPI_Waitall(count, r, MPI_STATUSES_IGNORE);
   return error;
 }
 
 /* Persistent requests, because every exchange uses the same pinned memory. Receives come first so that they are started first */
-static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
+static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo, int columns, SpMVHaloCore *core)
 {
   PetscScalar *sent, *received;
 
   PetscFunctionBegin;
-  SpMVCudaHaloGetStaged(halo->core, &sent, &received);
-  halo->requests = halo->send.peers + halo->receive.peers;
-  for (int reverse = 0; reverse < 2; reverse++) {
+  SpMVCudaHaloGetStaged(core->core, &sent, &received);
+  core->requests = halo->send.peers + halo->receive.peers;
+  for (int reverse = 0; reverse < (columns > 1 ? 1 : 2); reverse++) {
     const SpMVHaloList *list[2]  = {&halo->receive, &halo->send};
     PetscScalar        *array[2] = {received, sent};
     MPI_Request        *request;
 
-    PetscCall(PetscMalloc1(halo->requests, &halo->request[reverse]));
-    for (PetscMPIInt r = 0; r < halo->requests; r++) halo->request[reverse][r] = MPI_REQUEST_NULL;
-    request = halo->request[reverse];
-    for (int side = 0; side < 2; side++) {
-      const SpMVHaloList *l = list[side ^ reverse];
-      PetscScalar        *a = array[side ^ reverse];
+    PetscCall(PetscMalloc1(core->requests * columns, &core->request[reverse]));
+    for (PetscMPIInt r = 0; r < core->requests * columns; r++) core->request[reverse][r] = MPI_REQUEST_NULL;
+    request = core->request[reverse];
+    for (int part = 0; part < 2 * columns; part++) {
+      const int           side = part % 2; /* receives, then sends, of each column */
+      const SpMVHaloList *l    = list[side ^ reverse];
+      PetscScalar        *a    = array[side ^ reverse] + (size_t)(part / 2) * (size_t)l->start[l->peers];
 
       for (int k = 0; k < l->peers; k++, request++) {
         const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]); /* SpMVCudaHaloCreate() has rejected larger ones */
@@ -349,28 +362,34 @@ static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo)
       }
     }
   }
-  SpMVCudaHaloSetExchange(halo->core, SpMVHaloExchange_MPI, halo);
+  SpMVCudaHaloSetExchange(core->core, SpMVHaloExchange_MPI, core);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective, even after errors on this rank: no rank may free memory that another rank still has mapped */
-static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, cudaError_t *error)
+static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, SpMVHaloCore *core, cudaError_t *error)
 {
   cudaError_t last = cudaSuccess;
 
   PetscFunctionBegin;
   *error = cudaSuccess;
+  for (int k = 0; k < 2; k++) {
+    for (PetscMPIInt r = 0; core->request[k] && r < core->requests * (core == &halo->several ? SPMV_HALO_COLUMNS : 1); r++) {
+      if (core->request[k][r] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&core->request[k][r]));
+    }
+    PetscCall(PetscFree(core->request[k]));
+  }
   if (halo->transport == SPMV_TRANSPORT_PEER) {
-    if (halo->core) *error = SpMVCudaHaloClose(halo->core);
+    if (core->core) *error = SpMVCudaHaloClose(core->core);
     PetscCallMPI(MPI_Barrier(halo->comm));
   }
-  if (halo->core) last = SpMVCudaHaloDestroy(&halo->core);
+  if (core->core) last = SpMVCudaHaloDestroy(&core->core);
   if (*error == cudaSuccess) *error = last;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Peer transport: exchanges the addresses of the memory that ranks write to each other */
-static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, cudaError_t *error, char reason[SPMV_HALO_TEXT])
+static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, SpMVCudaHalo core, cudaError_t *error, char reason[SPMV_HALO_TEXT])
 {
   SpMVHaloOffer *mine = NULL, *theirs = NULL;
   PetscMPIInt    size;
@@ -382,11 +401,11 @@ static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, cudaError_t *error, char reaso
   ierr = SpMVAgree(halo->comm, ierr);
   if (ierr) PetscCall(PetscFree2(mine, theirs));
   PetscCall(ierr);
-  *error = SpMVCudaHaloGetOffers(halo->core, size, mine);
+  *error = SpMVCudaHaloGetOffers(core, size, mine);
   PetscCall(SpMVHaloAgree(halo->comm, *error, reason));
   if (!reason[0]) {
     PetscCallMPI(MPI_Alltoall(mine, sizeof(*mine), MPI_BYTE, theirs, sizeof(*theirs), MPI_BYTE, halo->comm));
-    *error = SpMVCudaHaloOpen(halo->core, theirs);
+    *error = SpMVCudaHaloOpen(core, theirs);
     PetscCall(SpMVHaloAgree(halo->comm, *error, reason));
   }
   PetscCall(PetscFree2(mine, theirs));
@@ -394,9 +413,10 @@ static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, cudaError_t *error, char reaso
 }
 
 /* Collective. If the transport fails on one rank, its set-up is undone on all ranks, and all ranks get the reason */
-static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char reason[SPMV_HALO_TEXT])
+static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, SpMVHaloCore *core, char reason[SPMV_HALO_TEXT])
 {
-  SpMVHaloLink link = halo->link;
+  const int    columns = core == &halo->several ? SPMV_HALO_COLUMNS : 1;
+  SpMVHaloLink link    = halo->link;
   cudaError_t  error;
 
   PetscFunctionBegin;
@@ -405,15 +425,16 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char r
   if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
 
   halo->transport = transport;
-  error           = SpMVCudaHaloCreate(link->transport[transport], &halo->send, &halo->receive, &halo->core);
+  error           = SpMVCudaHaloCreate(link->transport[transport], &halo->send, &halo->receive, columns, &core->core);
   PetscCall(SpMVHaloAgree(halo->comm, error, reason));
-  if (!reason[0] && transport != SPMV_TRANSPORT_HOST) {
-    if (transport == SPMV_TRANSPORT_PEER) PetscCall(SpMVHaloOpen(halo, &error, reason));
+  /* with several columns, NCCL has connected the ranks already */
+  if (!reason[0] && (transport == SPMV_TRANSPORT_PEER || (transport == SPMV_TRANSPORT_NCCL && columns == 1))) {
+    if (transport == SPMV_TRANSPORT_PEER) PetscCall(SpMVHaloOpen(halo, core->core, &error, reason));
     if (!reason[0]) {
-      error = SpMVCudaHaloConnect(halo->core, reason);
+      error = SpMVCudaHaloConnect(core->core, reason);
       PetscCall(SpMVHaloAgree(halo->comm, error, reason));
     }
-    if (reason[0]) { /* the transport does not work between these ranks; with NCCL, the halos that exist share the broken connection */
+    if (reason[0] && columns == 1) { /* the transport does not work between these ranks; with NCCL, the halos that exist share the broken connection */
       int memory = error == cudaErrorMemoryAllocation; /* memory may be available again for the next halo */
 
       if (transport == SPMV_TRANSPORT_NCCL) SpMVCudaCommAbort(link->transport[transport], reason);
@@ -422,10 +443,10 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, char r
     }
   }
   if (reason[0]) {
-    PetscCall(SpMVHaloDestroyCore(halo, &error));
+    PetscCall(SpMVHaloDestroyCore(halo, core, &error));
     if (error != cudaSuccess) (void)cudaGetLastError();
   } else if (transport == SPMV_TRANSPORT_HOST)
-    PetscCall(SpMVAgree(halo->comm, SpMVHaloSetUpRequests(halo)));
+    PetscCall(SpMVAgree(halo->comm, SpMVHaloSetUpRequests(halo, columns, core)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -460,7 +481,7 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
 
   if (!reason[0] && (type == SPMV_HALO_AUTO || type == SPMV_HALO_PEER)) {
-    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_PEER, reason));
+    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_PEER, &halo->one, reason));
     if (!reason[0]) {
       PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "GPU to GPU, %s", amount));
       PetscFunctionReturn(PETSC_SUCCESS);
@@ -471,7 +492,7 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   if ((peer[0] || !reason[0]) && (type == SPMV_HALO_AUTO || type == SPMV_HALO_NCCL)) {
     const int *v = &halo->link->version;
 
-    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_NCCL, reason));
+    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_NCCL, &halo->one, reason));
     if (!reason[0]) {
       PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "NCCL %d.%d.%d, %s%s", *v / 10000, *v / 100 % 100, *v % 100, amount, why));
       PetscFunctionReturn(PETSC_SUCCESS);
@@ -489,7 +510,7 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
     PetscCall(PetscInfo(NULL, "Transports that are not available:%s\n", why));
   }
   if (host) {
-    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_HOST, reason));
+    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_HOST, &halo->one, reason));
     if (!reason[0]) {
       PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "MPI on host arrays, %s%s", amount, why));
       PetscFunctionReturn(PETSC_SUCCESS);
@@ -539,17 +560,13 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
   PetscFunctionBegin;
   if (!h) PetscFunctionReturn(PETSC_SUCCESS);
   *halo = NULL;
-  for (int k = 0; k < 2; k++) {
-    for (PetscMPIInt r = 0; h->request[k] && r < h->requests; r++) {
-      if (h->request[k][r] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&h->request[k][r]));
-    }
-    PetscCall(PetscFree(h->request[k]));
-  }
   PetscCall(VecDestroy(&h->vec));
-  if (h->core) {
-    cudaError_t error;
+  for (int k = 0; k < 2; k++) {
+    SpMVHaloCore *core = k ? &h->one : &h->several;
+    cudaError_t   error;
 
-    PetscCall(SpMVHaloDestroyCore(h, &error));
+    if (!core->core) continue;
+    PetscCall(SpMVHaloDestroyCore(h, core, &error));
     PetscCallCUDA(error);
   }
   PetscCall(SpMVHaloListDestroy(&h->send));
@@ -560,6 +577,25 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* After a failure on any rank, which is mostly lack of memory, columns are exchanged one by one on all ranks */
+PetscErrorCode SpMVHaloSetUpColumns(SpMVHalo halo, PetscBool *possible)
+{
+  PetscFunctionBegin;
+  if (!halo->tried && halo->one.core) {
+    char           reason[SPMV_HALO_TEXT] = "";
+    PetscErrorCode ierr;
+    cudaError_t    error;
+
+    halo->tried = PETSC_TRUE;
+    ierr        = SpMVHaloTry(halo, halo->transport, &halo->several, reason);
+    if (ierr) PetscCall(SpMVHaloDestroyCore(halo, &halo->several, &error));
+    PetscCall(ierr);
+    if (reason[0]) PetscCall(PetscInfo(NULL, "No exchange of several columns: %s\n", reason));
+  }
+  *possible = (PetscBool)(!halo->petsc && (!halo->one.core || halo->several.core));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscBool SpMVHaloUsesPetsc(SpMVHalo halo)
 {
   return halo->petsc;
@@ -567,7 +603,7 @@ PetscBool SpMVHaloUsesPetsc(SpMVHalo halo)
 
 PetscBool SpMVHaloUsesPeer(SpMVHalo halo)
 {
-  return (PetscBool)(halo->core && halo->transport == SPMV_TRANSPORT_PEER && (halo->send.peers || halo->receive.peers));
+  return (PetscBool)(halo->one.core && halo->transport == SPMV_TRANSPORT_PEER && (halo->send.peers || halo->receive.peers));
 }
 
 const char *SpMVHaloDescribe(SpMVHalo halo)
@@ -589,12 +625,12 @@ PetscErrorCode SpMVHaloGetVec(SpMVHalo halo, Vec *v)
 
 SpMVCudaHalo SpMVHaloGetCore(SpMVHalo halo)
 {
-  return halo->core;
+  return halo->one.core;
 }
 
 PetscScalar *SpMVHaloGetArray(SpMVHalo halo)
 {
-  return halo->core ? SpMVCudaHaloGetArray(halo->core) : NULL;
+  return halo->one.core ? SpMVCudaHaloGetArray(halo->one.core) : NULL;
 }
 
 /* ---------------------------------------------------------------- the exchange: the core's functions, with PETSc's errors, if there is anything to exchange */
@@ -614,56 +650,94 @@ static PetscErrorCode SpMVHaloCheck(SpMVHalo halo, cudaError_t error)
 PetscErrorCode SpMVHaloEnter(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (halo->core) PetscCallCUDA(SpMVCudaHaloEnter(halo->core, stream));
+  if (halo->one.core) PetscCallCUDA(SpMVCudaHaloEnter(halo->one.core, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloLeave(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (halo->core) PetscCallCUDA(SpMVCudaHaloLeave(halo->core, stream));
+  if (halo->one.core) PetscCallCUDA(SpMVCudaHaloLeave(halo->one.core, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloBegin(SpMVHalo halo, const PetscScalar x[], cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBegin(halo->core, x, stream)));
+  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBegin(halo->one.core, x, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloEnd(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloEnd(halo->core, stream)));
+  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloEnd(halo->one.core, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloReceive(SpMVHalo halo, cudaStream_t *own)
 {
   PetscFunctionBegin;
-  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReceive(halo->core, own)));
+  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReceive(halo->one.core, own)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloJoin(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloJoin(halo->core, stream)));
+  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloJoin(halo->one.core, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloReverseBegin(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReverseBegin(halo->core, stream)));
+  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReverseBegin(halo->one.core, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVHaloReverseEnd(SpMVHalo halo, PetscScalar y[], cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (halo->core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReverseEnd(halo->core, y, stream)));
+  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReverseEnd(halo->one.core, y, stream)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the same for several columns */
+
+PetscErrorCode SpMVHaloGetColumns(SpMVHalo halo, PetscScalar **array, PetscInt *rows)
+{
+  PetscFunctionBegin;
+  *array = halo->several.core ? SpMVCudaHaloGetArray(halo->several.core) : NULL;
+  *rows  = *array ? halo->receive.start[halo->receive.peers] : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloEnterColumns(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (halo->several.core) PetscCallCUDA(SpMVCudaHaloEnter(halo->several.core, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloLeaveColumns(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (halo->several.core) PetscCallCUDA(SpMVCudaHaloLeave(halo->several.core, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloBeginColumns(SpMVHalo halo, PetscInt columns, const PetscScalar x[], PetscInt ldx, PetscBool overlap, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (halo->several.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBeginColumns(halo->several.core, (int)columns, x, ldx, overlap, stream)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloEndColumns(SpMVHalo halo, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (halo->several.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloEnd(halo->several.core, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -19,6 +19,13 @@
     SpMVHaloReverseBegin(halo, stream);       the diagonal block's product, into y
     SpMVHaloReverseEnd(halo, y, stream);      adds the values from the other ranks to y
 
+  A product with several columns of a dense matrix
+
+    SpMVHaloBeginColumns(halo, n, x, ldx, overlap, stream);   the diagonal block's product on stream
+    SpMVHaloEndColumns(halo, stream);                         the off-diagonal block's product, with SpMVHaloGetColumns(halo, &array, &rows)
+
+  for up to SPMV_HALO_COLUMNS columns, if SpMVHaloSetUpColumns() has succeeded. Without `overlap`, the peer transport exchanges them before the product.
+
   These calls must be made on all ranks or on none: if SpMVHaloUsesPetsc(), all ranks use the matrix's VecScatter instead.
 */
 #pragma once
@@ -71,6 +78,16 @@ PETSC_INTERN PetscErrorCode SpMVHaloReceive(SpMVHalo, cudaStream_t *own);
 PETSC_INTERN PetscErrorCode SpMVHaloJoin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseBegin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseEnd(SpMVHalo, PetscScalar y[], cudaStream_t);
+
+  #define SPMV_HALO_COLUMNS 8 /* as many as a kernel multiplies at once */
+
+/* Collective. The first call allocates memory for the columns, which the halo keeps. *possible is the same on all ranks */
+PETSC_INTERN PetscErrorCode SpMVHaloSetUpColumns(SpMVHalo, PetscBool *possible);
+PETSC_INTERN PetscErrorCode SpMVHaloGetColumns(SpMVHalo, PetscScalar **array, PetscInt *rows); /* on the device, with leading dimension rows, or NULL and 0 */
+PETSC_INTERN PetscErrorCode SpMVHaloEnterColumns(SpMVHalo, cudaStream_t);
+PETSC_INTERN PetscErrorCode SpMVHaloLeaveColumns(SpMVHalo, cudaStream_t);
+PETSC_INTERN PetscErrorCode SpMVHaloBeginColumns(SpMVHalo, PetscInt columns, const PetscScalar x[], PetscInt ldx, PetscBool overlap, cudaStream_t);
+PETSC_INTERN PetscErrorCode SpMVHaloEndColumns(SpMVHalo, cudaStream_t);
 
 /* Gets the transport of a PETSc communicator, which keeps it, or the reason why there is none. Also used for sums over ranks. Collective */
 PETSC_INTERN PetscErrorCode SpMVHaloGetComm(MPI_Comm, SpMVTransport, SpMVCudaComm *, char reason[SPMV_HALO_TEXT]);

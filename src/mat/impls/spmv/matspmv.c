@@ -143,6 +143,7 @@ PetscErrorCode MatSpMVForget(Mat A, Mat_SpMV *spmv)
 #endif
   spmv->parallel.hooked[0] = spmv->parallel.hooked[1] = 0;
   PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed)));
+  PetscCall(PetscMemzero(&spmv->parallel.columns, sizeof(spmv->parallel.columns)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

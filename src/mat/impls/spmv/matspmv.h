@@ -10,10 +10,10 @@
   Each file calls only files below it in this list; MatSpMVHook() calls functions above it through the table in types.c:
 
     types.c     the operations that are replaced in each kind of matrix
-    view.c      views, PetscSpMVGetInfo()           mpi.c       products of MPI matrices
-    product.c   products of matrices                cusparse.c  corrections of AIJCUSPARSE
-    coo.c       assembly from coordinates on the device
-    dense.c     products with dense matrices
+    view.c      views, PetscSpMVGetInfo()           cusparse.c  corrections of AIJCUSPARSE
+    product.c   products of matrices                coo.c       assembly from coordinates on the device
+    mpidense.c  products of MPI matrices with dense matrices on the device
+    mpi.c       products of MPI matrices            dense.c     products with dense matrices
     keep.c      transposes, submatrices, ...: the result keeps format and parameters
     hook.c      hooking, unhooking, creation, conversion, duplication
     seq.c       products of sequential matrices: host or device
@@ -201,10 +201,17 @@ typedef struct {
   PetscBool bound; /* to the CPU */
 } SpMVAgreed;
 
+/* The same for products with several columns */
+typedef struct {
+  SpMVAgreed agreed;
+  PetscBool  lacks; /* some rank has no memory for the copies of its blocks */
+} SpMVAgreedColumns;
+
 /* An MPI matrix */
 typedef struct {
-  PetscObjectId hooked[2];    /* ids of the two blocks when they were hooked */
-  SpMVAgreed    agreed[2][2]; /* [device vectors][transposed] */
+  PetscObjectId     hooked[2];    /* ids of the two blocks when they were hooked */
+  SpMVAgreed        agreed[2][2]; /* [device vectors][transposed] */
+  SpMVAgreedColumns columns;
 } SpMVParallel;
 
 #if defined(PETSCSPMV_HAVE_CUDA)
@@ -466,6 +473,12 @@ PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, 
 
 /* dense.c */
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat);
+PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* NULL: AIJCUSPARSE multiplies, or out of memory */
+
+/* mpi.c: the halo for these vectors, which may be NULL. Collective */
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat, Mat_SpMV *, Vec, Vec, Vec, PetscBool *ours);
+
+/* mpidense.c */
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat);
 
 /* factor.c: triangular solves between host vectors */

@@ -46,7 +46,7 @@ static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
   compare with the local size. So the ranks agree on this before they create a halo, and again before each product while
   something is bound on some rank. The products below copy vectors that are bound later to the device and back.
 */
-static PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
+PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
 {
   const Vec       v[3] = {x, y, z};
   Mat             block[2];
