@@ -237,9 +237,10 @@ static PetscErrorCode Bind(Test *t, Record *r)
   for (int k = 0; k < 4; k++) {
     PetscCall(MatMatMult(A, B, C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     PetscCall(RecordColumns(r, "A B", A, B, 0, PETSC_FALSE, C));
+    PetscCall(MatBindToCPU(B, PETSC_FALSE));
+    PetscCall(FillDense(B, columns, 60 + k)); /* not while B is bound: PETSc would not copy the new values to the device afterwards */
     PetscCall(MatBindToCPU(B, (PetscBool)(k == 0 && size > 1)));
     PetscCall(MatBindToCPU(C, (PetscBool)(k == 1 && size > 1)));
-    PetscCall(FillDense(B, columns, 60 + k));
   }
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&B));

@@ -95,10 +95,11 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
   const V       *value   = (const V *)args.value + first * (WARP * BS * BS);
   const V       *same    = (const V *)args.equal_value + first * (BS * BS);
   const unsigned bit     = 1u << lane;
-  Scalar         d[BS];
+  Scalar         d[BS], own_x[BS]; // own_x: x of the unit's own rows, for Dot, if the unit has an entry there
+  bool           has_own = false;
 
 #pragma unroll
-  for (int i = 0; i < BS; i++) d[i] = Num::zero();
+  for (int i = 0; i < BS; i++) d[i] = own_x[i] = Num::zero();
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
     const unsigned equal = !EQUAL ? 0 : (STEPS || k0 < WARP ? (unsigned)pattern.y : __ldg(args.equal + (int64_t)s * args.words + k0 / WARP)) >> (k0 % WARP);
     V              v[BATCH][BS * BS];
@@ -134,6 +135,11 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
+      if (E::DOT && !DOTS && own[b] && now[b].x == 0) {
+        has_own = true;
+#pragma unroll
+        for (int j = 0; j < BS; j++) own_x[j] = xs[b][j];
+      }
       if (own[b]) { // a lane without an entry may hold any value, and Inf times 0 would spoil the sum
 #pragma unroll
         for (int j = 0; j < BS; j++) {
@@ -169,7 +175,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
+    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, has_own ? own_x[i] : Num::keep(x + (int64_t)unit * BS + i), d[i]));
   }
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
@@ -329,7 +335,8 @@ __global__ void copy_marks(int slices, const int2 *source, int2 *to)
 
 // ------------------------------------------------------------------------------------------------ store
 
-// [1][]: for MultFused() and MultInterior(), [2][], [3][], [4][]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed; [][1]: looks at marks
+// [1][]: for MultFused() and MultInterior(), [2][], [3][], [4][]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed; [][1]: looks at marks, as [2][], with
+// node blocks, [3][] and [4][] always do: fewer kernels make a smaller library
 constexpr int KERNELS = 5;
 
 template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel kernel[KERNELS][2])
@@ -339,13 +346,11 @@ template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel
   kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, true, NoEpilogue>);
   kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, true, NoEpilogue>);
   if constexpr (std::is_same_v<V, Scalar>) {
-    kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, DotEpilogue>);
+    kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, (BS > 1), false, DotEpilogue>);
     kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotEpilogue>);
-    kernel[3][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, DotsEpilogue>);
-    kernel[3][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotsEpilogue>);
-    if constexpr (BS == 1) { // with node blocks, the matrix takes most of the time
-      kernel[4][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, true, DotEpilogue>);
-      kernel[4][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, true, DotEpilogue>);
+    for (int k = 0; k < 2; k++) {
+      kernel[3][k].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotsEpilogue>);
+      if constexpr (BS == 1) kernel[4][k].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, true, DotEpilogue>); // CanFuseDot()
     }
   }
   SPMV_TRY(kernel[0][0].Load());
@@ -508,7 +513,7 @@ struct Diagonals : _n_SpMVCudaStore {
   {
     return LaunchDot(3, args, v, dots, stream);
   }
-  bool CanFuseDot() const override
+  bool CanFuseDot() const override // with node blocks, the matrix takes most of the time
   {
     return bs == 1;
   }

@@ -27,13 +27,13 @@ struct Arrival {
   const unsigned *number;
   int             links; // 0: there is nothing to wait for
 
+  // The caller then reads the halo with loads that bypass the L1 cache (Num::fresh()): a fence here would invalidate it for all warps of the multiprocessor
   __device__ __forceinline__ void Await() const
   {
     const unsigned n = *(const volatile unsigned *)number;
     for (int k = 0; k < links; k++) {
       while ((int)(LoadRelaxedSystem(&link[k].here->arrived) - n) < 0) __nanosleep(20); // also correct when the numbers wrap around
     }
-    AcquireSystem();
   }
 };
 
