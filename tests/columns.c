@@ -15,6 +15,24 @@ static PetscErrorCode CreateDense(Test *t, PetscInt m, PetscInt M, PetscInt colu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Copies a column to a vector, through the host: for a matrix that is bound to the CPU, MatDenseGetColumnVecRead() may return a vector with older values on the device */
+static PetscErrorCode CopyColumn(Mat M, PetscInt q, Vec v)
+{
+  const PetscScalar *a;
+  PetscScalar       *to;
+  PetscInt           n, lda;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(v, &n));
+  PetscCall(MatDenseGetLDA(M, &lda));
+  PetscCall(MatDenseGetArrayRead(M, &a));
+  PetscCall(VecGetArrayWrite(v, &to));
+  PetscCall(PetscArraycpy(to, a + (size_t)q * (size_t)lda, n));
+  PetscCall(VecRestoreArrayWrite(v, &to));
+  PetscCall(MatDenseRestoreArrayRead(M, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Records the columns of C = A B or A^T B, each with the bounds of a product with a vector; they belong to the columns of B from `from` on */
 static PetscErrorCode RecordColumns(Record *r, const char *what, Mat A, Mat B, PetscInt from, PetscBool transpose, Mat C)
 {
@@ -23,19 +41,19 @@ static PetscErrorCode RecordColumns(Record *r, const char *what, Mat A, Mat B, P
   PetscFunctionBegin;
   PetscCall(MatGetSize(C, NULL, &n));
   for (PetscInt q = 0; q < n; q++) {
-    Vec x, y, copy, bound;
+    Vec right, left, x, y, bound;
 
-    PetscCall(MatCreateVecs(A, transpose ? &bound : NULL, transpose ? NULL : &bound));
-    PetscCall(MatDenseGetColumnVecRead(B, from + q, &x));
+    PetscCall(MatCreateVecs(A, &right, &left));
+    x = transpose ? left : right;
+    y = transpose ? right : left;
+    PetscCall(VecDuplicate(y, &bound));
+    PetscCall(CopyColumn(B, from + q, x));
+    PetscCall(CopyColumn(C, q, y));
     PetscCall(ProductBounds(A, x, NULL, transpose, bound));
-    PetscCall(MatDenseRestoreColumnVecRead(B, from + q, &x));
-    PetscCall(MatDenseGetColumnVecRead(C, q, &y));
-    PetscCall(VecDuplicate(bound, &copy));
-    PetscCall(VecCopy(y, copy));
-    PetscCall(MatDenseRestoreColumnVecRead(C, q, &y));
-    PetscCall(RecordVec(r, what, copy, bound, 0));
-    PetscCall(VecDestroy(&copy));
+    PetscCall(RecordVec(r, what, y, bound, 0));
     PetscCall(VecDestroy(&bound));
+    PetscCall(VecDestroy(&left));
+    PetscCall(VecDestroy(&right));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

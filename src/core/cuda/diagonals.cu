@@ -95,11 +95,10 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
   const V       *value   = (const V *)args.value + first * (WARP * BS * BS);
   const V       *same    = (const V *)args.equal_value + first * (BS * BS);
   const unsigned bit     = 1u << lane;
-  Scalar         d[BS], own_x[BS]; // own_x: x of the unit's own rows, for Dot, if the unit has an entry there
-  bool           has_own = false;
+  Scalar         d[BS];
 
 #pragma unroll
-  for (int i = 0; i < BS; i++) d[i] = own_x[i] = Num::zero();
+  for (int i = 0; i < BS; i++) d[i] = Num::zero();
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
     const unsigned equal = !EQUAL ? 0 : (STEPS || k0 < WARP ? (unsigned)pattern.y : __ldg(args.equal + (int64_t)s * args.words + k0 / WARP)) >> (k0 % WARP);
     V              v[BATCH][BS * BS];
@@ -135,11 +134,6 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      if (E::DOT && !DOTS && own[b] && now[b].x == 0) {
-        has_own = true;
-#pragma unroll
-        for (int j = 0; j < BS; j++) own_x[j] = xs[b][j];
-      }
       if (own[b]) { // a lane without an entry may hold any value, and Inf times 0 would spoil the sum
 #pragma unroll
         for (int j = 0; j < BS; j++) {
@@ -175,7 +169,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, has_own ? own_x[i] : Num::keep(x + (int64_t)unit * BS + i), d[i]));
+    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
   }
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }

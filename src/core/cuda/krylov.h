@@ -87,12 +87,12 @@ typedef struct {
 /* The kernel that follows a product adds the product's sums up to this number of sums times thread blocks: see Tuning::KRYLOV_PARTS. Tests change it */
 PETSC_INTERN int SpMVCudaKrylovParts;
 
-/* A product w = A p. On several ranks, the exchange of the halo has begun, and the product also adds the off-diagonal block, as SpMVCudaMultFused() does */
+/* A product w = A p. parallel: the product also adds the off-diagonal block's, from the halo that CG's Direction has sent */
 typedef struct {
   SpMVCudaStore      store;
   PetscBool          parallel, early;
   const PetscScalar *halo; /* NULL if there is none */
-  SpMVCudaHalo       sent; /* the exchange that CG's Direction does; NULL if the caller begins it */
+  SpMVCudaHalo       sent; /* the exchange that Direction does; the product waits for it */
 } SpMVCudaKrylovProduct;
 
 /* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the stream */

@@ -289,7 +289,7 @@ PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *f
     PetscCall(SpMVHaloEnter(product->halo, run->stream));
     if (!run->sent) PetscCall(SpMVHaloBegin(product->halo, run->p, run->stream));
   }
-  if (fused && run->fuse) PetscCallCUDA((*fused)(run->krylov, &A, run->stream, done));
+  if (fused && run->fuse && (!parallel || run->sent)) PetscCallCUDA((*fused)(run->krylov, &A, run->stream, done));
   if (!*done && parallel)
     PetscCallCUDA(SpMVCudaMultFused(A.store, SPMVCUDA_MULT, run->p, A.halo, NULL, run->w, A.early, run->stream));
   else if (!*done)
