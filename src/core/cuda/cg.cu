@@ -228,8 +228,6 @@ template <SpMVKrylovPC PC, bool SEND> SPMV_KRYLOV_KERNEL direction(CGArgs g, boo
   Scalar           x[BATCH], p[BATCH], z[BATCH], d[BATCH];
   const bool       go = Enter(g, s), step = s.step;
   const bool       first = s.i == 0;
-  unsigned         sent  = 0;
-  int              slot[BATCH];
   if (go || step) {
     ForEach(
         g.n,
@@ -238,19 +236,16 @@ template <SpMVKrylovPC PC, bool SEND> SPMV_KRYLOV_KERNEL direction(CGArgs g, boo
           if (step) x[u] = Read(g.x + i);
           if (go) z[u] = PC == SPMV_KRYLOV_PC_APPLIED ? g.z[i] : g.r[i];
           if (go && PC == SPMV_KRYLOV_PC_POINTS) d[u] = g.d[i];
-          if (SEND) slot[u] = g.sends.Slot(i);
         },
         [&](int u, unsigned i) {
           if (step) Write(g.x + i, Num::fma(s.a, p[u], x[u]));
           if (go) {
-            const Scalar now  = PC == SPMV_KRYLOV_PC_POINTS ? Multiplied(d[u], z[u]) : z[u];
-            const Scalar next = first ? now : Num::fma(s.b, p[u], now);
-            g.p[i]            = next;
-            if (SEND) sent += g.sends.Send(slot[u], i, next);
+            const Scalar now = PC == SPMV_KRYLOV_PC_POINTS ? Multiplied(d[u], z[u]) : z[u];
+            g.p[i]           = first ? now : Num::fma(s.b, p[u], now);
           }
         });
   }
-  if (SEND) g.sends.Complete(sent, !go);
+  if (SEND) g.sends.Complete(go ? g.sends.Send(g.p, g.n) : 0, !go);
 }
 
 // The step for the case that the caller has added the sums over the ranks

@@ -30,6 +30,7 @@ struct Arrival {
   // The caller then reads the halo with loads that bypass the L1 cache (Num::fresh()): a fence here would invalidate it for all warps of the multiprocessor
   __device__ __forceinline__ void Await() const
   {
+    if (!links) return;
     const unsigned n = *(const volatile unsigned *)number;
     for (int k = 0; k < links; k++) {
       while ((int)(LoadRelaxedSystem(&link[k].here->arrived) - n) < 0) __nanosleep(20); // also correct when the numbers wrap around
@@ -50,20 +51,27 @@ struct Sends {
   int            links;
   unsigned      *count; // number of exchanges so far, and of finished groups of the current one
 
-  // The place of the group of entry i, which the kernel loads together with its other data
-  __device__ __forceinline__ int Slot(unsigned i) const
+  // Sends the groups of x that this warp has written, which are as many groups apart as the grid has warps; returns their number, for Complete(). This is not part
+  // of the loop that computes x, which needs all registers
+  __device__ __forceinline__ unsigned Send(const Scalar *x, int n) const
   {
-    return __ldg(slot + i / WARP);
+    const unsigned lane = threadIdx.x % WARP, warps = gridDim.x * (blockDim.x / WARP), groups = ((unsigned)n + WARP - 1) / WARP;
+    unsigned       sent = 0;
+    for (uint64_t first = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP; first < groups; first += (uint64_t)WARP * warps) {
+      const uint64_t group = first + (uint64_t)lane * warps;
+      const int      mine  = group < groups ? __ldg(slot + group) : -1;
+      for (unsigned found = __ballot_sync(ALL, mine >= 0); found; found &= found - 1, sent++) {
+        const int      from = __ffs(found) - 1, s = __shfl_sync(ALL, mine, from);
+        const unsigned i = (unsigned)(first + (uint64_t)from * warps) * WARP + lane;
+        const int     *p = start + (size_t)s * WARP + lane;
+        if (i >= (unsigned)n) continue;
+        const Scalar value = x[i];
+        for (int q = p[0]; q < p[1]; q++) *to[q] = value;
+      }
+    }
+    return sent;
   }
-  // Sends entry i of the vector; returns the number of groups, for Complete()
-  __device__ __forceinline__ unsigned Send(int s, unsigned i, Scalar value) const
-  {
-    if (s < 0) return 0;
-    const int *p = start + (size_t)s * WARP + i % WARP;
-    for (int q = p[0]; q < p[1]; q++) *to[q] = value;
-    return 1;
-  }
-  // groups: the number of groups that this warp has sent; only that of lane 0 counts. The warp that completes the exchange signals this to all peers. none:
+  // groups: the number of groups that this warp has sent; the same in all lanes. The warp that completes the exchange signals this to all peers. none:
   // nothing is sent in this exchange, and the first warp of the grid signals at once
   __device__ __forceinline__ void Complete(unsigned groups, bool none) const
   {
