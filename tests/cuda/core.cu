@@ -465,6 +465,7 @@ int main(int argc, char **argv)
   }
   if (!getenv("CORE_MATRICES")) TestLayouts(layouts, quick, race, streams);
   SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels, with all ways to load
+  SpMVCudaGroupsMean     = INT_MAX;
   SpMVCudaL2Fit          = INT_MAX;
   TestMatrices(matrices, layouts, quick, race, streams);
   CHECK(cudaEventDestroy(streams.event));

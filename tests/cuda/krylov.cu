@@ -202,7 +202,7 @@ static void TestEpilogueOf(const Matrix &A, const SpMVCudaKrylovProduct &product
   std::vector<Number> again;
   spmv::State         s, t;
   Wide                dot   = 0;
-  double              bound = 0, worst = 0;
+  double              bound = 0;
   PetscBool           done;
   for (int turn = 0; turn < 3; turn++) {
     w.Poison();
@@ -215,15 +215,10 @@ static void TestEpilogueOf(const Matrix &A, const SpMVCudaKrylovProduct &product
     if (!done) return;
     again = w.Get();
     CHECK(cudaMemcpy(&s, (spmv::State *)k->state, sizeof(s), cudaMemcpyDeviceToHost));
-    if (!product.halo)
-      Expect(!memcmp((void *)again.data(), (void *)separate.data(), again.size() * sizeof(Number)), A, "epilogue", what, "the product has the same bits");
-    else // the off-diagonal block's product may be added at the end
-      for (int row = 0; row < A.m; row++)
-        worst = std::max(worst, (double)(std::abs(Wide(again[row]) - Wide(separate[row])) / (1 + std::abs(Wide(separate[row])))));
+    Expect(!memcmp((void *)again.data(), (void *)separate.data(), again.size() * sizeof(Number)), A, "epilogue", what, "the product has the same bits");
     if (turn) Expect(!memcmp((void *)&s.dpi, (void *)&t.dpi, sizeof(s.dpi)), A, "epilogue", what, "the inner product has the same bits");
     t = s;
   }
-  Expect(worst <= (sizeof(PetscReal) == 8 ? 1e-12 : 1e-4), A, "epilogue", what, "the product");
   for (int row = 0; row < A.m; row++) {
 #if defined(PETSC_USE_COMPLEX)
     dot += Wide(p[row]) * (cg.hermitian ? std::conj(Wide(separate[row])) : Wide(separate[row]));
@@ -249,7 +244,8 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
   std::vector<Number> p(A.n), halo(off.n);
   SELLPParams         params = {};
   SpMVCudaStore       store;
-  SpMVCudaCG          cg = {};
+  SpMVCudaCG          cg    = {};
+  SpMVStats           stats = {};
   for (auto *values : {&A.a, &off.a, &p, &halo}) {
     for (auto &v : *values) v = Value();
   }
@@ -261,11 +257,13 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
                     offcsr = {off.m, off.n, (PetscInt64)off.j.size(), offi.p, offj.p, 4, P(offa.p)};
   CHECK(SpMVCudaSELLPSetUp(&csr, &params, kernel, PETSC_FALSE, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream));
-  cg.n  = A.n;
-  cg.bs = 1;
-  cg.x  = (PetscScalar *)x.p;
-  cg.r  = (PetscScalar *)r.p;
-  cg.p  = (PetscScalar *)dp.p;
+  SpMVCudaGetStats(store, &stats);
+  const bool whole = stats.node == 1 && !strstr(stats.kernel, "groups"); // a parallel product has an epilogue, too
+  cg.n             = A.n;
+  cg.bs            = 1;
+  cg.x             = (PetscScalar *)x.p;
+  cg.r             = (PetscScalar *)r.p;
+  cg.p             = (PetscScalar *)dp.p;
   cg.w = cg.z  = (PetscScalar *)w.p;
   cg.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
   cg.early     = PETSC_TRUE;
@@ -286,7 +284,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
     const int                 parts    = SpMVCudaKrylovParts;
     for (int most : {0, parts}) {
       SpMVCudaKrylovParts = most;
-      TestEpilogueOf(A, product, fused, p, cg, separate, w, r, k, stream);
+      TestEpilogueOf(A, product, fused && (!kind || whole), p, cg, separate, w, r, k, stream);
     }
     SpMVCudaKrylovParts = parts;
   }

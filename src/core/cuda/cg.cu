@@ -102,26 +102,8 @@ SPMV_KRYLOV_KERNEL product(CGArgs g, bool, const Scalar *, const Scalar *, Scala
   if (AddAll(g, v)) Decide(g, s, PRODUCT, v);
 }
 
-// Adds the product of the off-diagonal block to w, and its part of p'w to v
-__device__ __forceinline__ void AddBoundary(const CGArgs &g, PetscReal (&v)[NUMBERS])
-{
-  const BoundaryRows &b    = g.boundary;
-  const int           rows = WARP * b.bs, count = b.slots * rows;
-  bool                here = false; // the halo has arrived
-  for (int t = (int)(blockIdx.x * BLOCK + threadIdx.x); t < count; t += (int)(gridDim.x * BLOCK)) {
-    const int begin = b.rows.start[t], end = b.rows.start[t + 1], row = __ldg(b.group + t / rows) * rows + t % rows;
-    Scalar    sum = Num::zero();
-    if (begin == end) continue;
-    if (!here) b.arrival.Await();
-    here = true;
-    for (int q = begin; q < end; q++) sum = Num::fma(b.rows.value[q], Num::fresh(b.rows.halo + b.rows.col[q]), sum);
-    g.w[row] = Num::add(g.w[row], sum);
-    AddTo(v + 1, Term(g.hermitian, g.p[row], sum));
-  }
-}
-
-// The same, from the partial sums of the warps of a product's kernel. BOUNDARY: that kernel has only multiplied with the diagonal block of a parallel matrix
-template <bool BOUNDARY> SPMV_KRYLOV_KERNEL product_sums(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+// The same, from the partial sums of the warps of a product's kernel
+SPMV_KRYLOV_KERNEL product_sums(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
   PetscReal        v[NUMBERS] = {}, sums[REALS] = {};
@@ -132,7 +114,6 @@ template <bool BOUNDARY> SPMV_KRYLOV_KERNEL product_sums(CGArgs g, bool, const S
   AddParts(sums, g.parts, blockIdx.x * BLOCK + threadIdx.x, gridDim.x * BLOCK);
 #pragma unroll
   for (int k = 0; k < REALS; k++) v[1 + k] = sums[k];
-  if (BOUNDARY) AddBoundary(g, v);
   if (AddAll(g, v)) Decide(g, s, PRODUCT, v);
 }
 
@@ -283,8 +264,7 @@ cudaError_t Conclude(SpMVCudaKrylov k, int step, cudaStream_t stream)
 cudaError_t _n_SpMVCudaKrylov::CreateCG()
 {
   product.Choose((const void *)::product);
-  product_sums[0].Choose((const void *)::product_sums<false>);
-  product_sums[1].Choose((const void *)::product_sums<true>);
+  product_sums.Choose((const void *)::product_sums);
   update[SPMV_KRYLOV_PC_NONE].Choose((const void *)::update<SPMV_KRYLOV_PC_NONE>);
   update[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::update<SPMV_KRYLOV_PC_POINTS>);
   update[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::update<SPMV_KRYLOV_PC_BLOCKS>);
@@ -320,7 +300,6 @@ cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVCudaCG *cg, cudaStream_t
   g.p         = (Scalar *)cg->p;
   g.w         = (Scalar *)cg->w;
   g.sends     = {};
-  g.boundary  = {};
   if (cg->sent) SPMV_TRY(cg->sent->GetSends(g.n, &g.sends));
   first.until = cg->until;
   SPMV_TRY(k->Begin(g, first, stream));
@@ -334,29 +313,21 @@ cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, cudaStream_t stream)
   return Conclude(k, PRODUCT, stream);
 }
 
-/*
-  The product and its sums: one kernel if the next kernel adds the sums, as it does for small matrices; otherwise one more. On several ranks, the one kernel also
-  multiplies with the off-diagonal block. For large matrices it would be slower than the two by a tenth, because it does more for each row
-*/
+// Whether Update adds the product's partial sums. It must have sums of its own, because only the thread that adds those writes the state
+static bool UpdateAddsParts(SpMVCudaKrylov k, SpMVCudaStore store)
+{
+  return (k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) && k->AddsParts(k->cg.n, store->DotWarps());
+}
+
 cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, cudaStream_t stream, PetscBool *done)
 {
   const Operands v = {k->cg.p, nullptr, k->cg.w};
-  CGArgs        &g = k->cg;
-  // Update may add the partial sums, but only if it has sums of its own, because only the thread that adds those writes the state
-  const bool add   = (g.pc != SPMV_KRYLOV_PC_APPLIED || g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) && k->AddsParts(g.n, A->store->DotWarps());
-  const bool whole = A->parallel && add && A->store->CanFuseDot();
-  SPMV_TRY(k->MultDot(*A, whole, v, {g.hermitian, nullptr}, g.n, stream, done));
+  SPMV_TRY(k->MultDot(*A, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
   if (!*done) return cudaSuccess;
-  g.parts = {k->product_part, A->store->DotWarps()};
-  if (add && whole == (bool)A->parallel) return cudaSuccess;
-  g.boundary = {};
-  if (A->parallel && A->halo) {
-    const OffdiagonalRows &rows = *A->store->fused;
-    g.boundary                  = {rows.With((const Scalar *)A->halo), rows.group, rows.slots, rows.bs, A->sent ? A->sent->GetArrival() : Arrival{}};
-  }
-  SPMV_TRY(k->product_sums[g.boundary.slots > 0].Launch(k->Grid((int)(g.parts.count / BATCH)), BLOCK, g, false, {}, stream));
-  g.parts    = {};
-  g.boundary = {};
+  k->cg.parts = {k->product_part, A->store->DotWarps()};
+  if (UpdateAddsParts(k, A->store)) return cudaSuccess;
+  SPMV_TRY(k->product_sums.Launch(k->Grid((int)(k->cg.parts.count / BATCH)), BLOCK, k->cg, false, {}, stream));
+  k->cg.parts = {};
   return Conclude(k, PRODUCT, stream);
 }
 
@@ -385,7 +356,7 @@ PetscBool SpMVCudaCGMaySend(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, Sp
   const SpMVCudaStore store = A->store;
   Sends               sends;
   if (k->ranks.size == 1 || k->allreduce || !A->parallel || halo->comm->transport != SPMV_TRANSPORT_PEER) return PETSC_FALSE;
-  if (!store->DotWarps() || store->m != n || store->n != n) return PETSC_FALSE;
+  if (!store->CanFuseDot() || !store->DotWarps() || store->m != n || store->n != n || !k->AddsParts(n, store->DotWarps())) return PETSC_FALSE;
   if (Guarded([&] { return halo->GetSends(n, &sends); }) == cudaSuccess) return PETSC_TRUE;
   ForgetErrors(); // out of memory
   return PETSC_FALSE;

@@ -3,7 +3,7 @@
 */
 #include "stores.cuh"
 
-int SpMVCudaDiagonalsLeast = spmv::Tuning::DIAGONALS_MIN;
+int SpMVCudaDiagonalsLeast = spmv::Tuning::DIAGONALS_MIN, SpMVCudaGroupsMean = spmv::Tuning::GROUPS_MEAN;
 
 namespace spmv {
 
@@ -77,6 +77,7 @@ struct Layouts {
   cudaError_t TakeGroups()
   {
     if (c.node || nodes.bs > 1) return cudaSuccess;
+    if (!c.measure && entries > (int64_t)SpMVCudaGroupsMean * (csr.m - survey.empty)) return cudaSuccess;
     SPMV_TRY(FindGroups(csr, survey, stream, &groups));
     if (!groups.count) return cudaSuccess;
     rules = c.rules(survey, 1, entries);

@@ -84,11 +84,14 @@ static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, in
   return cudaSuccess;
 }
 
-cudaError_t _n_SpMVCudaKrylov::MultDot(const SpMVCudaKrylovProduct &A, bool whole, const Operands &v, Dot dot, int n, cudaStream_t stream, PetscBool *done)
+cudaError_t _n_SpMVCudaKrylov::MultDot(const SpMVCudaKrylovProduct &A, const Operands &v, Dot dot, int n, cudaStream_t stream, PetscBool *done)
 {
-  if (whole && A.sent) dot.arrival = A.sent->GetArrival();
-  return MultWith(this, A.store, dot, n, stream, done,
-                  [&](const Dot &d) { return whole ? A.store->MultFusedDot(v, (const Scalar *)A.halo, A.early, d, stream) : A.store->MultDot(v, d, stream); });
+  *done = PETSC_FALSE;
+  if (A.parallel && !A.store->CanFuseDot()) return cudaSuccess;
+  if (A.sent) dot.arrival = A.sent->GetArrival();
+  return MultWith(this, A.store, dot, n, stream, done, [&](const Dot &d) {
+    return A.parallel ? A.store->MultFusedDot(v, (const Scalar *)A.halo, A.early, d, stream) : A.store->MultDot(v, d, stream);
+  });
 }
 
 cudaError_t _n_SpMVCudaKrylov::MultDots(const SpMVCudaKrylovProduct &A, const Operands &v, Dots dots, int n, cudaStream_t stream, PetscBool *done)

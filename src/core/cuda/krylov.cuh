@@ -6,7 +6,6 @@
 #include "epilogue.cuh"
 #include "halo.cuh"
 #include "krylov.h"
-#include "stores.cuh"
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -82,19 +81,10 @@ struct SolveArgs {
   Parts          parts; // for EnterAfterProduct()
 };
 
-// The product of the off-diagonal block, for the kernel that follows the diagonal block's product
-struct BoundaryRows {
-  Offdiagonal rows;
-  const int  *group; // the group of 32 units of each slot
-  int         slots, bs;
-  Arrival     arrival;
-};
-
 struct CGArgs : SolveArgs {
-  bool         hermitian;
-  Scalar      *x, *r, *z, *p, *w;
-  Sends        sends; // of p
-  BoundaryRows boundary;
+  bool    hermitian;
+  Scalar *x, *r, *z, *p, *w;
+  Sends   sends; // of p
 };
 
 struct BCGSArgs : SolveArgs {
@@ -338,7 +328,7 @@ struct _n_SpMVCudaKrylov {
 
   spmv::CGArgs   cg   = {};
   spmv::BCGSArgs bcgs = {};
-  spmv::Kernel   begin, product, product_sums[2], update[4], sums_of, direction[2][4], decide, chebyshev[3]; // direction[1]: sends p
+  spmv::Kernel   begin, product, product_sums, update[4], sums_of, direction[2][4], decide, chebyshev[3]; // direction[1]: sends p
   struct {
     spmv::Kernel start, first[3], first_sums, middle[3], second[3], second_sums, update[3], decide;
   } b;
@@ -359,8 +349,7 @@ struct _n_SpMVCudaKrylov {
   // Completes the arguments of a method and sets the initial state of a solve
   cudaError_t Begin(spmv::SolveArgs &, spmv::State, cudaStream_t);
   // A product with an epilogue, for a square matrix with n rows, which stores its sums in product_part
-  // whole: on several ranks, with the off-diagonal block
-  cudaError_t MultDot(const SpMVCudaKrylovProduct &, bool whole, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
+  cudaError_t MultDot(const SpMVCudaKrylovProduct &, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
   cudaError_t MultDots(const SpMVCudaKrylovProduct &, const spmv::Operands &, spmv::Dots, int n, cudaStream_t, PetscBool *done);
   // Whether the kernel that follows a product adds the product's sums
   bool AddsParts(int n, unsigned warps) const

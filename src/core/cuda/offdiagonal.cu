@@ -32,13 +32,12 @@ template <class I> __global__ void measure_rows(View<I> v, Extent *extent)
 }
 
 // sum: prefix sums of the flags. Groups that are left out have no entries, so each row ends where the next stored row begins
-template <class I> __global__ void write_starts(View<I> v, int groups, int rows, const int64_t *sum, int *slot, int *group, int *start)
+template <class I> __global__ void write_starts(View<I> v, int groups, int rows, const int64_t *sum, int *slot, int *start)
 {
   const int64_t t = blockIdx.x * (int64_t)blockDim.x + threadIdx.x, g = t / rows;
   if (g >= groups) return;
   const bool kept = sum[g + 1] > sum[g];
   if (t % rows == 0) slot[g] = kept ? (int)sum[g] : -1;
-  if (t % rows == 0 && kept) group[sum[g]] = (int)g;
   if (kept) start[sum[g] * rows + t % rows] = (int)v.i[min((int64_t)v.units, t)];
   if (t == 0) start[sum[groups] * rows] = (int)v.i[v.units];
 }
@@ -75,14 +74,11 @@ cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 m
     SPMV_LAUNCH((int64_t)groups + 1, 256, stream, flag_groups, v, groups, rows, sum);
     SPMV_TRY(ExclusiveSum(sum, (int64_t)groups + 1, stream));
     SPMV_TRY(Fetch(&kept, (int64_t *)sum + groups, 1, stream));
-    slots    = (int)kept;
-    this->bs = bs;
     SPMV_TRY(slot.Alloc(groups, stream));
-    SPMV_TRY(group.Alloc(kept, stream));
     SPMV_TRY(start.Alloc((size_t)kept * rows + 1, stream));
     SPMV_TRY(col.Alloc(csr.nnz, stream));
     SPMV_TRY(value.Alloc(csr.nnz, stream));
-    SPMV_LAUNCH((int64_t)groups * rows, 256, stream, write_starts, v, groups, rows, sum, slot, group, start);
+    SPMV_LAUNCH((int64_t)groups * rows, 256, stream, write_starts, v, groups, rows, sum, slot, start);
     SPMV_LAUNCH(csr.nnz, 256, stream, narrow, csr.nnz, v.j, col);
     return cudaStreamSynchronize(stream); // the scratch arrays go out of scope
   });

@@ -50,9 +50,8 @@ struct Offdiagonal {
 };
 
 struct OffdiagonalRows {
-  Array<int>    slot, start, col, group; // group: the reverse of slot
+  Array<int>    slot, start, col;
   Array<Scalar> value;
-  int           slots = 0, bs = 1;
 
   cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t); // cudaErrorNotSupported: more than `most` rows, or long rows
   cudaError_t Fill(const SpMVCudaCSR &, bool single, cudaStream_t);
@@ -62,7 +61,7 @@ struct OffdiagonalRows {
   }
   size_t Bytes() const
   {
-    return slot.Bytes() + start.Bytes() + col.Bytes() + group.Bytes() + value.Bytes();
+    return slot.Bytes() + start.Bytes() + col.Bytes() + value.Bytes();
   }
 };
 

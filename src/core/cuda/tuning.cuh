@@ -25,11 +25,13 @@ struct Tuning {
   // Blocks must take less than this fraction of the bytes of single entries, because bytes predict the time of a product only to within a few percent
   static constexpr double INCOMPLETE_GAIN = 0.97;
 
-  // ---- row groups. Not measured yet: the numbers are estimates from bytes
+  // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103 (49 entries per row, groups of 7). The other numbers here
+  // are estimates from bytes
   // Groups are used if their columns are at most this fraction of the entries. With 16-bit columns and double precision, groups then take at most 92 % of the
-  // bytes of single entries. They also load x less often in the same proportion, which counts for more: single entries of twins of F1, inline_1, ldoor and
-  // msdoor take 1.3 to 1.6 times as long as their bytes at 4.3 TB/s
-  static constexpr double GROUPS_SHARE   = 0.6;
+  // bytes of single entries. They also load x less often in the same proportion, which counts for more
+  static constexpr double GROUPS_SHARE = 0.6;
+  // and if rows have at most this number of entries on average: long rows read x in runs, whose columns take no bytes. tsopf (439 entries per row): 34 / 61
+  static constexpr int    GROUPS_MEAN    = 128;
   static constexpr double GROUPS_MARGIN  = 0.1;     // by which the share in a sample of SAMPLE rows may be larger
   static constexpr int    GROUPS_LONGEST = 1 << 24; // entries. A sort key has lengths next to sizes of groups, windows and columns
   static constexpr int    GROUPS_VALUES  = 56;      // values per lane: 18 columns for groups of three rows
