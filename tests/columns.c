@@ -15,7 +15,7 @@ static PetscErrorCode CreateDense(Test *t, PetscInt m, PetscInt M, PetscInt colu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies a column to a vector, through the host: for a matrix that is bound to the CPU, MatDenseGetColumnVecRead() may return a vector with older values on the device */
+/* Copies a column to a vector, through the host: if the matrix is bound to the CPU, MatDenseGetColumnVecRead() may return a vector with older values */
 static PetscErrorCode CopyColumn(Mat M, PetscInt q, Vec v)
 {
   const PetscScalar *a;

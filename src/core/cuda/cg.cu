@@ -201,8 +201,8 @@ SPMV_KRYLOV_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *
   if (AddAll(g, v)) Decide(g, s, start ? BETA | START : g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED ? BETA : TEST | BETA, v);
 }
 
-// x += a p, if that is still to be done, and p = z + b p, unless the solve has ended. SEND: sends p to the other ranks. They count exchanges, so there is also one
-// after the end of the solve
+// x += a p, if that is still to be done, and p = z + b p, unless the solve has ended. SEND: sends p to the other ranks. Exchanges are counted, so there is one
+// even after the end of the solve
 template <SpMVKrylovPC PC, bool SEND> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;

@@ -329,8 +329,8 @@ __global__ void copy_marks(int slices, const int2 *source, int2 *to)
 
 // ------------------------------------------------------------------------------------------------ store
 
-// [1][]: for MultFused() and MultInterior(), [2][], [3][], [4][]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed; [][1]: looks at marks, as [2][], with
-// node blocks, [3][] and [4][] always do: fewer kernels make a smaller library
+// [1][]: for MultFused() and MultInterior(), [2][], [3][], [4][]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed; [][1]: looks at
+// marks. [3][], [4][] and, with node blocks, [2][] always do: fewer kernels make a smaller library
 constexpr int KERNELS = 5;
 
 template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel kernel[KERNELS][2])

@@ -128,8 +128,9 @@ PETSC_INTERN cudaError_t SpMVCudaCGMult(SpMVCudaKrylov, const SpMVCudaKrylovProd
 /*
   Whether Direction should do the exchange of p, so that Mult() follows without a kernel for the exchange: the sums over the ranks are added by PEER, and the
   product has an epilogue and waits for the halo itself. This is faster for small matrices; with 500,000 rows per rank, an iteration would take a tenth longer on
-  two H200s, because the exchange would not run at the same time as the product. Either all ranks do this in a solve or none does. Nothing else may use the halo between Direction and the product.
-  Because every rank's product is followed by sums of all ranks, a rank that sends p knows that the others have read their halo.
+  two H200s, because the exchange would not run at the same time as the product. Either all ranks do this in a solve or none does. Nothing else may use the halo
+  between Direction and the product. Because every rank's product is followed by sums of all ranks, a rank that sends p knows that the others have read their
+  halo.
 */
 PETSC_INTERN PetscBool   SpMVCudaCGMaySend(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, SpMVCudaHalo, int n);
 PETSC_INTERN cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov, cudaStream_t);    /* r, z, norm, z'r */

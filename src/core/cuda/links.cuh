@@ -51,8 +51,8 @@ struct Sends {
   int            links;
   unsigned      *count; // number of exchanges so far, and of finished groups of the current one
 
-  // Sends the groups of x that this warp has written, which are as many groups apart as the grid has warps; returns their number, for Complete(). This is not part
-  // of the loop that computes x, which needs all registers
+  // Sends the groups of x that this warp has written in ForEach(), which are as many groups apart as the grid has warps; returns their number, for Complete().
+  // This is not part of the loop that computes x, which needs all registers
   __device__ __forceinline__ unsigned Send(const Scalar *x, int n) const
   {
     const unsigned lane = threadIdx.x % WARP, warps = gridDim.x * (blockDim.x / WARP), groups = ((unsigned)n + WARP - 1) / WARP;

@@ -279,8 +279,9 @@ struct Slices : SlicedStore {
     const size_t bytes = (size_t)m * sizeof(Scalar);
     return !v.z ? cudaMemsetAsync(v.y, 0, bytes, stream) : v.z == v.y ? cudaSuccess : cudaMemcpyAsync(v.y, v.z, bytes, cudaMemcpyDeviceToDevice, stream);
   }
-  // Node blocks, row groups and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu. The few nonempty rows of a compact matrix,
-  // such as an off-diagonal block, are multiplied by one kernel that reads them once per column; long node rows or row groups, which need partial sums, by several
+  // Node blocks, row groups and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu. The few nonempty rows of a compact
+  // matrix, such as an off-diagonal block, are multiplied by one kernel that reads them once per column; long node rows or row groups, which need partial sums,
+  // by several
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
     const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);

@@ -195,8 +195,8 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
 }
 
 /*
-  Collective. Decides whether the kernel that computes p also sends it to the other ranks, for all ranks alike. Not with user-defined tests or monitors, which run
-  between that kernel and the product and may use the same halo
+  Collective. Decides for all ranks alike whether the kernel that computes p also sends it to the other ranks. Not with user-defined tests or monitors, which
+  run between that kernel and the product and may use the same halo
 */
 static PetscErrorCode KSPDeviceCGAgreeOnSends(KSPDeviceRun *run, PetscInt n)
 {
