@@ -118,7 +118,7 @@ class Runs:
 
     def products(self, ranks, matrices, mode):
         """One row per matrix, type and transport; case: the matrix for one process"""
-        types = [t for t in self.args.types if ":" not in t]
+        types = [t for t in self.args.types if t.partition(":")[2][:1] in ("", "-")]
         if self.halos(ranks):
             types = [f"{t}:-mat_spmv_halo {h}" if ours(t) else t for t in types for h in (self.halos(ranks) if ours(t) else [""])]
         with tempfile.TemporaryDirectory() as folder:

@@ -356,7 +356,7 @@ cudaError_t MultDots(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, const Ope
   SPMV_TRY(k->MultDots(*A, v, dot, k->bcgs.n, stream, done));
   if (!*done) return cudaSuccess;
   k->bcgs.parts = {k->product_part, A->store->DotWarps()};
-  if (k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess; // the next kernel adds them
+  if (k->ranks.size == 1 && k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess; // the next kernel adds them, but not over ranks
   SPMV_TRY(sums.Launch(k->Grid((int)(k->bcgs.parts.count / BATCH)), BLOCK, k->bcgs, false, {}, stream));
   k->bcgs.parts = {};
   return Conclude(k, step, step == FIRST ? Dots::ONE : MANY, stream);

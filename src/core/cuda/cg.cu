@@ -353,11 +353,16 @@ cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov k, cudaStream_t stream)
 
 PetscBool SpMVCudaCGMaySend(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, SpMVCudaHalo halo, int n)
 {
-  const SpMVCudaStore store = A->store;
-  Sends               sends;
+  const SpMVCudaStore store   = A->store;
+  const auto          reserve = [&] { // in an iteration, a rank alone must not lack memory
+    Sends sends;
+    SPMV_TRY(k->ReserveParts((size_t)store->DotWarps() * Dot::NUMBERS));
+    return halo->GetSends(n, &sends);
+  };
   if (k->ranks.size == 1 || k->allreduce || !A->parallel || halo->comm->transport != SPMV_TRANSPORT_PEER) return PETSC_FALSE;
   if (!store->CanFuseDot() || !store->DotWarps() || store->m != n || store->n != n || !k->AddsParts(n, store->DotWarps())) return PETSC_FALSE;
-  if (Guarded([&] { return halo->GetSends(n, &sends); }) == cudaSuccess) return PETSC_TRUE;
+  if (!halo->GetArrival().links) return PETSC_FALSE; // a rank without peers
+  if (Guarded(reserve) == cudaSuccess) return PETSC_TRUE;
   ForgetErrors(); // out of memory
   return PETSC_FALSE;
 }

@@ -104,7 +104,7 @@ struct Dot {
 
   bool       hermitian; // complex numbers: conjugate; if false, nothing is conjugated
   PetscReal *part;
-  Arrival    arrival; // for MultFusedDot(), if no kernel has waited for the halo
+  Arrival    arrival; // for MultFusedDot(), if x has been sent by the kernel that computed it: no kernel has waited for the halo
 
   // Stores the sums of the warp; v are this lane's. Nothing waits: if they were added here, every thread block would have to wait until its writes are visible
   __device__ __forceinline__ void Leave(PetscReal (&v)[NUMBERS]) const
@@ -225,7 +225,7 @@ template <class A> __device__ __forceinline__ bool AwaitsHalo(const A &)
 }
 template <class A> __device__ __forceinline__ bool AwaitsHalo(const WithDot<A, Dot> &a)
 {
-  return a.dot.arrival.links;
+  return a.dot.arrival.number;
 }
 template <class A> __device__ __forceinline__ void AwaitHalo(const A &)
 {

@@ -75,7 +75,7 @@ static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, in
   const size_t   count = (size_t)warps * D::NUMBERS;
   *done                = PETSC_FALSE;
   if (!warps || store->m != store->n || store->m != n) return cudaSuccess;
-  if (k->product_part.Bytes() < count * sizeof(PetscReal)) SPMV_TRY(k->product_part.Alloc(count));
+  SPMV_TRY(k->ReserveParts(count));
   dot.part = k->product_part;
   SPMV_TRY(store->order.Enter(stream));
   SPMV_TRY(product(dot));

@@ -280,14 +280,13 @@ template <int N> __device__ __forceinline__ void AddParts(PetscReal (&v)[N], con
 /*
   Enter() for the kernel that follows a product. If the product has few partial sums, each thread block adds all of them, so that no separate kernel is needed;
   with several ranks, one thread block sends the sums, and each adds those of all ranks. One thread of each thread block calls after(s, v), which takes the step
-  that depends on the sums. The members of the state in memory that `after` reads must not change before all thread blocks have entered.
+  that depends on the sums. What a thread block reads of the state and of the number of the last sum must not change before all thread blocks have entered.
 */
 template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(const SolveArgs &g, State &s, After after)
 {
-  const bool first = blockIdx.x == 0 && threadIdx.x == 0;
-  PetscReal  v[N]  = {};
+  PetscReal v[N] = {};
   if (!Enter(g, s)) {
-    if (g.parts.count && first) g.state->step = 0; // the previous kernel has updated x
+    if (g.parts.count && blockIdx.x == 0 && threadIdx.x == 0) g.state->step = 0; // the previous kernel has updated x
     return false;
   }
   if (!g.parts.count) return true;
@@ -297,8 +296,8 @@ template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(
   if (threadIdx.x == 0) after(s, v);
   __syncthreads();
   if (s.reason == SPMV_KRYLOV_ITERATING) return true;
-  if (g.ranks.size > 1 && threadIdx.x == 0 && ArriveLast(g.arrived, gridDim.x)) ++*g.ranks.number; // all thread blocks have read it
-  if (first) {
+  if (threadIdx.x == 0 && ArriveLast(g.arrived, gridDim.x)) { // all thread blocks have entered
+    if (g.ranks.size > 1) ++*g.ranks.number;
     g.state->step   = 0;
     g.state->reason = s.reason;
     ReportStatus(s, g.progress);
@@ -348,6 +347,11 @@ struct _n_SpMVCudaKrylov {
   cudaError_t CreateChebyshev();
   // Completes the arguments of a method and sets the initial state of a solve
   cudaError_t Begin(spmv::SolveArgs &, spmv::State, cudaStream_t);
+  // Memory for the partial sums of a product
+  cudaError_t ReserveParts(size_t count)
+  {
+    return product_part && product_part.Bytes() >= count * sizeof(PetscReal) ? cudaSuccess : product_part.Alloc(count);
+  }
   // A product with an epilogue, for a square matrix with n rows, which stores its sums in product_part
   cudaError_t MultDot(const SpMVCudaKrylovProduct &, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
   cudaError_t MultDots(const SpMVCudaKrylovProduct &, const spmv::Operands &, spmv::Dots, int n, cudaStream_t, PetscBool *done);

@@ -92,7 +92,7 @@ typedef struct {
   SpMVCudaStore      store;
   PetscBool          parallel, early;
   const PetscScalar *halo; /* NULL if there is none */
-  SpMVCudaHalo       sent; /* the exchange that Direction does; the product waits for it */
+  SpMVCudaHalo       sent; /* the exchange that Direction does; the product waits for it. NULL: the halo is there already, as in tests */
 } SpMVCudaKrylovProduct;
 
 /* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the stream */

@@ -52,15 +52,17 @@ public:
   cudaError_t Alloc(size_t count)
   {
     Free();
+    SPMV_TRY(cudaMalloc((void **)&p, (count ? count : 1) * sizeof(T)));
     size = count;
-    return cudaMalloc((void **)&p, (count ? count : 1) * sizeof(T));
+    return cudaSuccess;
   }
   // cudaMalloc and cudaFree take 50 us each, and a set-up would need dozens of them. Therefore stores and their set-up use a pool
   cudaError_t Alloc(size_t count, cudaStream_t stream)
   {
     Free();
+    SPMV_TRY(PoolAlloc((void **)&p, (count ? count : 1) * sizeof(T), stream, &pooled));
     size = count;
-    return PoolAlloc((void **)&p, (count ? count : 1) * sizeof(T), stream, &pooled);
+    return cudaSuccess;
   }
   cudaError_t Zero(cudaStream_t stream)
   {

@@ -555,7 +555,8 @@ PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, c
 
 PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
 {
-  SpMVHalo h = *halo;
+  SpMVHalo    h     = *halo;
+  cudaError_t first = cudaSuccess;
 
   PetscFunctionBegin;
   if (!h) PetscFunctionReturn(PETSC_SUCCESS);
@@ -567,17 +568,18 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
 
     if (!core->core) continue;
     PetscCall(SpMVHaloDestroyCore(h, core, &error));
-    PetscCallCUDA(error);
+    if (first == cudaSuccess) first = error;
   }
   PetscCall(SpMVHaloListDestroy(&h->send));
   PetscCall(SpMVHaloListDestroy(&h->receive));
   if (h->link) SpMVHaloLinkDereference(h->link);
   PetscCall(PetscCommDestroy(&h->comm));
   PetscCall(PetscFree(h));
+  PetscCallCUDA(first);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After a failure on any rank, which is mostly lack of memory, columns are exchanged one by one on all ranks */
+/* After a failure on any rank, which is mostly lack of memory, columns are exchanged one by one on all ranks, until the halo is created again */
 PetscErrorCode SpMVHaloSetUpColumns(SpMVHalo halo, PetscBool *possible)
 {
   PetscFunctionBegin;
@@ -587,7 +589,7 @@ PetscErrorCode SpMVHaloSetUpColumns(SpMVHalo halo, PetscBool *possible)
     cudaError_t    error;
 
     halo->tried = PETSC_TRUE;
-    ierr        = SpMVHaloTry(halo, halo->transport, &halo->several, reason);
+    ierr        = SpMVAgree(halo->comm, SpMVHaloTry(halo, halo->transport, &halo->several, reason));
     if (ierr) PetscCall(SpMVHaloDestroyCore(halo, &halo->several, &error));
     PetscCall(ierr);
     if (reason[0]) PetscCall(PetscInfo(NULL, "No exchange of several columns: %s\n", reason));
