@@ -51,7 +51,7 @@ struct Sends {
   int            links;
   unsigned      *count; // number of exchanges so far, and of finished groups of the current one
 
-  // Sends the groups of x that this warp has written in ForEach(), which are as many groups apart as the grid has warps; returns their number, for Complete().
+  // Sends the groups of x that this warp has written in ForEach(), one of every as many groups as the grid has warps; returns their number, for Complete().
   // This is not part of the loop that computes x, which needs all registers
   __device__ __forceinline__ unsigned Send(const Scalar *x, int n) const
   {
