@@ -2,6 +2,7 @@
   Products with dense matrices, A B and A^T B: any number of columns, longer leading dimensions, parts of dense matrices, Inf and NaN, new values. On a device
   the dense matrices are in device memory or, depending on the argument, in host memory.
 */
+#include "dense.h"
 #include "harness.h"
 
 static PetscErrorCode CreateDense(Test *t, PetscInt m, PetscInt M, PetscInt columns, PetscInt seed, Mat *D)
@@ -12,24 +13,6 @@ static PetscErrorCode CreateDense(Test *t, PetscInt m, PetscInt M, PetscInt colu
 #if defined(PETSC_HAVE_CUDA)
   if (t->device && t->arg[0] == 'd') PetscCall(MatConvert(*D, MATDENSECUDA, MAT_INPLACE_MATRIX, D));
 #endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Copies a column to a vector, through the host: if the matrix is bound to the CPU, MatDenseGetColumnVecRead() may return a vector with older values */
-static PetscErrorCode CopyColumn(Mat M, PetscInt q, Vec v)
-{
-  const PetscScalar *a;
-  PetscScalar       *to;
-  PetscInt           n, lda;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(v, &n));
-  PetscCall(MatDenseGetLDA(M, &lda));
-  PetscCall(MatDenseGetArrayRead(M, &a));
-  PetscCall(VecGetArrayWrite(v, &to));
-  PetscCall(PetscArraycpy(to, a + (size_t)q * (size_t)lda, n));
-  PetscCall(VecRestoreArrayWrite(v, &to));
-  PetscCall(MatDenseRestoreArrayRead(M, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -47,8 +30,8 @@ static PetscErrorCode RecordColumns(Record *r, const char *what, Mat A, Mat B, P
     x = transpose ? left : right;
     y = transpose ? right : left;
     PetscCall(VecDuplicate(y, &bound));
-    PetscCall(CopyColumn(B, from + q, x));
-    PetscCall(CopyColumn(C, q, y));
+    PetscCall(DenseGetColumn(B, from + q, x));
+    PetscCall(DenseGetColumn(C, q, y));
     PetscCall(ProductBounds(A, x, NULL, transpose, bound));
     PetscCall(RecordVec(r, what, y, bound, 0));
     PetscCall(VecDestroy(&bound));

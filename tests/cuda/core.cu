@@ -107,18 +107,25 @@ static Matrix InAnyOrder()
   return Without("incomplete, 3 unknowns in any order", A, [](int r, int c) { return r == 100 && c != 100; });
 }
 
+// What a layout says of A
+static SpMVStats StatsOf(const Matrix &A, const Layout &L, cudaStream_t stream)
+{
+  SpMVCudaStore store;
+  SpMVStats     stats;
+  Device<int>   i(A.i), j(A.j);
+  SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
+  CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
+  SpMVCudaGetStats(store, &stats);
+  CHECK(SpMVCudaDestroy(&store));
+  return stats;
+}
+
 // Node blocks are used if few entries are missing
 static void TestNodes(const Layout &L, cudaStream_t stream)
 {
   auto expect = [&](const Matrix &A, int node) {
-    SpMVCudaStore store;
-    SpMVStats     stats;
-    Device<int>   i(A.i), j(A.j);
-    SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
-    CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
-    SpMVCudaGetStats(store, &stats);
+    const SpMVStats stats = StatsOf(A, L, stream);
     Expect(stats.node == node, A, L.name, stats.kernel, "the size of node blocks");
-    CHECK(SpMVCudaDestroy(&store));
   };
   const Matrix A   = Grid("3 unknowns", 6, 27, 3, 100);
   const int    few = strcmp(L.name, "sellp, entries") ? 3 : 1;
@@ -137,15 +144,9 @@ static void TestNodes(const Layout &L, cudaStream_t stream)
 static void TestGroups(const Layout &L, cudaStream_t stream)
 {
   auto expect = [&](const Matrix &A, bool groups) {
-    SpMVCudaStore store;
-    SpMVStats     stats;
-    Device<int>   i(A.i), j(A.j);
-    SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
-    CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
-    SpMVCudaGetStats(store, &stats);
+    const SpMVStats stats = StatsOf(A, L, stream);
     Expect((strstr(stats.kernel, "groups") != NULL) == groups, A, L.name, stats.kernel, "groups of rows");
     Expect(!groups || stats.node == 1, A, L.name, stats.kernel, "the size of node blocks of row groups");
-    CHECK(SpMVCudaDestroy(&store));
   };
   const bool   look    = strcmp(L.name, "sellp, entries") != 0;
   auto         columns = [](int n) { return [=](int, Row &row) { Anywhere(n, 20, row); }; };
@@ -185,7 +186,7 @@ static void AddMatrices(std::vector<Matrix> &matrices)
   matrices.push_back(Lengths("one or two entries", 1500, 300, [](int) { return 1 + Int(2); }));
   matrices.push_back(Lengths("long rows", 40, 3000, [](int r) { return r % 3 ? Int(1500) : 3000; }));
   matrices.push_back(Lengths("two very long rows", 1200, 1200, [](int r) { return r == 7 || r == 800 ? 20000 : Int(6); }));
-  matrices.push_back(Lengths("columns far apart", 300, 100000, [](int) { return Int(9); }));
+  matrices.push_back(Lengths("distant columns", 300, 100000, [](int) { return Int(9); }));
   matrices.push_back(Lengths("distant rows next to each other in the order of lengths", 5000, 40000, [](int r) { return r == 7 ? 20000 : 3 + Int(3); }));
   matrices.push_back(Lengths("mostly empty", 3000, 60, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }));
   matrices.push_back(Lengths(
@@ -257,7 +258,7 @@ static void AddGroups(std::vector<Matrix> &matrices)
   matrices.push_back(Grouped("groups, long", 100, 4000, any, [](int g, Row &row) { Anywhere(4000, g % 3 ? Int(1500) : 6000, row); }));
   matrices.push_back(Grouped("groups of short rows", 2000, 2000, any, some(2000, 4)));
   matrices.push_back(Grouped("groups, some empty", 800, 800, any, [](int g, Row &row) { Anywhere(800, g % 4 ? 1 + Int(30) : 0, row); }));
-  matrices.push_back(Grouped("groups, columns far apart", 300, 100000, any, some(100000, 40)));
+  matrices.push_back(Grouped("groups, distant columns", 300, 100000, any, some(100000, 40)));
   matrices.push_back(Grouped("groups, few columns", 2000, 40, three, some(40, 30)));
   matrices.push_back(Grouped("groups in any order, some columns twice", 400, 300, any, [](int g, Row &row) {
     Anywhere(300, Int(40), row);

@@ -181,6 +181,22 @@ static PetscErrorCode Copy(PetscScalar *to, const PetscScalar *from, size_t n, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+// Ends the capture of a stream and runs the graph twice
+static PetscErrorCode RunCaptured(cudaStream_t stream)
+{
+  cudaGraph_t     g;
+  cudaGraphExec_t e;
+
+  PetscFunctionBeginUser;
+  PetscCallCUDA(cudaStreamEndCapture(stream, &g));
+  PetscCallCUDA(cudaGraphInstantiate(&e, g, 0));
+  for (int twice = 0; twice < 2; twice++) PetscCallCUDA(cudaGraphLaunch(e, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCallCUDA(cudaGraphExecDestroy(e));
+  PetscCallCUDA(cudaGraphDestroy(g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Several exchanges of one or two halos are queued before the host looks at any result. Each must see the x of its own round and must not
   overwrite data that the previous round has yet to read.
@@ -240,22 +256,13 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
   };
   if (!petsc) {
     for (int r = 0; r < rounds; r++) {
-      cudaGraph_t     g;
-      cudaGraphExec_t e;
       if (graph) PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
       if (second) stream = r % 2 ? second : first; // like a program that changes streams between products without ordering them in any other way
       for (SpMVHalo &halo : halos) PetscCall(SpMVHaloEnter(halo, stream));
       PetscCall(forward(r));
       PetscCall(reverse(r));
       for (SpMVHalo &halo : halos) PetscCall(SpMVHaloLeave(halo, stream));
-      if (graph) {
-        PetscCallCUDA(cudaStreamEndCapture(stream, &g));
-        PetscCallCUDA(cudaGraphInstantiate(&e, g, 0));
-        for (int twice = 0; twice < 2; twice++) PetscCallCUDA(cudaGraphLaunch(e, stream));
-        PetscCallCUDA(cudaStreamSynchronize(stream));
-        PetscCallCUDA(cudaGraphExecDestroy(e));
-        PetscCallCUDA(cudaGraphDestroy(g));
-      }
+      if (graph) PetscCall(RunCaptured(stream));
     }
     PetscCallCUDA(cudaDeviceSynchronize());
     for (size_t h = 0; h < halos.size(); h++) {
@@ -273,8 +280,8 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
 }
 
 /*
-  Exchanges of several columns and of one column of the same halo in turn, all queued before the host looks at any result. The columns of x are apart, and the
-  numbers between them must not be sent.
+  A halo exchanges several columns of x, then one, and so on. All exchanges are queued before the host looks at a result. Between the columns of x there are
+  other numbers, which must not be sent.
 */
 static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool graph, cudaStream_t first, cudaStream_t second, const char *name)
 {
@@ -311,8 +318,6 @@ static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool grap
   }
   PetscCallCUDA(cudaDeviceSynchronize());
   for (size_t r = 0; r < counts.size(); r++) {
-    cudaGraph_t     g;
-    cudaGraphExec_t e;
     if (graph) PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     if (second) stream = r % 2 ? second : first;
     PetscCall(SpMVHaloEnter(halo, stream));
@@ -328,14 +333,7 @@ static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool grap
     PetscCallCUDA(cudaMemsetAsync(work.p, 0xff, work.n * sizeof(PetscScalar), stream));
     PetscCall(SpMVHaloLeaveColumns(halo, stream));
     PetscCall(SpMVHaloLeave(halo, stream));
-    if (graph) {
-      PetscCallCUDA(cudaStreamEndCapture(stream, &g));
-      PetscCallCUDA(cudaGraphInstantiate(&e, g, 0));
-      for (int twice = 0; twice < 2; twice++) PetscCallCUDA(cudaGraphLaunch(e, stream));
-      PetscCallCUDA(cudaStreamSynchronize(stream));
-      PetscCallCUDA(cudaGraphExecDestroy(e));
-      PetscCallCUDA(cudaGraphDestroy(g));
-    }
+    if (graph) PetscCall(RunCaptured(stream));
   }
   PetscCallCUDA(cudaDeviceSynchronize());
   bool there = true, alone = true;

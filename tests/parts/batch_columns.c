@@ -1,5 +1,6 @@
 /* Products of batches with dense matrices, A B and A^T B, compared with those of AIJ column by column */
 #include "batch.h"
+#include "dense.h"
 
 /* Creates a dense matrix that is random before column `nan` and NaN from it on, with a leading dimension longer than the columns */
 static PetscErrorCode CreateDense(Mat A, PetscInt columns, PetscInt nan, PetscBool on_device, Mat *D)
@@ -31,25 +32,6 @@ static PetscErrorCode CreateDense(Mat A, PetscInt columns, PetscInt nan, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies column q to a vector on the host. It does not use MatDenseGetColumnVecRead(): for a parallel matrix on the host with CUDA vectors, that fails for the
-   second column if the first one was read on the device */
-static PetscErrorCode GetColumn(Mat D, PetscInt q, Vec v)
-{
-  const PetscScalar *a;
-  PetscScalar       *to;
-  PetscInt           n, lda;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetLocalSize(v, &n));
-  PetscCall(MatDenseGetLDA(D, &lda));
-  PetscCall(MatDenseGetArrayRead(D, &a));
-  PetscCall(VecGetArrayWrite(v, &to));
-  PetscCall(PetscArraycpy(to, a + (size_t)q * (size_t)lda, n));
-  PetscCall(VecRestoreArrayWrite(v, &to));
-  PetscCall(MatDenseRestoreArrayRead(D, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Column q of C = op(A) B; aij is A in AIJ, bound its absolute values */
 static PetscErrorCode CompareColumn(Mat aij, Mat bound, Mat B, Mat C, PetscInt q, Op op, const char *what)
 {
@@ -60,11 +42,11 @@ static PetscErrorCode CompareColumn(Mat aij, Mat bound, Mat B, Mat C, PetscInt q
   PetscCall(MatCreateVecs(aij, &x, &ref)); /* on the host */
   PetscCall(VecDuplicate(ref, &b));
   PetscCall(VecDuplicate(ref, &y));
-  PetscCall(GetColumn(B, q, x));
+  PetscCall(DenseGetColumn(B, q, x));
   PetscCall(Apply(aij, op, x, NULL, ref));
   PetscCall(VecAbs(x));
   PetscCall(Apply(bound, op, x, NULL, b));
-  PetscCall(GetColumn(C, q, y));
+  PetscCall(DenseGetColumn(C, q, y));
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s, column %" PetscInt_FMT, what, q));
   PetscCall(Compare(y, ref, b, text));
   PetscCall(VecDestroy(&x));

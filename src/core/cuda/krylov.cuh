@@ -28,8 +28,8 @@ inline __host__ __device__ unsigned long long PackStatus(int reason, int its, in
   return (unsigned long long)reason | (unsigned long long)its << 8 | (unsigned long long)norms << 36;
 }
 
-// PEER: the sums that a rank writes to another rank's memory. The lower half of a word is half of a number of 64 bits, or a number of 32 bits; the upper half is
-// the number of the sum, as sums are counted. Words arrive as a whole, so that no fence is needed
+// PEER: the sums that a rank writes to another rank's memory. The lower half of a word is half of a number of 64 bits, or a number of 32 bits; the upper half
+// is the number of the sum, as sums are counted. Words arrive as a whole, so that no fence is needed
 constexpr int HALVES = sizeof(PetscReal) / sizeof(unsigned);
 struct alignas(128) Mail {
   uint64_t word[SUMS * HALVES];

@@ -54,9 +54,7 @@ typedef struct {
   SpMVKrylovStatus status;
   PetscLogDouble   flops; /* of an iteration without the product */
 } KSPDeviceRun;
-#endif
 
-#if defined(PETSCSPMV_HAVE_CUDA)
 /* A product with the sums of a method's step, such as SpMVCudaCGMult() */
 typedef cudaError_t(KSPDeviceMultFn)(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, cudaStream_t, PetscBool *done);
 #endif
