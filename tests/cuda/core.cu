@@ -154,7 +154,7 @@ static void TestGroups(const Layout &L, cudaStream_t stream)
   expect(A, false); // node blocks
   expect(Dropped("3 unknowns, one dropped", A, [](int r) { return r == 1; }), look);
   expect(Dropped("3 unknowns, some dropped", A, [](int r) { return r * 613 % 1000 < 70; }), look);
-  expect(Grid("7 unknowns", 3, 7, 7, 100), look);
+  if (sizeof(PetscScalar) > 4) expect(Grid("7 unknowns", 3, 7, 7, 100), look); // values of 4 bytes are stored in incomplete node blocks
   expect(Grouped(
              "pairs", 3001, 3000, [](int) { return 2; }, columns(3000)),
          look);
