@@ -785,7 +785,6 @@ int main(int argc, char **argv)
   PetscCheck(!b.wrong, comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " types gave wrong products, marked WRONG above", b.wrong);
 done:
 #if defined(PETSC_HAVE_CUDA)
-  PetscCall(CuSparseClose());
   PetscCall(DeviceClose());
 #endif
   PetscCall(PetscFinalize());

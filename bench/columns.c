@@ -62,12 +62,10 @@ static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, Co
     PetscCall(SpMMCreate(c->A, strchr(what, ':') + 1, &c->spmm));
     PetscCall(PetscStrncpy(c->type, "cusparse", sizeof(c->type)));
     PetscCall(PetscStrncpy(c->method, strchr(what, ':') + 1, sizeof(c->method)));
-    PetscCall(PetscMalloc1(reps, &c->t));
-    PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscStrcmp(c->method, "loop", &loop));
   PetscCall(PetscStrcmp(c->method, "product", &product));
-  PetscCheck(loop || product, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s is neither a loop nor a product", what);
+  PetscCheck(loop || product || cusparse, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s is neither a loop nor a product", what);
   PetscCall(PetscMalloc1(reps, &c->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -261,7 +259,6 @@ static PetscErrorCode Run(void)
   PetscCall(CloseCSV(csv, &results));
   PetscCall(FreeNames(nmatrices, matrices));
   PetscCall(FreeNames(ntypes, types));
-  PetscCall(SpMMClose());
   PetscCall(DeviceClose());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -28,8 +28,6 @@ static const struct {
 
   #define CUSPARSE_SLICE 32 /* rows per slice */
 
-static cusparseHandle_t CuSparseHandle = NULL;
-
 typedef struct _n_CuSparseMatrix *CuSparseMatrix;
 struct _n_CuSparseMatrix {
   int                  product; /* index in CuSparseProducts[] */
@@ -41,14 +39,6 @@ struct _n_CuSparseMatrix {
   cusparseSpMatDescr_t M;
   cusparseDnVecDescr_t x, y;
 };
-
-static PetscErrorCode CuSparseClose(void)
-{
-  PetscFunctionBeginUser;
-  if (CuSparseHandle) PetscCallCUSPARSE(cusparseDestroy(CuSparseHandle));
-  CuSparseHandle = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* The number of entries that sliced ELL stores for the first r rows, which is a multiple of the slice height or the number of all rows */
 static PetscInt64 CuSparseStored(PetscInt r, const PetscInt i[])
@@ -112,10 +102,7 @@ static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix 
   CuSparseMatrix  b;
 
   PetscFunctionBeginUser;
-  if (!CuSparseHandle) {
-    PetscCallCUSPARSE(cusparseCreate(&CuSparseHandle));
-    PetscCallCUSPARSE(cusparseSetStream(CuSparseHandle, Device.stream));
-  }
+  PetscCall(CuSparseOpen());
   PetscCall(PetscNew(&b));
   b->A       = A;
   b->product = -1;
@@ -250,8 +237,6 @@ static PetscErrorCode CuSparseSetUpBSR(CuSparseMatrix b, const PetscInt i[], con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
   #endif
-
-static const PetscScalar CuSparseOne = 1.0, CuSparseZero = 0.0;
 
 static PetscErrorCode CuSparseSetUp(CuSparseMatrix b, void *x, void *y)
 {

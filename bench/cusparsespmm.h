@@ -19,9 +19,6 @@ static const struct {
     {"csr2-rows", CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_ORDER_ROW}, {"csr3-rows", CUSPARSE_SPMM_CSR_ALG3, CUSPARSE_ORDER_ROW},
 };
 
-static cusparseHandle_t  SpMMHandle = NULL;
-static const PetscScalar SpMMOne = 1.0, SpMMZero = 0.0;
-
 typedef struct _n_SpMM *SpMM;
 struct _n_SpMM {
   int                  product; /* index in SpMMProducts[] */
@@ -42,10 +39,7 @@ static PetscErrorCode SpMMCreate(Mat A, const char name[], SpMM *M)
   SpMM               s;
 
   PetscFunctionBeginUser;
-  if (!SpMMHandle) {
-    PetscCallCUSPARSE(cusparseCreate(&SpMMHandle));
-    PetscCallCUSPARSE(cusparseSetStream(SpMMHandle, Device.stream));
-  }
+  PetscCall(CuSparseOpen());
   PetscCall(PetscNew(&s));
   for (s->product = 0; s->product < (int)PETSC_STATIC_ARRAY_LENGTH(SpMMProducts); s->product++) {
     PetscCall(PetscStrcmp(SpMMProducts[s->product].name, name, &same));
@@ -87,6 +81,7 @@ static PetscErrorCode SpMMSetUp(SpMM s, PetscScalar *b, PetscInt ldb, PetscScala
   const cusparseOrder_t   order = SpMMProducts[s->product].order;
   const cusparseSpMMAlg_t alg   = SpMMProducts[s->product].alg;
   const PetscBool         rows  = (PetscBool)(order == CUSPARSE_ORDER_ROW);
+  cusparseStatus_t        status;
   size_t                  bytes;
 
   PetscFunctionBeginUser;
@@ -98,11 +93,12 @@ static PetscErrorCode SpMMSetUp(SpMM s, PetscScalar *b, PetscInt ldb, PetscScala
   }
   PetscCallCUSPARSE(cusparseCreateDnMat(&s->b, s->n, s->columns, rows ? s->columns : ldb, rows ? s->rows_b : b, CuSparseScalar, order));
   PetscCallCUSPARSE(cusparseCreateDnMat(&s->c, s->m, s->columns, rows ? s->columns : ldc, rows ? s->rows_c : c, CuSparseScalar, order));
-  PetscCallCUSPARSE(cusparseSpMM_bufferSize(SpMMHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &SpMMOne, s->A, s->b, &SpMMZero,
-                                            s->c, CuSparseScalar, alg, &bytes));
+  PetscCallCUSPARSE(cusparseSpMM_bufferSize(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, s->A, s->b,
+                                            &CuSparseZero, s->c, CuSparseScalar, alg, &bytes));
   PetscCallCUDA(cudaMalloc(&s->buffer, PetscMax(bytes, 1)));
-  PetscCallCUSPARSE(cusparseSpMM_preprocess(SpMMHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &SpMMOne, s->A, s->b, &SpMMZero,
-                                            s->c, CuSparseScalar, alg, s->buffer));
+  status = cusparseSpMM_preprocess(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, s->A, s->b, &CuSparseZero,
+                                   s->c, CuSparseScalar, alg, s->buffer);
+  if (status != CUSPARSE_STATUS_NOT_SUPPORTED) PetscCallCUSPARSE(status); /* some algorithms have no preprocessing */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -121,8 +117,8 @@ static PetscErrorCode SpMMMultiply(SpMM s, Mat B, Mat C)
     PetscCall(MatGetSize(B, NULL, &s->columns));
     PetscCall(SpMMSetUp(s, b, ldb, c, ldc));
   }
-  PetscCallCUSPARSE(cusparseSpMM(SpMMHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &SpMMOne, s->A, s->b, &SpMMZero, s->c,
-                                 CuSparseScalar, SpMMProducts[s->product].alg, s->buffer));
+  PetscCallCUSPARSE(cusparseSpMM(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, s->A, s->b, &CuSparseZero,
+                                 s->c, CuSparseScalar, SpMMProducts[s->product].alg, s->buffer));
   PetscCall(MatDenseCUDARestoreArrayWrite(C, &c));
   PetscCall(MatDenseCUDARestoreArrayRead(B, (const PetscScalar **)&b));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -168,14 +164,6 @@ static PetscErrorCode SpMMDestroy(SpMM *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMMClose(void)
-{
-  PetscFunctionBeginUser;
-  if (SpMMHandle) PetscCallCUSPARSE(cusparseDestroy(SpMMHandle));
-  SpMMHandle = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #else
 
 /* Without CUDA there is no such product */
@@ -198,10 +186,6 @@ static PetscErrorCode SpMMReset(SpMM s)
   return PETSC_SUCCESS;
 }
 static PetscErrorCode SpMMDestroy(SpMM *s)
-{
-  return PETSC_SUCCESS;
-}
-static PetscErrorCode SpMMClose(void)
 {
   return PETSC_SUCCESS;
 }

@@ -35,6 +35,27 @@ static PETSC_UNUSED struct {
 
 #if defined(PETSC_HAVE_CUDA)
 
+/* cuSPARSE, for the products that are compared with ours. DeviceClose() calls CuSparseClose() */
+static PETSC_UNUSED cusparseHandle_t  CuSparseHandle = NULL;
+static PETSC_UNUSED const PetscScalar CuSparseOne = 1.0, CuSparseZero = 0.0;
+
+static inline PetscErrorCode CuSparseOpen(void)
+{
+  PetscFunctionBeginUser;
+  if (CuSparseHandle) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUSPARSE(cusparseCreate(&CuSparseHandle));
+  PetscCallCUSPARSE(cusparseSetStream(CuSparseHandle, Device.stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode CuSparseClose(void)
+{
+  PetscFunctionBeginUser;
+  if (CuSparseHandle) PetscCallCUSPARSE(cusparseDestroy(CuSparseHandle));
+  CuSparseHandle = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static inline PetscErrorCode DeviceDrain(void)
 {
   PetscFunctionBeginUser;
@@ -128,6 +149,7 @@ static inline PetscErrorCode DeviceClose(void)
   PetscCallCUDA(cudaFree(Device.buffer));
   PetscCallCUDA(cudaEventDestroy(Device.begin));
   PetscCallCUDA(cudaEventDestroy(Device.end));
+  PetscCall(CuSparseClose());
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

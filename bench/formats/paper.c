@@ -787,9 +787,8 @@ int main(int argc, char **argv)
   PetscCheck(!s.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products are wrong, marked WRONG above", s.wrong);
 done:
 #if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCall(CuSparseClose());
-  if (DeviceOn) PetscCallCUDA(cudaStreamDestroy(Device.stream));
   PetscCall(DeviceClose());
+  if (DeviceOn) PetscCallCUDA(cudaStreamDestroy(Device.stream));
 #endif
   PetscCall(PetscFinalize());
   return 0;
