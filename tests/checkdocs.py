@@ -72,6 +72,7 @@ class Products:
 
 
 gpu, host, scaling, solves = Products("h200.csv"), Products("host.csv"), read("scaling.csv"), read("solves.csv")
+cuda_aware = read("cuda-aware.csv")
 sellcuda = Products("sellcuda.csv")
 krylov, firsts, assemblies = read("krylov.csv"), read("first.csv"), read("assembly.csv")
 several, several_host = read("columns.csv"), read("columns-host.csv")
@@ -106,6 +107,21 @@ def product_times(ranks, kind, halo="", matrix="bratu:200"):
     found = []
     product(ranks, kind, halo, matrix, lambda times: found.extend(times))
     return found
+
+
+def by_mpi(mpi, kind, program, column, matrix="bratu:200"):
+    """On two GPUs, by kind of MPI"""
+    return next(float(r[column]) for r in cuda_aware if (r["mpi"], r["type"], r["program"], r["ranks"], r["case"]) == (mpi, kind, program, "2", matrix))
+
+
+def aware(program, column, matrix="bratu:200", form="{:.3f}", device=False):
+    """A row of the table: aijcusparse with both kinds of MPI, sellp with both, sellp's speed with the second kind, with KSPCG and with devicecg"""
+    times = [by_mpi(m, t, program, column, matrix) for t in ("aijcusparse", "sellp") for m in ("host", "CUDA-aware")]
+    values = [*map(form.format, times), two(times[1] / times[3])]
+    if device:
+        times.append(by_mpi("CUDA-aware", "sellp:devicecg", program, column, matrix))
+        values += [form.format(times[-1]), two(times[1] / times[-1])]
+    return values
 
 
 def ratios(ranks):
@@ -434,9 +450,15 @@ CLAIMS = {
         ("| Bratu 200^3 | {} | {} | {} | {}, {}, {} |",
          [*ones([product(1, "sellp"), product(2, "sellp", "peer"), product(4, "sellp", "peer", which=statistics.mean)]),
           *(us(product(n, "aijcusparse", which=statistics.mean)) for n in (1, 2)), us(statistics.median(product_times(4, "aijcusparse")))]),
+        ("| Bratu 200^3, us | {} | {} | {} and {} | {} |", [*aware("bench", "product_us", form="{:.0f}")[:2], *aware("bench", "product_us", form="{:.1f}")[2:]]),
+        ("| FEM 27 x 3 unknowns, us | {} | {} | {} and {} | {} |", aware("bench", "product_us", "fem27:68:3", "{:.0f}")),
+        ("| `examples/bratu`, SNESSolve, s | {} | {} | {} and {} | {}; with `devicecg` ({} s) {} |", aware("bratu", "solve_s", device=True)),
+        ("| ex14, KSPSolve, s | {} | {} | {} and {} | {}; with `devicecg` ({} s) {} |", aware("ex14", "ksp_s", device=True)),
         ("The reference's product on four GPUs took {}, {} and {} us in three runs", [us(x) for x in sorted(product_times(4, "aijcusparse"))]),
     ],
     "docs/results/README.md": [
+        ("On two H100s `sellp` is {} times as fast as aijcusparse with such an MPI and {} times with a CUDA-aware one",
+         [two(by_mpi(m, "aijcusparse", "bench", "product_us") / by_mpi(m, "sellp", "bench", "product_us")) for m in ("host", "CUDA-aware")]),
         ("PETSc's own `sellcuda`, on {} matrices of such kinds ([sellcuda.csv](sellcuda.csv)), is {} times as fast as `aijcusparse` in the geometric mean, {} to {}; the better of "
          "ours there {}.", [str(len(sellcuda.matrices)), two(sellcuda.mean("sellcuda")),
                             *(two(f(sellcuda.get(m, "sellcuda") for m in sellcuda.matrices)) for f in (min, max)), two(mean(sellcuda.bests()))]),
