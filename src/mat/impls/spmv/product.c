@@ -216,12 +216,13 @@ static PetscErrorCode SpMVProductPtAPOnHost(Mat C, char name[], size_t length)
   SpMVCSR     csr;
   const char *prefix;
   PetscInt    rows = 0;
-  PetscBool   is;
+  PetscBool   is, bound;
 
   PetscFunctionBegin;
   name[0] = 0;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &is));
-  if (C->product->type != MATPRODUCT_PtAP || !is || A->boundtocpu) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (C->product->type != MATPRODUCT_PtAP || !is || bound) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &offdiagonal, NULL));
   PetscCall(MatSpMVGetPattern_Seq(offdiagonal, &csr));
   for (PetscInt r = 0; r < csr.m; r++) rows += csr.i[r + 1] > csr.i[r];
