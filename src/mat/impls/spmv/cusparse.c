@@ -211,10 +211,40 @@ PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+  #if defined(PETSC_USE_COMPLEX)
+/*
+  MPIAIJCUSPARSE compiles MPIAIJ's functions for entries in a hash table as CUDA C++, where complex numbers must be aligned to 16 bytes. The entries that other
+  ranks send are not, and the processes crash. So such a matrix gets MPIAIJ's functions, from a matrix that is created for that.
+*/
+static PetscErrorCode MatSetUp_MPISpMVCUDA(Mat A)
+{
+  Mat       host;
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->parent.setup)(A));
+  if (!A->hash_active) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreate(PETSC_COMM_SELF, &host));
+  PetscCall(MatSetSizes(host, 1, 1, 1, 1));
+  PetscCall(MatSetType(host, MATMPIAIJ));
+  PetscCall(MatSetUp(host));
+  A->ops->setvalues      = host->ops->setvalues;
+  A->ops->assemblybegin  = host->ops->assemblybegin;
+  A->ops->assemblyend    = host->ops->assemblyend;
+  A->ops->copyhashtoxaij = host->ops->copyhashtoxaij;
+  PetscCall(MatDestroy(&host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+  #endif
+
 /* Called after MatSpMVSetOps_MPI() */
 void MatSpMVSetOps_MPICUSPARSE(Mat A)
 {
   A->ops->norm = MatNorm_MPISpMVCUDA;
+  #if defined(PETSC_USE_COMPLEX)
+  if (A->ops->setup) A->ops->setup = MatSetUp_MPISpMVCUDA;
+  #endif
 }
 
 /* Called after MatSpMVSetOps_SeqCUDA() */

@@ -153,6 +153,7 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
     X(norm);                          \
     X(axpy);                          \
     X(setoption);                     \
+    X(setup);                         \
   } while (0)
 
 /* The state of a matrix when something was made from it */
