@@ -621,9 +621,8 @@ static const Operation operations[] = {
     {"bicgstab-singular-ilu", BiCGStab, WHEN, "collapse,ok:-pc_type bjacobi -sub_pc_type none"},
     {"bicgstab-lucky", BiCGStab, WHEN, "twos,ok:-pc_type none"},
     {"bicgstab-lucky-jacobi", BiCGStab, WHEN, "twos,ok:-pc_type jacobi -ksp_pc_side right"},
-#if !defined(PETSC_USE_COMPLEX) /* where the products of conjugates are rounded, so that s is not exactly zero */
-    {"bicgstab-lucky-jacobi-left", BiCGStab, WHEN, "twos,okg:-pc_type jacobi"},
-#endif
+    /* on a device complex scalar products are rounded, so that s is not exactly zero */
+    {"bicgstab-lucky-jacobi-left", BiCGStab, WHEN | (PetscDefined(USE_COMPLEX) ? ONHOST : 0), "twos,okg:-pc_type jacobi"},
     {"bicgstab-lucky-ilu", BiCGStab, WHEN, "twos,ok:-pc_type bjacobi -ksp_pc_side right"},
     {"bicgstab-nan", BiCGStab, WHEN, "convection,n:-pc_type jacobi"},
     {"bicgstab-nan-right", BiCGStab, WHEN, "convection,n:-pc_type jacobi -ksp_pc_side right"},

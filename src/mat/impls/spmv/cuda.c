@@ -235,7 +235,7 @@ PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat A, Mat B, PetscReal fraction, Pets
   const PetscInt least = 8000000; /* nonzeros: their product takes 20 us on an H200 */
   Mat_SpMV      *spmv;
   SpMVCSR        csr;
-  PetscInt       count = 0;
+  PetscInt       count;
   PetscBool      large;
   PetscErrorCode ierr;
 
@@ -246,7 +246,7 @@ PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat A, Mat B, PetscReal fraction, Pets
   large = (PetscBool)(fraction_set || csr.i[csr.m] >= least);
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   PetscCall(MatSpMVGetPattern_Seq(B, &csr));
-  for (PetscInt r = 0; r < csr.m; r++) count += csr.i[r + 1] > csr.i[r];
+  count = SpMVCSRNonzeroRows(&csr);
   if (!large || (PetscReal)count > fraction * (PetscReal)csr.m || csr.m >= INT_MAX) count = 0;
   if (count || spmv->boundary.count) {
     if (spmv->cuda[0].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[0].store));

@@ -14,7 +14,7 @@ static PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
 {
   Mat_SpMV *spmv;
   SpMVCSR   csr;
-  PetscInt  empty = 0;
+  PetscInt  empty;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -23,7 +23,7 @@ static PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  for (PetscInt r = 0; r < csr.m; r++) empty += csr.i[r] == csr.i[r + 1];
+  empty       = csr.m - SpMVCSRNonzeroRows(&csr);
   *compressed = (PetscBool)(empty > 0 && empty >= csr.m / 2);
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   if (spmv) {

@@ -21,15 +21,12 @@ static PetscBool SpMVCSRIsSorted(const SpMVCSR *csr)
 /* Lays out a new pattern */
 static PetscErrorCode MatSpMVSetUpStore_Seq(Mat A, Mat_SpMV *spmv, const SpMVCSR *csr)
 {
-  PetscInt nonzerorows = 0;
-
   PetscFunctionBegin;
   PetscCall(MatSpMVForgetHost_Seq(A, spmv));
   if (!A->structure_only && SpMVCSRIsSorted(csr)) PetscCall((*spmv->format->setup)(csr, spmv->params, &spmv->host.store));
   spmv->host.use_parent = (PetscBool)(!spmv->host.store || SpMVStoreUsesParent(spmv->host.store));
   MatSpMVUseParent_Seq(A, spmv, spmv->host.use_parent);
-  for (PetscInt r = 0; r < csr->m; r++) nonzerorows += csr->i[r + 1] > csr->i[r];
-  spmv->host.nonzerorows = nonzerorows;
+  spmv->host.nonzerorows = SpMVCSRNonzeroRows(csr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -223,3 +223,12 @@ PetscErrorCode MatSpMVRestorePattern_Seq(Mat A, SpMVCSR *csr)
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr->i, &csr->j, &done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* The number of rows with entries */
+PetscInt SpMVCSRNonzeroRows(const SpMVCSR *csr)
+{
+  PetscInt rows = 0;
+
+  for (PetscInt r = 0; r < csr->m; r++) rows += csr->i[r + 1] > csr->i[r];
+  return rows;
+}

@@ -307,6 +307,7 @@ PETSC_INTERN void           SpMVKeySet(SpMVKey *, Mat);
 PETSC_INTERN void           SpMVKeySetPattern(SpMVKey *, Mat, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVGetPattern_Seq(Mat, SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVRestorePattern_Seq(Mat, SpMVCSR *);
+PETSC_INTERN PetscInt       SpMVCSRNonzeroRows(const SpMVCSR *);
 
 /* parent.c: the types that ours are derived from */
 typedef struct {

@@ -215,17 +215,18 @@ static PetscErrorCode SpMVProductPtAPOnHost(Mat C, char name[], size_t length)
   Mat         offdiagonal;
   SpMVCSR     csr;
   const char *prefix;
-  PetscInt    rows = 0;
+  PetscInt    rows;
   PetscBool   is, bound;
 
   PetscFunctionBegin;
   name[0] = 0;
+  if (C->product->type != MATPRODUCT_PtAP) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &is));
   PetscCall(MatBoundToCPU(A, &bound));
-  if (C->product->type != MATPRODUCT_PtAP || !is || bound) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!is || bound) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &offdiagonal, NULL));
   PetscCall(MatSpMVGetPattern_Seq(offdiagonal, &csr));
-  for (PetscInt r = 0; r < csr.m; r++) rows += csr.i[r + 1] > csr.i[r];
+  rows = SpMVCSRNonzeroRows(&csr);
   PetscCall(MatSpMVRestorePattern_Seq(offdiagonal, &csr));
   if (!rows || rows > csr.m / 2) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetOptionsPrefix(C, &prefix));
