@@ -110,18 +110,21 @@ def product_times(ranks, kind, halo="", matrix="bratu:200"):
     return found
 
 
+def over_ours(times, others, ours):
+    """Of measurements by matrix and contender: time of the best of the others over that of the best of ours, geometric mean and smallest"""
+    found = [min(times[m, k] for k in others) / min(times[m, k] for k in ours) for m in dict.fromkeys(m for m, _ in times)]
+    return mean(found), min(found)
+
+
 def over_peer(variants):
-    """Time of the best of these variants of a peer over that of the better of ours: geometric mean and smallest"""
-    times = {(r["matrix"], r["variant"]): float(r["us"]) for r in peers}
-    found = [min(times[m, v] for v in variants) / min(times[m, t] for t in OURS) for m in dict.fromkeys(m for m, _ in times)]
-    return [two(mean(found)), two(min(found))]
+    """Products by cuSPARSE of bench/peers, the best of these variants"""
+    return [two(x) for x in over_ours({(r["matrix"], r["variant"]): float(r["us"]) for r in peers}, variants, OURS)]
 
 
 def over_cusparse(columns, layout=""):
-    """Time of the best of cuSPARSE's algorithms for a dense product over that of the better of ours: geometric mean and smallest"""
+    """Products with dense matrices, the best of cuSPARSE's algorithms"""
     times = {(r["matrix"], f'{r["type"]}:{r["method"]}'): float(r["us"]) for r in several_cusparse if r["columns"] == str(columns)}
-    found = [min(times[m, f"cusparse:csr{k}{layout}"] for k in (1, 2, 3)) / min(times[m, f"{t}:product"] for t in OURS) for m in dict.fromkeys(m for m, _ in times)]
-    return mean(found), min(found)
+    return over_ours(times, [f"cusparse:csr{k}{layout}" for k in (1, 2, 3)], [f"{t}:product" for t in OURS])
 
 
 def by_mpi(mpi, kind, program, column, matrix="bratu:200"):
