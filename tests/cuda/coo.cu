@@ -237,6 +237,8 @@ int main(int argc, char **argv)
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&stream));
   TestRefusals(stream);
+  CHECK(SpMVCudaPrepare((size_t)128 << 20)); // runs while the copies do
+  CHECK(SpMVCudaPrepare((size_t)256 << 20));
   TestCopies();
   const size_t most = quick ? 3000 : 100000;
   Entries      once, columns, twice;
@@ -262,6 +264,8 @@ int main(int argc, char **argv)
   Test("columns of 31 bits", 50, INT_MAX, Random(50, INT_MAX, most / 10, 7), stream);
   for (size_t n : {1, 255, 256, 257, 1023, 1024, 1025, 2049}) Test("about a tile", 40, 40, Random(40, 40, n, 3), stream);
   CHECK(cudaStreamDestroy(stream));
+  CHECK(SpMVCudaFinalize());
+  CHECK(SpMVCudaPrepare((size_t)32 << 20)); // again, and ended at once
   CHECK(SpMVCudaFinalize());
   if (failures)
     printf("%d of %d checks failed\n", failures, checks);

@@ -3,6 +3,7 @@
 #endif
 #include "faults.h"
 #include <dlfcn.h>
+#include <pthread.h>
 
 Fault fault;
 
@@ -87,8 +88,11 @@ static PetscErrorCode FaultyRealloc(size_t bytes, int line, const char function[
   return ierr;
 }
 
+static pthread_t testing; /* the thread of the test */
+
 void FaultsInstall(PetscBool install)
 {
+  testing = pthread_self();
   if (install) {
     MallocBehind   = PetscTrMalloc;
     FreeBehind     = PetscTrFree;
@@ -104,12 +108,12 @@ void FaultsInstall(PetscBool install)
 }
 
 #if defined(PETSC_HAVE_CUDA)
-/* The linker exports the following functions, because the libraries refer to them */
+/* The linker exports the following functions, because the libraries refer to them. The library's own threads only prepare what it can do without */
 static PetscBool CallerIsOurs(const void *address)
 {
   Dl_info info;
 
-  return (PetscBool)(dladdr(address, &info) && info.dli_fname && strstr(info.dli_fname, "libpetscspmv"));
+  return (PetscBool)(pthread_equal(pthread_self(), testing) && dladdr(address, &info) && info.dli_fname && strstr(info.dli_fname, "libpetscspmv"));
 }
 
   #define Faulty(name, parameters, arguments, result)                            \

@@ -1,7 +1,7 @@
 /*
   The statistics from which a layout is chosen, and the sorts and scans that set-up uses.
 */
-#include "view.cuh"
+#include "prepare.cuh"
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 

@@ -8,171 +8,14 @@
   value per step, because reading 8 bytes transfers 64 from memory. Lanes without an entry hold another lane's value, so that they do not prevent the marking.
 */
 #include "columns.cuh"
-#include "diagonals.cuh"
 #include "diagonalsfill.cuh"
-#include "epilogue.cuh"
+#include "diagonalsproduct.cuh"
+#include "prepare.cuh"
 
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = Tuning::DIAGONALS_BLOCK;
-
-using Args = DiagonalArgs;
-
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
-
-// Adds the steps of a unit's slice beyond those that all slices have. It loads everything again, so that no register holds it during the other steps
-template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
-{
-  constexpr int  BATCH = 4;
-  const int      s = unit / WARP, lane = unit % WARP;
-  const unsigned first = args.more[s];
-  const int      count = (int)(args.more[s + 1] - first);
-  const V       *value = (const V *)args.value + ((int64_t)args.slices * args.steps + first) * WARP + lane;
-  const int2    *step  = args.step + args.pattern_of_slice[s].x + args.steps;
-#pragma unroll 1
-  for (int k0 = 0; k0 < count; k0 += BATCH) {
-    V      v[BATCH];
-    int2   now[BATCH];
-    Scalar xs[BATCH];
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      v[b]   = k0 + b < count ? Traits<V>::stream(value + (k0 + b) * WARP) : Traits<V>::zero();
-      now[b] = k0 + b < count ? __ldg(step + k0 + b) : make_int2(0, 0);
-    }
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) xs[b] = Lanes(now[b]) >> lane & 1 ? Num::keep(x + unit + Offset(now[b])) : Num::zero();
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const Scalar a = Convert<Scalar>(v[b]);
-      if (Lanes(now[b]) >> lane & 1) d = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b], d);
-    }
-  }
-  return d;
-}
-
-// The number of steps of the slices: any number, the same number for all, or at least that number, with some slices having more
-enum Lengths { ANY_LENGTH, SAME_LENGTH, SOME_LONGER };
-
-/*
-  STEPS > 0: all slices have this many steps, and all loads are issued before the first is used. The additional steps of longer slices (SOME_LONGER) follow.
-  Only with ANY_LENGTH do loads wait for first_value. EQUAL: some steps are marked; otherwise nothing waits for the marks. FUSED: for the parallel products
-  MultFused() and MultInterior(). This is a separate kernel, because warps with few steps run for so short a time that a few more instructions, or loads in a
-  different order, make a difference. V: the type of the stored values. E: with DotEpilogue, and with DotsEpilogue for a square matrix, the kernel also computes
-  inner products, for MultDot() and MultDots(); all threads then take part until the end.
-*/
-template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER && !E::DOT ? 1280
-                                          : STEPS                                         ? 1024
-                                                                                          : 512) /
-                                             BLOCK)
-    diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
-{
-  constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
-
-  const Args   &args  = ArgsOf(arguments);
-  constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
-  unsigned      block = blockIdx.x;
-  if (FUSED) {
-    block += args.block_shift;
-    if (block >= gridDim.x) block -= gridDim.x;
-    if (!E::DOT) LetNextBegin(); // the sums that follow would occupy the multiprocessors
-  }
-  const int here = (int)((block * blockDim.x + threadIdx.x) / WARP), s = E::DOT ? min(here, args.slices - 1) : here, lane = threadIdx.x % WARP;
-  int       unit = s * WARP + lane;
-  if (!FUSED || AwaitsHalo(arguments) || (blockIdx.x == 0 && threadIdx.x < WARP))
-    AwaitPrevious();                         // one warp waits, so that all previous work is done when all warps are
-  if (!E::DOT && unit >= args.units) return; // a lane past the end has no entry in any step
-  if constexpr (DOTS) {
-    if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
-  }
-  const int2     pattern = __ldg(args.pattern_of_slice + s);
-  const int      slot    = FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
-  const int      total   = STEPS ? STEPS : args.steps;
-  const int64_t  first   = UNIFORM ? (int64_t)s * total : args.first_value[s];
-  const int      steps   = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
-  const int2    *step    = args.step + pattern.x;
-  const V       *value   = (const V *)args.value + first * (WARP * BS * BS);
-  const V       *same    = (const V *)args.equal_value + first * (BS * BS);
-  const unsigned bit     = 1u << lane;
-  Scalar         d[BS];
-
-#pragma unroll
-  for (int i = 0; i < BS; i++) d[i] = Num::zero();
-  for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    const unsigned equal = !EQUAL ? 0 : (STEPS || k0 < WARP ? (unsigned)pattern.y : __ldg(args.equal + (int64_t)s * args.words + k0 / WARP)) >> (k0 % WARP);
-    V              v[BATCH][BS * BS];
-    Scalar         xs[BATCH][BS];
-    int2           now[BATCH];
-    bool           own[BATCH];
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const bool marked = EQUAL && (equal >> b & 1);
-      const V   *p      = marked ? same + (k0 + b) * (BS * BS) : value + (k0 + b) * (WARP * BS * BS) + lane;
-#pragma unroll
-      for (int i = 0; i < BS * BS; i++) {
-        v[b][i] = STEPS || BATCH == 1 || k0 + b < steps ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
-      }
-    }
-    // This launch skips the slice. Do not return here: the compiler would then drop the __syncwarp() in Issue(). As a consequence the values are loaded after
-    // `pattern`, which is an advantage: if they are loaded before it, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
-    if (pattern.x < 0) {
-      if (FUSED) unit |= INT_MIN;
-      break;
-    }
-    Issue();
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) now[b] = STEPS || BATCH == 1 || k0 + b < steps ? __ldg(step + k0 + b) : make_int2(0, 0);
-    Issue();
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const Scalar *at = x + (int64_t)(unit + now[b].x) * BS;
-      own[b]           = (unsigned)now[b].y & bit;
-#pragma unroll
-      for (int j = 0; j < BS; j++) xs[b][j] = own[b] ? Num::keep(at + j) : Num::zero();
-    }
-    Issue();
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      if (own[b]) { // a lane without an entry may hold any value, and Inf times 0 would spoil the sum
-#pragma unroll
-        for (int j = 0; j < BS; j++) {
-#pragma unroll
-          for (int i = 0; i < BS; i++) {
-            if (BS > 1 && Traits<V>::is_absent(v[b][i * BS + j])) continue;
-            const Scalar a = Convert<Scalar>(v[b][i * BS + j]);
-            d[i]           = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[i]);
-          }
-        }
-      }
-    }
-  }
-  if constexpr (LENGTHS == SOME_LONGER) {
-    if ((pattern.y & MORE) && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
-  }
-  if (FUSED) {
-    if (!E::DOT && (unit < 0 || (!UNIFORM && pattern.x < 0))) return; // the loop above does not set the sign for a slice without steps
-  }
-  PetscReal  sums[E::Type::NUMBERS] = {};
-  const bool writes                 = !E::DOT || (here == s && unit < args.units);
-  if (FUSED && writes) {
-    if (slot >= 0) AwaitHalo(arguments);
-    args.offdiag.Add<BS>(slot, unit, d);
-  }
-  if constexpr (DOTS) {
-#pragma unroll
-    for (int i = 0; i < BS; i++) {
-      if (writes) d[i] = DotOf(arguments)->Add((int64_t)unit * BS + i, d[i], sums);
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < BS; i++) {
-    if (!writes) break;
-    y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
-  }
-  if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
-}
 
 // ------------------------------------------------------------------------------------------------ layout
 
@@ -327,37 +170,22 @@ __global__ void copy_marks(int slices, const int2 *source, int2 *to)
   if (s < slices) to[s].y = source[s].y;
 }
 
+// Reports to the host whether there are enough marks for products to look at them. The host does not wait for the report. Runs with EQUALS threads
+__global__ void report_marks(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *report)
+{
+  __shared__ unsigned total;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  atomicAdd(&total, equals[threadIdx.x]);
+  __syncthreads();
+  if (threadIdx.x == 0) *report = generation << 1 | (total > steps / Tuning::EQUAL_SHARE);
+}
+
 // ------------------------------------------------------------------------------------------------ store
 
 // [1][]: for MultFused() and MultInterior(), [2][], [3][], [4][]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed; [][1]: looks at
-// marks. [3][], [4][] and, with node blocks, [2][] always do: fewer kernels make a smaller library
+// marks
 constexpr int KERNELS = 5;
-
-template <class V, int BS, int STEPS, Lengths LENGTHS> cudaError_t choose(Kernel kernel[KERNELS][2])
-{
-  kernel[0][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, false, NoEpilogue>);
-  kernel[0][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, NoEpilogue>);
-  kernel[1][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, false, true, NoEpilogue>);
-  kernel[1][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, true, NoEpilogue>);
-  if constexpr (std::is_same_v<V, Scalar>) {
-    kernel[2][0].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, (BS > 1), false, DotEpilogue>);
-    kernel[2][1].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotEpilogue>);
-    for (int k = 0; k < 2; k++) {
-      kernel[3][k].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, false, DotsEpilogue>);
-      if constexpr (BS == 1) kernel[4][k].Choose((const void *)diagonals<V, BS, STEPS, LENGTHS, true, true, DotEpilogue>); // CanFuseDot()
-    }
-  }
-  SPMV_TRY(kernel[0][0].Load());
-  return kernel[0][1].Load();
-}
-
-template <class V, int BS, int STEPS> cudaError_t choose(Lengths lengths, Kernel kernel[KERNELS][2])
-{
-  if constexpr (STEPS > 0) {
-    if (lengths == SOME_LONGER) return choose<V, BS, STEPS, SOME_LONGER>(kernel);
-  }
-  return lengths == SAME_LENGTH ? choose<V, BS, STEPS, SAME_LENGTH>(kernel) : choose<V, BS, 0, ANY_LENGTH>(kernel);
-}
 
 struct Diagonals : _n_SpMVCudaStore {
   int             bs      = 1;
@@ -377,47 +205,25 @@ struct Diagonals : _n_SpMVCudaStore {
   cudaError_t Shape(Array<int64_t> &count, const Count &found, cudaStream_t);
   cudaError_t Allocate(Array<int64_t> &count, cudaStream_t);
 
-  template <class V> cudaError_t Pick(V)
+  cudaError_t ChooseKernels()
   {
-    const Lengths lengths = args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH;
-    switch (bs) {
-    case 1:
-      switch (uniform ? args.steps : 0) { // star and box stencils in one to three dimensions
-      case 3: return choose<V, 1, 3>(lengths, kernel);
-      case 5: return choose<V, 1, 5>(lengths, kernel);
-      case 7: return choose<V, 1, 7>(lengths, kernel);
-      case 9: return choose<V, 1, 9>(lengths, kernel);
-      default: return choose<V, 1, 0>(lengths, kernel);
+    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0, args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH};
+    for (int marks = 0; marks < 2; marks++) {
+      kernel[0][marks].Choose(single ? DiagonalsSingle(v, false, marks) : ProductOf<Scalar, false>(v, marks));
+      kernel[1][marks].Choose(single ? DiagonalsSingle(v, true, marks) : DiagonalsParallel(v, marks));
+      if (!single) {
+        kernel[2][marks].Choose(DiagonalsDot(v, marks));
+        kernel[3][marks].Choose(DiagonalsDots(v));
+        kernel[4][marks].Choose(DiagonalsFusedDot(v));
       }
-    case 2: return choose<V, 2, 0>(lengths, kernel);
-    case 3: return choose<V, 3, 0>(lengths, kernel);
-    case 4: return choose<V, 4, 0>(lengths, kernel);
-    case 5: return choose<V, 5, 0>(lengths, kernel);
-    default: return choose<V, 6, 0>(lengths, kernel);
+      SPMV_TRY(kernel[0][marks].Load());
     }
+    return cudaSuccess;
   }
 
   ~Diagonals() override
   {
     PinnedWordFree(report); // SpMVCudaDestroy() has waited for the kernels that write to it
-  }
-
-  template <int BS, int STEPS, class V, class I> void Store(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
-  {
-    using Shape         = FillShape<BS, STEPS>;
-    const unsigned grid = Blocks((int64_t)args.slices * WARP, Shape::BLOCK);
-    fill<BS, STEPS><<<grid, Shape::BLOCK, Shape::SHARED, stream>>>(v, args, uniform, value_index, (const Scalar *)csr.a, (V *)(char *)value,
-                                                                   (V *)(char *)equal_value, pattern_of_slice, equal, equals);
-  }
-  template <class V, class I> void StoreEntries(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream)
-  {
-    switch (uniform && !args.more ? args.steps : 0) {
-    case 3: Store<1, 3, V>(v, csr, stream); break;
-    case 5: Store<1, 5, V>(v, csr, stream); break;
-    case 7: Store<1, 7, V>(v, csr, stream); break;
-    case 9: Store<1, 9, V>(v, csr, stream); break;
-    default: Store<1, 0, V>(v, csr, stream);
-    }
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -426,21 +232,8 @@ struct Diagonals : _n_SpMVCudaStore {
     marked = unreported = true;
     SPMV_TRY(equals.Zero(stream));
     if (args.slices) {
-      SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-        return WithStored(single, [&](auto type) {
-          using V = decltype(type);
-          ForgetErrors();
-          switch (bs) {
-          case 1: StoreEntries<V>(v, csr, stream); break;
-          case 2: Store<2, 0, V>(v, csr, stream); break;
-          case 3: Store<3, 0, V>(v, csr, stream); break;
-          case 4: Store<4, 0, V>(v, csr, stream); break;
-          case 5: Store<5, 0, V>(v, csr, stream); break;
-          default: Store<6, 0, V>(v, csr, stream);
-          }
-          return cudaGetLastError();
-        });
-      }));
+      const FillArgs fill = {args, bs, uniform, value_index, (const Scalar *)csr.a, (char *)value, (char *)equal_value, pattern_of_slice, equal, equals};
+      SPMV_TRY(single ? FillDiagonalsSingle(csr, nodes, fill, stream) : FillDiagonals<Scalar>(csr, nodes, fill, stream));
     }
     if (interior) SPMV_LAUNCH(args.slices, 256, stream, copy_marks, args.slices, pattern_of_slice, interior);
     SPMV_LAUNCH(EQUALS, EQUALS, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, report);
@@ -669,7 +462,7 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
   args.equal            = equal;
   args.value            = (char *)value;
   args.equal_value      = (char *)equal_value;
-  return WithStored(single, [&](auto type) { return Pick(type); });
+  return ChooseKernels();
 }
 
 } // namespace

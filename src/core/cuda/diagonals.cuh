@@ -34,4 +34,36 @@ __host__ __device__ __forceinline__ unsigned Lanes(int2 step)
   return (unsigned)step.y;
 }
 
+// The number of steps of the slices: any number, the same number for all, or at least that number, with some slices having more
+enum Lengths { ANY_LENGTH, SAME_LENGTH, SOME_LONGER };
+
+// What a kernel is compiled for: the size of node blocks, the number of steps, 0 for any number, and the lengths
+struct DiagonalsVariant {
+  int     bs, steps;
+  Lengths lengths;
+};
+
+// What a fill reads and writes
+struct FillArgs {
+  DiagonalArgs  args;
+  int           bs;
+  bool          uniform; // all slices have args.steps steps, or at least that number
+  const int    *value_index;
+  const Scalar *a;
+  char         *value, *equal_value;
+  int2         *pattern_of_slice;
+  unsigned     *equal, *equals;
+};
+
+/*
+  Kernels of the product that most programs do not use. They are in files of their own, because the first use of any kernel loads all kernels of its file, and
+  that takes about 25 us for each of them: the 253 kernels of this layout took 6 to 8 ms on an H200.
+*/
+const void *DiagonalsParallel(const DiagonalsVariant &, bool marked);              // for MultFused() and MultInterior()
+const void *DiagonalsSingle(const DiagonalsVariant &, bool parallel, bool marked); // values stored as Single
+const void *DiagonalsDot(const DiagonalsVariant &, bool marked);                   // for MultDot()
+const void *DiagonalsDots(const DiagonalsVariant &);                               // for MultDots()
+const void *DiagonalsFusedDot(const DiagonalsVariant &);                           // for MultFusedDot(); NULL with node blocks
+cudaError_t FillDiagonalsSingle(const SpMVCudaCSR &, const Nodes &, const FillArgs &, cudaStream_t);
+
 } // namespace spmv

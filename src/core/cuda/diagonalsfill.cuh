@@ -98,15 +98,39 @@ __global__ void fill(View<I> v, DiagonalArgs args, bool uniform, const int *valu
   if (lane == 0) atomicAdd(equals + s % EQUALS, total);
 }
 
-// Reports to the host whether there are enough marks for products to look at them. The host does not wait for the report. Runs with EQUALS threads
-__global__ void report_marks(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *report)
+template <class V, int BS, int STEPS, class I> void Fill(const View<I> &v, const FillArgs &f, cudaStream_t stream)
 {
-  __shared__ unsigned total;
-  if (threadIdx.x == 0) total = 0;
-  __syncthreads();
-  atomicAdd(&total, equals[threadIdx.x]);
-  __syncthreads();
-  if (threadIdx.x == 0) *report = generation << 1 | (total > steps / Tuning::EQUAL_SHARE);
+  using Shape         = FillShape<BS, STEPS>;
+  const unsigned grid = Blocks((int64_t)f.args.slices * WARP, Shape::BLOCK);
+  fill<BS, STEPS><<<grid, Shape::BLOCK, Shape::SHARED, stream>>>(v, f.args, f.uniform, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.pattern_of_slice,
+                                                                 f.equal, f.equals);
+}
+
+template <class V, class I> void FillEntries(const View<I> &v, const FillArgs &f, cudaStream_t stream)
+{
+  switch (f.uniform && !f.args.more ? f.args.steps : 0) {
+  case 3: Fill<V, 1, 3>(v, f, stream); break;
+  case 5: Fill<V, 1, 5>(v, f, stream); break;
+  case 7: Fill<V, 1, 7>(v, f, stream); break;
+  case 9: Fill<V, 1, 9>(v, f, stream); break;
+  default: Fill<V, 1, 0>(v, f, stream);
+  }
+}
+
+template <class V> cudaError_t FillDiagonals(const SpMVCudaCSR &csr, const Nodes &nodes, const FillArgs &f, cudaStream_t stream)
+{
+  return WithView(csr, nodes, [&](auto v) {
+    ForgetErrors();
+    switch (f.bs) {
+    case 1: FillEntries<V>(v, f, stream); break;
+    case 2: Fill<V, 2, 0>(v, f, stream); break;
+    case 3: Fill<V, 3, 0>(v, f, stream); break;
+    case 4: Fill<V, 4, 0>(v, f, stream); break;
+    case 5: Fill<V, 5, 0>(v, f, stream); break;
+    default: Fill<V, 6, 0>(v, f, stream);
+    }
+    return cudaGetLastError();
+  });
 }
 
 } // namespace

@@ -269,7 +269,6 @@ const void *Pick(bool single, int width)
 // The smallest number of columns for which panels are used
 int Least(const _n_SpMVCudaStore &store)
 {
-  if (store.nnz <= (int64_t)Tuning::ENTRIES_FOUR * store.n) return 4;
   return store.nnz > (int64_t)Tuning::ENTRIES_TWO * store.m ? 3 : 2;
 }
 

@@ -1,10 +1,10 @@
 /*
   The memory pools for the arrays of stores and of their set-up, and single numbers in pinned memory.
 */
-#include "memory.cuh"
-#include "tuning.cuh"
+#include "prepare.cuh"
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 namespace spmv {
 namespace {
@@ -33,7 +33,16 @@ struct Pool {
   }
 };
 
-Pool pools[DEVICES];
+Pool       pools[DEVICES];
+std::mutex creating;
+
+cudaMemPool_t PoolOf(int device) // NULL: there is none
+{
+  if (device >= DEVICES) return nullptr;
+  std::lock_guard<std::mutex> lock(creating);
+  if (!pools[device].tried) pools[device].Create(device);
+  return pools[device].memory;
+}
 
 // A page of numbers for PinnedWord()
 struct WordPage {
@@ -44,19 +53,27 @@ struct WordPage {
 };
 std::vector<std::unique_ptr<WordPage>> pages;
 unsigned                              *offered; // for the first page
+std::mutex                             paging;
+
+// Adds a page if there is no room
+cudaError_t AddPage()
+{
+  if (!pages.empty() && pages.back()->used < PINNED_WORDS) return cudaSuccess;
+  std::unique_ptr<WordPage> page(new WordPage);
+  pages.reserve(pages.size() + 1);
+  page->own = !pages.empty() || !offered;
+  if (!page->own)
+    page->word = offered;
+  else
+    SPMV_TRY(cudaHostAlloc((void **)&page->word, PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable));
+  pages.push_back(std::move(page));
+  return cudaSuccess;
+}
 
 cudaError_t TakeWord(unsigned **word)
 {
-  if (pages.empty() || pages.back()->used == PINNED_WORDS) {
-    std::unique_ptr<WordPage> page(new WordPage);
-    pages.reserve(pages.size() + 1);
-    page->own = !pages.empty() || !offered;
-    if (!page->own)
-      page->word = offered;
-    else
-      SPMV_TRY(cudaHostAlloc((void **)&page->word, PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable));
-    pages.push_back(std::move(page));
-  }
+  std::lock_guard<std::mutex> lock(paging);
+  SPMV_TRY(AddPage());
   WordPage &page = *pages.back();
   size_t    k    = 0;
   while (page.taken[k]) k++;
@@ -72,15 +89,29 @@ cudaError_t PoolAlloc(void **p, size_t bytes, cudaStream_t stream, bool *pooled)
 {
   int device;
   SPMV_TRY(cudaGetDevice(&device));
-  if (device < DEVICES && bytes <= Tuning::POOL_LARGEST) {
-    Pool &pool = pools[device];
-    if (!pool.tried) pool.Create(device);
-    *pooled = pool.memory && cudaMallocFromPoolAsync(p, bytes, pool.memory, stream) == cudaSuccess;
+  const cudaMemPool_t pool = bytes <= Tuning::POOL_LARGEST ? PoolOf(device) : nullptr;
+  if (pool) {
+    *pooled = cudaMallocFromPoolAsync(p, bytes, pool, stream) == cudaSuccess;
     if (*pooled) return cudaSuccess;
     (void)cudaGetLastError();
   }
   *pooled = false;
   return cudaMalloc(p, bytes);
+}
+
+cudaError_t PoolPrepare()
+{
+  int          device;
+  cudaStream_t stream;
+  void        *p;
+  SPMV_TRY(cudaGetDevice(&device));
+  cudaMemPool_t pool = PoolOf(device);
+  if (!pool) return cudaSuccess;
+  SPMV_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  cudaError_t error = cudaMallocFromPoolAsync(&p, 1, pool, stream);
+  if (error == cudaSuccess) error = cudaFreeAsync(p, stream);
+  (void)cudaStreamDestroy(stream);
+  return error;
 }
 
 cudaError_t PoolFinalize()
@@ -97,8 +128,17 @@ cudaError_t PinnedWord(unsigned **word)
   return Guarded([=] { return TakeWord(word); });
 }
 
+cudaError_t PinnedWordPrepare()
+{
+  return Guarded([] {
+    std::lock_guard<std::mutex> lock(paging);
+    return AddPage();
+  });
+}
+
 void PinnedWordFree(unsigned *word)
 {
+  std::lock_guard<std::mutex> lock(paging);
   for (auto &page : pages) {
     if (word < page->word || word >= page->word + PINNED_WORDS) continue;
     page->taken[word - page->word] = false;
@@ -110,7 +150,8 @@ void PinnedWordFree(unsigned *word)
 
 void PinnedWordOffer(unsigned *page)
 {
-  offered = page;
+  std::lock_guard<std::mutex> lock(paging);
+  if (!offered) offered = page;
 }
 
 cudaError_t PinnedWordFinalize()

@@ -10,6 +10,7 @@
   marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is a run of
   columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
 */
+#include "prepare.cuh"
 #include "sliceproduct.cuh"
 
 namespace spmv {
@@ -417,6 +418,11 @@ struct Slices : SlicedStore {
 };
 
 } // namespace
+
+cudaError_t LoadSliceProducts()
+{
+  return Load((const void *)slices<Scalar, 1, false, false, NoEpilogue>);
+}
 
 cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGroups *groups, bool single, const Survey &survey, SliceRules rules,
                          const SpMVNames &names, Array<int> *unit, cudaStream_t stream, _n_SpMVCudaStore **store)

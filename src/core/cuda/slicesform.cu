@@ -1,6 +1,7 @@
 /*
   How slices are formed: the order of the units, the extent of each slice, and its column indices. See slices.cu for the layout.
 */
+#include "prepare.cuh"
 #include "slices.cuh"
 
 namespace spmv {
@@ -99,7 +100,7 @@ template <class F> __device__ void form(const int *length, const int *rows, int 
     units = min(left, WARP << lu);
     if (!lu) {
       for (; lt < 5; lt++) {
-        if (r.threads ? 1 << lt < r.threads : r.vector && here > r.vector) continue;
+        if (r.threads ? 1 << lt < r.threads : here > per_thread << lt || (r.vector && here > r.vector)) continue; // other units may only be longer
         w = longest(length, first, min(left, WARP >> lt));
         if (r.threads || w <= per_thread << lt) break;
       }

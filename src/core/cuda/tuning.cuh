@@ -99,9 +99,6 @@ struct Tuning {
   static constexpr int ENTRIES_STEPS   = 8;   // steps in shared memory at a time
   static constexpr int ENTRIES_LOADS   = 8;   // loads of x issued at once. With 16: 72, 126, 248
   static constexpr int ENTRIES_SHARE   = 2;   // entries of A per row of X: with fewer, copying X takes longer than it saves
-  // Panels of two and of three columns are used above this many entries per row of X. webbase, which has 3 entries per row: 62 and 99 with such panels, 60 and
-  // 93 with one product per column
-  static constexpr int ENTRIES_FOUR = 4;
   // Panels of two columns are used up to this many entries per row. random:20000, which has 490: 69 with them instead of 66
   static constexpr int ENTRIES_TWO = 64;
 

@@ -2,17 +2,18 @@
   Copies of arrays from the host to the device, and back. The arrays are AIJ's own, in pageable memory. The driver copies such memory with one thread through a
   small buffer, at a fifth of the speed of the bus. Several threads with their own pinned buffers reach the full speed.
 */
-#include "view.cuh"
+#include "prepare.cuh"
 #include <atomic>
 #include <climits>
 #include <cstring>
+#include <mutex>
 #include <sched.h>
 #include <thread>
 
 namespace spmv {
 namespace {
 
-constexpr size_t CHUNK   = Tuning::UPLOAD_CHUNK;
+constexpr size_t CHUNK = Tuning::UPLOAD_CHUNK, PIECE = CHUNK / 2;
 constexpr int    THREADS = Tuning::UPLOAD_THREADS;
 
 // The number of cores that this process may use. If MPI binds it to one core, nothing is faster than the driver's own copy
@@ -41,10 +42,13 @@ public:
   // Returns false if there is no memory. The buffer is followed by a page
   bool Create(int device)
   {
-    if (!buffer && cudaHostAlloc((void **)&buffer, CHUNK + PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable) != cudaSuccess) {
-      (void)cudaGetLastError();
-      buffer = nullptr;
-      return false;
+    if (!buffer) {
+      if (cudaHostAlloc((void **)&buffer, CHUNK + PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable) != cudaSuccess) {
+        (void)cudaGetLastError();
+        buffer = nullptr;
+        return false;
+      }
+      PinnedWordOffer((unsigned *)(buffer + CHUNK));
     }
     if (stream && gpu != device) FreeStream();
     gpu = device;
@@ -55,10 +59,6 @@ public:
     if (stream && free[0] && free[1]) return true;
     (void)cudaGetLastError();
     return false;
-  }
-  unsigned *Page() const
-  {
-    return (unsigned *)(buffer + CHUNK);
   }
   cudaError_t Free()
   {
@@ -73,12 +73,9 @@ public:
     cudaError_t error = cudaSetDevice(gpu);
     Piece       last  = {nullptr, nullptr, 0}; // back: the piece that is in the other half, or being copied to it
     int         turn  = 0;
-    for (size_t k; error == cudaSuccess && (k = next++) < pieces.size();) {
-      for (size_t at = 0; at < pieces[k].bytes && error == cudaSuccess; at += CHUNK / 2, turn ^= 1) {
-        const Piece part = {pieces[k].device + at, pieces[k].host + at, pieces[k].bytes - at < CHUNK / 2 ? pieces[k].bytes - at : CHUNK / 2};
-        error            = back ? Receive(part, last, turn) : Send(part, turn);
-        last             = part;
-      }
+    for (size_t k; error == cudaSuccess && (k = next++) < pieces.size(); turn ^= 1) {
+      error = back ? Receive(pieces[k], last, turn) : Send(pieces[k], turn);
+      last  = pieces[k];
     }
     if (back && error == cudaSuccess && last.bytes) error = Receive({nullptr, nullptr, 0}, last, turn);
     const cudaError_t done = cudaStreamSynchronize(stream);
@@ -88,7 +85,7 @@ public:
 private:
   unsigned char *Half(int turn) const
   {
-    return buffer + turn * (CHUNK / 2);
+    return buffer + turn * PIECE;
   }
   cudaError_t Send(const Piece &part, int turn)
   {
@@ -124,26 +121,38 @@ private:
   cudaEvent_t    free[2] = {};
 };
 
-Lane lanes[THREADS];
+Lane       lanes[THREADS];
+std::mutex creating; // while a lane is created: by a copy, or before the first copy by SpMVCudaPrepare()'s thread
 
-// Loads kernel code while the first large arrays are copied
-std::thread *loading;
-
-void BeginLoading(int gpu)
+int Existing()
 {
-  static bool begun = false;
-  if (begun) return;
-  begun = true;
-  try {
-    loading = new std::thread([gpu] {
-      if (cudaSetDevice(gpu) == cudaSuccess && LoadAnalysis() == cudaSuccess && LoadDiagonals() == cudaSuccess) (void)LoadSlices();
-      (void)cudaGetLastError(); // an error will be reported by the launch that needs the code
-    });
-  } catch (...) {
-  }
+  int existing = 0;
+  while (existing < THREADS && lanes[existing].Exists()) existing++;
+  return existing;
+}
+
+// The number of threads that a copy uses, even if it must create their lanes first
+int ThreadsFor(size_t bytes)
+{
+  int threads = 0;
+  while (threads < THREADS && (size_t)(threads + 1) * (threads + 1) * Tuning::UPLOAD_LEAST <= bytes) threads++;
+  return threads;
 }
 
 } // namespace
+
+bool LanesCreateNext(int gpu, size_t bytes)
+{
+  std::lock_guard<std::mutex> lock(creating);
+  const int                   existing = Existing();
+  // Nothing waits for these lanes, so there are twice as many of them as a copy would create
+  return existing < PetscMin(2 * ThreadsFor(bytes), Threads()) && existing < THREADS && lanes[existing].Create(gpu);
+}
+
+bool HasThreads()
+{
+  return Threads() > 1;
+}
 
 } // namespace spmv
 
@@ -156,15 +165,16 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
 
   for (int a = 0; a < count; a++) total += bytes[a];
   SPMV_TRY(cudaGetDevice(&gpu));
-  int existing = 0, threads = 0;
-  while (existing < THREADS && lanes[existing].Exists()) existing++;
-  while (threads < THREADS && (size_t)(threads + 1) * (threads + 1) * Tuning::UPLOAD_LEAST <= total) threads++;
-  threads = PetscMin(PetscMax(existing, threads), PetscMin(Threads(), (int)(PetscMin(total, (size_t)INT_MAX) / CHUNK)));
-  for (int t = 0; t < threads; t++) {
-    if (!lanes[t].Create(gpu)) threads = t;
+  int threads;
+  {
+    std::lock_guard<std::mutex> lock(creating);
+    threads = total < 2 * CHUNK ? 0 : PetscMin(PetscMax(Existing(), ThreadsFor(total)), PetscMin(Threads(), (int)(PetscMin(total, (size_t)INT_MAX) / PIECE)));
+    for (int t = 0; t < threads; t++) {
+      if (!lanes[t].Create(gpu)) threads = t;
+    }
   }
-  if (lanes[0].Exists()) PinnedWordOffer(lanes[0].Page());
   if (threads < 2) {
+    PrepareEnd();
     for (int a = 0; a < count; a++) {
       if (!bytes[a]) continue;
       if (back)
@@ -174,10 +184,10 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
     }
     return cudaStreamSynchronize(nullptr); // cudaMemcpy() may return as soon as the host's array has been read
   }
-  BeginLoading(gpu);
+  SPMV_TRY(SpMVCudaPrepare(0));
   for (int a = 0; a < count; a++) {
-    for (size_t at = 0; at < bytes[a]; at += CHUNK)
-      pieces.push_back({(unsigned char *)device[a] + at, (unsigned char *)host[a] + at, bytes[a] - at < CHUNK ? bytes[a] - at : CHUNK});
+    for (size_t at = 0; at < bytes[a]; at += PIECE)
+      pieces.push_back({(unsigned char *)device[a] + at, (unsigned char *)host[a] + at, bytes[a] - at < PIECE ? bytes[a] - at : PIECE});
   }
   std::atomic<size_t>      next(0);
   std::vector<std::thread> workers;
@@ -208,9 +218,7 @@ cudaError_t SpMVCudaDownload(int count, void *const host[], const void *const de
 cudaError_t SpMVCudaFinalize(void)
 {
   using namespace spmv;
-  if (loading) loading->join();
-  delete loading;
-  loading = nullptr;
+  PrepareFinalize();
   SPMV_TRY(PinnedWordFinalize());
   for (auto &lane : lanes) SPMV_TRY(lane.Free());
   return PoolFinalize();

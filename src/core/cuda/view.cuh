@@ -123,11 +123,6 @@ cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Arra
 // The pattern of some rows of A, and the positions of their entries in A
 cudaError_t SelectRows(const SpMVCudaCSR &, const Array<int> &row, int count, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
 
-// Load the code of the first kernels of a set-up, and with it the modules that contain them
-cudaError_t LoadAnalysis();
-cudaError_t LoadDiagonals();
-cudaError_t LoadSlices();
-
 cudaError_t ExclusiveSum(Array<int64_t> &, int64_t count, cudaStream_t); // in place
 // Stable, by the low `bits` bits of the keys
 cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t);

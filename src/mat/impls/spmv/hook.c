@@ -83,6 +83,7 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   PetscCall(SpMVIsMPI(A, &mpi));
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (spmv->device) PetscCall((mpi ? MatSpMVSetBlockSizes_MPICUDA : MatSpMVMarkEmpty_SeqCUDA)(A));
+  if (spmv->device && !mpi) PetscCall(MatSpMVPrepare_SeqCUDA(A));
 #endif
   if (mpi)
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
@@ -418,6 +419,9 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
   }
   if (mpi && A->assembled) PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (device && !mpi && A->assembled) PetscCall(MatSpMVPrepare_SeqCUDA(A));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

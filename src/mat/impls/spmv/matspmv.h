@@ -468,6 +468,7 @@ PETSC_INTERN PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat, Vec x, Vec y, Sp
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* NULL: AIJCUSPARSE multiplies */
 PETSC_INTERN PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat, Mat offdiag, PetscReal fraction, PetscBool fraction_set);

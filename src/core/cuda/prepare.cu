@@ -1,0 +1,71 @@
+/*
+  A thread that prepares the first product of the process while the program assembles its matrix.
+*/
+#include "prepare.cuh"
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+namespace spmv {
+namespace {
+
+std::thread      *thread;
+std::atomic<bool> busy, ending, loaded; // the thread is running; it is to end; all code has been loaded
+size_t            largest;              // copy for which lanes have been created
+
+// Errors are ignored: the first product will report them
+void Prepare(int gpu, size_t bytes)
+{
+  cudaStreamCaptureMode mode     = cudaStreamCaptureModeRelaxed; // another thread may be capturing a stream
+  cudaError_t (*const steps[])() = {LoadAnalysis, PoolPrepare, PinnedWordPrepare, LoadSlices, LoadDiagonals, LoadSliceProducts};
+  bool right                     = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess && cudaSetDevice(gpu) == cudaSuccess;
+  while (right && !ending && LanesCreateNext(gpu, bytes)) continue;
+  for (auto step : steps) right = right && !ending && (loaded || step() == cudaSuccess);
+  if (right) loaded = true;
+  (void)cudaGetLastError();
+  busy = false;
+}
+
+void Join()
+{
+  if (thread) thread->join();
+  delete thread;
+  thread = nullptr;
+}
+
+} // namespace
+
+void PrepareEnd()
+{
+  ending = true;
+}
+
+void PrepareFinalize()
+{
+  ending = true;
+  Join();
+  loaded  = false;
+  largest = 0;
+}
+
+} // namespace spmv
+
+cudaError_t SpMVCudaPrepare(size_t bytes)
+{
+  using namespace spmv;
+  int gpu;
+  if ((loaded && bytes <= largest) || busy || !HasThreads()) return cudaSuccess;
+  SPMV_TRY(cudaGetDevice(&gpu));
+  Join();
+  static const int registered = std::atexit(PrepareFinalize); // a program may end without PetscFinalize(), and CUDA must outlive the thread
+  (void)registered;
+  busy    = true;
+  ending  = false;
+  largest = PetscMax(largest, bytes);
+  try {
+    thread = new std::thread(Prepare, gpu, bytes);
+  } catch (...) { // no more threads can be started
+    busy = false;
+  }
+  return cudaSuccess;
+}
