@@ -125,7 +125,7 @@ struct Found {
 };
 
 // counts: for each window, the numbers of slices of rank 0, 1 and 2, of long units, and of parts
-__global__ void count_slices(int places, int windows, const int *length, const int *rows, int bs, SliceRules r, int64_t *counts, Found *found)
+__global__ void count_slices(int places, int window, int windows, const int *length, const int *rows, int bs, SliceRules r, int64_t *counts, Found *found)
 {
   const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
   if (w > windows) return;
@@ -136,7 +136,7 @@ __global__ void count_slices(int places, int windows, const int *length, const i
   int64_t n[3] = {0, 0, 0}, groups = 0, all = 0;
   int     long_units = 0;
   bool    several    = false;
-  form(length, rows, w * WINDOW, min(places, (w + 1) * WINDOW), bs, r, [&](int first, int, int lu, int lt, int steps, int parts) {
+  form(length, rows, w * window, min(places, (w + 1) * window), bs, r, [&](int first, int, int lu, int lt, int steps, int parts) {
     const int own = rows ? rows[first] : 1, rank = rank_of(lu, lt, steps * own), add = parts ? parts : 1;
     n[0] += rank == 0 ? add : 0;
     n[1] += rank == 1 ? add : 0;
@@ -155,14 +155,14 @@ __global__ void count_slices(int places, int windows, const int *length, const i
 }
 
 // counts: prefix sums
-__global__ void write_slices(int places, int windows, const int *length, const int *rows, const int *order, int bs, SliceRules r, const int64_t *counts,
-                             Slice *slice, int2 *group)
+__global__ void write_slices(int places, int window, int windows, const int *length, const int *rows, const int *order, int bs, SliceRules r,
+                             const int64_t *counts, Slice *slice, int2 *group)
 {
   const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (w >= windows) return;
   const int64_t W     = windows;
   int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, id = counts[3 * W + w] - counts[3 * W], part = counts[4 * W + w] - counts[4 * W];
-  form(length, rows, w * WINDOW, min(places, (w + 1) * WINDOW), bs, r, [&](int first, int units, int lu, int lt, int steps, int parts) {
+  form(length, rows, w * window, min(places, (w + 1) * window), bs, r, [&](int first, int units, int lu, int lt, int steps, int parts) {
     const int      rank  = rank_of(lu, lt, rows ? steps * rows[first] : steps);
     const unsigned shape = rows ? GroupShape(rows[first]) : 0;
     int64_t        s     = rank == 0 ? at[0] : rank == 1 ? at[1] : at[2];
@@ -230,9 +230,10 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= count) return;
-  const Slice self = slice[s];
-  const int   mode = ModeOf(self.shape);
-  char       *p    = index + indices[s] * 32;
+  const Slice   self  = slice[s];
+  const int     mode  = ModeOf(self.shape);
+  const int64_t piece = indices[s] - indices[0];
+  char         *p     = index + piece * 32;
   entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
     const int col = own ? v.col(start_of_row, entry) : -1;
     if (mode == WIDE)
@@ -244,7 +245,7 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
   });
   if (lane == 0) {
     slice[s].value = (unsigned)values[s];
-    slice[s].index = (unsigned)indices[s];
+    slice[s].index = (unsigned)piece;
   }
 }
 
@@ -295,14 +296,40 @@ cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, cons
   return cudaSuccess;
 }
 
+// The number of units whose slices a warp forms, one slice after the other. With few units, more warps form fewer slices each: not too few, because the last
+// slice of a window may have lanes without a unit
+static cudaError_t Window(int places, int64_t entries, const SliceRules &rules, int *window)
+{
+  const int64_t units = rules.threads ? WARP : (int64_t)WARP * rules.per_thread * places / PetscMax(entries, (int64_t)1) + 1; // of a slice
+  int           processors;
+  *window = WINDOW;
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+  while (*window / 2 >= Tuning::SLICES_OF_WINDOW * units && places / *window < 2 * processors) *window /= 2;
+  return cudaSuccess;
+}
+
+// Reads numbers that are `stride` apart
+static cudaError_t FetchSome(int64_t *host, const int64_t *device, size_t count, size_t stride, cudaStream_t stream)
+{
+  const size_t bytes = sizeof(*host);
+  if (stride && stride <= INT_MAX / bytes)
+    SPMV_TRY(cudaMemcpy2DAsync(host, bytes, device, stride * bytes, bytes, count, cudaMemcpyDeviceToHost, stream));
+  else
+    for (size_t k = 0; k < count; k++) SPMV_TRY(cudaMemcpyAsync(host + k, device + k * stride, bytes, cudaMemcpyDeviceToHost, stream));
+  return cudaStreamSynchronize(stream);
+}
+
 cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, const int *rows, cudaStream_t stream)
 {
-  const int        windows = (places + WINDOW - 1) / WINDOW, sums = rows ? RowGroups::MOST : bs; // sums: of each part of a long unit
+  const int        sums = rows ? RowGroups::MOST : bs; // of each part of a long unit
+  int              window;
   Scratch<int>     length(stream);
   Scratch<Found>   scratch(stream);
   Found            found;
   Scratch<int64_t> counts(stream);
   int64_t          end[3]; // the ends of the counts of slices, long units and parts in the prefix sums
+  SPMV_TRY(Window(places, nodes.Blocks(csr), rules, &window));
+  const int windows = (places + window - 1) / window;
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
   SPMV_TRY(scratch.Alloc(1));
@@ -311,11 +338,10 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
     SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
     return cudaSuccess;
   }));
-  SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, windows, length, rows, bs, rules, counts, scratch);
+  SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, window, windows, length, rows, bs, rules, counts, scratch);
   SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
-  for (int k = 0; k < 3; k++)
-    SPMV_TRY(cudaMemcpyAsync(end + k, (int64_t *)counts + (k + 3) * (int64_t)windows, sizeof(int64_t), cudaMemcpyDeviceToHost, stream));
-  SPMV_TRY(Fetch(&found, (Found *)scratch, 1, stream));
+  SPMV_TRY(cudaMemcpyAsync(&found, (Found *)scratch, sizeof(found), cudaMemcpyDeviceToHost, stream));
+  SPMV_TRY(FetchSome(end, (int64_t *)counts + 3 * (int64_t)windows, 3, windows, stream));
   many                = found.many;
   long_units          = found.long_units;
   const int64_t parts = end[2] - end[1];
@@ -329,25 +355,25 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
     SPMV_TRY(arrived.Zero(stream));
     SPMV_TRY(partial.Alloc((size_t)parts * sums, stream));
   }
-  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, windows, length, rows, order, bs, rules, counts, slice, group);
+  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs, rules, counts, slice, group);
   return cudaSuccess;
 }
 
 cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)
 {
-  const int64_t    count = args.slices;
-  Scratch<int64_t> values(stream), indices(stream);
-  int64_t          pieces;
-  SPMV_TRY(values.Alloc(count + 1));
-  SPMV_TRY(indices.Alloc(count + 1));
+  const int64_t    count = args.slices, sums = count + 1;
+  Scratch<int64_t> sizes(stream); // of each slice's values, and then of its indices
+  int64_t          end[2];
+  SPMV_TRY(sizes.Alloc(2 * sums));
+  int64_t *values = sizes, *indices = sizes + sums;
   SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow, values, indices);
     return cudaSuccess;
   }));
-  SPMV_TRY(ExclusiveSum(values, count + 1, stream));
-  SPMV_TRY(ExclusiveSum(indices, count + 1, stream));
-  SPMV_TRY(Fetch(&steps, (int64_t *)values + count, 1, stream));
-  SPMV_TRY(Fetch(&pieces, (int64_t *)indices + count, 1, stream));
+  SPMV_TRY(ExclusiveSum(sizes, 2 * sums, stream));
+  SPMV_TRY(FetchSome(end, values + count, 2, sums, stream));
+  const int64_t pieces = end[1] - end[0];
+  steps                = end[0];
   if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
   SPMV_TRY(index.Alloc(pieces * 32, stream));
   SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes

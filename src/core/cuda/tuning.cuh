@@ -73,6 +73,8 @@ struct Tuning {
   // ---- kernels of slices
   static constexpr int SLICES_BLOCK  = 256;  // threads
   static constexpr int SLICES_WINDOW = 1024; // units: a warp forms the slices of one window of this size
+  // With few units, windows are smaller but have about this number of slices: a warp took 250 us for 1024 slices of one unit each
+  static constexpr int SLICES_OF_WINDOW = 64;
   // Values that stay in the L2 cache from one product to the next, if there are so few rows that the vectors leave room for them. Time in us on an H200 with 0,
   // 12 and 20 MB of values kept (twins in quotes): 'bmwcra_1' (149,000 rows) 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1,
   // 37.7, 37.0, random:20000 32.1, 30.5, 30.2; 28 MB gain no more. fem27:68:3:0.6 (943,000) gets slower: 96.3, 103.0, 102.9, and so does an iteration of
