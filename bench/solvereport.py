@@ -22,17 +22,23 @@ PETSc's own tutorials and examples/bratu, each in a new process, types in turn; 
 CSV file has their options. The times of an event are those of the slowest process.
 
 - *set-up*: PCSetUp and everything in it, and PCSetUpOnBlocks. *KSPSolve* comes after it.
-- *products*: MatMult, MatMultAdd, MatMultTranspose and MatResidual of all matrices, also during set-up, including the set-up of the format by a first
-  product; *n*: how many.
-- *format*: MatSpMVSetUp and MatSpMVFill, the additional time of first products and of products after new values.
+{products}\
 - *total*: from the start of PETSc's log, in PetscInitialize(), to PetscFinalize(); for examples/bratu, which times further products, its set-up and solve.
 - *spread*: the difference between the largest and the smallest total, in %.
 - *x total*, *x solve*: how many times as fast as the first type, the reference, total and KSPSolve are.
 - *agrees*: the same converged reasons, iterations within 1 or 3 %, and the last norm that the program prints within 25 %, or, after other iterations,
   within 100 %.
 """
+PRODUCTS = """\
+- *products*: MatMult, MatMultAdd, MatMultTranspose and MatResidual of all matrices, also during set-up, including the set-up of the format by a first
+  product; *n*: how many.
+- *format*: MatSpMVSetUp and MatSpMVFill, the additional time of first products and of products after new values.
+"""
 TIMED = """
 On a GPU, *products*, *n* and *format* are from a separate run with -log_view_gpu_time, in which every event waits for the GPU.
+"""
+UNTIMED = """
+On a GPU, the times of products need a separate run with -log_view_gpu_time, in which every event waits for the GPU. There was none (`-timed 0`).
 """
 
 
@@ -65,14 +71,20 @@ def medians(rows):
     totals = [float(r["total_s"]) for r in plain]
     row["spread"] = 100 * (max(totals) - min(totals)) / row["total_s"] if len(totals) > 1 else None
     first = (plain or timed or [dict(krylov=0, newton=0, norm="", reasons="")])[0]
+    first = next((r for r in right if diverged(r)), first)
     return row | dict(krylov=int(first["krylov"]), newton=int(first["newton"]), norm=float(first["norm"]) if first["norm"] else None, reasons=first["reasons"])
 
 
+def diverged(row):
+    return "DIVERGED" in row["reasons"]
+
+
 def compare(row, base):
-    """Adds to a row the columns that depend on the reference"""
+    """Adds to a row the columns that depend on the reference. How long a solve takes that does not converge says nothing about another one"""
     known = not row["failed"] and not base["failed"] and row["runs"] and base["runs"]
-    row["gain"] = base["total_s"] / row["total_s"] if known else None
-    row["solve_gain"] = base["solve_s"] / row["solve_s"] if known and row["solve_s"] else None
+    solved = known and not diverged(row) and not diverged(base)
+    row["gain"] = base["total_s"] / row["total_s"] if solved else None
+    row["solve_gain"] = base["solve_s"] / row["solve_s"] if solved and row["solve_s"] else None
     row["agrees"] = agrees(row, base) if known else ""
     if row["mults"] is None:
         row["products"] = row["products_s"] = None
@@ -86,6 +98,8 @@ def compare(row, base):
 def agrees(row, base):
     if row["reasons"] != base["reasons"]:
         return f"**no**: {row['reasons']} instead of {base['reasons']}"
+    if diverged(row):
+        return f"**no**: {row['reasons']}"
     for what in ("newton", "krylov"):
         if abs(row[what] - base[what]) > max(1, STEPS * base[what]):
             return f"**no**: {row[what]} iterations instead of {base[what]}"
@@ -116,12 +130,17 @@ def cells(kind, row):
     return line + [show(row["gain"], 2), show(row["solve_gain"], 2), row["agrees"] + (f" (unused: {row['unused']})" if row["unused"] else "")]
 
 
+def share(values, configs):
+    """Which part of the configurations a mean is of, if not all"""
+    return f", {len(values)} of {len(configs)} configurations" if len(values) < len(configs) else ""
+
+
 def summary(f, configs):
-    """Means and extremes of each type, and the solves that are slower than the reference"""
+    """Means and extremes of each type, the solves that are slower than the reference, and those that do not converge"""
     reference = next(iter(next(iter(configs.values()))))
     lines, slower = [], []
     for kind in dict.fromkeys(k for types in configs.values() for k in types if k != reference):
-        line = [kind]
+        line = [kind + share([c for c, types in configs.items() if kind in types and types[kind]["gain"]], configs)]
         for column in ("gain", "solve_gain"):
             values = {c: types[kind][column] for c, types in configs.items() if kind in types and types[kind][column]}
             least = min(values, key=values.get) if values else ""
@@ -130,15 +149,22 @@ def summary(f, configs):
         slower += [f"{c}, {kind}: {1 / t[kind]['gain']:.3f}" for c, t in configs.items() if kind in t and t[kind]["gain"] and SLOWER * t[kind]["gain"] < 1]
     table(f, ["", f"total x {reference}, mean", "least", f"KSPSolve x {reference}, mean", "least"], lines)
     f.write(f"More than {SLOWER} times {reference}'s total: {'; '.join(slower) or 'none'}.\n\n")
+    lost = [f"{c}, where {kind} does not converge" for c, types in configs.items() for kind, row in types.items() if diverged(row)]
+    if lost:
+        f.write(f"Left out of means, extremes and the list above: {'; '.join(lost)}.\n\n")
 
 
 def markdown(data, target):
+    timed = {where for (_, _, _, where), types in data.items() for row in types.values() if row["products_s"] is not None}
+    device = any(where == "device" for _, _, _, where in data)
     with results.whole(target) as f:
-        f.write(HEAD + (TIMED if any(where == "device" for _, _, _, where in data) else ""))
+        f.write(HEAD.format(products=PRODUCTS if timed else "") + (TIMED if "device" in timed else UNTIMED if device else ""))
         for (where, size, ranks), configs in machines(data).items():
             f.write(f"\n## {where[0].upper()}{where[1:]}, {ranks} process{'es' if ranks > 1 else ''}{', tiny problems' if size == 'quick' else ''}\n\n")
             lines = [[config if kind == next(iter(types)) else ""] + cells(kind, row) for config, types in configs.items() for kind, row in types.items()]
-            table(f, "configuration, type, iterations, set-up, KSPSolve, products, n, format, total, spread, x total, x solve, agrees".split(", "), lines)
+            head = "configuration, type, iterations, set-up, KSPSolve, products, n, format, total, spread, x total, x solve, agrees".split(", ")
+            used = [k for k in range(len(head)) if any(line[k] for line in lines)]
+            table(f, [head[k] for k in used], [[line[k] for k in used] for line in lines])
             summary(f, configs)
 
 
@@ -156,8 +182,9 @@ def charts(data, stem):
             width = 0.8 / max(len(types) - 1, 1)
             for t, kind in enumerate(types[1:]):
                 values = [configs[c].get(kind, {}).get(column) or 0 for c in configs]
+                known = [v for v in values if v]
                 at = [x + (t - (len(types) - 2) / 2) * width for x in range(len(values))]
-                ax.bar(at, values, width, label=f"{kind} (mean {show(mean([v for v in values if v]), 2)})")
+                ax.bar(at, values, width, label=f"{kind} (mean {show(mean(known), 2)}{share(known, values)})")
             ax.axhline(1, color="black", linewidth=0.8)
             ax.set(ylabel=f"{label}, speed relative to {types[0]}", title=f"{where}, processes: {ranks}")
             ax.set_xticks(range(len(configs)), list(configs), rotation=45, ha="right", fontsize="small")
