@@ -33,6 +33,8 @@ ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
 ROOT = ROOT if ROOT.is_dir() else ROOT.parent.parent
 OURS = ("sellp", "evchyb")
 BASES = ("aij", "aijperm", "sell", "mkl")
+ON_DEVICE = ("sellp", "evchyb", "sellp:device")
+SHORT = ("gamg", "elasticity-2d", "mg-galerkin", "elasticity-gamg")
 
 
 def read(name):
@@ -78,6 +80,9 @@ sellcuda = Products("sellcuda.csv")
 krylov, firsts, assemblies = read("krylov.csv"), read("first.csv"), read("assembly.csv")
 several, several_host = read("columns.csv"), read("columns-host.csv")
 krylov2, several2, groups = read("krylov-2gpus.csv"), read("columns-2gpus.csv"), read("groups.csv")
+device_rows, solves_device = read("solves-device.csv"), {1: {}, 2: {}}
+for (config, ranks, _, _), kinds in solvereport.load([str(ROOT / "docs/results/solves-device.csv")]).items():
+    solves_device[ranks][config] = kinds
 hosts, xeon, firsts_host = read("hosts.csv"), Products("host-xeon.csv"), read("first-host.csv")
 
 
@@ -163,6 +168,53 @@ def aij_totals(ranks):
         if (r["where"], r["ranks"], r["timed"], r["type"]) == ("host", str(ranks), "0", "aij"):
             at.setdefault(r["config"], []).append(float(r["total_s"]))
     return [statistics.median(v) for v in at.values()]
+
+
+def on_device(ranks, kind, column="solve_gain", without=()):
+    """Speeds of a type's whole solves on GPUs, relative to aijcusparse's, by configuration, where both converge"""
+    return {c: types[kind][column] for c, types in solves_device[ranks].items() if c not in without and types.get(kind, {}).get(column)}
+
+
+def device_means(ranks, column, without=()):
+    return [two(mean(on_device(ranks, kind, column, without).values())) for kind in ON_DEVICE]
+
+
+def device_totals():
+    """Of the configurations on one process that converge with aijcusparse: seconds of the whole program, and the part that KSPSolve takes"""
+    rows = [types["aijcusparse"] for types in solves_device[1].values()]
+    rows = [r for r in rows if r["gain"]]
+    return [r["total_s"] for r in rows], [r["solve_s"] / r["total_s"] for r in rows]
+
+
+def slow_on_device():
+    """Least and most of those configurations where KSPSolve can be slower, in the order of the text, and the least of the others, for all types and numbers of processes"""
+    found = [on_device(ranks, kind) for ranks in (1, 2) for kind in ON_DEVICE]
+    some = [[each[c] for each in found if c in each] for c in SHORT]
+    return [two(f(v)) for v in some for f in (min, max)] + [two(min(v for each in found for c, v in each.items() if c not in SHORT))]
+
+
+def short_on_device(ranks):
+    """Of the same: milliseconds of KSPSolve with aijcusparse, numbers of formats and milliseconds of their set-up with our types, least and most"""
+    solve = [1e3 * types["aijcusparse"]["solve_s"] for c, types in solves_device[ranks].items() if c in SHORT]
+    at = {}
+    for r in device_rows:
+        if r["ranks"] == str(ranks) and r["config"] in SHORT and r["type"] != "aijcusparse":
+            at.setdefault((r["config"], r["type"], int(r["setups"])), []).append(1e3 * float(r["format_s"]))
+    counts, setup = [n for _, _, n in at], [statistics.median(v) for v in at.values()]
+    return [[us(f(v)) for f in (min, max)] for v in (solve, counts, setup)]
+
+
+def differ_on_device(ranks, column):
+    """How much the largest and the smallest of a program's times differ, in % of the median: configuration and type -> %"""
+    at = {}
+    for r in device_rows:
+        if r["ranks"] == str(ranks):
+            at.setdefault((r["config"], r["type"]), []).append(float(r[column]))
+    return {key: 100 * (max(v) - min(v)) / statistics.median(v) for key, v in at.items() if len(v) > 1}
+
+
+def device_iterations(ranks, config, *kinds):
+    return ["/".join(sorted({r["krylov"] for r in device_rows if (r["config"], r["ranks"], r["type"]) == (config, str(ranks), kind)})) for kind in kinds]
 
 
 def bicgstab(ranks, kind):
@@ -391,6 +443,8 @@ CLAIMS = {
         ("they run at {} and {} times the speed of aijcusparse, our default kernels at {} and {} times",
          [two(gpu.mean("sellp:-mat_sellp_kernel paper")), two(gpu.mean("evchyb:-mat_evchyb_kernel paper")), two(gpu.mean("sellp")), two(gpu.mean("evchyb"))]),
         ("product at 200^3 takes {}, {} and {} us", [us(product(1, "sellp")), us(product(2, "sellp", "peer")), us(product(4, "sellp", "peer"))]),
+        ("In {} whole programs, PETSc's tutorials and `examples/bratu`, KSPSolve is {} times as fast with `sellp`",
+         [str(len(on_device(1, "sellp"))), two(mean(on_device(1, "sellp").values()))]),
         ("an iteration of that problem takes {} us, with PETSc's `cg` {} with `sellp` and {} with",
          [us(iteration("bratu:200", "sellp", "devicecg")), us(iteration("bratu:200", "sellp", "cg")), us(iteration("bratu:200", "aij", "cg"))]),
     ],
@@ -532,6 +586,24 @@ CLAIMS = {
         ("**Whole solves** on the host, {} configurations", [str(len(aij_totals(1)))]),
         ("1098 CG iterations, takes {} s on two and {} s on four", [two(bratu_solve(n)) for n in (2, 4)]),
         ("BiCGStab takes {} iterations with `aij` on one process and {} on two, {} and {} with `sellp`", [bicgstab(n, t) for t in ("aij", "sellp") for n in (1, 2)]),
+        ("**Whole solves on GPUs**, {} of these configurations on one H200 and {} on two", [str(len(solves_device[n])) for n in (1, 2)]),
+        ("KSPSolve is {} times as fast as with `aijcusparse` in the geometric mean with `sellp`, {} with `evchyb`, and {} with `sellp` and `devicecg` or `devicebicgstab`, for which there are {} "
+         "configurations; on two processes {}, {} and {}, the last in {}.",
+         [x for n in (1, 2) for x in (*device_means(n, "solve_gain"), str(len(on_device(n, "sellp:device"))))]),
+        ("The totals are {}, {} and {} times as fast, on two processes {}, {} and {}, mostly because", device_means(1, "gain") + device_means(2, "gain")),
+        ("without it {}, {} and {}, on two {}, {} and {}.", device_means(1, "gain", ["bratu"]) + device_means(2, "gain", ["bratu"])),
+        ("They take {} to {} seconds with `aijcusparse` on one process, and in {} of {} configurations KSPSolve takes less than 15 % of that",
+         [*(one(f(device_totals()[0])) for f in (min, max)), str(sum(x < 0.15 for x in device_totals()[1])), str(len(device_totals()[1]))]),
+        ("the totals of the same program on one process differ by up to {} % between runs, by {} % in the median", [us(f(differ_on_device(1, "total_s").values())) for f in (max, statistics.median)]),
+        ("gamg is {} to {} times as fast, elasticity-2d {} to {} times, mg-galerkin {} to {} times, elasticity-gamg {} to {} times. The others are {} times as fast at least.", slow_on_device()),
+        ("In these four KSPSolve takes only {} to {} ms with `aijcusparse` on one process and {} to {} ms on two, while the set-up of {} to {} formats takes {} to {} ms on one process, and that of {} "
+         "to {} formats {} to {} ms on two.",
+         [x for pair in (short_on_device(1)[0], short_on_device(2)[0], *short_on_device(1)[1:], *short_on_device(2)[1:]) for x in pair]),
+        ("most of all in gamg, by up to {} %", [us(max(v for n in (1, 2) for v in differ_on_device(n, "solve_s").values()))]),
+        ("which stops after {} iterations, with our types after {} (", device_iterations(1, "stokes-2d", "aijcusparse", "sellp")),
+        ("and ex19-mg on two, which with our types takes {}.", device_iterations(2, "ex19-mg", "sellp")),
+        ("BiCGStab takes {} iterations with `aijcusparse` on one process and {} on two, {} and {} with `sellp`",
+         [x for t in ("aijcusparse", "sellp") for n in (1, 2) for x in device_iterations(n, "bcgs-jacobi", t)]),
         ("{} of the {} CSV files lack these columns", [str(len(x)) for x in reversed(unnamed())]),
         ("On one process the whole program is {} times as fast with `sellp` in the geometric mean ({} at least, where GAMG's set-up takes most of it) and KSPSolve {} times ({} at least, where ILU does); "
          "with `evchyb` {} and {}. On two processes {} and {}, {} and {}.",
@@ -558,6 +630,10 @@ def hosts_page(target):
     baselines.report(types.SimpleNamespace(out=str(target.parent)))
 
 
+def solved(name):
+    return lambda target: solvereport.markdown(solvereport.load([str(ROOT / "docs/results" / f"{name}.csv")]), str(target))
+
+
 def batches(_):
     return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg", batch.read(str(ROOT / "docs/results/batch-more.csv")))
 
@@ -570,7 +646,8 @@ PAGES = {  # functions that write the page, or return what prints it
     "h200.md": products("h200"),
     "batch.md": batches,
     "scaling.md": lambda target: scalingreport.markdown(scalingreport.load([str(ROOT / "docs/results/scaling.csv")]), str(target)),
-    "solves.md": lambda target: solvereport.markdown(solvereport.load([str(ROOT / "docs/results/solves.csv")]), str(target)),
+    "solves.md": solved("solves"),
+    "solves-device.md": solved("solves-device"),
 }
 
 
