@@ -1,0 +1,96 @@
+/*
+  Copies, numbers in pinned memory and pools while the thread of SpMVCudaPrepare() runs: right results, everything is freed, and ThreadSanitizer, with which
+  tests/cuda/run threads compiles this, finds no race. Options: a number of rounds (8); the program ends while the thread runs.
+*/
+#include "prepare.cuh"
+#include "runtime.h"
+#include "spmvcuda.h"
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+
+namespace spmv {
+
+static cudaError_t Step()
+{
+  usleep(500);
+  return cudaSuccess;
+}
+
+cudaError_t LoadAnalysis()
+{
+  return Step();
+}
+cudaError_t LoadDiagonals()
+{
+  return Step();
+}
+cudaError_t LoadSlices()
+{
+  return Step();
+}
+cudaError_t LoadSliceProducts()
+{
+  return Step();
+}
+
+} // namespace spmv
+
+using namespace spmv;
+
+static int failures = 0;
+
+#define EXPECT(what)                                           \
+  do {                                                         \
+    if (!(what)) {                                             \
+      printf("FAILED %s:%d: %s\n", __FILE__, __LINE__, #what); \
+      failures++;                                              \
+    }                                                          \
+  } while (0)
+
+static void Copies(size_t n)
+{
+  std::vector<int> a(n), device(n, -1), b(n, -1);
+  for (size_t k = 0; k < n; k++) a[k] = (int)(k * 2654435761u);
+  void        *to[1] = {device.data()}, *back[1] = {b.data()};
+  const void  *from[1] = {a.data()}, *copy[1] = {device.data()};
+  const size_t bytes[1] = {n * sizeof(int)};
+  EXPECT(SpMVCudaUpload(1, to, from, bytes) == cudaSuccess);
+  EXPECT(SpMVCudaDownload(1, back, copy, bytes) == cudaSuccess);
+  EXPECT(device == a && b == a);
+}
+
+static void Memory()
+{
+  unsigned *word[3];
+  void     *p;
+  bool      pooled;
+  for (unsigned k = 0; k < 3; k++) {
+    EXPECT(PinnedWord(&word[k]) == cudaSuccess);
+    *word[k] = k;
+  }
+  for (unsigned k = 0; k < 3; k++) EXPECT(*word[k] == k);
+  EXPECT(PoolAlloc(&p, 1000, nullptr, &pooled) == cudaSuccess && pooled);
+  cudaFreeAsync(p, nullptr);
+  for (unsigned *w : word) PinnedWordFree(w);
+}
+
+int main(int argc, char **argv)
+{
+  const int rounds = argc > 1 ? atoi(argv[1]) : 8;
+  for (int round = 0; round < rounds; round++) {
+    srand((unsigned)round);
+    for (int k = 0; k < 6; k++) {
+      if (rand() % 2) EXPECT(SpMVCudaPrepare((size_t)(rand() % 3) * (64 << 20)) == cudaSuccess);
+      if (rand() % 3 == 0) usleep((useconds_t)(rand() % 4000));
+      Copies((size_t)(rand() % (rand() % 2 ? 9 << 20 : 2000)));
+      Memory();
+    }
+    if (round % 3 < 2) continue;
+    EXPECT(SpMVCudaFinalize() == cudaSuccess);
+    EXPECT(!RuntimeLive());
+  }
+  EXPECT(SpMVCudaPrepare((size_t)1 << 28) == cudaSuccess);
+  if (!failures) printf("%d rounds passed\n", rounds);
+  return failures != 0;
+}
