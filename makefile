@@ -303,7 +303,7 @@ check-docs:
 docs-linkcheck: docs
 	@$(SPHINX) -d build/docs/read -b linkcheck build/docs/source build/docs/linkcheck
 
-SOURCES = $(shell find include src examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
+SOURCES = $(shell find include src examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp')
 format:
 	clang-format -i $(SOURCES)
 check-format:
