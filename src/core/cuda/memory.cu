@@ -101,15 +101,9 @@ cudaError_t PoolAlloc(void **p, size_t bytes, cudaStream_t stream, bool *pooled)
 
 cudaError_t PoolPrepare()
 {
-  int          device;
   cudaStream_t stream;
-  void        *p;
-  SPMV_TRY(cudaGetDevice(&device));
-  cudaMemPool_t pool = PoolOf(device);
-  if (!pool) return cudaSuccess;
   SPMV_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  cudaError_t error = cudaMallocFromPoolAsync(&p, 1, pool, stream);
-  if (error == cudaSuccess) error = cudaFreeAsync(p, stream);
+  const cudaError_t error = Scratch<char>(stream).Alloc(1);
   (void)cudaStreamDestroy(stream);
   return error;
 }

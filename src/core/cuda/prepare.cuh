@@ -16,7 +16,7 @@ cudaError_t LoadSliceProducts();
 cudaError_t PoolPrepare();       // the first allocation from a pool takes about 10 ms
 cudaError_t PinnedWordPrepare(); // pinning takes a millisecond
 
-// Creates a lane for copies if a copy of this size would use more lanes than there are; returns false if not
+// Creates the pinned buffer and the stream of one more thread that copies, if a copy of this size would use more threads than have them; returns false if not
 bool LanesCreateNext(int gpu, size_t bytes);
 bool HasThreads(); // this process may use more than one core
 

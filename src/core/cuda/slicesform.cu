@@ -308,7 +308,7 @@ static cudaError_t Window(int places, int64_t entries, const SliceRules &rules, 
   return cudaSuccess;
 }
 
-// Reads numbers that are `stride` apart
+// Reads every stride-th number of an array, `count` of them, beginning with the first
 static cudaError_t FetchSome(int64_t *host, const int64_t *device, size_t count, size_t stride, cudaStream_t stream)
 {
   const size_t bytes = sizeof(*host);

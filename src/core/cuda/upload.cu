@@ -146,7 +146,7 @@ bool LanesCreateNext(int gpu, size_t bytes)
   std::lock_guard<std::mutex> lock(creating);
   const int                   existing = Existing();
   // Nothing waits for these lanes, so there are twice as many of them as a copy would create
-  return existing < PetscMin(2 * ThreadsFor(bytes), Threads()) && existing < THREADS && lanes[existing].Create(gpu);
+  return existing < PetscMin(2 * ThreadsFor(bytes), Threads()) && lanes[existing].Create(gpu);
 }
 
 bool HasThreads()

@@ -74,7 +74,7 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *hos
 
 /*
   Begins to prepare the process's first product, if the program already uses the device: it often continues with its own work before it multiplies, and code,
-  pinned memory and the memory pool then take it 10 to 20 ms less. An error is not one of this matrix
+  pinned memory and the memory pool then take it 7 to 25 ms less. An error is not one of this matrix
 */
 PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat A)
 {
