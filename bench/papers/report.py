@@ -575,7 +575,7 @@ class Report(Summary, More):
         coo = [t.seconds(m, "coo") / t.seconds(m, "coo-balanced") for m in t.matrices if t.seconds(m, "coo-balanced") and t.seconds(m, "coo")]
         ell = [t.best(m, FIVE["SELL-C-sigma"])[0] / t.seconds(m, "ell") for m in t.matrices if t.seconds(m, "ell") and t.best(m, ["sell-32"])[0]]
         cant = [t.best("cant", kinds)[0] for kinds in (["coo"], ["coo-segmented", "coo-balanced", "csr-scalar", "csr-vector"])] if "cant" in t.matrices else [0]
-        fastest = ", ".join(f"{f} on {n}" for f, n in sorted(wins.items(), key=lambda x: -x[1]) if n)
+        fastest = ", ".join(f"{f} {n}" for f, n in sorted(wins.items(), key=lambda x: -x[1]) if n)
         least_most = {f: " to ".join(dict.fromkeys(f"{n:.0f}" for n in ends(v))) for f, v in paid.items()}
         after = ", ".join(f"{f} {least_most[f]} ({len(v)} {'matrix' if len(v) == 1 else 'matrices'})" for f, v in paid.items())
         return sentences(w("formats.here", where=self.where(t), wins=fastest, count=count, ell=" " + w("formats.ell", mean=mean(ell)) if ell else ""),
