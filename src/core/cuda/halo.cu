@@ -136,15 +136,17 @@ cudaError_t _n_SpMVCudaHalo::ListSums(const SpMVHaloList *s, const std::vector<i
 
 cudaError_t _n_SpMVCudaHalo::Allocate()
 {
-  const bool   peer  = comm->transport == SPMV_TRANSPORT_PEER;
-  const size_t align = 256, whole = peer ? 2 << 20 : 1; // PEER: an allocation in the same piece of 2 MiB would be accessible to other processes, too
-  const size_t in = (size_t)received * most, out = (size_t)sent * most;
+  const size_t align = 256, in = (size_t)received * most, out = (size_t)sent * most;
   const auto   after = [=](size_t bytes) { return (bytes + align - 1) / align * align; };
   const size_t posts = after(peers.size() * sizeof(Post)), halos = after(in * sizeof(Scalar)), bytes = posts + halos + out * sizeof(Scalar);
-  SPMV_TRY(memory.Alloc((bytes + whole - 1) / whole * whole));
-  SPMV_TRY(cudaMemset(memory, 0, memory.Bytes())); // Connect() sends these zeros
-  halo   = (Scalar *)(memory + posts);
-  buffer = (Scalar *)(memory + posts + halos);
+  if (comm->transport == SPMV_TRANSPORT_PEER)
+    SPMV_TRY(comm->segments.Take(bytes, &part));
+  else
+    SPMV_TRY(memory.Alloc(bytes));
+  char *const first = comm->transport == SPMV_TRANSPORT_PEER ? part.Pointer() : memory;
+  SPMV_TRY(cudaMemset(first, 0, bytes)); // Connect() sends these zeros
+  halo   = (Scalar *)(first + posts);
+  buffer = (Scalar *)(first + posts + halos);
   if (comm->transport != SPMV_TRANSPORT_HOST) return cudaSuccess;
   SPMV_TRY(cudaHostAlloc((void **)&host_sent.p, (out + 1) * sizeof(Scalar), cudaHostAllocDefault));
   return cudaHostAlloc((void **)&host_received.p, (in + 1) * sizeof(Scalar), cudaHostAllocDefault);

@@ -5,6 +5,7 @@
 
 #include "halo.h"
 #include "links.cuh"
+#include "segments.cuh"
 #include "spmvcuda.h"
 #include "tuning.cuh"
 #include <chrono>
@@ -110,10 +111,11 @@ struct Exchange {
 struct _n_SpMVCudaComm {
   SpMVTransport  transport;
   int            rank, device = 0;
-  spmv::NcclComm nccl                  = nullptr;
-  bool           stuck                 = false; // some work on the stream may never end
-  unsigned       exchanges             = 0;
-  cudaStream_t   stream                = nullptr;
+  spmv::NcclComm nccl      = nullptr;
+  bool           stuck     = false; // some work on the stream may never end
+  unsigned       exchanges = 0;
+  cudaStream_t   stream    = nullptr;
+  spmv::Segments segments; // PEER
   char           error[SPMV_HALO_TEXT] = "";
 
   ~_n_SpMVCudaComm()
@@ -128,7 +130,8 @@ struct _n_SpMVCudaHalo {
   int                      sent = 0, received = 0, packed = 0, rows = 0;
   int                      most, columns = 1;                 // columns: the most of an exchange, and those of the exchange in progress
   bool                     overlap = false;                   // PEER: the exchange runs on the halo's stream
-  spmv::Array<char>        memory;                            // all memory that other ranks may write to; its parts are:
+  spmv::Array<char>        memory;                            // for the transports NCCL and through the host
+  spmv::Segments::Part     part;                              // PEER: the memory that other ranks may write to
   spmv::Scalar            *halo = nullptr, *buffer = nullptr; // the data received and the data to send; reversed in the reverse exchange
   spmv::Array<int>         run, index;                        // the entries of x to pack
   spmv::Array<int>         row, start, place;                 // the sums of the reverse exchange
@@ -138,8 +141,8 @@ struct _n_SpMVCudaHalo {
   void *ctx                              = nullptr;
 
   // PEER
-  std::vector<int>            peers; // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
-  std::vector<void *>         opened;
+  std::vector<int>            peers;  // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
+  std::vector<int64_t>        opened; // the segment of each peer that this halo has opened, or -1
   spmv::Array<spmv::Link>     link;
   spmv::Array<spmv::Chunk>    chunk;
   spmv::Array<unsigned>       count;

@@ -57,9 +57,11 @@ typedef struct {
 PETSC_INTERN int         SpMVNCCLLoad(char reason[SPMV_HALO_TEXT]);
 PETSC_INTERN cudaError_t SpMVNCCLGetId(SpMVNCCLId *, char reason[SPMV_HALO_TEXT]);
 
-/* PEER: the data that a rank sends to another: its memory, and the offsets in bytes of the other rank's post and of the pieces that the other rank fills */
+/* PEER: the data that a rank sends to another: the segment of its memory with the halo, and the offsets in the segment, in bytes, of the other rank's post and
+   of the pieces that the other rank fills */
 typedef struct {
   cudaIpcMemHandle_t memory;
+  int64_t            segment;          /* number of the segment among those of the rank */
   int64_t            post, halo, sums; /* -1: the two ranks exchange nothing */
   int64_t            received;         /* entries of a column in the rank's halo */
 } SpMVHaloOffer;

@@ -106,21 +106,23 @@ cudaError_t _n_SpMVCudaHalo::ExchangePeer(bool reverse, const Scalar *x, int64_t
 // Maps the peers' memory and lists the chunks with their destinations
 cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
 {
-  std::vector<Link>  links;
-  std::vector<Chunk> chunks;
-  int                begin[3] = {}; // first chunk of each direction, and the end
-  const auto         place    = [&](int rank) { return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin()); };
-  opened.resize(peers.size(), nullptr);
+  std::vector<Link>   links;
+  std::vector<Chunk>  chunks;
+  std::vector<char *> base(peers.size());
+  int                 begin[3] = {}; // first chunk of each direction, and the end
+  const auto          place    = [&](int rank) { return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin()); };
+  opened.resize(peers.size(), -1);
   for (size_t k = 0; k < peers.size(); k++) {
     const SpMVHaloOffer &of = theirs[peers[k]];
-    SPMV_TRY(cudaIpcOpenMemHandle(&opened[k], of.memory, cudaIpcMemLazyEnablePeerAccess));
-    links.push_back({(const Post *)(char *)memory + k, (Post *)((char *)opened[k] + of.post)});
+    SPMV_TRY(comm->segments.Open(peers[k], of.segment, of.memory, &base[k]));
+    opened[k] = of.segment;
+    links.push_back({(const Post *)part.Pointer() + k, (Post *)(base[k] + of.post)});
   }
   for (const bool reverse : {false, true}) {
     for (const Piece &p : reverse ? receive : send) {
       const int            k  = place(p.rank);
       const SpMVHaloOffer &of = theirs[p.rank];
-      Scalar *const        to = (Scalar *)((char *)opened[k] + (reverse ? of.sums : of.halo));
+      Scalar *const        to = (Scalar *)(base[k] + (reverse ? of.sums : of.halo));
       if (!reverse) target.push_back(to);
       for (int i = 0; i < p.count; i += CHUNK) chunks.push_back({to + i, of.received, p.start + i, std::min(CHUNK, p.count - i), k});
     }
@@ -185,11 +187,10 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
 
 PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo halo, int size, SpMVHaloOffer mine[])
 {
-  const auto at = [=](const void *p) { return (int64_t)((const char *)p - (char *)halo->memory); };
-  mine[0]       = {{}, -1, -1, -1, halo->received};
-  SPMV_TRY(cudaIpcGetMemHandle(&mine[0].memory, (char *)halo->memory));
-  for (int r = 1; r < size; r++) mine[r] = mine[0];
-  for (size_t k = 0; k < halo->peers.size(); k++) mine[halo->peers[k]].post = (int64_t)(k * sizeof(Post));
+  const Segments::Segment *segment = halo->part.segment;
+  const auto               at      = [=](const void *p) { return (int64_t)((const char *)p - (char *)segment->memory); };
+  for (int r = 0; r < size; r++) mine[r] = {segment->handle, segment->number, -1, -1, -1, halo->received};
+  for (size_t k = 0; k < halo->peers.size(); k++) mine[halo->peers[k]].post = at((const Post *)halo->part.Pointer() + k);
   for (const Piece &p : halo->receive) mine[p.rank].halo = at(halo->halo + p.start);
   for (const Piece &p : halo->send) mine[p.rank].sums = at(halo->buffer + p.start);
   return cudaSuccess;
@@ -204,10 +205,10 @@ PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo halo)
 {
   if (halo->comm->stuck || halo->opened.empty()) return cudaSuccess;
   cudaError_t first = cudaDeviceSynchronize(); // the last exchange may have been in any stream
-  for (void *&p : halo->opened) {
-    const cudaError_t error = p ? cudaIpcCloseMemHandle(p) : cudaSuccess;
+  for (size_t k = 0; k < halo->opened.size(); k++) {
+    const cudaError_t error = halo->opened[k] < 0 ? cudaSuccess : halo->comm->segments.Close(halo->peers[k], halo->opened[k]);
     if (first == cudaSuccess) first = error;
-    p = nullptr;
+    halo->opened[k] = -1;
   }
   return first;
 }
