@@ -52,9 +52,9 @@ SpMVTuning SpMVTuned = {
     /* products with several columns: of how many rows of X are stored, where most slices read x by index, and where they are diagonals; entries a row from which two
        columns are enough. Measured with google, webbase, econ, and stencil7:100, stencil9:1000 (bench/columns, one core) */
     .columns_mean      = 16,
-    .columns_scattered = 6,
+    .columns_scattered = 5,
     .columns_diagonal  = 8,
-    .columns_few       = 6,         /* entries a row of diagonals below which no rows of X are stored: tridiag, 8 columns, 14.9 ms in place of 10.3 */
+    .columns_few       = 16,        /* entries a row of diagonals below which no rows of X are stored: stencil9, 8 columns, 45 ms in place of 21 */
     .columns_pieces    = 4,         /* and below which columns are multiplied one by one: tridiag, 4 columns, 5.9 ms in place of 5.3 */
     .columns_bytes     = 64 * 1024, /* values that stay in the second level of cache, with x and y, while they are multiplied with several columns */
 
