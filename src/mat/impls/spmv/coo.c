@@ -5,7 +5,9 @@
 
   The matrix is left in the same state as by AIJCUSPARSE's functions: AIJ's pattern is on the host, and the CSR arrays on
   the device hold the values, which are newer than those on the host. AIJ's arrays are filled through
-  MatSeqAIJSetPreallocation() and MatSeqAIJSetColumnIndices(), which do not process the entries one by one.
+  MatSeqAIJSetPreallocation() and MatSeqAIJSetColumnIndices(), which do not process the entries one by one. With
+  -mat_spmv_keep_csr 0 the values are copied to the host instead, as AIJCUSPARSE cannot free its arrays while the matrix
+  exists; there are no CSR arrays on the device until an operation of AIJCUSPARSE needs them and creates them.
 
   In parallel, each rank sends the indices of entries in other ranks' rows to their owners, once. The entries that it
   receives are appended to its own. The diagonal block and the off-diagonal block have separate maps.
@@ -36,6 +38,7 @@ typedef struct {
 typedef struct {
   SpMVCudaCOO      map[2]; /* of a sequential matrix, or of the two blocks */
   PetscCount       n;      /* entries of the program's arrays */
+  PetscBool        keep;   /* the CSR arrays on the device */
   PetscObjectId    id;
   PetscObjectState nonzerostate; /* of the matrix with this id when it has the map's pattern */
   SpMVCOOExchange  exchange;
@@ -154,8 +157,8 @@ static PetscErrorCode MatSpMVSetColumns_Seq(Mat A, SpMVCudaCOO map)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the values to zero on the device: AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
-static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
+/* Sets the values to zero. On the device, AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
+static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros, PetscBool device)
 {
   const PetscInt *i, *j;
   PetscScalar    *a;
@@ -165,8 +168,10 @@ static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
   if (!nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetArrayWrite(A, &a));
   SpMVUseHugePages(a, (size_t)nonzeros * sizeof(PetscScalar));
+  if (!device) PetscCall(PetscArrayzero(a, nonzeros));
   PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
   A->offloadmask = PETSC_OFFLOAD_CPU;
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
@@ -176,21 +181,48 @@ static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVCudaCOO map)
+/* PetscTrMalloc() with huge pages. AIJ fills its arrays on one core, which would take a third longer with small pages */
+static PetscErrorCode (*SpMVMallocOfPETSc)(size_t, PetscBool, int, const char[], const char[], void **);
+static PetscErrorCode SpMVMallocHuge(size_t bytes, PetscBool clear, int line, const char function[], const char file[], void **p)
 {
-  PetscInt *length;
+  const PetscErrorCode ierr = (*SpMVMallocOfPETSc)(bytes, clear, line, function, file, p);
+
+  if (!ierr) SpMVUseHugePages(*p, bytes);
+  return ierr;
+}
+
+/* length: of the rows of a sequential matrix, or of the two blocks */
+static PetscErrorCode MatSpMVPreallocateRows(Mat A, PetscBool mpi, PetscInt *const length[2])
+{
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(SpMVCOOGetLengths(map, A->rmap->n, &length));
-  PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
-  PetscCall(PetscFree(length));
-  PetscCall(MatSpMVSetColumns_Seq(A, map));
-  PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
-  PetscCall(MatSpMVSetZeros_SeqCUDA(A, SpMVCudaCOONonzeros(map)));
+  SpMVMallocOfPETSc = PetscTrMalloc;
+  PetscTrMalloc     = SpMVMallocHuge;
+  if (mpi)
+    ierr = MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]);
+  else
+    ierr = MatSeqAIJSetPreallocation(A, 0, length[0]);
+  PetscTrMalloc = SpMVMallocOfPETSc;
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpMVCudaCOO map[2])
+static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, const SpMVCOO *coo)
+{
+  PetscInt *length[2] = {NULL, NULL};
+
+  PetscFunctionBegin;
+  PetscCall(SpMVCOOGetLengths(coo->map[0], A->rmap->n, &length[0]));
+  PetscCall(MatSpMVPreallocateRows(A, PETSC_FALSE, length));
+  PetscCall(PetscFree(length[0]));
+  PetscCall(MatSpMVSetColumns_Seq(A, coo->map[0]));
+  PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
+  PetscCall(MatSpMVSetZeros_SeqCUDA(A, SpMVCudaCOONonzeros(coo->map[0]), coo->keep));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpMVCOO *coo)
 {
   const PetscBool nooffproc = A->nooffprocentries;
   PetscInt       *length[2];
@@ -198,19 +230,19 @@ static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpM
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  ierr = SpMVCOOGetLengths(map[0], A->rmap->n, &length[0]);
-  if (!ierr) ierr = SpMVCOOGetLengths(map[1], A->rmap->n, &length[1]);
+  ierr = SpMVCOOGetLengths(coo->map[0], A->rmap->n, &length[0]);
+  if (!ierr) ierr = SpMVCOOGetLengths(coo->map[1], A->rmap->n, &length[1]);
   PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
-  PetscCall(MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]));
+  PetscCall(MatSpMVPreallocateRows(A, PETSC_TRUE, length));
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetColumns_Seq(block[k], map[k]));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetColumns_Seq(block[k], coo->map[k]));
   A->nooffprocentries = PETSC_TRUE; /* no values are on their way to other ranks */
   ierr                = (*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY);
   A->nooffprocentries = nooffproc;
   PetscCall(ierr);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(map[k])));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k]), coo->keep));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -425,15 +457,13 @@ static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, 
 }
 
 /* Collective. Whether the device sorts. It does not if AIJ is faster, orders the columns in another way, or stores no values */
-static PetscErrorCode MatSpMVSortsCOO(Mat A, const Mat_SpMV *spmv, PetscCount n, PetscBool *sorts)
+static PetscErrorCode MatSpMVSortsCOO(Mat A, SpMVCOOPlace place, PetscCount n, PetscBool *sorts)
 {
   const PetscInt64 least = 20000; /* entries of a rank: with 7000, AIJ takes as long as an H200; with 28000, twice as long */
-  SpMVCOOPlace     place;
-  PetscInt64       most[2]; /* whether some rank cannot sort on the device, and the maximum number of entries of a rank */
+  PetscInt64       most[2];       /* whether some rank cannot sort on the device, and the maximum number of entries of a rank */
   PetscBool        hypre;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetCOOPlace(A, spmv, &place));
   PetscCall(PetscStrcmp("_internal_COO_mat_for_hypre", ((PetscObject)A)->name, &hypre)); /* PETSc's name for it */
   most[0] = A->structure_only || A->boundtocpu || hypre;
   most[1] = n;
@@ -479,24 +509,27 @@ static PetscErrorCode MatSpMVPreallocateAsParent(Mat A, PetscBool mpi, PetscCoun
 
 static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
 {
-  Mat_SpMV *spmv;
-  SpMVCOO  *coo = NULL;
-  PetscBool sorts, mpi;
+  Mat_SpMV      *spmv;
+  SpMVCOO       *coo = NULL;
+  SpMVCOOOptions options;
+  PetscBool      sorts = PETSC_FALSE, mpi;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall(MatSpMVSortsCOO(A, spmv, n, &sorts));
+  PetscCall(MatSpMVGetCOOOptions(A, spmv, &options));
+  PetscCall(MatSpMVSortsCOO(A, options.place, n, &sorts));
   if (sorts) PetscCall(MatSpMVSortCOO_CUDA(A, spmv, mpi, n, i, j, &coo));
   if (!coo) {
     PetscCall(MatSpMVPreallocateAsParent(A, mpi, n, i, j));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  coo->keep = options.keep;
   PetscCall(MatSpMVSetCOO(A, coo));
   if (mpi)
-    PetscCall(MatSpMVSetPattern_MPICUDA(A, spmv, coo->map));
+    PetscCall(MatSpMVSetPattern_MPICUDA(A, spmv, coo));
   else
-    PetscCall(MatSpMVSetPattern_SeqCUDA(A, spmv, coo->map[0]));
+    PetscCall(MatSpMVSetPattern_SeqCUDA(A, spmv, coo));
   PetscCall(PetscObjectGetId((PetscObject)A, &coo->id));
   coo->nonzerostate = A->nonzerostate + 1; /* MatSetPreallocationCOO() increases it */
   /* the pattern has been assembled already */
@@ -509,34 +542,44 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
 
 /* ---------------------------------------------------------------- values */
 
-/* Sums on the device, then inserts the sums into the values on the host, or adds them, for a matrix that is bound to the CPU */
-static PetscErrorCode MatSpMVAddCOO_SeqBound(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode, cudaStream_t stream)
+/* Sums on the device, then inserts the sums into the values on the host, or adds them */
+static PetscErrorCode MatSpMVAddCOO_SeqHost(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode, cudaStream_t stream)
 {
   const PetscInt64 nz    = SpMVCudaCOONonzeros(map);
   size_t           bytes = (size_t)nz * sizeof(PetscScalar);
-  PetscScalar     *sum, *host, *a;
+  PetscScalar     *sum, *host = NULL, *a;
   void            *to;
   const void      *from;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cudaMalloc((void **)&sum, bytes));
+  if (cudaMalloc((void **)&sum, bytes) != cudaSuccess) {
+    (void)cudaGetLastError();
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory: %zu bytes for the sums of MatSetValuesCOO()", bytes);
+  }
   PetscCallCUDA(SpMVCudaCOOAdd(map, v, PETSC_TRUE, sum, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscMalloc1(nz, &host));
-  to   = host;
+  if (mode == INSERT_VALUES)
+    PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+  else {
+    PetscCall(MatSeqAIJGetArray(A, &a));
+    PetscCall(PetscMalloc1(nz, &host));
+  }
+  to   = host ? host : a;
   from = sum;
   PetscCallCUDA(SpMVCudaDownload(1, &to, &from, &bytes));
   PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
   PetscCallCUDA(cudaFree(sum));
-  PetscCall(MatSeqAIJGetArray(A, &a));
-  for (PetscInt64 k = 0; k < nz; k++) a[k] = mode == INSERT_VALUES ? host[k] : a[k] + host[k];
-  PetscCall(MatSeqAIJRestoreArray(A, &a));
+  for (PetscInt64 k = 0; k < nz && host; k++) a[k] += host[k];
+  if (mode == INSERT_VALUES)
+    PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
+  else
+    PetscCall(MatSeqAIJRestoreArray(A, &a));
   PetscCall(PetscFree(host));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* v: on the device */
-static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode)
+static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, PetscBool keep, const PetscScalar *const v[2], InsertMode mode)
 {
   const PetscBool insert = (PetscBool)(mode == INSERT_VALUES);
   PetscScalar    *a;
@@ -545,8 +588,8 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
   PetscFunctionBegin;
   if (!SpMVCudaCOONonzeros(map)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVGetStream(&stream));
-  if (A->boundtocpu) {
-    PetscCall(MatSpMVAddCOO_SeqBound(A, map, v, mode, stream));
+  if (A->boundtocpu || !keep) {
+    PetscCall(MatSpMVAddCOO_SeqHost(A, map, v, mode, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (insert && PetscOffloadDevice(A->offloadmask)) /* otherwise AIJCUSPARSE may have no array, or an array for another pattern */
@@ -623,8 +666,8 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   PetscCallCUDA(error);
   if (coo->exchange.sf) PetscCall(SpMVCOOSend(&coo->exchange, array[0]));
   array[1] = coo->exchange.receive;
-  for (int k = 0; k < (mpi ? 2 : 1); k++) PetscCall(MatSpMVAddCOO_Seq(block[k], coo->map[k], array, mode));
-  if (mpi) A->offloadmask = PETSC_OFFLOAD_GPU;
+  for (int k = 0; k < (mpi ? 2 : 1); k++) PetscCall(MatSpMVAddCOO_Seq(block[k], coo->map[k], coo->keep, array, mode));
+  if (mpi && coo->keep) A->offloadmask = PETSC_OFFLOAD_GPU;
   PetscCallCUDA(cudaFree(copy)); /* waits for the kernels */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -646,21 +689,26 @@ void MatSpMVSetOps_MPICOO(Mat A)
   A->ops->setoption = MatSetOption_MPISpMVCUDA;
 }
 
-PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 *bytes)
+PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
 {
-  SpMVCOO *coo;
+  SpMVCOO  *coo;
+  Mat       block[2] = {A, NULL};
+  PetscBool mpi;
 
   PetscFunctionBegin;
   PetscCall(SpMVCOOGet(A, &coo));
-  *has   = (PetscBool) !!coo;
-  *bytes = 0;
-  if (coo) {
-    const SpMVCOOExchange *e = &coo->exchange;
+  *has     = (PetscBool) !!coo;
+  bytes[0] = bytes[1] = 0;
+  if (!coo) PetscFunctionReturn(PETSC_SUCCESS);
+  bytes[0] = coo->exchange.nsend * (PetscInt64)(sizeof(PetscInt64) + sizeof(PetscScalar)) + coo->exchange.nreceive * (PetscInt64)sizeof(PetscScalar);
+  PetscCall(SpMVIsMPI(A, &mpi));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < (mpi ? 2 : 1); k++) {
+    const PetscInt64 nonzeros = SpMVCudaCOONonzeros(coo->map[k]);
 
-    for (int k = 0; k < 2; k++) {
-      if (coo->map[k]) *bytes += SpMVCudaCOOBytes(coo->map[k]);
-    }
-    *bytes += e->nsend * (PetscInt64)(sizeof(*e->place) + sizeof(*e->send)) + e->nreceive * (PetscInt64)sizeof(*e->receive);
+    bytes[0] += SpMVCudaCOOBytes(coo->map[k]);
+    if (block[k]->offloadmask == PETSC_OFFLOAD_GPU || block[k]->offloadmask == PETSC_OFFLOAD_BOTH)
+      bytes[1] += (block[k]->rmap->n + 1 + nonzeros) * (PetscInt64)sizeof(PetscInt) + nonzeros * (PetscInt64)sizeof(PetscScalar);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -340,7 +340,12 @@ PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat, const Mat_SpMV *, SpM
 
 typedef enum { SPMV_COO_AUTO, SPMV_COO_HOST, SPMV_COO_DEVICE } SpMVCOOPlace; /* where MatSetPreallocationCOO() sorts */
 
-PETSC_INTERN PetscErrorCode MatSpMVGetCOOPlace(Mat, const Mat_SpMV *, SpMVCOOPlace *);
+typedef struct {
+  SpMVCOOPlace place;
+  PetscBool    keep; /* AIJCUSPARSE's CSR arrays on the device */
+} SpMVCOOOptions;
+
+PETSC_INTERN PetscErrorCode MatSpMVGetCOOOptions(Mat, const Mat_SpMV *, SpMVCOOOptions *);
 
 /* device.c: use of a device, and the operands of zz = yy + A xx, where yy may be zz, or NULL for zero */
 typedef enum {
@@ -436,8 +441,8 @@ PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
 PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
 
-/* coo.c: the memory of the maps on this rank; has: whether there are maps */
-PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 *bytes);
+/* coo.c: bytes on this rank's device of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date; has: whether there are maps */
+PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 bytes[2]);
 
 /* matspmv.c */
 PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees copy k */

@@ -51,17 +51,19 @@ static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* Views the map for assembly from coordinates. Either all ranks have one or none does */
+/* Views the memory on GPUs for assembly from coordinates. Either all ranks have a map or none does */
 static PetscErrorCode MatSpMVViewCOO(Mat A, const Mat_SpMV *spmv, PetscViewer viewer)
 {
   PetscBool  has;
-  PetscInt64 bytes;
+  PetscInt64 bytes[2];
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetCOOBytes(A, &has, &bytes));
+  PetscCall(MatSpMVGetCOOBytes(A, &has, bytes));
   if (!has) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPIU_INT64, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, map of MatSetPreallocationCOO(): %" PetscInt64_FMT " bytes\n", spmv->format->name, bytes));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 2, MPIU_INT64, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  PetscCall(PetscViewerASCIIPrintf(viewer,
+                                   "%s format, map of MatSetPreallocationCOO(): %" PetscInt64_FMT " bytes, AIJCUSPARSE's arrays: %" PetscInt64_FMT " bytes\n",
+                                   spmv->format->name, bytes[0], bytes[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
