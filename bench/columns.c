@@ -6,7 +6,7 @@ static char help[] =
   -types <aij:product,sellp:loop,sellp:product,evchyb:product> : matrix type, and MatMatMult() or a loop of MatMult(), taking turns in one run. aij is\n\
                      aijcusparse on a GPU\n\
                      On one GPU also cusparse:csr1, csr2 and csr3, cuSPARSE's algorithms, and csr1-rows, csr2-rows, csr3-rows: B and C by rows\n\
-  -mkl <libmkl_rt.so.2> : adds mkl:product to the types, MKL's product (one rank, host)\n\
+  -mkl <libmkl_rt.so.3> : for mkl:product among the types, MKL's product (one rank, host)\n\
   -reps <7>        : repetitions, of which the median counts\n\
   -csv <file>      : results to read by program\n\n";
 
@@ -52,7 +52,7 @@ static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, Co
   PetscCall(PetscStrbeginswith(what, "cusparse:", &cusparse));
   PetscCall(ContenderRead(mkl || cusparse ? "aij:product" : what, "sellp:product or sellp:loop", A, c->type, c->method, &c->A));
   if (mkl) {
-    PetscCheck(MKL.handle, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: mkl:product needs the library's name, -mkl <libmkl_rt.so.2>, one rank and the host");
+    PetscCheck(MKL.handle, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: mkl:product needs the library's name, -mkl <libmkl_rt.so.3>, one rank and the host");
     PetscCall(MKLMatCreate(c->A, &c->mkl));
     PetscCall(PetscStrncpy(c->type, "mkl", sizeof(c->type)));
   }

@@ -197,15 +197,38 @@ static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *li
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, or a file. origin describes which */
+/* Rounds the values to multiples of 1/8, which single precision has exactly */
+static inline PetscErrorCode MatrixRound(Mat A)
+{
+  Mat       block[2] = {A, NULL};
+  PetscBool mpi;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2 && block[k]; k++) {
+    PetscScalar *a;
+    MatInfo      info;
+
+    PetscCall(MatGetInfo(block[k], MAT_LOCAL, &info));
+    PetscCall(MatSeqAIJGetArray(block[k], &a));
+    for (PetscInt64 q = 0; q < (PetscInt64)info.nz_used; q++) a[q] = PetscCeilReal(8 * PetscRealPart(a[q])) / 8;
+    PetscCall(MatSeqAIJRestoreArray(block[k], &a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, or a file, all also after eighths:. origin describes which */
 static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin)
 {
   Spec       s;
   char       message[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
-  PetscBool  match;
+  PetscBool  match, eighths;
   SpecResult result;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscStrbeginswith(name, "eighths:", &eighths));
+  if (eighths) name += strlen("eighths:");
   PetscCall(MatrixTwinFile(name, file, sizeof(file), &match));
   if (match) name = file;
   result = SpecRead(name, &s, message, sizeof(message));
@@ -220,6 +243,7 @@ static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *
       for (size_t k = 0; k < GENERATORS; k++) PetscCall(PetscPrintf(comm, "  %s:%s\n", Generators[k].name, Generators[k].usage));
       PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorRowLengths.name, GeneratorRowLengths.usage));
       PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorTwin.name, GeneratorTwin.usage));
+      PetscCall(PetscPrintf(comm, "  eighths:matrix: one of these or a file, with values rounded to multiples of 1/8\n"));
     }
     PetscCheck(match, comm, PETSC_ERR_ARG_WRONG, "%s is neither a file nor one of these", name);
     PetscCall(MatCreate(comm, A));
@@ -227,5 +251,6 @@ static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *
     PetscCall(MatLoadFile(comm, name, *A));
     *origin = "file";
   }
+  if (eighths) PetscCall(MatrixRound(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

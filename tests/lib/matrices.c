@@ -244,7 +244,16 @@ PetscErrorCode PreallocateLike(Mat R, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A)
+static PetscScalar Eighths(PetscScalar v)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(PetscFloorReal(8 * PetscRealPart(v)) / 8, PetscFloorReal(8 * PetscImaginaryPart(v)) / 8);
+#else
+  return PetscFloorReal(8 * v) / 8;
+#endif
+}
+
+static PetscErrorCode Fill(Mat R, PetscInt seed, PetscBool eighths, Mat A)
 {
   PetscInt rs, re;
 
@@ -259,11 +268,29 @@ PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A)
     if (seed < 0)
       PetscCall(MatSetValues(A, 1, &i, n, cols, vals, INSERT_VALUES));
     else
-      for (PetscInt k = 0; k < n; k++) PetscCall(MatSetValue(A, i, cols[k], Value(i, cols[k], seed), INSERT_VALUES));
+      for (PetscInt k = 0; k < n; k++) {
+        const PetscScalar v = Value(i, cols[k], seed);
+
+        PetscCall(MatSetValue(A, i, cols[k], eighths ? Eighths(v) : v, INSERT_VALUES));
+      }
     PetscCall(MatRestoreRow(R, i, &n, &cols, &vals));
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(Fill(R, seed, PETSC_FALSE, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode FillEighths(Mat R, PetscInt seed, Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(Fill(R, seed, PETSC_TRUE, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -123,7 +123,10 @@ template <class V> __device__ __forceinline__ void Stage(const SliceArgs &args, 
 {
   const int   mode  = ModeOf(self.shape);
   const char *index = args.index + (int64_t)self.index * 32;
-  CopyPieces<sizeof(to.value)>(to.value, (const V *)args.value + ((int64_t)self.value + k0) * WARP, here * (int)(WARP * sizeof(V)), lane);
+  if (SHORTENS<V> && self.shape & EXACT)
+    CopyPieces<STEPS * WARP * sizeof(Single)>(to.value, FirstValue<Single>((const V *)args.value, self) + k0 * WARP, here * (int)(WARP * sizeof(Single)), lane);
+  else
+    CopyPieces<sizeof(to.value)>(to.value, FirstValue<V>((const V *)args.value, self) + k0 * WARP, here * (int)(WARP * sizeof(V)), lane);
   if (mode == WIDE)
     CopyPieces<sizeof(to.col)>(to.col, index + (int64_t)k0 * (WARP * 4), here * (WARP * 4), lane);
   else if (mode == NARROW) {
@@ -197,7 +200,7 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
   const int4  e0 = __ldg((const int4 *)(args.slice + s)), e1 = __ldg((const int4 *)(args.slice + s) + 1);
   const Slice self = {(unsigned)e0.x, (unsigned)e0.y, e0.z, (unsigned)e0.w, e1.x, e1.y, e1.z, e1.w};
   const int   U = 1 << LogU(self.shape), steps = self.steps * U;
-  const bool  part = IsPart(self.shape), sorted = args.order && !part;
+  const bool  part = IsPart(self.shape), sorted = args.order && !part, exact = SHORTENS<V> && self.shape & EXACT;
   Scalar      d[K];
 
   x += q;
@@ -232,8 +235,9 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
 #pragma unroll
           for (int j = 0; j < K; j++) {
             if (!has[b][j]) continue;
-            const Scalar a = Convert<Scalar>(own.value[(k + b * U) * WARP + j * GROUPS + mine]);
-            d[j]           = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[j]);
+            const int    at = (k + b * U) * WARP + j * GROUPS + mine;
+            const Scalar a  = exact ? Convert<Scalar>(((const Single *)own.value)[at]) : Convert<Scalar>(own.value[at]);
+            d[j]            = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[j]);
           }
         }
       }

@@ -170,11 +170,11 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
 {
   Scalar *const     target = reverse ? buffer : halo;
   const size_t      size   = (size_t)(reverse ? sent : received) * most * sizeof(Scalar);
-  std::vector<char> found(size);
+  std::vector<char> found(size, (char)0xff);
   unsigned          late;
   columns                    = most;
   direction[reverse].timeout = SPMV_HALO_SECONDS * 1000000u / 4;
-  SPMV_TRY(cudaMemsetAsync(target, 0xff, size, comm->stream)); // before this rank signals that others may write to its memory
+  SPMV_TRY(cudaMemcpyAsync(target, found.data(), size, cudaMemcpyHostToDevice, comm->stream)); // before this rank signals that others may write to its memory
   SPMV_TRY(ExchangePeer(reverse, nullptr, 0, comm->stream));
   SPMV_TRY(cudaStreamSynchronize(comm->stream));
   direction[reverse].timeout = 0;

@@ -6,12 +6,14 @@
     - 32 / T units with T = 1, 2, ..., 32 lanes each;
     - a part of one long unit: the parts store partial sums, and the warp that arrives last adds them in order.
   slicesform.cu forms the slices. Row groups, which groups.cu multiplies, are units of a different number of rows in each slice.
-  Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that are shorter than their slice are filled up with
+  Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. If all values of a slice are exact in single precision, as those of
+  interpolations and graphs often are, it has them in single precision; each fill decides this anew. Units that are shorter than their slice are filled up with
   marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is a run of
   columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
 */
 #include "prepare.cuh"
 #include "sliceproduct.cuh"
+#include <algorithm>
 
 namespace spmv {
 namespace {
@@ -22,20 +24,32 @@ using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
-template <class V, int BS, int U, int MODE>
+// W: the type in which the slice has its values. One loop per mode
+template <class V, class W, int BS, int U>
 __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[U * BS])
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
-  Accumulate<V, BS, BS, U, MODE, BATCH>(args, self, (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane, lane, form, x, d);
+  const int     mode  = ModeOf(self.shape);
+  const W      *value = FirstValue<W>((const V *)args.value, self, BS * BS) + lane;
+  if (mode == WIDE)
+    Accumulate<W, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, x, d);
+  else if (U > 1 || mode == NARROW)
+    Accumulate<W, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, x, d);
+  else if constexpr (U == 1) {
+    if (mode == LINE)
+      Accumulate<W, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, x, d);
+    else
+      Accumulate<W, BS, BS, U, RUNS, BATCH>(args, self, value, lane, form, x, d);
+  }
 }
 
-// One loop per mode; the code that follows the loop exists only once
+// The code that follows the loops exists only once
 template <class V, int BS, bool FUSED, int U, class D>
 __device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
                                         const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
-  const int  units = Units(self.shape), mode = ModeOf(self.shape);
-  const bool part = U == 1 && IsPart(self.shape);
+  const int  units = Units(self.shape);
+  const bool part  = U == 1 && IsPart(self.shape);
   Scalar     d[U * BS];
   int        unit[U];
 
@@ -46,16 +60,13 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
 #pragma unroll
     for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
   }
-  if (mode == WIDE)
-    accumulate<V, BS, U, WIDE>(args, self, lane, form, x, d);
-  else if (U > 1 || mode == NARROW)
-    accumulate<V, BS, U, NARROW>(args, self, lane, form, x, d);
-  else if constexpr (U == 1) {
-    if (mode == LINE)
-      accumulate<V, BS, U, LINE>(args, self, lane, form, x, d);
+  if constexpr (BS == 1 && SHORTENS<V>) {
+    if (self.shape & EXACT)
+      accumulate<V, Single, BS, U>(args, self, lane, form, x, d);
     else
-      accumulate<V, BS, U, RUNS>(args, self, lane, form, x, d);
-  }
+      accumulate<V, V, BS, U>(args, self, lane, form, x, d);
+  } else
+    accumulate<V, V, BS, U>(args, self, lane, form, x, d);
   if constexpr (U == 1) {
     if (!AddLanes(args, self, lane, d, unit)) return;
   }
@@ -137,15 +148,22 @@ __global__ void __launch_bounds__(BLOCK, 2) slices_each(EachColumn each, SpMVCud
 
 constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
 
-// All rows of a row group have the same length and follow one another in A
-template <class V, class I> __global__ void fill_entries(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
+// Reads a lane's values of a slice, several steps at a time: while f(steps, values) returns true; steps: see Step. All rows of a row group have the same length and
+// follow one another in A
+struct Step {
+  int k, unit, units; // the first step, and the unit or row of the group, of so many, whose values these are
+
+  __device__ __forceinline__ int64_t Place(int b) const // of the value b steps after the first
+  {
+    return ((int64_t)(k + b) * units + unit) * WARP;
+  }
+};
+
+template <class I, class F>
+__device__ __forceinline__ void read_values(const View<I> &v, const Args &args, const Slice &self, int chunk, const int *value_index, const Scalar *a, F f)
 {
   constexpr int BATCH = Tuning::FILL_BATCH;
-  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= args.slices) return;
-  const Slice self = args.slice[s];
-  const int   lt = LogT(self.shape), U = 1 << LogU(self.shape), rows = Rows(self.shape), n = U * rows; // U or rows is 1
-  V          *p = value + (int64_t)self.value * WARP + lane;
+  const int     lt = LogT(self.shape), U = 1 << LogU(self.shape), rows = Rows(self.shape), n = U * rows; // U or rows is 1
   for (int u = 0; u < n; u++) {
     LaneEntries e = lane_entries(v, self, args.order, chunk, rows > 1 ? 0 : u);
     if (rows > 1) e.start += (int64_t)u * e.len;
@@ -158,12 +176,47 @@ template <class V, class I> __global__ void fill_entries(View<I> v, Args args, i
         t[b]                = k0 + b < self.steps && entry < e.end ? a[value_index ? value_index[at] : at] : Num::zero();
       }
       Issue();
-#pragma unroll
-      for (int b = 0; b < BATCH; b++) {
-        if (k0 + b < self.steps) p[((int64_t)(k0 + b) * n + u) * WARP] = Convert<V>(t[b]);
-      }
+      if (!f(Step{k0, u, n}, t)) return;
     }
   }
+}
+
+// Writes these values as numbers of type W
+template <class W, class I>
+__device__ __forceinline__ void write_values(const View<I> &v, const Args &args, const Slice &self, int chunk, const int *value_index, const Scalar *a, W *to)
+{
+  read_values(v, args, self, chunk, value_index, a, [&](const Step &at, const auto &t) {
+#pragma unroll
+    for (int b = 0; b < Tuning::FILL_BATCH; b++) {
+      if (at.k + b < self.steps) to[at.Place(b)] = Convert<W>(t[b]);
+    }
+    return true;
+  });
+}
+
+// In most matrices the first values are not exact, and their slices are read once
+template <class V, class I> __global__ void fill_entries(View<I> v, Args args, Slice *slice, int chunk, const int *value_index, const Scalar *a, V *value)
+{
+  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (s >= args.slices) return;
+  const Slice self = slice[s];
+  if constexpr (SHORTENS<V>) {
+    bool exact = !HasGroups(self.shape);
+    if (exact) {
+      read_values(v, args, self, chunk, value_index, a, [&](const Step &, const auto &t) {
+#pragma unroll
+        for (int b = 0; b < Tuning::FILL_BATCH; b++) exact = exact && Num::same(t[b], Convert<Scalar>(Convert<Single>(t[b])));
+        exact = __all_sync(ALL, exact);
+        return exact;
+      });
+      if (lane == 0) slice[s].shape = exact ? self.shape | EXACT : self.shape & ~EXACT;
+    }
+    if (exact) {
+      write_values(v, args, self, chunk, value_index, a, (Single *)FirstValue<Single>(value, self) + lane);
+      return;
+    }
+  }
+  write_values(v, args, self, chunk, value_index, a, value + (int64_t)self.value * WARP + lane);
 }
 
 template <class V, int BS, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
@@ -254,7 +307,7 @@ struct Slices : SlicedStore {
         ForgetErrors();
         switch (bs) {
         case 1:
-          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a,
+          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(v, args, slice, chunk, value_index, (const Scalar *)csr.a,
                                                                                                    (V *)(char *)value);
           break;
         case 2: FillNodes<V, 2>(v, csr, stream); break;
@@ -371,6 +424,16 @@ struct Slices : SlicedStore {
     s->node = bs;
   }
 
+  cudaError_t CountExact(PetscInt64 *count) const override
+  {
+    std::vector<Slice> S;
+    *count = 0;
+    if (bs > 1 || grouped || single) return cudaSuccess;
+    SPMV_TRY(slice.Read(S));
+    *count = std::count_if(S.begin(), S.end(), [](const Slice &self) { return self.shape & EXACT; });
+    return cudaSuccess;
+  }
+
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
   {
     std::vector<Slice> S;
@@ -381,7 +444,8 @@ struct Slices : SlicedStore {
     SPMV_TRY(value.Read(v));
     SPMV_TRY(index.Read(ix));
     return WithStored(single, [&](auto type) {
-      const auto *stored = (const decltype(type) *)v.data();
+      using V            = decltype(type);
+      const auto *stored = (const V *)v.data();
       for (const Slice &self : S) {
         const int   U = 1 << LogU(self.shape), alone = WARP >> LogT(self.shape), mode = ModeOf(self.shape), count = self.steps * U;
         const int   rows = Rows(self.shape);
@@ -407,7 +471,10 @@ struct Slices : SlicedStore {
             const int unit = IsPart(self.shape) ? self.first : o.empty() ? self.first + r : o[self.first + r];
             for (int e = 0; e < rows * bs * bs; e++) {
               const auto &a = stored[(((int64_t)self.value + (int64_t)k * rows) * bs * bs + e) * WARP + l];
-              if (bs == 1 || !Traits<decltype(type)>::is_absent(a)) Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
+              if (self.shape & EXACT)
+                Show(entry, ctx, unit, col, FirstValue<Single>(stored, self)[(int64_t)k * WARP + l]);
+              else if (bs == 1 || !Traits<V>::is_absent(a))
+                Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
             }
           }
         }

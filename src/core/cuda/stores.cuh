@@ -157,7 +157,12 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
-  virtual void        Stats(SpMVStats *) const            = 0; // `bytes` counts only the arrays of the derived class
+  virtual void        Stats(SpMVStats *) const = 0;       // `bytes` counts only the arrays of the derived class
+  virtual cudaError_t CountExact(PetscInt64 *count) const // slices with EXACT; reads them
+  {
+    *count = 0;
+    return cudaSuccess;
+  }
   virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
 };
 
