@@ -6,10 +6,10 @@
     - 32 / T units with T = 1, 2, ..., 32 lanes each;
     - a part of one long unit: the parts store partial sums, and the warp that arrives last adds them in order.
   slicesform.cu forms the slices. Row groups, which groups.cu multiplies, are units of a different number of rows in each slice.
-  Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. If all values of a slice are exact in single precision, as those of
-  interpolations and graphs often are, it has them in single precision; each fill decides this anew. Units that are shorter than their slice are filled up with
-  marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is a run of
-  columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
+  Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. If all values of a slice are exact in single precision, as in
+  many interpolations and graphs, they are stored in single precision (EXACT); each fill decides this anew. Units that are shorter than their slice are filled
+  up with marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is
+  a run of columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
 */
 #include "prepare.cuh"
 #include "sliceproduct.cuh"
@@ -148,17 +148,19 @@ __global__ void __launch_bounds__(BLOCK, 2) slices_each(EachColumn each, SpMVCud
 
 constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
 
-// Reads a lane's values of a slice, several steps at a time: while f(steps, values) returns true; steps: see Step. All rows of a row group have the same length and
-// follow one another in A
+// Where the values of several steps belong that a lane reads at once
 struct Step {
-  int k, unit, units; // the first step, and the unit or row of the group, of so many, whose values these are
+  int k;     // the first step
+  int unit;  // which of the lane's units, or which row of its row group
+  int units; // their number
 
-  __device__ __forceinline__ int64_t Place(int b) const // of the value b steps after the first
+  __device__ __forceinline__ int64_t Place(int b) const // of the value b steps after the first, from the lane's first value of the slice
   {
     return ((int64_t)(k + b) * units + unit) * WARP;
   }
 };
 
+// Calls f(step, values) for a lane's values of a slice, as long as it returns true. All rows of a row group have the same length and follow one another in A
 template <class I, class F>
 __device__ __forceinline__ void read_values(const View<I> &v, const Args &args, const Slice &self, int chunk, const int *value_index, const Scalar *a, F f)
 {
