@@ -147,7 +147,6 @@ static PetscErrorCode MatSpMVSetColumns_Seq(Mat A, SpMVCudaCOO map)
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s", ((PetscObject)A)->type_name);
   host   = (void *)hj;
   device = j;
-  SpMVUseHugePages(host, bytes);
   PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
   PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
   SpMVCudaCOOReleasePattern(map);
@@ -158,28 +157,34 @@ static PetscErrorCode MatSpMVSetColumns_Seq(Mat A, SpMVCudaCOO map)
 }
 
 /* Sets AIJ's new values to zero on the host, by the threads that copy from the device: with the pages that are new, too, one core takes three times as long */
-static PetscErrorCode MatSpMVSetZeros_SeqHost(PetscScalar *a, PetscInt64 nonzeros)
+static PetscErrorCode MatSpMVSetZeros_SeqHost(Mat A, PetscInt64 nonzeros)
 {
-  size_t      bytes = (size_t)nonzeros * sizeof(PetscScalar);
-  void       *zeros, *to = a;
-  const void *from;
+  size_t       bytes = (size_t)nonzeros * sizeof(PetscScalar);
+  void        *zeros, *to;
+  const void  *from;
+  PetscScalar *a;
 
   PetscFunctionBegin;
-  if (cudaMalloc(&zeros, bytes) != cudaSuccess) {
+  if (!nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+  if (cudaMalloc(&zeros, bytes) == cudaSuccess) {
+    to   = a;
+    from = zeros;
+    PetscCallCUDA(cudaMemset(zeros, 0, bytes));
+    PetscCallCUDA(cudaDeviceSynchronize());
+    PetscCallCUDA(SpMVCudaDownload(1, &to, &from, &bytes));
+    PetscCallCUDA(cudaFree(zeros));
+  } else {
     (void)cudaGetLastError();
     PetscCall(PetscArrayzero(a, nonzeros));
-    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  from = zeros;
-  PetscCallCUDA(cudaMemset(zeros, 0, bytes));
-  PetscCallCUDA(cudaDeviceSynchronize());
-  PetscCallCUDA(SpMVCudaDownload(1, &to, &from, &bytes));
-  PetscCallCUDA(cudaFree(zeros));
+  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
+  A->offloadmask = PETSC_OFFLOAD_CPU;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the values to zero. On the device, AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
-static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros, PetscBool device)
+/* The same on the device: AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
+static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
 {
   const PetscInt *i, *j;
   PetscScalar    *a;
@@ -187,12 +192,7 @@ static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros, PetscB
 
   PetscFunctionBegin;
   if (!nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
-  SpMVUseHugePages(a, (size_t)nonzeros * sizeof(PetscScalar));
-  if (!device) PetscCall(MatSpMVSetZeros_SeqHost(a, nonzeros));
-  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
   A->offloadmask = PETSC_OFFLOAD_CPU;
-  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
@@ -239,7 +239,7 @@ static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, const SpM
   PetscCall(PetscFree(length[0]));
   PetscCall(MatSpMVSetColumns_Seq(A, coo->map[0]));
   PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
-  PetscCall(MatSpMVSetZeros_SeqCUDA(A, SpMVCudaCOONonzeros(coo->map[0]), coo->keep));
+  PetscCall((coo->keep ? MatSpMVSetZeros_SeqCUDA : MatSpMVSetZeros_SeqHost)(A, SpMVCudaCOONonzeros(coo->map[0])));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,7 +263,7 @@ static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpM
   A->nooffprocentries = nooffproc;
   PetscCall(ierr);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k]), coo->keep));
+  for (int k = 0; k < 2; k++) PetscCall((coo->keep ? MatSpMVSetZeros_SeqCUDA : MatSpMVSetZeros_SeqHost)(block[k], SpMVCudaCOONonzeros(coo->map[k])));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -728,7 +728,7 @@ PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
     const PetscInt64 nonzeros = SpMVCudaCOONonzeros(coo->map[k]);
 
     bytes[0] += SpMVCudaCOOBytes(coo->map[k]);
-    if (block[k]->offloadmask == PETSC_OFFLOAD_GPU || block[k]->offloadmask == PETSC_OFFLOAD_BOTH)
+    if (PetscOffloadDevice(block[k]->offloadmask))
       bytes[1] += (block[k]->rmap->n + 1 + nonzeros) * (PetscInt64)sizeof(PetscInt) + nonzeros * (PetscInt64)sizeof(PetscScalar);
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -34,7 +34,7 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *hos
   d->csr.n           = host->n;
   d->csr.nnz         = host->i[host->m];
   d->csr.index_bytes = sizeof(PetscInt);
-  if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH) {
+  if (PetscOffloadDevice(A->offloadmask)) {
     const PetscInt *i, *j;
 
     PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
@@ -83,7 +83,7 @@ PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat A)
   PetscFunctionBegin;
   if (A->boundtocpu || !PetscDeviceInitialized(PETSC_DEVICE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-  if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH) info.nz_used = 0; /* nothing will be copied from the host */
+  if (PetscOffloadDevice(A->offloadmask)) info.nz_used = 0; /* nothing will be copied from the host */
   if (SpMVCudaPrepare((size_t)info.nz_used * (sizeof(PetscScalar) + sizeof(PetscInt))) != cudaSuccess) (void)cudaGetLastError();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
