@@ -139,11 +139,14 @@ cudaError_t _n_SpMVCudaHalo::Allocate()
   const size_t align = 256, in = (size_t)received * most, out = (size_t)sent * most;
   const auto   after = [=](size_t bytes) { return (bytes + align - 1) / align * align; };
   const size_t posts = after(peers.size() * sizeof(Post)), halos = after(in * sizeof(Scalar)), bytes = posts + halos + out * sizeof(Scalar);
-  if (comm->transport == SPMV_TRANSPORT_PEER)
+  char        *first;
+  if (comm->transport == SPMV_TRANSPORT_PEER) {
     SPMV_TRY(comm->segments.Take(bytes, &part));
-  else
+    first = part.Pointer();
+  } else {
     SPMV_TRY(memory.Alloc(bytes));
-  char *const first = comm->transport == SPMV_TRANSPORT_PEER ? part.Pointer() : memory;
+    first = memory;
+  }
   SPMV_TRY(cudaMemset(first, 0, bytes)); // Connect() sends these zeros
   halo   = (Scalar *)(first + posts);
   buffer = (Scalar *)(first + posts + halos);

@@ -174,7 +174,8 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
   unsigned          late;
   columns                    = most;
   direction[reverse].timeout = SPMV_HALO_SECONDS * 1000000u / 4;
-  SPMV_TRY(cudaMemcpyAsync(target, found.data(), size, cudaMemcpyHostToDevice, comm->stream)); // before this rank signals that others may write to its memory
+  // Before this rank signals that others may write to its memory; not by cudaMemsetAsync(), which may load a kernel for milliseconds
+  SPMV_TRY(cudaMemcpyAsync(target, found.data(), size, cudaMemcpyHostToDevice, comm->stream));
   SPMV_TRY(ExchangePeer(reverse, nullptr, 0, comm->stream));
   SPMV_TRY(cudaStreamSynchronize(comm->stream));
   direction[reverse].timeout = 0;

@@ -26,7 +26,6 @@ cudaError_t Segments::Take(size_t bytes, Part *part)
   part->of      = this;
   part->segment = &*found;
   part->offset  = found->used;
-  part->bytes   = bytes;
   found->used += bytes;
   found->parts++;
   return cudaSuccess;
@@ -38,9 +37,14 @@ void Segments::Return(Segment *segment)
   segments.remove_if([=](const Segment &s) { return &s == segment; });
 }
 
+std::list<Segments::Opened>::iterator Segments::Find(int rank, int64_t number)
+{
+  return std::find_if(opened.begin(), opened.end(), [=](const Opened &o) { return o.rank == rank && o.number == number; });
+}
+
 cudaError_t Segments::Open(int rank, int64_t number, const cudaIpcMemHandle_t &handle, char **memory)
 {
-  auto found = std::find_if(opened.begin(), opened.end(), [=](const Opened &o) { return o.rank == rank && o.number == number; });
+  auto found = Find(rank, number);
   if (found == opened.end()) {
     std::list<Opened> one(1, {rank, number, nullptr, 0});
     SPMV_TRY(cudaIpcOpenMemHandle(&one.front().memory, handle, cudaIpcMemLazyEnablePeerAccess));
@@ -54,7 +58,7 @@ cudaError_t Segments::Open(int rank, int64_t number, const cudaIpcMemHandle_t &h
 
 cudaError_t Segments::Close(int rank, int64_t number)
 {
-  auto found = std::find_if(opened.begin(), opened.end(), [=](const Opened &o) { return o.rank == rank && o.number == number; });
+  auto found = Find(rank, number);
   if (found == opened.end() || --found->uses) return cudaSuccess;
   void *const memory = found->memory;
   opened.erase(found);

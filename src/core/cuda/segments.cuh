@@ -26,7 +26,7 @@ public:
   struct Part {
     Segments *of      = nullptr;
     Segment  *segment = nullptr;
-    size_t    offset = 0, bytes = 0;
+    size_t    offset  = 0;
 
     Part()                        = default;
     Part(const Part &)            = delete;
@@ -57,7 +57,8 @@ private:
   std::list<Opened>  opened;
   int64_t            count = 0;
 
-  void Return(Segment *);
+  std::list<Opened>::iterator Find(int rank, int64_t number);
+  void                        Return(Segment *);
 };
 
 } // namespace spmv
