@@ -223,7 +223,7 @@ template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &r
   Arrays *const             v[2] = {&first, &second};
   cudaIpcMemHandle_t        unused;
   for (int r = 0; r < 2; r++) {
-    CHECK(SpMVCudaKrylovCreate(&k[r]));
+    CHECK(SpMVCudaKrylovCreate(PETSC_TRUE, &k[r]));
     CHECK(cudaStreamCreateWithFlags(&stream[r], cudaStreamNonBlocking));
     CHECK(SpMVCudaKrylovGetOffer(k[r], 2, &unused));
     places.push_back((spmv::Mail *)(char *)k[r]->mail);
@@ -281,7 +281,7 @@ template <class Epilogues, class Solves> static int KrylovMain(int argc, char **
   cudaStream_t   stream;
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&stream));
-  CHECK(SpMVCudaKrylovCreate(&k));
+  CHECK(SpMVCudaKrylovCreate(PETSC_TRUE, &k));
   for (int parts : {0, 1 << 30}) { // both ways to add the sums of a product
     SpMVCudaKrylovParts = parts;
     epilogues(k, quick, stream);

@@ -2,6 +2,7 @@
   A step of Chebyshev's method on the device: one kernel for everything after the product.
 */
 #include "krylov.cuh"
+#include "prepare.cuh"
 
 using namespace spmv;
 
@@ -54,6 +55,11 @@ Scalar Value(PetscReal a)
 }
 
 } // namespace
+
+cudaError_t spmv::LoadChebyshev()
+{
+  return Load((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
+}
 
 cudaError_t _n_SpMVCudaKrylov::CreateChebyshev()
 {

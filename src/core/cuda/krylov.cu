@@ -2,6 +2,7 @@
   The code that the Krylov methods on the device share: their memory, the sums over ranks, and the progress that the host sees.
 */
 #include "krylov.cuh"
+#include "prepare.cuh"
 #include "stores.cuh"
 
 using namespace spmv;
@@ -31,7 +32,18 @@ __global__ void Set(StateArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 
 } // namespace
 
+cudaError_t spmv::LoadKrylov()
+{
+  return Load((const void *)Unit);
+}
+
 cudaError_t _n_SpMVCudaKrylov::Create()
+{
+  SPMV_TRY(LoadKrylov());
+  return CreateChebyshev();
+}
+
+cudaError_t _n_SpMVCudaKrylov::CreateSums()
 {
   int multiprocessors;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &multiprocessors));
@@ -44,12 +56,10 @@ cudaError_t _n_SpMVCudaKrylov::Create()
   SPMV_TRY(cudaHostAlloc((void **)&progress, sizeof(*progress), cudaHostAllocMapped));
   ranks.number = count + 1;
   ranks.sums   = sums;
-  SPMV_TRY(Load((const void *)Unit));
   SPMV_TRY(sums.Zero(nullptr));
   begin.Choose((const void *)Set);
   SPMV_TRY(CreateCG());
   SPMV_TRY(CreateBCGS());
-  SPMV_TRY(CreateChebyshev());
   return cudaDeviceSynchronize(); // so that work in all streams sees the counters as 0
 }
 
@@ -101,13 +111,14 @@ cudaError_t _n_SpMVCudaKrylov::MultDots(const SpMVCudaKrylovProduct &A, const Op
   return MultWith(this, A.store, dots, n, stream, done, [&](const Dots &d) { return A.store->MultDots(v, d, stream); });
 }
 
-cudaError_t SpMVCudaKrylovCreate(SpMVCudaKrylov *k)
+cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *k)
 {
   *k = nullptr;
   SPMV_TRY(Supported());
   return Guarded([=] {
     std::unique_ptr<_n_SpMVCudaKrylov> made(new _n_SpMVCudaKrylov);
     SPMV_TRY(made->Create());
+    if (sums) SPMV_TRY(made->CreateSums());
     *k = made.release();
     return cudaSuccess;
   });
@@ -116,7 +127,7 @@ cudaError_t SpMVCudaKrylovCreate(SpMVCudaKrylov *k)
 cudaError_t SpMVCudaKrylovDestroy(SpMVCudaKrylov *k)
 {
   if (!*k) return cudaSuccess;
-  const cudaError_t error = cudaDeviceSynchronize(); // kernels may still be writing to host memory
+  const cudaError_t error = (*k)->progress ? cudaDeviceSynchronize() : cudaSuccess; // kernels may still be writing to host memory
   delete *k;
   *k = nullptr;
   return error;

@@ -336,13 +336,14 @@ struct _n_SpMVCudaKrylov {
   {
     if (progress) cudaFreeHost(progress);
   }
-  cudaError_t Create();
-  void        Forget() // resets the progress of the previous solve; the device stopped writing when that solve ended
+  cudaError_t Create();     // what all methods need
+  cudaError_t CreateSums(); // the rest, which methods with sums need: Chebyshev's has none
+  void        Forget()      // resets the progress of the previous solve; the device stopped writing when that solve ended
   {
     std::fill(progress->norm, progress->norm + SPMV_KRYLOV_NORMS, spmv::EMPTY);
     __atomic_store_n(&progress->status, 0ull, __ATOMIC_RELEASE);
   }
-  cudaError_t CreateCG(); // these two choose the kernels of the methods. They are in the methods' files, the only calls from krylov.cu into these
+  cudaError_t CreateCG(); // these choose the kernels of the methods. They are in the methods' files, the only calls from krylov.cu into these
   cudaError_t CreateBCGS();
   cudaError_t CreateChebyshev();
   // Completes the arguments of a method and sets the initial state of a solve

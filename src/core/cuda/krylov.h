@@ -98,7 +98,8 @@ typedef struct {
 /* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the stream */
 typedef cudaError_t (*SpMVCudaKrylovAllReduce)(void *ctx, PetscReal *sums, int count, cudaStream_t);
 
-PETSC_INTERN cudaError_t SpMVCudaKrylovCreate(SpMVCudaKrylov *);
+/* sums: for a method with inner products or norms; pinning the memory that shows their values to the host takes a millisecond */
+PETSC_INTERN cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *);
 PETSC_INTERN cudaError_t SpMVCudaKrylovDestroy(SpMVCudaKrylov *);
 PETSC_INTERN void        SpMVCudaKrylovSetAllReduce(SpMVCudaKrylov, SpMVCudaKrylovAllReduce, void *ctx);
 /* PEER: GetOffer returns a handle for the other ranks; Open opens the memory of all ranks, in their order; Close is the reverse, called by all ranks before the

@@ -12,6 +12,8 @@ cudaError_t LoadAnalysis();
 cudaError_t LoadDiagonals();
 cudaError_t LoadSlices();
 cudaError_t LoadSliceProducts();
+cudaError_t LoadKrylov();
+cudaError_t LoadChebyshev();
 
 cudaError_t PoolPrepare();       // the first allocation from a pool takes about 10 ms
 cudaError_t PinnedWordPrepare(); // pinning takes a millisecond

@@ -124,14 +124,14 @@ static PetscErrorCode KSPDeviceMonitorsReadNorm(KSP ksp, PetscBool *only)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSPDeviceRun *run, char why[], size_t len)
+PetscErrorCode KSPDeviceRunCreate(KSP ksp, PetscBool sums, KSPDeviceRun *run, char why[], size_t len)
 {
   cudaError_t error;
 
   PetscFunctionBegin;
   if (run->krylov) PetscFunctionReturn(PETSC_SUCCESS);
   run->comm = PetscObjectComm((PetscObject)ksp);
-  error     = SpMVCudaKrylovCreate(&run->krylov);
+  error     = SpMVCudaKrylovCreate(sums, &run->krylov);
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     PetscCall(PetscStrncpy(why, "out of GPU memory", len));
