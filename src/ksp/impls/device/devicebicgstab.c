@@ -151,7 +151,7 @@ static PetscErrorCode KSPDeviceBCGSSolve(KSP ksp, KSP_Device *d)
   PetscFunctionBegin;
   bcgs->inside = PETSC_FALSE; /* may still be true after an error in an earlier solve */
   PetscCall(VecDestroy(&bcgs->guess));
-  PetscCall(KSPDeviceRunBegin(ksp, d, PETSC_TRUE));
+  PetscCall(KSPDeviceRunBegin(ksp, d));
   run->flops *= 2.4; /* 24 n */
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[P], ksp->work[T]));
   PetscCall(KSPDeviceBCGSStart(ksp));

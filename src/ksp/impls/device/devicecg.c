@@ -259,7 +259,7 @@ static PetscErrorCode KSPDeviceCGSolve(KSP ksp, KSP_Device *d)
   KSPDeviceCG  *cg  = (KSPDeviceCG *)d->method;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceRunBegin(ksp, d, PETSC_TRUE));
+  PetscCall(KSPDeviceRunBegin(ksp, d));
   run->began = PETSC_TRUE;
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[2], ksp->work[1]));
   PetscCall(KSPDeviceCGStart(ksp, run, cg));

@@ -72,7 +72,7 @@ static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
   PetscBool          done;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceRunBegin(ksp, d, PETSC_FALSE));
+  PetscCall(KSPDeviceRunBegin(ksp, d));
   PetscCall(KSPDeviceGetPC(ksp, run, v[1], v[2]));
   KSPDeviceChebyshevGetBounds(ksp, &emax, &emin);
   scale     = 2. / (emax + emin);

@@ -190,7 +190,7 @@ static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t
   PetscCall(KSPDeviceWhyNotVec(ksp->vec_sol, why, len));
   PetscCall(KSPDeviceWhyNotVec(ksp->vec_rhs, why, len));
   for (PetscInt k = 0; k < ksp->nwork; k++) PetscCall(KSPDeviceWhyNotVec(ksp->work[k], why, len));
-  if (!why[0]) PetscCall(KSPDeviceRunCreate(ksp, (PetscBool)!d->alone, &d->run, why, len));
+  if (!why[0]) PetscCall(KSPDeviceRunCreate(ksp, d, why, len));
 #else
   (void)ksp;
   (void)d;

@@ -100,9 +100,9 @@ PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
 /* krylov.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSPDeviceRun *); /* collective */
 /* Creates the data that is needed once for all solves; `why` is set if this rank has no memory for it */
-PETSC_INTERN PetscErrorCode KSPDeviceRunCreate(KSP, PetscBool sums, KSPDeviceRun *, char why[], size_t);
+PETSC_INTERN PetscErrorCode KSPDeviceRunCreate(KSP, KSP_Device *, char why[], size_t);
 /* Prepares a solve, except for the vectors' arrays: the sums over ranks and the product */
-PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *, PetscBool sums);
+PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *);
 /* Determines whether the kernels apply the preconditioner, and if so gets its entries; u and v are overwritten */
 PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
 /* Gets the array of a vector that our kernels write, and marks the vector's values as new and on the device */

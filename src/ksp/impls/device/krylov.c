@@ -124,14 +124,15 @@ static PetscErrorCode KSPDeviceMonitorsReadNorm(KSP ksp, PetscBool *only)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceRunCreate(KSP ksp, PetscBool sums, KSPDeviceRun *run, char why[], size_t len)
+PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSP_Device *d, char why[], size_t len)
 {
-  cudaError_t error;
+  KSPDeviceRun *run = &d->run;
+  cudaError_t   error;
 
   PetscFunctionBegin;
   if (run->krylov) PetscFunctionReturn(PETSC_SUCCESS);
   run->comm = PetscObjectComm((PetscObject)ksp);
-  error     = SpMVCudaKrylovCreate(sums, &run->krylov);
+  error     = SpMVCudaKrylovCreate((PetscBool)!d->alone, &run->krylov);
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     PetscCall(PetscStrncpy(why, "out of GPU memory", len));
@@ -140,7 +141,7 @@ PetscErrorCode KSPDeviceRunCreate(KSP ksp, PetscBool sums, KSPDeviceRun *run, ch
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d, PetscBool sums)
+PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
 {
   KSPDeviceRun *run = &d->run;
   Mat_SpMV     *own = NULL;
@@ -150,7 +151,7 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d, PetscBool sums)
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &run->A, NULL));
   PetscCall(SpMVGetStream(&run->stream));
-  if (sums && !run->summing) {
+  if (!d->alone && !run->summing) {
     PetscCall(KSPDeviceSetUpSums(run->A, run));
     run->summing = PETSC_TRUE;
   }
@@ -165,7 +166,7 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d, PetscBool sums)
       run->product.store = own->cuda[0].store;
       run->product.flops = 2. * own->cuda[0].key.nz - n;
     }
-  } else if (sums) /* collective; without sums, ranks need not agree on where to iterate */
+  } else if (!d->alone) /* collective */
     PetscCall(MatSpMVGetFusedProduct_MPICUDA(run->A, ksp->work[0], ksp->work[1], &run->product));
   PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
   run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));
