@@ -163,8 +163,8 @@ static PetscErrorCode Stale(Test *t, Record *r)
 }
 
 /*
-  Values that single precision has exactly, all of them or all but one, which may be larger than its numbers, and others: products between must use the newest
-  values, however they are stored
+  Values that single precision has exactly, or few different values, all of them or all but one, which may be larger than its numbers, and others: products
+  between must use the newest values, however they are stored
 */
 static PetscErrorCode Exact(Test *t, Record *r)
 {
@@ -179,12 +179,13 @@ static PetscErrorCode Exact(Test *t, Record *r)
   PetscCall(VecDuplicate(x, &d));
   PetscCall(VecFill(x, 10));
   for (PetscInt k = 0; k < 6; k++) {
-    const PetscScalar one[] = {0.1, sizeof(PetscReal) > 4 ? (PetscReal)1e19 * (PetscReal)1e19 * (PetscReal)1e2 : 1e19};
+    static const PetscInt parts[] = {1 << 20, 0, 1 << 20, 8, 10, 1 << 20};
+    const PetscScalar     one[]   = {0.1, sizeof(PetscReal) > 4 ? (PetscReal)1e19 * (PetscReal)1e19 * (PetscReal)1e2 : 1e19};
 
     if (k == 1)
       PetscCall(MatScale(A, 0.1));
     else
-      PetscCall(FillEighths(t->R, 30 + k, A));
+      PetscCall(FillRounded(t->R, 30 + k, parts[k], A));
     for (PetscInt i = rs; i < re && (k == 2 || k == 4); i++) {
       PetscInt        n;
       const PetscInt *cols;

@@ -244,16 +244,16 @@ PetscErrorCode PreallocateLike(Mat R, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscScalar Eighths(PetscScalar v)
+static PetscScalar Rounded(PetscScalar v, PetscInt n)
 {
 #if defined(PETSC_USE_COMPLEX)
-  return PetscCMPLX(PetscFloorReal(8 * PetscRealPart(v)) / 8, PetscFloorReal(8 * PetscImaginaryPart(v)) / 8);
+  return PetscCMPLX(PetscFloorReal(n * PetscRealPart(v)) / n, PetscFloorReal(n * PetscImaginaryPart(v)) / n);
 #else
-  return PetscFloorReal(8 * v) / 8;
+  return PetscFloorReal(n * v) / n;
 #endif
 }
 
-static PetscErrorCode Fill(Mat R, PetscInt seed, PetscBool eighths, Mat A)
+PetscErrorCode FillRounded(Mat R, PetscInt seed, PetscInt parts, Mat A)
 {
   PetscInt rs, re;
 
@@ -271,7 +271,7 @@ static PetscErrorCode Fill(Mat R, PetscInt seed, PetscBool eighths, Mat A)
       for (PetscInt k = 0; k < n; k++) {
         const PetscScalar v = Value(i, cols[k], seed);
 
-        PetscCall(MatSetValue(A, i, cols[k], eighths ? Eighths(v) : v, INSERT_VALUES));
+        PetscCall(MatSetValue(A, i, cols[k], parts ? Rounded(v, parts) : v, INSERT_VALUES));
       }
     PetscCall(MatRestoreRow(R, i, &n, &cols, &vals));
   }
@@ -283,14 +283,7 @@ static PetscErrorCode Fill(Mat R, PetscInt seed, PetscBool eighths, Mat A)
 PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A)
 {
   PetscFunctionBegin;
-  PetscCall(Fill(R, seed, PETSC_FALSE, A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode FillEighths(Mat R, PetscInt seed, Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(Fill(R, seed, PETSC_TRUE, A));
+  PetscCall(FillRounded(R, seed, 0, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -17,6 +17,7 @@ namespace spmv {
 namespace {
 
 constexpr int BLOCK = Tuning::ENTRIES_BLOCK, STEPS = Tuning::ENTRIES_STEPS, WARPS = BLOCK / WARP;
+static_assert(STEPS % CODES_PER_WORD == 0, "codes are staged in whole words");
 static_assert(STEPS >= 1 << MAX_LU, "a slice with several units a lane has all of its steps in shared memory at once");
 
 // The arguments of a product with up to eight columns
@@ -123,7 +124,15 @@ template <class V> __device__ __forceinline__ void Stage(const SliceArgs &args, 
 {
   const int   mode  = ModeOf(self.shape);
   const char *index = args.index + (int64_t)self.index * 32;
-  if (SHORTENS<V> && self.shape & EXACT) { // converted here: in the loop that multiplies, the choice between two types would take 15 % longer
+  if (CODES<V> && self.shape & CODED) {
+    const Codes  *from  = FirstValue<Codes>((const V *)args.value, self) + lane;
+    const Scalar *table = (const Scalar *)(from - lane + CodeWords(self.steps));
+    Codes         word[STEPS / CODES_PER_WORD];
+#pragma unroll
+    for (int w = 0; w < STEPS / CODES_PER_WORD; w++) word[w] = w * CODES_PER_WORD < here ? Stream(from + (k0 / CODES_PER_WORD + w) * WARP, args.policy) : 0;
+#pragma unroll
+    for (int b = 0; b < STEPS; b++) to.value[b * WARP + lane] = Convert<V>(Num::keep(table + CodeAt(word[b / CODES_PER_WORD], b)));
+  } else if (SHORTENS<V> && self.shape & EXACT) { // converted here: in the loop that multiplies, the choice between two types would take 15 % longer
     const Single *from = FirstValue<Single>((const V *)args.value, self) + k0 * WARP + lane;
     Single        t[STEPS];
 #pragma unroll

@@ -7,12 +7,14 @@
     - a part of one long unit: the parts store partial sums, and the warp that arrives last adds them in order.
   slicesform.cu forms the slices. Row groups, which groups.cu multiplies, are units of a different number of rows in each slice.
   Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. If all values of a slice are exact in single precision, as in
-  many interpolations and graphs, they are stored in single precision (EXACT); each fill decides this anew. Units that are shorter than their slice are filled
+  many interpolations and graphs, they are stored in single precision (EXACT); if few of them are different, as codes (slicescode.cuh). Each fill decides this
+  anew. Units that are shorter than their slice are filled
   up with marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is
   a run of columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
 */
 #include "prepare.cuh"
 #include "sliceproduct.cuh"
+#include "slicescode.cuh"
 #include <algorithm>
 
 namespace spmv {
@@ -28,7 +30,7 @@ using Args = SliceArgs;
 template <class V, class W, int BS, int U>
 __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[U * BS])
 {
-  constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
+  constexpr int BATCH = std::is_same_v<W, Codes> ? CODES_PER_WORD : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   const int     mode  = ModeOf(self.shape);
   const W      *value = FirstValue<W>((const V *)args.value, self, BS * BS) + lane;
   if (mode == WIDE)
@@ -63,8 +65,10 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
   if constexpr (BS == 1 && SHORTENS<V>) {
     if (self.shape & EXACT)
       accumulate<V, Single, BS, U>(args, self, lane, form, x, d);
-    else
+    else if (!CODES<V, U> || !(self.shape & CODED))
       accumulate<V, V, BS, U>(args, self, lane, form, x, d);
+    else if constexpr (CODES<V, U>)
+      accumulate<V, Codes, BS, U>(args, self, lane, form, x, d);
   } else
     accumulate<V, V, BS, U>(args, self, lane, form, x, d);
   if constexpr (U == 1) {
@@ -196,29 +200,40 @@ __device__ __forceinline__ void write_values(const View<I> &v, const Args &args,
   });
 }
 
-// In most matrices the first values are not exact, and their slices are read once
-template <class V, class I> __global__ void fill_entries(View<I> v, Args args, Slice *slice, int chunk, const int *value_index, const Scalar *a, V *value)
+// In most matrices the first values are neither exact nor repeated, and their slices are read once
+template <class V, class I>
+__global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
+    fill_entries(View<I> v, Args args, Slice *slice, int chunk, const int *value_index, const Scalar *a, V *value)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
-  const Slice self = slice[s];
+  const Slice self  = slice[s];
+  V          *to    = value + (int64_t)self.value * WARP + lane;
+  bool        exact = SHORTENS<V> && !HasGroups(self.shape), repeats = false;
+  unsigned    shape = self.shape & ~(EXACT | CODED);
   if constexpr (SHORTENS<V>) {
-    bool exact = !HasGroups(self.shape);
     if (exact) {
-      read_values(v, args, self, chunk, value_index, a, [&](const Step &, const auto &t) {
+      read_values(v, args, self, chunk, value_index, a, [&](const Step &at, const auto &t) {
+        if constexpr (CODES<V>) {
+          if (at.k == 0 && at.units == 1) repeats = Repeats(t[0], lane);
+        }
 #pragma unroll
         for (int b = 0; b < Tuning::FILL_BATCH; b++) exact = exact && Num::same(t[b], Convert<Scalar>(Convert<Single>(t[b])));
         exact = __all_sync(ALL, exact);
         return exact;
       });
-      if (lane == 0) slice[s].shape = exact ? self.shape | EXACT : self.shape & ~EXACT;
     }
     if (exact) {
+      shape |= EXACT;
       write_values(v, args, self, chunk, value_index, a, (Single *)FirstValue<Single>(value, self) + lane);
-      return;
     }
   }
-  write_values(v, args, self, chunk, value_index, a, value + (int64_t)self.value * WARP + lane);
+  if (!exact) write_values(v, args, self, chunk, value_index, a, to);
+  if constexpr (CODES<V>) {
+    __shared__ CodeTable tables[FILL_BLOCK / WARP];
+    if (!exact && repeats && Encode(tables[threadIdx.x / WARP], to, self.steps, lane)) shape |= CODED;
+  }
+  if (lane == 0 && shape != self.shape) slice[s].shape = shape;
 }
 
 template <class V, int BS, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
@@ -426,16 +441,22 @@ struct Slices : SlicedStore {
     s->node = bs;
   }
 
-  cudaError_t CountExact(PetscInt64 *count) const override
+  cudaError_t CountShort(PetscInt64 *exact, PetscInt64 *coded) const override
   {
     std::vector<Slice> S;
-    *count = 0;
+    *exact = *coded = 0;
     if (bs > 1 || grouped || single) return cudaSuccess;
     SPMV_TRY(slice.Read(S));
-    *count = std::count_if(S.begin(), S.end(), [](const Slice &self) { return self.shape & EXACT; });
+    *exact = std::count_if(S.begin(), S.end(), [](const Slice &self) { return self.shape & EXACT; });
+    *coded = std::count_if(S.begin(), S.end(), [](const Slice &self) { return self.shape & CODED; });
     return cudaSuccess;
   }
 
+  template <class V> static Scalar Decoded(const V *stored, const Slice &self, int k, int lane)
+  {
+    const Codes *word = FirstValue<Codes>(stored, self);
+    return ((const Scalar *)(word + CodeWords(self.steps)))[CodeAt(word[k / CODES_PER_WORD * WARP + lane], k)];
+  }
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
   {
     std::vector<Slice> S;
@@ -473,7 +494,9 @@ struct Slices : SlicedStore {
             const int unit = IsPart(self.shape) ? self.first : o.empty() ? self.first + r : o[self.first + r];
             for (int e = 0; e < rows * bs * bs; e++) {
               const auto &a = stored[(((int64_t)self.value + (int64_t)k * rows) * bs * bs + e) * WARP + l];
-              if (self.shape & EXACT)
+              if (self.shape & CODED)
+                Show(entry, ctx, unit, col, Decoded(stored, self, k, l));
+              else if (self.shape & EXACT)
                 Show(entry, ctx, unit, col, FirstValue<Single>(stored, self)[(int64_t)k * WARP + l]);
               else if (bs == 1 || !Traits<V>::is_absent(a))
                 Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);

@@ -119,7 +119,7 @@ void SpMVCudaGetStats(SpMVCudaStore store, SpMVStats *stats)
 {
   memset(stats, 0, sizeof(*stats));
   store->Stats(stats);
-  if (Guarded([=] { return store->CountExact(&stats->exact); }) != cudaSuccess) ForgetErrors();
+  if (Guarded([=] { return store->CountShort(&stats->exact, &stats->coded); }) != cudaSuccess) ForgetErrors();
   stats->nonzeros = store->nnz;
   stats->kernel   = store->names[store->single + 2 * store->measured];
   stats->bytes += store->it.Bytes() + store->value_index.Bytes() + store->nodes.Bytes();

@@ -157,10 +157,10 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
-  virtual void        Stats(SpMVStats *) const = 0;       // `bytes` counts only the arrays of the derived class
-  virtual cudaError_t CountExact(PetscInt64 *count) const // slices with EXACT; reads them
+  virtual void        Stats(SpMVStats *) const = 0;                          // `bytes` counts only the arrays of the derived class
+  virtual cudaError_t CountShort(PetscInt64 *exact, PetscInt64 *coded) const // slices with EXACT and with CODED; reads them
   {
-    *count = 0;
+    *exact = *coded = 0;
     return cudaSuccess;
   }
   virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
