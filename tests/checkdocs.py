@@ -272,13 +272,13 @@ def over_columns(count, kind, method, rows=several):
     return [t / times[matrix, "sellp", "product"] for (matrix, k, m), t in times.items() if (k, m) == (kind, method)]
 
 
-def exact_gains():
-    """How many times as fast a product is as with the older of the two libraries, least and most, with exact values and with others"""
+def gains(file, prefix):
+    """How many times as fast a product is as with the older of the two libraries, least and most, of the matrices with this prefix and of the others"""
     times = {}
-    for r in read("exact.csv"):
+    for r in read(file):
         times.setdefault((r["matrix"], r["type"]), []).append(float(r["product_us"]))
-    gains = [[old / new for (matrix, _), (old, new) in times.items() if matrix.startswith("eighths:") == exact] for exact in (True, False)]
-    return [two(f(g)) for g in gains for f in (min, max)]
+    both = [[old / new for (matrix, _), (old, new) in times.items() if matrix.startswith(prefix) == those] for those in (True, False)]
+    return [two(f(g)) for g in both for f in (min, max)]
 
 
 def others(matrix, digits):
@@ -550,7 +550,8 @@ CLAIMS = {
           *(two(mean(over_columns(count, "aij", "product", several_host))) for count in (2, 4))]),
         ("`sellp` multiplies 8 columns of these matrices {} times as fast as AIJ in the geometric mean, but the tridiagonal one only {} times; all others at least {} times",
          [two(mean(over_columns(8, "aij", "product", several_xeon))), *(two(x) for x in sorted(over_columns(8, "aij", "product", several_xeon))[:2])]),
-        ("products with values rounded to multiples of 1/8 are {} to {} times as fast as before, those with other values {} to {} times", exact_gains()),
+        ("products with values rounded to multiples of 1/8 are {} to {} times as fast as before, those with other values {} to {} times", gains("exact.csv", "eighths:")),
+        ("products with values rounded to multiples of 1/10 are {} to {} times as fast as before, and those with other values {} to {} times", gains("codes.csv", "tenths:")),
     ],
     "docs/batch.md": [
         ("{} of the 32 matrices were read from files and {} are twins", batch_origins()),
