@@ -106,6 +106,12 @@ prints() { # pattern command...: the command must succeed and print the pattern
   out=$("$@" 2>&1) || { echo "$out"; return 1; }
   grep -qaE -e "$want" <<<"$out" || { echo "$out" | tail -n 40; echo "FAILED: '$want' was not printed"; return 1; }
 }
+writes() { # pattern file command...: the command must succeed and write the pattern to the file, which is new
+  local want=$1 file=$2; shift 2
+  rm -f "$file"
+  "$@" || return 1
+  grep -qaE -e "$want" "$file" || { echo "FAILED: '$want' is not in $file"; return 1; }
+}
 refuses() { # pattern command...: the command must fail and print the pattern
   local want=$1 out; shift
   if out=$("$@" 2>&1); then echo "$out"; echo "FAILED: this should have failed"; return 1; fi
@@ -149,7 +155,7 @@ resuming() { # command...: runs a program of the harness, and resumes it after a
   done
   return 124
 }
-export -f prints refuses leakfree with_petscrc makes resuming
+export -f prints writes refuses leakfree with_petscrc makes resuming
 sh_() { # name limit function-and-arguments...
   local name=$1 limit=$2; shift 2
   t "$name" "$limit" bash -c '"$@"' tests "$@"

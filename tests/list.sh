@@ -140,7 +140,7 @@ batch_tests() {
 }
 
 example_tests() {
-  local ranks type ex
+  local ranks type ex csv
   ex=$TESTS/../examples
   # if PETSc has Fortran
   if [ -x "$TESTS/fortran" ]; then
@@ -153,7 +153,8 @@ example_tests() {
   fi
   # all residuals begin at 1, and the inverse solves each system in one iteration
   for ranks in $(numbers 1 2); do
-    sh_ "example batch, residuals, $ranks ranks" 60 prints '^jacobi,0,[^,]+,1\.?,1\.?,1\.?$' "${m[@]}" $ranks "$ex/batch" -problems 50 -csv /dev/stdout
+    csv=$log/residuals-$ranks.csv
+    sh_ "example batch, residuals, $ranks ranks" 60 writes '^jacobi,0,[^,]+,1\.?,1\.?,1\.?$' "$csv" "${m[@]}" $ranks "$ex/batch" -problems 50 -csv "$csv"
     sh_ "example batch, $ranks ranks" 60 prints '^vpbjacobi +1 ' "${m[@]}" $ranks "$ex/batch" -problems 50
   done
   sh_ "example batch, one system, $several ranks" 60 leakfree "${m[@]}" $several "$ex/batch" -problems 1
