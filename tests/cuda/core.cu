@@ -109,6 +109,7 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
   expect(Grid("27 points, few rows", 14, 27, 1, 100), "slices", slices);
   SpMVCudaDiagonalsLeast = 0;
   expect(Grid("27 points, few rows", 14, 27, 1, 100), "diagonals, if any may be", diagonals);
+  for (const int s : {2, 3, 6}) expect(Band("a band of node blocks", 704, 1, s), "diagonals of node blocks", diagonals);
   SpMVCudaDiagonalsLeast = least;
   expect(band(32 * least * p), "diagonals from so many rows on", diagonals);
   expect(band(32 * least * p - 1), "slices of fewer", slices);
@@ -307,6 +308,18 @@ static void AddGroups(std::vector<Matrix> &matrices)
   }));
 }
 
+// Node blocks on diagonals, also more than 32 of them, and blocks with missing entries
+static void AddBands(std::vector<Matrix> &matrices)
+{
+  matrices.push_back(Band("band of 2 unknowns", 349, 2, 2));
+  matrices.push_back(Band("band of 2 unknowns, wide", 900, 17, 2));
+  matrices.push_back(Band("band of 3 unknowns", 607, 3, 3));
+  matrices.push_back(Band("band of 4 unknowns", 511, 2, 4));
+  matrices.push_back(Band("band of 5 unknowns", 415, 1, 5));
+  matrices.push_back(Band("band of 6 unknowns", 511, 1, 6));
+  matrices.push_back(Constrained("incomplete, band of 3 unknowns, constrained rows", Band("", 703, 3, 3), 5, 0));
+}
+
 static void AddSpecial(std::vector<Matrix> &matrices)
 {
   matrices.push_back(Build("runs", 150, 2000, [](int r, Row &row) {
@@ -492,6 +505,7 @@ int main(int argc, char **argv)
   AddDisordered(matrices);
   AddIncomplete(matrices);
   AddGroups(matrices);
+  AddBands(matrices);
   AddSpecial(matrices);
   if (!quick) AddLarger(matrices);
   const std::vector<Layout> layouts = Layouts();

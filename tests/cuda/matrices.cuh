@@ -101,6 +101,14 @@ static inline Matrix Odd(const char *name, int n, int reach, int every)
   });
 }
 
+// Node blocks of s unknowns on the diagonals within `reach` of the main diagonal, so that almost all slices have the same steps
+static inline Matrix Band(const char *name, int nodes, int reach, int s)
+{
+  return Build(name, nodes * s, nodes * s, [=](int r, Row &row) {
+    for (int c = (r / s - reach) * s; c < (r / s + reach + 1) * s; c++) row.push_back(c);
+  });
+}
+
 // 7 or 27 points on a grid, with s unknowns per point and the given percentage of the neighbors
 static inline Matrix Grid(const char *name, int N, int points, int s, int percent)
 {

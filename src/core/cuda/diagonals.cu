@@ -6,6 +6,7 @@
 
   Each fill marks the steps whose values are all equal: a warp then reads one value instead of 32. It reads a second copy of the value, in an array with one
   value per step, because reading 8 bytes transfers 64 from memory. Lanes without an entry hold another lane's value, so that they do not prevent the marking.
+  A step of node blocks is also marked if only a few lanes have another block, such as those at the end of a line of finite elements; these read their own.
 */
 #include "columns.cuh"
 #include "diagonalsfill.cuh"
@@ -445,8 +446,8 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
     SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first);
     if (uniform) SPMV_LAUNCH(slices, 256, stream, mark_more, slices, first, pattern_of_slice);
   }
-  if (args.words > 1) {
-    SPMV_TRY(equal.Alloc((size_t)slices * args.words, stream));
+  if (bs > 1 || args.words > 1) {
+    SPMV_TRY(equal.Alloc(bs > 1 ? (size_t)steps : (size_t)slices * args.words, stream));
     SPMV_TRY(equal.Zero(stream));
   }
   SPMV_TRY(equals.Alloc(EQUALS, stream));

@@ -8,15 +8,15 @@
 namespace spmv {
 
 struct DiagonalArgs {
-  int             units, slices, steps, words; // steps: per slice, if all have the same number; words: of `equal`, per slice
+  int             units, slices, steps, words; // steps: per slice, if all have the same number; words: of `equal`, per slice, for single entries
   const int2     *pattern_of_slice;            // x: first step of its pattern, negative if MultInterior() skips the slice; y: marks of the first 32 steps, MORE
   const unsigned *first_value;                 // the step at which the values of each slice begin, and the end of the last; used if slices differ in length
   const unsigned *more;                        // where each slice's steps beyond `steps` begin, counted after those of all slices. NULL: no slice has any
   const int2     *step;                        // steps of the patterns. x: offset; y: lanes
-  const unsigned *equal;                       // marks of the steps after the first 32
-  const void     *value;                       // Single or Scalar
-  const void     *equal_value;                 // the value of each marked step, in the order of the steps: adjacent marked steps share a cache line
-  unsigned        block_shift;                 // for MultFused(): thread block b works on the slices of block b + block_shift, modulo the grid; otherwise 0
+  const unsigned *equal;       // marks of the steps after the first 32. Node blocks: the lanes of each step that have its equal_value; 0: not marked
+  const void     *value;       // Single or Scalar
+  const void     *equal_value; // the value of each marked step, in the order of the steps: adjacent marked steps share a cache line
+  unsigned        block_shift; // for MultFused(): thread block b works on the slices of block b + block_shift, modulo the grid; otherwise 0
   Offdiagonal     offdiag;
 };
 

@@ -33,15 +33,16 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
   const int           s = (int)((own.block * ColumnsBlock(BS) + threadIdx.x) / WARP), lane = threadIdx.x % WARP, unit = s * WARP + lane;
   AwaitPrevious();
   if (unit >= args.units) return;
-  const int2    pattern = __ldg(args.pattern_of_slice + s);
-  const int64_t first   = args.first_value ? (int64_t)args.first_value[s] : (int64_t)s * args.steps;
-  int           left    = args.first_value ? (int)(args.first_value[s + 1] - (unsigned)first) : args.steps; // steps
-  const int2   *step    = args.step + pattern.x;
-  const V      *value   = (const V *)args.value + first * (WARP * BS * BS);
-  const V      *same    = (const V *)args.equal_value + first * (BS * BS);
-  unsigned      equal   = panels.marked ? (unsigned)pattern.y : 0; // marks of the first 32 steps; the other steps are read in full
-  bool          more    = BS == 1 && args.more;
-  Scalar        d[K][BS];
+  const int2      pattern = __ldg(args.pattern_of_slice + s);
+  const int64_t   first   = args.first_value ? (int64_t)args.first_value[s] : (int64_t)s * args.steps;
+  int             left    = args.first_value ? (int)(args.first_value[s + 1] - (unsigned)first) : args.steps; // steps
+  const int2     *step    = args.step + pattern.x;
+  const V        *value   = (const V *)args.value + first * (WARP * BS * BS);
+  const V        *same    = (const V *)args.equal_value + first * (BS * BS);
+  unsigned        equal   = BS == 1 && panels.marked ? (unsigned)pattern.y : 0;     // marks of the first 32 steps; the other steps are read in full
+  const unsigned *alike   = BS > 1 && panels.marked ? args.equal + first : nullptr; // lanes of each step that have the same node block
+  bool            more    = BS == 1 && args.more;
+  Scalar          d[K][BS];
 
 #pragma unroll
   for (int q = 0; q < K; q++) {
@@ -53,13 +54,16 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
   while (true) {
 #pragma unroll 1
     for (; left > 0; left -= BATCH, step += BATCH, equal >>= BATCH, value += BATCH * (WARP * BS * BS), same += BATCH * (BS * BS)) {
-      V      v[BATCH][BS * BS];
-      Scalar a[BATCH][BS * BS];
-      int    distance[BATCH];
-      bool   has[BATCH];
+      V        v[BATCH][BS * BS];
+      unsigned lanes[BATCH];
+      Scalar   a[BATCH][BS * BS];
+      int      distance[BATCH];
+      bool     has[BATCH];
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) lanes[b] = alike && (BATCH == 1 || b < left) ? __ldg(alike + b) : 0;
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
-        const bool marked = equal >> b & 1;
+        const bool marked = BS == 1 ? equal >> b & 1 : lanes[b] >> lane & 1;
         const V   *p      = ONCE && marked ? same + b * (BS * BS) : value + b * (WARP * BS * BS) + (marked ? 0 : lane);
 #pragma unroll
         for (int i = 0; i < BS * BS; i++) v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * (ONCE && marked ? 1 : WARP)) : Traits<V>::zero();
@@ -77,6 +81,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
         }
       }
       AddColumns<BS, BATCH, K, GROUP>(a, has, distance, x, panels, d);
+      if (BS > 1 && alike) alike += BATCH;
     }
     if (!more) break;
     // The additional steps, which few slices have. Everything is loaded again, so that no register holds it during the other steps

@@ -1,5 +1,5 @@
 /*
-  The kernels that copy the values of A to the layout by diagonals and mark the steps whose values are all equal.
+  The kernels that copy the values of A to the layout by diagonals and mark the steps whose values are all equal, or, with node blocks, almost all.
 */
 #pragma once
 
@@ -18,6 +18,44 @@ template <int BS, int STEPS> struct FillShape {
 
 constexpr int EQUALS = 256; // counters of marks, because a single one would delay the slices of a large matrix
 
+// The lane whose first row of a node block, `own`, most of the lanes with an entry have (own < 0: this lane has none). The values are compared by a hash: if two
+// share one by chance, fewer lanes equal the value that is stored for all of them
+template <class V, int BS> __device__ __forceinline__ int LaneOfMost(const Scalar *shared, int own)
+{
+  unsigned hash = 0;
+#pragma unroll
+  for (int j = 0; j < BS; j++) {
+    const V  v = ConvertIn<V, BS>(shared[own < 0 ? 0 : own + j]);
+    unsigned word[sizeof(V) / sizeof(unsigned)];
+    memcpy(word, &v, sizeof(v));
+#pragma unroll
+    for (const unsigned w : word) hash = (hash ^ w ^ hash >> 15) * 0x9E3779B1u;
+  }
+  const unsigned like = __match_any_sync(ALL, hash) & __ballot_sync(ALL, own >= 0);
+  return (int)(__reduce_max_sync(ALL, own < 0 ? 0 : (unsigned)__popc(like) << 5 | (unsigned)(threadIdx.x % WARP)) % WARP);
+}
+
+// Marks steps of node blocks, from `step` on. like: bit b says whether the lane's block of step b equals that of lane from[b]. Returns how many it marked
+template <class V, int BS, int BATCH>
+__device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like, const int (&from)[BATCH], const V *value, V *equal_value, unsigned *equal)
+{
+  const int lane   = threadIdx.x % WARP;
+  unsigned  mine   = 0;
+  int       marked = 0;
+  __syncwarp(); // all lanes have written their values
+#pragma unroll
+  for (int b = 0; b < BATCH; b++) {
+    if (b >= steps) break;
+    const unsigned lanes = __ballot_sync(ALL, like >> b & 1);
+    if (__popc(__vcmpne4(~lanes, 0)) > 8 * Tuning::EXCEPTED_BYTES) continue;
+    for (int e = lane; e < BS * BS; e += WARP) equal_value[(step + b) * (BS * BS) + e] = value[((step + b) * (BS * BS) + e) * WARP + from[b]];
+    if (lane == b) mine = lanes;
+    marked++;
+  }
+  if (lane < min(BATCH, steps)) equal[step + lane] = mine;
+  return marked;
+}
+
 // Both the steps and a lane's entries are in the order of the columns. So the entries of a few steps are consecutive in each row, and no permutation is needed.
 // The rows of a slice are consecutive, too: single entries of a slice are copied in one piece if they fit. STEPS > 0: all slices have this many steps
 template <int BS, int STEPS, class V, class I>
@@ -25,7 +63,8 @@ __global__ void fill(View<I> v, DiagonalArgs args, bool uniform, const int *valu
                      unsigned *equal, unsigned *equals)
 {
   constexpr int BATCH = FillShape<BS, STEPS>::BATCH, STRIDE = FillShape<BS, STEPS>::STRIDE;
-  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  static_assert(BS == 1 || BATCH <= WARP);
+  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
   const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
   const int     more  = BS == 1 && !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
@@ -38,7 +77,7 @@ __global__ void fill(View<I> v, DiagonalArgs args, bool uniform, const int *valu
   Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
   int           done = 0, mine = lane * STRIDE; // mine: the position in `shared` at which the lane's values begin
   const bool    listed = BS > 1 && start < 0;
-  bool          whole  = false;
+  bool          whole = false, looks = BS > 1; // looks: for the value that most lanes have, until no step of a batch could be marked
   unsigned      word = 0, total = 0;
   if (BS == 1) {
     const int64_t begin = __shfl_sync(ALL, start, 0), end = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
@@ -51,14 +90,15 @@ __global__ void fill(View<I> v, DiagonalArgs args, bool uniform, const int *valu
     }
   }
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    int      at[BATCH], from[BATCH], count = 0; // positions in `shared` of the lane's own entry, and of the entry of the first lane that has one
-    unsigned same = (1u << min(BATCH, steps - k0)) - 1;
+    // Positions in `shared` of the lane's own entry, and of the entry of a lane with which it is compared: the first one, or one with the value that most have
+    int      at[BATCH], from[BATCH], most[BS > 1 ? BATCH : 1], count = 0;
+    unsigned same = (1u << min(BATCH, steps - k0)) - 1; // of all lanes, or, with node blocks, of this lane
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const unsigned lanes = k0 + b < steps ? Lanes(step[k0 + b]) : 0;
       const bool     own   = lanes >> lane & 1;
       at[b]                = own ? mine + count : -1;
-      from[b]              = lanes ? __shfl_sync(ALL, at[b], __ffs(lanes) - 1) : -1;
+      from[b]              = BS == 1 && lanes ? __shfl_sync(ALL, at[b], __ffs(lanes) - 1) : -1;
       count += own ? BS : 0;
     }
     for (int i = 0; i < BS; i++) {
@@ -68,21 +108,36 @@ __global__ void fill(View<I> v, DiagonalArgs args, bool uniform, const int *valu
         for (int e = 0; e < count && listed; e += BS) ReadListed<BS>(v, start, (done + e) / BS, i, a, value_index, shared + mine + e);
         __syncwarp();
       }
+      if constexpr (BS > 1) {
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) {
+          if (i > 0 || k0 + b >= steps) break;
+          most[b] = looks ? LaneOfMost<V, BS>(shared, at[b]) : __ffs((int)__ballot_sync(ALL, at[b] >= 0)) - 1;
+          from[b] = __shfl_sync(ALL, at[b], most[b]);
+        }
+      }
 #pragma unroll
       for (int b = 0; b < BATCH; b++) {
         if (k0 + b >= steps) break;
 #pragma unroll
         for (int j = 0; j < BS; j++) {
-          const V t0 = from[b] < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(shared[from[b] + j]), t = at[b] < 0 ? t0 : ConvertIn<V, BS>(shared[at[b] + j]);
-          if (!__all_sync(ALL, Traits<V>::same(t, t0)))
+          const V    t0 = from[b] < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(shared[from[b] + j]), t = at[b] < 0 ? t0 : ConvertIn<V, BS>(shared[at[b] + j]);
+          const bool like = Traits<V>::same(t, t0);
+          if (BS > 1 ? !like : !__all_sync(ALL, like))
             same &= ~(1u << b);
-          else if (lane == 0 && (!more || k0 + b < args.steps))
-            equal_value[(first + k0 + b) * (BS * BS) + i * BS + j] = t0;
+          else if (BS == 1 && lane == 0 && (!more || k0 + b < args.steps))
+            equal_value[first + k0 + b] = t0;
           to[((k0 + b + (more && k0 + b >= args.steps ? beyond : 0)) * (BS * BS) + i * BS + j) * WARP] = t;
         }
       }
     }
     done += count;
+    if constexpr (BS > 1) {
+      const int marked = MarkBlocks<V, BS>(first + k0, steps - k0, same, most, value, equal_value, equal);
+      looks            = looks && marked;
+      total += marked;
+      continue;
+    }
     if (whole) mine += count;
     if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0; // additional steps have no marks
     total += __popc(same);

@@ -89,14 +89,18 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
 #pragma unroll
   for (int i = 0; i < BS; i++) d[i] = Num::zero();
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    const unsigned equal = !EQUAL ? 0 : (STEPS || k0 < WARP ? (unsigned)pattern.y : __ldg(args.equal + (int64_t)s * args.words + k0 / WARP)) >> (k0 % WARP);
-    V              v[BATCH][BS * BS];
-    Scalar         xs[BATCH][BS];
-    int2           now[BATCH];
-    bool           own[BATCH];
+    const unsigned equal =
+        !EQUAL || BS > 1 ? 0 : (STEPS || k0 < WARP ? (unsigned)pattern.y : __ldg(args.equal + (int64_t)s * args.words + k0 / WARP)) >> (k0 % WARP);
+    V        v[BATCH][BS * BS];
+    Scalar   xs[BATCH][BS];
+    int2     now[BATCH];
+    bool     own[BATCH];
+    unsigned lanes[BATCH]; // of node blocks that have the value of their step
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) lanes[b] = EQUAL && BS > 1 && (BATCH == 1 || k0 + b < steps) ? __ldg(args.equal + first + k0 + b) : 0;
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const bool marked = EQUAL && (equal >> b & 1);
+      const bool marked = EQUAL && (BS == 1 ? equal >> b & 1 : lanes[b] & bit);
       const V   *p      = marked ? same + (k0 + b) * (BS * BS) : value + (k0 + b) * (WARP * BS * BS) + lane;
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {

@@ -67,6 +67,7 @@ struct Tuning {
   // ---- kernels of diagonals
   static constexpr int DIAGONALS_BLOCK = 128; // threads; small, so that ten thread blocks with 48 registers per thread fit on a multiprocessor
   static constexpr int EQUAL_SHARE     = 16;  // products look for marks if more than one step in this many is marked
+  static constexpr int EXCEPTED_BYTES  = 2;   // a step of node blocks is marked if lanes with other blocks are in so many of the four bytes of its mask
   static constexpr int UNIFORM_SHARE   = 32;  // slices are padded to equal numbers of steps if that adds at most one step in this many
   static constexpr int MORE_SHARE      = 4;   // slices have equal numbers of steps, except for a few longer ones, if at most one step in this many is extra
 
