@@ -323,7 +323,7 @@ typedef struct {
   char                viewed[64]; /* the type name that the matrix reports */
   PetscInt            newton, krylov, products;
   PetscReal           fnorm, umax;
-  double              start, setups[SETUPS];                                                             /* start: of the GPU, before the set-up */
+  double              start, setups[SETUPS]; /* start: of the GPU, before the set-up; 0: none is used */
   double              nnz, setup, function, jacobian, ksp, solve, products_time, product, block, gflops; /* seconds */
   SNESConvergedReason reason;
   Vec                 x;
@@ -444,7 +444,8 @@ static PetscErrorCode IsOfDevice(MatType type, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Starts the GPU for a type that uses it: this takes some tenths of a second, once for a process, and would otherwise be part of the first type's set-up */
+/* Starts the GPU for a type that uses it: this takes some tenths of a second, once for a process, and would otherwise be part of the first type's set-up.
+   seconds: 0 for a type of the host */
 static PetscErrorCode StartDevice(MatType type, double *seconds)
 {
   PetscLogDouble t0, t1;
@@ -457,7 +458,7 @@ static PetscErrorCode StartDevice(MatType type, double *seconds)
   if (device) PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
 #endif
   PetscCall(PetscTime(&t1));
-  *seconds = t1 - t0;
+  *seconds = device ? t1 - t0 : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -606,10 +607,10 @@ int main(int argc, char **argv)
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%.1e (%.1e)%s\n", (double)diff, (double)allowed, ok ? "" : "  FAILED"));
     else
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "-%s\n", ok ? "" : "  FAILED"));
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD,
-                          "  before: start of the GPU %.3f; set-up: indices %.3f, MatSetPreallocationCOO() %.3f, vectors and solver %.3f, first residual, "
-                          "Jacobian and product %.3f\n",
-                          run.start, run.setups[SETUP_INDICES], run.setups[SETUP_PREALLOCATION], run.setups[SETUP_VECTORS], run.setups[SETUP_FIRST]));
+    if (run.start > 0) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  before: start of the GPU %.3f;", run.start));
+    PetscCall(PetscPrintf(
+        PETSC_COMM_WORLD, "%s set-up: indices %.3f, MatSetPreallocationCOO() %.3f, vectors and solver %.3f, first residual, Jacobian and product %.3f\n",
+        run.start > 0 ? "" : " ", run.setups[SETUP_INDICES], run.setups[SETUP_PREALLOCATION], run.setups[SETUP_VECTORS], run.setups[SETUP_FIRST]));
     if (run.reason <= 0)
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s did not converge: %s (-snes_converged_reason -ksp_converged_reason say more)\n", types[t],
                             SNESConvergedReasons[run.reason]));
