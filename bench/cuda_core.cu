@@ -607,9 +607,10 @@ static void Sweep(Problem &P)
 {
   static constexpr SpMVNames NAMES = SPMV_NAMES("CUDA slices");
   const SpMVCudaCSR          csr   = P.csr();
-  int                        bs    = 1;
+  spmv::Findings             found;
   spmv::Survey               v;
-  CHECK(spmv::FindNodeSize(csr, 6, 0, &bs));
+  CHECK(spmv::Find(csr, 0, 0, &found));
+  const int bs = spmv::NodeSize(csr, 0, found);
   CHECK(spmv::TakeSurvey(csr, bs, 0, &v));
   for (int by : {0, 1}) {
     for (int sigma : {1, 1024, 4096, 16384, 65536, 1 << 30}) {
@@ -627,7 +628,7 @@ static void Sweep(Problem &P)
         snprintf(name, sizeof(name), "%s %d, %d a thread", by ? "by column" : "sigma", sigma, per);
         Run(P, name, [&](const SpMVCudaCSR &A, SpMVCudaStore *store) {
           return spmv::SetUp(&A, false, 0, store,
-                             [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) { return spmv::SlicesCreate(B, bs, false, v, r, NAMES, nullptr, 0, b); });
+                             [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) { return spmv::SlicesCreate(B, bs, nullptr, false, v, r, NAMES, nullptr, 0, b); });
         });
       }
     }

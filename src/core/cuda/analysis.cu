@@ -98,15 +98,21 @@ cudaError_t Supported()
   return cudaErrorNotSupported;
 }
 
+// out: zeros
+static cudaError_t StartSurvey(const SpMVCudaCSR &csr, const Nodes &nodes, Survey *out, cudaStream_t stream)
+{
+  return WithView(csr, nodes, [&](auto v) {
+    SPMV_LAUNCH(v.units, 256, stream, survey, v, csr.m ? (double)csr.n / (double)csr.m : 0.0, out);
+    return cudaSuccess;
+  });
+}
+
 cudaError_t TakeSurvey(const SpMVCudaCSR &csr, const Nodes &nodes, cudaStream_t stream, Survey *host)
 {
   Scratch<Survey> s(stream);
   SPMV_TRY(s.Alloc(1));
   SPMV_TRY(s.Zero(stream));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(v.units, 256, stream, survey, v, csr.m ? (double)csr.n / (double)csr.m : 0.0, s);
-    return cudaSuccess;
-  }));
+  SPMV_TRY(StartSurvey(csr, nodes, s, stream));
   return Fetch(host, (Survey *)s, 1, stream);
 }
 
@@ -135,28 +141,31 @@ template <class I> __global__ void check_node(View<I> v, int *failed)
   }
 }
 
-cudaError_t FindNodeSize(const SpMVCudaCSR &csr, int limit, cudaStream_t stream, int *size)
+// Whether node blocks of size s are looked for; without incomplete ones: whether A may consist of complete ones
+static bool IsPossible(const SpMVCudaCSR &csr, int node, int s, bool complete)
 {
-  Scratch<int> failed(stream);
-  int          host[MAX_NODE + 1];
-  *size = 1;
-  if (!csr.nnz || limit < 2) return cudaSuccess;
-  SPMV_TRY(failed.Alloc(MAX_NODE + 1));
-  SPMV_TRY(failed.Zero(stream));
+  return csr.nnz && (!node || s == node) && csr.m % s == 0 && csr.n % s == 0 && (!complete || csr.nnz % (s * s) == 0);
+}
+
+int NodeSize(const SpMVCudaCSR &csr, int node, const Findings &found)
+{
+  int s = MAX_NODE;
+  while (s > 1 && (!IsPossible(csr, node, s, true) || found.broken[s])) s--;
+  return s;
+}
+
+// broken: zeros
+static cudaError_t StartChecks(const SpMVCudaCSR &csr, int node, int *broken, cudaStream_t stream)
+{
   int processors;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-  const int64_t most     = (int64_t)processors * Tuning::CHECK_THREADS;
-  auto          possible = [&](int s) { return csr.m % s == 0 && csr.n % s == 0 && csr.nnz % (s * s) == 0; };
-  for (int s = 2; s <= limit; s++) {
-    if (!possible(s)) continue;
+  const int64_t most = (int64_t)processors * Tuning::CHECK_THREADS;
+  for (int s = 2; s <= MAX_NODE; s++) {
+    if (!IsPossible(csr, node, s, true)) continue;
     SPMV_TRY(WithView(csr, s, [&](auto v) {
-      SPMV_LAUNCH(PetscMin((int64_t)v.units * WARP, most), 256, stream, check_node, v, (int *)failed + s);
+      SPMV_LAUNCH(PetscMin((int64_t)v.units * WARP, most), 256, stream, check_node, v, broken + s);
       return cudaSuccess;
     }));
-  }
-  SPMV_TRY(Fetch(host, (int *)failed, MAX_NODE + 1, stream));
-  for (int s = 2; s <= limit; s++) {
-    if (possible(s) && !host[s]) *size = s;
   }
   return cudaSuccess;
 }
@@ -213,11 +222,6 @@ template <class I> __device__ int64_t count_blocks(const View<I> &v, int u, bool
   *ascend       = __all_sync(ALL, ok);
   return blocks;
 }
-
-// Counts over a sample of the units
-struct Sample {
-  unsigned long long entries, indexed, blocks; // indexed: entries with a stored column in slices: all but the 32nd and later ones of a run of columns
-};
 
 // One warp per sampled unit; `groups` units for each block size 2, 3, ... MAX_NODE. v: the view with single entries
 template <class I> __global__ void sample_units(View<I> v, unsigned sizes, int groups, Sample *out)
@@ -340,34 +344,35 @@ cudaError_t ListBlocks(const SpMVCudaCSR &csr, int s, int64_t most, cudaStream_t
   return cudaSuccess;
 }
 
-cudaError_t FindIncomplete(const SpMVCudaCSR &csr, int size, size_t value, cudaStream_t stream, Nodes *nodes)
+// out: zeros
+static cudaError_t SampleUnits(const SpMVCudaCSR &csr, int node, Sample *out, cudaStream_t stream)
 {
-  Scratch<Sample> sample(stream);
-  Sample          found[MAX_NODE + 1];
-  unsigned        sizes = 0;
-  int             best  = 1;
-  double          least = Tuning::INCOMPLETE_GAIN;
+  unsigned sizes = 0;
   for (int s = 2; s <= MAX_NODE; s++) {
-    if ((!size || s == size) && csr.m % s == 0 && csr.n % s == 0) sizes |= 1u << s;
+    if (IsPossible(csr, node, s, false)) sizes |= 1u << s;
   }
-  if (!csr.nnz || !sizes) return cudaSuccess;
-  SPMV_TRY(sample.Alloc(MAX_NODE + 1));
-  SPMV_TRY(sample.Zero(stream));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((MAX_NODE - 1) * Tuning::SAMPLE * WARP, 256, stream, sample_units, v, sizes, (int)Tuning::SAMPLE, sample);
+  if (!sizes) return cudaSuccess;
+  return WithView(csr, 1, [&](auto v) {
+    SPMV_LAUNCH((MAX_NODE - 1) * Tuning::SAMPLE * WARP, 256, stream, sample_units, v, sizes, (int)Tuning::SAMPLE, out);
     return cudaSuccess;
-  }));
-  SPMV_TRY(Fetch(found, (Sample *)sample, MAX_NODE + 1, stream));
-  auto entry = [&](int s) { return (double)value + 2.0 * (double)found[s].indexed / (double)found[s].entries; }; // bytes per entry, with 16-bit columns
-  auto block = [&](int s) { return (double)(s * s) * (double)value + 2.0; };
+  });
+}
+
+cudaError_t FindIncomplete(const SpMVCudaCSR &csr, int node, const Findings &found, size_t value, cudaStream_t stream, Nodes *nodes)
+{
+  int    best  = 1;
+  double least = Tuning::INCOMPLETE_GAIN;
+  auto   entry = [&](const Sample &of) { return (double)value + 2.0 * (double)of.indexed / (double)of.entries; }; // bytes per entry, with 16-bit columns
+  auto   block = [&](int s) { return (double)(s * s) * (double)value + 2.0; };
   for (int s = 2; s <= MAX_NODE; s++) {
-    const double share = found[s].entries ? (double)found[s].blocks * block(s) / ((double)found[s].entries * entry(s)) : 1.0;
+    const Sample &of    = found.units[s];
+    const double  share = IsPossible(csr, node, s, false) && of.entries ? (double)of.blocks * block(s) / ((double)of.entries * entry(of)) : 1.0;
     if (share >= least) continue;
     least = share;
     best  = s;
   }
   if (best == 1) return cudaSuccess;
-  return ListBlocks(csr, best, (int64_t)(Tuning::INCOMPLETE_GAIN * (double)csr.nnz * entry(best) / block(best)), stream, nodes);
+  return ListBlocks(csr, best, (int64_t)(Tuning::INCOMPLETE_GAIN * (double)csr.nnz * entry(found.units[best]) / block(best)), stream, nodes);
 }
 
 // ------------------------------------------------------------------------------------------------ row groups
@@ -388,8 +393,8 @@ __device__ __forceinline__ bool any_in_team(bool is)
   return __ballot_sync(ALL, is) >> (threadIdx.x % WARP / TEAM * TEAM) & ((1u << TEAM) - 1);
 }
 
-// Each team compares one row with the previous one. out->blocks: entries of the rows that begin a run of equal rows. The rows are scattered, because rows at
-// equal distances could all be, for example, the first ones of their groups
+// Each team compares one row with the previous one. The rows are scattered, because rows at equal distances could all be, for example, the first ones of their
+// groups
 template <class I> __global__ void sample_rows(View<I> v, int count, Sample *out)
 {
   const unsigned t = blockIdx.x * blockDim.x + threadIdx.x, k = t / TEAM;
@@ -444,26 +449,41 @@ cudaError_t ListFlagged(int count, const int64_t *sum, int *list, cudaStream_t s
   return cudaSuccess;
 }
 
-cudaError_t FindGroups(const SpMVCudaCSR &csr, const Survey &survey, cudaStream_t stream, RowGroups *groups)
+// out: zeros
+static cudaError_t SampleRows(const SpMVCudaCSR &csr, Sample *out, cudaStream_t stream)
+{
+  return WithView(csr, 1, [&](auto v) {
+    SPMV_LAUNCH((int)Tuning::SAMPLE * TEAM, 256, stream, sample_rows, v, (int)Tuning::SAMPLE, out);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Find(const SpMVCudaCSR &csr, int node, cudaStream_t stream, Findings *host)
+{
+  Scratch<Findings> found(stream);
+  SPMV_TRY(found.Alloc(1));
+  SPMV_TRY(found.Zero(stream));
+  Findings *out = found;
+  SPMV_TRY(StartSurvey(csr, 1, &out->survey, stream));
+  if (node != 1) {
+    SPMV_TRY(StartChecks(csr, node, out->broken, stream));
+    SPMV_TRY(SampleUnits(csr, node, out->units, stream));
+  }
+  if (!node && csr.m > 1) SPMV_TRY(SampleRows(csr, &out->rows, stream));
+  return Fetch(host, out, 1, stream);
+}
+
+cudaError_t FindGroups(const SpMVCudaCSR &csr, const Findings &found, cudaStream_t stream, RowGroups *groups)
 {
   const int                   rows = (int)csr.m;
-  Scratch<Sample>             sample(stream);
   Scratch<int64_t>            run(stream), group(stream);
   Scratch<int>                start(stream);
   Scratch<unsigned long long> entries(stream);
-  Sample                      found;
   int64_t                     runs, count;
   unsigned long long          stored;
   // Mostly empty rows: products must not touch empty rows. Longest: a sort key also has columns and the sizes of groups
-  if (rows < 2 || !csr.nnz || survey.empty > rows / 2 || survey.longest > Tuning::GROUPS_LONGEST) return cudaSuccess;
-  SPMV_TRY(sample.Alloc(1));
-  SPMV_TRY(sample.Zero(stream));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int)Tuning::SAMPLE * TEAM, 256, stream, sample_rows, v, (int)Tuning::SAMPLE, sample);
-    return cudaSuccess;
-  }));
-  SPMV_TRY(Fetch(&found, (Sample *)sample, 1, stream));
-  if ((double)found.blocks > (Tuning::GROUPS_SHARE + Tuning::GROUPS_MARGIN) * (double)found.entries) return cudaSuccess;
+  if (rows < 2 || !csr.nnz || found.survey.empty > rows / 2 || found.survey.longest > Tuning::GROUPS_LONGEST) return cudaSuccess;
+  if ((double)found.rows.blocks > (Tuning::GROUPS_SHARE + Tuning::GROUPS_MARGIN) * (double)found.rows.entries) return cudaSuccess;
 
   SPMV_TRY(run.Alloc((size_t)rows + 1));
   SPMV_TRY(WithView(csr, 1, [&](auto v) {
@@ -575,7 +595,7 @@ cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int>
   // The sort is stable, so that the rows of A ascend within each row of A^T
   if (csr.nnz) SPMV_TRY(SortPairs(key, value_index, csr.nnz, BitsFor(csr.n), stream));
   SPMV_LAUNCH(csr.nnz + 1, 256, stream, offsets_of, csr.nnz, (int)csr.n, key, value_index, row, it, jt);
-  return cudaStreamSynchronize(stream);
+  return cudaSuccess;
 }
 
 } // namespace spmv

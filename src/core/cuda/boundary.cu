@@ -45,7 +45,8 @@ static cudaError_t SetBoundary(SpMVCudaStore store, const SpMVCudaCSR *csr, int 
   rules.sigma      = 1;
   rules.per_thread = Tuning::PER_THREAD_FEW;
   SPMV_TRY(ShareOut(boundary, nodes, survey, &rules));
-  const cudaError_t error = SlicesCreate(boundary, nodes, nullptr, store->single, survey, rules, BOUNDARY_ROWS, &units_of_y, stream, &b);
+  cudaError_t error = SlicesCreate(boundary, nodes, nullptr, store->single, survey, rules, BOUNDARY_ROWS, &units_of_y, stream, &b);
+  if (error == cudaSuccess) error = cudaStreamSynchronize(stream); // the arrays of the pattern are freed
   store->boundary.reset(b);
   if (error != cudaSuccess) {
     store->boundary.reset();

@@ -43,6 +43,7 @@ namespace {
 struct Layouts {
   const SpMVCudaCSR &csr;
   const Choice      &c;
+  const Findings    &found;
   cudaStream_t       stream;
   Nodes              nodes   = {};
   Survey             survey  = {};
@@ -54,7 +55,8 @@ struct Layouts {
   {
     nodes   = use;
     entries = nodes.Blocks(csr);
-    SPMV_TRY(TakeSurvey(csr, nodes, stream, &survey));
+    survey  = found.survey;
+    if (nodes.bs > 1) SPMV_TRY(TakeSurvey(csr, nodes, stream, &survey));
     rules = c.rules(survey, nodes.bs, entries);
     return ShareOut(csr, nodes, survey, &rules);
   }
@@ -78,7 +80,7 @@ struct Layouts {
   {
     if (c.node || nodes.bs > 1) return cudaSuccess;
     if (!c.measure && entries > (int64_t)SpMVCudaGroupsMean * (csr.m - survey.empty)) return cudaSuccess;
-    SPMV_TRY(FindGroups(csr, survey, stream, &groups));
+    SPMV_TRY(FindGroups(csr, found, stream, &groups));
     if (!groups.count) return cudaSuccess;
     rules = c.rules(survey, 1, entries);
     return ShareOutGroups(csr, survey, &rules);
@@ -230,14 +232,14 @@ cudaError_t Measure(Layouts &l, const Nodes &nodes, _n_SpMVCudaStore **store)
 
 cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
-  const bool look = c.node != 1 && c.node <= MAX_NODE;
-  Nodes      nodes, some;
-  Layouts    l{csr, c, stream};
-  if (look) SPMV_TRY(FindNodeSize(csr, c.node ? c.node : MAX_NODE, stream, &nodes.bs));
-  if (c.node && nodes.bs != c.node) nodes.bs = 1;
+  const int node = c.node <= MAX_NODE ? c.node : 1;
+  Findings  found;
+  Layouts   l{csr, c, found, stream};
+  SPMV_TRY(Find(csr, node, stream, &found));
+  Nodes nodes(NodeSize(csr, node, found)), some;
   SPMV_TRY(l.Take(nodes));
   // If most rows are empty, products must not touch the empty rows (SkipsEmpty()), but blocks may contain some
-  if (look && nodes.bs == 1 && l.survey.empty <= csr.m / 2) SPMV_TRY(FindIncomplete(csr, c.node, StoredSize(c.single), stream, &some));
+  if (node != 1 && nodes.bs == 1 && l.survey.empty <= csr.m / 2) SPMV_TRY(FindIncomplete(csr, node, found, StoredSize(c.single), stream, &some));
   if (c.measure) return Measure(l, some.bs > 1 ? some : nodes, store);
   if (some.bs > 1) { // diagonals of single entries have no column indices, and are better if they store about as many values as the blocks
     SPMV_TRY(l.Diagonals(store, (int64_t)((double)(some.Blocks(csr) * some.bs * some.bs) / Tuning::INCOMPLETE_GAIN)));

@@ -37,6 +37,7 @@ inline void ForgetErrors()
 // Allocates from the pool of the current device, for use in this stream, and in other streams after they have waited for it. *pooled is false if the memory is
 // from cudaMalloc(), because the device has no pools or the array is too large for them
 cudaError_t PoolAlloc(void **, size_t bytes, cudaStream_t, bool *pooled);
+cudaError_t PoolKeep();     // before a set-up and after a store was freed: the pool of the current device keeps Tuning::POOL_KEPT bytes beyond what is used now
 cudaError_t PoolFinalize(); // all memory of the pools must have been freed
 
 // cudaFree waits for the device, so an array may be freed while kernels that read it are still queued

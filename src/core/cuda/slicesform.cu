@@ -121,8 +121,15 @@ __device__ int rank_of(int lu, int lt, int steps) // slices of rank 0 come first
 }
 
 struct Found {
-  int many, long_units; // as in SlicedStore
+  int     many, long_units; // as in SlicedStore
+  int64_t end[3];           // the ends of the counts of slices, long units and parts in the prefix sums
 };
+
+// Copies every stride-th number, `blockDim.x` of them, beginning with the first
+__global__ void pick(const int64_t *from, int64_t stride, int64_t *to)
+{
+  to[threadIdx.x] = from[threadIdx.x * stride];
+}
 
 // counts: for each window, the numbers of slices of rank 0, 1 and 2, of long units, and of parts
 __global__ void count_slices(int places, int window, int windows, const int *length, const int *rows, int bs, SliceRules r, int64_t *counts, Found *found)
@@ -308,17 +315,6 @@ static cudaError_t Window(int places, int64_t entries, const SliceRules &rules, 
   return cudaSuccess;
 }
 
-// Reads every stride-th number of an array, `count` of them, beginning with the first
-static cudaError_t FetchSome(int64_t *host, const int64_t *device, size_t count, size_t stride, cudaStream_t stream)
-{
-  const size_t bytes = sizeof(*host);
-  if (stride && stride <= INT_MAX / bytes)
-    SPMV_TRY(cudaMemcpy2DAsync(host, bytes, device, stride * bytes, bytes, count, cudaMemcpyDeviceToHost, stream));
-  else
-    for (size_t k = 0; k < count; k++) SPMV_TRY(cudaMemcpyAsync(host + k, device + k * stride, bytes, cudaMemcpyDeviceToHost, stream));
-  return cudaStreamSynchronize(stream);
-}
-
 cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, const int *rows, cudaStream_t stream)
 {
   const int        sums = rows ? RowGroups::MOST : bs; // of each part of a long unit
@@ -327,7 +323,6 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   Scratch<Found>   scratch(stream);
   Found            found;
   Scratch<int64_t> counts(stream);
-  int64_t          end[3]; // the ends of the counts of slices, long units and parts in the prefix sums
   SPMV_TRY(Window(places, nodes.Blocks(csr), rules, &window));
   const int windows = (places + window - 1) / window;
   SPMV_TRY(length.Alloc(places));
@@ -340,15 +335,15 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   }));
   SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, window, windows, length, rows, bs, rules, counts, scratch);
   SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
-  SPMV_TRY(cudaMemcpyAsync(&found, (Found *)scratch, sizeof(found), cudaMemcpyDeviceToHost, stream));
-  SPMV_TRY(FetchSome(end, (int64_t *)counts + 3 * (int64_t)windows, 3, windows, stream));
+  SPMV_LAUNCH(3, 3, stream, pick, (int64_t *)counts + 3 * (int64_t)windows, windows, ((Found *)scratch)->end);
+  SPMV_TRY(Fetch(&found, (Found *)scratch, 1, stream));
   many                = found.many;
   long_units          = found.long_units;
-  const int64_t parts = end[2] - end[1];
-  groups              = (int)(end[1] - end[0]);
-  if (end[0] >= INT_MAX || parts >= INT_MAX) return cudaErrorNotSupported;
-  args.slices = (int)end[0];
-  SPMV_TRY(slice.Alloc(end[0], stream));
+  const int64_t parts = found.end[2] - found.end[1];
+  groups              = (int)(found.end[1] - found.end[0]);
+  if (found.end[0] >= INT_MAX || parts >= INT_MAX) return cudaErrorNotSupported;
+  args.slices = (int)found.end[0];
+  SPMV_TRY(slice.Alloc(args.slices, stream));
   if (groups) {
     SPMV_TRY(group.Alloc(groups, stream));
     SPMV_TRY(arrived.Alloc(groups, stream));
@@ -362,16 +357,17 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
 cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)
 {
   const int64_t    count = args.slices, sums = count + 1;
-  Scratch<int64_t> sizes(stream); // of each slice's values, and then of its indices
+  Scratch<int64_t> sizes(stream); // of each slice's values, and then of its indices; their ends
   int64_t          end[2];
-  SPMV_TRY(sizes.Alloc(2 * sums));
+  SPMV_TRY(sizes.Alloc(2 * sums + 2));
   int64_t *values = sizes, *indices = sizes + sums;
   SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow, values, indices);
     return cudaSuccess;
   }));
   SPMV_TRY(ExclusiveSum(sizes, 2 * sums, stream));
-  SPMV_TRY(FetchSome(end, values + count, 2, sums, stream));
+  SPMV_LAUNCH(2, 2, stream, pick, values + count, sums, sizes + 2 * sums);
+  SPMV_TRY(Fetch(end, sizes + 2 * sums, 2, stream));
   const int64_t pieces = end[1] - end[0];
   steps                = end[0];
   if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;

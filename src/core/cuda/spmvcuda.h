@@ -118,6 +118,14 @@ PETSC_INTERN cudaError_t SpMVCudaPrepare(size_t bytes);
 PETSC_INTERN cudaError_t SpMVCudaUpload(int arrays, void *const device[], const void *const host[], const size_t bytes[]);
 /* The same from the device to the host. The device must have finished writing the arrays */
 PETSC_INTERN cudaError_t SpMVCudaDownload(int arrays, void *const host[], const void *const device[], const size_t bytes[]);
+/* Copies arrays from the host to the device in one allocation, for use in one stream; device[]: the copies, at multiples of 256 bytes. The host's arrays may be
+   changed after the return. SpMVCudaFreeTemporary() frees the allocation when the work that was queued in the stream is done; it does nothing for a copy of zeros */
+typedef struct {
+  void     *memory;
+  PetscBool pooled;
+} SpMVCudaTemporary;
+PETSC_INTERN cudaError_t SpMVCudaUploadTemporary(int arrays, void *device[], const void *const host[], const size_t bytes[], cudaStream_t, SpMVCudaTemporary *);
+PETSC_INTERN cudaError_t SpMVCudaFreeTemporary(SpMVCudaTemporary *, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaFinalize(void); /* frees the memory that is kept, both pinned and device memory */
 
 /* The oracle of the tests: copies the store to the host and decodes it one entry at a time (without padding) */

@@ -112,7 +112,7 @@ cudaError_t SpMVCudaDestroy(SpMVCudaStore *store)
   const cudaError_t error = cudaDeviceSynchronize(); // kernels may still be writing to memory that is freed with the store, including host memory
   delete *store;
   *store = nullptr;
-  return error;
+  return error == cudaSuccess ? PoolKeep() : error;
 }
 
 void SpMVCudaGetStats(SpMVCudaStore store, SpMVStats *stats)

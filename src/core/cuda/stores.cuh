@@ -230,6 +230,7 @@ template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cud
   // Columns, rows, and positions in transposed matrices are 32-bit numbers. So are these numbers rounded up to a multiple of what a thread block handles
   if (csr->m > SPMVCUDA_MAX_SIZE || csr->n > SPMVCUDA_MAX_SIZE || (transpose && csr->nnz > SPMVCUDA_MAX_SIZE)) return cudaErrorNotSupported;
   SPMV_TRY(Supported());
+  SPMV_TRY(PoolKeep());
   SpMVCudaCSR       use = *csr;
   Array<int>        it, jt, value_index;
   _n_SpMVCudaStore *s = nullptr;
@@ -237,8 +238,9 @@ template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cud
     SPMV_TRY(TransposeCSR(*csr, stream, it, jt, value_index));
     use = {csr->n, csr->m, csr->nnz, it, jt, 4, nullptr};
   }
-  cudaError_t error = Guarded([&] { return f(use, &s); });
-  if (error == cudaSuccess) error = cudaStreamSynchronize(stream); // the scratch arrays are freed
+  cudaError_t       error = Guarded([&] { return f(use, &s); });
+  const cudaError_t done  = cudaStreamSynchronize(stream); // arrays of the set-up, or after an error the store, are freed
+  if (error == cudaSuccess) error = done;
   if (error != cudaSuccess) {
     delete s;
     return error;

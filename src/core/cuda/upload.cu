@@ -215,6 +215,47 @@ cudaError_t SpMVCudaDownload(int count, void *const host[], const void *const de
   return spmv::Guarded([=] { return Transfer(true, count, (void *const *)device, host, bytes); });
 }
 
+// A large copy is made in other streams. A small one is in the order of this stream, so that the host does not wait for it
+static cudaError_t TransferInOrder(int count, void *const device[], const void *const host[], const size_t bytes[], size_t total, cudaStream_t stream)
+{
+  using namespace spmv;
+  if (total >= 2 * CHUNK) {
+    SPMV_TRY(cudaStreamSynchronize(stream)); // memory from a pool may still be in use by earlier work of the stream
+    return Transfer(false, count, device, (void *const *)host, bytes);
+  }
+  PrepareEnd();
+  for (int a = 0; a < count; a++) {
+    if (bytes[a]) SPMV_TRY(cudaMemcpyAsync(device[a], host[a], bytes[a], cudaMemcpyHostToDevice, stream)); // returns when pageable memory has been read
+  }
+  return cudaSuccess;
+}
+
+cudaError_t SpMVCudaUploadTemporary(int count, void *device[], const void *const host[], const size_t bytes[], cudaStream_t stream, SpMVCudaTemporary *copy)
+{
+  using namespace spmv;
+  constexpr size_t ALIGN = 256;
+  size_t           total = 0, at = 0;
+  bool             pooled;
+  *copy = {nullptr, PETSC_FALSE};
+  for (int a = 0; a < count; a++) total += (bytes[a] + ALIGN - 1) / ALIGN * ALIGN;
+  SPMV_TRY(PoolAlloc(&copy->memory, total, stream, &pooled));
+  copy->pooled = pooled ? PETSC_TRUE : PETSC_FALSE;
+  for (int a = 0; a < count; a++) {
+    device[a] = (char *)copy->memory + at;
+    at += (bytes[a] + ALIGN - 1) / ALIGN * ALIGN;
+  }
+  const cudaError_t error = Guarded([=] { return TransferInOrder(count, device, host, bytes, total, stream); });
+  if (error != cudaSuccess) (void)SpMVCudaFreeTemporary(copy, stream);
+  return error;
+}
+
+cudaError_t SpMVCudaFreeTemporary(SpMVCudaTemporary *copy, cudaStream_t stream)
+{
+  void *const memory = copy->memory;
+  copy->memory       = nullptr;
+  return !memory ? cudaSuccess : copy->pooled ? cudaFreeAsync(memory, stream) : cudaFree(memory); // cudaFree() waits for the work that uses it
+}
+
 cudaError_t SpMVCudaFinalize(void)
 {
   using namespace spmv;

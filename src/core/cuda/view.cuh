@@ -106,15 +106,31 @@ cudaError_t TakeSurvey(const SpMVCudaCSR &, const Nodes &, cudaStream_t, Survey 
 
 constexpr int MAX_NODE = 6; // the largest node blocks; matrices with larger ones are stored entry by entry
 
-// The largest s <= limit <= MAX_NODE such that A consists of dense s x s blocks on an s x s grid; 1 if none
-cudaError_t FindNodeSize(const SpMVCudaCSR &, int limit, cudaStream_t, int *);
-// Finds node blocks, some of them incomplete, if they take clearly fewer bytes than single entries; otherwise *nodes is unchanged. size: the block size; 0: the
-// best one. value: bytes per value
-cudaError_t FindIncomplete(const SpMVCudaCSR &, int size, size_t value, cudaStream_t, Nodes *nodes);
+// Counts over a sample of rows, or of units of several rows
+struct Sample {
+  unsigned long long entries;
+  unsigned long long indexed; // entries with a stored column in slices: all but the 32nd and later ones of a run of columns
+  unsigned long long blocks;  // node blocks of the units, or entries of the rows that begin a run of rows with equal columns
+};
+
+// What is known of a pattern before its layout is chosen. The host waits for the device once for all of it
+struct Findings {
+  Survey survey;               // of single entries
+  int    broken[MAX_NODE + 1]; // [s]: A does not consist of dense s x s blocks on an s x s grid
+  Sample units[MAX_NODE + 1];  // [s]: units of s rows
+  Sample rows;
+};
+// node: the size of node blocks to look for; 0: all sizes, and row groups; 1: none
+cudaError_t Find(const SpMVCudaCSR &, int node, cudaStream_t, Findings *);
+
+// The largest s such that A consists of dense s x s blocks on an s x s grid; 1 if none
+int NodeSize(const SpMVCudaCSR &, int node, const Findings &);
+// Finds node blocks, some of them incomplete, if they take clearly fewer bytes than single entries; otherwise *nodes is unchanged. value: bytes per value
+cudaError_t FindIncomplete(const SpMVCudaCSR &, int node, const Findings &, size_t value, cudaStream_t, Nodes *nodes);
 // Lists the s x s blocks of any matrix; *nodes is unchanged if there are more than `most` blocks, or if the columns of an incomplete unit do not ascend
 cudaError_t ListBlocks(const SpMVCudaCSR &, int s, int64_t most, cudaStream_t, Nodes *nodes);
 // Finds row groups if they save enough loads of columns and of x; otherwise groups->count stays 0
-cudaError_t FindGroups(const SpMVCudaCSR &, const Survey &, cudaStream_t, RowGroups *groups);
+cudaError_t FindGroups(const SpMVCudaCSR &, const Findings &, cudaStream_t, RowGroups *groups);
 // Lists the numbers r below count with sum[r + 1] > sum[r], where sum[] are prefix sums of flags
 cudaError_t ListFlagged(int count, const int64_t *sum, int *list, cudaStream_t);
 // A^T: its row offsets, its columns (rows of A), and the position of each entry in A

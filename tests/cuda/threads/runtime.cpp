@@ -41,6 +41,7 @@ cudaError_t cudaFreeAsync(void *p, cudaStream_t) { return Destroy(p); }
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *p, const cudaMemPoolProps *) { return Create(p, 1); }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t p) { return Destroy(p); }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *) { return cudaSuccess; }
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *value) { *(uint64_t *)value = 0; return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) { return Create(e, 1); }
 cudaError_t cudaEventDestroy(cudaEvent_t e) { return Destroy(e); }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }

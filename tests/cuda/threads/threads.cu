@@ -7,6 +7,7 @@
 #include "spmvcuda.h"
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <unistd.h>
 
 namespace spmv {
@@ -66,6 +67,14 @@ static void Copies(size_t n)
   EXPECT(SpMVCudaUpload(1, to, from, bytes) == cudaSuccess);
   EXPECT(SpMVCudaDownload(1, back, copy, bytes) == cudaSuccess);
   EXPECT(device == a && b == a);
+
+  SpMVCudaTemporary temporary;
+  void             *parts[2];
+  const void       *sources[2] = {a.data(), b.data() + n / 2};
+  const size_t      sizes[2]   = {bytes[0], (n - n / 2) * sizeof(int)};
+  EXPECT(SpMVCudaUploadTemporary(2, parts, sources, sizes, nullptr, &temporary) == cudaSuccess);
+  EXPECT(!memcmp(parts[0], sources[0], sizes[0]) && !memcmp(parts[1], sources[1], sizes[1]));
+  EXPECT(SpMVCudaFreeTemporary(&temporary, nullptr) == cudaSuccess);
 }
 
 static void Memory()
@@ -78,6 +87,7 @@ static void Memory()
     *word[k] = k;
   }
   for (unsigned k = 0; k < 3; k++) EXPECT(*word[k] == k);
+  EXPECT(PoolKeep() == cudaSuccess);
   EXPECT(PoolAlloc(&p, 1000, nullptr, &pooled) == cudaSuccess && pooled);
   cudaFreeAsync(p, nullptr);
   for (unsigned *w : word) PinnedWordFree(w);

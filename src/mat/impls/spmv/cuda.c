@@ -11,20 +11,19 @@
 /* ---------------------------------------------------------------- the CSR arrays on the device */
 
 typedef struct {
-  SpMVCudaCSR csr;
-  void       *copy; /* our own copy of i, a, j in one allocation, if AIJCUSPARSE's arrays are not up to date */
+  SpMVCudaCSR       csr;
+  SpMVCudaTemporary copy; /* our own copy of i, a, j, if AIJCUSPARSE's arrays are not up to date */
 } SpMVDeviceCSR;
 
-static PetscErrorCode SpMVDeviceCSRRestore(SpMVDeviceCSR *d)
+static PetscErrorCode SpMVDeviceCSRRestore(SpMVDeviceCSR *d, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  PetscCallCUDA(cudaFree(d->copy)); /* waits for the kernels that read it */
-  d->copy = NULL;
+  PetscCallCUDA(SpMVCudaFreeTemporary(&d->copy, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The columns are copied only if `columns`: a refresh of the values does not need them */
-static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *host, PetscBool columns, SpMVDeviceCSR *d)
+static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *host, PetscBool columns, cudaStream_t stream, SpMVDeviceCSR *d)
 {
   const PetscScalar *a;
 
@@ -49,22 +48,22 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *hos
     const size_t bytes[3]  = {(size_t)(host->m + 1) * sizeof(PetscInt), (size_t)d->csr.nnz * sizeof(PetscScalar), (size_t)d->csr.nnz * sizeof(PetscInt)};
     const void  *source[3] = {host->i, NULL, host->j};
     void        *dest[3];
-    size_t       offset[4] = {0};
+    size_t       total = 0;
+    cudaError_t  error;
 
+    for (int k = 0; k < arrays; k++) total += bytes[k];
     PetscCall(MatSeqAIJGetArrayRead(A, &a));
     source[1] = a;
-    for (int k = 0; k < arrays; k++) offset[k + 1] = offset[k] + (bytes[k] + 255) / 256 * 256;
-    if (cudaMalloc(&d->copy, offset[arrays]) != cudaSuccess) {
-      (void)cudaGetLastError();
-      d->copy = NULL;
-      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
-              "Out of GPU memory: %zu bytes for a temporary copy of the matrix to create its %s format. Use more processes or -mat_type aijcusparse",
-              offset[arrays], spmv->format->name);
-    }
-    for (int k = 0; k < arrays; k++) dest[k] = (char *)d->copy + offset[k];
-    PetscCallCUDA(SpMVCudaUpload(arrays, dest, source, bytes));
-    PetscCall(PetscLogCpuToGpu((PetscLogDouble)offset[arrays]));
+    error     = SpMVCudaUploadTemporary(arrays, dest, source, bytes, stream, &d->copy);
     PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+    if (error == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
+              "Out of GPU memory: %zu bytes for a temporary copy of the matrix to create its %s format. Use more processes or -mat_type aijcusparse", total,
+              spmv->format->name);
+    }
+    PetscCallCUDA(error);
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)total));
     d->csr.i = dest[0];
     d->csr.a = (PetscScalar *)dest[1];
     d->csr.j = columns ? dest[2] : NULL;
@@ -112,14 +111,14 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
   cudaError_t   error = cudaSuccess;
 
   PetscFunctionBegin;
-  PetscCall(SpMVDeviceCSRGet(A, spmv, host, pattern, &device));
+  PetscCall(SpMVDeviceCSRGet(A, spmv, host, pattern, stream, &device));
   if (pattern) PetscCall(MatSpMVSetUpStore_SeqCUDA(A, spmv, k, &device.csr, stream, &error));
   if (error == cudaSuccess) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
     error = SpMVCudaFill(spmv->cuda[k].store, &device.csr, stream);
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
   }
-  PetscCall(SpMVDeviceCSRRestore(&device));
+  PetscCall(SpMVDeviceCSRRestore(&device, stream));
   if (error == cudaErrorNotSupported) {
     spmv->cuda[k].use_parent = PETSC_TRUE;
     PetscCall(PetscInfo(A, "Using the product of AIJCUSPARSE: %s\n",
@@ -295,7 +294,7 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
 
   PetscFunctionBegin;
   PetscCall(SpMVGetStream(&stream));
-  PetscCall(SpMVDeviceCSRGet(B, spmv, host, pattern, &device));
+  PetscCall(SpMVDeviceCSRGet(B, spmv, host, pattern, stream, &device));
   if (pattern) error = SpMVCudaFuseOffdiagonal(store, &device.csr, (PetscInt64)(fraction * (PetscReal)host->m), stream);
   if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
   if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) {
@@ -303,7 +302,7 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
     error               = cudaSuccess;
   } else if (error == cudaSuccess)
     error = SpMVCudaFillOffdiagonal(store, &device.csr, stream);
-  PetscCall(SpMVDeviceCSRRestore(&device));
+  PetscCall(SpMVDeviceCSRRestore(&device, stream));
   PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
