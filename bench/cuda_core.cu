@@ -1,10 +1,11 @@
 /*
   Benchmark of the device core, without PETSc: both formats and the papers' kernels against cuSPARSE, on generated matrices.
 
-  Usage: cuda_core [-papers] [-sweep] [-csv file] [name ...]      Names as listed in Cases() below; none: all.
+  Usage: cuda_core [-papers] [-sweep] [-lines count] [-csv file] [name ...]      Names as listed in Cases() below; none: all.
   Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu
-         src/core/cuda/{analysis,boundary,choose,diagonals,diagonalscolumns,entriescolumns,memory,offdiagonal,paper,slices,slicescolumns,store}.cu
-         src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse
+         src/core/cuda/*.cu src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse -ldl
+
+  -lines: x is in shared memory if a step of a slice reads it from so many cache lines (Tuning::SHARED_LINES); 0: wherever it fits, 33: nowhere.
 
   Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. "stream" is the same for products launched one by one, where the host's launch time
   may dominate (the time of an empty kernel is printed first). Each product is checked against cuSPARSE's CSR product. "bytes" are those of the format's arrays
@@ -224,7 +225,7 @@ struct Case {
   double                  target; // microseconds
   std::function<Matrix()> make;
 };
-static std::vector<Case> Cases()
+static std::vector<Case> UsualCases()
 {
   return {{"stencil7:200", 140, [] { return Stencil7(200); }},
           {"bratu:200", 98, [] { return Bratu(200); }},
@@ -234,6 +235,10 @@ static std::vector<Case> Cases()
           {"google", 40, [] { return PowerLaw(916428, 5.6, 2.5, 456, false); }},
           {"dc1", 7.8, [] { return Circuit(); }},
           {"random:20000", 34, [] { return Uniform(20000); }},
+          {"random:4000", 0, [] { return Uniform(4000); }},
+          {"random:8000", 0, [] { return Uniform(8000); }},
+          {"random:12000", 0, [] { return Uniform(12000); }},
+          {"random:27000", 0, [] { return Uniform(27000); }},
           {"tsopf", 36, [] { return PowerNetwork(); }},
           {"stencil7:32", 3.4, [] { return Stencil7(32); }},
           {"fem27:40:1:0.9", 5.5, [] { return FEM27(40, 1, 0.9); }},
@@ -293,6 +298,40 @@ static std::vector<Case> Cases()
                for (int c = 1; k == 0 && c < 200000; c++) r.push_back(c);
              });
            }}};
+}
+
+// Rows of `length` entries within `width` of the diagonal, or anywhere
+static std::vector<Case> LengthCases()
+{
+  static const struct {
+    const char *name;
+    int         n, length, width;
+  } kinds[] = {
+      {"near20:27000:250", 27000, 20, 250},   {"near60:27000:250", 27000, 60, 250},     {"near60:27000:1000", 27000, 60, 1000},
+      {"near120:27000:500", 27000, 120, 500}, {"near240:27000:1000", 27000, 240, 1000}, {"near480:27000:1000", 27000, 480, 1000},
+      {"near40:27000:4000", 27000, 40, 4000}, {"near120:27000:4000", 27000, 120, 4000}, {"near240:27000:4000", 27000, 240, 4000},
+      {"uniform20:1000", 1000, 20, 0},        {"uniform60:2000", 2000, 60, 0},          {"uniform60:4000", 4000, 60, 0},
+      {"uniform20:8000", 8000, 20, 0},        {"uniform120:8000", 8000, 120, 0},        {"uniform240:8000", 8000, 240, 0},
+      {"uniform500:8000", 8000, 500, 0},      {"uniform60:14000", 14000, 60, 0},        {"uniform120:14000", 14000, 120, 0},
+      {"uniform1000:20000", 20000, 1000, 0},  {"uniform20:27000", 27000, 20, 0},        {"uniform60:27000", 27000, 60, 0},
+      {"uniform120:27000", 27000, 120, 0},    {"uniform240:27000", 27000, 240, 0},
+  };
+  std::vector<Case> cases;
+  for (const auto &k : kinds) {
+    auto make = [=] {
+      return Lengths(
+          k.n, [=](int) { return k.length; }, k.width);
+    };
+    cases.push_back({k.name, 0, make});
+  }
+  return cases;
+}
+
+static std::vector<Case> Cases()
+{
+  std::vector<Case> cases = UsualCases();
+  for (const Case &c : LengthCases()) cases.push_back(c);
+  return cases;
 }
 
 // ------------------------------------------------------------------------------------------------ measuring
@@ -669,6 +708,8 @@ static Settings ReadArguments(int argc, char **argv)
       s.sweep = true;
     else if (!strcmp(argv[k], "-papers"))
       s.papers = true;
+    else if (!strcmp(argv[k], "-lines") && k + 1 < argc)
+      SpMVCudaSharedLines = atoi(argv[++k]);
     else if (!strcmp(argv[k], "-csv") && k + 1 < argc)
       s.csv = fopen(argv[++k], "w");
     else

@@ -281,6 +281,22 @@ def gains(file, prefix):
     return [two(f(g)) for g in both for f in (min, max)]
 
 
+def in_shared_memory():
+    """x in shared memory: matrices, cases that have enough lines and bytes, all cases, how many times as fast these and the others are; cases without a number of lines"""
+    rows = read("sharedx.csv")
+    enough = [not r["lines"] or (float(r["lines"]) >= 20 and float(r["values_over_copies"]) >= 0.25) for r in rows]
+    gain = [[float(r["cache_us"]) / float(r["shared_us"]) for r, e in zip(rows, enough) if e == those] for those in (True, False)]
+    return [str(len({r["matrix"] for r in rows})), str(len(gain[0])), str(len(rows)), two(min(gain[0])), two(max(gain[0])), two(statistics.geometric_mean(gain[0])),
+            str(len(gain[1])), two(min(gain[1])), two(max(gain[1])), str(sum(not r["lines"] for r in rows))]
+
+
+def first_products(column):
+    """First products of GAMG's hierarchy with the library after and before set-up waits less, with sellp and with evchyb, in ms"""
+    rows = read("first-setup.csv")
+    return [one(1e3 * statistics.median(float(r[column]) for r in rows if r["type"] == kind and r["library"].startswith(library)))
+            for kind in ("sellp", "evchyb") for library in ("3a16324", "9477567")]
+
+
 def marked(matrix, kind):
     """Product and refresh with marks of node blocks and without, in microseconds"""
     old, new = [r for r in read("elements.csv") if (r["matrix"], r["type"]) == (matrix, kind)]
@@ -490,6 +506,8 @@ CLAIMS = {
         ("and 10 passes over vectors, and take {} us", [us(2 * iteration("bratu:200", "sellp", "devicechebyshev"))]),
     ],
     "docs/types.md": [
+        ("for which all code has been loaded, take {} ms with `sellp`, before {}, and {} with `evchyb`, before {}; the first products of the process take {}, before {}, and {}, before {}",
+         first_products("copy_s") + first_products("first_s")),
         ("| 7-point stencil 200^3, from the host | 56 | " + ASSEMBLY, assembly("stencil7:200", "host")),
         ("| 7-point stencil 200^3, from the GPU | 56 | " + ASSEMBLY, assembly("stencil7:200", "device")),
         ("| matrices of 67^3 elements, 3 unknowns a node, from the GPU | 173 | " + ASSEMBLY, assembly("elements:67:3", "device")),
@@ -558,6 +576,9 @@ CLAIMS = {
          [two(mean(over_columns(8, "aij", "product", several_xeon))), *(two(x) for x in sorted(over_columns(8, "aij", "product", several_xeon))[:2])]),
         ("products with values rounded to multiples of 1/8 are {} to {} times as fast as before, those with other values {} to {} times", gains("exact.csv", "eighths:")),
         ("products with values rounded to multiples of 1/10 are {} to {} times as fast as before, and those with other values {} to {} times", gains("codes.csv", "tenths:")),
+        ("{} generated matrices were measured with and without it, in `sellp`'s and `evchyb`'s slices ([results/sharedx.csv](results/sharedx.csv); `bench/cuda_core -lines 0` and "
+         "`-lines 33`): in {} of these {} cases there are enough lines and bytes, and `x` in shared memory makes products {} to {} times as fast, {} times in the geometric mean. In the "
+         "other {} cases it would make them {} to {} times as fast, and is not used. In {} cases the lines were not counted", in_shared_memory()),
         ("ex56 with 63^3 elements takes {} us with these marks and {} without, a refresh {} and {} us", marked("ex56 -ne 63", "sellp")),
     ],
     "docs/batch.md": [

@@ -480,6 +480,7 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
       if (layouts[l].measured && (race || (quick && !few))) continue; // the same kernels, many times
       if (quick && !few && (l + tested) % 4) continue;
       if (race) printf("%s, %s\n", A.name, layouts[l].name);
+      SpMVCudaSharedLines = (l + tested) % 2 ? 0 : 33; // x in shared memory, or not
       Products(A, layouts[l], (l & 1) ? WIDEST : 4, streams).Test();
       if (!quick && !layouts[l].measured && WIDEST > 4) Products(A, layouts[l], (l & 1) ? 4 : WIDEST, streams).Test();
     }

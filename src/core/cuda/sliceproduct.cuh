@@ -10,14 +10,24 @@ namespace spmv {
 
 constexpr int EITHER = -1; // a mode of Accumulate(): WIDE or NARROW, as the slice says
 
+// x in global memory, or a copy of it in the thread block's shared memory
+struct InShared {};
+__device__ __forceinline__ Scalar LoadX(const Scalar *x, int64_t k)
+{
+  return Num::keep(x + k);
+}
+__device__ __forceinline__ Scalar LoadX(InShared, int64_t k)
+{
+  return ((const Scalar *)spmv_shared)[k];
+}
+
 /*
   Adds the lane's sums of a slice to d. value: the lane's first value. V: the type of the stored values. An entry is a block of ROWS x COLS values: a node
   block, a single value, or a column of a row group (COLS = 1). With V = Codes, single values are looked up in the slice's table. U: units per lane. BATCH: steps whose loads are issued before the first is used. Each mode has
   its own loop: with branches between the loads, dense rows take twice as long. With MODE = EITHER there is one branch per batch, before the first load
 */
-template <class V, int ROWS, int COLS, int U, int MODE, int BATCH, int SUMS>
-__device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &self, const V *value, int lane, SpMVCudaForm form, const Scalar *__restrict__ x,
-                                           Scalar (&d)[SUMS])
+template <class V, int ROWS, int COLS, int U, int MODE, int BATCH, class X, int SUMS>
+__device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &self, const V *value, int lane, SpMVCudaForm form, X x, Scalar (&d)[SUMS])
 {
   const int   steps = self.steps * U;
   const char *index = args.index + (int64_t)self.index * 32;
@@ -72,9 +82,9 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const bool    own = MODE == NARROW || MODE == EITHER ? col[b] != none : col[b] >= 0;
-      const Scalar *at  = x + (int64_t)(MODE == NARROW || MODE == EITHER ? self.base + col[b] : col[b]) * COLS; // base is 0 with WIDE
+      const int64_t at  = (int64_t)(MODE == NARROW || MODE == EITHER ? self.base + col[b] : col[b]) * COLS; // base is 0 with WIDE
 #pragma unroll
-      for (int j = 0; j < COLS; j++) xs[b][j] = own ? Num::keep(at + j) : Num::zero();
+      for (int j = 0; j < COLS; j++) xs[b][j] = own ? LoadX(x, at + j) : Num::zero();
     }
     Issue();
 #pragma unroll

@@ -17,6 +17,8 @@
 #include "slicescode.cuh"
 #include <algorithm>
 
+int SpMVCudaSharedLines = spmv::Tuning::SHARED_LINES;
+
 namespace spmv {
 namespace {
 
@@ -27,8 +29,8 @@ using Args = SliceArgs;
 // ------------------------------------------------------------------------------------------------ product
 
 // W: the type in which the slice has its values. One loop per mode
-template <class V, class W, int BS, int U>
-__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[U * BS])
+template <class V, class W, int BS, int U, class X>
+__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, X x, Scalar (&d)[U * BS])
 {
   constexpr int BATCH = std::is_same_v<W, Codes> ? CODES_PER_WORD : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   const int     mode  = ModeOf(self.shape);
@@ -46,9 +48,9 @@ __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, 
 }
 
 // The code that follows the loops exists only once
-template <class V, int BS, bool FUSED, int U, class D>
-__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form,
-                                        const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+template <class V, int BS, bool FUSED, int U, class D, class X>
+__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form, X x, const Scalar *z,
+                                        Scalar *y)
 {
   const int  units = Units(self.shape);
   const bool part  = U == 1 && IsPart(self.shape);
@@ -93,7 +95,7 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
     for (int i = 0; i < BS; i++) {
       y[r + i] = Result(form, z, r + i, d[u * BS + i]);
       if constexpr (std::is_same_v<D, Dot>) {
-        if (dot) AddTo(sums, Term(dot->hermitian, Num::keep(x + r + i), d[u * BS + i]));
+        if (dot) AddTo(sums, Term(dot->hermitian, LoadX(x, r + i), d[u * BS + i]));
       }
     }
   }
@@ -101,9 +103,8 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
 
 // A warp multiplies one slice, depending on its kind. MANY: some slices have several units per lane. A kernel without them has room for a third more warps: a
 // twin of cage14 takes 91 us instead of 98, random:20000 29 instead of 31
-template <class V, int BS, bool MANY, bool FUSED, class D>
-__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, const Scalar *__restrict__ x,
-                                         const Scalar *z, Scalar *y)
+template <class V, int BS, bool MANY, bool FUSED, class D, class X>
+__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
 {
   const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
   const Slice self = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
@@ -133,6 +134,53 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> argument
   if (!FUSED || AwaitsHalo(arguments) || s == 0) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   if (s < args.slices) multiply<V, BS, MANY, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
+}
+
+constexpr int SHARED_BLOCK = Tuning::SHARED_BLOCK, LINE_BYTES = 128;
+
+// Prefetches a slice of single entries. Its descriptor is not read through the L1 cache, because a previous fill may still be changing it
+template <class V> __device__ __forceinline__ void prefetch(const Args &args, int s, int lane)
+{
+  const int4  a     = __ldcg((const int4 *)(args.slice + s));
+  const Slice self  = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, 0, 0, 0, 0};
+  const int   mode  = ModeOf(self.shape);
+  const char *value = (const char *)FirstValue<V>((const V *)args.value, self), *index = args.index + (int64_t)self.index * 32;
+  for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (WARP * sizeof(V)); k += WARP * LINE_BYTES) PrefetchL2(value + k);
+  if (mode != WIDE && mode != NARROW) return;
+  for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (mode == WIDE ? WARP * 4 : WARP * 2); k += WARP * LINE_BYTES) PrefetchL2(index + k);
+}
+
+// For scattered entries in few columns. There is one thread block per multiprocessor, which copies x to shared memory: there, 32 scattered reads take a third of
+// the time that they take in the L1 cache. Its warps then multiply one slice after the other
+template <class V>
+__global__ void __launch_bounds__(SHARED_BLOCK, 1) slices_shared(SharedArgs shared, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+{
+  const Args &args = shared.args;
+  const int   lane = threadIdx.x % WARP;
+  const Dot  *none = nullptr;
+  int         s    = (int)(threadIdx.x / WARP * gridDim.x + blockIdx.x);
+  if (s < args.slices) prefetch<V>(args, s, lane); // while x is copied
+  AwaitPrevious();
+  for (int k = (int)threadIdx.x; k < shared.n * REALS; k += SHARED_BLOCK) CopyAsync((PetscReal *)spmv_shared + k, (const PetscReal *)x + k);
+  AwaitCopies();
+  __syncthreads();
+  for (; s < args.slices; s += (int)gridDim.x * (SHARED_BLOCK / WARP)) multiply<V, 1, false, false>(args, none, nullptr, s, lane, form, InShared{}, z, y);
+}
+
+// Counts the cache lines that slices read x from: a warp those of one step of one slice. sum: steps of the slices, and their lines
+__global__ void sample_lines(Args args, int samples, unsigned long long *sum)
+{
+  const int w = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (w >= samples) return;
+  const Slice self = args.slice[(int64_t)w * args.slices / samples];
+  if (!self.steps) return;
+  const int      column = Column(self, ModeOf(self.shape), args.index + (int64_t)self.index * 32, self.steps / 2, self.steps, lane);
+  const int      line   = column < 0 ? -1 : (int)(column * (int64_t)sizeof(Scalar) / LINE_BYTES);
+  const bool     first  = (__match_any_sync(ALL, line) & ((1u << lane) - 1)) == 0;
+  const unsigned lines  = __popc(__ballot_sync(ALL, first && line >= 0));
+  if (lane) return;
+  atomicAdd(sum, (unsigned long long)self.steps);
+  atomicAdd(sum + 1, (unsigned long long)self.steps * lines);
 }
 
 // For matrices with few nonempty rows: a product with each column, one after the other in one kernel
@@ -280,10 +328,18 @@ struct Slices : SlicedStore {
   EntriesByRows by_rows;
   Array<int>    unit;
   Array<char>   value;
+  size_t        shared     = 0; // bytes of x in shared memory; 0: products read it from global memory
+  int           processors = 0, most_shared = 0;
 
   template <class V, int BS, bool MANY = false> cudaError_t Take()
   {
     kernel[0].Choose((const void *)slices<V, BS, MANY, false, NoEpilogue>);
+    if constexpr (BS == 1 && !MANY) {
+      if (shared) {
+        kernel[0].Choose((const void *)slices_shared<V>);
+        SPMV_TRY(cudaFuncSetAttribute((const void *)slices_shared<V>, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared)); // for any matrix
+      }
+    }
     kernel[1].Choose((const void *)slices<V, BS, MANY, true, NoEpilogue>);
     if constexpr (BS == 1) kernel[5].Choose((const void *)slices_each<V, BS, MANY>);
     if constexpr (std::is_same_v<V, Scalar>) {
@@ -292,6 +348,26 @@ struct Slices : SlicedStore {
       if constexpr (BS == 1) kernel[4].Choose((const void *)slices<V, BS, MANY, true, DotEpilogue>);
     }
     return kernel[0].Load();
+  }
+  // Decides whether products copy x to shared memory: see Tuning::SHARED_LINES
+  cudaError_t ShareX(const SpMVCudaCSR &csr, cudaStream_t stream)
+  {
+    const size_t                bytes = (size_t)csr.n * sizeof(Scalar);
+    Scratch<unsigned long long> sum(stream);
+    unsigned long long          found[2]; // as in sample_lines()
+    SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+    SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_shared));
+    if (bs > 1 || many || grouped || compact || unit || !args.slices || bytes > (size_t)most_shared) return cudaSuccess;
+    if (SpMVCudaSharedLines) {
+      if (value.Bytes() * Tuning::SHARED_SHARE < bytes * (size_t)processors) return cudaSuccess;
+      SPMV_TRY(sum.Alloc(2));
+      SPMV_TRY(sum.Zero(stream));
+      SPMV_LAUNCH((int)Tuning::SAMPLE * WARP, 256, stream, sample_lines, args, PetscMin(args.slices, (int)Tuning::SAMPLE), sum);
+      SPMV_TRY(Fetch(found, (unsigned long long *)sum, 2, stream));
+      if (found[1] < found[0] * (unsigned long long)SpMVCudaSharedLines) return cudaSuccess;
+    }
+    shared = bytes;
+    return cudaSuccess;
   }
   template <class V> cudaError_t Pick(V)
   {
@@ -428,6 +504,7 @@ struct Slices : SlicedStore {
   cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY)
   {
     if (!args.slices) return cudaSuccess;
+    if (shared && !after_exchange) return kernel[0].Launch((unsigned)processors, SHARED_BLOCK, SharedArgs{use, n}, form, v, stream, shared, begin);
     return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0, begin);
   }
 
@@ -539,11 +616,11 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   SPMV_TRY(s->IndexColumns(csr, rules, stream));
   SPMV_TRY(s->value.Alloc((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
   SPMV_TRY(s->value.Zero(stream));
-  SPMV_TRY(WithStored(single, [&](auto type) { return s->Pick(type); }));
   uint64_t policy;
   SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
   s->args = {s->args.slices, s->slice, s->order, s->group, (char *)s->value, s->index, s->partial, s->arrived, s->unit, policy, false, {}};
-  return cudaSuccess;
+  SPMV_TRY(s->ShareX(csr, stream));
+  return WithStored(single, [&](auto type) { return s->Pick(type); });
 }
 
 } // namespace spmv

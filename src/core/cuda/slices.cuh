@@ -111,6 +111,12 @@ struct SliceArgs {
   Offdiagonal  offdiag;  // for MultFused()
 };
 
+// Products that copy x, of n numbers, to shared memory
+struct SharedArgs {
+  SliceArgs args;
+  int       n;
+};
+
 // Products with several columns, one after the other in one kernel: `blocks` thread blocks for each column
 struct EachColumn {
   SliceArgs args;

@@ -59,6 +59,9 @@ PETSC_INTERN int SpMVCudaGroupsMean;
 /* A matrix in slices may keep some of its values in the L2 cache between products if the values take more than 1/SpMVCudaL2Fit of it: see Tuning::L2_FIT. Tests
    set it to INT_MAX */
 PETSC_INTERN int SpMVCudaL2Fit;
+/* From how many cache lines, at least, a step of a slice reads x if products copy x to shared memory: see Tuning::SHARED_LINES. Tests set it to 0: wherever x
+   fits, and to more than 32: nowhere */
+PETSC_INTERN int SpMVCudaSharedLines;
 
 /* Stores the values; the pattern must be the same. Call it at least once before the first product. It reads only i and a of the CSR. */
 PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaStore, const SpMVCudaCSR *, cudaStream_t);

@@ -76,6 +76,15 @@ struct Tuning {
   static constexpr int SLICES_WINDOW = 1024; // units: a warp forms the slices of one window of this size
   // With few units, windows are smaller but have about this number of slices: a warp took 250 us for 1024 slices of one unit each
   static constexpr int SLICES_OF_WINDOW = 64;
+  // Single entries multiply x in shared memory if x fits there (28,000 columns in double precision) and its reads are scattered: 32 lanes read it from at least
+  // SHARED_LINES cache lines. Time in us on an H100, x in shared memory / in the L1 cache: random:20000 (26 lines) 31.8 / 34.6; rows of 60 random columns of
+  // 27,000 7.5 / 10.8; of 240 within 4000 of the diagonal (22) 20.8 / 21.0, in evchyb's order (26) 24.1 / 27.3. But of 60 within 1000 (19) 7.4 / 6.1; of 240
+  // within 1000 (11) 21.3 / 19.5
+  static constexpr int SHARED_LINES = 20;
+  // The values must take at least 1/SHARED_SHARE of the bytes of all copies of x: 40 random columns (0.29) 6.9 / 7.8. With less: 20 random columns of 1000
+  // (0.18) 2.21 / 2.10, of 27,000 (0.15) 5.6 / 6.0
+  static constexpr int SHARED_SHARE = 4;
+  static constexpr int SHARED_BLOCK = 1024; // threads
   // Values that stay in the L2 cache from one product to the next, if there are so few rows that the vectors leave room for them. Time in us on an H200 with 0,
   // 12 and 20 MB of values kept (twins in quotes): 'bmwcra_1' (149,000 rows) 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1,
   // 37.7, 37.0, random:20000 32.1, 30.5, 30.2; 28 MB gain no more. fem27:68:3:0.6 (943,000) gets slower: 96.3, 103.0, 102.9, and so does an iteration of
