@@ -76,7 +76,7 @@ struct Tuning {
   static constexpr int SLICES_WINDOW = 1024; // units: a warp forms the slices of one window of this size
   // With few units, windows are smaller but have about this number of slices: a warp took 250 us for 1024 slices of one unit each
   static constexpr int SLICES_OF_WINDOW = 64;
-  // Single entries multiply x in shared memory if x fits there (28,000 columns in double precision) and its reads are scattered: 32 lanes read it from at least
+  // Single entries multiply x in shared memory if x fits there (29,000 columns in double precision) and its reads are scattered: 32 lanes read it from at least
   // SHARED_LINES cache lines. Time in us on an H100, x in shared memory / in the L1 cache: random:20000 (26 lines) 31.8 / 34.6; rows of 60 random columns of
   // 27,000 7.5 / 10.8; of 240 within 4000 of the diagonal (22) 20.8 / 21.0, in evchyb's order (26) 24.1 / 27.3. But of 60 within 1000 (19) 7.4 / 6.1; of 240
   // within 1000 (11) 21.3 / 19.5
