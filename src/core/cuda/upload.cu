@@ -215,7 +215,7 @@ cudaError_t SpMVCudaDownload(int count, void *const host[], const void *const de
   return spmv::Guarded([=] { return Transfer(true, count, (void *const *)device, host, bytes); });
 }
 
-// A large copy is made in other streams. A small one is in the order of this stream, so that the host does not wait for it
+// A large copy is made in other streams, a small one in the order of this stream
 static cudaError_t TransferInOrder(int count, void *const device[], const void *const host[], const size_t bytes[], size_t total, cudaStream_t stream)
 {
   using namespace spmv;
@@ -225,9 +225,9 @@ static cudaError_t TransferInOrder(int count, void *const device[], const void *
   }
   PrepareEnd();
   for (int a = 0; a < count; a++) {
-    if (bytes[a]) SPMV_TRY(cudaMemcpyAsync(device[a], host[a], bytes[a], cudaMemcpyHostToDevice, stream)); // returns when pageable memory has been read
+    if (bytes[a]) SPMV_TRY(cudaMemcpyAsync(device[a], host[a], bytes[a], cudaMemcpyHostToDevice, stream));
   }
-  return cudaSuccess;
+  return cudaStreamSynchronize(stream); // the program may have pinned its arrays, and may change them now
 }
 
 cudaError_t SpMVCudaUploadTemporary(int count, void *device[], const void *const host[], const size_t bytes[], cudaStream_t stream, SpMVCudaTemporary *copy)
