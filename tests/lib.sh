@@ -59,7 +59,7 @@ finish() { # number
     rm -f "$log/$1.out" "$log/$1.name"
   else
     failed=$((failed + 1))
-    [ "$rc" = 124 ] && echo "FAILED ${names[$1]}: no end after ${limits[$1]} seconds" || echo "FAILED ${names[$1]} (exit code $rc)"
+    [ "$rc" = 124 ] && echo "FAILED ${names[$1]}: no end after $((${limits[$1]} * slower)) seconds" || echo "FAILED ${names[$1]} (exit code $rc)"
     echo "    ${commands[$1]}"
     grep -a FAILED "$log/$1.out" | cut -c1-600 | head -n 12 | sed 's/^/    /' | grep . || tail -n 25 "$log/$1.out" | cut -c1-400 | sed 's/^/    /'
     echo "    the whole output: $log/$1.out"
