@@ -106,7 +106,7 @@ harness_tests() {
   if [ $tier != device ]; then
     one="rank $((several - 1)) of $several: "
     while read -r how what; do
-      sh_ "one rank alone $how" 60 refuses "$what" "${m[@]}" $several "$TESTS/ranks" -ops "$how"
+      sh_ "one rank alone $how" 60 refuses "$what" env OMPI_MCA_orte_allowed_exit_without_sync=0 "${m[@]}" $several "$TESTS/ranks" -ops "$how"
     done <<END
 errs FAILED ranks: operation errs, .*${one}turn 1, .*error 83 here, and not on all ranks
 errsunseen FAILED ranks: operation errsunseen, .*${one}turn 1, .*error 83 here, and not on all ranks
