@@ -100,7 +100,7 @@ type_tests() {
   done
 }
 
-# The harness itself: if a single rank fails while the other ranks wait for it, the test must end immediately
+# The harness itself: if a single rank fails while the other ranks wait for it, the test must end immediately, also where tools/mpiexec allows a rank to leave
 harness_tests() {
   local one how what
   if [ $tier != device ]; then

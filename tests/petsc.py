@@ -82,7 +82,8 @@ COMBINATIONS = 3  # of the values in {{a b c}}
 RANKS = 4         # at most; a test for more runs with these, and without its expected output
 
 env = os.environ
-TIMEOUT = 120 * int(env.get("SLOWER", "1"))  # seconds
+SLOWER = int(env.get("SLOWER", "1"))
+TIMEOUT = 120 * SLOWER  # seconds
 TYPES = env.get("TYPES", "sellp evchyb").split()
 LIB = env["LIB"]
 MPIEXEC = shlex.split(env.get("MPIEXEC", "mpiexec"))
