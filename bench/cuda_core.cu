@@ -243,7 +243,10 @@ static std::vector<Case> UsualCases()
           {"stencil7:32", 3.4, [] { return Stencil7(32); }},
           {"fem27:40:1:0.9", 5.5, [] { return FEM27(40, 1, 0.9); }},
           {"econ", 7.6, [] { return PowerLaw(206500, 6.2, 4, 44, true); }},
+          {"fem27:20:3", 0, [] { return FEM27(20, 3, 1.0); }},
           {"fem27:30:2", 0, [] { return FEM27(30, 2, 1.0); }},
+          {"fem27:80:2", 0, [] { return FEM27(80, 2, 1.0); }},
+          {"fem27:80:2:0.2", 0, [] { return FEM27(80, 2, 0.2); }},
           {"fem27:40:5:0.6", 0, [] { return FEM27(40, 5, 0.6); }},
           {"tridiag:1000000", 0,
            [] {
@@ -254,6 +257,7 @@ static std::vector<Case> UsualCases()
           {"stencil27:100", 0, [] { return FEM27(100, 1, 1.0); }},
           {"fem27:30:4", 0, [] { return FEM27(30, 4, 1.0); }},
           {"fem27:30:6:0.6", 0, [] { return FEM27(30, 6, 0.6); }},
+          {"fem27:32:6", 0, [] { return FEM27(32, 6, 1.0); }},
           {"permuted7:100", 0, [] { return Permuted(100); }},
           {"uniform32:400000", 0,
            [] {

@@ -317,6 +317,7 @@ static void AddBands(std::vector<Matrix> &matrices)
   matrices.push_back(Band("band of 4 unknowns", 511, 2, 4));
   matrices.push_back(Band("band of 5 unknowns", 415, 1, 5));
   matrices.push_back(Band("band of 6 unknowns", 511, 1, 6));
+  matrices.push_back(Band("band of 6 unknowns, wide", 511, 13, 6)); // the values of a slice do not fit in shared memory
   matrices.push_back(Constrained("incomplete, band of 3 unknowns, constrained rows", Band("", 703, 3, 3), 5, 0));
 }
 

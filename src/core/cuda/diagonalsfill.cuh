@@ -4,25 +4,33 @@
 #pragma once
 
 #include "diagonals.cuh"
+#include "staging.cuh"
 
 namespace spmv {
 namespace {
 
-template <int BS, int STEPS> struct FillShape {
-  static constexpr bool   MANY   = BS <= 4 && sizeof(Scalar) <= 8;                                     // there are enough registers for a full batch
-  static constexpr int    BATCH  = STEPS ? STEPS : MANY ? Tuning::FILL_BATCH : Tuning::FILL_BATCH / 2; // steps whose entries are loaded at once
-  static constexpr int    STRIDE = (BATCH * BS) | 1;                    // distance of the lanes' values in shared memory: an odd number
-  static constexpr int    BLOCK  = BS == 1 ? Tuning::FILL_BLOCK : WARP; // threads
-  static constexpr size_t SHARED = (size_t)BLOCK * STRIDE * sizeof(Scalar);
+template <int STEPS> struct FillShape {
+  static constexpr int    BATCH  = STEPS ? STEPS : Tuning::FILL_BATCH; // steps whose entries are loaded at once
+  static constexpr int    STRIDE = BATCH | 1;                          // distance of the lanes' values in shared memory: an odd number
+  static constexpr size_t SHARED = (size_t)Tuning::FILL_BLOCK * STRIDE * sizeof(Scalar);
 };
 
 constexpr int EQUALS = 256; // counters of marks, because a single one would delay the slices of a large matrix
 
-// The lane whose first row of a node block, `own`, most of the lanes with an entry have (own < 0: this lane has none). The values are compared by a hash: if two
-// share one by chance, fewer lanes equal the value that is stored for all of them
+// Whether these lanes are in more bytes of the mask of a step than may have other blocks
+__device__ __forceinline__ bool TooMany(unsigned lanes)
+{
+  return __popc(__vcmpne4(lanes, 0)) > 8 * Tuning::EXCEPTED_BYTES;
+}
+
+// The lane whose first row of a node block, `own`, most of the lanes with an entry have (own < 0: this lane has none). If too many lanes differ from the previous
+// one, so that the step cannot be marked, it is the first lane with an entry. The values are compared by a hash: if two share one by chance, fewer lanes equal the
+// value that is stored for all of them
 template <class V, int BS> __device__ __forceinline__ int LaneOfMost(const Scalar *shared, int own)
 {
-  unsigned hash = 0;
+  const int      lane = threadIdx.x % WARP;
+  const unsigned owns = __ballot_sync(ALL, own >= 0);
+  unsigned       hash = 0;
 #pragma unroll
   for (int j = 0; j < BS; j++) {
     const V  v = ConvertIn<V, BS>(shared[own < 0 ? 0 : own + j]);
@@ -31,8 +39,10 @@ template <class V, int BS> __device__ __forceinline__ int LaneOfMost(const Scala
 #pragma unroll
     for (const unsigned w : word) hash = (hash ^ w ^ hash >> 15) * 0x9E3779B1u;
   }
-  const unsigned like = __match_any_sync(ALL, hash) & __ballot_sync(ALL, own >= 0);
-  return (int)(__reduce_max_sync(ALL, own < 0 ? 0 : (unsigned)__popc(like) << 5 | (unsigned)(threadIdx.x % WARP)) % WARP);
+  const unsigned before = __shfl_up_sync(ALL, hash, 1);
+  if (TooMany(__ballot_sync(ALL, own >= 0 && lane % 8 && owns >> (lane - 1) & 1 && hash != before))) return __ffs((int)owns) - 1;
+  const unsigned like = __match_any_sync(ALL, hash) & owns;
+  return (int)(__reduce_max_sync(ALL, own < 0 ? 0 : (unsigned)__popc(like) << 5 | (unsigned)lane) % WARP);
 }
 
 // Marks steps of node blocks, from `step` on. like: bit b says whether the lane's block of step b equals that of lane from[b]. Returns how many it marked
@@ -47,7 +57,7 @@ __device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like
   for (int b = 0; b < BATCH; b++) {
     if (b >= steps) break;
     const unsigned lanes = __ballot_sync(ALL, like >> b & 1);
-    if (__popc(__vcmpne4(~lanes, 0)) > 8 * Tuning::EXCEPTED_BYTES) continue;
+    if (TooMany(~lanes)) continue;
     for (int e = lane; e < BS * BS; e += WARP) equal_value[(step + b) * (BS * BS) + e] = value[((step + b) * (BS * BS) + e) * WARP + from[b]];
     if (lane == b) mine = lanes;
     marked++;
@@ -57,87 +67,56 @@ __device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like
 }
 
 // Both the steps and a lane's entries are in the order of the columns. So the entries of a few steps are consecutive in each row, and no permutation is needed.
-// The rows of a slice are consecutive, too: single entries of a slice are copied in one piece if they fit. STEPS > 0: all slices have this many steps
-template <int BS, int STEPS, class V, class I>
-__global__ void fill(View<I> v, DiagonalArgs args, bool uniform, const int *value_index, const Scalar *a, V *value, V *equal_value, int2 *pattern_of_slice,
-                     unsigned *equal, unsigned *equals)
+// The rows of a slice are consecutive, too: they are copied in one piece if they fit. STEPS > 0: all slices have this many steps
+template <int STEPS, class V, class I>
+__global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const int *value_index, const Scalar *a, V *value, V *equal_value,
+                             int2 *pattern_of_slice, unsigned *equal, unsigned *equals)
 {
-  constexpr int BATCH = FillShape<BS, STEPS>::BATCH, STRIDE = FillShape<BS, STEPS>::STRIDE;
-  static_assert(BS == 1 || BATCH <= WARP);
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  constexpr int BATCH = FillShape<STEPS>::BATCH, STRIDE = FillShape<STEPS>::STRIDE;
+  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
   const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
-  const int     more  = BS == 1 && !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
+  const int     more  = !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
   const int     steps = STEPS ? STEPS : uniform ? args.steps + more : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
   const int64_t beyond = more ? (int64_t)(args.slices - 1 - s) * args.steps + args.more[s] : 0; // steps between the slice's usual steps and its additional ones
   const int2   *step   = args.step + pattern_of_slice[s].x;
   const int64_t start  = unit < v.units ? v.start(unit) : 0;
-  const int     width  = unit < v.units ? v.len(unit) * BS : 0; // width of a row
-  V            *to     = value + first * (BS * BS * WARP) + lane;
+  const int     width  = unit < v.units ? v.len(unit) : 0;
+  V            *to     = value + first * WARP + lane;
   Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
   int           done = 0, mine = lane * STRIDE; // mine: the position in `shared` at which the lane's values begin
-  const bool    listed = BS > 1 && start < 0;
-  bool          whole = false, looks = BS > 1; // looks: for the value that most lanes have, until no step of a batch could be marked
   unsigned      word = 0, total = 0;
-  if (BS == 1) {
-    const int64_t begin = __shfl_sync(ALL, start, 0), end = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
-    whole = end - begin <= WARP * STRIDE;
-    if (whole) {
-      for (int q = lane; q < (int)(end - begin); q += WARP) Num::copy(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
-      AwaitCopies();
-      __syncwarp();
-      mine = (int)(start - begin);
-    }
+  const int64_t begin = __shfl_sync(ALL, start, 0), end = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
+  const bool    whole = end - begin <= WARP * STRIDE;
+  if (whole) {
+    for (int q = lane; q < (int)(end - begin); q += WARP) Num::copy(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
+    AwaitCopies();
+    __syncwarp();
+    mine = (int)(start - begin);
   }
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    // Positions in `shared` of the lane's own entry, and of the entry of a lane with which it is compared: the first one, or one with the value that most have
-    int      at[BATCH], from[BATCH], most[BS > 1 ? BATCH : 1], count = 0;
-    unsigned same = (1u << min(BATCH, steps - k0)) - 1; // of all lanes, or, with node blocks, of this lane
+    int      at[BATCH], from[BATCH], count = 0; // positions in `shared` of the lane's own entry, and of the first lane's, with which it is compared
+    unsigned same = (1u << min(BATCH, steps - k0)) - 1;
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const unsigned lanes = k0 + b < steps ? Lanes(step[k0 + b]) : 0;
       const bool     own   = lanes >> lane & 1;
       at[b]                = own ? mine + count : -1;
-      from[b]              = BS == 1 && lanes ? __shfl_sync(ALL, at[b], __ffs(lanes) - 1) : -1;
-      count += own ? BS : 0;
+      from[b]              = lanes ? __shfl_sync(ALL, at[b], __ffs(lanes) - 1) : -1;
+      count += own;
     }
-    for (int i = 0; i < BS; i++) {
-      if (!whole) Gather<(BATCH * BS + 3) / 4, 1, (BS > 1)>(a, value_index, start + (int64_t)i * width + done, 0, listed ? 0 : count, STRIDE, shared);
-      if (BS > 1 && v.first) {
-#pragma unroll 1
-        for (int e = 0; e < count && listed; e += BS) ReadListed<BS>(v, start, (done + e) / BS, i, a, value_index, shared + mine + e);
-        __syncwarp();
-      }
-      if constexpr (BS > 1) {
+    if (!whole) Gather<(BATCH + 3) / 4>(a, value_index, start + done, count, STRIDE, shared);
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) {
-          if (i > 0 || k0 + b >= steps) break;
-          most[b] = looks ? LaneOfMost<V, BS>(shared, at[b]) : __ffs((int)__ballot_sync(ALL, at[b] >= 0)) - 1;
-          from[b] = __shfl_sync(ALL, at[b], most[b]);
-        }
-      }
-#pragma unroll
-      for (int b = 0; b < BATCH; b++) {
-        if (k0 + b >= steps) break;
-#pragma unroll
-        for (int j = 0; j < BS; j++) {
-          const V    t0 = from[b] < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(shared[from[b] + j]), t = at[b] < 0 ? t0 : ConvertIn<V, BS>(shared[at[b] + j]);
-          const bool like = Traits<V>::same(t, t0);
-          if (BS > 1 ? !like : !__all_sync(ALL, like))
-            same &= ~(1u << b);
-          else if (BS == 1 && lane == 0 && (!more || k0 + b < args.steps))
-            equal_value[first + k0 + b] = t0;
-          to[((k0 + b + (more && k0 + b >= args.steps ? beyond : 0)) * (BS * BS) + i * BS + j) * WARP] = t;
-        }
-      }
+    for (int b = 0; b < BATCH; b++) {
+      if (k0 + b >= steps) break;
+      const V t0 = from[b] < 0 ? Traits<V>::zero() : Convert<V>(shared[from[b]]), t = at[b] < 0 ? t0 : Convert<V>(shared[at[b]]);
+      if (!__all_sync(ALL, Traits<V>::same(t, t0)))
+        same &= ~(1u << b);
+      else if (lane == 0 && (!more || k0 + b < args.steps))
+        equal_value[first + k0 + b] = t0;
+      to[(k0 + b + (more && k0 + b >= args.steps ? beyond : 0)) * WARP] = t;
     }
     done += count;
-    if constexpr (BS > 1) {
-      const int marked = MarkBlocks<V, BS>(first + k0, steps - k0, same, most, value, equal_value, equal);
-      looks            = looks && marked;
-      total += marked;
-      continue;
-    }
     if (whole) mine += count;
     if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0; // additional steps have no marks
     total += __popc(same);
@@ -153,22 +132,96 @@ __global__ void fill(View<I> v, DiagonalArgs args, bool uniform, const int *valu
   if (lane == 0) atomicAdd(equals + s % EQUALS, total);
 }
 
-template <class V, int BS, int STEPS, class I> void Fill(const View<I> &v, const FillArgs &f, cudaStream_t stream)
+constexpr int NODES_BATCH = sizeof(Scalar) <= 8 ? Tuning::FILL_BATCH / 2 : Tuning::FILL_BATCH / 4; // steps of node blocks that a warp takes at once
+
+// The same for node blocks, one slice per thread block, `staged` steps at a time
+template <int BS, class V, class I>
+__global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_NODES_BLOCKS)
+    fill_nodes(View<I> v, DiagonalArgs args, bool uniform, int staged, const int *value_index, const Scalar *a, V *value, V *equal_value, unsigned *equal,
+               unsigned *equals)
 {
-  using Shape         = FillShape<BS, STEPS>;
-  const unsigned grid = Blocks((int64_t)f.args.slices * WARP, Shape::BLOCK);
-  fill<BS, STEPS><<<grid, Shape::BLOCK, Shape::SHARED, stream>>>(v, f.args, f.uniform, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.pattern_of_slice,
-                                                                 f.equal, f.equals);
+  constexpr int  BATCH = NODES_BATCH;
+  const int      s = (int)blockIdx.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP, unit = s * WARP + lane;
+  const int64_t  first  = uniform ? (int64_t)s * args.steps : args.first_value[s];
+  const int      steps  = uniform ? args.steps : (int)(args.first_value[s + 1] - (unsigned)first);
+  const int2    *step   = args.step + args.pattern_of_slice[s].x;
+  const int64_t  start  = unit < v.units ? v.start(unit) : 0;
+  const int      len    = unit < v.units ? v.len(unit) : 0;
+  const bool     listed = start < 0;
+  const unsigned lists  = __ballot_sync(ALL, listed);
+  V             *to     = value + first * (BS * BS * WARP) + lane;
+  Scalar        *shared = (Scalar *)spmv_shared;
+  int            done = 0, counted = 0; // the lane's blocks in the first steps; how many steps these are
+  unsigned       total = 0;
+  const auto     own   = [&](int k) { return Lanes(step[k]) >> lane & 1; }; // whether the lane has a block in a step
+  for (int staged0 = 0; staged0 < steps; staged0 += staged) {
+    const int end = min(staged0 + staged, steps);
+    for (; counted < staged0; counted++) done += own(counted);
+    int count = end < steps ? 0 : len - done; // the lane's staged blocks
+    for (int k = staged0; k < end && end < steps; k++) count += own(k);
+    if (staged0) __syncthreads();
+    const int mine = StageBlocks<BS>(v, WARP, start, len, done, count, a, value_index, shared) - done * BS;
+    __syncthreads();
+    for (int k0 = staged0 + warp * BATCH; k0 < end; k0 += warps * BATCH) {
+      // at: positions in `shared` of the lane's blocks; like: the lanes with whose blocks they are compared
+      int      at[BATCH], like[BATCH];
+      unsigned same = (1u << min(BATCH, end - k0)) - 1; // of this lane
+      for (; counted < k0; counted++) done += own(counted);
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) {
+        const bool any = k0 + b < end && own(k0 + b);
+        at[b]          = any ? mine + done * BS : -1;
+        done += any;
+        like[b] = k0 + b < end ? LaneOfMost<V, BS>(shared, at[b]) : 0;
+      }
+      counted = k0 + BATCH;
+      for (int i = 0; i < BS; i++) {
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) {
+          if (k0 + b >= end) break;
+          const int  row = at[b] < 0 ? -1 : at[b] + i * count * BS, like_row = __shfl_sync(ALL, row, like[b]);
+          const bool like_listed = lists >> (like[b] & (WARP - 1)) & 1;
+#pragma unroll
+          for (int j = 0; j < BS; j++) {
+            const V t0 = like_row < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(ReadStaged(shared, like_row + j, like_listed));
+            const V t  = row < 0 ? t0 : ConvertIn<V, BS>(ReadStaged(shared, row + j, listed));
+            if (!Traits<V>::same(t, t0)) same &= ~(1u << b);
+            to[((k0 + b) * (BS * BS) + i * BS + j) * WARP] = t;
+          }
+        }
+      }
+      total += MarkBlocks<V, BS>(first + k0, end - k0, same, like, value, equal_value, equal);
+    }
+  }
+  if (lane == 0) atomicAdd(equals + s % EQUALS, total);
 }
 
-template <class V, class I> void FillEntries(const View<I> &v, const FillArgs &f, cudaStream_t stream)
+template <class V, int STEPS, class I> cudaError_t Fill(const View<I> &v, const FillArgs &f, cudaStream_t stream)
+{
+  const unsigned grid = Blocks((int64_t)f.args.slices * WARP, Tuning::FILL_BLOCK);
+  fill_entries<STEPS><<<grid, Tuning::FILL_BLOCK, FillShape<STEPS>::SHARED, stream>>>(v, f.args, f.uniform, f.value_index, f.a, (V *)f.value,
+                                                                                      (V *)f.equal_value, f.pattern_of_slice, f.equal, f.equals);
+  return cudaGetLastError();
+}
+
+template <class V, int BS, class I> cudaError_t FillNodes(const View<I> &v, const FillArgs &f, cudaStream_t stream)
+{
+  const int warps = PetscMin((f.args.steps + NODES_BATCH - 1) / NODES_BATCH, Tuning::FILL_NODES_WARPS);
+  Staging   s;
+  SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<BS, V, I>, f.args.steps, NODES_BATCH, &s));
+  fill_nodes<BS><<<f.args.slices, PetscMax(warps, 1) * WARP, s.shared, stream>>>(v, f.args, f.uniform, s.steps, f.value_index, f.a, (V *)f.value,
+                                                                                 (V *)f.equal_value, f.equal, f.equals);
+  return cudaGetLastError();
+}
+
+template <class V, class I> cudaError_t FillEntries(const View<I> &v, const FillArgs &f, cudaStream_t stream)
 {
   switch (f.uniform && !f.args.more ? f.args.steps : 0) {
-  case 3: Fill<V, 1, 3>(v, f, stream); break;
-  case 5: Fill<V, 1, 5>(v, f, stream); break;
-  case 7: Fill<V, 1, 7>(v, f, stream); break;
-  case 9: Fill<V, 1, 9>(v, f, stream); break;
-  default: Fill<V, 1, 0>(v, f, stream);
+  case 3: return Fill<V, 3>(v, f, stream);
+  case 5: return Fill<V, 5>(v, f, stream);
+  case 7: return Fill<V, 7>(v, f, stream);
+  case 9: return Fill<V, 9>(v, f, stream);
+  default: return Fill<V, 0>(v, f, stream);
   }
 }
 
@@ -177,14 +230,13 @@ template <class V> cudaError_t FillDiagonals(const SpMVCudaCSR &csr, const Nodes
   return WithView(csr, nodes, [&](auto v) {
     ForgetErrors();
     switch (f.bs) {
-    case 1: FillEntries<V>(v, f, stream); break;
-    case 2: Fill<V, 2, 0>(v, f, stream); break;
-    case 3: Fill<V, 3, 0>(v, f, stream); break;
-    case 4: Fill<V, 4, 0>(v, f, stream); break;
-    case 5: Fill<V, 5, 0>(v, f, stream); break;
-    default: Fill<V, 6, 0>(v, f, stream);
+    case 1: return FillEntries<V>(v, f, stream);
+    case 2: return FillNodes<V, 2>(v, f, stream);
+    case 3: return FillNodes<V, 3>(v, f, stream);
+    case 4: return FillNodes<V, 4>(v, f, stream);
+    case 5: return FillNodes<V, 5>(v, f, stream);
+    default: return FillNodes<V, 6>(v, f, stream);
     }
-    return cudaGetLastError();
   });
 }
 

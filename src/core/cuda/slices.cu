@@ -15,6 +15,7 @@
 #include "prepare.cuh"
 #include "sliceproduct.cuh"
 #include "slicescode.cuh"
+#include "staging.cuh"
 #include <algorithm>
 
 int SpMVCudaSharedLines = spmv::Tuning::SHARED_LINES;
@@ -236,19 +237,15 @@ __device__ __forceinline__ void read_values(const View<I> &v, const Args &args, 
 }
 
 // Writes these values as numbers of type W
-template <class W, class I>
-__device__ __forceinline__ void write_values(const View<I> &v, const Args &args, const Slice &self, int chunk, const int *value_index, const Scalar *a, W *to)
+template <class W, int BATCH> __device__ __forceinline__ void write_values(const Step &at, int steps, const Scalar (&t)[BATCH], W *to)
 {
-  read_values(v, args, self, chunk, value_index, a, [&](const Step &at, const auto &t) {
 #pragma unroll
-    for (int b = 0; b < Tuning::FILL_BATCH; b++) {
-      if (at.k + b < self.steps) to[at.Place(b)] = Convert<W>(t[b]);
-    }
-    return true;
-  });
+  for (int b = 0; b < BATCH; b++) {
+    if (at.k + b < steps) to[at.Place(b)] = Convert<W>(t[b]);
+  }
 }
 
-// In most matrices the first values are neither exact nor repeated, and their slices are read once
+// Values are written in single precision as long as they are exact in it. In most matrices the first ones are not
 template <class V, class I>
 __global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
     fill_entries(View<I> v, Args args, Slice *slice, int chunk, const int *value_index, const Scalar *a, V *value)
@@ -268,15 +265,18 @@ __global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
 #pragma unroll
         for (int b = 0; b < Tuning::FILL_BATCH; b++) exact = exact && Num::same(t[b], Convert<Scalar>(Convert<Single>(t[b])));
         exact = __all_sync(ALL, exact);
+        if (exact) write_values(at, self.steps, t, (Single *)FirstValue<Single>(value, self) + lane);
         return exact;
       });
     }
-    if (exact) {
-      shape |= EXACT;
-      write_values(v, args, self, chunk, value_index, a, (Single *)FirstValue<Single>(value, self) + lane);
-    }
+    if (exact) shape |= EXACT;
   }
-  if (!exact) write_values(v, args, self, chunk, value_index, a, to);
+  if (!exact) {
+    read_values(v, args, self, chunk, value_index, a, [&](const Step &at, const auto &t) {
+      write_values(at, self.steps, t, to);
+      return true;
+    });
+  }
   if constexpr (CODES<V>) {
     __shared__ CodeTable tables[FILL_BLOCK / WARP];
     if (!exact && repeats && Encode(tables[threadIdx.x / WARP], to, self.steps, lane)) shape |= CODED;
@@ -284,24 +284,31 @@ __global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
   if (lane == 0 && shape != self.shape) slice[s].shape = shape;
 }
 
-template <class V, int BS, class I> __global__ void fill_nodes(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
+// One slice per thread block, `staged` steps at a time
+template <class V, int BS, class I>
+__global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_NODES_BLOCKS)
+    fill_nodes(View<I> v, Args args, int chunk, int staged, const int *value_index, const Scalar *a, V *value)
 {
-  constexpr int STRIDE = BS | 1;
-  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= args.slices) return;
-  const Slice       self   = args.slice[s];
-  V                *p      = value + (int64_t)self.value * (BS * BS * WARP) + lane;
-  Scalar           *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * BS * STRIDE);
+  const int         lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+  const Slice       self = args.slice[blockIdx.x];
+  const int         lt = LogT(self.shape), alone = WARP >> lt; // alone: lanes with different units
   const LaneEntries e      = lane_entries(v, self, args.order, chunk, 0);
-  for (int k = 0; k < self.steps; k++) {
-    const int  entry = e.entry + (k << LogT(self.shape));
-    const bool own   = entry < e.end;
-    Gather<(BS + 3) / 4, BS, true>(a, value_index, e.start + (int64_t)entry * BS, e.len * BS, own && e.start >= 0 ? BS : 0, STRIDE, shared);
-#pragma unroll 1
-    for (int r = 0; r < BS && own && e.start < 0; r++) ReadListed<BS>(v, e.start, entry, r, a, value_index, shared + (r * WARP + lane) * STRIDE);
+  V                *p      = value + (int64_t)self.value * (BS * BS * WARP) + lane;
+  Scalar           *shared = (Scalar *)spmv_shared;
+  for (int k0 = 0; k0 < self.steps; k0 += staged) {
+    const int first = e.entry - lane / alone + (k0 << lt), count = max(min(e.end - first, staged << lt), 0); // node blocks of the lane's unit
+    if (k0) __syncthreads();
+    const int position = StageBlocks<BS>(v, alone, e.start, e.len, first, lane < alone ? count : 0, a, value_index, shared);
+    const int unit     = __shfl_sync(ALL, position, lane % alone) - first * BS;
+    __syncthreads();
+    for (int k = k0 + warp; k < min(k0 + staged, self.steps); k += warps) {
+      const int  entry = e.entry + (k << lt), block = unit + entry * BS;
+      const bool own = entry < e.end;
 #pragma unroll
-    for (int i = 0; i < BS * BS; i++)
-      p[((int64_t)k * BS * BS + i) * WARP] = ConvertIn<V, BS>(own ? shared[(i / BS * WARP + lane) * STRIDE + i % BS] : Num::zero());
+      for (int i = 0; i < BS * BS; i++)
+        p[((int64_t)k * BS * BS + i) * WARP] =
+            own ? ConvertIn<V, BS>(ReadStaged(shared, block + i / BS * count * BS + i % BS, e.start < 0)) : Traits<V>::zero();
+    }
   }
 }
 
@@ -385,10 +392,15 @@ struct Slices : SlicedStore {
     }
   }
 
-  template <class V, int BS, class I> void FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
+  template <class V, int BS, class I> cudaError_t FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
   {
-    fill_nodes<V, BS><<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, (size_t)FILL_BLOCK * BS *(BS | 1) * sizeof(Scalar), stream>>>(
-        v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
+    const int64_t mean  = steps / args.slices;
+    const int64_t warps = PetscMin(PetscMax(mean * (BS * BS) / Tuning::FILL_NODES_VALUES, (int64_t)2), (int64_t)Tuning::FILL_NODES_WARPS);
+    Staging       s;
+    SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<V, BS, I>, PetscMin((int64_t)longest, 2 * mean + 1), 1, &s));
+    fill_nodes<V, BS>
+        <<<args.slices, (unsigned)warps * WARP, s.shared, stream>>>(v, args, chunk, s.steps, value_index, (const Scalar *)csr.a, (V *)(char *)value);
+    return cudaGetLastError();
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
@@ -402,14 +414,13 @@ struct Slices : SlicedStore {
         case 1:
           fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(v, args, slice, chunk, value_index, (const Scalar *)csr.a,
                                                                                                    (V *)(char *)value);
-          break;
-        case 2: FillNodes<V, 2>(v, csr, stream); break;
-        case 3: FillNodes<V, 3>(v, csr, stream); break;
-        case 4: FillNodes<V, 4>(v, csr, stream); break;
-        case 5: FillNodes<V, 5>(v, csr, stream); break;
-        default: FillNodes<V, 6>(v, csr, stream);
+          return cudaGetLastError();
+        case 2: return FillNodes<V, 2>(v, csr, stream);
+        case 3: return FillNodes<V, 3>(v, csr, stream);
+        case 4: return FillNodes<V, 4>(v, csr, stream);
+        case 5: return FillNodes<V, 5>(v, csr, stream);
+        default: return FillNodes<V, 6>(v, csr, stream);
         }
-        return cudaGetLastError();
       });
     });
   }

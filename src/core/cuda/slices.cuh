@@ -155,6 +155,7 @@ struct SlicedStore : _n_SpMVCudaStore {
   int             bs = 1, chunk = 0, groups = 0, places = 0; // groups: long units; places: units that are in slices
   bool            compact = false, grouped = false;          // empty units are in no slice; units are row groups
   int64_t         steps      = 0;                            // of all slices; of row groups, times rows
+  int             longest    = 0;                            // most steps of a slice that is no part
   int             many       = 0;                            // some slices have several units per lane
   int             long_units = 0;                            // long units, or rows in long row groups
   SliceArgs       args       = {};

@@ -121,8 +121,8 @@ __device__ int rank_of(int lu, int lt, int steps) // slices of rank 0 come first
 }
 
 struct Found {
-  int     many, long_units; // as in SlicedStore
-  int64_t end[3];           // the ends of the counts of slices, long units and parts in the prefix sums
+  int     many, long_units, longest; // as in SlicedStore
+  int64_t end[3];                    // the ends of the counts of slices, long units and parts in the prefix sums
 };
 
 // Copies every stride-th number, `blockDim.x` of them, beginning with the first
@@ -141,8 +141,8 @@ __global__ void count_slices(int places, int window, int windows, const int *len
     return;
   }
   int64_t n[3] = {0, 0, 0}, groups = 0, all = 0;
-  int     long_units = 0;
-  bool    several    = false;
+  int     long_units = 0, most = 0;
+  bool    several = false;
   form(length, rows, w * window, min(places, (w + 1) * window), bs, r, [&](int first, int, int lu, int lt, int steps, int parts) {
     const int own = rows ? rows[first] : 1, rank = rank_of(lu, lt, steps * own), add = parts ? parts : 1;
     n[0] += rank == 0 ? add : 0;
@@ -152,8 +152,10 @@ __global__ void count_slices(int places, int window, int windows, const int *len
     all += parts;
     long_units += parts ? own : 0;
     several = several || lu > 0;
+    most    = max(most, steps);
   });
   if (threadIdx.x % WARP) return;
+  atomicMax(&found->longest, most);
   if (several) Raise(&found->many);
   if (long_units) atomicAdd(&found->long_units, long_units);
   for (int rank = 0; rank < 3; rank++) counts[(int64_t)rank * windows + w] = n[rank];
@@ -339,6 +341,7 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   SPMV_TRY(Fetch(&found, (Found *)scratch, 1, stream));
   many                = found.many;
   long_units          = found.long_units;
+  longest             = found.longest;
   const int64_t parts = found.end[2] - found.end[1];
   groups              = (int)(found.end[1] - found.end[0]);
   if (found.end[0] >= INT_MAX || parts >= INT_MAX) return cudaErrorNotSupported;

@@ -152,41 +152,32 @@ inline int BitsFor(uint64_t largest)
 }
 
 /*
-  Loads, for each lane, `count` (at most 4 PER) consecutive values from each of ROWS rows. The first row begins at a[at], and each row begins `width` values
-  after the previous one; if value_index is not NULL, a value is read from a[value_index[...]] instead. Four lanes together read the values of one lane, because
-  32 scattered reads at once would keep the cache busy for 32 cycles. The values are stored in `shared`, with a distance of `stride` between lanes and of WARP *
-  stride between rows. All lanes call it. All loads are issued before the first value is used; copies without registers (CopyAsync) would take a third longer
-  here. BLOCKS: the values belong to node blocks, so none of them may look absent.
+  Loads, for each lane, `count` (at most 4 PER) consecutive values, the first one from a[at]; if value_index is not NULL, a value is read from a[value_index[...]]
+  instead. Four lanes together read the values of one lane, because 32 scattered reads at once would keep the cache busy for 32 cycles. The values are stored in
+  `shared`, with a distance of `stride` between lanes. All lanes call it. All loads are issued before the first value is used; copies without registers (CopyAsync)
+  would take a third longer here.
 */
-template <int PER, int ROWS, bool BLOCKS>
-__device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, int64_t at, int width, int count, int stride, Scalar *shared)
+template <int PER> __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, int64_t at, int count, int stride, Scalar *shared)
 {
   const int lane = threadIdx.x % WARP, group = lane / 4;
-  Scalar    v[ROWS][4][PER];
+  Scalar    v[4][PER];
   int       n[4];
 #pragma unroll
   for (int r = 0; r < 4; r++) {
     const int64_t first = __shfl_sync(ALL, at, r * 8 + group) + lane % 4;
-    const int     w     = ROWS > 1 ? __shfl_sync(ALL, width, r * 8 + group) : 0;
     n[r]                = __shfl_sync(ALL, count, r * 8 + group) - lane % 4;
 #pragma unroll
-    for (int row = 0; row < ROWS; row++) {
-#pragma unroll
-      for (int k = 0; k < PER; k++) {
-        const int64_t p = first + (int64_t)row * w + k * 4;
-        if (k * 4 < n[r]) v[row][r][k] = a[value_index ? value_index[p] : p];
-      }
+    for (int k = 0; k < PER; k++) {
+      const int64_t p = first + k * 4;
+      if (k * 4 < n[r]) v[r][k] = a[value_index ? value_index[p] : p];
     }
   }
   Issue(); // after this, the previous contents of `shared` have also been read
 #pragma unroll
-  for (int row = 0; row < ROWS; row++) {
+  for (int r = 0; r < 4; r++) {
 #pragma unroll
-    for (int r = 0; r < 4; r++) {
-#pragma unroll
-      for (int k = 0; k < PER; k++) {
-        if (k * 4 < n[r]) shared[(row * WARP + r * 8 + group) * stride + lane % 4 + k * 4] = BLOCKS ? Num::present(v[row][r][k]) : v[row][r][k];
-      }
+    for (int k = 0; k < PER; k++) {
+      if (k * 4 < n[r]) shared[(r * 8 + group) * stride + lane % 4 + k * 4] = v[r][k];
     }
   }
   __syncwarp();
