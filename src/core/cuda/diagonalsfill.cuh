@@ -17,7 +17,7 @@ template <int STEPS> struct FillShape {
 
 constexpr int EQUALS = 256; // counters of marks, because a single one would delay the slices of a large matrix
 
-// Whether these lanes are in more bytes of the mask of a step than may have other blocks
+// Whether these lanes, whose node blocks differ from the common one, are in so many of the four bytes of a step's mask that the step is not marked
 __device__ __forceinline__ bool TooMany(unsigned lanes)
 {
   return __popc(__vcmpne4(lanes, 0)) > 8 * Tuning::EXCEPTED_BYTES;
@@ -133,6 +133,7 @@ __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const i
 }
 
 constexpr int NODES_BATCH = sizeof(Scalar) <= 8 ? Tuning::FILL_BATCH / 2 : Tuning::FILL_BATCH / 4; // steps of node blocks that a warp takes at once
+static_assert(NODES_BATCH <= WARP);
 
 // The same for node blocks, one slice per thread block, `staged` steps at a time
 template <int BS, class V, class I>
@@ -140,7 +141,6 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
     fill_nodes(View<I> v, DiagonalArgs args, bool uniform, int staged, const int *value_index, const Scalar *a, V *value, V *equal_value, unsigned *equal,
                unsigned *equals)
 {
-  constexpr int  BATCH = NODES_BATCH;
   const int      s = (int)blockIdx.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP, unit = s * WARP + lane;
   const int64_t  first  = uniform ? (int64_t)s * args.steps : args.first_value[s];
   const int      steps  = uniform ? args.steps : (int)(args.first_value[s + 1] - (unsigned)first);
@@ -162,22 +162,22 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
     if (staged0) __syncthreads();
     const int mine = StageBlocks<BS>(v, WARP, start, len, done, count, a, value_index, shared) - done * BS;
     __syncthreads();
-    for (int k0 = staged0 + warp * BATCH; k0 < end; k0 += warps * BATCH) {
+    for (int k0 = staged0 + warp * NODES_BATCH; k0 < end; k0 += warps * NODES_BATCH) {
       // at: positions in `shared` of the lane's blocks; like: the lanes with whose blocks they are compared
-      int      at[BATCH], like[BATCH];
-      unsigned same = (1u << min(BATCH, end - k0)) - 1; // of this lane
+      int      at[NODES_BATCH], like[NODES_BATCH];
+      unsigned same = (1u << min(NODES_BATCH, end - k0)) - 1; // of this lane
       for (; counted < k0; counted++) done += own(counted);
 #pragma unroll
-      for (int b = 0; b < BATCH; b++) {
+      for (int b = 0; b < NODES_BATCH; b++) {
         const bool any = k0 + b < end && own(k0 + b);
         at[b]          = any ? mine + done * BS : -1;
         done += any;
         like[b] = k0 + b < end ? LaneOfMost<V, BS>(shared, at[b]) : 0;
       }
-      counted = k0 + BATCH;
+      counted = k0 + NODES_BATCH;
       for (int i = 0; i < BS; i++) {
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) {
+        for (int b = 0; b < NODES_BATCH; b++) {
           if (k0 + b >= end) break;
           const int  row = at[b] < 0 ? -1 : at[b] + i * count * BS, like_row = __shfl_sync(ALL, row, like[b]);
           const bool like_listed = lists >> (like[b] & (WARP - 1)) & 1;

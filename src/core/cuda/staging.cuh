@@ -11,13 +11,13 @@ namespace spmv {
 
 // How a fill of node blocks is launched
 struct Staging {
-  int    steps;  // staged at a time
+  int    steps;  // of a slice that are copied at a time
   size_t shared; // bytes of shared memory per thread block
 };
 
 /*
-  Stages all steps of slices with up to `steps` steps if two thread blocks then fit on a multiprocessor, so that one reads while the other writes; otherwise as many
-  as fit, a multiple of `batch`
+  Chooses how many steps of a slice are copied at a time: all of `steps`, the most that the slices are expected to have, if two thread blocks then fit on a
+  multiprocessor; otherwise as many as fit, a multiple of `batch`. Of two thread blocks, one can read values while the other writes them.
 */
 template <int BS> cudaError_t ChooseStaging(const void *kernel, int64_t steps, int batch, Staging *s)
 {
@@ -71,7 +71,7 @@ __device__ __forceinline__ int StageBlocks(const View<I> &v, int units, int64_t 
   return position;
 }
 
-// A staged value. Only in listed units may it look absent
+// A value that StageBlocks() has copied. Only in listed units may it look absent
 __device__ __forceinline__ Scalar ReadStaged(const Scalar *shared, int at, bool listed)
 {
   return listed ? shared[at] : Num::present(shared[at]);

@@ -117,11 +117,12 @@ struct Tuning {
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads
   static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once
-  // Slices of node blocks, one per thread block. Warps: at most, and so many values of a lane for each. With two warps, finite elements with 3 unknowns per node take
-  // 673 us instead of 418 in diagonals and 420 instead of 410 in slices. With eight, those with 2 unknowns and short rows take 114 us instead of 89
+  // A thread block fills a slice of node blocks. It has at most so many warps; outside of diagonals, one for each FILL_NODES_VALUES values of a lane. With two warps,
+  // finite elements with 3 unknowns per node take 673 us instead of 418 in diagonals and 420 instead of 410 in slices. With eight, those with 2 unknowns and short
+  // rows take 114 us instead of 89
   static constexpr int FILL_NODES_WARPS  = 8;
   static constexpr int FILL_NODES_VALUES = 16;
-  static constexpr int FILL_NODES_BLOCKS = 4; // thread blocks of so many warps for whose registers there is room
+  static constexpr int FILL_NODES_BLOCKS = 4; // as many thread blocks of FILL_NODES_WARPS warps find enough registers on a multiprocessor
 
   // ---- assembly from a coordinate array
   static constexpr int COO_BLOCK = 256; // threads
