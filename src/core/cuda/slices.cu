@@ -396,8 +396,9 @@ struct Slices : SlicedStore {
   {
     const int64_t mean  = steps / args.slices;
     const int64_t warps = PetscMin(PetscMax(mean * (BS * BS) / Tuning::FILL_NODES_VALUES, (int64_t)2), (int64_t)Tuning::FILL_NODES_WARPS);
+    const int64_t most  = PetscMax((int64_t)longest, groups ? chunk / WARP : 0); // steps of a slice or a part
     Staging       s;
-    SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<V, BS, I>, PetscMin((int64_t)longest, 2 * mean + 1), 1, &s));
+    SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<V, BS, I>, PetscMin(most, 2 * mean + 1), 1, &s));
     fill_nodes<V, BS>
         <<<args.slices, (unsigned)warps * WARP, s.shared, stream>>>(v, args, chunk, s.steps, value_index, (const Scalar *)csr.a, (V *)(char *)value);
     return cudaGetLastError();

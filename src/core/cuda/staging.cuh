@@ -26,10 +26,11 @@ template <int BS> cudaError_t ChooseStaging(const void *kernel, int64_t steps, i
   SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &all));
   SPMV_TRY(DeviceHas(cudaDevAttrReservedSharedMemoryPerBlock, &reserved));
   SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most));
-  const int64_t lane = PetscMin(all / 2 - reserved, most) / (int64_t)(WARP * sizeof(Scalar)), fit = (lane - 1) / (BS * BS); // numbers of a lane, its blocks
-  s->steps  = (int)(steps <= fit ? PetscMax(steps, (int64_t)1) : PetscMax(fit / batch, (int64_t)1) * batch);
+  const int limit = PetscMin(all / 2 - reserved, most), fit = (limit / (int)(WARP * sizeof(Scalar)) - 1) / (BS * BS); // fit: blocks of a lane
+  s->steps  = steps <= fit ? PetscMax((int)steps, 1) : PetscMax(fit / batch, 1) * batch;
   s->shared = ((size_t)s->steps * BS * BS + 1) * WARP * sizeof(Scalar);
-  return s->shared > ALWAYS ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)s->shared) : cudaSuccess;
+  // The attribute belongs to the kernel: set it to the limit and not to what this matrix needs, because another matrix may need more
+  return s->shared > ALWAYS ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit) : cudaSuccess;
 }
 
 /*
