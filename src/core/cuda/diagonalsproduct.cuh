@@ -13,6 +13,22 @@ constexpr int BLOCK = Tuning::DIAGONALS_BLOCK;
 
 using Args = DiagonalArgs;
 
+// A stored value as it enters the product
+template <class V> __device__ __forceinline__ Scalar Value(SpMVCudaForm form, V v)
+{
+  const Scalar a = Convert<Scalar>(v);
+  return form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a;
+}
+
+// Whether all lanes have an entry in all of these steps, as in most slices. The product then needs no predicates, which are a third of its instructions
+template <int COUNT> __device__ __forceinline__ bool HaveAllLanes(const int2 (&steps)[COUNT])
+{
+  unsigned lanes = ALL;
+#pragma unroll
+  for (int b = 0; b < COUNT; b++) lanes &= Lanes(steps[b]);
+  return lanes == ALL;
+}
+
 // Adds the steps of a unit's slice beyond those that all slices have. It loads everything again, so that no register holds it during the other steps
 template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
 {
@@ -36,11 +52,16 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
     for (int b = 0; b < BATCH; b++) xs[b] = Lanes(now[b]) >> lane & 1 ? Num::keep(x + unit + Offset(now[b])) : Num::zero();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const Scalar a = Convert<Scalar>(v[b]);
-      if (Lanes(now[b]) >> lane & 1) d = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b], d);
+      if (Lanes(now[b]) >> lane & 1) d = Num::fma(Value(form, v[b]), xs[b], d);
     }
   }
   return d;
+}
+
+// The threads that must fit on a multiprocessor, which limits the registers of a thread: 51, 64 or 128. Complex numbers would not fit in 64
+constexpr int Resident(int bs, int steps, Lengths lengths, bool dot)
+{
+  return sizeof(Scalar) > 8 || bs > 1 ? 512 : steps == 7 && lengths == SOME_LONGER && !dot ? 1280 : 1024;
 }
 
 /*
@@ -51,10 +72,7 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
   inner products, for MultDot() and MultDots(); all threads then take part until the end.
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER && !E::DOT ? 1280
-                                          : STEPS                                         ? 1024
-                                                                                          : 512) /
-                                             BLOCK)
+__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, E::DOT) / BLOCK)
     diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
@@ -84,6 +102,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
   const V       *value   = (const V *)args.value + first * (WARP * BS * BS);
   const V       *same    = (const V *)args.equal_value + first * (BS * BS);
   const unsigned bit     = 1u << lane;
+  const Scalar  *here_x  = x + (int64_t)unit * BS;
   Scalar         d[BS];
 
 #pragma unroll
@@ -101,10 +120,13 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const bool marked = EQUAL && (BS == 1 ? equal >> b & 1 : lanes[b] & bit);
-      const V   *p      = marked ? same + (k0 + b) * (BS * BS) : value + (k0 + b) * (WARP * BS * BS) + lane;
+      const V   *common = same + (k0 + b) * (BS * BS), *mine = value + (k0 + b) * (WARP * BS * BS) + lane, *p = marked ? common : mine;
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {
-        v[b][i] = STEPS || BATCH == 1 || k0 + b < steps ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
+        if (!STEPS && BATCH > 1 && k0 + b >= steps)
+          v[b][i] = Traits<V>::zero();
+        else
+          v[b][i] = BS == 1 ? Traits<V>::either(marked, common, mine) : Traits<V>::stream(p + i * (marked ? 1 : WARP));
       }
     }
     // This launch skips the slice. Do not return here: the compiler would then drop the __syncwarp() in Issue(). As a consequence the values are loaded after
@@ -116,6 +138,14 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) now[b] = STEPS || BATCH == 1 || k0 + b < steps ? __ldg(step + k0 + b) : make_int2(0, 0);
+    if (BS == 1 && HaveAllLanes(now)) {
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) xs[b][0] = Num::keep(here_x + now[b].x);
+      Issue();
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) d[0] = Num::fma(Value(form, v[b][0]), xs[b][0], d[0]);
+      continue;
+    }
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
@@ -133,8 +163,7 @@ __global__ void __launch_bounds__(BLOCK, (STEPS == 7 && LENGTHS == SOME_LONGER &
 #pragma unroll
           for (int i = 0; i < BS; i++) {
             if (BS > 1 && Traits<V>::is_absent(v[b][i * BS + j])) continue;
-            const Scalar a = Convert<Scalar>(v[b][i * BS + j]);
-            d[i]           = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[i]);
+            d[i] = Num::fma(Value(form, v[b][i * BS + j]), xs[b][j], d[i]);
           }
         }
       }

@@ -57,6 +57,20 @@ SPMV_LOADS(Stream, "cs")
 SPMV_LOADS(Fresh, "cg")
 #undef SPMV_LOADS
 
+// Stream(first ? p : q) as two loads, one of which is not executed, where all lanes of a warp choose alike: choosing an address takes several instructions
+#define SPMV_LOADS(type, letter, bits)                                                                                          \
+  __device__ __forceinline__ type StreamEither(bool first, const type *p, const type *q)                                        \
+  {                                                                                                                             \
+    type v;                                                                                                                     \
+    asm volatile("{.reg .pred P; setp.ne.u32 P, %1, 0; @P ld.global.cs." bits " %0, [%2]; @!P ld.global.cs." bits " %0, [%3];}" \
+                 : "=" letter(v)                                                                                                \
+                 : "r"((unsigned)first), "l"(p), "l"(q));                                                                       \
+    return v;                                                                                                                   \
+  }
+SPMV_LOADS(double, "d", "f64")
+SPMV_LOADS(float, "f", "f32")
+#undef SPMV_LOADS
+
 /*
   A policy for Stream(): data at the given number of sixteenths of the addresses, always the same ones, stay in the L2 cache while there is room for them; all
   other data are evicted first. A policy passed as a kernel argument costs the loads no additional instruction; one computed in the kernel would cost two per

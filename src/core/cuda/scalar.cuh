@@ -109,6 +109,10 @@ template <class S> struct Traits { // real
   {
     return Stream(p, policy...);
   }
+  static __device__ S either(bool first, const S *p, const S *q) // stream(first ? p : q); all lanes of a warp choose alike
+  {
+    return StreamEither(first, p, q);
+  }
   static __device__ S keep(const S *p) // for values that other threads will read again
   {
     return __ldg(p);
@@ -188,6 +192,10 @@ template <class R> struct Traits<Complex<R>> {
   template <class... Policy> static __device__ S stream(const S *p, Policy... policy)
   {
     return Stream(p, policy...);
+  }
+  static __device__ S either(bool first, const S *p, const S *q)
+  {
+    return Stream(first ? p : q);
   }
   static __device__ S keep(const S *p)
   {
