@@ -122,9 +122,24 @@ static Matrix Bratu(int N)
   });
 }
 
-static Matrix FEM27(int N, int dof, double keep)
+static Matrix Poisson5(int N)
 {
-  return Build(N * N * N * dof, [=](int k, Generator &, Row &r) {
+  return Build(
+      N * N,
+      [=](int k, Generator &, Row &r) {
+        const int x = k % N, y = k / N;
+        r.push_back(k);
+        if (x) r.push_back(k - 1);
+        if (x < N - 1) r.push_back(k + 1);
+        if (y) r.push_back(k - N);
+        if (y < N - 1) r.push_back(k + N);
+      },
+      [](int k, int c, Generator &) { return c == k ? 4.0 : -1.0; });
+}
+
+static Matrix FEM27(int N, int dof, double keep, Values value = nullptr)
+{
+  const Pattern pattern = [=](int k, Generator &, Row &r) {
     const int p = k / dof, x = p % N, y = p / N % N, z = p / N / N;
     for (int e = 0; e < 27; e++) {
       const int X = x + e % 3 - 1, Y = y + e / 3 % 3 - 1, Z = z + e / 9 - 1, q = (Z * N + Y) * N + X;
@@ -133,7 +148,8 @@ static Matrix FEM27(int N, int dof, double keep)
       if (q != p && edge.real() > keep) continue;
       for (int d = 0; d < dof; d++) r.push_back(q * dof + d);
     }
-  });
+  };
+  return Build(N * N * N * dof, pattern, value);
 }
 
 static int Near(int k, int w, int n, Generator &g)
@@ -229,6 +245,9 @@ static std::vector<Case> UsualCases()
 {
   return {{"stencil7:200", 140, [] { return Stencil7(200); }},
           {"bratu:200", 98, [] { return Bratu(200); }},
+          {"bratu:100", 0, [] { return Bratu(100); }},
+          {"poisson5:3000", 0, [] { return Poisson5(3000); }},
+          {"poisson27:150", 0, [] { return FEM27(150, 1, 1.0, [](int k, int c, Generator &) { return c == k ? 26.0 : -1.0; }); }},
           {"fem27:68:3", 152, [] { return FEM27(68, 3, 1.0); }},
           {"fem27:68:3:0.6", 103, [] { return FEM27(68, 3, 0.6); }},
           {"webbase", 28, [] { return PowerLaw(1000005, 3.1, 1.6, 4700, true); }},
