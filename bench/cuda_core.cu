@@ -194,6 +194,13 @@ static Matrix Uniform(int n)
   });
 }
 
+static Matrix Dense(int n)
+{
+  return Build(n, [=](int, Generator &, Row &r) {
+    for (int c = 0; c < n; c++) r.push_back(c);
+  });
+}
+
 static Matrix PowerNetwork()
 {
   const int n = 38120;
@@ -241,6 +248,7 @@ struct Case {
   double                  target; // microseconds
   std::function<Matrix()> make;
 };
+
 static std::vector<Case> UsualCases()
 {
   return {{"stencil7:200", 140, [] { return Stencil7(200); }},
@@ -308,12 +316,8 @@ static std::vector<Case> UsualCases()
              return Lengths(
                  100000, [](int k) { return 150 + k % 300; }, 2000);
            }},
-          {"dense:3000", 0,
-           [] {
-             return Build(3000, [](int, Generator &, Row &r) {
-               for (int c = 0; c < 3000; c++) r.push_back(c);
-             });
-           }},
+          {"dense:3000", 0, [] { return Dense(3000); }},
+          {"dense:7200", 0, [] { return Dense(7200); }}, // its rows are cut into parts
           {"arrow:200000", 0, [] {
              return Build(200000, [](int k, Generator &, Row &r) {
                r.push_back(k);
