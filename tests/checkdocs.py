@@ -297,6 +297,20 @@ def first_products(column):
             for kind in ("sellp", "evchyb") for library in ("3a16324", "9477567")]
 
 
+def first_again(matrix, column):
+    """First products on one H200 with sellp, evchyb and aijcusparse, in ms"""
+    return [1e3 * statistics.median(float(r[column]) for r in read("first-h200.csv") if (r["matrix"], r["type"]) == (matrix, kind)) for kind in ("sellp", "evchyb", "aijcusparse")]
+
+
+def multigrid(kind, column, f=min):
+    """Of the fastest runs, or with f = statistics.median, what this type takes over aijcusparse in each configuration"""
+    times = {}
+    for r in read("solves-multigrid.csv"):
+        if not r["failed"]:
+            times.setdefault((r["config"], r["type"]), []).append(float(r[column]))
+    return [f(times[name, kind]) / f(times[name, "aijcusparse"]) for name in ("gamg", "elasticity-gamg", "ex14-mg")]
+
+
 def marked(matrix, kind):
     """A product with marks of node blocks and without, in microseconds"""
     old, new = [r for r in read("elements.csv") if (r["matrix"], r["type"]) == (matrix, kind)]
@@ -308,6 +322,28 @@ def refilled(dense):
     rows = [r for r in read("fills.csv") if "node blocks" in r["kernel"] and (r["matrix"] == "dense:3000") == dense]
     ratios = [float(new["refresh_us"]) / float(old["refresh_us"]) for old, new in zip(rows[::2], rows[1::2])]
     return [two(min(ratios)), two(max(ratios)), two(mean(ratios))]
+
+
+def now_and_before(file, column, chosen):
+    """What the smallest of the repeated measurements with the newer library takes over the smallest with the older one: least and most of the chosen rows"""
+    times = {}
+    for r in read(file):
+        if chosen(r):
+            times.setdefault((r["matrix"], r.get("kernel")), {}).setdefault(r["commit"], []).append(float(r[column]))
+    ratios = [min(after) / min(before) for before, after in (v.values() for v in times.values())]
+    return [two(min(ratios)), two(max(ratios))]
+
+
+def fewer_instructions(constant, single):
+    """Products in diagonals with constant coefficients or random values, in double or single precision"""
+    return now_and_before("instructions.csv", "product_us", lambda r: "diagonals" in r["kernel"] and ("single" in r["kernel"]) == single
+                          and r["matrix"].startswith(("bratu", "poisson")) == constant)
+
+
+def ex14_instructions():
+    """ex14's product with sellp, with the newer and the older library, in microseconds"""
+    rows = [r for r in read("instructions.csv") if (r["matrix"], r["kernel"]) == ("bratu:200", "sellp: diagonals")]
+    return [one(min(float(r["product_us"]) for r in rows if r["commit"] == commit)) for commit in ("354b4fa", "9f46ca8")]
 
 
 def others(matrix, digits):
@@ -515,6 +551,10 @@ CLAIMS = {
     "docs/types.md": [
         ("for which all code has been loaded, take {} ms with `sellp`, before {}, and {} with `evchyb`, before {}; the first products of the process take {}, before {}, and {}, before {}",
          first_products("copy_s") + first_products("first_s")),
+        ("first products of copies of the 9 matrices {}, {} and {} ms, with `sellp`, `evchyb` and aijcusparse, the first products of the process {}, {} and {} ms; of two processes, SNES ex14's Jacobian "
+         "with 200^3 points {}, {} and {} ms, finite elements with 68^3 nodes x 3 unknowns {}, {} and {} ms. A refresh of the last two takes {} and {} us with `sellp`.",
+         [*(one(v) for c in ("copy_s", "first_s") for v in first_again("gamg:96", c)), *(us(v) for m in ("bratu:200", "fem27:68:3") for v in first_again(m, "first_s")),
+          *(us(1e3 * first_again(m, "refresh_s")[0]) for m in ("bratu:200", "fem27:68:3"))]),
         ("| 7-point stencil 200^3, from the host | 56 | " + ASSEMBLY, assembly("stencil7:200", "host")),
         ("| 7-point stencil 200^3, from the GPU | 56 | " + ASSEMBLY, assembly("stencil7:200", "device")),
         ("| matrices of 67^3 elements, 3 unknowns a node, from the GPU | 173 | " + ASSEMBLY, assembly("elements:67:3", "device")),
@@ -589,6 +629,13 @@ CLAIMS = {
         ("ex56 with 63^3 elements takes {} us with these marks and {} without", marked("ex56 -ne 63", "sellp")),
         ("2 to 6 unknowns per node takes {} to {} times as long as when each warp read a few columns of all rows at a time, {} times in the geometric mean", refilled(False)),
         ("but that of a dense matrix of 3000 rows {} to {} times.", refilled(True)[:2]),
+        ("A dense matrix of 7200 rows, which are cut into parts, takes {} to {} times as long as when parts were copied step by step",
+         now_and_before("instructions.csv", "refresh_us", lambda r: r["matrix"] == "dense:7200")),
+        ("with constant coefficients and 5, 7 or 27 points take {} to {} times as long as before, with values in single precision {} to {} times",
+         fewer_instructions(True, False) + fewer_instructions(True, True)),
+        ("Jacobian with 200^3 points {} us instead of {}.", ex14_instructions()),
+        ("Products with random values take {} to {} times as long, in single precision {} to {} times", fewer_instructions(False, False) + fewer_instructions(False, True)),
+        ("7-point stencils take {} to {} times as long as before", now_and_before("complex-stencils.csv", "product_us", lambda r: r["matrix"].startswith("7"))),
         ("neighbors x 3 unknowns on 68^3 nodes take {} us in diagonals and {} us in slices instead of {} and {}",
          [us(float(r["refresh_us"])) for commit in ("b74f3af", "fbc0e81") for kernel in ("sellp: diagonals of node blocks", "sellp slices: SELL-P slices of node blocks")
           for r in read("fills.csv") if (r["matrix"], r["kernel"], r["commit"]) == ("fem27:68:3", kernel, commit)]),
@@ -658,6 +705,10 @@ CLAIMS = {
          "to {} formats {} to {} ms on two.",
          [x for pair in (short_on_device(1)[0], short_on_device(2)[0], *short_on_device(1)[1:], *short_on_device(2)[1:]) for x in pair]),
         ("most of all in gamg, by up to {} %", [us(max(v for n in (1, 2) for v in differ_on_device(n, "solve_s").values()))]),
+        ("the totals of gamg, elasticity-gamg and ex14-mg are {}, {} and {} times those of `aijcusparse` with `sellp` and {}, {} and {} times with `evchyb`, and KSPSolve {}, {} and {} and {}, {} and {} "
+         "times. The medians of the totals are {} to {} times",
+         [two(v) for c in ("total_s", "solve_s") for t in OURS for v in multigrid(t, c)] +
+         [two(f(v for t in OURS for v in multigrid(t, "total_s", statistics.median))) for f in (min, max)]),
         ("which stops after {} iterations, with our types after {} (", device_iterations(1, "stokes-2d", "aijcusparse", "sellp")),
         ("and ex19-mg on two, which with our types takes {}.", device_iterations(2, "ex19-mg", "sellp")),
         ("BiCGStab takes {} iterations with `aijcusparse` on one process and {} on two, {} and {} with `sellp`",
