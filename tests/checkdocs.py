@@ -302,6 +302,31 @@ def first_again(matrix, column):
     return [1e3 * statistics.median(float(r[column]) for r in read("first-h200.csv") if (r["matrix"], r["type"]) == (matrix, kind)) for kind in ("sellp", "evchyb", "aijcusparse")]
 
 
+def totals_on_one(*files):
+    """The times of whole programs on one GPU: file, configuration and type -> seconds"""
+    at = {}
+    for file in files:
+        for r in read(file):
+            if r["ranks"] == "1" and r["timed"] != "1" and not r["failed"]:
+                at.setdefault((file, r["config"], r["type"]), []).append(float(r["total_s"]))
+    return at
+
+
+def slow_runs(kind):
+    """How many runs take more than 1.15 times as long as the fastest one of their configuration and type, in %"""
+    runs = [[x > 1.15 * min(v) for x in v]
+            for (_, _, t), v in totals_on_one("solves-device.csv", "solves-h100.csv", "solves-repeated.csv", "solves-multigrid.csv").items() if t == kind]
+    return us(100 * sum(map(sum, runs)) / sum(map(len, runs)))
+
+
+def fastest_of_ten(kind):
+    """The fastest runs of the configurations that ran ten times on H100s, over those with aijcusparse"""
+    least = {}
+    for (_, config, t), v in totals_on_one("solves-h100.csv", "solves-repeated.csv").items():
+        least.setdefault((config, t), []).extend(v)
+    return {c: min(v) / min(least[c, "aijcusparse"]) for (c, t), v in least.items() if t == kind and len(v) == 10}
+
+
 def multigrid(kind, column, f=min):
     """Of the fastest runs, or with f = statistics.median, what this type takes over aijcusparse in each configuration"""
     times = {}
@@ -709,6 +734,10 @@ CLAIMS = {
          "times. The medians of the totals are {} to {} times",
          [two(v) for c in ("total_s", "solve_s") for t in OURS for v in multigrid(t, c)] +
          [two(f(v for t in OURS for v in multigrid(t, "total_s", statistics.median))) for f in (min, max)]),
+        ("in the four files {} % of the runs with `aijcusparse`, {} % with `sellp`, {} % with `evchyb` and {} % with `sellp` and `devicecg`",
+         [slow_runs(t) for t in ("aijcusparse", *OURS, "sellp:device")]),
+        ("the fastest take {} to {} times as long as with `aijcusparse` with `sellp`, and {} to {} times with `evchyb`, more than 1.03 in {} configurations, elasticity-2d and ex14-gamg.",
+         [*(two(f(fastest_of_ten(t).values())) for t in OURS for f in (min, max)), str(sum(v > 1.03 for t in OURS for v in fastest_of_ten(t).values()))]),
         ("which stops after {} iterations, with our types after {} (", device_iterations(1, "stokes-2d", "aijcusparse", "sellp")),
         ("and ex19-mg on two, which with our types takes {}.", device_iterations(2, "ex19-mg", "sellp")),
         ("BiCGStab takes {} iterations with `aijcusparse` on one process and {} on two, {} and {} with `sellp`",
