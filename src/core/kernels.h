@@ -34,11 +34,9 @@
 
 /* Values are read once, in order, but hardware prefetchers stop at the end of a page and have to start anew in each product */
 #if defined(__GNUC__)
-  #define SPMV_AHEAD    (4096 / (int)sizeof(PetscReal)) /* in reals; the best of 512 to 8192 bytes */
-  #define SPMV_FETCH(p) __builtin_prefetch(p)
+  #define SPMV_AHEAD (4096 / (int)sizeof(PetscReal)) /* in reals; the best of 512 to 8192 bytes */
 #else
   #define SPMV_AHEAD 0
-  #define SPMV_FETCH(p)
 #endif
 #define SPMV_FETCHVALUE(r) SPMV_FETCH(v + (r)*SPMV_VECTOR + SPMV_AHEAD)
 
@@ -465,48 +463,49 @@ SPMV_INLINE void spmv_uncompressed_t(const struct _n_SpMVStore *B, const SpMVRun
 /* One instance for each shape; inlining them into their callers would only cost compile time */
 #define SPMV_SHAPES(OP) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8)
 
-#if defined(__GNUC__)
-  #define SPMV_NOINLINE __attribute__((noinline)) SPMV_TARGET
-#else
-  #define SPMV_NOINLINE
-#endif
-
-#define SPMV_INSTANCE(rbs)                                                                                                                                  \
-  static SPMV_NOINLINE void spmv_gather_1_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
-  {                                                                                                                                                         \
-    spmv_gather(B, R, x, z, y, rbs, 1);                                                                                                                     \
-  }                                                                                                                                                         \
-  static SPMV_NOINLINE void spmv_gather_n_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
-  {                                                                                                                                                         \
-    spmv_gather(B, R, x, z, y, rbs, rbs);                                                                                                                   \
-  }                                                                                                                                                         \
-  static SPMV_NOINLINE void spmv_diag_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
-  {                                                                                                                                                         \
-    if (B->distinct)                                                                                                                                        \
-      spmv_diag(B, R, x, z, y, rbs, PETSC_TRUE);                                                                                                            \
-    else                                                                                                                                                    \
-      spmv_diag(B, R, x, z, y, rbs, PETSC_FALSE);                                                                                                           \
-  }                                                                                                                                                         \
-  static SPMV_NOINLINE void spmv_long_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)     \
-  {                                                                                                                                                         \
-    spmv_long(B, R, x, z, y, rbs);                                                                                                                          \
-  }                                                                                                                                                         \
-  static SPMV_NOINLINE void spmv_t_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)         \
-  {                                                                                                                                                         \
-    if (R->kind == SPMV_RUN_DIAG)                                                                                                                           \
-      spmv_diag_t(B, R, conjugate, x, y, rbs);                                                                                                              \
-    else if (R->kind == SPMV_RUN_LONG)                                                                                                                      \
-      spmv_long_t(B, R, conjugate, x, y, rbs);                                                                                                              \
-    else                                                                                                                                                    \
-      spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs);                                                                                                    \
+#define SPMV_INSTANCE(rbs)                                                                                                                              \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_1_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, \
+                                                            PetscScalar *y)                                                                             \
+  {                                                                                                                                                     \
+    spmv_gather(B, R, x, z, y, rbs, 1);                                                                                                                 \
+  }                                                                                                                                                     \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_n_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, \
+                                                            PetscScalar *y)                                                                             \
+  {                                                                                                                                                     \
+    spmv_gather(B, R, x, z, y, rbs, rbs);                                                                                                               \
+  }                                                                                                                                                     \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_diag_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,     \
+                                                        PetscScalar *y)                                                                                 \
+  {                                                                                                                                                     \
+    if (B->distinct)                                                                                                                                    \
+      spmv_diag(B, R, x, z, y, rbs, PETSC_TRUE);                                                                                                        \
+    else                                                                                                                                                \
+      spmv_diag(B, R, x, z, y, rbs, PETSC_FALSE);                                                                                                       \
+  }                                                                                                                                                     \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_long_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,     \
+                                                        PetscScalar *y)                                                                                 \
+  {                                                                                                                                                     \
+    spmv_long(B, R, x, z, y, rbs);                                                                                                                      \
+  }                                                                                                                                                     \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_t_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x,         \
+                                                     PetscScalar *y)                                                                                    \
+  {                                                                                                                                                     \
+    if (R->kind == SPMV_RUN_DIAG)                                                                                                                       \
+      spmv_diag_t(B, R, conjugate, x, y, rbs);                                                                                                          \
+    else if (R->kind == SPMV_RUN_LONG)                                                                                                                  \
+      spmv_long_t(B, R, conjugate, x, y, rbs);                                                                                                          \
+    else                                                                                                                                                \
+      spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs);                                                                                                \
   }
 SPMV_SHAPES(SPMV_INSTANCE)
 
-static SPMV_NOINLINE void spmv_uncompressed_any(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+static SPMV_NOINLINE SPMV_TARGET void spmv_uncompressed_any(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,
+                                                            PetscScalar *y)
 {
   spmv_uncompressed(B, R, x, z, y);
 }
-static SPMV_NOINLINE void spmv_uncompressed_any_t(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+static SPMV_NOINLINE SPMV_TARGET void spmv_uncompressed_any_t(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x,
+                                                              PetscScalar *y)
 {
   spmv_uncompressed_t(B, R, conjugate, x, y);
 }
@@ -552,7 +551,7 @@ static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjug
   Y = A X for at most eight columns, one column per lane: each entry of A is multiplied with a row of X. x: the rows of X as stored vectors. Rows of Y are
   collected before they are written column by column
 */
-static SPMV_NOINLINE void spmv_columns(const SpMVCSR *A, const PetscReal *x, int count, PetscScalar *y, PetscInt ldy)
+static SPMV_NOINLINE SPMV_TARGET void spmv_columns(const SpMVCSR *A, const PetscReal *x, int count, PetscScalar *y, PetscInt ldy)
 {
   PetscScalar sum[8 * 8];
 

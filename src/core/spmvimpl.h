@@ -15,6 +15,14 @@
 #endif
 #define SPMV_VECTOR (SPMV_LANES * SPMV_PARTS) /* numbers in a stored vector */
 
+#if defined(__GNUC__)
+  #define SPMV_FETCH(p) __builtin_prefetch(p)
+  #define SPMV_NOINLINE __attribute__((noinline)) /* for loops that need all registers for themselves */
+#else
+  #define SPMV_FETCH(p)
+  #define SPMV_NOINLINE
+#endif
+
 /* The tuned numbers, each with its meaning and its source in cost.c. Tests set distinct_bytes */
 typedef struct {
   double     slice, slice_row, gather, multiply, diagonal, diagonal_bs, scatter_unit;
@@ -46,6 +54,7 @@ static inline PetscInt SpMVUnitLength(const SpMVCSR *A, const SpMVUnits *U, int 
   return A->i[U->row[unit] + 1] - A->i[U->row[unit]];
 }
 
+PETSC_INTERN void           SpMVFetchRows(const SpMVCSR *, PetscInt sigma, const void *entries, size_t size, const int *list, const int *end, int count);
 PETSC_INTERN PetscErrorCode SpMVUnitsFind(const SpMVCSR *, PetscInt node, SpMVUnits *);
 PETSC_INTERN PetscErrorCode SpMVUnitsDestroy(SpMVUnits *);
 

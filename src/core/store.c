@@ -68,6 +68,7 @@ static void SpMVBuilderShape(const SpMVBuilder *W, PetscInt slice, SpMVShape *S)
                    .row      = row,
                    .pattern  = P->pattern[slice],
                    .shortest = INT_MAX};
+  if (S->pattern < 0) SpMVFetchRows(W->A, P->sigma, NULL, 0, P->row + first, P->row + P->units, end - first);
   for (int u = first; u < end; u++) {
     const int length = SpMVPlanLength(W, u) / bs;
 
@@ -252,6 +253,7 @@ static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, Pets
     const int first = P->start[slice], lanes = P->start[slice + 1] - first;
     int       longest = 0, shortest = lanes < H ? 0 : INT_MAX;
 
+    if (R->row < 0) SpMVFetchRows(W->A, P->sigma, W->A->j, sizeof(*W->A->j), P->row + first, P->row + P->units, lanes);
     for (int l = 0; l < lanes; l++) {
       const int length = SpMVPlanLength(W, first + l) / cbs;
 

@@ -170,6 +170,28 @@ int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int offset[], ui
   }
 }
 
+/*
+  For units that are not in the order of A, each of whose rows is a miss of the cache: fetches what set-ups and refreshes will need of units behind the next `count`
+  of the list, row offsets, and of nearer ones the first and the last entry (entries: A's columns or values, of this size; NULL: only row offsets). Windows of
+  sigma units stay in the cache if A does. Not inline, as GCC removes calls of a function that, as far as it sees, only fetches
+*/
+void SpMVFetchRows(const SpMVCSR *A, PetscInt sigma, const void *entries, size_t size, const int *list, const int *end, int count)
+{
+  const int ahead = 32, few = 2000000; /* units, entries */
+
+  if (sigma > 1 && A->i[A->m] < few) return;
+  if (end - list > ahead && list[ahead] == list[0] + ahead) return;
+  for (int l = 0; l < count; l++) {
+    const int *near = end - list > ahead + l ? list + ahead + l : NULL, *far = end - list > 2 * ahead + l ? list + 2 * ahead + l : NULL;
+
+    if (far && *far >= 0) SPMV_FETCH(A->i + *far);
+    if (entries && near && *near >= 0 && A->i[*near + 1] > A->i[*near]) {
+      SPMV_FETCH((const char *)entries + (size_t)A->i[*near] * size);
+      SPMV_FETCH((const char *)entries + (size_t)A->i[*near + 1] * size - 1);
+    }
+  }
+}
+
 /* Stable; sorts by length within windows of `window` places */
 PetscErrorCode SpMVSortByLength(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, const int unit[], PetscInt window, int sorted[])
 {

@@ -306,7 +306,7 @@ static void SpMVFillDiagonals(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
   for (int s = 0; s < R->count; s++) SpMVDiagonalValues(B, R, A, s, PETSC_FALSE, B->dval + R->val * SPMV_VECTOR + s * slice);
 }
 
-static void SpMVFillGather(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
+static SPMV_NOINLINE void SpMVFillGather(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
 {
   PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int *list = B->rows + R->rows, *width = B->width + R->slice, *len = B->len + R->len;
@@ -315,6 +315,7 @@ static void SpMVFillGather(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
   for (int s = 0; s < R->count; s++, width += 2) {
     const int lanes = s == R->count - 1 ? R->lanes : SPMV_LANES, ragged = width[1] < width[0];
 
+    if (R->row < 0) SpMVFetchRows(A, B->stats.sigma, A->a, sizeof(*A->a), list, B->rows + B->nrows, lanes);
     for (int l = 0; l < lanes; l++) {
       const PetscInt row = R->row < 0 ? list[l] : R->row + (PetscInt)(s * SPMV_LANES + l) * rbs;
       const int      n   = (ragged ? len[l] : width[0]) * cbs;
@@ -350,13 +351,14 @@ static void SpMVFillLong(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
   }
 }
 
-static void SpMVFillUncompressed(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
+static SPMV_NOINLINE void SpMVFillUncompressed(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
 {
   PetscReal *v    = B->val + R->val * SPMV_PARTS;
   const int *list = B->rows + R->rows, *width = B->width + R->slice, *len = B->len + R->len;
   const int  H = B->height;
 
   for (int s = 0; s < R->count; s++, width += 2, list += H, len += H) {
+    SpMVFetchRows(A, B->stats.sigma, A->a, sizeof(*A->a), list, B->rows + B->nrows, H);
     for (int l = 0; l < H; l++) {
       const PetscScalar *a = list[l] < 0 ? NULL : A->a + A->i[list[l]];
 
