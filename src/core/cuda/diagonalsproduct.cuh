@@ -13,13 +13,6 @@ constexpr int BLOCK = Tuning::DIAGONALS_BLOCK;
 
 using Args = DiagonalArgs;
 
-// A stored value as it enters the product
-template <class V> __device__ __forceinline__ Scalar Value(SpMVCudaForm form, V v)
-{
-  const Scalar a = Convert<Scalar>(v);
-  return form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a;
-}
-
 // Whether all lanes have an entry in all of these steps, as in most slices. The product then needs no predicates, which are a third of its instructions
 template <int COUNT> __device__ __forceinline__ bool HaveAllLanes(const int2 (&steps)[COUNT])
 {
@@ -52,7 +45,7 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
     for (int b = 0; b < BATCH; b++) xs[b] = Lanes(now[b]) >> lane & 1 ? Num::keep(x + unit + Offset(now[b])) : Num::zero();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      if (Lanes(now[b]) >> lane & 1) d = Num::fma(Value(form, v[b]), xs[b], d);
+      if (Lanes(now[b]) >> lane & 1) d = Num::fma(Conjugated(form, Convert<Scalar>(v[b])), xs[b], d);
     }
   }
   return d;
@@ -144,7 +137,7 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, E::DOT) / 
       for (int b = 0; b < BATCH; b++) xs[b][0] = Num::keep(here_x + now[b].x);
       Issue();
 #pragma unroll
-      for (int b = 0; b < BATCH; b++) d[0] = Num::fma(Value(form, v[b][0]), xs[b][0], d[0]);
+      for (int b = 0; b < BATCH; b++) d[0] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][0])), xs[b][0], d[0]);
       continue;
     }
     Issue();
@@ -164,7 +157,7 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, E::DOT) / 
 #pragma unroll
           for (int i = 0; i < BS; i++) {
             if (BS > 1 && Traits<V>::is_absent(v[b][i * BS + j])) continue;
-            d[i] = Num::fma(Value(form, v[b][i * BS + j]), xs[b][j], d[i]);
+            d[i] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][i * BS + j])), xs[b][j], d[i]);
           }
         }
       }

@@ -249,8 +249,7 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
 #pragma unroll
           for (int j = 0; j < K; j++) {
             if (!has[b][j]) continue;
-            const Scalar a = Convert<Scalar>(own.value[(k + b * U) * WARP + j * GROUPS + mine]);
-            d[j]           = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[j]);
+            d[j] = Num::fma(Conjugated(form, Convert<Scalar>(own.value[(k + b * U) * WARP + j * GROUPS + mine])), xs[b][j], d[j]);
           }
         }
       }

@@ -43,6 +43,12 @@ inline Operands Operands::From(int64_t column, const Columns &c) const
   return {x + column * c.ldx, z ? z + column * c.ldz : nullptr, y + column * c.ldy};
 }
 
+// An entry of the matrix as a product of this form multiplies it
+__device__ __forceinline__ Scalar Conjugated(SpMVCudaForm form, Scalar a)
+{
+  return form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a;
+}
+
 // The value that a product writes to y[r]; d is the sum over the row
 __device__ __forceinline__ Scalar Result(SpMVCudaForm form, const Scalar *z, int64_t r, Scalar d)
 {

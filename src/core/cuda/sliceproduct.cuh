@@ -101,8 +101,7 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
           if (COLS > 1 && Traits<Value>::is_absent(v[b][i * COLS + j])) continue;
-          const Scalar a      = Convert<Scalar>(v[b][i * COLS + j]);
-          d[b % U * ROWS + i] = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a) : a, xs[b][j], d[b % U * ROWS + i]);
+          d[b % U * ROWS + i] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][i * COLS + j])), xs[b][j], d[b % U * ROWS + i]);
         }
       }
     }

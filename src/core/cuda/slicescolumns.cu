@@ -49,10 +49,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
       has[b] = col[b] >= 0;
       col[b] = max(col[b], 0);
 #pragma unroll
-      for (int i = 0; i < ROWS * COLS; i++) {
-        a[b][i] = ConvertIn<Scalar, COLS>(v[b][i]);
-        if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
-      }
+      for (int i = 0; i < ROWS * COLS; i++) a[b][i] = Conjugated(form, ConvertIn<Scalar, COLS>(v[b][i]));
     }
     AddColumns<ROWS, BATCH, K, GROUP, COLS>(a, has, col, x, arguments.panels, d);
   }

@@ -67,7 +67,7 @@ __device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice 
 #pragma unroll
     for (int k = 0; k < UNROLL; k++) { // padding is 0 times 0
       const Scalar xk = IsPadding(col[k]) ? Num::zero() : x((int)col[k]);
-      sum[k % U]      = Num::fma(form == SPMVCUDA_CONJUGATE ? Num::conj(a[k]) : a[k], xk, sum[k % U]);
+      sum[k % U]      = Num::fma(Conjugated(form, a[k]), xk, sum[k % U]);
     }
   };
   int k0 = 0;
