@@ -314,38 +314,36 @@ def copies_of_others():
     return [two(min(ratios)), two(max(ratios))]
 
 
-def totals_on_one(*files):
+def times_on_one(column, *files):
     """The times of whole programs on one GPU: file, configuration and type -> seconds"""
     at = {}
     for file in files:
         for r in read(file):
             if r["ranks"] == "1" and r["timed"] != "1" and not r["failed"]:
-                at.setdefault((file, r["config"], r["type"]), []).append(float(r["total_s"]))
+                at.setdefault((file, r["config"], r["type"]), []).append(float(r[column]))
     return at
 
 
 def slow_runs(kind):
     """How many runs take more than 1.15 times as long as the fastest one of their configuration and type, in %"""
     runs = [[x > 1.15 * min(v) for x in v]
-            for (_, _, t), v in totals_on_one("solves-device.csv", "solves-h100.csv", "solves-repeated.csv", "solves-multigrid.csv").items() if t == kind]
+            for (_, _, t), v in times_on_one("total_s", "solves-device.csv", "solves-h100.csv", "solves-repeated.csv", "solves-multigrid.csv").items() if t == kind]
     return us(100 * sum(map(sum, runs)) / sum(map(len, runs)))
 
 
 def fastest_of_ten(kind):
     """The fastest runs of the configurations that ran ten times on H100s, over those with aijcusparse"""
     least = {}
-    for (_, config, t), v in totals_on_one("solves-h100.csv", "solves-repeated.csv").items():
+    for (_, config, t), v in times_on_one("total_s", "solves-h100.csv", "solves-repeated.csv").items():
         least.setdefault((config, t), []).extend(v)
     return {c: min(v) / min(least[c, "aijcusparse"]) for (c, t), v in least.items() if t == kind and len(v) == 10}
 
 
 def multigrid(kind, column, f=min):
     """Of the fastest runs, or with f = statistics.median, what this type takes over aijcusparse in each configuration"""
-    times = {}
-    for r in read("solves-multigrid.csv"):
-        if not r["failed"]:
-            times.setdefault((r["config"], r["type"]), []).append(float(r[column]))
-    return [f(times[name, kind]) / f(times[name, "aijcusparse"]) for name in ("gamg", "elasticity-gamg", "ex14-mg")]
+    file = "solves-multigrid.csv"
+    times = times_on_one(column, file)
+    return [f(times[file, name, kind]) / f(times[file, name, "aijcusparse"]) for name in ("gamg", "elasticity-gamg", "ex14-mg")]
 
 
 def marked(matrix, kind):

@@ -31,6 +31,7 @@ typedef struct {
   double     outlier_gain, long_gain;
   PetscInt   empty_share, sort_window[2], sort_padding, sort_gain;
   PetscInt64 distinct_bytes, distinct_steps;
+  PetscInt   fetch_ahead, fetch_entries;
   PetscInt64 columns_mean, columns_scattered, columns_diagonal, columns_few, columns_pieces, columns_bytes;
   PetscInt64 setup_products, setup_products_unit, setup_nonzeros, refresh_products;
   double     transpose_limit, transpose_full, transpose_entry, transpose_block, transpose_any, transpose_unit, transpose_unit_row;

@@ -177,17 +177,19 @@ int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int offset[], ui
 */
 void SpMVFetchRows(const SpMVCSR *A, PetscInt sigma, const void *entries, size_t size, const int *list, const int *end, int count)
 {
-  const int ahead = 32, few = 2000000; /* units, entries */
+  const PetscInt ahead = SpMVTuned.fetch_ahead, left = (PetscInt)(end - list);
 
-  if (sigma > 1 && A->i[A->m] < few) return;
-  if (end - list > ahead && list[ahead] == list[0] + ahead) return;
-  for (int l = 0; l < count; l++) {
-    const int *near = end - list > ahead + l ? list + ahead + l : NULL, *far = end - list > 2 * ahead + l ? list + 2 * ahead + l : NULL;
+  if (sigma > 1 && A->i[A->m] < SpMVTuned.fetch_entries) return;
+  if (left > ahead && list[ahead] == list[0] + ahead) return;
+  for (PetscInt l = ahead; l < ahead + count; l++) {
+    if (l + ahead < left && list[l + ahead] >= 0) SPMV_FETCH(A->i + list[l + ahead]);
+    if (entries && l < left && list[l] >= 0) {
+      const PetscInt *i = A->i + list[l];
 
-    if (far && *far >= 0) SPMV_FETCH(A->i + *far);
-    if (entries && near && *near >= 0 && A->i[*near + 1] > A->i[*near]) {
-      SPMV_FETCH((const char *)entries + (size_t)A->i[*near] * size);
-      SPMV_FETCH((const char *)entries + (size_t)A->i[*near + 1] * size - 1);
+      if (i[0] < i[1]) {
+        SPMV_FETCH((const char *)entries + (size_t)i[0] * size);
+        SPMV_FETCH((const char *)entries + (size_t)i[1] * size - 1);
+      }
     }
   }
 }
