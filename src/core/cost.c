@@ -62,9 +62,9 @@ SpMVTuning SpMVTuned = {
     .distinct_bytes     = 512 * 1024, /* fewer bytes of values are in cache as it is */
     .distinct_steps     = 512,        /* steps until the first check that at most half are distinct; the next one at twice as many, and so on */
     .fetch_ahead        = 32, /* units whose entries are fetched before they are copied, and as many more whose row offsets are. Refreshes of a power law with
-                                         evchyb take 14 ms in place of 38 */
+                                 evchyb take 14 ms in place of 38 */
     .fetch_entries      = 2000000, /* with fewer, A stays in the cache while units are sorted in windows, and refreshes of circuits with sellp would take
-                                         0.6 ms in place of 0.5 */
+                                      0.6 ms in place of 0.5 */
     .transpose_limit    = 0.9,     /* the parent multiplies by the transpose where the estimate is above this share of its time; the next six are in its
                                         entries, by kind of slice */
     .transpose_full     = 0.6,     /* each lane of a diagonal without empty lanes: y is contiguous */
