@@ -306,7 +306,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, SpMVKrylov
 
 static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
 {
-  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
+  SpMVCudaDiagonalsLeast = SpMVCudaDiagonalsWarps = 0; // small matrices reach all kernels
   for (bool left : {true, false}) {
     for (SpMVKrylovPC pc : {SPMV_KRYLOV_PC_NONE, SPMV_KRYLOV_PC_POINTS, SPMV_KRYLOV_PC_BLOCKS}) {
       const auto test = [&](Matrix A, bool fused, SpMVCudaKernel kernel) { TestEpilogue(A, fused, kernel, pc, left, k, stream); };

@@ -293,7 +293,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
 
 static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
 {
-  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
+  SpMVCudaDiagonalsLeast = SpMVCudaDiagonalsWarps = 0; // small matrices reach all kernels
   for (bool hermitian : {true, false}) {
     for (int N : {3, quick ? 6 : 12, quick ? 7 : 40}) {
       TestEpilogue(Grid("7 points", N, 7, 1, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);

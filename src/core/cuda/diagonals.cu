@@ -13,6 +13,8 @@
 #include "diagonalsproduct.cuh"
 #include "prepare.cuh"
 
+int SpMVCudaDiagonalsWarps = spmv::Tuning::DIAGONALS_WARPS;
+
 namespace spmv {
 namespace {
 
@@ -124,6 +126,14 @@ __host__ __device__ int Usual(int k)
   return 3 + 2 * k;
 }
 
+bool IsUsual(int steps)
+{
+  for (int k = 0; k < USUALS; k++) {
+    if (steps == Usual(k)) return true;
+  }
+  return false;
+}
+
 // Counts the steps of all slices beyond each of these numbers
 __global__ void count_more(int slices, const int64_t *steps, unsigned long long *more)
 {
@@ -206,9 +216,28 @@ struct Diagonals : _n_SpMVCudaStore {
   cudaError_t Shape(Array<int64_t> &count, const Count &found, cudaStream_t);
   cudaError_t Allocate(Array<int64_t> &count, cudaStream_t);
 
+  // The warps run in rounds of as many as fit on the multiprocessors. Takes the number of slices per warp with which all rounds take the least time, where
+  // beginning a warp takes half as long as a slice
+  cudaError_t ChooseSlicesOfWarp(int steps_of_kernel)
+  {
+    int processors, most = Loops(steps_of_kernel, true, false) ? Tuning::DIAGONALS_SLICES : 1, least = INT_MAX;
+    SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+    const int resident  = SpMVCudaDiagonalsWarps * processors;
+    args.slices_of_warp = most;
+    for (int count = most; resident && count > 0; count--) {
+      const int rounds = (args.slices - 1) / (resident * count) + 1, time = rounds * (2 * count + 1);
+      if (time < least) {
+        least               = time;
+        args.slices_of_warp = count;
+      }
+    }
+    return cudaSuccess;
+  }
+
   cudaError_t ChooseKernels()
   {
-    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0, args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH};
+    const DiagonalsVariant v = {bs, bs == 1 && uniform && IsUsual(args.steps) ? args.steps : 0, args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH};
+    SPMV_TRY(ChooseSlicesOfWarp(v.steps));
     for (int marks = 0; marks < 2; marks++) {
       kernel[0][marks].Choose(single ? DiagonalsSingle(v, false, marks) : ProductOf<Scalar, false>(v, marks));
       kernel[1][marks].Choose(single ? DiagonalsSingle(v, true, marks) : DiagonalsParallel(v, marks));
@@ -262,10 +291,7 @@ struct Diagonals : _n_SpMVCudaStore {
   Args With(const Scalar *halo) const
   {
     Args use = args;
-    if (halo) { // boundary rows are often the first and the last ones. They are moved to the middle of the product, when the halo has arrived
-      use.offdiag     = fused->With(halo);
-      use.block_shift = Blocks((int64_t)args.slices * WARP, BLOCK) / 2;
-    }
+    if (halo) use.offdiag = fused->With(halo);
     return use;
   }
   bool CanFuseOffdiagonal() const override
@@ -291,7 +317,7 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   unsigned DotWarps() const override
   {
-    return single ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK) * (BLOCK / WARP);
+    return single ? 0 : Grid(true) * (BLOCK / WARP);
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
@@ -312,7 +338,7 @@ struct Diagonals : _n_SpMVCudaStore {
   template <class D> cudaError_t LaunchDot(int which, const Args &use, const Operands &v, const D &dot, cudaStream_t stream, Begin begin = Begin::EARLY)
   {
     LookForReport();
-    return kernel[which][marked].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, D>{use, dot}, SPMVCUDA_MULT, v, stream, 0, begin);
+    return kernel[which][marked].Launch(Grid(true), BLOCK, WithDot<Args, D>{Shifted(use, Grid(true)), dot}, SPMVCUDA_MULT, v, stream, 0, begin);
   }
   void LookForReport()
   {
@@ -326,7 +352,18 @@ struct Diagonals : _n_SpMVCudaStore {
   {
     LookForReport();
     if (!args.slices) return cudaSuccess;
-    return kernel[parallel][marked].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0, begin);
+    return kernel[parallel][marked].Launch(Grid(marked), BLOCK, Shifted(use, Grid(marked)), form, v, stream, 0, begin);
+  }
+  // The number of thread blocks of a product; several: by a kernel whose warps multiply several slices, if there is one for this number of steps
+  unsigned Grid(bool several) const
+  {
+    return Blocks(args.slices, BLOCK / WARP * (several ? args.slices_of_warp : 1));
+  }
+  // Boundary rows are often the first and the last ones. With a halo, they are moved to the middle of the product, when the halo has arrived
+  static Args Shifted(Args use, unsigned grid)
+  {
+    if (use.offdiag.halo) use.block_shift = grid / 2;
+    return use;
   }
 
   void Stats(SpMVStats *s) const override

@@ -9,6 +9,7 @@ namespace spmv {
 
 struct DiagonalArgs {
   int             units, slices, steps, words; // steps: per slice, if all have the same number; words: of `equal`, per slice, for single entries
+  int             slices_of_warp;              // for kernels whose warps multiply several slices; 1 if there is none for this number of steps
   const int2     *pattern_of_slice;            // x: first step of its pattern, negative if MultInterior() skips the slice; y: marks of the first 32 steps, MORE
   const unsigned *first_value;                 // the step at which the values of each slice begin, and the end of the last; used if slices differ in length
   const unsigned *more;                        // where each slice's steps beyond `steps` begin, counted after those of all slices. NULL: no slice has any

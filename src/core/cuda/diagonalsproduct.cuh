@@ -51,51 +51,48 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
   return d;
 }
 
-// The threads that must fit on a multiprocessor, which limits the registers of a thread: 51, 64 or 128. Complex numbers would not fit in 64
-constexpr int Resident(int bs, int steps, Lengths lengths, bool dot)
+// Whether the warps of a kernel multiply several slices one after the other. With 9 steps, 64 registers would not suffice
+__host__ __device__ constexpr bool Loops(int steps, bool equal, bool dot)
 {
-  return sizeof(Scalar) > 8 || bs > 1 ? 512 : steps == 7 && lengths == SOME_LONGER && !dot ? 1280 : 1024;
+  return steps > 0 && steps < 9 && (equal || dot);
+}
+
+// The threads that must fit on a multiprocessor, which limits the registers of a thread: 48, 56, 64 or 128. Complex numbers would not fit in 64
+constexpr int Resident(int bs, int steps, Lengths lengths, bool equal, bool fused, bool dot)
+{
+  if (sizeof(Scalar) > 8 || bs > 1) return 512;
+  if (dot) return 1024;
+  if (steps == 7 && lengths == SOME_LONGER) return equal && fused ? 1152 : 1280;
+  return Loops(steps, equal, dot) ? 1280 : 1024;
 }
 
 /*
-  STEPS > 0: all slices have this many steps, and all loads are issued before the first is used. The additional steps of longer slices (SOME_LONGER) follow.
-  Only with ANY_LENGTH do loads wait for first_value. EQUAL: some steps are marked; otherwise nothing waits for the marks. FUSED: for the parallel products
-  MultFused() and MultInterior(). This is a separate kernel, because warps with few steps run for so short a time that a few more instructions, or loads in a
-  different order, make a difference. V: the type of the stored values. E: with DotEpilogue, and with DotsEpilogue for a square matrix, the kernel also computes
-  inner products, for MultDot() and MultDots(); all threads then take part until the end.
+  Multiplies slice s. STEPS > 0: all slices have this many steps, and all loads are issued before the first is used. The additional steps of longer slices
+  (SOME_LONGER) follow. Only with ANY_LENGTH do loads wait for first_value. EQUAL: some steps are marked; otherwise nothing waits for the marks. FUSED: for the
+  parallel products MultFused() and MultInterior(). V: the type of the stored values. sums: the inner products of E, to which it adds those of the unit
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, E::DOT) / BLOCK)
-    diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &arguments, int s, int2 pattern, SpMVCudaForm form, const Scalar *__restrict__ x,
+                                              const Scalar *z, Scalar *y, PetscReal (&sums)[E::Type::NUMBERS])
 {
   constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
+  constexpr int  BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
 
-  const Args   &args  = ArgsOf(arguments);
-  constexpr int BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
-  unsigned      block = blockIdx.x;
-  if (FUSED) {
-    block += args.block_shift;
-    if (block >= gridDim.x) block -= gridDim.x;
-    if (!E::DOT) LetNextBegin(); // the sums that follow would occupy the multiprocessors
-  }
-  const int here = (int)((block * blockDim.x + threadIdx.x) / WARP), s = E::DOT ? min(here, args.slices - 1) : here, lane = threadIdx.x % WARP;
-  int       unit = s * WARP + lane;
-  if (!FUSED || AwaitsHalo(arguments) || (blockIdx.x == 0 && threadIdx.x < WARP))
-    AwaitPrevious();                         // one warp waits, so that all previous work is done when all warps are
-  if (!E::DOT && unit >= args.units) return; // a lane past the end has no entry in any step
+  const Args &args = ArgsOf(arguments);
+  const int   lane = threadIdx.x % WARP;
+  int         unit = s * WARP + lane;
   if constexpr (DOTS) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   }
-  const int2     pattern = __ldg(args.pattern_of_slice + s);
-  const int      slot    = FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
-  const int      total   = STEPS ? STEPS : args.steps;
-  const int64_t  first   = UNIFORM ? (int64_t)s * total : args.first_value[s];
-  const int      steps   = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
-  const int2    *step    = args.step + pattern.x;
-  const V       *value   = (const V *)args.value + first * (WARP * BS * BS);
-  const V       *same    = (const V *)args.equal_value + first * (BS * BS);
-  const unsigned bit     = 1u << lane;
-  const Scalar  *here_x  = x + (int64_t)unit * BS;
+  const int      slot   = FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
+  const int      total  = STEPS ? STEPS : args.steps;
+  const int64_t  first  = UNIFORM ? (int64_t)s * total : args.first_value[s];
+  const int      steps  = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
+  const int2    *step   = args.step + pattern.x;
+  const V       *value  = (const V *)args.value + first * (WARP * BS * BS);
+  const V       *same   = (const V *)args.equal_value + first * (BS * BS);
+  const unsigned bit    = 1u << lane;
+  const Scalar  *here_x = AsOne(x + (int64_t)unit * BS);
   Scalar         d[BS];
 
 #pragma unroll
@@ -132,7 +129,8 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, E::DOT) / 
 #pragma unroll
     for (int b = 0; b < BATCH; b++) now[b] = STEPS || BATCH == 1 || k0 + b < steps ? __ldg(step + k0 + b) : make_int2(0, 0);
     // With double complex and 27 steps, this path took 1.10 times as long
-    if (BS == 1 && (STEPS || sizeof(Scalar) <= 8) && HaveAllLanes(now)) {
+    constexpr bool ASKS = BS == 1 && (STEPS || sizeof(Scalar) <= 8);
+    if (ASKS && HaveAllLanes(now)) {
 #pragma unroll
       for (int b = 0; b < BATCH; b++) xs[b][0] = Num::keep(here_x + now[b].x);
       Issue();
@@ -140,10 +138,10 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, E::DOT) / 
       for (int b = 0; b < BATCH; b++) d[0] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][0])), xs[b][0], d[0]);
       continue;
     }
-    Issue();
+    if (!ASKS) Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const Scalar *at = x + (int64_t)(unit + now[b].x) * BS;
+      const Scalar *at = BS == 1 ? here_x + now[b].x : x + (int64_t)(unit + now[b].x) * BS;
       own[b]           = (unsigned)now[b].y & bit;
 #pragma unroll
       for (int j = 0; j < BS; j++) xs[b][j] = own[b] ? Num::keep(at + j) : Num::zero();
@@ -169,8 +167,7 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, E::DOT) / 
   if (FUSED) {
     if (!E::DOT && (unit < 0 || (!UNIFORM && pattern.x < 0))) return; // the loop above does not set the sign for a slice without steps
   }
-  PetscReal  sums[E::Type::NUMBERS] = {};
-  const bool writes                 = !E::DOT || (here == s && unit < args.units);
+  const bool writes = (!E::DOT && !Loops(STEPS, EQUAL, E::DOT)) || unit < args.units; // a lane past the end has no entry in any step
   if (FUSED && writes) {
     if (slot >= 0) AwaitHalo(arguments);
     args.offdiag.Add<BS>(slot, unit, d);
@@ -186,6 +183,41 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, E::DOT) / 
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
     if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
+  }
+}
+
+/*
+  A warp multiplies one slice, or with Loops() several, one after the other. There is a kernel for each use, because warps with few steps run for so short a time
+  that a few more instructions, or loads in a different order, make a difference. E: with DotEpilogue, and with DotsEpilogue for a square
+  matrix, the kernel also computes inner products, for MultDot() and MultDots(); all threads then take part until the end.
+*/
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
+__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUSED, E::DOT) / BLOCK)
+    diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+{
+  const Args &args  = ArgsOf(arguments);
+  unsigned    block = blockIdx.x;
+  if (FUSED) {
+    block += args.block_shift;
+    if (block >= gridDim.x) block -= gridDim.x;
+    if (!E::DOT) LetNextBegin(); // the sums that follow would occupy the multiprocessors
+  }
+  const int warp                   = (int)((block * blockDim.x + threadIdx.x) / WARP);
+  PetscReal sums[E::Type::NUMBERS] = {};
+  if (!FUSED || AwaitsHalo(arguments) || (blockIdx.x == 0 && threadIdx.x < WARP))
+    AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
+  const auto multiply = [&](int s, int2 pattern) { MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, FUSED, E>(arguments, s, pattern, form, x, z, y, sums); };
+  if constexpr (Loops(STEPS, EQUAL, E::DOT)) {
+    const int begin = warp * args.slices_of_warp, end = min(begin + args.slices_of_warp, args.slices);
+    int2      next = begin < end ? __ldg(args.pattern_of_slice + begin) : make_int2(0, 0);
+#pragma unroll 1
+    for (int s = begin; s < end; s++) {
+      const int2 pattern = next;
+      next               = __ldg(args.pattern_of_slice + min(s + 1, end - 1));
+      multiply(s, pattern);
+    }
+  } else if (E::DOT ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
+    multiply(warp, __ldg(args.pattern_of_slice + warp));
   }
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }

@@ -54,6 +54,9 @@ PETSC_INTERN PetscBool SpMVCudaIsSupported(void);
 
 /* The fewest slices per multiprocessor with which more than nine diagonals are stored by diagonals: see Tuning::DIAGONALS_MIN. Tests set it to 0 */
 PETSC_INTERN int SpMVCudaDiagonalsLeast;
+/* The warps per multiprocessor from which the number of slices of diagonals per warp is chosen: see Tuning::DIAGONALS_SLICES. Tests set it to 0: always the
+   most, and to 1000: one for small matrices */
+PETSC_INTERN int SpMVCudaDiagonalsWarps;
 /* The most entries per row with which rows are stored in groups: see Tuning::GROUPS_MEAN. Tests set it to INT_MAX */
 PETSC_INTERN int SpMVCudaGroupsMean;
 /* A matrix in slices may keep some of its values in the L2 cache between products if the values take more than 1/SpMVCudaL2Fit of it: see Tuning::L2_FIT. Tests
