@@ -128,9 +128,9 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) now[b] = STEPS || BATCH == 1 || k0 + b < steps ? __ldg(step + k0 + b) : make_int2(0, 0);
-    // With double complex and 27 steps, this path took 1.10 times as long
-    constexpr bool ASKS = BS == 1 && (STEPS || sizeof(Scalar) <= 8);
-    if (ASKS && HaveAllLanes(now)) {
+    // With double complex and 27 steps, the path without predicates took 1.10 times as long
+    constexpr bool UNMASKED = BS == 1 && (STEPS || sizeof(Scalar) <= 8);
+    if (UNMASKED && HaveAllLanes(now)) {
 #pragma unroll
       for (int b = 0; b < BATCH; b++) xs[b][0] = Num::keep(here_x + now[b].x);
       Issue();
@@ -138,7 +138,7 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
       for (int b = 0; b < BATCH; b++) d[0] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][0])), xs[b][0], d[0]);
       continue;
     }
-    if (!ASKS) Issue();
+    if (!UNMASKED) Issue(); // otherwise all steps are here
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const Scalar *at = BS == 1 ? here_x + now[b].x : x + (int64_t)(unit + now[b].x) * BS;
@@ -167,7 +167,8 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
   if (FUSED) {
     if (!E::DOT && (unit < 0 || (!UNIFORM && pattern.x < 0))) return; // the loop above does not set the sign for a slice without steps
   }
-  const bool writes = (!E::DOT && !Loops(STEPS, EQUAL, E::DOT)) || unit < args.units; // a lane past the end has no entry in any step
+  // A lane past the end has no entry in any step. Without loops or inner products, it is not here
+  const bool writes = (!E::DOT && !Loops(STEPS, EQUAL, E::DOT)) || unit < args.units;
   if (FUSED && writes) {
     if (slot >= 0) AwaitHalo(arguments);
     args.offdiag.Add<BS>(slot, unit, d);
@@ -188,8 +189,8 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
 
 /*
   A warp multiplies one slice, or with Loops() several, one after the other. There is a kernel for each use, because warps with few steps run for so short a time
-  that a few more instructions, or loads in a different order, make a difference. E: with DotEpilogue, and with DotsEpilogue for a square
-  matrix, the kernel also computes inner products, for MultDot() and MultDots(); all threads then take part until the end.
+  that a few more instructions, or loads in a different order, make a difference. E: with DotEpilogue, and with DotsEpilogue for a square matrix, the kernel also
+  computes inner products, for MultDot() and MultDots(); all threads then take part until the end.
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUSED, E::DOT) / BLOCK)
