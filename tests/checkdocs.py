@@ -339,6 +339,18 @@ def fastest_of_ten(kind):
     return {c: min(v) / min(least[c, "aijcusparse"]) for (c, t), v in least.items() if t == kind and len(v) == 10}
 
 
+def solves_again():
+    """Of the last runs: on one and on two GPUs the number of configurations that aijcusparse solves, and how much faster KSPSolve is with sellp and evchyb; on one also in gamg"""
+    figures = []
+    for ranks in (1, 2):
+        solve = {c: {k: kinds[k]["solve_s"] for k in ("aijcusparse", "sellp", "evchyb")}
+                 for (c, n, _, _), kinds in solvereport.load([str(ROOT / "docs/results/solves-h200.csv")]).items() if n == ranks and not solvereport.diverged(kinds["aijcusparse"])}
+        figures += [str(len(solve))] + [two(mean(s["aijcusparse"] / s[kind] for s in solve.values())) for kind in ("sellp", "evchyb")]
+        if ranks == 1:
+            figures += [two(solve["gamg"]["aijcusparse"] / solve["gamg"][kind]) for kind in ("sellp", "evchyb")]
+    return figures
+
+
 def multigrid(kind, column, f=min):
     """Of the fastest runs, or with f = statistics.median, what this type takes over aijcusparse in each configuration"""
     file = "solves-multigrid.csv"
@@ -369,16 +381,16 @@ def now_and_before(file, column, chosen):
     return [two(min(ratios)), two(max(ratios))]
 
 
-def fewer_instructions(constant, single):
+def newer_diagonals(file, constant, single):
     """Products in diagonals with constant coefficients or random values, in double or single precision"""
-    return now_and_before("instructions.csv", "product_us", lambda r: "diagonals" in r["kernel"] and ("single" in r["kernel"]) == single
+    return now_and_before(file, "product_us", lambda r: "diagonals" in r["kernel"] and ("single" in r["kernel"]) == single
                           and r["matrix"].startswith(("bratu", "poisson")) == constant)
 
 
-def ex14_instructions():
+def newer_ex14(file, now, before):
     """ex14's product with sellp, with the newer and the older library, in microseconds"""
-    rows = [r for r in read("instructions.csv") if (r["matrix"], r["kernel"]) == ("bratu:200", "sellp: diagonals")]
-    return [one(min(float(r["product_us"]) for r in rows if r["commit"] == commit)) for commit in ("354b4fa", "9f46ca8")]
+    rows = [r for r in read(file) if (r["matrix"], r["kernel"]) == ("bratu:200", "sellp: diagonals")]
+    return [one(min(float(r["product_us"]) for r in rows if r["commit"] == commit)) for commit in (now, before)]
 
 
 def others(matrix, digits):
@@ -670,9 +682,14 @@ CLAIMS = {
         ("A dense matrix of 7200 rows, which are cut into parts, takes {} to {} times as long as when parts were copied step by step",
          now_and_before("instructions.csv", "refresh_us", lambda r: r["matrix"] == "dense:7200")),
         ("with constant coefficients and 5, 7 or 27 points take {} to {} times as long as before, with values in single precision {} to {} times",
-         fewer_instructions(True, False) + fewer_instructions(True, True)),
-        ("Jacobian with 200^3 points {} us instead of {}.", ex14_instructions()),
-        ("Products with random values take {} to {} times as long, in single precision {} to {} times", fewer_instructions(False, False) + fewer_instructions(False, True)),
+         newer_diagonals("instructions.csv", True, False) + newer_diagonals("instructions.csv", True, True)),
+        ("Jacobian with 200^3 points {} us instead of {}.", newer_ex14("instructions.csv", "354b4fa", "9f46ca8")),
+        ("Products with random values take {} to {} times as long, in single precision {} to {} times", newer_diagonals("instructions.csv", False, False) + newer_diagonals("instructions.csv", False, True)),
+        ("both together make products with constant coefficients take {} to {} times as long, with values in single precision {} to {} times",
+         newer_diagonals("slices-per-warp.csv", True, False) + newer_diagonals("slices-per-warp.csv", True, True)),
+        ("ex14's product with 200^3 points takes {} us instead of {}.", newer_ex14("slices-per-warp.csv", "873100d", "ae01b78")),
+        ("Those with random values take {} to {} times as long, in single precision {} to {} times",
+         newer_diagonals("slices-per-warp.csv", False, False) + newer_diagonals("slices-per-warp.csv", False, True)),
         ("7-point stencils take {} to {} times as long as before", now_and_before("complex-stencils.csv", "product_us", lambda r: r["matrix"].startswith("7"))),
         ("neighbors x 3 unknowns on 68^3 nodes take {} us in diagonals and {} us in slices instead of {} and {}",
          [us(float(r["refresh_us"])) for commit in ("b74f3af", "fbc0e81") for kernel in ("sellp: diagonals of node blocks", "sellp slices: SELL-P slices of node blocks")
@@ -743,6 +760,8 @@ CLAIMS = {
          "to {} formats {} to {} ms on two.",
          [x for pair in (short_on_device(1)[0], short_on_device(2)[0], *short_on_device(1)[1:], *short_on_device(2)[1:]) for x in pair]),
         ("most of all in gamg, by up to {} %", [us(max(v for n in (1, 2) for v in differ_on_device(n, "solve_s").values()))]),
+        ("of {} configurations on one H200, KSPSolve is {} times as fast with `sellp` and {} times with `evchyb`, in gamg {} and {} times; of {} on two, {} and {} times",
+         solves_again()),
         ("the totals of gamg, elasticity-gamg and ex14-mg are {}, {} and {} times those of `aijcusparse` with `sellp` and {}, {} and {} times with `evchyb`, and KSPSolve {}, {} and {} and {}, {} and {} "
          "times. The medians of the totals are {} to {} times",
          [two(v) for c in ("total_s", "solve_s") for t in OURS for v in multigrid(t, c)] +
