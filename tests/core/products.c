@@ -1,6 +1,9 @@
 /* Every product of every format, with every instruction set of this processor, compared with a loop over the CSR arrays */
 #include "common.h"
 #include "../../src/core/spmvimpl.h"
+#if SPMV_HAVE_X86
+  #include <cpuid.h>
+#endif
 
 /* n scalars between two inaccessible pages, adjacent to the first or (back) to the second page */
 typedef struct {
@@ -83,6 +86,24 @@ static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt
   }
 }
 
+/* Whether the upper halves of wide registers are in use, which makes code for SSE slow. PETSC_FALSE also if the processor does not tell */
+static PetscBool WideInUse(void)
+{
+#if SPMV_HAVE_X86
+  static int tells = -1;
+  unsigned   a, b, c, d;
+
+  if (tells < 0) tells = __get_cpuid(1, &a, &b, &c, &d) && (c >> 27 & 1) && __get_cpuid_count(13, 1, &a, &b, &c, &d) && (a >> 2 & 1);
+  if (tells) {
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(1));
+    return (a & 0x44) ? PETSC_TRUE : PETSC_FALSE; /* upper halves of 256 bits, and of 512 */
+  }
+#endif
+  return PETSC_FALSE;
+}
+
+#define CheckRegisters(what) Expect(!WideInUse(), "%s, %s, %s: %s leaves wide registers in use", A->name, F->text, SpMVGetISAName(), what)
+
 /* references: also check the reference functions; once is enough, because they do not depend on the instruction set */
 static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back, PetscBool references, const Expected *E)
 {
@@ -100,6 +121,7 @@ static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back,
 
   Fill(y.v, (PetscScalar)1e30, m);
   SpMVStoreMult(B, x.v, y.v);
+  CheckRegisters("y = A x");
   Compare("y = A x", A, F, m, y.v, E->y[MULT], E->allowed[MULT]);
   if (references) {
     Fill(y.v, (PetscScalar)1e30, m);
@@ -109,6 +131,7 @@ static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back,
 
   Fill(y.v, (PetscScalar)1e30, m);
   SpMVStoreMultAdd(B, x.v, E->z, y.v);
+  CheckRegisters("y = z + A x");
   Compare("y = z + A x", A, F, m, y.v, E->y[MULT_ADD], E->allowed[MULT_ADD]);
   Fill(y.v, E->z[k], m);
   SpMVStoreMultAdd(B, x.v, y.v, y.v);
@@ -119,6 +142,7 @@ static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back,
 
     Fill(yt.v, (PetscScalar)1e30, n);
     SpMVStoreMultTranspose(B, (PetscBool)conjugate, xt.v, NULL, yt.v);
+    CheckRegisters("y = A' x");
     Compare("y = A' x", A, F, n, yt.v, E->y[p], E->allowed[p]);
     if (references) {
       Fill(yt.v, (PetscScalar)1e30, n);
@@ -150,6 +174,7 @@ static void CheckByRows(const Matrix *A, const Format *F, PetscInt count, const 
   for (PetscInt k = 0; k < n; k++) x[k] = x[(count - 1) * ldx + k] = E->x[k];
   for (PetscInt k = 0; k < count * ldy; k++) y[k] = (PetscScalar)1e30;
   Expect(!SpMVCSRMultColumns(&csr, count, x, ldx, y, ldy), "%s, %s: by rows", A->name, F->text);
+  CheckRegisters("columns by rows");
   Compare("first column by rows", A, F, m, y, E->y[MULT], E->allowed[MULT]);
   Compare("last column by rows", A, F, m, y + (count - 1) * ldy, E->y[MULT], E->allowed[MULT]);
   for (PetscInt q = 0; q < count; q++) {
@@ -175,6 +200,7 @@ static void CheckColumns(const Matrix *A, const Format *F, SpMVStore B, const Ex
   for (int how = 0; how < 3; how++) { /* A x, z + A x, z = z + A x */
     for (PetscInt k = 0; k < COLUMNS * ldy; k++) y[k] = how == 2 ? z[k] : (PetscScalar)1e30;
     SpMVStoreMultColumns(B, COLUMNS, x, ldx, how == 0 ? NULL : how == 1 ? z : y, ldy, y, ldy);
+    CheckRegisters("several columns");
     for (PetscInt q = 0; q < COLUMNS; q++) {
       for (PetscInt k = 0; k <= m; k++) alone[k] = (PetscScalar)1e30;
       if (how)
