@@ -351,6 +351,29 @@ def solves_again():
     return figures
 
 
+def registers():
+    """On the host, after and before kernels left no wide registers in use: how much faster KSPSolve is than with aij, with sellp and evchyb on one and two processes, with
+    the numbers of configurations; KSPSolve of ex19-jacobi over aij's, before and after; how much faster the whole programs are, and the least of that"""
+    at = {}
+    for r in read("solves-registers.csv"):
+        if not r["failed"]:
+            at.setdefault((r["commit"], r["ranks"], r["type"], r["config"]), []).append(r)
+
+    def gains(commit, ranks, kind, column):
+        time = lambda t, c: statistics.median(float(r[column]) for r in at[commit, ranks, t, c])
+        return {c: time("aij", c) / time(kind, c) for (k, n, t, c) in at if (k, n, t) == (commit, ranks, kind)}
+
+    now, before = "819d1ad", "d831a06"
+    figures = []
+    for ranks in ("1", "2"):
+        pairs = [two(mean(gains(k, ranks, t, "solve_s").values())) for t in OURS for k in (now, before)]
+        count = str(len(gains(now, ranks, "sellp", "solve_s")))
+        figures += [*pairs, count] if ranks == "1" else [count, *pairs]
+    figures += [two(1 / gains(k, "1", "evchyb", "solve_s")["ex19-jacobi"]) for k in (before, now)]
+    totals = [gains(now, n, t, "total_s").values() for n in ("1", "2") for t in OURS]
+    return figures + [two(mean(t)) for t in totals] + [two(min(map(min, totals)))]
+
+
 def multigrid(kind, column, f=min):
     """Of the fastest runs, or with f = statistics.median, what this type takes over aijcusparse in each configuration"""
     file = "solves-multigrid.csv"
@@ -760,6 +783,9 @@ CLAIMS = {
          "to {} formats {} to {} ms on two.",
          [x for pair in (short_on_device(1)[0], short_on_device(2)[0], *short_on_device(1)[1:], *short_on_device(2)[1:]) for x in pair]),
         ("most of all in gamg, by up to {} %", [us(max(v for n in (1, 2) for v in differ_on_device(n, "solve_s").values()))]),
+        ("KSPSolve is {} times as fast as with `aij` in the geometric mean with `sellp`, before {}, and {} times with `evchyb`, before {}, in {} configurations on one process; on two, in {}, {} times, "
+         "before {}, and {} times, before {}. ex19-jacobi with `evchyb` had taken {} times as long as with `aij` on one process, and now takes {} times as long. The totals are {}, {}, {} and {} times "
+         "as fast; at least {} times, in the two Stokes problems", registers()),
         ("of {} configurations on one H200, KSPSolve is {} times as fast with `sellp` and {} times with `evchyb`, in gamg {} and {} times; of {} on two, {} and {} times",
          solves_again()),
         ("the totals of gamg, elasticity-gamg and ex14-mg are {}, {} and {} times those of `aijcusparse` with `sellp` and {}, {} and {} times with `evchyb`, and KSPSolve {}, {} and {} and {}, {} and {} "
