@@ -81,9 +81,17 @@ krylov, assemblies = read("krylov.csv"), read("assembly.csv")
 firsts, firsts_prepared = read("first.csv"), read("first-prepared.csv")
 several, several_host, several_xeon = read("columns.csv"), read("columns-host.csv"), read("columns-host-xeon.csv")
 krylov2, several2, groups = read("krylov-2gpus.csv"), read("columns-2gpus.csv"), read("groups.csv")
-device_rows, solves_device = read("solves-device.csv"), {1: {}, 2: {}}
-for (config, ranks, _, _), kinds in solvereport.load([str(ROOT / "docs/results/solves-device.csv")]).items():
-    solves_device[ranks][config] = kinds
+
+
+def by_ranks(file):
+    """Whole solves: number of processes -> configuration -> type -> medians"""
+    found = {1: {}, 2: {}}
+    for (config, ranks, _, _), kinds in solvereport.load([str(ROOT / "docs/results" / file)]).items():
+        found[ranks][config] = kinds
+    return found
+
+
+device_rows, solves_device = read("solves-device.csv"), by_ranks("solves-device.csv")
 hosts, xeon, firsts_host = read("hosts.csv"), Products("host-xeon.csv"), read("first-host.csv")
 
 
@@ -171,9 +179,13 @@ def aij_totals(ranks):
     return [statistics.median(v) for v in at.values()]
 
 
+def faster(solves, ranks, kind, column="solve_gain", without=()):
+    """Speeds of a type's whole solves, relative to the reference's, by configuration, where both converge"""
+    return {c: types[kind][column] for c, types in solves[ranks].items() if c not in without and types.get(kind, {}).get(column)}
+
+
 def on_device(ranks, kind, column="solve_gain", without=()):
-    """Speeds of a type's whole solves on GPUs, relative to aijcusparse's, by configuration, where both converge"""
-    return {c: types[kind][column] for c, types in solves_device[ranks].items() if c not in without and types.get(kind, {}).get(column)}
+    return faster(solves_device, ranks, kind, column, without)
 
 
 def device_means(ranks, column, without=()):
@@ -340,38 +352,21 @@ def fastest_of_ten(kind):
 
 
 def solves_again():
-    """Of the last runs: on one and on two GPUs the number of configurations that aijcusparse solves, and how much faster KSPSolve is with sellp and evchyb; on one also in gamg"""
-    figures = []
-    for ranks in (1, 2):
-        solve = {c: {k: kinds[k]["solve_s"] for k in ("aijcusparse", "sellp", "evchyb")}
-                 for (c, n, _, _), kinds in solvereport.load([str(ROOT / "docs/results/solves-h200.csv")]).items() if n == ranks and not solvereport.diverged(kinds["aijcusparse"])}
-        figures += [str(len(solve))] + [two(mean(s["aijcusparse"] / s[kind] for s in solve.values())) for kind in ("sellp", "evchyb")]
-        if ranks == 1:
-            figures += [two(solve["gamg"]["aijcusparse"] / solve["gamg"][kind]) for kind in ("sellp", "evchyb")]
-    return figures
+    """Of the last runs: on one and on two GPUs the number of configurations that aijcusparse solves, and how much faster KSPSolve is with our types; on one also in gamg"""
+    solves = by_ranks("solves-h200.csv")
+    means = lambda ranks: [str(len(faster(solves, ranks, "sellp")))] + [two(mean(faster(solves, ranks, kind).values())) for kind in OURS]
+    return means(1) + [two(faster(solves, 1, kind)["gamg"]) for kind in OURS] + means(2)
 
 
 def registers():
-    """On the host, after and before kernels left no wide registers in use: how much faster KSPSolve is than with aij, with sellp and evchyb on one and two processes, with
-    the numbers of configurations; KSPSolve of ex19-jacobi over aij's, before and after; how much faster the whole programs are, and the least of that"""
-    at = {}
-    for r in read("solves-registers.csv"):
-        if not r["failed"]:
-            at.setdefault((r["commit"], r["ranks"], r["type"], r["config"]), []).append(r)
-
-    def gains(commit, ranks, kind, column):
-        time = lambda t, c: statistics.median(float(r[column]) for r in at[commit, ranks, t, c])
-        return {c: time("aij", c) / time(kind, c) for (k, n, t, c) in at if (k, n, t) == (commit, ranks, kind)}
-
-    now, before = "819d1ad", "d831a06"
-    figures = []
-    for ranks in ("1", "2"):
-        pairs = [two(mean(gains(k, ranks, t, "solve_s").values())) for t in OURS for k in (now, before)]
-        count = str(len(gains(now, ranks, "sellp", "solve_s")))
-        figures += [*pairs, count] if ranks == "1" else [count, *pairs]
-    figures += [two(1 / gains(k, "1", "evchyb", "solve_s")["ex19-jacobi"]) for k in (before, now)]
-    totals = [gains(now, n, t, "total_s").values() for n in ("1", "2") for t in OURS]
-    return figures + [two(mean(t)) for t in totals] + [two(min(map(min, totals)))]
+    """On the host, after and before kernels left no wide registers in use: how much faster KSPSolve is than with aij, with our types on one and two processes, with the
+    numbers of configurations; KSPSolve of ex19-jacobi over aij's, before and after; how much faster the whole programs are, and the least of that"""
+    now, before = by_ranks("solves-registers.csv"), by_ranks("solves-registers-before.csv")
+    means = lambda ranks: [two(mean(faster(solves, ranks, kind).values())) for kind in OURS for solves in (now, before)]
+    count = lambda ranks: str(len(faster(now, ranks, "sellp")))
+    totals = [faster(now, ranks, kind, "gain").values() for ranks in (1, 2) for kind in OURS]
+    return [*means(1), count(1), count(2), *means(2), *(two(1 / faster(solves, 1, "evchyb")["ex19-jacobi"]) for solves in (before, now)), *(two(mean(t)) for t in totals),
+            two(min(map(min, totals)))]
 
 
 def multigrid(kind, column, f=min):

@@ -86,15 +86,20 @@ static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt
   }
 }
 
-/* Whether the upper halves of wide registers are in use, which makes code for SSE slow. PETSC_FALSE also if the processor does not tell */
-static PetscBool WideInUse(void)
+/* Whether the upper halves of AVX registers are in use, which makes code for SSE slow; PETSC_FALSE if the processor cannot report it */
+static PetscBool UpperHalvesInUse(void)
 {
 #if SPMV_HAVE_X86
-  static int tells = -1;
-  unsigned   a, b, c, d;
+  static PetscBool asked = PETSC_FALSE, reports = PETSC_FALSE;
+  unsigned         a, b, c, d;
 
-  if (tells < 0) tells = __get_cpuid(1, &a, &b, &c, &d) && (c >> 27 & 1) && __get_cpuid_count(13, 1, &a, &b, &c, &d) && (a >> 2 & 1);
-  if (tells) {
+  if (!asked) {
+    const PetscBool xgetbv = (__get_cpuid(1, &a, &b, &c, &d) && (c >> 27 & 1)) ? PETSC_TRUE : PETSC_FALSE;
+
+    reports = (xgetbv && __get_cpuid_count(13, 1, &a, &b, &c, &d) && (a >> 2 & 1)) ? PETSC_TRUE : PETSC_FALSE; /* what is in use, with ECX = 1 */
+    asked   = PETSC_TRUE;
+  }
+  if (reports) {
     __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(1));
     return (a & 0x44) ? PETSC_TRUE : PETSC_FALSE; /* upper halves of 256 bits, and of 512 */
   }
@@ -102,7 +107,8 @@ static PetscBool WideInUse(void)
   return PETSC_FALSE;
 }
 
-#define CheckRegisters(what) Expect(!WideInUse(), "%s, %s, %s: %s leaves wide registers in use", A->name, F->text, SpMVGetISAName(), what)
+#define CheckRegisters(what) \
+  Expect(!UpperHalvesInUse(), "%s, %s, %s: %s leaves the upper halves of AVX registers in use", A->name, F->text, SpMVGetISAName(), what)
 
 /* references: also check the reference functions; once is enough, because they do not depend on the instruction set */
 static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back, PetscBool references, const Expected *E)

@@ -126,14 +126,6 @@ __host__ __device__ int Usual(int k)
   return 3 + 2 * k;
 }
 
-bool IsUsual(int steps)
-{
-  for (int k = 0; k < USUALS; k++) {
-    if (steps == Usual(k)) return true;
-  }
-  return false;
-}
-
 // Counts the steps of all slices beyond each of these numbers
 __global__ void count_more(int slices, const int64_t *steps, unsigned long long *more)
 {
@@ -236,7 +228,7 @@ struct Diagonals : _n_SpMVCudaStore {
 
   cudaError_t ChooseKernels()
   {
-    const DiagonalsVariant v = {bs, bs == 1 && uniform && IsUsual(args.steps) ? args.steps : 0, args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH};
+    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0, args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH};
     SPMV_TRY(ChooseSlicesOfWarp(v.steps));
     for (int marks = 0; marks < 2; marks++) {
       kernel[0][marks].Choose(single ? DiagonalsSingle(v, false, marks) : ProductOf<Scalar, false>(v, marks));

@@ -54,7 +54,7 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
 // Whether the warps of a kernel multiply several slices one after the other. With 9 steps, 64 registers would not suffice
 __host__ __device__ constexpr bool Loops(int steps, bool equal, bool dot)
 {
-  return steps > 0 && steps < 9 && (equal || dot);
+  return (steps == 3 || steps == 5 || steps == 7) && (equal || dot);
 }
 
 // The threads that must fit on a multiprocessor, which limits the registers of a thread: 48, 56, 64 or 128. Complex numbers would not fit in 64
