@@ -23,14 +23,14 @@
   #define SPMV_NOINLINE
 #endif
 
-/* The tuned numbers, each with its meaning and its source in cost.c. Tests set distinct_bytes */
+/* The tuned numbers, each with its meaning and its source in cost.c. Tests set distinct_bytes and stream_bytes */
 typedef struct {
   double     slice, slice_row, gather, multiply, diagonal, diagonal_bs, scatter_unit;
   double     long_unit, long_row, long_next, parent, parent_row, parent_entry;
   PetscInt64 diagonal_mean, diagonal_width, diagonal_width_block;
   double     outlier_gain, long_gain;
   PetscInt   empty_share, sort_window[2], sort_padding, sort_gain;
-  PetscInt64 distinct_bytes, distinct_steps;
+  PetscInt64 distinct_bytes, distinct_steps, stream_bytes;
   PetscInt   fetch_ahead, fetch_entries;
   PetscInt64 columns_mean, columns_scattered, columns_diagonal, columns_few, columns_pieces, columns_bytes;
   PetscInt64 setup_products, setup_products_unit, setup_nonzeros, refresh_products;

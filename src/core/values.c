@@ -1,6 +1,9 @@
 /* The values of a store: filled in the places that its structure has for them, equal ones stored once */
 #include "spmvimpl.h"
 #include "table.h"
+#if defined(__SSE2__)
+  #include <emmintrin.h>
+#endif
 
 static inline void SpMVPut(PetscReal *v, size_t distance, PetscScalar a)
 {
@@ -13,110 +16,88 @@ static inline void SpMVPut(PetscReal *v, size_t distance, PetscScalar a)
 #endif
 }
 
-static inline int SpMVLowestBit(uint64_t x)
+/* memcpy() past the cache, so that the processor need not read what is in this place before */
+static inline void SpMVStream(PetscReal *to, const PetscReal *from, size_t bytes)
 {
-#if defined(__GNUC__)
-  return __builtin_ctzll(x);
+#if defined(__SSE2__)
+  for (size_t k = 0; k < bytes / 16; k++) _mm_stream_si128((__m128i *)to + k, _mm_loadu_si128((const __m128i *)from + k));
 #else
+  memcpy(to, from, bytes);
+#endif
+}
+
+/* 8 entries to a vector */
+static inline void SpMVPutVector(PetscReal *v, PetscBool stream, PetscScalar a, PetscScalar b, PetscScalar c, PetscScalar d, PetscScalar e, PetscScalar f,
+                                 PetscScalar g, PetscScalar h)
+{
+  PetscReal t[SPMV_VECTOR], *to = stream ? t : v;
+
+  SpMVPut(to + 0, SPMV_LANES, a);
+  SpMVPut(to + 1, SPMV_LANES, b);
+  SpMVPut(to + 2, SPMV_LANES, c);
+  SpMVPut(to + 3, SPMV_LANES, d);
+  SpMVPut(to + 4, SPMV_LANES, e);
+  SpMVPut(to + 5, SPMV_LANES, f);
+  SpMVPut(to + 6, SPMV_LANES, g);
+  SpMVPut(to + 7, SPMV_LANES, h);
+  if (stream) SpMVStream(v, t, sizeof(t));
+}
+
+/* The first n entries of a slice's rows to every `step`-th vector. All rows at a time, so that each vector is written once, as a whole */
+static inline void SpMVPutRows(int n, const PetscScalar *const at[SPMV_LANES], int step, PetscBool stream, PetscReal *v)
+{
+  const PetscScalar *const a = at[0], *const b = at[1], *const c = at[2], *const d = at[3], *const e = at[4], *const f = at[5], *const g = at[6],
+                           *const h = at[7];
+
+  for (int k = 0; k < n; k++, v += (size_t)step * SPMV_VECTOR) SpMVPutVector(v, stream, a[k], b[k], c[k], d[k], e[k], f[k], g[k], h[k]);
+}
+
+static inline int SpMVLowestBit(unsigned x)
+{
   int b = 0;
 
   while (!(x >> b & 1)) b++;
   return b;
-#endif
-}
-
-/* For each lane, the set of those of up to 64 steps in which it has an entry: the masks' bits, transposed */
-static void SpMVStepsOfLanes(int steps, const uint8_t mask[], uint64_t set[SPMV_LANES])
-{
-  memset(set, 0, SPMV_LANES * sizeof(*set));
-  for (int k = 0; k < steps; k += 8) {
-    uint64_t x = 0, t;
-
-    for (int b = 0; b < PetscMin(8, steps - k); b++) x |= (uint64_t)mask[k + b] << 8 * b;
-    t = (x ^ x >> 7) & UINT64_C(0x00AA00AA00AA00AA);
-    x ^= t ^ t << 7;
-    t = (x ^ x >> 14) & UINT64_C(0x0000CCCC0000CCCC);
-    x ^= t ^ t << 14;
-    t = (x ^ x >> 28) & UINT64_C(0x00000000F0F0F0F0);
-    x ^= t ^ t << 28;
-    for (int l = 0; l < SPMV_LANES; l++) set[l] |= (x >> 8 * l & 255) << k;
-  }
-}
-
-/* The steps of single rows of which some have no entry in some steps; these get 0. Masks can be as good as random, so a branch for each step and lane is
-   mispredicted often. Instead, each row's entries are put in their places one after the other: a refresh of fem27:40:1:0.9 takes 3.4 ms in place of 5.1 */
-static void SpMVMaskedValues(int width, const uint8_t mask[], const PetscScalar *const at[], PetscReal *v)
-{
-  const PetscScalar *next[SPMV_LANES];
-
-  memcpy(next, at, sizeof(next));
-  memset(v, 0, (size_t)width * SPMV_VECTOR * sizeof(*v));
-  for (int k = 0; k < width; k += 64, v += 64 * SPMV_VECTOR) {
-    uint64_t set[SPMV_LANES];
-
-    SpMVStepsOfLanes(PetscMin(64, width - k), mask + k, set);
-    for (int l = 0; l < SPMV_LANES; l++)
-      for (; set[l]; set[l] &= set[l] - 1) SpMVPut(v + SpMVLowestBit(set[l]) * SPMV_VECTOR + l, SPMV_LANES, *next[l]++);
-  }
 }
 
 /* The steps of slice s of a run by diagonals. SpMVDiagonals() lists them in the order of each row's entries, so each row is walked once. A lane without an
    entry gets 0, or (repeat) the step's first value, which makes more steps equal; it must be finite, as it is multiplied by 0 */
-static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, int s, PetscBool repeat, PetscReal *v)
+static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, int s, PetscBool repeat, PetscBool stream, PetscReal *v)
 {
   const SpMVPattern *P  = B->patterns.list + R->pattern;
   const int          bs = R->rbs, lanes = s == R->count - 1 ? R->lanes : SPMV_LANES;
   const PetscInt     row  = R->row + (PetscInt)s * SPMV_LANES * bs;
   const uint8_t     *mask = B->patterns.mask + P->offset;
   const PetscScalar *at[SPMV_LANES];
-  PetscInt           len[SPMV_LANES];
+  PetscScalar        pad[SPMV_MAX_NODE] = {0};
 
-  for (int l = 0; l < SPMV_LANES; l++) {
-    at[l]  = l < lanes ? A->a + A->i[row + l * bs] : NULL;
-    len[l] = l < lanes ? A->i[row + l * bs + 1] - A->i[row + l * bs] : 0;
-  }
-  if (bs == 1 && P->full) {
-    for (int k = 0; k < P->width; k++, v += SPMV_VECTOR) {
-      SpMVPut(v + 0, SPMV_LANES, at[0][k]);
-      SpMVPut(v + 1, SPMV_LANES, at[1][k]);
-      SpMVPut(v + 2, SPMV_LANES, at[2][k]);
-      SpMVPut(v + 3, SPMV_LANES, at[3][k]);
-      SpMVPut(v + 4, SPMV_LANES, at[4][k]);
-      SpMVPut(v + 5, SPMV_LANES, at[5][k]);
-      SpMVPut(v + 6, SPMV_LANES, at[6][k]);
-      SpMVPut(v + 7, SPMV_LANES, at[7][k]);
+  for (int l = 0; l < SPMV_LANES; l++) at[l] = l < lanes ? A->a + A->i[row + l * bs] : NULL; /* here, the rows of the lane's block follow each other */
+  if (P->full) {
+    for (int r = 0; r < bs; r++) {
+      SpMVPutRows(P->width * bs, at, bs, stream, v + r * SPMV_VECTOR);
+      for (int l = 0; l < SPMV_LANES; l++) at[l] += P->width * bs;
     }
     return;
   }
-  if (bs == 1 && !repeat) {
-    SpMVMaskedValues(P->width, mask, at, v);
-    return;
-  }
   for (int r = 0; r < bs; r++) {
-    const PetscScalar *p[SPMV_LANES];
-    PetscReal         *t = v + r * SPMV_VECTOR;
+    PetscReal *t = v + r * SPMV_VECTOR;
 
-    for (int l = 0; l < SPMV_LANES; l++) p[l] = at[l] ? at[l] + r * len[l] : NULL;
-    for (int k = 0; k < P->width; k++) {
-      const unsigned m = mask[k];
+    for (int k = 0; k < P->width; k++, t += bs * bs * SPMV_VECTOR) {
+      const PetscScalar *from[SPMV_LANES];
 
-      for (int c = 0; c < bs; c++, t += bs * SPMV_VECTOR) {
-        if (m == 255) {
-          for (int l = 0; l < SPMV_LANES; l++) SpMVPut(t + l, SPMV_LANES, p[l][c]);
-        } else {
-          PetscScalar pad = 0;
+      if (repeat) {
+        const PetscScalar *first = at[SpMVLowestBit(mask[k])];
 
-          if (repeat) {
-            int l = 0;
-
-            while (!(m >> l & 1)) l++;
-            if (!PetscIsInfOrNanScalar(p[l][c])) pad = p[l][c];
-          }
-          for (int l = 0; l < SPMV_LANES; l++) SpMVPut(t + l, SPMV_LANES, (m >> l & 1) ? p[l][c] : pad);
-        }
+        for (int c = 0; c < bs; c++) pad[c] = PetscIsInfOrNanScalar(first[c]) ? 0 : first[c];
       }
-      for (int l = 0; l < SPMV_LANES; l++)
-        if (m >> l & 1) p[l] += bs;
+      for (int l = 0; l < SPMV_LANES; l++) { /* masks can be as good as random, so a branch would be mispredicted often */
+        const uintptr_t has = -(uintptr_t)(mask[k] >> l & 1);
+
+        from[l] = (const PetscScalar *)(((uintptr_t)at[l] & has) | ((uintptr_t)pad & ~has));
+        at[l] += (int)has & bs;
+      }
+      for (int c = 0; c < bs; c++)
+        SpMVPutVector(t + c * bs * SPMV_VECTOR, stream, from[0][c], from[1][c], from[2][c], from[3][c], from[4][c], from[5][c], from[6][c], from[7][c]);
     }
   }
 }
@@ -217,7 +198,7 @@ static PetscErrorCode SpMVDistinctRun(SpMVDistinct *W, const SpMVRun *R, const S
   for (int s = 0; s < R->count; s++) {
     PetscBool same = PETSC_TRUE; /* as the slice before */
 
-    SpMVDiagonalValues(W->B, R, A, s, PETSC_TRUE, W->slice);
+    SpMVDiagonalValues(W->B, R, A, s, PETSC_TRUE, PETSC_FALSE, W->slice);
     for (int k = 0; k < width; k++) {
       const PetscReal      *step = W->slice + (size_t)k * W->size;
       const SpMVDistinctKey key  = {.W = W, .step = step};
@@ -299,14 +280,14 @@ done:
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void SpMVFillDiagonals(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
+static void SpMVFillDiagonals(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, PetscBool stream)
 {
   const size_t slice = (size_t)B->patterns.list[R->pattern].width * R->rbs * R->rbs * SPMV_VECTOR;
 
-  for (int s = 0; s < R->count; s++) SpMVDiagonalValues(B, R, A, s, PETSC_FALSE, B->dval + R->val * SPMV_VECTOR + s * slice);
+  for (int s = 0; s < R->count; s++) SpMVDiagonalValues(B, R, A, s, PETSC_FALSE, stream, B->dval + R->val * SPMV_VECTOR + s * slice);
 }
 
-static SPMV_NOINLINE void SpMVFillGather(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
+static SPMV_NOINLINE void SpMVFillGather(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, PetscBool stream)
 {
   PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int *list = B->rows + R->rows, *width = B->width + R->slice, *len = B->len + R->len;
@@ -316,15 +297,16 @@ static SPMV_NOINLINE void SpMVFillGather(SpMVStore B, const SpMVRun *R, const Sp
     const int lanes = s == R->count - 1 ? R->lanes : SPMV_LANES, ragged = width[1] < width[0];
 
     if (R->row < 0) SpMVFetchRows(A, B->stats.sigma, A->a, sizeof(*A->a), list, B->rows + B->nrows, lanes);
-    for (int l = 0; l < lanes; l++) {
-      const PetscInt row = R->row < 0 ? list[l] : R->row + (PetscInt)(s * SPMV_LANES + l) * rbs;
-      const int      n   = (ragged ? len[l] : width[0]) * cbs;
+    for (int r = 0; r < rbs; r++) {
+      const int          common         = width[1] * cbs; /* entries that all rows have */
+      const PetscScalar *at[SPMV_LANES] = {NULL};
 
-      for (int r = 0; r < rbs; r++) {
-        const PetscScalar *a  = A->a + A->i[row + r];
-        PetscReal         *to = v + r * SPMV_VECTOR + l;
+      for (int l = 0; l < lanes; l++) at[l] = A->a + A->i[(R->row < 0 ? list[l] : R->row + (PetscInt)(s * SPMV_LANES + l) * rbs) + r];
+      if (common) SpMVPutRows(common, at, rbs, stream, v + r * SPMV_VECTOR);
+      for (int l = 0; ragged && l < lanes; l++) {
+        PetscReal *to = v + ((size_t)common * rbs + r) * SPMV_VECTOR + l;
 
-        for (int k = 0; k < n; k++, to += rbs * SPMV_VECTOR) SpMVPut(to, SPMV_LANES, a[k]);
+        for (int k = common; k < len[l] * cbs; k++, to += rbs * SPMV_VECTOR) SpMVPut(to, SPMV_LANES, at[l][k]);
       }
     }
     v += (size_t)width[0] * rbs * cbs * SPMV_VECTOR;
@@ -333,7 +315,7 @@ static SPMV_NOINLINE void SpMVFillGather(SpMVStore B, const SpMVRun *R, const Sp
   }
 }
 
-static void SpMVFillLong(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
+static void SpMVFillLong(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, PetscBool stream)
 {
   PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int *list = B->rows + R->rows, *width = B->width + R->slice;
@@ -345,7 +327,12 @@ static void SpMVFillLong(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
     for (int r = 0; r < rows; r++) {
       const PetscScalar *a = A->a + A->i[list[u] + r];
 
-      for (int k = 0; k < width[u]; k++) SpMVPut(v + (size_t)(k / SPMV_LANES * rows + r) * SPMV_VECTOR + k % SPMV_LANES, SPMV_LANES, a[k]);
+      PetscReal *to = v + r * SPMV_VECTOR;
+      int        k  = 0;
+
+      for (; k + SPMV_LANES <= width[u]; k += SPMV_LANES, a += SPMV_LANES, to += rows * SPMV_VECTOR)
+        SpMVPutVector(to, stream, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+      for (int l = 0; k + l < width[u]; l++) SpMVPut(to + l, SPMV_LANES, a[l]);
     }
     v += (size_t)padded / SPMV_LANES * rows * SPMV_VECTOR;
   }
@@ -381,7 +368,8 @@ static void SpMVStoreCount(SpMVStore B)
 
 PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)
 {
-  PetscBool few = PETSC_FALSE;
+  const PetscBool stream = (B->nval + B->ndval) * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal) > SpMVTuned.stream_bytes ? PETSC_TRUE : PETSC_FALSE;
+  PetscBool       few    = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (B->parent) PetscFunctionReturn(PETSC_SUCCESS);
@@ -395,13 +383,16 @@ PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)
 
     switch (R->kind) {
     case SPMV_RUN_DIAG:
-      if (!few) SpMVFillDiagonals(B, R, A);
+      if (!few) SpMVFillDiagonals(B, R, A, stream);
       break;
-    case SPMV_RUN_GATHER: SpMVFillGather(B, R, A); break;
-    case SPMV_RUN_LONG: SpMVFillLong(B, R, A); break;
+    case SPMV_RUN_GATHER: SpMVFillGather(B, R, A, stream); break;
+    case SPMV_RUN_LONG: SpMVFillLong(B, R, A, stream); break;
     default: SpMVFillUncompressed(B, R, A); break;
     }
   }
+#if defined(__SSE2__)
+  if (stream) _mm_sfence(); /* other threads may multiply */
+#endif
   SpMVStoreCount(B);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

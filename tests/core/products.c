@@ -258,6 +258,7 @@ int main(int argc, char **argv)
       if (!FormatGet(f, A.m, &F)) continue;
       PetscCall(FormatSetUp(&F, &csr, &B));
       SpMVTuned.distinct_bytes = f % 7 ? 0 : 512 * 1024;
+      SpMVTuned.stream_bytes   = f % 3 ? 0 : 8 << 20;
       for (int refill = 0; refill < 4; refill++) {
         const int     v   = refills[refill];
         const SpMVCSR now = {A.m, A.n, A.i, A.j, as[v].a};

@@ -481,8 +481,9 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
       if (layouts[l].measured && (race || (quick && !few))) continue; // the same kernels, many times
       if (quick && !few && (l + tested) % 4) continue;
       if (race) printf("%s, %s\n", A.name, layouts[l].name);
-      SpMVCudaSharedLines    = (l + tested) % 2 ? 0 : 33;   // x in shared memory, or not
-      SpMVCudaDiagonalsWarps = (l + tested) % 2 ? 0 : 1000; // several slices per warp, or one
+      const int turn         = (int)(l + tested) / (quick && !few ? 4 : 1);
+      SpMVCudaSharedLines    = turn % 2 ? 0 : 33;       // x in shared memory, or not
+      SpMVCudaDiagonalsWarps = turn / 2 % 2 ? 0 : 1000; // several slices per warp, or one
       Products(A, layouts[l], (l & 1) ? WIDEST : 4, streams).Test();
       if (!quick && !layouts[l].measured && WIDEST > 4) Products(A, layouts[l], (l & 1) ? 4 : WIDEST, streams).Test();
     }
