@@ -4,13 +4,10 @@
   #include <sys/mman.h>
 #endif
 
-/* For an array that is new to the process. With small pages, set-ups took 1.2 times as long on an Intel Xeon. But a virtual machine that gives free memory back to
-   its host must get it again for huge pages: 40 ms for one or more arrays of 50 to 130 MB on an AMD EPYC (docs/results/first-pages.csv). Smaller arrays keep small
-   pages, because multigrid has many of them and few products with each */
 void SpMVUseHugePages(void *p, size_t bytes)
 {
 #if defined(MADV_HUGEPAGE)
-  if (bytes >= (size_t)32 << 20) {
+  if (bytes >= (size_t)4 << 20) {
     const uintptr_t page = 4096, first = ((uintptr_t)p + page - 1) & ~(page - 1), last = ((uintptr_t)p + bytes) & ~(page - 1);
 
     (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
@@ -21,12 +18,14 @@ void SpMVUseHugePages(void *p, size_t bytes)
 #endif
 }
 
+/* Huge pages are for large arrays only. With small pages, set-ups took 1.2 times as long on an Intel Xeon. But a virtual machine that gives free memory back to its
+   host must get it again for huge pages: 40 ms for arrays of 50 to 130 MB on an AMD EPYC (docs/results/first-pages.csv), up to 15 products of AIJ with smaller ones */
 PetscErrorCode SpMVMallocAligned(size_t bytes, void **raw, void *aligned)
 {
   PetscFunctionBegin;
   PetscCall(PetscMalloc(bytes + 64, raw));
   *(void **)aligned = (void *)(((uintptr_t)*raw + 63) & ~(uintptr_t)63);
-  SpMVUseHugePages(*raw, bytes);
+  if (bytes >= (size_t)64 << 20) SpMVUseHugePages(*raw, bytes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
