@@ -358,10 +358,26 @@ def solves_again():
     return means(1) + [two(faster(solves, 1, kind)["gamg"]) for kind in OURS] + means(2)
 
 
+def totals_again():
+    """Of the last runs without bratu: how much faster the totals are; in how many cases their medians are more than 1.03 times the reference's, of how many, and the largest"""
+    solves = by_ranks("solves-h200.csv")
+    gains = {(n, kind): faster(solves, n, kind, "gain", without=["bratu"]).values() for n in (1, 2) for kind in OURS}
+    over = [[1 / g for kind in OURS for g in gains[n, kind]] for n in (1, 2)]
+    large = [[str(sum(v > 1.03 for v in values)), str(len(values)), two(max(values))] for values in over]
+    return [*(two(mean(g)) for g in gains.values()), *large[0][:2], *large[1][:2], large[0][2], large[1][2]]
+
+
+def fastest_again():
+    """Of the last runs on one GPU without bratu: how much the totals of a program with the same type differ in the median, in %; the ratios of the fastest, and how many are above 1.03"""
+    times = {(c, t): v for (_, c, t), v in times_on_one("total_s", "solves-h200.csv").items() if c not in ("bratu", "stokes-2d")}
+    ratios = [min(v) / min(times[c, "aijcusparse"]) for (c, t), v in times.items() if t in OURS]
+    return [us(statistics.median(100 * (max(v) / min(v) - 1) for v in times.values())), two(min(ratios)), two(max(ratios)), str(sum(r > 1.03 for r in ratios))]
+
+
 def registers():
-    """On the host, after and before kernels left no wide registers in use: how much faster KSPSolve is than with aij, with our types on one and two processes, with the
+    """On an EPYC, now and before kernels left no wide registers in use: how much faster KSPSolve is than with aij, with our types on one and two processes, with the
     numbers of configurations; KSPSolve of ex19-jacobi over aij's, before and after; how much faster the whole programs are, and the least of that"""
-    now, before = by_ranks("solves-registers.csv"), by_ranks("solves-registers-before.csv")
+    now, before = by_ranks("solves-epyc.csv"), by_ranks("solves-epyc-before.csv")
     means = lambda ranks: [two(mean(faster(solves, ranks, kind).values())) for kind in OURS for solves in (now, before)]
     count = lambda ranks: str(len(faster(now, ranks, "sellp")))
     totals = [faster(now, ranks, kind, "gain").values() for ranks in (1, 2) for kind in OURS]
@@ -450,6 +466,34 @@ def first_host(matrix):
 def first_host_most():
     matrices = {r["matrix"] for r in firsts_host}
     return [str(len(matrices))] + ones(max(of_aij(m, kind)[k] for m in matrices) for k in (1, 2) for kind in OURS)
+
+
+def first_pages(machine, commit, pages, column):
+    """Medians in ms: (matrix, type) -> value"""
+    at = {}
+    for r in read("first-pages.csv"):
+        if r["machine"].startswith(machine) and (r["commit"], r["pages"]) == (commit, pages):
+            at.setdefault((r["matrix"], r["type"]), []).append(1e3 * float(r[column]))
+    return {k: statistics.median(v) for k, v in at.items()}
+
+
+def huge_pages():
+    """First products: by how much longer they take on a Xeon without huge pages, in %, and on an EPYC, by how many ms at most with them; products without them on both, over those with"""
+    on = lambda pages, column, machine=("Intel", "70aa234"): first_pages(*machine, pages, column)
+    over = lambda a, b: mean(v / b[k] for k, v in a.items())
+    epyc = "AMD", "2853a99"
+    small, huge = on("small", "first_s", epyc), on("huge", "first_s", epyc)
+    return [us(100 * over(on("small", "first_s"), on("huge", "first_s")) - 100), us(max(huge[k] - v for k, v in small.items())),
+            two(over(on("small", "product_s"), on("huge", "product_s"))), two(over(on("small", "product_s", epyc), on("huge", "product_s", epyc)))]
+
+
+def refreshes_before():
+    """Refreshes on an EPYC in ms, before and now; on a Xeon, how many matrices, and how much longer they took before"""
+    before = first_pages("AMD", "2853a99", "small", "refresh_s")
+    now = lambda matrix, kind: 1e3 * statistics.median(float(r["refresh_s"]) for r in firsts_host if (r["matrix"], r["type"]) == (matrix, kind))
+    xeon = [first_pages("Intel", commit, "huge", "refresh_s") for commit in ("873100d", "70aa234")]
+    pairs = [(matrix, kind) for matrix in ("fem27:30:3", "tsopf") for kind in OURS]
+    return [*(one(f(*k)) for k in pairs for f in (lambda *k: before[k], now)), str(len({m for m, _ in xeon[0]})), two(mean(v / xeon[1][k] for k, v in xeon[0].items()))]
 
 
 def assembly(matrix, arrays):
@@ -556,6 +600,14 @@ def tests(log, section):
     return [str(sum(line.startswith(word) for line in lines[begin:end])) for word in ("  passed ", "FAILED ")]
 
 
+def core_checks():
+    """The checks of the device core's tests in the last run: all of them, and the fewest and the most with another precision"""
+    text = (ROOT / "docs/results/h200-core-tests.log").read_text().partition("# One H200, commit 70aa234")[2]
+    count = {name: int(n) for name, n in re.findall(r"^(\S+ \w+): (\d+) checks passed$", text, re.M)}
+    others = [n for name, n in count.items() if name.split()[0] in ("float", "double-int64", "complex", "complex-float")]
+    return [str(n) for n in (count["cuda-core full"], min(others), max(others))]
+
+
 def injected(kind):
     """The allocations that failed on one rank, and the phases, of the first run of tests/faults on a GPU"""
     found = re.findall(rf"^{kind}-1.*: (\d+) allocations failed in (\d+) phases, 0 failed$", (ROOT / "docs/results/h200-fuzz.log").read_text(), re.M)
@@ -631,18 +683,22 @@ CLAIMS = {
         first_row("9 matrices of a GAMG hierarchy, 96^3", "gamg:96", us),
         first_row("7-point stencil 32^3", "stencil7:32", one),
         *((f"| {name} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} |", first_host(matrix)) for name, matrix in FIRST_HOST.items()),
+        ("first products take {} % longer with small pages in the geometric mean, on the EPYC up to {} ms longer with huge ones. Products with small pages take {} and {} times as long", huge_pages()),
+        ("from 8 MB of values on past the cache. In the finite elements of the table a refresh takes {} ms with `sellp`, now {}, and with `evchyb` {}, now {}; in one like tsopf {}, now {}, and {}, now {}; "
+         "on the Xeon, {} matrices, {} times as long before in the geometric mean", refreshes_before()),
         ("The largest of the {} matrices of the file: a copy {} with `sellp` and {} with `evchyb`, a refresh {} and {}", first_host_most()),
         ("| H200, values changed on the device | " + SPAN, spans(gpu, "refresh_device_s")),
         ("| H200, values changed on the host and copied | " + SPAN, whole(gpu, "refresh_s")),
-        ("| host, matrices of more than a million entries | " + SPAN, spans(host, "refresh_s", least=1e6)),
         ("aijcusparse itself takes {} to {} of its products if values change on the host, and at most {} if", [*map(us, gpu.refresh("aijcusparse", "refresh_s")),
                                                                                                              two(gpu.refresh("aijcusparse", "refresh_device_s")[1])]),
     ],
     "docs/testing.md": [
-        ("on one GPU all {} tests passed at commit e87223d", tests("h200-conformance.log", "# One GPU: ")[:1]),
-        ("On two GPUs {} of {} tests passed at dfbd52d",
+        ("on one H200 all {} tests passed at commit 70aa234", tests("h200-conformance.log", "# One GPU: ")[:1]),
+        ("On two H200s {} of {} tests passed at dfbd52d",
          [(lambda t: [t[0], str(int(t[0]) + int(t[1]))])(tests("h200-conformance.log", "# Two GPUs: "))][0]),
-        ("on one GPU all {} programs of `tools/gpu-run core` passed at e87223d", tests("h200-core-tests.log", "# One H200, commit e87223d")[:1]),
+        ("on one H200 at 70aa234 all {} checks of `cuda-core full` passed in double precision, and the shorter `quick` in each other precision and with 64-bit indices: {} to {} checks each.",
+         core_checks()),
+        ("All {} programs of `tools/gpu-run core`", tests("h200-core-tests.log", "# One H200, commit e87223d")[:1]),
         ("| allocations | phases | |---|---|---|---| | 1 | sellp / evchyb / batch | {} / {} / {} | {} / {} / {} |", [injected(t)[k] for k in (0, 1) for t in (*OURS, "batch")]),
     ],
     "docs/paper-kernels.md": [
@@ -780,9 +836,12 @@ CLAIMS = {
         ("most of all in gamg, by up to {} %", [us(max(v for n in (1, 2) for v in differ_on_device(n, "solve_s").values()))]),
         ("KSPSolve is {} times as fast as with `aij` in the geometric mean with `sellp`, before {}, and {} times with `evchyb`, before {}, in {} configurations on one process; on two, in {}, {} times, "
          "before {}, and {} times, before {}. ex19-jacobi with `evchyb` had taken {} times as long as with `aij` on one process, and now takes {} times as long. The totals are {}, {}, {} and {} times "
-         "as fast; at least {} times, in the two Stokes problems", registers()),
+         "as fast; at least {} times, in hypre", registers()),
         ("of {} configurations on one H200, KSPSolve is {} times as fast with `sellp` and {} times with `evchyb`, in gamg {} and {} times; of {} on two, {} and {} times",
          solves_again()),
+        ("The totals, without `examples/bratu`, are {} and {} times as fast on one and {} and {} times on two. Their medians are more than 1.03 times those of `aijcusparse` in {} of {} cases on one and "
+         "in {} of {} on two, at most {} and {} times", totals_again()),
+        ("Between runs of the same program and type on one GPU they differ by {} % in the median. Of the fastest runs the ratios are {} to {}, more than 1.03 in {} of", fastest_again()),
         ("the totals of gamg, elasticity-gamg and ex14-mg are {}, {} and {} times those of `aijcusparse` with `sellp` and {}, {} and {} times with `evchyb`, and KSPSolve {}, {} and {} and {}, {} and {} "
          "times. The medians of the totals are {} to {} times",
          [two(v) for c in ("total_s", "solve_s") for t in OURS for v in multigrid(t, c)] +
