@@ -91,7 +91,7 @@ def by_ranks(file):
     return found
 
 
-device_rows, solves_device = read("solves-device.csv"), by_ranks("solves-device.csv")
+device_rows, solves_device, solves_h200 = read("solves-device.csv"), by_ranks("solves-device.csv"), by_ranks("solves-h200.csv")
 hosts, xeon, firsts_host = read("hosts.csv"), Products("host-xeon.csv"), read("first-host.csv")
 
 
@@ -311,13 +311,12 @@ def first_products(column):
 
 def first_again(matrix, column):
     """First products on one H200 with sellp, evchyb and aijcusparse, in ms"""
-    return [1e3 * statistics.median(float(r[column]) for r in read("first-h200.csv") if (r["matrix"], r["type"]) == (matrix, kind)) for kind in ("sellp", "evchyb", "aijcusparse")]
+    return [1e3 * medians(read("first-h200.csv"), column)[matrix, kind] for kind in ("sellp", "evchyb", "aijcusparse")]
 
 
 def fetched_ahead(matrix, kind, column):
     """With the library that fetches rows ahead and with the one before, in ms"""
-    rows = [r for r in read("first-host-ahead.csv") if (r["matrix"], r["type"]) == (matrix, kind)]
-    return [1e3 * statistics.median(float(r[column]) for r in rows if r["commit"] == commit) for commit in ("64fee9d", "75c08a9")]
+    return [1e3 * medians(read("first-host-ahead.csv"), column, "commit")[matrix, kind, commit] for commit in ("64fee9d", "75c08a9")]
 
 
 def copies_of_others():
@@ -353,18 +352,16 @@ def fastest_of_ten(kind):
 
 def solves_again():
     """Of the last runs: on one and on two GPUs the number of configurations that aijcusparse solves, and how much faster KSPSolve is with our types; on one also in gamg"""
-    solves = by_ranks("solves-h200.csv")
-    means = lambda ranks: [str(len(faster(solves, ranks, "sellp")))] + [two(mean(faster(solves, ranks, kind).values())) for kind in OURS]
-    return means(1) + [two(faster(solves, 1, kind)["gamg"]) for kind in OURS] + means(2)
+    means = lambda ranks: [str(len(faster(solves_h200, ranks, "sellp")))] + [two(mean(faster(solves_h200, ranks, kind).values())) for kind in OURS]
+    return means(1) + [two(faster(solves_h200, 1, kind)["gamg"]) for kind in OURS] + means(2)
 
 
 def totals_again():
     """Of the last runs without bratu: how much faster the totals are; in how many cases their medians are more than 1.03 times the reference's, of how many, and the largest"""
-    solves = by_ranks("solves-h200.csv")
-    gains = {(n, kind): faster(solves, n, kind, "gain", without=["bratu"]).values() for n in (1, 2) for kind in OURS}
-    over = [[1 / g for kind in OURS for g in gains[n, kind]] for n in (1, 2)]
-    large = [[str(sum(v > 1.03 for v in values)), str(len(values)), two(max(values))] for values in over]
-    return [*(two(mean(g)) for g in gains.values()), *large[0][:2], *large[1][:2], large[0][2], large[1][2]]
+    gains = [[list(faster(solves_h200, n, kind, "gain", without=["bratu"]).values()) for kind in OURS] for n in (1, 2)]
+    ratios = [[1 / g for values in of_ranks for g in values] for of_ranks in gains]
+    counts = [str(n) for values in ratios for n in (sum(v > 1.03 for v in values), len(values))]
+    return [*(two(mean(values)) for of_ranks in gains for values in of_ranks), *counts, *(two(max(values)) for values in ratios)]
 
 
 def fastest_again():
@@ -448,19 +445,23 @@ FIRST_HOST = {"7-point stencil 100^3": "stencil7:100", "tridiagonal, 1,000,000 r
               "finite elements, 64,000 rows, 10 % of the entries missing": "fem27:40:1:0.9", "power law like webbase": "webbase", "web graph like google": "google"}  # fmt: skip
 
 
+def medians(rows, column, *also):
+    """Medians of repeated measurements: (matrix, type, and the columns `also`) -> value"""
+    at = {}
+    for r in rows:
+        at.setdefault(tuple(r[c] for c in ("matrix", "type", *also)), []).append(float(r[column]))
+    return {k: statistics.median(v) for k, v in at.items()}
+
+
 def of_aij(matrix, kind):
     """What the first product, that of a copy and a refresh take beyond a product, in products of AIJ"""
-
-    def median(kind, column):
-        return statistics.median(float(r[column]) for r in firsts_host if (r["matrix"], r["type"]) == (matrix, kind))
-
+    median = lambda kind, column: medians(firsts_host, column)[matrix, kind]
     beyond = [median(kind, "first_s") - median(kind, "product_s"), median(kind, "copy_s"), median(kind, "refresh_s")]
     return [x / median("aij", "product_s") for x in beyond]
 
 
 def first_host(matrix):
-    aij = statistics.median(float(r["product_s"]) for r in firsts_host if (r["matrix"], r["type"]) == (matrix, "aij"))
-    return [us(1e6 * aij)] + ones(x for kind in OURS for x in of_aij(matrix, kind))
+    return [us(1e6 * medians(firsts_host, "product_s")[matrix, "aij"])] + ones(x for kind in OURS for x in of_aij(matrix, kind))
 
 
 def first_host_most():
@@ -469,38 +470,32 @@ def first_host_most():
 
 
 def first_pages(machine, commit, pages, column):
-    """Medians in ms: (matrix, type) -> value"""
-    at = {}
-    for r in read("first-pages.csv"):
-        if r["machine"].startswith(machine) and (r["commit"], r["pages"]) == (commit, pages):
-            at.setdefault((r["matrix"], r["type"]), []).append(1e3 * float(r[column]))
-    return {k: statistics.median(v) for k, v in at.items()}
+    """Medians on a machine with this library: (matrix, type) -> seconds"""
+    return medians([r for r in read("first-pages.csv") if r["machine"].startswith(machine) and (r["commit"], r["pages"]) == (commit, pages)], column)
+
+
+def over(longer, shorter):
+    """The geometric mean of these times over those"""
+    return mean(v / shorter[k] for k, v in longer.items())
 
 
 def huge_pages():
     """First products: by how much longer they take on a Xeon without huge pages, in %, and on an EPYC, by how many ms at most with them"""
-    on = lambda pages, column, machine=("Intel", "70aa234"): first_pages(*machine, pages, column)
-    over = lambda a, b: mean(v / b[k] for k, v in a.items())
-    epyc = "AMD", "2853a99"
-    small, huge = on("small", "first_s", epyc), on("huge", "first_s", epyc)
-    return [us(100 * over(on("small", "first_s"), on("huge", "first_s")) - 100), us(max(huge[k] - v for k, v in small.items()))]
+    xeon, epyc = ([first_pages(*library, pages, "first_s") for pages in ("small", "huge")] for library in (("Intel", "70aa234"), ("AMD", "2853a99")))
+    return [us(100 * over(*xeon) - 100), us(1e3 * max(epyc[1][k] - v for k, v in epyc[0].items()))]
 
 
 def huge_pages_for(what):
-    """Products without huge pages over those with them, in the geometric mean of the medians, on an EPYC"""
-    at = {}
-    for r in read("huge-pages.csv"):
-        at.setdefault((r["matrix"], r["type"], r["huge"]), []).append(float(r["product_s"]))
-    return two(mean(statistics.median(v) / statistics.median(at[m, t, what]) for (m, t, huge), v in at.items() if huge == "none"))
+    """Products without huge pages over those with them, in the geometric mean, on an EPYC"""
+    times = medians(read("huge-pages.csv"), "product_s", "huge")
+    return two(over(*({k[:2]: v for k, v in times.items() if k[2] == huge} for huge in ("none", what))))
 
 
 def refreshes_before():
     """Refreshes on an EPYC in ms, before and now; on a Xeon, how many matrices, and how much longer they took before"""
-    before = first_pages("AMD", "2853a99", "small", "refresh_s")
-    now = lambda matrix, kind: 1e3 * statistics.median(float(r["refresh_s"]) for r in firsts_host if (r["matrix"], r["type"]) == (matrix, kind))
+    epyc = first_pages("AMD", "2853a99", "small", "refresh_s"), medians(firsts_host, "refresh_s")
     xeon = [first_pages("Intel", commit, "huge", "refresh_s") for commit in ("873100d", "70aa234")]
-    pairs = [(matrix, kind) for matrix in ("fem27:30:3", "tsopf") for kind in OURS]
-    return [*(one(f(*k)) for k in pairs for f in (lambda *k: before[k], now)), str(len({m for m, _ in xeon[0]})), two(mean(v / xeon[1][k] for k, v in xeon[0].items()))]
+    return [*(one(1e3 * times[matrix, kind]) for matrix in ("fem27:30:3", "tsopf") for kind in OURS for times in epyc), str(len({m for m, _ in xeon[0]})), two(over(*xeon))]
 
 
 def assembly(matrix, arrays):
@@ -690,10 +685,10 @@ CLAIMS = {
         first_row("9 matrices of a GAMG hierarchy, 96^3", "gamg:96", us),
         first_row("7-point stencil 32^3", "stencil7:32", one),
         *((f"| {name} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} | {{}} |", first_host(matrix)) for name, matrix in FIRST_HOST.items()),
-        ("first products take {} % longer with small pages in the geometric mean, on the EPYC up to {} ms longer with huge ones", huge_pages()),
-        ("Products take {} times as long with small pages as with huge ones for the format, but {} times as long as with huge ones for the whole program", [huge_pages_for("format"), huge_pages_for("program")]),
-        ("from 8 MB of values on past the cache. In the finite elements of the table a refresh takes {} ms with `sellp`, now {}, and with `evchyb` {}, now {}; in one like tsopf {}, now {}, and {}, now {}; "
-         "on the Xeon, {} matrices, {} times as long before in the geometric mean", refreshes_before()),
+        ("On an Intel Xeon first products take {} % longer without them in the geometric mean. On the EPYC they take up to {} ms longer with them", huge_pages()),
+        ("Products take {} times as long as with huge pages for the format, and {} times as long as with huge pages for the whole program", [huge_pages_for("format"), huge_pages_for("program")]),
+        ("In the finite elements of the table a refresh took {} ms with `sellp` before that and now takes {}; with `evchyb` {} and {}. In a matrix like tsopf it took {} and now takes {}, and {} and {}. "
+         "On an Intel Xeon refreshes of {} matrices took {} times as long before, in the geometric mean", refreshes_before()),
         ("The largest of the {} matrices of the file: a copy {} with `sellp` and {} with `evchyb`, a refresh {} and {}", first_host_most()),
         ("| H200, values changed on the device | " + SPAN, spans(gpu, "refresh_device_s")),
         ("| H200, values changed on the host and copied | " + SPAN, whole(gpu, "refresh_s")),

@@ -41,7 +41,7 @@ SpMVTuning SpMVTuned = {
     .sort_padding         = 16,          /* rows are sorted where padding is more than 1 / 16 of the entries */
     .sort_gain            = 20,          /* and if sorting saves more than 1 / 20 of what is stored */
 
-    /* when to set up, in products of AIJ. A set-up takes 3 to 12 of them (docs/results/first-host.csv). KSPSolve of GAMG hierarchies
+    /* when to set up, in products of AIJ. A set-up mostly takes 3 to 12 of them (docs/results/first-host.csv). KSPSolve of GAMG hierarchies
        (bench/solve: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5 and 8 products takes 0.93, 0.90, 0.93 and 1.03 s, with aij 2.1 s, the
        totals 5.65, 5.56, 5.59 and 6.2 s, with aij 6.9 s */
     .setup_products      = 5,

@@ -96,7 +96,7 @@ static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, 
         from[l] = (const PetscScalar *)(((uintptr_t)at[l] & has) | ((uintptr_t)pad & ~has));
         at[l] += (int)has & bs;
       }
-      for (int c = 0; c < bs; c++)
+      for (int c = 0; c < bs; c++) /* the compiler prepares SpMVPutRows() for many entries: fem27:40:1:0.9 would take 1.5 ms in place of 1.2 */
         SpMVPutVector(t + c * bs * SPMV_VECTOR, stream, from[0][c], from[1][c], from[2][c], from[3][c], from[4][c], from[5][c], from[6][c], from[7][c]);
     }
   }
@@ -325,10 +325,9 @@ static void SpMVFillLong(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, PetscB
     const int padded = B->align * ((width[u] + B->align - 1) / B->align);
 
     for (int r = 0; r < rows; r++) {
-      const PetscScalar *a = A->a + A->i[list[u] + r];
-
-      PetscReal *to = v + r * SPMV_VECTOR;
-      int        k  = 0;
+      const PetscScalar *a  = A->a + A->i[list[u] + r];
+      PetscReal         *to = v + r * SPMV_VECTOR;
+      int                k  = 0;
 
       for (; k + SPMV_LANES <= width[u]; k += SPMV_LANES, a += SPMV_LANES, to += rows * SPMV_VECTOR)
         SpMVPutVector(to, stream, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
