@@ -398,6 +398,13 @@ if SLEPC:
         CONFIG |= {m.replace("SLEPC_", "PETSC_") for m in re.findall(r"^#define (SLEPC_HAVE_\w+) 1", conf.read(), re.M)}
 
 
+def keep_sessions():
+    """A folder in Open MPI's folder of sessions, which keeps that from being deleted while programs run at the same time, as in tests/run"""
+    sessions = os.path.join(tempfile.gettempdir(), f"ompi.{os.uname().nodename}.{os.getuid()}")
+    os.makedirs(sessions, 0o700, exist_ok=True)
+    return tempfile.TemporaryDirectory(prefix="tests.", dir=sessions)
+
+
 def main():
     counts, late = {"passed": 0, "failed": 0, "skipped": 0}, 0
     listed = more_programs() if "-more" in ARGS else slepc_programs() if "-slepc" in ARGS else PROGRAMS
@@ -410,7 +417,7 @@ def main():
         print("  skipped PETSc's own tests: their sources are not here (PETSC_SRC names their folder)")
         counts["skipped"] += 1
         names = []
-    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+    with keep_sessions(), concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         programs, cases = {}, {}
         for name in names:
             if not os.path.isfile(f"{source_of(name)}.c"):
