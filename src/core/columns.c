@@ -4,9 +4,6 @@
   alone. If slices read x by index, it is faster to multiply entry by entry, with eight columns of X side by side.
 */
 #include "spmvimpl.h"
-#if defined(__linux__)
-  #include <sys/mman.h>
-#endif
 #include <stdlib.h>
 
 enum { SPMV_PIECES = 64 };
@@ -158,20 +155,6 @@ static void SpMVStoreRows(PetscInt n, int count, const PetscScalar *x, PetscInt 
 #endif
     }
   }
-}
-
-void SpMVUseHugePages(void *p, size_t bytes)
-{
-#if defined(MADV_HUGEPAGE)
-  if (bytes >= (size_t)4 << 20) {
-    const uintptr_t page = 4096, first = ((uintptr_t)p + page - 1) & ~(page - 1), last = ((uintptr_t)p + bytes) & ~(page - 1);
-
-    (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
-  }
-#else
-  (void)p;
-  (void)bytes;
-#endif
 }
 
 PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *A, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y, PetscInt ldy)
