@@ -67,9 +67,9 @@ class Products:
     def mean(self, kind):
         return mean(v for v in (self.get(m, kind) for m in self.matrices) if v > 0)
 
-    def refresh(self, kind, column, least=0):
+    def refresh(self, kind, column):
         """Smallest and largest refresh, in products"""
-        costs = [self.get(m, kind, column) / self.get(m, kind, "warm_s") for m in self.matrices if int(self.at[m, kind]["entries"]) > least and self.get(m, kind, column) > 0]
+        costs = [self.get(m, kind, column) / self.get(m, kind, "warm_s") for m in self.matrices if self.get(m, kind, column) > 0]
         return min(costs), max(costs)
 
 
@@ -528,12 +528,12 @@ def row(matrix_gpu, matrix_host, digits=one):
     return [digits(gpu.best(matrix_gpu)), one(host.best(matrix_host))]
 
 
-def spans(source, column, **where):
-    return [one(v) for t in OURS for v in source.refresh(t, column, **where)]
+def spans(source, column):
+    return [one(v) for t in OURS for v in source.refresh(t, column)]
 
 
-def whole(source, column, **where):
-    return [us(v) for t in OURS for v in source.refresh(t, column, **where)]
+def whole(source, column):
+    return [us(v) for t in OURS for v in source.refresh(t, column)]
 
 
 def papers_report():
