@@ -139,11 +139,14 @@ __global__ void count_more(int slices, const int64_t *steps, unsigned long long 
   }
 }
 
-// Replaces the number of steps of each slice by the number beyond `usual`
-__global__ void keep_more(int count, int usual, int64_t *steps)
+// Counts the entries of each slice in its steps beyond `usual`
+__global__ void count_entries(int slices, int usual, int longest, const int2 *pattern_of_slice, const int2 *step, int64_t *entries)
 {
   const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (s < count) steps[s] = max(steps[s] - usual, (int64_t)0);
+  if (s > slices) return;
+  int n = 0;
+  for (int k = usual; s < slices && k < longest; k++) n += __popc(Lanes(step[pattern_of_slice[s].x + k]));
+  entries[s] = n;
 }
 
 __global__ void mark_more(int slices, const unsigned *more, int2 *pattern_of_slice)
@@ -197,8 +200,7 @@ struct Diagonals : _n_SpMVCudaStore {
   Args            args = {};
   Kernel          kernel[KERNELS][2];
   ColumnKernels   columns;
-  int64_t         steps   = 0; // number of stored steps
-  int             longest = 0; // most steps of a pattern
+  int64_t         steps = 0, additional = 0; // stored steps; entries of additional steps
   Array<unsigned> first_value, more, equal, equals;
   Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice, with the slices of boundary rows marked as skipped
   Array<char>     value, equal_value;
@@ -360,7 +362,7 @@ struct Diagonals : _n_SpMVCudaStore {
 
   void Stats(SpMVStats *s) const override
   {
-    s->stored   = steps * WARP * bs * bs;
+    s->stored   = steps * WARP * bs * bs + additional;
     s->slices   = args.slices;
     s->diagonal = args.slices;
     s->bytes =
@@ -382,14 +384,14 @@ struct Diagonals : _n_SpMVCudaStore {
       const auto *stored = (const decltype(type) *)v.data();
       for (int s = 0; s < args.slices; s++) {
         const int64_t begin = uniform ? (int64_t)s * args.steps : o[s];
-        const int     usual = uniform ? args.steps : (int)(o[s + 1] - o[s]), count = usual + (args.more ? (int)(beyond[s + 1] - beyond[s]) : 0);
-        for (int k = 0; k < count; k++) {
-          const int2    d  = t[h[s].x + k];
-          const int64_t at = k < usual ? begin + k : (int64_t)args.slices * usual + beyond[s] + k - usual;
+        const int     usual = uniform ? args.steps : (int)(o[s + 1] - o[s]);
+        int64_t       next  = args.more ? (int64_t)args.slices * usual * WARP + beyond[s] : 0;
+        for (int k = 0; k < (args.more ? args.longest : usual); k++) {
+          const int2 d = t[h[s].x + k];
           for (int l = 0; l < WARP; l++) {
             if (!(Lanes(d) >> l & 1)) continue;
             for (int e = 0; e < bs * bs; e++) {
-              const auto &a = stored[(at * bs * bs + e) * WARP + l];
+              const auto &a = stored[k < usual ? ((begin + k) * bs * bs + e) * WARP + l : next++];
               if (bs == 1 || !Traits<decltype(type)>::is_absent(a))
                 Show(entry, ctx, ((int64_t)s * WARP + l) * bs + e / bs, ((int64_t)s * WARP + l + Offset(d)) * bs + e % bs, a);
             }
@@ -404,7 +406,7 @@ struct Diagonals : _n_SpMVCudaStore {
 // hash: that of each slice's pattern; slice: 0, 1, 2, ... *stored is false if there are too many patterns, or (which should never happen) if two share a hash
 cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t stream)
 {
-  const int        slices = args.slices, stride = longest;
+  const int        slices = args.slices, stride = args.longest;
   Scratch<int>     pattern(stream), representative(stream), failed(stream);
   Scratch<int64_t> begins(stream);
   int64_t          patterns;
@@ -439,11 +441,11 @@ cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &ha
 cudaError_t Diagonals::Shape(Array<int64_t> &count, const Count &found, cudaStream_t stream)
 {
   const int64_t slices = args.slices, all = (int64_t)found.steps;
-  longest    = found.longest;
-  args.steps = longest;
-  args.words = (longest + WARP - 1) / WARP;
-  uniform    = slices * longest <= all + all / Tuning::UNIFORM_SHARE;
-  steps      = uniform ? slices * longest : all;
+  const int     longest = found.longest;
+  args.steps = args.longest = longest;
+  args.words                = (longest + WARP - 1) / WARP;
+  uniform                   = slices * longest <= all + all / Tuning::UNIFORM_SHARE;
+  steps                     = uniform ? slices * longest : all;
   if (uniform || bs > 1 || longest >= WARP) return cudaSuccess;
 
   Scratch<unsigned long long> beyond(stream);
@@ -455,22 +457,25 @@ cudaError_t Diagonals::Shape(Array<int64_t> &count, const Count &found, cudaStre
   SPMV_TRY(Fetch(host, (unsigned long long *)beyond, USUALS, stream));
   for (int k = 0; k < USUALS; k++) {
     const int64_t stored = slices * Usual(k) + (int64_t)host[k];
-    if ((int64_t)host[k] * Tuning::MORE_SHARE > all || stored > all + all / Tuning::UNIFORM_SHARE || (uniform && stored >= least)) continue;
+    if ((int64_t)host[k] * Tuning::MORE_SHARE > all || host[k] > UINT_MAX / WARP || stored > all + all / Tuning::UNIFORM_SHARE || (uniform && stored >= least))
+      continue;
     uniform    = true;
     args.steps = Usual(k);
-    least = steps = stored;
+    steps      = slices * Usual(k);
+    least      = stored;
   }
-  if (uniform) SPMV_LAUNCH(slices + 1, 256, stream, keep_more, (int)slices + 1, args.steps, count);
   return cudaSuccess;
 }
 
-// Allocates the arrays that fills write. count: the number of steps of each slice; if `uniform`, only those beyond args.steps
+// Allocates the arrays that fills write. count: the number of steps of each slice
 cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
 {
   const int slices = args.slices;
-  if (!uniform || longest > args.steps) {
+  if (!uniform || args.longest > args.steps) {
     Array<unsigned> &first = uniform ? more : first_value;
+    if (uniform) SPMV_LAUNCH(slices + 1, 256, stream, count_entries, slices, args.steps, args.longest, pattern_of_slice, step, count);
     SPMV_TRY(ExclusiveSum(count, slices + 1, stream));
+    if (uniform) SPMV_TRY(Fetch(&additional, (int64_t *)count + slices, 1, stream));
     SPMV_TRY(first.Alloc(slices + 1, stream));
     SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first);
     if (uniform) SPMV_LAUNCH(slices, 256, stream, mark_more, slices, first, pattern_of_slice);
@@ -480,9 +485,9 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
     SPMV_TRY(equal.Zero(stream));
   }
   SPMV_TRY(equals.Alloc(EQUALS, stream));
-  SPMV_TRY(value.Alloc((size_t)steps * WARP * bs * bs * StoredSize(single), stream));
+  SPMV_TRY(value.Alloc((size_t)(steps * WARP * bs * bs + additional) * StoredSize(single), stream));
   SPMV_TRY(value.Zero(stream));
-  SPMV_TRY(equal_value.Alloc((size_t)(uniform ? (int64_t)slices * args.steps : steps) * bs * bs * StoredSize(single), stream));
+  SPMV_TRY(equal_value.Alloc((size_t)steps * bs * bs * StoredSize(single), stream));
   SPMV_TRY(PinnedWord(&report));
   *report               = UINT_MAX;
   args.pattern_of_slice = pattern_of_slice;

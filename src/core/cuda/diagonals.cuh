@@ -9,10 +9,12 @@ namespace spmv {
 
 struct DiagonalArgs {
   int             units, slices, steps, words; // steps: per slice, if all have the same number; words: of `equal`, per slice, for single entries
+  int             longest;                     // most steps of a pattern; shorter ones end with steps without lanes
   int             slices_of_warp;              // for kernels whose warps multiply several slices; 1 if there is none for this number of steps
   const int2     *pattern_of_slice;            // x: first step of its pattern, negative if MultInterior() skips the slice; y: marks of the first 32 steps, MORE
   const unsigned *first_value;                 // the step at which the values of each slice begin, and the end of the last; used if slices differ in length
-  const unsigned *more;                        // where each slice's steps beyond `steps` begin, counted after those of all slices. NULL: no slice has any
+  const unsigned *more;                        // where the entries of each slice's steps beyond `steps` begin, after the steps of all slices: only those of
+                                               // lanes that have one, step by step. NULL: no slice has any
   const int2     *step;                        // steps of the patterns. x: offset; y: lanes
   const unsigned *equal;       // marks of the steps after the first 32. Node blocks: the lanes of each step that have its equal_value; 0: not marked
   const void     *value;       // Single or Scalar
@@ -33,6 +35,12 @@ __host__ __device__ __forceinline__ int Offset(int2 step)
 __host__ __device__ __forceinline__ unsigned Lanes(int2 step)
 {
   return (unsigned)step.y;
+}
+
+// The lanes of a step before this one, which have their values of an additional step before this one's
+__device__ __forceinline__ int LanesBefore(int2 step, int lane)
+{
+  return __popc(Lanes(step) & ((1u << lane) - 1));
 }
 
 // The number of steps of the slices: any number, the same number for all, or at least that number, with some slices having more

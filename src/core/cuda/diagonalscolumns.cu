@@ -41,7 +41,6 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
   const V        *same    = (const V *)args.equal_value + first * (BS * BS);
   unsigned        equal   = BS == 1 && panels.marked ? (unsigned)pattern.y : 0;     // marks of the first 32 steps; the other steps are read in full
   const unsigned *alike   = BS > 1 && panels.marked ? args.equal + first : nullptr; // lanes of each step that have the same node block
-  bool            more    = BS == 1 && args.more;
   Scalar          d[K][BS];
 
 #pragma unroll
@@ -51,46 +50,51 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
   }
   x += own.first * panels.columns.ldx + (int64_t)unit * BS;
 #pragma unroll 1
-  while (true) {
-#pragma unroll 1
-    for (; left > 0; left -= BATCH, step += BATCH, equal >>= BATCH, value += BATCH * (WARP * BS * BS), same += BATCH * (BS * BS)) {
-      V        v[BATCH][BS * BS];
-      unsigned lanes[BATCH];
-      Scalar   a[BATCH][BS * BS];
-      int      distance[BATCH];
-      bool     has[BATCH];
+  for (; left > 0; left -= BATCH, step += BATCH, equal >>= BATCH, value += BATCH * (WARP * BS * BS), same += BATCH * (BS * BS)) {
+    V        v[BATCH][BS * BS];
+    unsigned lanes[BATCH];
+    Scalar   a[BATCH][BS * BS];
+    int      distance[BATCH];
+    bool     has[BATCH];
 #pragma unroll
-      for (int b = 0; b < BATCH; b++) lanes[b] = alike && (BATCH == 1 || b < left) ? __ldg(alike + b) : 0;
+    for (int b = 0; b < BATCH; b++) lanes[b] = alike && (BATCH == 1 || b < left) ? __ldg(alike + b) : 0;
 #pragma unroll
-      for (int b = 0; b < BATCH; b++) {
-        const bool marked = BS == 1 ? equal >> b & 1 : lanes[b] >> lane & 1;
-        const V   *p      = ONCE && marked ? same + b * (BS * BS) : value + b * (WARP * BS * BS) + (marked ? 0 : lane);
+    for (int b = 0; b < BATCH; b++) {
+      const bool marked = BS == 1 ? equal >> b & 1 : lanes[b] >> lane & 1;
+      const V   *p      = ONCE && marked ? same + b * (BS * BS) : value + b * (WARP * BS * BS) + (marked ? 0 : lane);
 #pragma unroll
-        for (int i = 0; i < BS * BS; i++) v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * (ONCE && marked ? 1 : WARP)) : Traits<V>::zero();
-      }
-      Issue();
-#pragma unroll
-      for (int b = 0; b < BATCH; b++) {
-        const int2 now = BATCH == 1 || b < left ? __ldg(step + b) : make_int2(0, 0);
-        has[b]         = (unsigned)now.y >> lane & 1;
-        distance[b]    = has[b] ? now.x : -unit; // column 0
-#pragma unroll
-        for (int i = 0; i < BS * BS; i++) {
-          a[b][i] = ConvertIn<Scalar, BS>(v[b][i]);
-          if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
-        }
-      }
-      AddColumns<BS, BATCH, K, GROUP>(a, has, distance, x, panels, d);
-      if (BS > 1 && alike) alike += BATCH;
+      for (int i = 0; i < BS * BS; i++) v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * (ONCE && marked ? 1 : WARP)) : Traits<V>::zero();
     }
-    if (!more) break;
-    // The additional steps, which few slices have. Everything is loaded again, so that no register holds it during the other steps
-    const unsigned from = args.more[unit / WARP];
-    left                = (int)(args.more[unit / WARP + 1] - from);
-    step                = args.step + args.pattern_of_slice[unit / WARP].x + args.steps;
-    value               = (const V *)args.value + ((int64_t)args.slices * args.steps + from) * WARP;
-    equal               = 0;
-    more                = false;
+    Issue();
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) {
+      const int2 now = BATCH == 1 || b < left ? __ldg(step + b) : make_int2(0, 0);
+      has[b]         = (unsigned)now.y >> lane & 1;
+      distance[b]    = has[b] ? now.x : -unit; // column 0
+#pragma unroll
+      for (int i = 0; i < BS * BS; i++) {
+        a[b][i] = ConvertIn<Scalar, BS>(v[b][i]);
+        if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
+      }
+    }
+    AddColumns<BS, BATCH, K, GROUP>(a, has, distance, x, panels, d);
+    if (BS > 1 && alike) alike += BATCH;
+  }
+  if (BS == 1 && args.more) { // the additional steps, which few slices have. Everything is loaded again, so that no register holds it during the other steps
+    const unsigned from  = args.more[unit / WARP];
+    const int      count = (int)(args.more[unit / WARP + 1] - from), lane = unit % WARP; // entries
+    value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + from;
+    step  = args.step + args.pattern_of_slice[unit / WARP].x + args.steps;
+#pragma unroll 1
+    for (int done = 0; done < count; step++) {
+      const int2 now         = __ldg(step);
+      const bool has[1]      = {(bool)(Lanes(now) >> lane & 1)};
+      const int  distance[1] = {has[0] ? Offset(now) : -unit};
+      Scalar     a[1][BS * BS];
+      a[0][0] = has[0] ? Conjugated(form, Convert<Scalar>(Traits<V>::stream(value + done + LanesBefore(now, lane)))) : Num::zero();
+      AddColumns<BS, 1, K, GROUP>(a, has, distance, x, panels, d);
+      done += __popc(Lanes(now));
+    }
   }
   const Panel again(panels);
   WriteColumns<BS, K>(form, panels, (int64_t)unit * BS, d, z ? z + again.first * panels.columns.ldz : nullptr, y + again.first * panels.columns.ldy);

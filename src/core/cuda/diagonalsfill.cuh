@@ -75,14 +75,14 @@ __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const i
   constexpr int BATCH = FillShape<STEPS>::BATCH, STRIDE = FillShape<STEPS>::STRIDE;
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
-  const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
-  const int     more  = !STEPS && args.more ? (int)(args.more[s + 1] - args.more[s]) : 0;
-  const int     steps = STEPS ? STEPS : uniform ? args.steps + more : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
-  const int64_t beyond = more ? (int64_t)(args.slices - 1 - s) * args.steps + args.more[s] : 0; // steps between the slice's usual steps and its additional ones
+  const int64_t first  = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
   const int2   *step   = args.step + pattern_of_slice[s].x;
-  const int64_t start  = unit < v.units ? v.start(unit) : 0;
-  const int     width  = unit < v.units ? v.len(unit) : 0;
-  V            *to     = value + first * WARP + lane;
+  const bool    more   = !STEPS && args.more && args.more[s + 1] > args.more[s];
+  const int     beyond = more ? __popc(__ballot_sync(ALL, args.steps + lane < args.longest && Lanes(step[args.steps + lane]))) : 0; // additional steps
+  const int     steps = STEPS ? STEPS : uniform ? args.steps + beyond : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
+  const int64_t start = unit < v.units ? v.start(unit) : 0;
+  const int     width = unit < v.units ? v.len(unit) : 0;
+  V            *to = value + first * WARP + lane, *next = more ? value + (int64_t)args.slices * args.steps * WARP + args.more[s] : nullptr;
   Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
   int           done = 0, mine = lane * STRIDE; // mine: the position in `shared` at which the lane's values begin
   unsigned      word = 0, total = 0;
@@ -114,7 +114,12 @@ __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const i
         same &= ~(1u << b);
       else if (lane == 0 && (!more || k0 + b < args.steps))
         equal_value[first + k0 + b] = t0;
-      to[(k0 + b + (more && k0 + b >= args.steps ? beyond : 0)) * WARP] = t;
+      if (!more || k0 + b < args.steps)
+        to[(k0 + b) * WARP] = t;
+      else {
+        if (at[b] >= 0) next[LanesBefore(step[k0 + b], lane)] = t;
+        next += __popc(Lanes(step[k0 + b]));
+      }
     }
     done += count;
     if (whole) mine += count;

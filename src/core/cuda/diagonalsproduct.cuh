@@ -29,20 +29,23 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
   const int      s = unit / WARP, lane = unit % WARP;
   const unsigned first = args.more[s];
   const int      count = (int)(args.more[s + 1] - first);
-  const V       *value = (const V *)args.value + ((int64_t)args.slices * args.steps + first) * WARP + lane;
-  const int2    *step  = args.step + args.pattern_of_slice[s].x + args.steps;
+  const V       *value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + first;
+  const int2    *step  = args.step + args.pattern_of_slice[s].x;
+  int            done  = 0; // entries
 #pragma unroll 1
-  for (int k0 = 0; k0 < count; k0 += BATCH) {
+  for (int k0 = args.steps; done < count; k0 += BATCH) {
     V      v[BATCH];
     int2   now[BATCH];
     Scalar xs[BATCH];
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      v[b]   = k0 + b < count ? Traits<V>::stream(value + (k0 + b) * WARP) : Traits<V>::zero();
-      now[b] = k0 + b < count ? __ldg(step + k0 + b) : make_int2(0, 0);
-    }
+    for (int b = 0; b < BATCH; b++) now[b] = k0 + b < args.longest ? __ldg(step + k0 + b) : make_int2(0, 0);
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) xs[b] = Lanes(now[b]) >> lane & 1 ? Num::keep(x + unit + Offset(now[b])) : Num::zero();
+    for (int b = 0; b < BATCH; b++) {
+      const bool own = Lanes(now[b]) >> lane & 1;
+      v[b]           = own ? Traits<V>::stream(value + done + LanesBefore(now[b], lane)) : Traits<V>::zero();
+      xs[b]          = own ? Num::keep(x + unit + Offset(now[b])) : Num::zero();
+      done += __popc(Lanes(now[b]));
+    }
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       if (Lanes(now[b]) >> lane & 1) d = Num::fma(Conjugated(form, Convert<Scalar>(v[b])), xs[b], d);
