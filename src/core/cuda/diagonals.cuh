@@ -7,6 +7,14 @@
 
 namespace spmv {
 
+// The pattern that most slices have, of those with an entry in every lane of each step: that of the inner points of a grid. Its offsets are arguments of the kernel,
+// so that products need not load its steps
+struct FrequentPattern {
+  static constexpr int MOST  = 32; // offsets
+  int                  first = -1; // its first step; -1: there is no such pattern, or it has more offsets
+  int                  offset[MOST];
+};
+
 struct DiagonalArgs {
   int             units, slices, steps, words; // steps: per slice, if all have the same number; words: of `equal`, per slice, for single entries
   int             longest;                     // most steps of a pattern; shorter ones end with steps without lanes
@@ -19,6 +27,7 @@ struct DiagonalArgs {
   const unsigned *equal;       // marks of the steps after the first 32. Node blocks: the lanes of each step that have its equal_value; 0: not marked
   const void     *value;       // Single or Scalar
   const void     *equal_value; // the value of each marked step, in the order of the steps: adjacent marked steps share a cache line
+  FrequentPattern frequent;
   unsigned        block_shift; // for MultFused(): thread block b works on the slices of block b + block_shift, modulo the grid; otherwise 0
   Offdiagonal     offdiag;
 };

@@ -70,88 +70,97 @@ constexpr int Resident(int bs, int steps, Lengths lengths, bool equal, bool fuse
 }
 
 /*
-  Multiplies slice s. STEPS > 0: all slices have this many steps, and all loads are issued before the first is used. The additional steps of longer slices
-  (SOME_LONGER) follow. Only with ANY_LENGTH do loads wait for first_value. EQUAL: some steps are marked; otherwise nothing waits for the marks. FUSED: for the
-  parallel products MultFused() and MultInterior(). V: the type of the stored values. sums: the inner products of E, to which it adds those of the unit
+  The product of a slice's units with x, as far as its steps were added, and its next steps. STEPS > 0: the number of steps; all loads are issued before the first
+  is used. EQUAL: some steps are marked; otherwise nothing waits for the marks
 */
-template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
-__device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &arguments, int s, int2 pattern, SpMVCudaForm form, const Scalar *__restrict__ x,
-                                              const Scalar *z, Scalar *y, PetscReal (&sums)[E::Type::NUMBERS])
-{
-  constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
-  constexpr int  BATCH = STEPS ? STEPS : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
+template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
+  const Args     &args;
+  int2            pattern;
+  SpMVCudaForm    form;
+  const Scalar   *x, *own_x; // own_x: of the unit
+  int             unit;
+  const int2     *step;
+  const V        *value, *same; // same: of marked steps
+  const unsigned *equal;        // of single entries: the last word of marks; of node blocks: the lanes that have the value of the step
+  unsigned        marks;        // of single entries
+  Scalar          d[BS];
 
-  const Args &args = ArgsOf(arguments);
-  const int   lane = threadIdx.x % WARP;
-  int         unit = s * WARP + lane;
-  if constexpr (DOTS) {
-    if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
+  __device__ __forceinline__ SliceProduct(const Args &args_, int s, int2 pattern_, int64_t first, SpMVCudaForm form_, const Scalar *__restrict__ x_, int unit_)
+      : args(args_), pattern(pattern_), form(form_), x(x_), own_x(AsOne(x_ + (int64_t)unit_ * BS)), unit(unit_)
+  {
+    step  = args.step + pattern.x;
+    value = (const V *)args.value + first * (WARP * BS * BS) + threadIdx.x % WARP;
+    same  = (const V *)args.equal_value + first * (BS * BS);
+    equal = args.equal + (BS > 1 ? first : (int64_t)s * args.words);
+    marks = (unsigned)pattern.y;
+    if (BS == 1 && !STEPS) { // otherwise each batch computes them again from s
+      step  = AsOne(step);
+      value = AsOne(value);
+      same  = AsOne(same);
+      equal = AsOne(equal);
+    }
+#pragma unroll
+    for (int i = 0; i < BS; i++) d[i] = Num::zero();
   }
-  const int      slot   = FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
-  const int      total  = STEPS ? STEPS : args.steps;
-  const int64_t  first  = UNIFORM ? (int64_t)s * total : args.first_value[s];
-  const int      steps  = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
-  const int2    *step   = args.step + pattern.x;
-  const V       *value  = (const V *)args.value + first * (WARP * BS * BS);
-  const V       *same   = (const V *)args.equal_value + first * (BS * BS);
-  const unsigned bit    = 1u << lane;
-  const Scalar  *here_x = AsOne(x + (int64_t)unit * BS);
-  Scalar         d[BS];
 
+  // Adds COUNT steps, from step k0 on; with !FULL those of them that are in `has`. Returns false if this launch skips the slice
+  template <int COUNT, bool FULL> __device__ __forceinline__ bool Add(int k0, unsigned has = ALL)
+  {
+    const V       *a = AsOne(value + k0 * (WARP * BS * BS)), *common = AsOne(same + k0 * (BS * BS));
+    const int2    *here = AsOne(step + k0);
+    const unsigned bit  = 1u << threadIdx.x % WARP;
+    V              v[COUNT][BS * BS];
+    Scalar         xs[COUNT][BS];
+    int2           now[COUNT];
+    bool           own[COUNT];
+    unsigned       lanes[COUNT]; // of node blocks that have the value of their step
+    const auto     in = [=](int b) { return FULL || has >> b & 1; };
+    if (EQUAL && BS == 1 && !STEPS && k0 && k0 % WARP == 0) marks = __ldg(equal + k0 / WARP);
 #pragma unroll
-  for (int i = 0; i < BS; i++) d[i] = Num::zero();
-  for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    const unsigned equal =
-        !EQUAL || BS > 1 ? 0 : (STEPS || k0 < WARP ? (unsigned)pattern.y : __ldg(args.equal + (int64_t)s * args.words + k0 / WARP)) >> (k0 % WARP);
-    V        v[BATCH][BS * BS];
-    Scalar   xs[BATCH][BS];
-    int2     now[BATCH];
-    bool     own[BATCH];
-    unsigned lanes[BATCH]; // of node blocks that have the value of their step
+    for (int b = 0; b < COUNT; b++) lanes[b] = EQUAL && BS > 1 && in(b) ? __ldg(equal + k0 + b) : 0;
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) lanes[b] = EQUAL && BS > 1 && (BATCH == 1 || k0 + b < steps) ? __ldg(args.equal + first + k0 + b) : 0;
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const bool marked = EQUAL && (BS == 1 ? equal >> b & 1 : lanes[b] & bit);
-      const V   *common = same + (k0 + b) * (BS * BS), *mine = value + (k0 + b) * (WARP * BS * BS) + lane, *p = marked ? common : mine;
+    for (int b = 0; b < COUNT; b++) {
+      const bool marked = EQUAL && BS > 1 && lanes[b] & bit;
+      const V   *p      = marked ? common + b * (BS * BS) : a + b * (WARP * BS * BS);
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {
-        if (!STEPS && BATCH > 1 && k0 + b >= steps)
-          v[b][i] = Traits<V>::zero();
+        if (EQUAL && BS == 1)
+          v[b][i] = Traits<V>::template either<FULL>(marks, has, b, common + b, a + b * WARP);
         else
-          v[b][i] = BS == 1 ? Traits<V>::either(marked, common, mine) : Traits<V>::stream(p + i * (marked ? 1 : WARP));
+          v[b][i] = in(b) ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
       }
     }
-    // This launch skips the slice. Do not return here: the compiler would then drop the __syncwarp() in Issue(). As a consequence the values are loaded after
+    // This launch skips the slice. Do not return before: the compiler would then drop the __syncwarp() in Issue(). As a consequence the values are loaded after
     // `pattern`, which is an advantage: if they are loaded before it, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
-    if (pattern.x < 0) {
-      if (FUSED) unit |= INT_MIN;
-      break;
-    }
+    if (pattern.x < 0) return false;
     Issue();
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) now[b] = STEPS || BATCH == 1 || k0 + b < steps ? __ldg(step + k0 + b) : make_int2(0, 0);
     // With double complex and 27 steps, the path without predicates took 1.10 times as long
     constexpr bool UNMASKED = BS == 1 && (STEPS || sizeof(Scalar) <= 8);
-    if (UNMASKED && HaveAllLanes(now)) {
+    const auto     unmasked = [&](auto offset) {
 #pragma unroll
-      for (int b = 0; b < BATCH; b++) xs[b][0] = Num::keep(here_x + now[b].x);
+      for (int b = 0; b < COUNT; b++) xs[b][0] = in(b) ? Num::keep(own_x + offset(b)) : Num::zero();
       Issue();
 #pragma unroll
-      for (int b = 0; b < BATCH; b++) d[0] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][0])), xs[b][0], d[0]);
-      continue;
-    }
-    if (!UNMASKED) Issue(); // otherwise all steps are here
+      for (int b = 0; b < COUNT; b++) {
+        if (in(b)) d[0] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][0])), xs[b][0], d[0]);
+      }
+      return true;
+    };
+    if (UNMASKED && EQUAL && pattern.x == args.frequent.first) return unmasked([&](int b) { return args.frequent.offset[k0 + b]; });
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const Scalar *at = BS == 1 ? here_x + now[b].x : x + (int64_t)(unit + now[b].x) * BS;
+    for (int b = 0; b < COUNT; b++) now[b] = in(b) ? __ldg(here + b) : make_int2(0, 0);
+    if (UNMASKED && FULL && HaveAllLanes(now)) return unmasked([&](int b) { return now[b].x; });
+    if (!UNMASKED || !FULL) Issue(); // otherwise all steps are here
+#pragma unroll
+    for (int b = 0; b < COUNT; b++) {
+      const Scalar *at = BS == 1 ? own_x + now[b].x : x + (int64_t)(unit + now[b].x) * BS;
       own[b]           = (unsigned)now[b].y & bit;
 #pragma unroll
       for (int j = 0; j < BS; j++) xs[b][j] = own[b] ? Num::keep(at + j) : Num::zero();
     }
     Issue();
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) {
+    for (int b = 0; b < COUNT; b++) {
       if (own[b]) { // a lane without an entry may hold any value, and Inf times 0 would spoil the sum
 #pragma unroll
         for (int j = 0; j < BS; j++) {
@@ -163,7 +172,55 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
         }
       }
     }
+    return true;
   }
+
+  // Adds all steps. Returns false if this launch skips the slice
+  __device__ __forceinline__ bool AddAll(int steps)
+  {
+    constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1, REST = BATCH / 2;
+    if constexpr (STEPS > 0) return Add<STEPS, true>(0);
+    int  k0   = 0;
+    bool here = true;
+    for (; here && k0 + BATCH <= steps; k0 += BATCH) {
+      here = Add<BATCH, true>(k0);
+      marks >>= BATCH;
+    }
+    if constexpr (REST > 0) {
+      if (here && k0 + REST <= steps) {
+        here = Add<REST, true>(k0);
+        marks >>= REST;
+        k0 += REST;
+      }
+      if (REST > 1 && here && k0 < steps) here = Add<REST, false>(k0, (1u << (steps - k0)) - 1);
+    }
+    return here;
+  }
+};
+
+/*
+  Multiplies slice s. STEPS > 0: all slices have this many steps, or some have additional ones (SOME_LONGER), which follow. Only with ANY_LENGTH do loads wait for
+  first_value. FUSED: for the parallel products MultFused() and MultInterior(). V: the type of the stored values. sums: the inner products of E, to which it adds
+  those of the unit
+*/
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
+__device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &arguments, int s, int2 pattern, SpMVCudaForm form, const Scalar *__restrict__ x,
+                                              const Scalar *z, Scalar *y, PetscReal (&sums)[E::Type::NUMBERS])
+{
+  constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
+
+  const Args &args = ArgsOf(arguments);
+  int         unit = s * WARP + (int)(threadIdx.x % WARP);
+  if constexpr (DOTS) {
+    if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
+  }
+  const int                         slot  = FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
+  const int                         total = STEPS ? STEPS : args.steps;
+  const int64_t                     first = UNIFORM ? (int64_t)s * total : args.first_value[s];
+  const int                         steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
+  SliceProduct<V, BS, STEPS, EQUAL> product(args, s, pattern, first, form, x, unit);
+  Scalar(&d)[BS] = product.d;
+  if (!product.AddAll(steps) && FUSED) unit |= INT_MIN;
   if constexpr (LENGTHS == SOME_LONGER) {
     if ((pattern.y & MORE) && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
   }

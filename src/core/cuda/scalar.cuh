@@ -109,9 +109,9 @@ template <class S> struct Traits { // real
   {
     return Stream(p, policy...);
   }
-  static __device__ S either(bool first, const S *p, const S *q) // stream(first ? p : q); all lanes of a warp choose alike
+  template <bool ALWAYS> static __device__ S either(unsigned marks, unsigned has, int bit, const S *p, const S *q) // see StreamEither()
   {
-    return StreamEither(first, p, q);
+    return StreamEither<ALWAYS>(marks, has, bit, p, q);
   }
   static __device__ S keep(const S *p) // for values that other threads will read again
   {
@@ -193,9 +193,9 @@ template <class R> struct Traits<Complex<R>> {
   {
     return Stream(p, policy...);
   }
-  static __device__ S either(bool first, const S *p, const S *q)
+  template <bool ALWAYS> static __device__ S either(unsigned marks, unsigned has, int bit, const S *p, const S *q)
   {
-    return Stream(first ? p : q);
+    return ALWAYS || has >> bit & 1 ? Stream(marks >> bit & 1 ? p : q) : zero();
   }
   static __device__ S keep(const S *p)
   {
