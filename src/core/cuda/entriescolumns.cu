@@ -174,26 +174,27 @@ template <int K> __device__ __forceinline__ void AddLanes(int alone, Scalar (&d)
 }
 
 // A part of a long unit stores its sums, and the last part to arrive adds all of them. Returns true if this part is the last
-template <int K> __device__ __forceinline__ bool AddParts(const Args &args, const Slice &self, int lane, Scalar (&d)[K])
+template <int K> __device__ __forceinline__ bool AddParts(const Args &args, int lane, Scalar (&d)[K])
 {
   constexpr int GROUPS = WARP / K;
-  const int2    group  = __ldg(args.slices.group + self.group);
-  Scalar       *parts  = args.partial + (int64_t)group.x * K + lane % K;
-  int           last   = 0;
-  if (lane < K) parts[(int64_t)self.part * K] = d[0];
+  const Slice  &self   = args.slices.slice[(BlockIndex() * (int64_t)BLOCK + threadIdx.x) / WARP]; // read again, so that no register holds it until here
+  const int     sums = __ldg(&self.sums), count = __ldg(args.slices.parts + sums);
+  Scalar       *parts = args.partial + (int64_t)sums * K + lane % K;
+  int           last  = 0;
+  if (lane < K) parts[(int64_t)__ldg(&self.part) * K] = d[0];
   __syncwarp();
-  if (lane == 0) last = ArriveLast(args.slices.arrived + self.group, (unsigned)group.y);
+  if (lane == 0) last = ArriveLast(args.slices.arrived + sums, (unsigned)count);
   if (!__shfl_sync(ALL, last, 0)) return false;
-  AcquireArrived();
+  AcquireArrived(args.slices.arrived + sums);
   __syncwarp();
 #pragma unroll
   for (int j = 0; j < K; j++) d[j] = Num::zero();
 #pragma unroll 1
-  for (int k0 = lane / K; k0 < group.y; k0 += WARP) {
+  for (int k0 = lane / K; k0 < count; k0 += WARP) {
 #pragma unroll
     for (int j = 0; j < K; j++) {
       const int k = k0 + j * GROUPS;
-      if (k < group.y) d[j] = Num::add(d[j], Num::fresh(parts + (int64_t)k * K));
+      if (k < count) d[j] = Num::add(d[j], Num::fresh(parts + (int64_t)k * K));
     }
   }
   return true;
@@ -258,7 +259,7 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
       for (bool again = part;; again = false) {
         AddLanes<K>(WARP >> LogT(self.shape), d);
         if (!again) break;
-        if (!AddParts<K>(arguments, self, lane, d)) return;
+        if (!AddParts<K>(arguments, lane, d)) return;
       }
 #pragma unroll
       for (int j = 0; j < K; j++) {

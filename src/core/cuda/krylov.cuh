@@ -131,7 +131,7 @@ template <int BLOCK, int N> __device__ __forceinline__ bool AddBlocks(PetscReal 
   }
   __syncthreads();
   if (!last) return false;
-  AcquireArrived();
+  AcquireArrived(arrived);
 #pragma unroll
   for (int k = 0; k < N; k++) v[k] = 0;
   for (unsigned b = threadIdx.x; b < count; b += BLOCK) {
@@ -297,6 +297,7 @@ template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(
   __syncthreads();
   if (s.reason == SPMV_KRYLOV_ITERATING) return true;
   if (threadIdx.x == 0 && ArriveLast(g.arrived, gridDim.x)) { // all thread blocks have entered
+    *g.arrived = 0;
     if (g.ranks.size > 1) ++*g.ranks.number;
     g.state->step   = 0;
     g.state->reason = s.reason;

@@ -164,19 +164,19 @@ __device__ __forceinline__ void LetNextBegin()
 }
 
 /*
-  Counts a warp's arrival and returns true if it is the last of `count` warps; the counter is then 0 again. Everything that the calling lanes have written
-  before is visible to the last warp after it calls AcquireArrived(). This is only a release: __threadfence() would invalidate the multiprocessor's L1 cache,
-  which holds x for all other warps.
+  Counts a warp's arrival and returns true if it is the last of `count` warps. Everything that the calling lanes have written before is visible to the last warp
+  after all of its lanes call AcquireArrived(), which also sets the counter to 0 again. This is only a release: __threadfence() would invalidate the
+  multiprocessor's L1 cache, which holds x for all other warps.
 */
 __device__ __forceinline__ bool ArriveLast(unsigned *arrived, unsigned count)
 {
-  const unsigned before = __nv_atomic_fetch_add(arrived, 1u, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_DEVICE);
-  if (before == count - 1) *arrived = 0;
-  return before == count - 1;
+  return __nv_atomic_fetch_add(arrived, 1u, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_DEVICE) == count - 1;
 }
-__device__ __forceinline__ void AcquireArrived()
+__device__ __forceinline__ void AcquireArrived(unsigned *arrived)
 {
-  __nv_atomic_thread_fence(__NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_DEVICE);
+  // An acquire would do, but is compiled to the fence for sequential consistency, which takes longer. The counter is set after it, because it waits for all writes
+  __nv_atomic_thread_fence(__NV_ATOMIC_ACQ_REL, __NV_THREAD_SCOPE_DEVICE);
+  if (threadIdx.x % WARP == 0) *arrived = 0;
 }
 
 /*

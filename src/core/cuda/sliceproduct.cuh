@@ -111,13 +111,12 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
   if ((BATCH > 1 || MODE == EITHER) && k0 < steps) batch(k0, std::false_type{});
 }
 
-constexpr int FRESH = sizeof(Scalar) > 8 ? 4 : 8; // partial sums that a lane loads at once
-
 // Adds the first `rows` sums of the lanes that share a unit in the first of these lanes. For a part of a unit, the last part to arrive adds the sums of all
 // parts in the lane in which it sets `unit`. Returns whether there is anything to write
 template <int SUMS> __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &self, int lane, Scalar (&d)[SUMS], int *unit, int rows = SUMS)
 {
-  const int alone = WARP >> LogT(self.shape);
+  constexpr int FRESH = sizeof(Scalar) > 8 || SUMS > 1 ? 4 : 8; // partial sums that a lane loads at once
+  const int     alone = WARP >> LogT(self.shape);
   for (int by = WARP / 2; by >= alone; by >>= 1) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++) {
@@ -125,30 +124,30 @@ template <int SUMS> __device__ __forceinline__ bool AddLanes(const SliceArgs &ar
     }
   }
   if (!IsPart(self.shape)) return true;
-  const int2 group = __ldg(args.group + self.group);
-  Scalar    *parts = args.partial + (int64_t)group.x * SUMS;
-  int        last  = 0;
+  const int count = __ldg(args.parts + self.sums);
+  Scalar   *parts = args.partial + (int64_t)self.sums * SUMS;
+  int       last  = 0;
   if (lane == 0) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++) {
       if (i < rows) parts[(int64_t)self.part * SUMS + i] = d[i];
     }
-    last = ArriveLast(args.arrived + self.group, (unsigned)group.y);
+    last = ArriveLast(args.arrived + self.sums, (unsigned)count);
   }
   if (!__shfl_sync(ALL, last, 0)) return false;
-  AcquireArrived();
+  AcquireArrived(args.arrived + self.sums);
   __syncwarp();
 #pragma unroll
   for (int i = 0; i < SUMS; i++) {
     if (i >= rows) break;
     d[i] = Num::zero();
-    for (int k0 = lane; k0 < group.y; k0 += FRESH * WARP) { // all loads before the first sum: nothing else is left to hide their latency
+    for (int k0 = lane; k0 < count; k0 += FRESH * WARP) { // all loads before the first sum: nothing else is left to hide their latency
       Scalar v[FRESH];
 #pragma unroll
-      for (int b = 0; b < FRESH; b++) v[b] = k0 + b * WARP < group.y ? Num::fresh(parts + (int64_t)(k0 + b * WARP) * SUMS + i) : Num::zero();
+      for (int b = 0; b < FRESH; b++) v[b] = k0 + b * WARP < count ? Num::fresh(parts + (int64_t)(k0 + b * WARP) * SUMS + i) : Num::zero();
 #pragma unroll
       for (int b = 0; b < FRESH; b++) {
-        if (k0 + b * WARP < group.y) d[i] = Num::add(d[i], v[b]);
+        if (k0 + b * WARP < count) d[i] = Num::add(d[i], v[b]);
       }
     }
     for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));

@@ -526,7 +526,7 @@ struct Slices : SlicedStore {
     s->slices    = args.slices;
     s->long_rows = (PetscInt64)long_units * bs;
     s->bytes =
-        slice.Bytes() + order.Bytes() + unit.Bytes() + group.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes() + by_rows.Bytes();
+        slice.Bytes() + order.Bytes() + unit.Bytes() + parts.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes() + by_rows.Bytes();
     s->node = bs;
   }
 
@@ -630,7 +630,7 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   SPMV_TRY(s->value.Zero(stream));
   uint64_t policy;
   SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
-  s->args = {s->args.slices, s->slice, s->order, s->group, (char *)s->value, s->index, s->partial, s->arrived, s->unit, policy, false, {}};
+  s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived, s->unit, policy, false, {}};
   SPMV_TRY(s->ShareX(csr, stream));
   return WithStored(single, [&](auto type) { return s->Pick(type); });
 }

@@ -21,7 +21,7 @@ struct __align__(32) Slice
   int      first; // place of the first unit; for a part, its unit
   int      base;  // smallest column for NARROW, first column for LINE
   int      part;  // for a part: its number within the long unit
-  int      group; // for a part: the number of its long unit
+  int      sums;  // for a part: the first partial sum of its long unit
 };
 // shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE, row groups), 23 boundary, 24-26 rows
 // of a row group less 1, 27 row groups, 28 exact in single precision, 29 codes
@@ -100,7 +100,7 @@ struct SliceArgs {
   int          slices;
   const Slice *slice;
   const int   *order; // unit at each place, or first row of each row group; NULL: natural order
-  const int2  *group; // for each long unit: its first partial sum, its number of parts
+  const int   *parts; // at the first partial sum of each long unit: its number of parts
   const void  *value; // Single or Scalar
   const char  *index;
   Scalar      *partial;
@@ -161,7 +161,7 @@ struct SlicedStore : _n_SpMVCudaStore {
   SliceArgs       args       = {};
   Array<Slice>    slice;
   Array<int>      order;
-  Array<int2>     group;
+  Array<int>      parts;
   Array<Scalar>   partial;
   Array<char>     index;
   Array<unsigned> arrived;

@@ -165,12 +165,12 @@ __global__ void count_slices(int places, int window, int windows, const int *len
 
 // counts: prefix sums
 __global__ void write_slices(int places, int window, int windows, const int *length, const int *rows, const int *order, int bs, SliceRules r,
-                             const int64_t *counts, Slice *slice, int2 *group)
+                             const int64_t *counts, Slice *slice, int *parts_of)
 {
   const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (w >= windows) return;
   const int64_t W     = windows;
-  int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, id = counts[3 * W + w] - counts[3 * W], part = counts[4 * W + w] - counts[4 * W];
+  int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, part = counts[4 * W + w] - counts[4 * W];
   form(length, rows, w * window, min(places, (w + 1) * window), bs, r, [&](int first, int units, int lu, int lt, int steps, int parts) {
     const int      rank  = rank_of(lu, lt, rows ? steps * rows[first] : steps);
     const unsigned shape = rows ? GroupShape(rows[first]) : 0;
@@ -185,10 +185,9 @@ __global__ void write_slices(int places, int window, int windows, const int *len
     }
     for (int k = lane; k < parts; k += WARP) {
       const int entries = min(r.chunk, length[first] - k * r.chunk);
-      slice[s + k]      = {0, 0, (entries + WARP - 1) / WARP, Shape(5, 0, true, 1) | shape, order ? order[first] : first, 0, k, (int)id};
+      slice[s + k]      = {0, 0, (entries + WARP - 1) / WARP, Shape(5, 0, true, 1) | shape, order ? order[first] : first, 0, k, (int)part};
     }
-    if (lane == 0) group[id] = make_int2((int)part, parts);
-    id++;
+    if (lane == 0) parts_of[part] = parts;
     part += parts;
   });
 }
@@ -339,21 +338,21 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
   SPMV_LAUNCH(3, 3, stream, pick, (int64_t *)counts + 3 * (int64_t)windows, windows, ((Found *)scratch)->end);
   SPMV_TRY(Fetch(&found, (Found *)scratch, 1, stream));
-  many                = found.many;
-  long_units          = found.long_units;
-  longest             = found.longest;
-  const int64_t parts = found.end[2] - found.end[1];
-  groups              = (int)(found.end[1] - found.end[0]);
-  if (found.end[0] >= INT_MAX || parts >= INT_MAX) return cudaErrorNotSupported;
+  many                    = found.many;
+  long_units              = found.long_units;
+  longest                 = found.longest;
+  const int64_t all_parts = found.end[2] - found.end[1];
+  groups                  = (int)(found.end[1] - found.end[0]);
+  if (found.end[0] >= INT_MAX || all_parts >= INT_MAX) return cudaErrorNotSupported;
   args.slices = (int)found.end[0];
   SPMV_TRY(slice.Alloc(args.slices, stream));
   if (groups) {
-    SPMV_TRY(group.Alloc(groups, stream));
-    SPMV_TRY(arrived.Alloc(groups, stream));
+    SPMV_TRY(parts.Alloc(all_parts, stream));
+    SPMV_TRY(arrived.Alloc(all_parts, stream));
     SPMV_TRY(arrived.Zero(stream));
-    SPMV_TRY(partial.Alloc((size_t)parts * sums, stream));
+    SPMV_TRY(partial.Alloc((size_t)all_parts * sums, stream));
   }
-  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs, rules, counts, slice, group);
+  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs, rules, counts, slice, parts);
   return cudaSuccess;
 }
 
