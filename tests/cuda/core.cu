@@ -308,9 +308,14 @@ static void AddGroups(std::vector<Matrix> &matrices)
   }));
 }
 
-// Node blocks on diagonals, also more than 32 of them, and blocks with missing entries
+// Entries and node blocks on diagonals, also more than 32 of them, so that in most slices each lane has all of them, and blocks with missing entries
 static void AddBands(std::vector<Matrix> &matrices)
 {
+  matrices.push_back(Band("band of 3 diagonals", 1000, 1, 1));
+  matrices.push_back(Band("band of 7 diagonals", 999, 3, 1));
+  matrices.push_back(Band("band of 13 diagonals", 901, 6, 1));
+  matrices.push_back(Band("band of 27 diagonals", 1000, 13, 1));
+  matrices.push_back(Band("band of 37 diagonals", 703, 18, 1));
   matrices.push_back(Band("band of 2 unknowns", 349, 2, 2));
   matrices.push_back(Band("band of 2 unknowns, wide", 900, 17, 2));
   matrices.push_back(Band("band of 3 unknowns", 607, 3, 3));
