@@ -21,6 +21,7 @@ static cudaError_t SetBoundary(SpMVCudaStore store, const SpMVCudaCSR *csr, int 
   SPMV_TRY(Upload(marked, mark, stream));
   SPMV_TRY(skipped.Alloc(mark.size(), stream));
   SPMV_TRY(skipped.Zero(stream));
+  store->settled = false;
   SPMV_TRY(store->SetBoundary(marked, skipped, stream));
   SPMV_TRY(Fetch(mark.data(), (unsigned *)skipped, mark.size(), stream));
   for (int u = 0; u < units; u++) {

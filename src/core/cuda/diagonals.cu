@@ -295,7 +295,9 @@ struct Diagonals : _n_SpMVCudaStore {
 
   cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    return Launch(args, form, v, stream);
+    Args use        = Settled();
+    use.last_blocks = LastBlocks(value.Bytes());
+    return Launch(use, form, v, stream);
   }
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
@@ -310,6 +312,12 @@ struct Diagonals : _n_SpMVCudaStore {
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
     return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
+  }
+  Args Settled() const // for kernels other than those of MultFused() and MultInterior()
+  {
+    Args use    = args;
+    use.settled = settled;
+    return use;
   }
   Args With(const Scalar *halo) const
   {
@@ -340,15 +348,15 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   unsigned DotWarps() const override
   {
-    return single ? 0 : Grid(true) * (BLOCK / WARP);
+    return single ? 0 : Grid(true) * (Block() / WARP);
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return LaunchDot(2, args, v, dot, stream);
+    return LaunchDot(2, Settled(), v, dot, stream);
   }
   cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
   {
-    return LaunchDot(3, args, v, dots, stream);
+    return LaunchDot(3, Settled(), v, dots, stream);
   }
   bool CanFuseDot() const override // with node blocks, the matrix takes most of the time
   {
@@ -361,7 +369,7 @@ struct Diagonals : _n_SpMVCudaStore {
   template <class D> cudaError_t LaunchDot(int which, const Args &use, const Operands &v, const D &dot, cudaStream_t stream, Begin begin = Begin::EARLY)
   {
     LookForReport();
-    return kernel[which][marked].Launch(Grid(true), BLOCK, WithDot<Args, D>{Shifted(use, Grid(true)), dot}, SPMVCUDA_MULT, v, stream, 0, begin);
+    return kernel[which][marked].Launch(Grid(true), Block(), WithDot<Args, D>{Shifted(use, Grid(true)), dot}, SPMVCUDA_MULT, v, stream, 0, begin);
   }
   void LookForReport()
   {
@@ -375,12 +383,17 @@ struct Diagonals : _n_SpMVCudaStore {
   {
     LookForReport();
     if (!args.slices) return cudaSuccess;
-    return kernel[parallel][marked].Launch(Grid(marked), BLOCK, Shifted(use, Grid(marked)), form, v, stream, 0, begin);
+    return kernel[parallel][marked].Launch(Grid(marked), Block(), Shifted(use, Grid(marked)), form, v, stream, 0, begin);
+  }
+  // Threads per thread block. A thread block ends with the last of its warps: if many slices have additional steps, half as many warps wait for those
+  unsigned Block() const
+  {
+    return additional > args.slices / 4 ? BLOCK / 2 : BLOCK;
   }
   // The number of thread blocks of a product; several: by a kernel whose warps multiply several slices, if there is one for this number of steps
   unsigned Grid(bool several) const
   {
-    return Blocks(args.slices, BLOCK / WARP * (several ? args.slices_of_warp : 1));
+    return Blocks(args.slices, Block() / WARP * (several ? args.slices_of_warp : 1));
   }
   // Boundary rows are often the first and the last ones. With a halo, they are moved to the middle of the product, when the halo has arrived
   static Args Shifted(Args use, unsigned grid)

@@ -28,6 +28,8 @@ struct DiagonalArgs {
   const void     *value;       // Single or Scalar
   const void     *equal_value; // the value of each marked step, in the order of the steps: adjacent marked steps share a cache line
   FrequentPattern frequent;
+  bool            settled;     // wait for the previous kernel only before x is read: see Kernel
+  unsigned        last_blocks; // see AwaitInTurn()
   unsigned        block_shift; // for MultFused(): thread block b works on the slices of block b + block_shift, modulo the grid; otherwise 0
   Offdiagonal     offdiag;
 };

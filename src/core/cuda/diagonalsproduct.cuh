@@ -22,16 +22,17 @@ template <int COUNT> __device__ __forceinline__ bool HaveAllLanes(const int2 (&s
   return lanes == ALL;
 }
 
-// Adds the steps of a unit's slice beyond those that all slices have. It loads everything again, so that no register holds it during the other steps
-template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, int unit, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar d)
+// Adds the steps of a unit's slice beyond those that all slices have. begin, end: of its entries. It loads everything else again, so that no register holds it
+// during the other steps
+template <class V>
+__device__ __forceinline__ Scalar add_more(const Args &args, int unit, unsigned begin, unsigned end, SpMVCudaForm form, const Scalar *x, Scalar d)
 {
-  constexpr int  BATCH = 4;
-  const int      s = unit / WARP, lane = unit % WARP;
-  const unsigned first = args.more[s];
-  const int      count = (int)(args.more[s + 1] - first);
-  const V       *value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + first;
-  const int2    *step  = args.step + args.pattern_of_slice[s].x;
-  int            done  = 0; // entries
+  constexpr int BATCH = 4;
+  const int     s = unit / WARP, lane = unit % WARP;
+  const int     count = (int)(end - begin);
+  const V      *value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + begin;
+  const int2   *step  = args.step + args.pattern_of_slice[s].x;
+  int           done  = 0; // entries
 #pragma unroll 1
   for (int k0 = args.steps; done < count; k0 += BATCH) {
     V      v[BATCH];
@@ -43,7 +44,7 @@ template <class V> __device__ __forceinline__ Scalar add_more(const Args &args, 
     for (int b = 0; b < BATCH; b++) {
       const bool own = Lanes(now[b]) >> lane & 1;
       v[b]           = own ? Traits<V>::stream(value + done + LanesBefore(now[b], lane)) : Traits<V>::zero();
-      xs[b]          = own ? Num::keep(x + unit + Offset(now[b])) : Num::zero();
+      xs[b]          = own ? Num::read(x + unit + Offset(now[b])) : Num::zero();
       done += __popc(Lanes(now[b]));
     }
 #pragma unroll
@@ -74,6 +75,8 @@ constexpr int Resident(int bs, int steps, Lengths lengths, bool equal, bool fuse
   is used. EQUAL: some steps are marked; otherwise nothing waits for the marks
 */
 template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
+  static constexpr bool LATE = BS == 1; // the kernel may wait for the previous one only before x is read. Node blocks would need more registers
+
   const Args     &args;
   int2            pattern;
   SpMVCudaForm    form;
@@ -85,7 +88,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
   unsigned        marks;        // of single entries
   Scalar          d[BS];
 
-  __device__ __forceinline__ SliceProduct(const Args &args_, int s, int2 pattern_, int64_t first, SpMVCudaForm form_, const Scalar *__restrict__ x_, int unit_)
+  __device__ __forceinline__ SliceProduct(const Args &args_, int s, int2 pattern_, int64_t first, SpMVCudaForm form_, const Scalar *x_, int unit_)
       : args(args_), pattern(pattern_), form(form_), x(x_), own_x(AsOne(x_ + (int64_t)unit_ * BS)), unit(unit_)
   {
     step  = args.step + pattern.x;
@@ -115,9 +118,9 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     bool           own[COUNT];
     unsigned       lanes[COUNT]; // of node blocks that have the value of their step
     const auto     in = [=](int b) { return FULL || has >> b & 1; };
-    if (EQUAL && BS == 1 && !STEPS && k0 && k0 % WARP == 0) marks = __ldg(equal + k0 / WARP);
+    if (EQUAL && BS == 1 && !STEPS && k0 && k0 % WARP == 0) marks = Read(equal + k0 / WARP);
 #pragma unroll
-    for (int b = 0; b < COUNT; b++) lanes[b] = EQUAL && BS > 1 && in(b) ? __ldg(equal + k0 + b) : 0;
+    for (int b = 0; b < COUNT; b++) lanes[b] = EQUAL && BS > 1 && in(b) ? Read(equal + k0 + b) : 0;
 #pragma unroll
     for (int b = 0; b < COUNT; b++) {
       const bool marked = EQUAL && BS > 1 && lanes[b] & bit;
@@ -134,11 +137,12 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     // `pattern`, which is an advantage: if they are loaded before it, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
     if (pattern.x < 0) return false;
     Issue();
+    if (LATE && k0 == 0 && args.settled) AwaitInTurn(args.last_blocks);
     // With double complex and 27 steps, the path without predicates took 1.10 times as long
     constexpr bool UNMASKED = BS == 1 && (STEPS || sizeof(Scalar) <= 8);
     const auto     unmasked = [&](auto offset) {
 #pragma unroll
-      for (int b = 0; b < COUNT; b++) xs[b][0] = in(b) ? Num::keep(own_x + offset(b)) : Num::zero();
+      for (int b = 0; b < COUNT; b++) xs[b][0] = in(b) ? Num::read(own_x + offset(b)) : Num::zero();
       Issue();
 #pragma unroll
       for (int b = 0; b < COUNT; b++) {
@@ -156,7 +160,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
       const Scalar *at = BS == 1 ? own_x + now[b].x : x + (int64_t)(unit + now[b].x) * BS;
       own[b]           = (unsigned)now[b].y & bit;
 #pragma unroll
-      for (int j = 0; j < BS; j++) xs[b][j] = own[b] ? Num::keep(at + j) : Num::zero();
+      for (int j = 0; j < BS; j++) xs[b][j] = !own[b] ? Num::zero() : LATE ? Num::read(at + j) : Num::keep(at + j);
     }
     Issue();
 #pragma unroll
@@ -175,17 +179,25 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     return true;
   }
 
-  // Adds all steps. Returns false if this launch skips the slice
-  __device__ __forceinline__ bool AddAll(int steps)
+  // Adds whole batches of steps from k0 on. Returns false if this launch skips the slice
+  template <int BATCH> __device__ __forceinline__ bool AddBatches(int &k0, int steps)
   {
-    constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1, REST = BATCH / 2;
-    if constexpr (STEPS > 0) return Add<STEPS, true>(0);
-    int  k0   = 0;
     bool here = true;
     for (; here && k0 + BATCH <= steps; k0 += BATCH) {
       here = Add<BATCH, true>(k0);
       marks >>= BATCH;
     }
+    return here;
+  }
+
+  // Adds all steps. Returns false if this launch skips the slice
+  __device__ __forceinline__ bool AddAll(int steps)
+  {
+    constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1, REST = BATCH / 2;
+    int           k0 = 0;
+    if constexpr (STEPS > 0) return Add<STEPS, true>(0);
+    if (BS == 1 && steps == 27) return AddBatches<9>(k0, 27); // three equal rounds of loads instead of four
+    bool here = AddBatches<BATCH>(k0, steps);
     if constexpr (REST > 0) {
       if (here && k0 + REST <= steps) {
         here = Add<REST, true>(k0);
@@ -204,8 +216,8 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
   those of the unit
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
-__device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &arguments, int s, int2 pattern, SpMVCudaForm form, const Scalar *__restrict__ x,
-                                              const Scalar *z, Scalar *y, PetscReal (&sums)[E::Type::NUMBERS])
+__device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &arguments, int s, int2 pattern, SpMVCudaForm form, const Scalar *x, const Scalar *z,
+                                              Scalar *y, PetscReal (&sums)[E::Type::NUMBERS])
 {
   constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
 
@@ -219,10 +231,16 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
   const int64_t                     first = UNIFORM ? (int64_t)s * total : args.first_value[s];
   const int                         steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
   SliceProduct<V, BS, STEPS, EQUAL> product(args, s, pattern, first, form, x, unit);
-  Scalar(&d)[BS] = product.d;
+  Scalar(&d)[BS]   = product.d;
+  unsigned more[2] = {0, 0};
+  if (LENGTHS == SOME_LONGER && (pattern.y & MORE)) { // loaded here, because the entries wait for it
+    more[0] = Read(args.more + s);
+    more[1] = Read(args.more + s + 1);
+  }
   if (!product.AddAll(steps) && FUSED) unit |= INT_MIN;
+  if (!FUSED && BS == 1 && !STEPS) AwaitPrevious(); // if the slice has no steps
   if constexpr (LENGTHS == SOME_LONGER) {
-    if ((pattern.y & MORE) && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, form, x, d[0]);
+    if ((pattern.y & MORE) && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, more[0], more[1], form, x, d[0]);
   }
   if (FUSED) {
     if (!E::DOT && (unit < 0 || (!UNIFORM && pattern.x < 0))) return; // the loop above does not set the sign for a slice without steps
@@ -243,7 +261,7 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::keep(x + (int64_t)unit * BS + i), d[i]));
+    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::read(x + (int64_t)unit * BS + i), d[i]));
   }
 }
 
@@ -254,7 +272,7 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUSED, E::DOT) / BLOCK)
-    diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+    diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args  = ArgsOf(arguments);
   unsigned    block = blockIdx.x;
@@ -265,21 +283,22 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUS
   }
   const int warp                   = (int)((block * blockDim.x + threadIdx.x) / WARP);
   PetscReal sums[E::Type::NUMBERS] = {};
-  if (!FUSED || AwaitsHalo(arguments) || (blockIdx.x == 0 && threadIdx.x < WARP))
+  if (FUSED ? AwaitsHalo(arguments) || (blockIdx.x == 0 && threadIdx.x < WARP) : BS > 1 || !args.settled)
     AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   const auto multiply = [&](int s, int2 pattern) { MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, FUSED, E>(arguments, s, pattern, form, x, z, y, sums); };
   if constexpr (Loops(STEPS, EQUAL, E::DOT)) {
     const int begin = warp * args.slices_of_warp, end = min(begin + args.slices_of_warp, args.slices);
-    int2      next = begin < end ? __ldg(args.pattern_of_slice + begin) : make_int2(0, 0);
+    int2      next = begin < end ? Read(args.pattern_of_slice + begin) : make_int2(0, 0);
 #pragma unroll 1
     for (int s = begin; s < end; s++) {
       const int2 pattern = next;
-      next               = __ldg(args.pattern_of_slice + min(s + 1, end - 1));
+      next               = Read(args.pattern_of_slice + min(s + 1, end - 1));
       multiply(s, pattern);
     }
   } else if (E::DOT ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
-    multiply(warp, __ldg(args.pattern_of_slice + warp));
+    multiply(warp, Read(args.pattern_of_slice + warp));
   }
+  if (E::DOT && !FUSED) AwaitPrevious();
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 

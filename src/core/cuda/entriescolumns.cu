@@ -176,25 +176,28 @@ template <int K> __device__ __forceinline__ void AddLanes(int alone, Scalar (&d)
 // A part of a long unit stores its sums, and the last part to arrive adds all of them. Returns true if this part is the last
 template <int K> __device__ __forceinline__ bool AddParts(const Args &args, int lane, Scalar (&d)[K])
 {
-  constexpr int GROUPS = WARP / K;
-  const Slice  &self   = args.slices.slice[(BlockIndex() * (int64_t)BLOCK + threadIdx.x) / WARP]; // read again, so that no register holds it until here
+  constexpr int GROUPS = WARP / K, FRESH = PetscMin(K, 4);
+  const Slice  &self = args.slices.slice[(BlockIndex() * (int64_t)BLOCK + threadIdx.x) / WARP]; // read again, so that no register holds it until here
   const int     sums = __ldg(&self.sums), count = __ldg(args.slices.parts + sums);
   Scalar       *parts = args.partial + (int64_t)sums * K + lane % K;
   int           last  = 0;
-  if (lane < K) parts[(int64_t)__ldg(&self.part) * K] = d[0];
-  __syncwarp();
-  if (lane == 0) last = ArriveLast(args.slices.arrived + sums, (unsigned)count);
+  if (lane < K) Partial::hand(parts + (int64_t)__ldg(&self.part) * K, d[0]);
+  if (lane == 0) last = ArriveLastRelaxed(args.slices.arrived + sums, (unsigned)count);
   if (!__shfl_sync(ALL, last, 0)) return false;
-  AcquireArrived(args.slices.arrived + sums);
-  __syncwarp();
+  if (lane == 0) args.slices.arrived[sums] = 0;
 #pragma unroll
   for (int j = 0; j < K; j++) d[j] = Num::zero();
 #pragma unroll 1
   for (int k0 = lane / K; k0 < count; k0 += WARP) {
 #pragma unroll
-    for (int j = 0; j < K; j++) {
-      const int k = k0 + j * GROUPS;
-      if (k < count) d[j] = Num::add(d[j], Num::fresh(parts + (int64_t)k * K));
+    for (int j0 = 0; j0 < K; j0 += FRESH) {
+      const auto has = [=](int j) { return k0 + (j0 + j) * GROUPS < count; };
+      Scalar     v[FRESH];
+      TakeSums(parts + (int64_t)k0 * K + j0 * WARP, WARP, has, v);
+#pragma unroll
+      for (int j = 0; j < FRESH; j++) {
+        if (has(j)) d[j0 + j] = Num::add(d[j0 + j], v[j]);
+      }
     }
   }
   return true;
@@ -307,6 +310,7 @@ cudaError_t EntriesByRows::Allocate(const _n_SpMVCudaStore &store, const int *or
     SPMV_TRY(Fetch(&far, (int *)count, 1, stream));
   }
   SPMV_TRY(parts.Alloc(partial * MAX_WIDTH, stream));
+  SPMV_TRY(Vacate(parts, stream));
   if (far > store.m / 2) SPMV_TRY(sums.Alloc((size_t)store.m * MAX_WIDTH, stream));
   return rows.Alloc((size_t)store.n * MAX_WIDTH, stream);
 }

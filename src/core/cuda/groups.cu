@@ -17,20 +17,20 @@ using Args = SliceArgs;
 
 // The columns have one loop for both modes, because there are eight loops already
 template <class V, int R>
-__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, Scalar (&d)[MOST])
+__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, bool wait, const Scalar *x, Scalar (&d)[MOST])
 {
   constexpr int BATCH = R == 1 ? 6 : R == 2 ? 5 : R == 3 ? 4 : R == 4 ? 3 : 2;
-  Accumulate<V, R, 1, 1, EITHER, BATCH>(args, self, (const V *)args.value + (int64_t)self.value * WARP + lane, lane, form, x, d);
+  Accumulate<V, R, 1, 1, EITHER, BATCH>(args, self, (const V *)args.value + (int64_t)self.value * WARP + lane, lane, form, wait, x, d);
 }
 
 // A warp multiplies one slice. The code that follows the loop exists only once
 template <class V, bool FUSED, class D>
-__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, const Scalar *__restrict__ x,
-                                         const Scalar *z, Scalar *y)
+__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z,
+                                         Scalar *y)
 {
-  const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
-  const Slice self = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
+  const Slice self = ReadSlice(args, s);
   const int   rows = Rows(self.shape);
+  const bool  wait = !FUSED && args.settled;
   if (!FUSED && args.interior && (self.shape & BOUNDARY)) return;
   int    first = IsPart(self.shape) || lane >= Units(self.shape) ? -1 : __ldg(args.order + self.first + lane);
   Scalar d[MOST];
@@ -38,16 +38,17 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
 #pragma unroll
   for (int i = 0; i < MOST; i++) d[i] = Num::zero();
   switch (rows) {
-  case 1: accumulate<V, 1>(args, self, lane, form, x, d); break;
-  case 2: accumulate<V, 2>(args, self, lane, form, x, d); break;
-  case 3: accumulate<V, 3>(args, self, lane, form, x, d); break;
-  case 4: accumulate<V, 4>(args, self, lane, form, x, d); break;
-  case 5: accumulate<V, 5>(args, self, lane, form, x, d); break;
-  case 6: accumulate<V, 6>(args, self, lane, form, x, d); break;
-  case 7: accumulate<V, 7>(args, self, lane, form, x, d); break;
-  default: accumulate<V, 8>(args, self, lane, form, x, d);
+  case 1: accumulate<V, 1>(args, self, lane, form, wait, x, d); break;
+  case 2: accumulate<V, 2>(args, self, lane, form, wait, x, d); break;
+  case 3: accumulate<V, 3>(args, self, lane, form, wait, x, d); break;
+  case 4: accumulate<V, 4>(args, self, lane, form, wait, x, d); break;
+  case 5: accumulate<V, 5>(args, self, lane, form, wait, x, d); break;
+  case 6: accumulate<V, 6>(args, self, lane, form, wait, x, d); break;
+  case 7: accumulate<V, 7>(args, self, lane, form, wait, x, d); break;
+  default: accumulate<V, 8>(args, self, lane, form, wait, x, d);
   }
-  if (!AddLanes(args, self, lane, d, &first, rows) || first < 0) return;
+  if (!FUSED) AwaitPrevious(); // if the slice has no steps
+  if (!AddLanes(args, self, lane, d, &first, !dot, rows) || first < 0) return;
   if (FUSED && args.offdiag.halo) {
 #pragma unroll 1
     for (int i = 0; i < MOST; i++) { // the sums take turns in d[0], so that the code exists only once
@@ -65,7 +66,7 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
     if constexpr (std::is_same_v<D, Dots>) d[i] = dot->Add(r, d[i], sums);
     y[r] = Result(form, z, r, d[i]);
     if constexpr (std::is_same_v<D, Dot>) {
-      if (dot) AddTo(sums, Term(dot->hermitian, Num::keep(x + r), d[i]));
+      if (dot) AddTo(sums, Term(dot->hermitian, Num::read(x + r), d[i]));
     }
   }
 }
@@ -73,14 +74,15 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
 // E: as in slices.cu
 template <class V, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, sizeof(Scalar) > 8 ? 2 : 3)
-    groups(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+    groups(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal   sums[E::Type::NUMBERS] = {};
   if (FUSED) LetNextBegin();
-  if (!FUSED || s == 0) AwaitPrevious();
+  if (FUSED ? s == 0 : !args.settled) AwaitPrevious();
   if (s < args.slices) multiply<V, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
+  if (E::DOT && !FUSED) AwaitPrevious();
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 

@@ -89,7 +89,7 @@ static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, in
   dot.part = k->product_part;
   SPMV_TRY(store->order.Enter(stream));
   SPMV_TRY(product(dot));
-  SPMV_TRY(store->order.Leave(stream));
+  SPMV_TRY(store->Leave(stream));
   *done = PETSC_TRUE;
   return cudaSuccess;
 }

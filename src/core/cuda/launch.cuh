@@ -66,7 +66,9 @@ enum class Begin {
   hides most of the device's. It also works for a product that is captured in a graph.
 
   The contract of early launches:
-  - A kernel that is launched by Kernel calls AwaitPrevious() before it reads or writes anything that earlier work in the stream writes or reads.
+  - A kernel that is launched by Kernel calls AwaitPrevious() before it reads or writes anything that earlier work in the stream writes or reads. A product
+    may read its matrix before, if another product has waited for the last fill since (_n_SpMVCudaStore::settled). Its loads then overlap with the end of the
+    previous kernel.
   - The kernels of MultFused() and, for diagonals, of MultInterior() are exempt. MultInterior() is launched with Begin::AFTER. MultFused() with Begin::EARLY
     may only be launched directly after a halo exchange. The exchange kernel has already waited for the kernel that wrote x, and it writes only the halo, which
     the fused kernel waits for. One warp of the fused kernel always waits for the exchange, so that the exchange is complete when the fused kernel is.

@@ -54,8 +54,17 @@ __device__ __forceinline__ unsigned BlockIndex()
     asm volatile("ld.global." how ".v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "l"(p)); \
   }
 SPMV_LOADS(Stream, "cs")
-SPMV_LOADS(Fresh, "cg")
+SPMV_LOADS(Fresh, "relaxed.gpu")
 #undef SPMV_LOADS
+
+__device__ __forceinline__ void StoreRelaxed(double *p, double v)
+{
+  asm volatile("st.relaxed.gpu.global.f64 [%0], %1;" ::"l"(p), "d"(v) : "memory");
+}
+__device__ __forceinline__ void StoreRelaxed(float *p, float v)
+{
+  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(p), "f"(v) : "memory");
+}
 
 // Stream(marks & 1 << bit ? p : q) as two loads, one of which is not executed, where all lanes of a warp choose alike: choosing an address would take several
 // instructions. Without ALWAYS, only for bits that are in `has`, otherwise 0
@@ -78,6 +87,13 @@ SPMV_LOADS(Fresh, "cg")
 SPMV_LOADS(double, "d", "f64")
 SPMV_LOADS(float, "f", "f32")
 #undef SPMV_LOADS
+
+// A load of what the previous kernel of the stream may be writing. Unlike __ldg(), the compiler never moves it to a place before AwaitPrevious()
+template <class T> __device__ __forceinline__ T Read(const T *p)
+{
+  __builtin_assume(__isGlobal(p));
+  return *p;
+}
 
 // Returns p, which the compiler then treats as a single value. Otherwise it adds each offset to the index from which p was computed: four instructions per address
 // instead of one
@@ -163,10 +179,23 @@ __device__ __forceinline__ void LetNextBegin()
 #endif
 }
 
+// AwaitPrevious() for a product whose first loads of the matrix are under way. The last thread blocks of the grid let the next kernel begin, so that its loads
+// overlap with this product in turn. The other thread blocks have nearly ended by then; if each of them did it, those that are short would take longer
+__device__ __forceinline__ void AwaitInTurn(unsigned last_blocks)
+{
+  if (blockIdx.x + last_blocks >= gridDim.x) LetNextBegin();
+  AwaitPrevious();
+}
+
+// Counts a warp's arrival and returns true if it is the last of `count` warps. What they have written before need not be visible
+__device__ __forceinline__ bool ArriveLastRelaxed(unsigned *arrived, unsigned count)
+{
+  return __nv_atomic_fetch_add(arrived, 1u, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE) == count - 1;
+}
+
 /*
-  Counts a warp's arrival and returns true if it is the last of `count` warps. Everything that the calling lanes have written before is visible to the last warp
-  after all of its lanes call AcquireArrived(), which also sets the counter to 0 again. This is only a release: __threadfence() would invalidate the
-  multiprocessor's L1 cache, which holds x for all other warps.
+  The same, but everything that the calling lanes have written before is visible to the last warp after all of its lanes call AcquireArrived(), which also sets
+  the counter to 0 again. This is only a release: __threadfence() would invalidate the multiprocessor's L1 cache, which holds x for all other warps.
 */
 __device__ __forceinline__ bool ArriveLast(unsigned *arrived, unsigned count)
 {

@@ -117,6 +117,10 @@ template <class S> struct Traits { // real
   {
     return __ldg(p);
   }
+  static __device__ S read(const S *p) // like Read()
+  {
+    return Read(p);
+  }
   static __device__ S fresh(const S *p) // for values that other threads write during this launch
   {
     return Fresh(p);
@@ -204,6 +208,16 @@ template <class R> struct Traits<Complex<R>> {
       return {v.x, v.y};
     } else {
       float2 v = __ldg((const float2 *)p);
+      return {v.x, v.y};
+    }
+  }
+  static __device__ S read(const S *p)
+  {
+    if constexpr (sizeof(R) == 8) {
+      double2 v = Read((const double2 *)p);
+      return {v.x, v.y};
+    } else {
+      float2 v = Read((const float2 *)p);
       return {v.x, v.y};
     }
   }

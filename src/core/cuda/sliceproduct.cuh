@@ -14,20 +14,28 @@ constexpr int EITHER = -1; // a mode of Accumulate(): WIDE or NARROW, as the sli
 struct InShared {};
 __device__ __forceinline__ Scalar LoadX(const Scalar *x, int64_t k)
 {
-  return Num::keep(x + k);
+  return Num::read(x + k);
 }
 __device__ __forceinline__ Scalar LoadX(InShared, int64_t k)
 {
   return ((const Scalar *)spmv_shared)[k];
 }
 
+__device__ __forceinline__ Slice ReadSlice(const SliceArgs &args, int s)
+{
+  const int4 a = Read((const int4 *)(args.slice + s)), b = Read((const int4 *)(args.slice + s) + 1);
+  return {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
+}
+
 /*
   Adds the lane's sums of a slice to d. value: the lane's first value. V: the type of the stored values. An entry is a block of ROWS x COLS values: a node
   block, a single value, or a column of a row group (COLS = 1). With V = Codes, single values are looked up in the slice's table. U: units per lane. BATCH: steps whose loads are issued before the first is used. Each mode has
-  its own loop: with branches between the loads, dense rows take twice as long. With MODE = EITHER there is one branch per batch, before the first load
+  its own loop: with branches between the loads, dense rows take twice as long. With MODE = EITHER there is one branch per batch, before the first load. wait: for
+  the previous kernel, before x is read
 */
 template <class V, int ROWS, int COLS, int U, int MODE, int BATCH, class X, int SUMS>
-__device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &self, const V *value, int lane, SpMVCudaForm form, X x, Scalar (&d)[SUMS])
+__device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &self, const V *value, int lane, SpMVCudaForm form, bool wait, X x,
+                                           Scalar (&d)[SUMS])
 {
   const int   steps = self.steps * U;
   const char *index = args.index + (int64_t)self.index * 32;
@@ -79,6 +87,7 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
       for (int w = 0; w < WORDS; w++) word[w] = FULL || k0 + w * CODES_PER_WORD < steps ? Stream(value + (k0 / CODES_PER_WORD + w) * WARP, args.policy) : 0;
     }
     Issue();
+    if (k0 == 0 && wait) AwaitInTurn(args.last_blocks);
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const bool    own = MODE == NARROW || MODE == EITHER ? col[b] != none : col[b] >= 0;
@@ -92,7 +101,7 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
       if constexpr (CODED_VALUES) {
         if (b % CODES_PER_WORD == 0) { // only so many at once, to save registers
 #pragma unroll
-          for (int c = b; c < b + CODES_PER_WORD; c++) v[c][0] = Num::keep(table + CodeAt(word[b / CODES_PER_WORD], c));
+          for (int c = b; c < b + CODES_PER_WORD; c++) v[c][0] = Num::read(table + CodeAt(word[b / CODES_PER_WORD], c));
           Issue();
         }
       }
@@ -113,7 +122,8 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
 
 // Adds the first `rows` sums of the lanes that share a unit in the first of these lanes. For a part of a unit, the last part to arrive adds the sums of all
 // parts in the lane in which it sets `unit`. Returns whether there is anything to write
-template <int SUMS> __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &self, int lane, Scalar (&d)[SUMS], int *unit, int rows = SUMS)
+template <int SUMS>
+__device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &self, int lane, Scalar (&d)[SUMS], int *unit, bool parts, int rows = SUMS)
 {
   constexpr int FRESH = sizeof(Scalar) > 8 || SUMS > 1 ? 4 : 8; // partial sums that a lane loads at once
   const int     alone = WARP >> LogT(self.shape);
@@ -123,36 +133,37 @@ template <int SUMS> __device__ __forceinline__ bool AddLanes(const SliceArgs &ar
       if (i < rows) d[i] = Num::add(d[i], Num::down(d[i], by));
     }
   }
-  if (!IsPart(self.shape)) return true;
+  if (!parts || !IsPart(self.shape)) return true;
   const int count = __ldg(args.parts + self.sums);
-  Scalar   *parts = args.partial + (int64_t)self.sums * SUMS;
+  Scalar   *place = args.partial + (int64_t)self.sums * SUMS;
   int       last  = 0;
   if (lane == 0) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++) {
-      if (i < rows) parts[(int64_t)self.part * SUMS + i] = d[i];
+      if (i < rows) Partial::hand(place + (int64_t)self.part * SUMS + i, d[i]);
     }
-    last = ArriveLast(args.arrived + self.sums, (unsigned)count);
+    last = ArriveLastRelaxed(args.arrived + self.sums, (unsigned)count);
   }
   if (!__shfl_sync(ALL, last, 0)) return false;
-  AcquireArrived(args.arrived + self.sums);
-  __syncwarp();
 #pragma unroll
   for (int i = 0; i < SUMS; i++) {
     if (i >= rows) break;
     d[i] = Num::zero();
     for (int k0 = lane; k0 < count; k0 += FRESH * WARP) { // all loads before the first sum: nothing else is left to hide their latency
-      Scalar v[FRESH];
-#pragma unroll
-      for (int b = 0; b < FRESH; b++) v[b] = k0 + b * WARP < count ? Num::fresh(parts + (int64_t)(k0 + b * WARP) * SUMS + i) : Num::zero();
+      Scalar     v[FRESH];
+      const auto has = [=](int b) { return k0 + b * WARP < count; };
+      TakeSums(place + (int64_t)k0 * SUMS + i, WARP * SUMS, has, v);
 #pragma unroll
       for (int b = 0; b < FRESH; b++) {
-        if (k0 + b * WARP < count) d[i] = Num::add(d[i], v[b]);
+        if (has(b)) d[i] = Num::add(d[i], v[b]);
       }
     }
     for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));
   }
-  if (lane == 0) *unit = self.first;
+  if (lane == 0) {
+    args.arrived[self.sums] = 0;
+    *unit                   = self.first;
+  }
   return true;
 }
 

@@ -31,20 +31,20 @@ using Args = SliceArgs;
 
 // W: the type in which the slice has its values. One loop per mode
 template <class V, class W, int BS, int U, class X>
-__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, X x, Scalar (&d)[U * BS])
+__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, bool wait, X x, Scalar (&d)[U * BS])
 {
   constexpr int BATCH = std::is_same_v<W, Codes> ? CODES_PER_WORD : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   const int     mode  = ModeOf(self.shape);
   const W      *value = FirstValue<W>((const V *)args.value, self, BS * BS) + lane;
   if (mode == WIDE)
-    Accumulate<W, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, x, d);
+    Accumulate<W, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, wait, x, d);
   else if (U > 1 || mode == NARROW)
-    Accumulate<W, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, x, d);
+    Accumulate<W, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
   else if constexpr (U == 1) {
     if (mode == LINE)
-      Accumulate<W, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, x, d);
+      Accumulate<W, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, wait, x, d);
     else
-      Accumulate<W, BS, BS, U, RUNS, BATCH>(args, self, value, lane, form, x, d);
+      Accumulate<W, BS, BS, U, RUNS, BATCH>(args, self, value, lane, form, wait, x, d);
   }
 }
 
@@ -55,6 +55,7 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
 {
   const int  units = Units(self.shape);
   const bool part  = U == 1 && IsPart(self.shape);
+  const bool wait  = !FUSED && args.settled;
   Scalar     d[U * BS];
   int        unit[U];
 
@@ -67,15 +68,16 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
   }
   if constexpr (BS == 1 && SHORTENS<V>) {
     if (self.shape & EXACT)
-      accumulate<V, Single, BS, U>(args, self, lane, form, x, d);
+      accumulate<V, Single, BS, U>(args, self, lane, form, wait, x, d);
     else if (!CODES<V, U> || !(self.shape & CODED))
-      accumulate<V, V, BS, U>(args, self, lane, form, x, d);
+      accumulate<V, V, BS, U>(args, self, lane, form, wait, x, d);
     else if constexpr (CODES<V, U>)
-      accumulate<V, Codes, BS, U>(args, self, lane, form, x, d);
+      accumulate<V, Codes, BS, U>(args, self, lane, form, wait, x, d);
   } else
-    accumulate<V, V, BS, U>(args, self, lane, form, x, d);
+    accumulate<V, V, BS, U>(args, self, lane, form, wait, x, d);
+  if (!FUSED) AwaitPrevious(); // if the slice has no steps
   if constexpr (U == 1) {
-    if (!AddLanes(args, self, lane, d, unit)) return;
+    if (!AddLanes(args, self, lane, d, unit, !dot)) return;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
@@ -107,8 +109,7 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
 template <class V, int BS, bool MANY, bool FUSED, class D, class X>
 __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
 {
-  const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
-  const Slice self = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
+  const Slice self = ReadSlice(args, s);
   const int   lu   = MANY ? LogU(self.shape) : 0;
   if (!FUSED && args.interior && (self.shape & BOUNDARY)) return;
   if (lu == 0)
@@ -126,14 +127,15 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
 // E: with DotEpilogue or DotsEpilogue, for a square matrix without parts of units, the kernel also computes inner products, for MultDot() and MultDots(); all
 // threads then take part until the end
 template <class V, int BS, bool MANY, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal   sums[E::Type::NUMBERS] = {};
   if (FUSED && !E::DOT) LetNextBegin();
-  if (!FUSED || AwaitsHalo(arguments) || s == 0) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
+  if (FUSED ? AwaitsHalo(arguments) || s == 0 : !args.settled) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   if (s < args.slices) multiply<V, BS, MANY, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
+  if (E::DOT && !FUSED) AwaitPrevious();
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 
@@ -186,7 +188,7 @@ __global__ void sample_lines(Args args, int samples, unsigned long long *sum)
 
 // For matrices with few nonempty rows: a product with each column, one after the other in one kernel
 template <class V, int BS, bool MANY>
-__global__ void __launch_bounds__(BLOCK, 2) slices_each(EachColumn each, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, 2) slices_each(EachColumn each, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const int64_t column = blockIdx.x / each.blocks;
   const int     s      = (int)(((blockIdx.x - column * each.blocks) * BLOCK + threadIdx.x) / WARP);
@@ -428,9 +430,11 @@ struct Slices : SlicedStore {
 
   cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    if (!compact) return Launch(args, form, v, stream);
+    Args use = Settled();
+    if (!shared) use.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
+    if (!compact) return Launch(use, form, v, stream);
     SPMV_TRY(SetRows(v, stream));
-    return Launch(args, form, {v.x, v.y, v.y}, stream);
+    return Launch(use, form, {v.x, v.y, v.y}, stream);
   }
   // compact: first all rows of y are set at the speed of a copy, then the few nonempty rows are added
   cudaError_t SetRows(const Operands &v, cudaStream_t stream) const
@@ -463,6 +467,12 @@ struct Slices : SlicedStore {
     if (compact) return Mult(form, v, stream);
     return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
+  Args Settled() const // for kernels other than those of MultFused()
+  {
+    Args use    = args;
+    use.settled = settled;
+    return use;
+  }
   Args With(const Scalar *halo) const
   {
     Args use = args;
@@ -475,7 +485,7 @@ struct Slices : SlicedStore {
   }
   cudaError_t MultInterior(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    Args use     = args;
+    Args use     = Settled();
     use.interior = true;
     return Launch(use, form, v, stream);
   }
@@ -485,11 +495,11 @@ struct Slices : SlicedStore {
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{args, dot}, SPMVCUDA_MULT, v, stream);
+    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{Settled(), dot}, SPMVCUDA_MULT, v, stream);
   }
   cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
   {
-    return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{args, dots}, SPMVCUDA_MULT, v, stream);
+    return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{Settled(), dots}, SPMVCUDA_MULT, v, stream);
   }
   bool CanFuseDot() const override
   {
@@ -630,7 +640,7 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   SPMV_TRY(s->value.Zero(stream));
   uint64_t policy;
   SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
-  s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived, s->unit, policy, false, {}};
+  s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived, s->unit, policy, false, false, 0, {}};
   SPMV_TRY(s->ShareX(csr, stream));
   return WithStored(single, [&](auto type) { return s->Pick(type); });
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "columns.cuh"
+#include "partsums.cuh"
 
 namespace spmv {
 
@@ -105,10 +106,12 @@ struct SliceArgs {
   const char  *index;
   Scalar      *partial;
   unsigned    *arrived;
-  const int   *unit;     // the unit of y for each unit; NULL: the same
-  uint64_t     policy;   // for loads of values, see L2Policy()
-  bool         interior; // skip the slices of boundary rows
-  Offdiagonal  offdiag;  // for MultFused()
+  const int   *unit;        // the unit of y for each unit; NULL: the same
+  uint64_t     policy;      // for loads of values, see L2Policy()
+  bool         interior;    // skip the slices of boundary rows
+  bool         settled;     // wait for the previous kernel only before x is read: see Kernel
+  unsigned     last_blocks; // see AwaitInTurn()
+  Offdiagonal  offdiag;     // for MultFused()
 };
 
 // Products that copy x, of n numbers, to shared memory

@@ -351,6 +351,7 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
     SPMV_TRY(arrived.Alloc(all_parts, stream));
     SPMV_TRY(arrived.Zero(stream));
     SPMV_TRY(partial.Alloc((size_t)all_parts * sums, stream));
+    SPMV_TRY(Vacate(partial, stream));
   }
   SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs, rules, counts, slice, parts);
   return cudaSuccess;

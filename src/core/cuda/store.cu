@@ -22,6 +22,7 @@ static cudaError_t Fill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream_
     use   = {store->m, store->n, store->nnz, store->it, nullptr, 4, nullptr};
     use.a = csr->a;
   }
+  store->settled = false;
   SPMV_TRY(store->Fill(use, stream));
   return store->boundary ? Fill(store->boundary.get(), csr, stream) : cudaSuccess;
 }
@@ -48,7 +49,7 @@ cudaError_t SpMVCudaMultColumns(SpMVCudaStore store, SpMVCudaForm form, PetscInt
   }
   SPMV_TRY(store->order.Enter(stream));
   SPMV_TRY(store->MultColumns(form, {(const Scalar *)x, (const Scalar *)z, (Scalar *)y}, {ldx, ldz, ldy, count}, stream));
-  return store->order.Leave(stream);
+  return store->Leave(stream);
 }
 
 cudaError_t SpMVCudaMultFused(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y,
@@ -102,7 +103,7 @@ cudaError_t SpMVCudaMultRows(SpMVCudaStore store, SpMVCudaForm form, SpMVCudaRow
   if (rows == SPMVCUDA_ROWS_INTERIOR) {
     SPMV_TRY(store->order.Enter(stream));
     SPMV_TRY(store->MultInterior(form, v, stream));
-    return store->order.Leave(stream);
+    return store->Leave(stream);
   }
   return (rows == SPMVCUDA_ROWS_BOUNDARY ? store->boundary.get() : store)->Mult(form, v, stream);
 }

@@ -87,10 +87,26 @@ struct _n_SpMVCudaStore {
   std::unique_ptr<_n_SpMVCudaStore>      boundary; // the boundary rows, stored a second time
   std::unique_ptr<spmv::OffdiagonalRows> fused;    // the off-diagonal block, added by MultFused()
 
-  spmv::StreamOrder         order;          // the order of fills and products, which share partial sums and values
-  spmv::Array<spmv::Scalar> copy_x, copy_y; // copies of arrays that are not aligned
+  spmv::StreamOrder         order;           // the order of fills and products, which share partial sums and values
+  bool                      settled = false; // a product has waited for the last fill: see Kernel
+  spmv::Array<spmv::Scalar> copy_x, copy_y;  // copies of arrays that are not aligned
 
   virtual ~_n_SpMVCudaStore() = default;
+  // The argument of AwaitInTurn() for a product that reads `bytes` of the matrix
+  unsigned LastBlocks(size_t bytes) const
+  {
+    return settled && bytes + ((size_t)m + n) * sizeof(spmv::Scalar) <= spmv::Tuning::NEXT_BYTES ? spmv::Tuning::NEXT_BLOCKS : 0;
+  }
+  // Ends a product in `stream`
+  cudaError_t Leave(cudaStream_t stream)
+  {
+    cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+    if (!settled) {
+      SPMV_TRY(cudaStreamIsCapturing(stream, &captured));
+      settled = captured == cudaStreamCaptureStatusNone; // a captured product has not run
+    }
+    return order.Leave(stream);
+  }
   void Of(const SpMVCudaCSR &csr)
   {
     m   = (int)csr.m;
@@ -183,7 +199,7 @@ template <class F> cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *
     SPMV_TRY(product(Operands{store->copy_x, z ? (const Scalar *)store->copy_y : nullptr, store->copy_y}));
     SPMV_TRY(cudaMemcpyAsync(y, store->copy_y, rows, cudaMemcpyDeviceToDevice, stream));
   }
-  return store->order.Leave(stream);
+  return store->Leave(stream);
 }
 
 // The rules for forming slices, in which the formats differ on the device

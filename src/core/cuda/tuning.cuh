@@ -56,6 +56,11 @@ struct Tuning {
   static constexpr int CHUNK_LEAST = 1024; // CHUNK_BULK is halved, at most down to this, while there are fewer than
   static constexpr int CHUNKS      = 12;   // parts per multiprocessor
 
+  // ---- overlap of a product with the next one. Larger matrices gain less than 1 us, and some lose more: fem27:30:4 took 25 us instead of 21, because thread
+  // blocks that begin early are not spread evenly. If all 7813 thread blocks of tridiag let the next kernel begin, it took 10.0 us, with the last 512 7.4
+  static constexpr size_t   NEXT_BYTES  = 24 << 20; // of the matrix and the vectors
+  static constexpr unsigned NEXT_BLOCKS = 512;
+
   // ---- measuring (-mat_..._tune): a layout replaces the best one so far if its time is less than GAIN times the best time minus NOISE
   static constexpr float GAIN           = 0.97f;
   static constexpr float NOISE          = 3e-4f; // ms: launches vary by 0.3 us
