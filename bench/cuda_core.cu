@@ -94,11 +94,11 @@ static Matrix Build(int n, Pattern pattern, Values value = nullptr)
   return A;
 }
 
-static Matrix Stencil7(int N, Values value = nullptr)
+static Matrix Stencil7(int N, Values value = nullptr, int odd = 0) // odd: one row of this many has three more entries
 {
   return Build(
       N * N * N,
-      [=](int k, Generator &, Row &r) {
+      [=](int k, Generator &g, Row &r) {
         const int x = k % N, y = k / N % N, z = k / N / N;
         r.push_back(k);
         if (x) r.push_back(k - 1);
@@ -107,6 +107,10 @@ static Matrix Stencil7(int N, Values value = nullptr)
         if (y < N - 1) r.push_back(k + N);
         if (z) r.push_back(k - N * N);
         if (z < N - 1) r.push_back(k + N * N);
+        for (int far = 0; odd && far < 3; far++) {
+          if (far == 0 && g.integer(odd)) break;
+          r.push_back(g.integer(N * N * N));
+        }
       },
       value);
 }
@@ -254,6 +258,7 @@ static std::vector<Case> UsualCases()
   return {{"stencil7:200", 140, [] { return Stencil7(200); }},
           {"bratu:200", 98, [] { return Bratu(200); }},
           {"bratu:100", 0, [] { return Bratu(100); }},
+          {"odd7:160", 0, [] { return Stencil7(160, nullptr, 50); }},
           {"poisson5:3000", 0, [] { return Poisson5(3000); }},
           {"poisson27:150", 0, [] { return FEM27(150, 1, 1.0, [](int k, int c, Generator &) { return c == k ? 26.0 : -1.0; }); }},
           {"fem27:68:3", 152, [] { return FEM27(68, 3, 1.0); }},

@@ -72,6 +72,84 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
   CHECK(SpMVCudaDestroy(&store));
 }
 
+// Lets the next kernel begin, and then writes x
+static __global__ void WriteLate(int n, Number *x, const Number *next)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  LetNextBegin();
+  Dawdle(20000);
+  for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = next[i];
+}
+
+// A product that reads its matrix while the previous kernel still writes x, and fills between such products
+static void TestLate(Matrix &A, const Layout &L, cudaStream_t stream)
+{
+  constexpr int       ROUNDS = 24, FILL = 6; // products; products between fills
+  Device<int>         i(A.i), j(A.j);
+  Device<Number>      a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())}, next[2] = {Device<Number>(A.n), Device<Number>(A.n)}, x(A.n), y(A.m);
+  SpMVCudaCSR         csr[2];
+  std::vector<Number> hx(A.n), good[2][2];
+  SpMVCudaStore       store;
+  SpMVStats           stats;
+  bool                same = true;
+  for (int k = 0; k < 2; k++) {
+    for (auto &v : A.a) v = Value();
+    for (auto &v : hx) v = Value();
+    a[k].Set(A.a);
+    next[k].Set(hx);
+    csr[k] = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a[k].p)};
+  }
+  CHECK(L.setup(&csr[0], PETSC_FALSE, stream, &store));
+  SpMVCudaGetStats(store, &stats);
+  for (int values = 0; values < 2; values++) {
+    CHECK(SpMVCudaFill(store, &csr[values], stream));
+    for (int k = 0; k < 2; k++) {
+      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
+      CHECK(cudaStreamSynchronize(stream));
+      good[values][k] = y.Get();
+    }
+  }
+  for (int round = 0; round < ROUNDS; round++) {
+    const int values = round / FILL % 2;
+    if (round % FILL == 0) CHECK(SpMVCudaFill(store, &csr[values], stream));
+    WriteLate<<<1, 256, 0, stream>>>(A.n, x.p, next[round % 2].p);
+    CHECK(cudaGetLastError());
+    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    const std::vector<Number> got = y.Get();
+    same                          = same && !memcmp((void *)got.data(), (void *)good[values][round % 2].data(), got.size() * sizeof(Number));
+  }
+  Expect(same, A, L.name, stats.kernel, "x that is written late");
+  CHECK(SpMVCudaDestroy(&store));
+}
+
+// NaNs that look like places without a partial sum: a product must neither wait for such a sum forever nor lose it
+static void TestNaNs(Matrix &A, const Layout &L, cudaStream_t stream)
+{
+  Device<int>       i(A.i), j(A.j);
+  Device<Number>    a(A.a.size()), x(A.n), y(A.m);
+  const SpMVCudaCSR csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  SpMVCudaStore     store;
+  SpMVStats         stats;
+  bool              right = true;
+  x.Set(std::vector<Number>(A.n, Number(1)));
+  CHECK(cudaMemset(a.p, 0xff, A.a.size() * sizeof(Number)));
+  CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
+  SpMVCudaGetStats(store, &stats);
+  for (int ones = 0; ones < 2; ones++) {
+    if (ones) a.Set(std::vector<Number>(A.a.size(), Number(1)));
+    CHECK(SpMVCudaFill(store, &csr, stream));
+    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    const std::vector<Number> got = y.Get();
+    for (int r = 0; r < A.m; r++) right = right && (ones || A.i[r] == A.i[r + 1] ? got[r] == Number((PetscReal)(A.i[r + 1] - A.i[r])) : got[r] != got[r]);
+  }
+  Expect(right, A, L.name, stats.kernel, "NaNs with all bits set");
+  CHECK(SpMVCudaDestroy(&store));
+}
+
 static __global__ void Delay(int clocks)
 {
   Dawdle(clocks);
