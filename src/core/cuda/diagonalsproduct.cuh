@@ -44,7 +44,7 @@ __device__ __forceinline__ Scalar add_more(const Args &args, int unit, unsigned 
     for (int b = 0; b < BATCH; b++) {
       const bool own = Lanes(now[b]) >> lane & 1;
       v[b]           = own ? Traits<V>::stream(value + done + LanesBefore(now[b], lane)) : Traits<V>::zero();
-      xs[b]          = own ? Num::read(x + unit + Offset(now[b])) : Num::zero();
+      xs[b]          = own ? Num::ordered(x + unit + Offset(now[b])) : Num::zero();
       done += __popc(Lanes(now[b]));
     }
 #pragma unroll
@@ -118,9 +118,9 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     bool           own[COUNT];
     unsigned       lanes[COUNT]; // of node blocks that have the value of their step
     const auto     in = [=](int b) { return FULL || has >> b & 1; };
-    if (EQUAL && BS == 1 && !STEPS && k0 && k0 % WARP == 0) marks = Read(equal + k0 / WARP);
+    if (EQUAL && BS == 1 && !STEPS && k0 && k0 % WARP == 0) marks = LoadOrdered(equal + k0 / WARP);
 #pragma unroll
-    for (int b = 0; b < COUNT; b++) lanes[b] = EQUAL && BS > 1 && in(b) ? Read(equal + k0 + b) : 0;
+    for (int b = 0; b < COUNT; b++) lanes[b] = EQUAL && BS > 1 && in(b) ? LoadOrdered(equal + k0 + b) : 0;
 #pragma unroll
     for (int b = 0; b < COUNT; b++) {
       const bool marked = EQUAL && BS > 1 && lanes[b] & bit;
@@ -142,7 +142,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     constexpr bool UNMASKED = BS == 1 && (STEPS || sizeof(Scalar) <= 8);
     const auto     unmasked = [&](auto offset) {
 #pragma unroll
-      for (int b = 0; b < COUNT; b++) xs[b][0] = in(b) ? Num::read(own_x + offset(b)) : Num::zero();
+      for (int b = 0; b < COUNT; b++) xs[b][0] = in(b) ? Num::ordered(own_x + offset(b)) : Num::zero();
       Issue();
 #pragma unroll
       for (int b = 0; b < COUNT; b++) {
@@ -160,7 +160,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
       const Scalar *at = BS == 1 ? own_x + now[b].x : x + (int64_t)(unit + now[b].x) * BS;
       own[b]           = (unsigned)now[b].y & bit;
 #pragma unroll
-      for (int j = 0; j < BS; j++) xs[b][j] = !own[b] ? Num::zero() : LATE ? Num::read(at + j) : Num::keep(at + j);
+      for (int j = 0; j < BS; j++) xs[b][j] = !own[b] ? Num::zero() : LATE ? Num::ordered(at + j) : Num::keep(at + j);
     }
     Issue();
 #pragma unroll
@@ -234,8 +234,8 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
   Scalar(&d)[BS]   = product.d;
   unsigned more[2] = {0, 0};
   if (LENGTHS == SOME_LONGER && (pattern.y & MORE)) { // loaded here, because the entries wait for it
-    more[0] = Read(args.more + s);
-    more[1] = Read(args.more + s + 1);
+    more[0] = LoadOrdered(args.more + s);
+    more[1] = LoadOrdered(args.more + s + 1);
   }
   if (!product.AddAll(steps) && FUSED) unit |= INT_MIN;
   if (!FUSED && BS == 1 && !STEPS) AwaitPrevious(); // if the slice has no steps
@@ -261,7 +261,7 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::read(x + (int64_t)unit * BS + i), d[i]));
+    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::ordered(x + (int64_t)unit * BS + i), d[i]));
   }
 }
 
@@ -288,15 +288,15 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUS
   const auto multiply = [&](int s, int2 pattern) { MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, FUSED, E>(arguments, s, pattern, form, x, z, y, sums); };
   if constexpr (Loops(STEPS, EQUAL, E::DOT)) {
     const int begin = warp * args.slices_of_warp, end = min(begin + args.slices_of_warp, args.slices);
-    int2      next = begin < end ? Read(args.pattern_of_slice + begin) : make_int2(0, 0);
+    int2      next = begin < end ? LoadOrdered(args.pattern_of_slice + begin) : make_int2(0, 0);
 #pragma unroll 1
     for (int s = begin; s < end; s++) {
       const int2 pattern = next;
-      next               = Read(args.pattern_of_slice + min(s + 1, end - 1));
+      next               = LoadOrdered(args.pattern_of_slice + min(s + 1, end - 1));
       multiply(s, pattern);
     }
   } else if (E::DOT ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
-    multiply(warp, Read(args.pattern_of_slice + warp));
+    multiply(warp, LoadOrdered(args.pattern_of_slice + warp));
   }
   if (E::DOT && !FUSED) AwaitPrevious();
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);

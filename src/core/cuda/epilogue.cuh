@@ -141,7 +141,7 @@ struct Dots {
   __device__ __forceinline__ Scalar Add(int64_t row, Scalar y, PetscReal *v) const
   {
     if (d) y = Multiplied(d[row], y);
-    const Scalar a = Num::read(first + row);
+    const Scalar a = Num::ordered(first + row);
     AddTo(v, Term(true, a, y));
     if (second) {
       const Scalar b = second[row];

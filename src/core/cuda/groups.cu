@@ -66,7 +66,7 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
     if constexpr (std::is_same_v<D, Dots>) d[i] = dot->Add(r, d[i], sums);
     y[r] = Result(form, z, r, d[i]);
     if constexpr (std::is_same_v<D, Dot>) {
-      if (dot) AddTo(sums, Term(dot->hermitian, Num::read(x + r), d[i]));
+      if (dot) AddTo(sums, Term(dot->hermitian, Num::ordered(x + r), d[i]));
     }
   }
 }

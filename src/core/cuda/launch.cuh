@@ -67,15 +67,15 @@ enum class Begin {
 
   The contract of early launches:
   - A kernel that is launched by Kernel calls AwaitPrevious() before it reads or writes anything that earlier work in the stream writes or reads. A product
-    may read its matrix before, if another product has waited for the last fill since (_n_SpMVCudaStore::settled). Its loads then overlap with the end of the
-    previous kernel.
+    whose matrix is settled, because another product has waited for its last fill, may read the matrix before. These loads overlap with the end of the previous
+    kernel. The data must be read with LoadOrdered() or in assembly: the compiler moves __ldg() to a place before AwaitPrevious().
   - The kernels of MultFused() and, for diagonals, of MultInterior() are exempt. MultInterior() is launched with Begin::AFTER. MultFused() with Begin::EARLY
     may only be launched directly after a halo exchange. The exchange kernel has already waited for the kernel that wrote x, and it writes only the halo, which
     the fused kernel waits for. One warp of the fused kernel always waits for the exchange, so that the exchange is complete when the fused kernel is.
     MultFusedDot() may also be launched directly after the kernel that computes x, if that kernel sends x to the other ranks (links.cuh). Then every warp of
     MultFusedDot() calls AwaitPrevious().
   - LetNextBegin() is called by the exchange, by the kernels of MultFused(), and by the kernels of the Krylov methods, which have already waited for all
-    previous work. After any other kernel, the next kernel begins when that kernel has ended.
+    previous work, and by products with small settled matrices, before they wait. After any other kernel, the next kernel begins when that kernel has ended.
   - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a fused kernel do not call it. That they nevertheless see x as it was before
     the exchange has been tested on Hopper (tests/cuda: "x as it is"). -mat_spmv_halo_early 0 avoids depending on it.
 */

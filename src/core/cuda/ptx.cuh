@@ -89,7 +89,7 @@ SPMV_LOADS(float, "f", "f32")
 #undef SPMV_LOADS
 
 // A load of what the previous kernel of the stream may be writing. Unlike __ldg(), the compiler never moves it to a place before AwaitPrevious()
-template <class T> __device__ __forceinline__ T Read(const T *p)
+template <class T> __device__ __forceinline__ T LoadOrdered(const T *p)
 {
   __builtin_assume(__isGlobal(p));
   return *p;

@@ -117,9 +117,9 @@ template <class S> struct Traits { // real
   {
     return __ldg(p);
   }
-  static __device__ S read(const S *p) // like Read()
+  static __device__ S ordered(const S *p) // like LoadOrdered()
   {
-    return Read(p);
+    return LoadOrdered(p);
   }
   static __device__ S fresh(const S *p) // for values that other threads write during this launch
   {
@@ -211,13 +211,13 @@ template <class R> struct Traits<Complex<R>> {
       return {v.x, v.y};
     }
   }
-  static __device__ S read(const S *p)
+  static __device__ S ordered(const S *p)
   {
     if constexpr (sizeof(R) == 8) {
-      double2 v = Read((const double2 *)p);
+      double2 v = LoadOrdered((const double2 *)p);
       return {v.x, v.y};
     } else {
-      float2 v = Read((const float2 *)p);
+      float2 v = LoadOrdered((const float2 *)p);
       return {v.x, v.y};
     }
   }

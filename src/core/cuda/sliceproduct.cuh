@@ -14,7 +14,7 @@ constexpr int EITHER = -1; // a mode of Accumulate(): WIDE or NARROW, as the sli
 struct InShared {};
 __device__ __forceinline__ Scalar LoadX(const Scalar *x, int64_t k)
 {
-  return Num::read(x + k);
+  return Num::ordered(x + k);
 }
 __device__ __forceinline__ Scalar LoadX(InShared, int64_t k)
 {
@@ -23,7 +23,7 @@ __device__ __forceinline__ Scalar LoadX(InShared, int64_t k)
 
 __device__ __forceinline__ Slice ReadSlice(const SliceArgs &args, int s)
 {
-  const int4 a = Read((const int4 *)(args.slice + s)), b = Read((const int4 *)(args.slice + s) + 1);
+  const int4 a = LoadOrdered((const int4 *)(args.slice + s)), b = LoadOrdered((const int4 *)(args.slice + s) + 1);
   return {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
 }
 
@@ -101,7 +101,7 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
       if constexpr (CODED_VALUES) {
         if (b % CODES_PER_WORD == 0) { // only so many at once, to save registers
 #pragma unroll
-          for (int c = b; c < b + CODES_PER_WORD; c++) v[c][0] = Num::read(table + CodeAt(word[b / CODES_PER_WORD], c));
+          for (int c = b; c < b + CODES_PER_WORD; c++) v[c][0] = Num::ordered(table + CodeAt(word[b / CODES_PER_WORD], c));
           Issue();
         }
       }

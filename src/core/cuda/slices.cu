@@ -467,7 +467,7 @@ struct Slices : SlicedStore {
     if (compact) return Mult(form, v, stream);
     return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
-  Args Settled() const // for kernels other than those of MultFused()
+  Args Settled() const // for kernels other than those of MultFused() and MultInterior()
   {
     Args use    = args;
     use.settled = settled;
@@ -485,7 +485,7 @@ struct Slices : SlicedStore {
   }
   cudaError_t MultInterior(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    Args use     = Settled();
+    Args use     = args; // not settled: if all slices have boundary rows, no other warp waits for the previous kernel
     use.interior = true;
     return Launch(use, form, v, stream);
   }
