@@ -424,6 +424,19 @@ def newer_ex14(file, now, before):
     return [one(min(float(r["product_us"]) for r in rows if r["commit"] == commit)) for commit in (now, before)]
 
 
+def overlapped(matrix, now=lambda v: f"{v:.2f}", before=lambda v: f"{v:.2f}"):
+    """A product with sellp that overlaps with the kernels before and after it, and one that does not, in microseconds"""
+    at = {r["commit"]: float(r["product_us"]) for r in read("overlap.csv")
+          if r["matrix"] == matrix and r["kernel"].startswith("sellp: ") and "single" not in r["kernel"]}
+    return [now(at["676f178"]), before(at["60c85a1"])]
+
+
+def overlapped_small():
+    at = {(r["matrix"], r["commit"]): float(r["product_us"]) for r in read("overlap.csv") if r["kernel"].startswith("sellp: ") and "single" not in r["kernel"]}
+    ratios = [at[m, "676f178"] / at[m, "60c85a1"] for m in ("arrow:200000", "fem27:20:3", "fem27:40:1:0.9", "small:1000", "small:20000", "stencil7:32")]
+    return [two(min(ratios)), two(max(ratios))]
+
+
 def others(matrix, digits):
     names = (("aij", "bcgs"), ("sellp", "bcgs"), ("sellp", "devicebicgstab"), ("aij", "chebyshev"), ("sellp", "chebyshev"), ("sellp", "devicechebyshev"))
     return [(us if ksp == "bcgs" else digits)(iteration(matrix, kind, ksp, "jacobi")) for kind, ksp in names]
@@ -604,7 +617,7 @@ def tests(log, section):
 
 def core_checks():
     """The checks of the device core's tests in the last run: all of them, and the fewest and the most with another precision"""
-    text = (ROOT / "docs/results/h200-core-tests.log").read_text().partition("# One H200, commit 70aa234")[2]
+    text = (ROOT / "docs/results/h200-core-tests.log").read_text().partition("# One H200, commit 3b441e0")[2]
     count = {name: int(n) for name, n in re.findall(r"^(\S+ \w+): (\d+) checks passed$", text, re.M)}
     others = [n for name, n in count.items() if name.split()[0] in ("float", "double-int64", "complex", "complex-float")]
     return [str(n) for n in (count["cuda-core full"], min(others), max(others))]
@@ -696,10 +709,10 @@ CLAIMS = {
                                                                                                              two(gpu.refresh("aijcusparse", "refresh_device_s")[1])]),
     ],
     "docs/testing.md": [
-        ("on one H200 all {} tests passed at commit 70aa234", tests("h200-conformance.log", "# One GPU: ")[:1]),
+        ("on one H200 all {} tests passed at commit 3b441e0", tests("h200-conformance.log", "# One GPU: ")[:1]),
         ("On two H200s {} of {} tests passed at dfbd52d",
          [(lambda t: [t[0], str(int(t[0]) + int(t[1]))])(tests("h200-conformance.log", "# Two GPUs: "))][0]),
-        ("on one H200 at 70aa234 all {} checks of `cuda-core full` passed in double precision, and the shorter `quick` in each other precision and with 64-bit indices: {} to {} checks each.",
+        ("on one H200 at 3b441e0 all {} checks of `cuda-core full` passed in double precision, and the shorter `quick` in each other precision and with 64-bit indices: {} to {} checks each.",
          core_checks()),
         ("All {} programs of `tools/gpu-run core`", tests("h200-core-tests.log", "# One H200, commit e87223d")[:1]),
         ("| allocations | phases | |---|---|---|---| | 1 | sellp / evchyb / batch | {} / {} / {} | {} / {} / {} |", [injected(t)[k] for k in (0, 1) for t in (*OURS, "batch")]),
@@ -764,6 +777,12 @@ CLAIMS = {
         ("Products with random values take {} to {} times as long, in single precision {} to {} times", newer_diagonals("instructions.csv", False, False) + newer_diagonals("instructions.csv", False, True)),
         ("both together make products with constant coefficients take {} to {} times as long, with values in single precision {} to {} times",
          newer_diagonals("slices-per-warp.csv", True, False) + newer_diagonals("slices-per-warp.csv", True, True)),
+        ("products one after the other in a graph take {} us instead of {} with a twin of dc1, {} instead of {} with one of econ, {} instead of {} with one of webbase,",
+         overlapped("dc1") + overlapped("econ") + overlapped("webbase", one, one)),
+        ("with one of webbase, and {} to {} times as long as before with six other matrices of less than 24 MB", overlapped_small()),
+        ("constant coefficients and 27 points on 150^3 takes {} us instead of {}, that of SNES ex14's Jacobian with 100^3 and 200^3 points {} and {} us instead of {} and {}",
+         overlapped("poisson27:150", one, us) + overlapped("bratu:100")[:1] + overlapped("bratu:200", one, one)[:1] + overlapped("bratu:100")[1:]
+         + overlapped("bratu:200", one, one)[1:]),
         ("ex14's product with 200^3 points takes {} us instead of {}.", newer_ex14("slices-per-warp.csv", "873100d", "ae01b78")),
         ("Those with random values take {} to {} times as long, in single precision {} to {} times",
          newer_diagonals("slices-per-warp.csv", False, False) + newer_diagonals("slices-per-warp.csv", False, True)),
