@@ -107,9 +107,8 @@ static Matrix Stencil7(int N, Values value = nullptr, int odd = 0) // odd: one r
         if (y < N - 1) r.push_back(k + N);
         if (z) r.push_back(k - N * N);
         if (z < N - 1) r.push_back(k + N * N);
-        for (int far = 0; odd && far < 3; far++) {
-          if (far == 0 && g.integer(odd)) break;
-          r.push_back(g.integer(N * N * N));
+        if (odd && !g.integer(odd)) {
+          for (int far = 0; far < 3; far++) r.push_back(g.integer(N * N * N));
         }
       },
       value);

@@ -108,6 +108,12 @@ static inline const PetscScalar *P(const Number *p)
   return (const PetscScalar *)p;
 }
 
+static __device__ void AwaitPrevious()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 static __device__ void LetNextBegin()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

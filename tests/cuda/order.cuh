@@ -21,9 +21,7 @@ static __global__ void Replace(int n, Number *x, const Number *next, Number *now
 // Begins like an exchange: after all previous work is done, and together with the product
 static __global__ void Follow()
 {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+  AwaitPrevious();
   LetNextBegin();
   Dawdle(10000);
 }
@@ -75,9 +73,7 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
 // Lets the next kernel begin, and then writes x
 static __global__ void WriteLate(int n, Number *x, const Number *next)
 {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+  AwaitPrevious();
   LetNextBegin();
   Dawdle(20000);
   for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = next[i];

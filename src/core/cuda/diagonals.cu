@@ -295,7 +295,7 @@ struct Diagonals : _n_SpMVCudaStore {
 
   cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    Args use        = Settled();
+    Args use        = Settled(args);
     use.last_blocks = LastBlocks(value.Bytes());
     return Launch(use, form, v, stream);
   }
@@ -312,12 +312,6 @@ struct Diagonals : _n_SpMVCudaStore {
   cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
   {
     return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
-  }
-  Args Settled() const // for kernels other than those of MultFused() and MultInterior()
-  {
-    Args use    = args;
-    use.settled = settled;
-    return use;
   }
   Args With(const Scalar *halo) const
   {
@@ -352,11 +346,11 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return LaunchDot(2, Settled(), v, dot, stream);
+    return LaunchDot(2, Settled(args), v, dot, stream);
   }
   cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
   {
-    return LaunchDot(3, Settled(), v, dots, stream);
+    return LaunchDot(3, Settled(args), v, dots, stream);
   }
   bool CanFuseDot() const override // with node blocks, the matrix takes most of the time
   {

@@ -70,13 +70,14 @@ constexpr int Resident(int bs, int steps, Lengths lengths, bool equal, bool fuse
   return Loops(steps, equal, dot) ? 1280 : 1024;
 }
 
+// Whether the kernel may wait for the previous one only before x is read. Node blocks would need more registers
+template <int BS> constexpr bool LATE = BS == 1;
+
 /*
   The product of a slice's units with x, as far as its steps were added, and its next steps. STEPS > 0: the number of steps; all loads are issued before the first
   is used. EQUAL: some steps are marked; otherwise nothing waits for the marks
 */
 template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
-  static constexpr bool LATE = BS == 1; // the kernel may wait for the previous one only before x is read. Node blocks would need more registers
-
   const Args     &args;
   int2            pattern;
   SpMVCudaForm    form;
@@ -137,7 +138,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     // `pattern`, which is an advantage: if they are loaded before it, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
     if (pattern.x < 0) return false;
     Issue();
-    if (LATE && k0 == 0 && args.settled) AwaitInTurn(args.last_blocks);
+    if (LATE<BS> && k0 == 0 && args.settled) AwaitInTurn(args.last_blocks);
     // With double complex and 27 steps, the path without predicates took 1.10 times as long
     constexpr bool UNMASKED = BS == 1 && (STEPS || sizeof(Scalar) <= 8);
     const auto     unmasked = [&](auto offset) {
@@ -160,7 +161,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
       const Scalar *at = BS == 1 ? own_x + now[b].x : x + (int64_t)(unit + now[b].x) * BS;
       own[b]           = (unsigned)now[b].y & bit;
 #pragma unroll
-      for (int j = 0; j < BS; j++) xs[b][j] = !own[b] ? Num::zero() : LATE ? Num::ordered(at + j) : Num::keep(at + j);
+      for (int j = 0; j < BS; j++) xs[b][j] = !own[b] ? Num::zero() : LATE<BS> ? Num::ordered(at + j) : Num::keep(at + j);
     }
     Issue();
 #pragma unroll
@@ -238,7 +239,7 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
     more[1] = LoadOrdered(args.more + s + 1);
   }
   if (!product.AddAll(steps) && FUSED) unit |= INT_MIN;
-  if (!FUSED && BS == 1 && !STEPS) AwaitPrevious(); // if the slice has no steps
+  if (!FUSED && LATE<BS> && !STEPS) AwaitPrevious(); // if the slice has no steps
   if constexpr (LENGTHS == SOME_LONGER) {
     if ((pattern.y & MORE) && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, more[0], more[1], form, x, d[0]);
   }
@@ -283,7 +284,7 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUS
   }
   const int warp                   = (int)((block * blockDim.x + threadIdx.x) / WARP);
   PetscReal sums[E::Type::NUMBERS] = {};
-  if (FUSED ? AwaitsHalo(arguments) || (blockIdx.x == 0 && threadIdx.x < WARP) : BS > 1 || !args.settled)
+  if (FUSED ? AwaitsHalo(arguments) || (blockIdx.x == 0 && threadIdx.x < WARP) : !LATE<BS> || !args.settled)
     AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   const auto multiply = [&](int s, int2 pattern) { MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, FUSED, E>(arguments, s, pattern, form, x, z, y, sums); };
   if constexpr (Loops(STEPS, EQUAL, E::DOT)) {

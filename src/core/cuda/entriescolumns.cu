@@ -215,8 +215,7 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
   Staged<V>           &own = staged[threadIdx.x / WARP];
   AwaitPrevious();
   if (s >= args.slices) return;
-  const int4  e0 = __ldg((const int4 *)(args.slice + s)), e1 = __ldg((const int4 *)(args.slice + s) + 1);
-  const Slice self = {(unsigned)e0.x, (unsigned)e0.y, e0.z, (unsigned)e0.w, e1.x, e1.y, e1.z, e1.w};
+  const Slice self = AsSlice(__ldg((const int4 *)(args.slice + s)), __ldg((const int4 *)(args.slice + s) + 1));
   const int   U = 1 << LogU(self.shape), steps = self.steps * U;
   const bool  part = IsPart(self.shape), sorted = args.order && !part;
   Scalar      d[K];

@@ -52,7 +52,7 @@ template <class R> struct PartialSum<Complex<R>> {
 };
 using Partial = PartialSum<Scalar>;
 
-// Takes COUNT sums from places that are `step` apart, those for whose b `has(b)` is true
+// Takes up to COUNT sums. Sum b is at place + b step; it exists if has(b) is true, and is 0 otherwise
 template <int COUNT, class F> __device__ __forceinline__ void TakeSums(Scalar *place, int step, F has, Scalar (&sum)[COUNT])
 {
   bool missing;

@@ -201,25 +201,16 @@ template <class R> struct Traits<Complex<R>> {
   {
     return ALWAYS || has >> bit & 1 ? Stream(marks >> bit & 1 ? p : q) : zero();
   }
+  using Pair = std::conditional_t<sizeof(R) == 8, double2, float2>;
   static __device__ S keep(const S *p)
   {
-    if constexpr (sizeof(R) == 8) {
-      double2 v = __ldg((const double2 *)p);
-      return {v.x, v.y};
-    } else {
-      float2 v = __ldg((const float2 *)p);
-      return {v.x, v.y};
-    }
+    const Pair v = __ldg((const Pair *)p);
+    return {v.x, v.y};
   }
   static __device__ S ordered(const S *p)
   {
-    if constexpr (sizeof(R) == 8) {
-      double2 v = LoadOrdered((const double2 *)p);
-      return {v.x, v.y};
-    } else {
-      float2 v = LoadOrdered((const float2 *)p);
-      return {v.x, v.y};
-    }
+    const Pair v = LoadOrdered((const Pair *)p);
+    return {v.x, v.y};
   }
   static __device__ S fresh(const S *p)
   {

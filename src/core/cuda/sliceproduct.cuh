@@ -23,8 +23,8 @@ __device__ __forceinline__ Scalar LoadX(InShared, int64_t k)
 
 __device__ __forceinline__ Slice ReadSlice(const SliceArgs &args, int s)
 {
-  const int4 a = LoadOrdered((const int4 *)(args.slice + s)), b = LoadOrdered((const int4 *)(args.slice + s) + 1);
-  return {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
+  const int4 *half = (const int4 *)(args.slice + s);
+  return AsSlice(LoadOrdered(half), LoadOrdered(half + 1));
 }
 
 /*

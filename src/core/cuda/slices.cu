@@ -430,7 +430,7 @@ struct Slices : SlicedStore {
 
   cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
   {
-    Args use = Settled();
+    Args use = Settled(args);
     if (!shared) use.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
     if (!compact) return Launch(use, form, v, stream);
     SPMV_TRY(SetRows(v, stream));
@@ -467,12 +467,6 @@ struct Slices : SlicedStore {
     if (compact) return Mult(form, v, stream);
     return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
-  Args Settled() const // for kernels other than those of MultFused() and MultInterior()
-  {
-    Args use    = args;
-    use.settled = settled;
-    return use;
-  }
   Args With(const Scalar *halo) const
   {
     Args use = args;
@@ -495,11 +489,11 @@ struct Slices : SlicedStore {
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{Settled(), dot}, SPMVCUDA_MULT, v, stream);
+    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{Settled(args), dot}, SPMVCUDA_MULT, v, stream);
   }
   cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
   {
-    return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{Settled(), dots}, SPMVCUDA_MULT, v, stream);
+    return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{Settled(args), dots}, SPMVCUDA_MULT, v, stream);
   }
   bool CanFuseDot() const override
   {

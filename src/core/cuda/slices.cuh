@@ -24,6 +24,11 @@ struct __align__(32) Slice
   int      part;  // for a part: its number within the long unit
   int      sums;  // for a part: the first partial sum of its long unit
 };
+// A slice that was loaded in two halves
+__device__ __forceinline__ Slice AsSlice(int4 a, int4 b)
+{
+  return {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
+}
 // shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE, row groups), 23 boundary, 24-26 rows
 // of a row group less 1, 27 row groups, 28 exact in single precision, 29 codes
 __host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)

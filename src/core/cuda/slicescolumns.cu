@@ -110,8 +110,7 @@ __global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE), (BS >
   const int        s = (int)((own.block * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   AwaitPrevious();
   if (s >= args.slices) return;
-  const int4  a = __ldg((const int4 *)(args.slice + s)), b = __ldg((const int4 *)(args.slice + s) + 1);
-  const Slice self = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
+  const Slice self = AsSlice(__ldg((const int4 *)(args.slice + s)), __ldg((const int4 *)(args.slice + s) + 1));
   x += own.first * columns.ldx;
   y += own.first * columns.ldy;
   if (z) z += own.first * columns.ldz;

@@ -92,6 +92,12 @@ struct _n_SpMVCudaStore {
   spmv::Array<spmv::Scalar> copy_x, copy_y;  // copies of arrays that are not aligned
 
   virtual ~_n_SpMVCudaStore() = default;
+  // The arguments of a kernel that may wait only before it reads x: not for MultFused() and MultInterior()
+  template <class Args> Args Settled(Args use) const
+  {
+    use.settled = settled;
+    return use;
+  }
   // The argument of AwaitInTurn() for a product that reads `bytes` of the matrix
   unsigned LastBlocks(size_t bytes) const
   {
