@@ -24,6 +24,7 @@ Matrices are read from tests/matrices or the folder MATRICES. If a file is missi
 
 #include <petscspmv.h>
 #include "device.h"
+#include "names.h"
 #include "problems.h"
 #include "results.h"
 
@@ -605,11 +606,8 @@ static PetscErrorCode GetOptions(Bench *b)
     b->nsizes = quick ? 2 : (DeviceOn ? 4 : 3);
     PetscCall(PetscArraycpy(b->sizes, sizes, b->nsizes));
   }
-  b->nonly = PETSC_STATIC_ARRAY_LENGTH(b->only);
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-set", b->only, &b->nonly, &set));
-  if (!set) b->nonly = 0;
-  b->ntypes = PETSC_STATIC_ARRAY_LENGTH(b->types);
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-types", b->types, &b->ntypes, &set));
+  PetscCall(GetNamesOption("-set", PETSC_STATIC_ARRAY_LENGTH(b->only), &b->nonly, b->only, &set));
+  PetscCall(GetNamesOption("-types", PETSC_STATIC_ARRAY_LENGTH(b->types), &b->ntypes, b->types, &set));
   if (!set) {
     b->ntypes = PETSC_STATIC_ARRAY_LENGTH(types);
     for (PetscInt k = 0; k < b->ntypes; k++) PetscCall(PetscStrallocpy(types[k], &b->types[k]));

@@ -36,6 +36,7 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU if
 #include <petscksp.h>
 #include "matrices.h"
 #include "mkl.h"
+#include "names.h"
 #include "results.h"
 #include "timing.h"
 #include "device.h"
@@ -576,13 +577,13 @@ static PetscErrorCode ReportMeans(MPI_Comm comm, PetscInt nmatrices, Bench *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A list option, or a default */
+/* A list option with at most *n names, or a default */
 static PetscErrorCode GetList(const char *option, PetscInt ndefault, const char *const defaults[], PetscInt *n, char *list[])
 {
   PetscBool set;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
+  PetscCall(GetNamesOption(option, *n, n, list, &set));
   if (!set) {
     *n = ndefault;
     for (PetscInt k = 0; k < ndefault; k++) PetscCall(PetscStrallocpy(defaults[k], &list[k]));
@@ -672,9 +673,8 @@ static PetscErrorCode GetMatrices(PetscBool quick, PetscInt *nmatrices, char *ma
     PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixDeviceSet), MatrixDeviceSet, nmatrices, matrices));
   else
     PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixSet), MatrixSet, nmatrices, matrices));
-  n = MAX_MATRICES - *nmatrices;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-also", matrices + *nmatrices, &n, &set));
-  if (set) *nmatrices += n;
+  PetscCall(GetNamesOption("-also", MAX_MATRICES - *nmatrices, &n, matrices + *nmatrices, &set));
+  *nmatrices += n;
   PetscCall(MatrixListTwins(MAX_MATRICES, nmatrices, matrices));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

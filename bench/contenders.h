@@ -4,9 +4,10 @@
 #pragma once
 
 #include "device.h"
+#include "names.h"
 #include "results.h"
 
-enum { MAXIMUM = 32 };
+enum { MAXIMUM = 64 };
 
 /* The names that an option lists, or those in a default string */
 static inline PetscErrorCode GetNames(const char *option, const char *by_default, PetscInt *n, char *list[])
@@ -16,8 +17,7 @@ static inline PetscErrorCode GetNames(const char *option, const char *by_default
   PetscBool set;
 
   PetscFunctionBeginUser;
-  *n = MAXIMUM;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
+  PetscCall(GetNamesOption(option, MAXIMUM, n, list, &set));
   if (set) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscStrToArray(by_default, ',', &words, &word));
   for (*n = 0; *n < words; (*n)++) PetscCall(PetscStrallocpy(word[*n], &list[*n]));

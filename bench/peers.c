@@ -215,7 +215,7 @@ static PetscErrorCode Run(void)
 {
   char       *matrices[MAXIMUM], *types[MAXIMUM], *names[MAXIMUM];
   const Peer *peer[MAXIMUM];
-  PetscInt    nmatrices, ntypes, npeers = MAXIMUM, reps = 7;
+  PetscInt    nmatrices, ntypes, npeers, reps = 7;
   PetscReal   target = 0.003;
   PetscBool   set;
   Results     results;
@@ -228,7 +228,7 @@ static PetscErrorCode Run(void)
                      "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,rowlen:tests/matrices/dc1.rowlen,stencil7:32",
                      &nmatrices, matrices));
   PetscCall(GetNames("-types", "aij,sellp,evchyb", &ntypes, types));
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-peer", names, &npeers, &set));
+  PetscCall(GetNamesOption("-peer", MAXIMUM, &npeers, names, &set));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &target, NULL));
   PetscCheck(reps > 0 && nmatrices > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-reps and the number of -matrices must be positive");

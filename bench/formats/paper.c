@@ -30,6 +30,7 @@ static char help[] =
 
 #include "problem.h"
 #include "../mkl.h"
+#include "../names.h"
 #include "../results.h"
 #include "../cusparse.h"
 #include "stream.h"
@@ -729,7 +730,7 @@ int main(int argc, char **argv)
 {
   static char *matrices[MAX_LIST], *formats[MAX_LIST];
   char         file[PETSC_MAX_PATH_LEN];
-  PetscInt     nmatrices = MAX_LIST, nformats = MAX_LIST, threads = (PetscInt)sysconf(_SC_NPROCESSORS_ONLN), stream = 20000000;
+  PetscInt     nmatrices, nformats, threads = (PetscInt)sysconf(_SC_NPROCESSORS_ONLN), stream = 20000000;
   PetscReal    max_entries = 2147483000.0;
   PetscBool    set, streaming, host = PETSC_FALSE;
   Results      csv;
@@ -763,11 +764,10 @@ int main(int argc, char **argv)
   if (set && !DeviceOn && sizeof(PetscReal) == sizeof(double)) PetscCall(MKLOpen(file));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-stream", &stream, &streaming));
   PetscCheck(stream > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-stream must be positive");
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-matrices", matrices, &nmatrices, &set));
-  if (!set) nmatrices = 0;
+  PetscCall(GetNamesOption("-matrices", MAX_LIST, &nmatrices, matrices, &set));
   PetscCheck(set || streaming, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-matrices: which?");
   PetscCall(MatrixListTwins(MAX_LIST, &nmatrices, matrices));
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-formats", formats, &nformats, &set));
+  PetscCall(GetNamesOption("-formats", MAX_LIST, &nformats, formats, &set));
   if (!set) PetscCall(DefaultFormats(&nformats, formats));
   PetscCall(GetSettings(&s));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-max_entries", &max_entries, NULL));
