@@ -336,6 +336,7 @@ static const Operation operations[] = {{"diagonal", Diagonal, 0},
                                        {"icc", Factor, SPD | SEQ, "icc"},
                                        {"lu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM, "lu"},
                                        {"ilu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM | NOCUDA, "ilu"}, /* cannot destroy the factor */
+                                       {"lu-again", Refactor, SPD | SEQ | NOPERM},
                                        {"sor", SOR, SOLVE},
                                        {"zerorows", ZeroRows, SOLVE},
                                        {"reorder", Reorder, SOLVE | SEQ},

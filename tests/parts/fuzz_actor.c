@@ -11,19 +11,26 @@ PetscErrorCode SeeScalar(Actor *a, const char *what, PetscInt where, PetscScalar
   return RecordAdd(&a->seen, what, where, value, (fuzzcase.loose ? 1e6 + epsilons : epsilons) * PETSC_MACHINE_EPSILON * PetscAbsScalar(value), NULL);
 }
 
-PetscErrorCode SeeVec(Actor *a, const char *what, Vec v, PetscReal epsilons)
+PetscErrorCode SeeVecUpTo(Actor *a, const char *what, Vec v, PetscReal epsilons, PetscReal largest)
 {
   PetscInt           s, e;
-  PetscReal          largest = 0;
   const PetscScalar *x;
 
   PetscFunctionBegin;
   PetscCall(VecGetOwnershipRange(v, &s, &e));
   PetscCall(VecGetArrayRead(v, &x));
+  if (PetscIsInfOrNanReal(largest)) largest = 0;
   for (PetscInt i = 0; i < e - s; i++) largest = PetscIsInfOrNanScalar(x[i]) ? largest : PetscMax(largest, PetscAbsScalar(x[i]));
   for (PetscInt i = s; i < e; i++)
     PetscCall(RecordAdd(&a->seen, what, i, x[i - s], (fuzzcase.loose ? 1e6 + epsilons : epsilons) * PETSC_MACHINE_EPSILON * largest, NULL));
   PetscCall(VecRestoreArrayRead(v, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SeeVec(Actor *a, const char *what, Vec v, PetscReal epsilons)
+{
+  PetscFunctionBegin;
+  PetscCall(SeeVecUpTo(a, what, v, epsilons, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

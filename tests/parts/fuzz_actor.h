@@ -64,6 +64,7 @@ PetscErrorCode SeeInt(Actor *a, const char *what, PetscInt64 value);
 /* A number that both types compute with the same code */
 PetscErrorCode SeeScalar(Actor *a, const char *what, PetscInt where, PetscScalar value, PetscReal epsilons);
 PetscErrorCode SeeVec(Actor *a, const char *what, Vec v, PetscReal epsilons);
+PetscErrorCode SeeVecUpTo(Actor *a, const char *what, Vec v, PetscReal epsilons, PetscReal largest); /* entries of v may be sums of terms as large as this */
 PetscErrorCode SeeRows(Actor *a, const LocalRows *r);
 PetscErrorCode SeeLayout(Actor *a, Mat A);
 /* Records everything about a matrix of AIJ's kind: sizes, entries, and some products */

@@ -18,6 +18,7 @@ PetscErrorCode BlockDiagonal(Test *, Record *);
 PetscErrorCode Coloring(Test *, Record *);
 PetscErrorCode Factor(Test *, Record *);
 PetscErrorCode FactorInPlace(Test *, Record *);
+PetscErrorCode Refactor(Test *, Record *);
 PetscErrorCode SOR(Test *, Record *);
 PetscErrorCode ZeroRows(Test *, Record *);
 PetscErrorCode Reorder(Test *, Record *);

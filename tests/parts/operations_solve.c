@@ -195,6 +195,110 @@ PetscErrorCode FactorInPlace(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PAIRS: two rows each have the same columns, but no two columns have the same rows, so there are inodes, but none in the transpose, COLUMNS */
+enum { PAIRS, COLUMNS, DIAGONAL };
+
+static PetscErrorCode SetPairs(Mat A, int kind)
+{
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &n, NULL));
+  for (PetscInt i = 0; i < n; i++) {
+    for (PetscInt k = 0; k < 3; k++) {
+      const PetscInt j = (i / 2 * 2 + k) % n;
+
+      if (i != j && kind == DIAGONAL) continue;
+      PetscCall(MatSetValue(A, kind == COLUMNS ? j : i, kind == COLUMNS ? i : j, i == j ? 9. : Value(i, j, 5), INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(Touch(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakePairs(Test *t, int kind, Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreate(t->comm, A));
+  PetscCall(MatSetSizes(*A, 60, 60, 60, 60));
+  PetscCall(MatSetType(*A, t->type));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 4, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(SetPairs(*A, kind));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After changes of the pattern, factors of AIJ may be wrong or crash (docs/petsc-issues.md), so the model is factored as a dense matrix */
+static PetscErrorCode SolveAgain(KSP ksp, Mat A, Record *r)
+{
+  const PetscBool model = (PetscBool)strcmp(now.run, now.under);
+  Mat             S     = A;
+  Vec             b, x;
+
+  PetscFunctionBegin;
+  if (model) {
+    PetscCall(KSPReset(ksp));
+    PetscCall(MatConvert(A, MATSEQDENSE, MAT_INITIAL_MATRIX, &S));
+  }
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 1));
+  PetscCall(KSPSetOperators(ksp, S, S));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
+  if (model) PetscCall(MatDestroy(&S));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakeLU(MPI_Comm comm, KSP *ksp)
+{
+  PC pc;
+
+  PetscFunctionBegin;
+  PetscCall(KSPCreate(comm, ksp));
+  PetscCall(KSPSetType(*ksp, KSPPREONLY));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, PCLU));
+  PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSC));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* LU of a matrix that MatTranspose() and MatAXPY() have merged with one of another pattern: in place, by a sum, and as the transpose of new entries */
+PetscErrorCode Refactor(Test *t, Record *r)
+{
+  const int kind[][2] = {{PAIRS, PAIRS}, {COLUMNS, COLUMNS}, {DIAGONAL, PAIRS}, {DIAGONAL, COLUMNS}};
+  Mat       A, B;
+  KSP       ksp;
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(kind); k++) {
+    PetscCall(MakePairs(t, kind[k][0], &A));
+    PetscCall(MakePairs(t, kind[k][1], &B));
+    PetscCall(MakeLU(t->comm, &ksp));
+    for (int step = 0; step < 4; step++) {
+      if (step % 2) PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
+      if (step == 2) PetscCall(MatAXPY(A, 0.5, B, DIFFERENT_NONZERO_PATTERN));
+      PetscCall(SolveAgain(ksp, A, r));
+    }
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&A));
+    PetscCall(KSPReset(ksp));
+    PetscCall(MakePairs(t, kind[k][0], &A));
+    PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
+    PetscCall(SolveAgain(ksp, B, r));
+    PetscCall(SetPairs(A, kind[k][1]));
+    PetscCall(MatTranspose(A, MAT_REUSE_MATRIX, &B));
+    PetscCall(SolveAgain(ksp, B, r));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode SOR(Test *t, Record *r)
 {
   const MatSORType types[] = {SOR_LOCAL_FORWARD_SWEEP, SOR_LOCAL_BACKWARD_SWEEP, SOR_LOCAL_SYMMETRIC_SWEEP,

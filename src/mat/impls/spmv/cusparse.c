@@ -129,9 +129,11 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
 {
   const Mat mat[2]                                               = {A, X};
   PetscErrorCode (*ours[2])(Mat, PetscScalar, Mat, MatStructure) = {A->ops->axpy, X->ops->axpy};
-  Mat_SpMV      *spmv;
-  PetscBool      compressed[2] = {PETSC_FALSE, PETSC_FALSE};
-  PetscErrorCode ierr;
+  const PetscObjectState nonzerostate                            = A->nonzerostate;
+  const void            *data                                    = A->data;
+  Mat_SpMV              *spmv;
+  PetscBool              compressed[2] = {PETSC_FALSE, PETSC_FALSE};
+  PetscErrorCode         ierr;
 
   PetscFunctionBegin;
   if (str == SUBSET_NONZERO_PATTERN && !A->boundtocpu) {
@@ -144,6 +146,7 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
   }
   ierr = (*A->ops->axpy)(A, a, X, str);                    /* if the pattern changes, this replaces A's data but not its operations */
   for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* even after an error */
+  if (A->data != data) A->nonzerostate = PetscMax(A->nonzerostate, nonzerostate) + 1; /* merged, see SpMVNonzeroStateRenew() */
   if (!ierr && (compressed[0] || compressed[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);

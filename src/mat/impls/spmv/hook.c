@@ -70,6 +70,20 @@ static PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  MatHeaderMerge(), which MatAXPY() calls for another pattern, gives a matrix the data and the nonzero state of a new one, but not its operations. PETSc 3.18 to
+  3.26 then look for inodes, which determine operations, only if the state has changed since they were last looked for. And if the state is the one that the
+  matrix had before (in 3.18 also if it is smaller), PC takes the new pattern for the old one. Both makes LU fail, crash or give wrong solutions. So on the
+  host, where both matrices are of our types, the state of each sequential matrix changes after its first assembly to one that no other matrix has had.
+  Parallel matrices do not need this for inodes, and their states are the sums of their blocks'
+*/
+static void SpMVNonzeroStateRenew(Mat A)
+{
+  static PetscObjectState matrices = 0;
+
+  A->nonzerostate += ++matrices << 32;
+}
+
 static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
 {
   Mat_SpMV *spmv;
@@ -81,6 +95,7 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   if (mode == MAT_FLUSH_ASSEMBLY) PetscFunctionReturn(PETSC_SUCCESS);
   if (spmv->device) PetscCall(MatSpMVNameDM(A, spmv->format));
   PetscCall(SpMVIsMPI(A, &mpi));
+  if (!spmv->device && !mpi && !A->was_assembled) SpMVNonzeroStateRenew(A);
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (spmv->device) PetscCall((mpi ? MatSpMVSetBlockSizes_MPICUDA : MatSpMVMarkEmpty_SeqCUDA)(A));
   if (spmv->device && !mpi) PetscCall(MatSpMVPrepare_SeqCUDA(A));

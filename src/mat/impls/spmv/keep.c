@@ -53,11 +53,29 @@ PetscErrorCode SpMVKeepEnd(SpMVKeep *keep)
     PetscCall(ierr_);                                                                              \
   } while (0)
 
+/*
+  In place, or if a matrix is reused that has the transpose of an older pattern (PETSc 3.26), MatHeaderMerge() gives the matrix the data of the transpose and its
+  nonzero state, which the matrix may have had before (see SpMVNonzeroStateRenew()). It keeps its operations, those for inodes or those without, even if the
+  transpose is of the other kind: factorizations fail, crash or are wrong (PETSc 3.18 to 3.26). With a new nonzero state, the end of an assembly looks for inodes
+  again
+*/
 static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
 {
+  const Mat              C            = reuse == MAT_INITIAL_MATRIX ? NULL : *B;
+  const PetscObjectState nonzerostate = C ? C->nonzerostate : 0;
+  const void            *data         = C ? C->data : NULL;
+  Mat_SpMV              *spmv;
+  PetscBool              mpi;
+
   PetscFunctionBegin;
   SpMVKeepFormat(A, 1, B, transpose, A, reuse, B);
   if (reuse == MAT_REUSE_MATRIX) PetscCall(SpMVHostIsNewer(*B));
+  if (C && C->data != data) {
+    C->nonzerostate = PetscMax(C->nonzerostate, nonzerostate) + 1;
+    PetscCall(SpMVIsMPI(C, &mpi));
+    PetscCall(MatSpMVGet(C, &spmv));
+    if (spmv && !mpi) PetscCall((*spmv->parent.assemblyend)(C, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
