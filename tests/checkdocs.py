@@ -729,7 +729,7 @@ CLAIMS = {
     ],
     "docs/halo.md": [
         ("With peers a product of Bratu 200^3 takes {} us on one H200, {} us on two and {} us on four; with the same number of rows per GPU (252^3), two take {} us",
-         [*ones([product(1, "sellp"), product(2, "sellp", "peer"), product(4, "sellp", "peer"), product(2, "sellp", "peer", "bratu:252")])]),
+         ones([product(1, "sellp"), product(2, "sellp", "peer"), product(4, "sellp", "peer"), product(2, "sellp", "peer", "bratu:252")])),
         ("which took {} us on one GPU: on two, {} us with peers and {} us with NCCL; with 252^3, {} and {} us",
          ones([product(1, "sellp", rows=transports)] + [product(2, "sellp", t, m, transports) for m in ("bratu:200", "bratu:252") for t in ("peer", "nccl")])),
         ("with NCCL the halo costs {} to {} us beyond the product of the diagonal block", list(exposed())),

@@ -195,7 +195,7 @@ PetscErrorCode FactorInPlace(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PAIRS: two rows each have the same columns, but no two columns have the same rows, so there are inodes, but none in the transpose, COLUMNS */
+/* PAIRS: rows 2 k and 2 k + 1 have the same columns, so there are inodes. No two columns have the same rows, so the transpose, COLUMNS, has none */
 enum { PAIRS, COLUMNS, DIAGONAL };
 
 static PetscErrorCode SetPairs(Mat A, int kind)
