@@ -720,8 +720,6 @@ static std::string RunCase(const Settings &s, const Case &c)
   const double ours = std::min(sellp, evchyb);
   Run(P, "sellp slices", SELLP(SPMVCUDA_KERNEL_SLICES));
   Run(P, "evchyb slices", EVCHYB(SPMVCUDA_KERNEL_SLICES));
-  Run(P, "sellp", SELLP(SPMVCUDA_KERNEL_TUNE));
-  Run(P, "evchyb", EVCHYB(SPMVCUDA_KERNEL_TUNE));
   Run(P, "sellp", SELLP(SPMVCUDA_KERNEL_AUTO, true), 1e-6);
   Run(P, "evchyb", EVCHYB(SPMVCUDA_KERNEL_AUTO, true), 1e-6);
   if (s.papers) RunPapersKernels(P);

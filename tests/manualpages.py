@@ -75,7 +75,7 @@ def contents():
                             "MatBatchSharing.rst": ["typedef enum { MATBATCH_SHARE_NONE", "``MATBATCH_SHARE_PATTERN``\n   size and pattern"],
                             "mat_spmv_halo.rst": ["-mat_spmv_halo <type>", "``MATEVCHYB``, ``MATSELLP``"],
                             "mat_sellp_sigma.rst": ["``PETSC_ERR_ARG_OUTOFRANGE``", "beginner"],
-                            "index.rst": ["``PetscSpMVGetInfo``", "``-mat_batch_kernel <auto,", "   mat_sellp_tune\n"]}.items():
+                            "index.rst": ["``PetscSpMVGetInfo``", "``-mat_batch_kernel <auto,", "   mat_sellp_sigma\n"]}.items():
             text = (Path(site) / file).read_text()
             yield from (f"{file} lacks: {part}" for part in parts if part not in text)
         yield from (f"no man page of {name}" for name, page in pages.items() if page.kind != "MC" and (name, 3) not in [(m[1], m[4]) for m in made])

@@ -53,12 +53,10 @@ static const Sweep sweeps[] = {
      {"mat_sellp_kernel", "mat_sellp_slice_height", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
      {{"paper"}, {"1", "7", "32", "64", "1024"}, {"1", "2", "8", "32"}, {"1", "64"}},
      PETSC_TRUE},
-    {"sellp", {"mat_sellp_tune", "mat_sellp_kernel", "mat_sellp_node_size"}, {{"1"}, {"auto", "slices"}, {"0", "1"}}, PETSC_TRUE},
     {"evchyb",
      {"mat_evchyb_kernel", "mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread"},
      {{"paper"}, {"0", "3", "128", "2147483647"}, {"1", "32"}, {"1", "32"}, {"1", "8"}},
-     PETSC_TRUE},
-    {"evchyb", {"mat_evchyb_tune", "mat_evchyb_kernel", "mat_evchyb_node_size"}, {{"1"}, {"auto", "slices"}, {"0", "1"}}, PETSC_TRUE}};
+     PETSC_TRUE}};
 
 /* Sets or clears the kernel option of the type under test */
 static PetscErrorCode Kernel(const Test *t, const char *value, PetscBool set)
@@ -162,7 +160,6 @@ static const struct {
                {WORD, "sellp", "mat_sellp_node_size", {"small", "nan"}},
                {WORD, "sellp", "mat_sellp_compress", {"perhaps", "2"}},
                {WORD, "sellp", "mat_sellp_single", {"perhaps", "nan"}},
-               {WORD, "sellp", "mat_sellp_tune", {"perhaps", "-1"}},
                {WORD, "evchyb", "mat_evchyb_ell_limit", {"long", "nan"}},
                {WORD, "evchyb", "mat_evchyb_row_align", {"even", "nan"}},
                {WORD, "evchyb", "mat_evchyb_csr_align", {"even", "nan"}},
@@ -170,7 +167,6 @@ static const struct {
                {WORD, "evchyb", "mat_evchyb_node_size", {"small", "nan"}},
                {WORD, "evchyb", "mat_evchyb_compress", {"perhaps", "2"}},
                {WORD, "evchyb", "mat_evchyb_single", {"perhaps", "nan"}},
-               {WORD, "evchyb", "mat_evchyb_tune", {"perhaps", "-1"}},
                {RANGE, "sellp", "mat_sellp_setup_after", {"-2", "-2147483647"}},
                {RANGE, "evchyb", "mat_evchyb_setup_after", {"-2", "-2147483647"}},
                {WORD, "sellp", "mat_sellp_setup_after", {"soon", "nan"}},

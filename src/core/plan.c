@@ -7,7 +7,6 @@ void SpMVCommonParamsDefault(SpMVCommonParams *p)
   p->node     = 0;
   p->compress = 1;
   p->single   = 0;
-  p->tune     = 0;
   p->after    = PETSC_DECIDE;
   p->kernel   = SPMV_KERNEL_AUTO;
 }

@@ -66,7 +66,6 @@ typedef struct {
   PetscInt   node;     /* node block size; 0 = detect, 1 = off */
   PetscInt   compress; /* leave out what the pattern implies: 1 = on, 0 = off */
   PetscInt   single;   /* on the device, store values of double precision in single precision; sums stay double: 1 = on, 0 = off */
-  PetscInt   tune;     /* on the device, time several layouts and use the fastest: 1 = on, 0 = off */
   PetscInt   after;    /* products by AIJ before the format is set up; PETSC_DECIDE = as many as setting it up costs */
   SpMVKernel kernel;
 } SpMVCommonParams;

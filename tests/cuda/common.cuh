@@ -85,7 +85,7 @@ struct Layout {
   const char                                                                               *name;
   bool                                                                                      transpose, conjugate;
   std::function<cudaError_t(const SpMVCudaCSR *, PetscBool, cudaStream_t, SpMVCudaStore *)> setup;
-  bool                                                                                      single, measured;
+  bool                                                                                      single;
 
   SpMVCudaForm Form() const
   {

@@ -418,10 +418,6 @@ static std::vector<Layout> Layouts()
       {"sellp, entries, uncompressed, single", false, false, SELLP(0, 0, 0, 1, 0, SPMVCUDA_KERNEL_SLICES, true), true},
       {"sellp, paper, not single", false, false, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_PAPER, true)},
       {"evchyb, single, transposed", true, true, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_AUTO, true), true},
-      {"sellp, measured", false, false, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_TUNE), false, true},
-      {"sellp, t = 2, sigma = 64, measured", false, true, SELLP(0, 2, 64, 0, 1, SPMVCUDA_KERNEL_TUNE), false, true},
-      {"evchyb, measured", false, false, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_TUNE), false, true},
-      {"evchyb, single, measured, transposed", true, false, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_TUNE, true), true, true},
   };
 }
 
@@ -449,13 +445,13 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
     if (!quick && !race && (!strcmp(L.name, "sellp, entries") || !strcmp(L.name, "evchyb, entries"))) TestShort(L, streams.stream);
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, single"))) TestStreams(L, streams.stream, streams.other);
     if (!quick && !strcmp(L.name, "sellp")) TestLongest(L, streams.stream);
-    if (!L.measured) TestTooLarge(L, streams.stream);
+    TestTooLarge(L, streams.stream);
   }
   SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
   for (const Layout &L : layouts) {
     for (Matrix few : {Grid("7 points, few", 5, 7, 1, 100), Grid("3 unknowns, few", 4, 27, 3, 60),
                        Lengths("a long row, few others", 60, 3000, [](int r) { return r ? Int(9) : 8000; })}) {
-      if (race || L.measured) continue;
+      if (race) continue;
       TestUnaligned(few, L, streams.stream);
       TestHostMemory(few, L, streams.stream);
       TestLate(few, L, streams.stream);
@@ -486,19 +482,18 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
                  [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) { return EVCHYB(9, 0, 1, k, single)(csr, PETSC_FALSE, streams.stream, b); });
     }
     for (size_t l = 0; l < layouts.size(); l++) {
-      if (layouts[l].measured && (race || (quick && !few))) continue; // the same kernels, many times
       if (quick && !few && (l + tested) % 4) continue;
       if (race) printf("%s, %s\n", A.name, layouts[l].name);
       const int turn         = (int)(l + tested) / (quick && !few ? 4 : 1);
       SpMVCudaSharedLines    = turn % 2 ? 0 : 33;       // x in shared memory, or not
       SpMVCudaDiagonalsWarps = turn / 2 % 2 ? 0 : 1000; // several slices per warp, or one
       Products(A, layouts[l], (l & 1) ? WIDEST : 4, streams).Test();
-      if (!quick && !layouts[l].measured && WIDEST > 4) Products(A, layouts[l], (l & 1) ? 4 : WIDEST, streams).Test();
+      if (!quick && WIDEST > 4) Products(A, layouts[l], (l & 1) ? 4 : WIDEST, streams).Test();
     }
   }
   Expect(tested > 0, matrices[0], "all layouts", "any", "a matrix has the name of CORE_MATRICES");
   for (const Layout &L : layouts) {
-    const bool adds = !L.transpose && !L.conjugate && !strstr(L.name, "paper") && !strstr(L.name, "adaptive") && !(race && L.measured);
+    const bool adds = !L.transpose && !L.conjugate && !strstr(L.name, "paper") && !strstr(L.name, "adaptive");
     Expect(adds == (fusing.count(L.name) > 0), matrices[0], L.name, "any", "its products add an off-diagonal block");
   }
 }

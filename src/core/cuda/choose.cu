@@ -1,5 +1,5 @@
 /*
-  The choice of a layout, shared by all formats: from statistics or by measurement.
+  The choice of a layout, shared by all formats, from statistics.
 */
 #include "stores.cuh"
 
@@ -70,7 +70,7 @@ struct Layouts {
     if (!c.diagonals || survey.empty > units / 2) return cudaSuccess;
     // With few rows, slices give each row several lanes. Even then, diagonals are faster if one round of loads is enough
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-    if (!c.measure && survey.longest > Tuning::ONE_ROUND && units / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
+    if (survey.longest > Tuning::ONE_ROUND && units / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
     // In slices, a column index takes two or four bytes per entry; the padding of diagonals may take as much
     return DiagonalsCreate(csr, nodes, c.single, PetscMin(entries * (value + 3) / value, most) + WARP, stream, store);
   }
@@ -79,7 +79,7 @@ struct Layouts {
   cudaError_t TakeGroups()
   {
     if (c.node || nodes.bs > 1) return cudaSuccess;
-    if (!c.measure && entries > (int64_t)SpMVCudaGroupsMean * (csr.m - survey.empty)) return cudaSuccess;
+    if (entries > (int64_t)SpMVCudaGroupsMean * (csr.m - survey.empty)) return cudaSuccess;
     SPMV_TRY(FindGroups(csr, found, stream, &groups));
     if (!groups.count) return cudaSuccess;
     rules = c.rules(survey, 1, entries);
@@ -93,141 +93,6 @@ struct Layouts {
   }
 };
 
-/*
-  Keeps the fastest of the stores that are entered, one after the other, so that no more than two exist at a time. Their values are zeros, which take as much
-  time as any other values. Only diagonals may be faster with the actual values: steps of equal values are not marked yet, and diagonals are timed as if there
-  were none.
-*/
-class Contest {
-public:
-  Contest(const SpMVCudaCSR &csr, cudaStream_t stream) : csr(csr), stream(stream)
-  {
-  }
-  Contest(const Contest &) = delete;
-  ~Contest()
-  {
-    delete best;
-    for (cudaEvent_t e : event) {
-      if (e) cudaEventDestroy(e);
-    }
-  }
-
-  cudaError_t Begin()
-  {
-    for (cudaEvent_t &e : event) SPMV_TRY(cudaEventCreate(&e));
-    SPMV_TRY(x.Alloc(csr.n, stream));
-    SPMV_TRY(y.Alloc(csr.m, stream));
-    return x.Zero(stream);
-  }
-
-  // create(&store) creates the next store, or none. *won: it is the fastest so far
-  template <class F> cudaError_t Enter(F create, bool *won)
-  {
-    _n_SpMVCudaStore *b     = nullptr;
-    float             t     = 0;
-    cudaError_t       error = create(&b);
-    *won                    = false;
-    if (error == cudaSuccess && b) error = Time(b, &t);
-    if (error == cudaSuccess && b && (!best || t < Tuning::GAIN * time - Tuning::NOISE)) { // a smaller difference may be noise
-      std::swap(b, best);
-      time = t;
-      *won = true;
-    }
-    delete b;
-    if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) { // another layout may succeed
-      failed = error;
-      (void)cudaGetLastError();
-      return cudaSuccess;
-    }
-    return error;
-  }
-
-  cudaError_t End(_n_SpMVCudaStore **store)
-  {
-    if (!best) return failed;
-    best->measured = true;
-    *store         = best;
-    best           = nullptr;
-    return cudaSuccess;
-  }
-
-private:
-  cudaError_t Products(_n_SpMVCudaStore *b, int count, float *each)
-  {
-    SPMV_TRY(cudaEventRecord(event[0], stream));
-    for (int k = 0; k < count; k++) SPMV_TRY(b->Mult(SPMVCUDA_MULT, {x, nullptr, y}, stream));
-    SPMV_TRY(cudaEventRecord(event[1], stream));
-    SPMV_TRY(cudaEventSynchronize(event[1]));
-    SPMV_TRY(cudaEventElapsedTime(each, event[0], event[1]));
-    *each /= (float)count;
-    return cudaSuccess;
-  }
-
-  // The smallest of four means: one over two products, three over more products
-  cudaError_t Time(_n_SpMVCudaStore *b, float *least)
-  {
-    float t;
-    b->Of(csr);
-    SPMV_TRY(Products(b, 2, &t)); // warm-up
-    SPMV_TRY(Products(b, 2, least));
-    const int count = (int)PetscMax((float)Tuning::PRODUCTS_LEAST, PetscMin((float)Tuning::PRODUCTS_MOST, Tuning::TIMED / (*least + 1e-6f)));
-    for (int k = 0; k < 3; k++) {
-      SPMV_TRY(Products(b, count, &t));
-      *least = PetscMin(t, *least);
-    }
-    return cudaSuccess;
-  }
-
-  const SpMVCudaCSR &csr;
-  cudaStream_t       stream;
-  cudaEvent_t        event[2] = {};
-  Array<Scalar>      x, y;
-  _n_SpMVCudaStore  *best   = nullptr;
-  float              time   = 0;
-  cudaError_t        failed = cudaErrorNotSupported;
-};
-
-// Slices with the layout's rules, and with other ones
-cudaError_t MeasureSlices(const Layouts &l, Contest &contest)
-{
-  SliceRules r = l.rules;
-  bool       won;
-  SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(r, b); }, &won));
-  bool slices = won; // the fastest so far
-  for (int sigma : l.c.sigmas) {
-    SliceRules other = r;
-    other.sigma      = sigma;
-    // The natural order may need far too much padding to be tried
-    if (sigma == l.rules.sigma || (sigma == 1 && l.survey.natural > Tuning::NATURAL_MOST * (unsigned long long)l.entries)) continue;
-    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
-    if (won) r = other;
-    slices = slices || won;
-  }
-  for (int per : {l.rules.per_thread / 2, l.rules.per_thread * 2}) {
-    SliceRules other = r;
-    other.per_thread = per;
-    if (!slices || r.threads || !per) continue;
-    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Slices(other, b); }, &won));
-  }
-  return cudaSuccess;
-}
-
-// Tries the layouts in the order in which they are preferred without measurement
-cudaError_t Measure(Layouts &l, const Nodes &nodes, _n_SpMVCudaStore **store)
-{
-  Contest contest(l.csr, l.stream);
-  bool    won;
-  SPMV_TRY(contest.Begin());
-  for (int bs = nodes.bs; bs; bs = bs > 1 ? 1 : 0) {
-    SPMV_TRY(l.Take(bs > 1 ? nodes : Nodes(1)));
-    SPMV_TRY(contest.Enter([&](_n_SpMVCudaStore **b) { return l.Diagonals(b); }, &won));
-    SPMV_TRY(MeasureSlices(l, contest));
-  }
-  SPMV_TRY(l.TakeGroups());
-  if (l.groups.count) SPMV_TRY(MeasureSlices(l, contest));
-  return contest.End(store);
-}
-
 } // namespace
 
 cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream, _n_SpMVCudaStore **store)
@@ -240,7 +105,6 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
   SPMV_TRY(l.Take(nodes));
   // If most rows are empty, products must not touch the empty rows (SkipsEmpty()), but blocks may contain some
   if (node != 1 && nodes.bs == 1 && l.survey.empty <= csr.m / 2) SPMV_TRY(FindIncomplete(csr, node, found, StoredSize(c.single), stream, &some));
-  if (c.measure) return Measure(l, some.bs > 1 ? some : nodes, store);
   if (some.bs > 1) { // diagonals of single entries have no column indices, and are better if they store about as many values as the blocks
     SPMV_TRY(l.Diagonals(store, (int64_t)((double)(some.Blocks(csr) * some.bs * some.bs) / Tuning::INCOMPLETE_GAIN)));
     if (*store) return cudaSuccess;

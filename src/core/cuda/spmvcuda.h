@@ -33,11 +33,10 @@ typedef struct {
 } SpMVCudaCSR;
 
 typedef enum {
-  SPMVCUDA_KERNEL_AUTO,     /* statistics decide */
-  SPMVCUDA_KERNEL_SLICES,   /* the format's own slices, never whole diagonals */
-  SPMVCUDA_KERNEL_PAPER,    /* the kernel as printed in the format's paper */
-  SPMVCUDA_KERNEL_ADAPTIVE, /* EVC-HYB only: the adaptive CSR kernel that preceded the paper */
-  SPMVCUDA_KERNEL_TUNE      /* set-up creates several layouts, times their products, and keeps the fastest */
+  SPMVCUDA_KERNEL_AUTO,    /* statistics decide */
+  SPMVCUDA_KERNEL_SLICES,  /* the format's own slices, never whole diagonals */
+  SPMVCUDA_KERNEL_PAPER,   /* the kernel as printed in the format's paper */
+  SPMVCUDA_KERNEL_ADAPTIVE /* EVC-HYB only: the adaptive CSR kernel that preceded the paper */
 } SpMVCudaKernel;
 
 /*

@@ -122,7 +122,7 @@ void SpMVCudaGetStats(SpMVCudaStore store, SpMVStats *stats)
   store->Stats(stats);
   if (Guarded([=] { return store->CountShort(&stats->exact, &stats->coded); }) != cudaSuccess) ForgetErrors();
   stats->nonzeros = store->nnz;
-  stats->kernel   = store->names[store->single + 2 * store->measured];
+  stats->kernel   = store->names[store->single];
   stats->bytes += store->it.Bytes() + store->value_index.Bytes() + store->nodes.Bytes();
   if (store->boundary) {
     SpMVStats boundary;

@@ -68,21 +68,20 @@ struct OffdiagonalRows {
 } // namespace spmv
 
 // All names that a kernel may have. They are constants because the statistics point to them
-#define SPMV_NAMES(name)                                                                                        \
-  {                                                                                                             \
-    name, name ", values in single precision", name ", measured", name ", values in single precision, measured" \
+#define SPMV_NAMES(name)                      \
+  {                                           \
+    name, name ", values in single precision" \
   }
-using SpMVNames = const char *const[4];
+using SpMVNames = const char *const[2];
 
 struct _n_SpMVCudaStore {
   int                m = 0, n = 0;
-  int64_t            nnz      = 0;
-  const char *const *names    = nullptr; // SpMVNames of the kernel
-  bool               single   = false;   // values are stored as spmv::Single
-  bool               measured = false;   // the layout was the fastest of several in a measurement
-  spmv::Array<int>   it;                 // for A^T and for boundary rows: the row offsets,
-  spmv::Array<int>   value_index;        // and the position of each value in A
-  spmv::Nodes        nodes;              // the node blocks of the layout
+  int64_t            nnz    = 0;
+  const char *const *names  = nullptr; // SpMVNames of the kernel
+  bool               single = false;   // values are stored as spmv::Single
+  spmv::Array<int>   it;               // for A^T and for boundary rows: the row offsets,
+  spmv::Array<int>   value_index;      // and the position of each value in A
+  spmv::Nodes        nodes;            // the node blocks of the layout
 
   std::unique_ptr<_n_SpMVCudaStore>      boundary; // the boundary rows, stored a second time
   std::unique_ptr<spmv::OffdiagonalRows> fused;    // the off-diagonal block, added by MultFused()
@@ -237,8 +236,6 @@ struct Choice {
   int              node;                     // 0 = look for node blocks or row groups, 1 = none, otherwise the size of node blocks
   bool             diagonals;                // diagonals may be used
   bool             single;                   // store values in single precision
-  bool             measure;                  // create the plausible layouts, time each, keep the fastest
-  std::vector<int> sigmas;                   // with `measure`: windows that may be tried
   const SpMVNames &entries, &nodes, &groups; // names of the kernels for slices of entries, of node blocks and of row groups
 
   std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own rules for slices

@@ -61,14 +61,6 @@ struct Tuning {
   static constexpr size_t   NEXT_BYTES  = 24 << 20; // of the matrix and the vectors
   static constexpr unsigned NEXT_BLOCKS = 512;
 
-  // ---- measuring (-mat_..._tune): a layout replaces the best one so far if its time is less than GAIN times the best time minus NOISE
-  static constexpr float GAIN           = 0.97f;
-  static constexpr float NOISE          = 3e-4f; // ms: launches vary by 0.3 us
-  static constexpr float TIMED          = 0.3f;  // ms: duration of the products of each of three means, their number being within
-  static constexpr int   PRODUCTS_LEAST = 3;
-  static constexpr int   PRODUCTS_MOST  = 20;
-  static constexpr int   NATURAL_MOST   = 4; // the natural order is not tried if it stores more than this many times the entries
-
   // ---- kernels of diagonals
   static constexpr int DIAGONALS_BLOCK = 128; // threads; small, so that ten thread blocks with 48 registers per thread fit on a multiprocessor
   // Warps that look at marks, or compute inner products, multiply up to DIAGONALS_SLICES slices of 3, 5 or 7 steps, one after the other. Time in us on an H200

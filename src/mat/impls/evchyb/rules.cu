@@ -25,8 +25,6 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
     Choice c = {p->common.compress ? (int)p->common.node : 1,
                 p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
-                kernel == SPMVCUDA_KERNEL_TUNE,
-                {WINDOW, WINDOW_NODES, 0},
                 ROWS,
                 NODES,
                 GROUPS,

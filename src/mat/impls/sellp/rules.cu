@@ -28,13 +28,10 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
     Choice c = {p->common.compress ? (int)p->common.node : 1,
                 p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES && !p->t && p->sigma <= 1,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
-                kernel == SPMVCUDA_KERNEL_TUNE,
-                {},
                 ROWS,
                 NODES,
                 GROUPS,
                 nullptr};
-    if (!p->sigma) c.sigmas = {1, WINDOW, WINDOW_SHORT};
     c.rules = [p, &A](const Survey &s, int bs, int64_t entries) {
       SliceRules r;
       r.narrow  = p->common.compress != 0;

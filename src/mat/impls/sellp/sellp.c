@@ -45,7 +45,7 @@ static cudaError_t SELLPSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, Pe
   const SELLPParams *params = (const SELLPParams *)ctx;
 
   if (params->common.kernel == SPMV_KERNEL_PARENT || params->common.kernel == SPMV_KERNEL_VECTOR) return cudaErrorNotSupported;
-  return SpMVCudaSELLPSetUp(A, params, SpMVKernelCUDA(params->common.kernel, params->common.tune), transpose, stream, store);
+  return SpMVCudaSELLPSetUp(A, params, SpMVKernelCUDA(params->common.kernel), transpose, stream, store);
 }
 #endif
 
@@ -80,7 +80,6 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_sellp_node_size <s>           - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be incomplete);
                                         1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with equal columns
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
-.  -mat_sellp_tune <bool>             - on a GPU, time several layouts at set-up and use the fastest (default false)
 .  -mat_sellp_compress <bool>         - omit column indices that a diagonal or a node block implies, and repeated values (default true)
 .  -mat_sellp_kernel <kernel>         - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's
                                         product; paper is the paper's kernel on a GPU, slices on the host; csr is AIJ's product on a GPU, vector CSR on the

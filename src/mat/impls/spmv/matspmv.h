@@ -448,7 +448,7 @@ PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 b
 PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees copy k */
 
 /* options.c */
-PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel, PetscInt tune);
+PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel);
 
 /* device.c */
 PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                                      /* the stream of PETSc's vectors */

@@ -28,8 +28,7 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
     const char *name, *text;
     PetscInt   *value;
   } flags[] = {{"compress", "Omit column indices that the pattern implies, and repeated values", &p->compress},
-               {"single", "On a GPU, store values in single precision (sums stay double)", &p->single},
-               {"tune", "On a GPU, time several layouts at set-up and use the fastest", &p->tune}};
+               {"single", "On a GPU, store values in single precision (sums stay double)", &p->single}};
   char option[64];
 
   PetscFunctionBegin;
@@ -111,13 +110,13 @@ PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /* The device kernel for these options. Options with which AIJCUSPARSE multiplies are handled by the formats */
-SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel, PetscInt tune)
+SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel)
 {
   switch (kernel) {
   case SPMV_KERNEL_SLICES: return SPMVCUDA_KERNEL_SLICES;
   case SPMV_KERNEL_VECTOR: return SPMVCUDA_KERNEL_ADAPTIVE;
   case SPMV_KERNEL_PAPER: return SPMVCUDA_KERNEL_PAPER;
-  default: return tune ? SPMVCUDA_KERNEL_TUNE : SPMVCUDA_KERNEL_AUTO;
+  default: return SPMVCUDA_KERNEL_AUTO;
   }
 }
 #endif
