@@ -197,51 +197,15 @@ static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *li
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values that are rounded to multiples of 1/n */
-static const struct {
-  const char *prefix;
-  PetscInt    n;
-  const char *why;
-} Roundings[] = {
-    {"eighths:", 8, "few different values, which are exact in single precision"},
-    {"tenths:", 10, "few different values, which are not"},
-};
-
-static inline PetscErrorCode MatrixRound(PetscInt n, Mat A)
-{
-  Mat       block[2] = {A, NULL};
-  PetscBool mpi;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2 && block[k]; k++) {
-    PetscScalar *a;
-    MatInfo      info;
-
-    PetscCall(MatGetInfo(block[k], MAT_LOCAL, &info));
-    PetscCall(MatSeqAIJGetArray(block[k], &a));
-    for (PetscInt64 q = 0; q < (PetscInt64)info.nz_used; q++) a[q] = PetscCeilReal(n * PetscRealPart(a[q])) / n;
-    PetscCall(MatSeqAIJRestoreArray(block[k], &a));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, or a file, all also after one of Roundings. origin describes which */
+/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, or a file. origin describes which */
 static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin)
 {
   Spec       s;
   char       message[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
   PetscBool  match;
-  PetscInt   rounding = 0;
   SpecResult result;
 
   PetscFunctionBeginUser;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Roundings) && !rounding; k++) {
-    PetscCall(PetscStrbeginswith(name, Roundings[k].prefix, &match));
-    if (match) rounding = Roundings[k].n;
-    if (match) name += strlen(Roundings[k].prefix);
-  }
   PetscCall(MatrixTwinFile(name, file, sizeof(file), &match));
   if (match) name = file;
   result = SpecRead(name, &s, message, sizeof(message));
@@ -256,8 +220,6 @@ static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *
       for (size_t k = 0; k < GENERATORS; k++) PetscCall(PetscPrintf(comm, "  %s:%s\n", Generators[k].name, Generators[k].usage));
       PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorRowLengths.name, GeneratorRowLengths.usage));
       PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorTwin.name, GeneratorTwin.usage));
-      for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Roundings); k++)
-        PetscCall(PetscPrintf(comm, "  %smatrix: one of these or a file, with rounded values: %s\n", Roundings[k].prefix, Roundings[k].why));
     }
     PetscCheck(match, comm, PETSC_ERR_ARG_WRONG, "%s is neither a file nor one of these", name);
     PetscCall(MatCreate(comm, A));
@@ -265,6 +227,5 @@ static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *
     PetscCall(MatLoadFile(comm, name, *A));
     *origin = "file";
   }
-  if (rounding) PetscCall(MatrixRound(rounding, *A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

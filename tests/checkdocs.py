@@ -283,15 +283,6 @@ def over_columns(count, kind, method, rows=several):
     return [t / times[matrix, "sellp", "product"] for (matrix, k, m), t in times.items() if (k, m) == (kind, method)]
 
 
-def gains(file, prefix):
-    """How many times as fast a product is as with the older of the two libraries, least and most, of the matrices with this prefix and of the others"""
-    times = {}
-    for r in read(file):
-        times.setdefault((r["matrix"], r["type"]), []).append(float(r["product_us"]))
-    both = [[old / new for (matrix, _), (old, new) in times.items() if matrix.startswith(prefix) == those] for those in (True, False)]
-    return [two(f(g)) for g in both for f in (min, max)]
-
-
 def in_shared_memory():
     """x in shared memory: matrices, cases that have enough lines and bytes, all cases, how many times as fast these and the others are; cases without a number of lines"""
     rows = read("sharedx.csv")
@@ -766,8 +757,6 @@ CLAIMS = {
           *(two(mean(over_columns(count, "aij", "product", several_host))) for count in (2, 4))]),
         ("`sellp` multiplies 8 columns of these matrices {} times as fast as AIJ in the geometric mean, but the tridiagonal one only {} times; all others at least {} times",
          [two(mean(over_columns(8, "aij", "product", several_xeon))), *(two(x) for x in sorted(over_columns(8, "aij", "product", several_xeon))[:2])]),
-        ("products with values rounded to multiples of 1/8 are {} to {} times as fast as before, those with other values {} to {} times", gains("exact.csv", "eighths:")),
-        ("products with values rounded to multiples of 1/10 are {} to {} times as fast as before, and those with other values {} to {} times", gains("codes.csv", "tenths:")),
         ("{} generated matrices were measured with and without it, in `sellp`'s and `evchyb`'s slices ([results/sharedx.csv](results/sharedx.csv); `bench/cuda_core -lines 0` and "
          "`-lines 33`): in {} of these {} cases there are enough lines and bytes, and `x` in shared memory makes products {} to {} times as fast, {} times in the geometric mean. In the "
          "other {} cases it would make them {} to {} times as fast, and is not used. In {} cases the lines were not counted", in_shared_memory()),

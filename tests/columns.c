@@ -41,9 +41,7 @@ static PetscErrorCode RecordColumns(Record *r, const char *what, Mat A, Mat B, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define EXACT (1 << 20) /* values rounded to multiples of 1/EXACT are exact in single precision */
-
-/* Each number of columns, then again with other values of both factors. e: with values that single precision has exactly, f: with few different ones */
+/* Each number of columns, then again with other values of both factors. */
 static PetscErrorCode Columns(Test *t, Record *r)
 {
   static const PetscInt columns[] = {1, 2, 3, 4, 5, 8, 9, 17};
@@ -53,7 +51,6 @@ static PetscErrorCode Columns(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  if (t->arg[2]) PetscCall(FillRounded(t->R, 70, t->arg[2] == 'f' ? 10 : EXACT, A));
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCall(MatGetSize(A, &M, &N));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
@@ -319,8 +316,6 @@ static PetscErrorCode Replace(Test *t, Record *r)
 
 static const Operation operations[] = {{"columns", Columns, FULL, "dn"},
                                        {"columns-transposed", Columns, FULL | STRICT, "dt"},
-                                       {"columns-exact", Columns, FULL, "dne"},
-                                       {"columns-few", Columns, FULL, "dnf"},
                                        {"columns-host", Columns, FULL, "hn"},
                                        {"none", None, FULL, "d"},
                                        {"part", Part, FULL, "d"},

@@ -162,57 +162,6 @@ static PetscErrorCode Stale(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Values that single precision has exactly, or few different values, all of them or all but one, which may be larger than its numbers, and others: products
-  between must use the newest values, however they are stored
-*/
-static PetscErrorCode Exact(Test *t, Record *r)
-{
-  Mat      A;
-  Vec      x, y, d;
-  PetscInt rs, re;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatGetOwnershipRange(A, &rs, &re));
-  PetscCall(MatCreateVecs(A, &x, &y));
-  PetscCall(VecDuplicate(x, &d));
-  PetscCall(VecFill(x, 10));
-  for (PetscInt k = 0; k < 6; k++) {
-    static const PetscInt parts[] = {1 << 20, 0, 1 << 20, 8, 10, 1 << 20};
-    const PetscScalar     one[]   = {0.1, sizeof(PetscReal) > 4 ? (PetscReal)1e19 * (PetscReal)1e19 * (PetscReal)1e2 : 1e19};
-
-    if (k == 1)
-      PetscCall(MatScale(A, 0.1));
-    else
-      PetscCall(FillRounded(t->R, 30 + k, parts[k], A));
-    for (PetscInt i = rs; i < re && (k == 2 || k == 4); i++) {
-      PetscInt        n;
-      const PetscInt *cols;
-      PetscInt        col;
-
-      PetscCall(MatGetRow(t->R, i, &n, &cols, NULL));
-      col = n ? cols[n - 1] : -1;
-      PetscCall(MatRestoreRow(t->R, i, &n, &cols, NULL));
-      if (col >= 0) PetscCall(MatSetValue(A, i, col, one[k / 2 - 1], INSERT_VALUES));
-      if (col >= 0) break;
-    }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatMult(A, x, y));
-    PetscCall(RecordVec(r, "A x at row", y, NULL, 1e4));
-    PetscCall(VecSet(y, 1.));
-    PetscCall(VecFill(d, 9));
-    PetscCall(MatMultTransposeAdd(A, y, d, d));
-    PetscCall(RecordVec(r, "d += A^T 1 at column", d, NULL, 1e5));
-  }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&d));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Diagonal(Test *t, Record *r)
 {
   Mat A;
@@ -620,7 +569,6 @@ static const Operation operations[] = {{"mixed", Mixed, NOCUDA},
                                        {"coo-away", COO, FULL, "away"},
                                        {"coo-errors", COOErrors, FULL | SEQ},
                                        {"stale", Stale, FULL},
-                                       {"exact", Exact, FULL},
                                        {"diagonal", Diagonal, SOLVE},
                                        {"densecuda", Dense, FULL | DEVICE},
                                        {"ilu", Factor, SOLVE | SEQ | NOCUDA, "ilu"},

@@ -254,10 +254,6 @@ device_other_tests() {
   t "assembly from coordinates" 300 "$TESTS/cuda-coo" full count
   for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo" -n 0; done
   suite "products, aijcusparse" 600 "${m[@]}" 1 "$TESTS/products" -type aijcusparse
-  for type in $types; do
-    sh_ "view of exact slices, $type" 60 prints "values of [1-9][0-9]* slices in single precision without loss" "${m[@]}" 1 "$TESTS/../examples/solve" -f "$here/matrices/gr_30_30.mtx" \
-      -mat_type "$type" -mat_${type}_kernel slices -mat_${type}_compress 0 -vec_type cuda -ksp_type cg -pc_type jacobi -mat_view ::ascii_info
-  done
   for type in $types; do lone t "device memory, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -ops memory -cases few; done
 }
 

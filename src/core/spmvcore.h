@@ -42,8 +42,6 @@ typedef struct {
   PetscInt64  long_rows;              /* rows kept in the vector CSR part */
   PetscInt64  long_stored;            /* entries stored in that part */
   PetscInt64  distinct;               /* distinct steps of values if equal ones are stored once, else 0 */
-  PetscInt64  exact;                  /* slices whose values are stored in single precision without loss */
-  PetscInt64  coded;                  /* slices whose values are stored as codes of one byte */
   PetscInt64  bytes;                  /* of all arrays of the format */
   PetscInt    node;                   /* rows (and columns) of a node block, 1 if entries are stored one by one */
   PetscInt    height, threads, sigma; /* of slices: units, multiple of their width, sorting window; 0: no slices */

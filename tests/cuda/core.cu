@@ -29,47 +29,6 @@ static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bo
          "bytes of single values");
 }
 
-// In which slices the values take fewer bytes, without loss
-static void TestShort(const Layout &L, cudaStream_t stream)
-{
-  constexpr int ROWS = 20000, PER_ROW = 96, FEW = 9; // in the slice of a single row, too, the values of the fifth kind are more than a table has
-  Matrix        A = Build("96 entries per row", ROWS, ROWS, [](int, Row &row) {
-    while ((int)row.size() < PER_ROW) {
-      const int c = Int(ROWS);
-      if (std::find(row.begin(), row.end(), c) == row.end()) row.push_back(c);
-    }
-  });
-  struct Kind {
-    const char                *what;
-    bool                       few, exact;
-    std::function<Number(int)> value; // of an entry, from its number in the row
-  } kinds[] = {
-      {"any values", false, false, [](int) { return Value() / (PetscReal)3; }},
-      {"few", true, false, [](int) { return (Number)(Int(FEW) / (PetscReal)10); }},
-      {"few, and exact", true, true, [](int) { return (Number)(Int(FEW) / (PetscReal)8); }},
-      {"exact", false, true, [](int) { return Rounded(Value() / (PetscReal)3); }},
-      {"equal at first, then any", false, false, [](int k) { return k < PER_ROW / 4 ? (Number)(PetscReal)0.1 : Value() / (PetscReal)3; }},
-      {"equal", true, false, [](int) { return (Number)(PetscReal)0.1; }},
-  };
-  const bool     codes = std::is_same_v<Number, double>, shortens = sizeof(Single) < sizeof(Number);
-  SpMVCudaStore  store;
-  SpMVStats      stats;
-  Device<int>    i(A.i), j(A.j);
-  Device<Number> a(A.a);
-  SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
-  for (const Kind &kind : kinds) {
-    for (size_t q = 0; q < A.a.size(); q++) A.a[q] = kind.value((int)q % PER_ROW);
-    a.Set(A.a);
-    CHECK(SpMVCudaFill(store, &csr, stream));
-    CHECK(cudaStreamSynchronize(stream));
-    SpMVCudaGetStats(store, &stats);
-    const bool coded = codes && kind.few && !kind.exact, exact = shortens && kind.exact;
-    Expect(stats.coded == (coded ? stats.slices : 0) && stats.exact == (exact ? stats.slices : 0), A, L.name, stats.kernel, kind.what);
-  }
-  CHECK(SpMVCudaDestroy(&store));
-}
-
 // The choice from the statistics depends on the number of multiprocessors. This tests matrices on either side of each bound
 static void TestChoice(const Layout &L, cudaStream_t stream)
 {
@@ -442,7 +401,6 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
 {
   for (const Layout &L : layouts) {
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "evchyb"))) TestChoice(L, streams.stream);
-    if (!quick && !race && (!strcmp(L.name, "sellp, entries") || !strcmp(L.name, "evchyb, entries"))) TestShort(L, streams.stream);
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, single"))) TestStreams(L, streams.stream, streams.other);
     if (!quick && !strcmp(L.name, "sellp")) TestLongest(L, streams.stream);
     TestTooLarge(L, streams.stream);

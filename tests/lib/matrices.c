@@ -244,16 +244,7 @@ PetscErrorCode PreallocateLike(Mat R, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscScalar Rounded(PetscScalar v, PetscInt n)
-{
-#if defined(PETSC_USE_COMPLEX)
-  return PetscCMPLX(PetscFloorReal(n * PetscRealPart(v)) / n, PetscFloorReal(n * PetscImaginaryPart(v)) / n);
-#else
-  return PetscFloorReal(n * v) / n;
-#endif
-}
-
-PetscErrorCode FillRounded(Mat R, PetscInt seed, PetscInt parts, Mat A)
+PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A)
 {
   PetscInt rs, re;
 
@@ -268,22 +259,11 @@ PetscErrorCode FillRounded(Mat R, PetscInt seed, PetscInt parts, Mat A)
     if (seed < 0)
       PetscCall(MatSetValues(A, 1, &i, n, cols, vals, INSERT_VALUES));
     else
-      for (PetscInt k = 0; k < n; k++) {
-        const PetscScalar v = Value(i, cols[k], seed);
-
-        PetscCall(MatSetValue(A, i, cols[k], parts ? Rounded(v, parts) : v, INSERT_VALUES));
-      }
+      for (PetscInt k = 0; k < n; k++) PetscCall(MatSetValue(A, i, cols[k], Value(i, cols[k], seed), INSERT_VALUES));
     PetscCall(MatRestoreRow(R, i, &n, &cols, &vals));
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(FillRounded(R, seed, 0, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

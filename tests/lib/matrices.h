@@ -69,8 +69,6 @@ PetscErrorCode CreateLike(Mat R, const char *type, Mat *A);
 PetscErrorCode PreallocateLike(Mat R, Mat A);
 /* Sets the entries of R in A, on each rank those of its own rows; seed >= 0 gives different values on the same pattern */
 PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A);
-/* The same with multiples of 1/parts: few different values, or, with a power of 2 up to 2^20, values that single precision has exactly */
-PetscErrorCode FillRounded(Mat R, PetscInt seed, PetscInt parts, Mat A);
 /* All three: R's entries in a matrix of the given type */
 PetscErrorCode MakeLike(Mat R, const char *type, Mat *A);
 /* The coordinates of R's entries, each twice, in a different order than R's; elsewhere: half of them are in the mirrored row, which may be another rank's. The

@@ -17,7 +17,6 @@ namespace spmv {
 namespace {
 
 constexpr int BLOCK = Tuning::ENTRIES_BLOCK, STEPS = Tuning::ENTRIES_STEPS, WARPS = BLOCK / WARP;
-static_assert(STEPS % CODES_PER_WORD == 0, "codes are staged in whole words");
 static_assert(STEPS >= 1 << MAX_LU, "a slice with several units a lane has all of its steps in shared memory at once");
 
 // The arguments of a product with up to eight columns
@@ -124,23 +123,7 @@ template <class V> __device__ __forceinline__ void Stage(const SliceArgs &args, 
 {
   const int   mode  = ModeOf(self.shape);
   const char *index = args.index + (int64_t)self.index * 32;
-  if (CODES<V> && self.shape & CODED) {
-    const Codes  *from  = FirstValue<Codes>((const V *)args.value, self) + lane;
-    const Scalar *table = (const Scalar *)(from - lane + CodeWords(self.steps));
-    Codes         word[STEPS / CODES_PER_WORD];
-#pragma unroll
-    for (int w = 0; w < STEPS / CODES_PER_WORD; w++) word[w] = w * CODES_PER_WORD < here ? Stream(from + (k0 / CODES_PER_WORD + w) * WARP, args.policy) : 0;
-#pragma unroll
-    for (int b = 0; b < STEPS; b++) to.value[b * WARP + lane] = Convert<V>(Num::keep(table + CodeAt(word[b / CODES_PER_WORD], b)));
-  } else if (SHORTENS<V> && self.shape & EXACT) { // converted here: in the loop that multiplies, the choice between two types would take 15 % longer
-    const Single *from = FirstValue<Single>((const V *)args.value, self) + k0 * WARP + lane;
-    Single        t[STEPS];
-#pragma unroll
-    for (int b = 0; b < STEPS; b++) t[b] = b < here ? Traits<Single>::stream(from + b * WARP) : Traits<Single>::zero();
-#pragma unroll
-    for (int b = 0; b < STEPS; b++) to.value[b * WARP + lane] = Convert<V>(t[b]);
-  } else
-    CopyPieces<sizeof(to.value)>(to.value, FirstValue<V>((const V *)args.value, self) + k0 * WARP, here * (int)(WARP * sizeof(V)), lane);
+  CopyPieces<sizeof(to.value)>(to.value, FirstValue((const V *)args.value, self) + k0 * WARP, here * (int)(WARP * sizeof(V)), lane);
   if (mode == WIDE)
     CopyPieces<sizeof(to.col)>(to.col, index + (int64_t)k0 * (WARP * 4), here * (WARP * 4), lane);
   else if (mode == NARROW) {

@@ -130,7 +130,6 @@ __device__ __forceinline__ uint64_t L2Policy(int sixteenths)
   }
 SPMV_LOADS(double, "d", "f64")
 SPMV_LOADS(float, "f", "f32")
-SPMV_LOADS(unsigned, "r", "u32")
 #undef SPMV_LOADS
 
 // Copies one number to shared memory without a register. The calling thread may read it after AwaitCopies(), the other threads of the warp after a __syncwarp()

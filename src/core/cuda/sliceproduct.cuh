@@ -29,9 +29,9 @@ __device__ __forceinline__ Slice ReadSlice(const SliceArgs &args, int s)
 
 /*
   Adds the lane's sums of a slice to d. value: the lane's first value. V: the type of the stored values. An entry is a block of ROWS x COLS values: a node
-  block, a single value, or a column of a row group (COLS = 1). With V = Codes, single values are looked up in the slice's table. U: units per lane. BATCH: steps whose loads are issued before the first is used. Each mode has
-  its own loop: with branches between the loads, dense rows take twice as long. With MODE = EITHER there is one branch per batch, before the first load. wait: for
-  the previous kernel, before x is read
+  block, a single value, or a column of a row group (COLS = 1). U: units per lane. BATCH: steps whose loads are issued before the first
+  is used. Each mode has its own loop: with branches between the loads, dense rows take twice as long. With MODE = EITHER there is one branch per batch,
+  before the first load. wait: for the previous kernel, before x is read
 */
 template <class V, int ROWS, int COLS, int U, int MODE, int BATCH, class X, int SUMS>
 __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &self, const V *value, int lane, SpMVCudaForm form, bool wait, X x,
@@ -42,20 +42,13 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
   const bool  near  = MODE == NARROW || (MODE == EITHER && ModeOf(self.shape) == NARROW);
   const int   none  = near ? (int)NO_COLUMN : -1;
 
-  constexpr bool CODED_VALUES = std::is_same_v<V, Codes>;
-  using Value                 = std::conditional_t<CODED_VALUES, Scalar, V>;
-  constexpr int WORDS         = BATCH / CODES_PER_WORD;
-  const Scalar *table         = (const Scalar *)((const Codes *)value - lane + CodeWords(steps));
-  static_assert(!CODED_VALUES || (ROWS * COLS == 1 && BATCH % CODES_PER_WORD == 0), "a batch has whole words of codes");
-
   // FULL: all steps exist, so that there are no tests between the loads
   auto batch = [&](int k0, auto full) {
-    constexpr bool         FULL = decltype(full)::value;
-    auto                   has  = [&](int k) { return FULL || k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)); }; // for row groups
-    Value                  v[BATCH][ROWS * COLS];
-    [[maybe_unused]] Codes word[CODED_VALUES ? WORDS : 1];
-    Scalar                 xs[BATCH][COLS];
-    int                    col[BATCH];
+    constexpr bool FULL = decltype(full)::value;
+    auto           has  = [&](int k) { return FULL || k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)); }; // for row groups
+    V              v[BATCH][ROWS * COLS];
+    Scalar         xs[BATCH][COLS];
+    int            col[BATCH];
     if (MODE == EITHER) {
       if (near) {
 #pragma unroll
@@ -79,12 +72,8 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
         col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? (MODE == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++) {
-        if constexpr (!CODED_VALUES) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (ROWS * COLS) + i) * WARP, args.policy) : Traits<V>::zero();
+        v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (ROWS * COLS) + i) * WARP, args.policy) : Traits<V>::zero();
       }
-    }
-    if constexpr (CODED_VALUES) {
-#pragma unroll
-      for (int w = 0; w < WORDS; w++) word[w] = FULL || k0 + w * CODES_PER_WORD < steps ? Stream(value + (k0 / CODES_PER_WORD + w) * WARP, args.policy) : 0;
     }
     Issue();
     if (k0 == 0 && wait) AwaitInTurn(args.last_blocks);
@@ -98,18 +87,11 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) { // padding is 0 times 0
-      if constexpr (CODED_VALUES) {
-        if (b % CODES_PER_WORD == 0) { // only so many at once, to save registers
-#pragma unroll
-          for (int c = b; c < b + CODES_PER_WORD; c++) v[c][0] = Num::ordered(table + CodeAt(word[b / CODES_PER_WORD], c));
-          Issue();
-        }
-      }
 #pragma unroll
       for (int j = 0; j < COLS; j++) {
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-          if (COLS > 1 && Traits<Value>::is_absent(v[b][i * COLS + j])) continue;
+          if (COLS > 1 && Traits<V>::is_absent(v[b][i * COLS + j])) continue;
           d[b % U * ROWS + i] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][i * COLS + j])), xs[b][j], d[b % U * ROWS + i]);
         }
       }

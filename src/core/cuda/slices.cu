@@ -6,17 +6,13 @@
     - 32 / T units with T = 1, 2, ..., 32 lanes each;
     - a part of one long unit: the parts store partial sums, and the warp that arrives last adds them in order.
   slicesform.cu forms the slices. Row groups, which groups.cu multiplies, are units of a different number of rows in each slice.
-  Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. If all values of a slice are exact in single precision, as in
-  many interpolations and graphs, they are stored in single precision (EXACT); if few of them are different, as codes (slicescode.cuh). Each fill decides this
-  anew. Units that are shorter than their slice are filled
-  up with marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is
-  a run of columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
+  Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that are shorter than their slice are filled up with
+  marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is a run of
+  columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
 */
 #include "prepare.cuh"
 #include "sliceproduct.cuh"
-#include "slicescode.cuh"
 #include "staging.cuh"
-#include <algorithm>
 
 int SpMVCudaSharedLines = spmv::Tuning::SHARED_LINES;
 
@@ -29,22 +25,22 @@ using Args = SliceArgs;
 
 // ------------------------------------------------------------------------------------------------ product
 
-// W: the type in which the slice has its values. One loop per mode
-template <class V, class W, int BS, int U, class X>
+// One loop per mode
+template <class V, int BS, int U, class X>
 __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, bool wait, X x, Scalar (&d)[U * BS])
 {
-  constexpr int BATCH = std::is_same_v<W, Codes> ? CODES_PER_WORD : BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
+  constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   const int     mode  = ModeOf(self.shape);
-  const W      *value = FirstValue<W>((const V *)args.value, self, BS * BS) + lane;
+  const V      *value = FirstValue((const V *)args.value, self, BS * BS) + lane;
   if (mode == WIDE)
-    Accumulate<W, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, wait, x, d);
+    Accumulate<V, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, wait, x, d);
   else if (U > 1 || mode == NARROW)
-    Accumulate<W, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
+    Accumulate<V, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
   else if constexpr (U == 1) {
     if (mode == LINE)
-      Accumulate<W, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, wait, x, d);
+      Accumulate<V, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, wait, x, d);
     else
-      Accumulate<W, BS, BS, U, RUNS, BATCH>(args, self, value, lane, form, wait, x, d);
+      Accumulate<V, BS, BS, U, RUNS, BATCH>(args, self, value, lane, form, wait, x, d);
   }
 }
 
@@ -66,15 +62,7 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
 #pragma unroll
     for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
   }
-  if constexpr (BS == 1 && SHORTENS<V>) {
-    if (self.shape & EXACT)
-      accumulate<V, Single, BS, U>(args, self, lane, form, wait, x, d);
-    else if (!CODES<V, U> || !(self.shape & CODED))
-      accumulate<V, V, BS, U>(args, self, lane, form, wait, x, d);
-    else if constexpr (CODES<V, U>)
-      accumulate<V, Codes, BS, U>(args, self, lane, form, wait, x, d);
-  } else
-    accumulate<V, V, BS, U>(args, self, lane, form, wait, x, d);
+  accumulate<V, BS, U>(args, self, lane, form, wait, x, d);
   if (!FUSED) AwaitPrevious(); // if the slice has no steps
   if constexpr (U == 1) {
     if (!AddLanes(args, self, lane, d, unit, !dot)) return;
@@ -124,10 +112,14 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
   }
 }
 
+// Thread blocks per multiprocessor that the registers must suffice for: of real single entries, as many as with 80 and 64 registers per thread
+template <int BS, bool MANY> constexpr int RESIDENT = BS > 1 || sizeof(Scalar) > 8 ? 2 : MANY ? 3 : 4;
+
 // E: with DotEpilogue or DotsEpilogue, for a square matrix without parts of units, the kernel also computes inner products, for MultDot() and MultDots(); all
 // threads then take part until the end
 template <class V, int BS, bool MANY, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
+    slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
@@ -141,13 +133,13 @@ __global__ void __launch_bounds__(BLOCK, 2) slices(ArgumentsOf<Args, E> argument
 
 constexpr int SHARED_BLOCK = Tuning::SHARED_BLOCK, LINE_BYTES = 128;
 
-// Prefetches a slice of single entries. Its descriptor is not read through the L1 cache, because a previous fill may still be changing it
+// Prefetches a slice of single entries. Its descriptor is not read through the L1 cache, because a previous kernel may still be marking it
 template <class V> __device__ __forceinline__ void prefetch(const Args &args, int s, int lane)
 {
   const int4  a     = __ldcg((const int4 *)(args.slice + s));
   const Slice self  = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, 0, 0, 0, 0};
   const int   mode  = ModeOf(self.shape);
-  const char *value = (const char *)FirstValue<V>((const V *)args.value, self), *index = args.index + (int64_t)self.index * 32;
+  const char *value = (const char *)FirstValue((const V *)args.value, self), *index = args.index + (int64_t)self.index * 32;
   for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (WARP * sizeof(V)); k += WARP * LINE_BYTES) PrefetchL2(value + k);
   if (mode != WIDE && mode != NARROW) return;
   for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (mode == WIDE ? WARP * 4 : WARP * 2); k += WARP * LINE_BYTES) PrefetchL2(index + k);
@@ -188,7 +180,8 @@ __global__ void sample_lines(Args args, int samples, unsigned long long *sum)
 
 // For matrices with few nonempty rows: a product with each column, one after the other in one kernel
 template <class V, int BS, bool MANY>
-__global__ void __launch_bounds__(BLOCK, 2) slices_each(EachColumn each, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, sizeof(V) < sizeof(Scalar) ? RESIDENT<BS, MANY> : 2)
+    slices_each(EachColumn each, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const int64_t column = blockIdx.x / each.blocks;
   const int     s      = (int)(((blockIdx.x - column * each.blocks) * BLOCK + threadIdx.x) / WARP);
@@ -203,24 +196,17 @@ __global__ void __launch_bounds__(BLOCK, 2) slices_each(EachColumn each, SpMVCud
 
 constexpr int FILL_BLOCK = Tuning::FILL_BLOCK;
 
-// Where the values of several steps belong that a lane reads at once
-struct Step {
-  int k;     // the first step
-  int unit;  // which of the lane's units, or which row of its row group
-  int units; // their number
-
-  __device__ __forceinline__ int64_t Place(int b) const // of the value b steps after the first, from the lane's first value of the slice
-  {
-    return ((int64_t)(k + b) * units + unit) * WARP;
-  }
-};
-
-// Calls f(step, values) for a lane's values of a slice, as long as it returns true. All rows of a row group have the same length and follow one another in A
-template <class I, class F>
-__device__ __forceinline__ void read_values(const View<I> &v, const Args &args, const Slice &self, int chunk, const int *value_index, const Scalar *a, F f)
+// All rows of a row group have the same length and follow one another in A
+template <class V, class I>
+__global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
+    fill_entries(View<I> v, Args args, int chunk, const int *value_index, const Scalar *a, V *value)
 {
   constexpr int BATCH = Tuning::FILL_BATCH;
-  const int     lt = LogT(self.shape), U = 1 << LogU(self.shape), rows = Rows(self.shape), n = U * rows; // U or rows is 1
+  const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (s >= args.slices) return;
+  const Slice self = args.slice[s];
+  const int   lt = LogT(self.shape), rows = Rows(self.shape), n = rows << LogU(self.shape); // one row per unit, or one unit per lane
+  V          *to = value + (int64_t)self.value * WARP + lane;
   for (int u = 0; u < n; u++) {
     LaneEntries e = lane_entries(v, self, args.order, chunk, rows > 1 ? 0 : u);
     if (rows > 1) e.start += (int64_t)u * e.len;
@@ -233,57 +219,12 @@ __device__ __forceinline__ void read_values(const View<I> &v, const Args &args, 
         t[b]                = k0 + b < self.steps && entry < e.end ? a[value_index ? value_index[at] : at] : Num::zero();
       }
       Issue();
-      if (!f(Step{k0, u, n}, t)) return;
+#pragma unroll
+      for (int b = 0; b < BATCH; b++) {
+        if (k0 + b < self.steps) to[((int64_t)(k0 + b) * n + u) * WARP] = Convert<V>(t[b]);
+      }
     }
   }
-}
-
-// Writes these values as numbers of type W
-template <class W, int BATCH> __device__ __forceinline__ void write_values(const Step &at, int steps, const Scalar (&t)[BATCH], W *to)
-{
-#pragma unroll
-  for (int b = 0; b < BATCH; b++) {
-    if (at.k + b < steps) to[at.Place(b)] = Convert<W>(t[b]);
-  }
-}
-
-// Values are written in single precision as long as they are exact in it. In most matrices the first ones are not
-template <class V, class I>
-__global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
-    fill_entries(View<I> v, Args args, Slice *slice, int chunk, const int *value_index, const Scalar *a, V *value)
-{
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= args.slices) return;
-  const Slice self  = slice[s];
-  V          *to    = value + (int64_t)self.value * WARP + lane;
-  bool        exact = SHORTENS<V> && !HasGroups(self.shape), repeats = false;
-  unsigned    shape = self.shape & ~(EXACT | CODED);
-  if constexpr (SHORTENS<V>) {
-    if (exact) {
-      read_values(v, args, self, chunk, value_index, a, [&](const Step &at, const auto &t) {
-        if constexpr (CODES<V>) {
-          if (at.k == 0 && at.units == 1) repeats = Repeats(t[0], lane);
-        }
-#pragma unroll
-        for (int b = 0; b < Tuning::FILL_BATCH; b++) exact = exact && Num::same(t[b], Convert<Scalar>(Convert<Single>(t[b])));
-        exact = __all_sync(ALL, exact);
-        if (exact) write_values(at, self.steps, t, (Single *)FirstValue<Single>(value, self) + lane);
-        return exact;
-      });
-    }
-    if (exact) shape |= EXACT;
-  }
-  if (!exact) {
-    read_values(v, args, self, chunk, value_index, a, [&](const Step &at, const auto &t) {
-      write_values(at, self.steps, t, to);
-      return true;
-    });
-  }
-  if constexpr (CODES<V>) {
-    __shared__ CodeTable tables[FILL_BLOCK / WARP];
-    if (!exact && repeats && Encode(tables[threadIdx.x / WARP], to, self.steps, lane)) shape |= CODED;
-  }
-  if (lane == 0 && shape != self.shape) slice[s].shape = shape;
 }
 
 // One slice per thread block, `staged` steps at a time
@@ -415,7 +356,7 @@ struct Slices : SlicedStore {
         ForgetErrors();
         switch (bs) {
         case 1:
-          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(v, args, slice, chunk, value_index, (const Scalar *)csr.a,
+          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a,
                                                                                                    (V *)(char *)value);
           return cudaGetLastError();
         case 2: return FillNodes<V, 2>(v, csr, stream);
@@ -534,22 +475,6 @@ struct Slices : SlicedStore {
     s->node = bs;
   }
 
-  cudaError_t CountShort(PetscInt64 *exact, PetscInt64 *coded) const override
-  {
-    std::vector<Slice> S;
-    *exact = *coded = 0;
-    if (bs > 1 || grouped || single) return cudaSuccess;
-    SPMV_TRY(slice.Read(S));
-    *exact = std::count_if(S.begin(), S.end(), [](const Slice &self) { return self.shape & EXACT; });
-    *coded = std::count_if(S.begin(), S.end(), [](const Slice &self) { return self.shape & CODED; });
-    return cudaSuccess;
-  }
-
-  template <class V> static Scalar Decoded(const V *stored, const Slice &self, int k, int lane)
-  {
-    const Codes *word = FirstValue<Codes>(stored, self);
-    return ((const Scalar *)(word + CodeWords(self.steps)))[CodeAt(word[k / CODES_PER_WORD * WARP + lane], k)];
-  }
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
   {
     std::vector<Slice> S;
@@ -587,12 +512,7 @@ struct Slices : SlicedStore {
             const int unit = IsPart(self.shape) ? self.first : o.empty() ? self.first + r : o[self.first + r];
             for (int e = 0; e < rows * bs * bs; e++) {
               const auto &a = stored[(((int64_t)self.value + (int64_t)k * rows) * bs * bs + e) * WARP + l];
-              if (self.shape & CODED)
-                Show(entry, ctx, unit, col, Decoded(stored, self, k, l));
-              else if (self.shape & EXACT)
-                Show(entry, ctx, unit, col, FirstValue<Single>(stored, self)[(int64_t)k * WARP + l]);
-              else if (bs == 1 || !Traits<V>::is_absent(a))
-                Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
+              if (bs == 1 || !Traits<V>::is_absent(a)) Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
             }
           }
         }

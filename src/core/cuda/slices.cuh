@@ -30,7 +30,7 @@ __device__ __forceinline__ Slice AsSlice(int4 a, int4 b)
   return {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
 }
 // shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE, row groups), 23 boundary, 24-26 rows
-// of a row group less 1, 27 row groups, 28 exact in single precision, 29 codes
+// of a row group less 1, 27 row groups
 __host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
 {
   return (unsigned)(lt | lu << 3 | part << 7 | units << 8);
@@ -74,32 +74,11 @@ __host__ __device__ inline int Rows(unsigned s) // of each row group; 1 if there
 }
 
 constexpr unsigned BOUNDARY = 1u << 23; // the slice has boundary rows, and MultInterior() skips it
-constexpr unsigned EXACT    = 1u << 28; // single entries: each value of the slice is a Single, and is stored as that
 
-constexpr unsigned CODED = 1u << 29; // single entries: the values are numbers of a table (slicescode.cuh)
-
-template <class V> constexpr bool SHORTENS = std::is_same_v<V, Scalar> && sizeof(Single) < sizeof(Scalar); // slices with values of type V may be exact
-
-// The first value of a slice in an array of values of type V. W: V, or Single if the slice is exact
-template <class W, class V> __host__ __device__ __forceinline__ const W *FirstValue(const V *value, const Slice &self, int per_entry = 1)
+// The first value of a slice in an array of values
+template <class V> __host__ __device__ __forceinline__ const V *FirstValue(const V *value, const Slice &self, int per_entry = 1)
 {
-  return (const W *)(value + (int64_t)self.value * (WARP * per_entry));
-}
-
-// The codes of four steps of a lane. The words are in the order of steps, 32 lanes side by side, and the table follows them
-using Codes                  = unsigned;
-constexpr int CODES_PER_WORD = 4;
-
-// Slices with values of type V and U units per lane may have codes. With several units, the loop would need more registers, which all others would miss
-template <class V, int U = 1> constexpr bool CODES = U == 1 && std::is_same_v<V, Scalar> &&std::is_same_v<Scalar, double>;
-
-__host__ __device__ __forceinline__ int64_t CodeWords(int steps)
-{
-  return (int64_t)((steps + CODES_PER_WORD - 1) / CODES_PER_WORD) * WARP;
-}
-__host__ __device__ __forceinline__ int CodeAt(Codes word, int step)
-{
-  return (int)(word >> 8 * (step % CODES_PER_WORD) & 255);
+  return value + (int64_t)self.value * (WARP * per_entry);
 }
 
 struct SliceArgs {

@@ -120,7 +120,6 @@ void SpMVCudaGetStats(SpMVCudaStore store, SpMVStats *stats)
 {
   memset(stats, 0, sizeof(*stats));
   store->Stats(stats);
-  if (Guarded([=] { return store->CountShort(&stats->exact, &stats->coded); }) != cudaSuccess) ForgetErrors();
   stats->nonzeros = store->nnz;
   stats->kernel   = store->names[store->single];
   stats->bytes += store->it.Bytes() + store->value_index.Bytes() + store->nodes.Bytes();

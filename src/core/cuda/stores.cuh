@@ -178,12 +178,7 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
-  virtual void        Stats(SpMVStats *) const = 0;                          // `bytes` counts only the arrays of the derived class
-  virtual cudaError_t CountShort(PetscInt64 *exact, PetscInt64 *coded) const // slices with EXACT and with CODED; reads them
-  {
-    *exact = *coded = 0;
-    return cudaSuccess;
-  }
+  virtual void        Stats(SpMVStats *) const            = 0; // `bytes` counts only the arrays of the derived class
   virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
 };
 

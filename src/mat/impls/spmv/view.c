@@ -13,12 +13,12 @@ static PetscInt64 SpMVStatsFormatted(const SpMVStats *stats)
 static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm, PetscViewer viewer)
 {
   SpMVStats  all = *local;
-  char       what[256], rest[64] = "", exact[96] = "", coded[64] = "";
-  PetscInt64 sum[10] = {SpMVStatsFormatted(local), local->stored, local->slices,   local->diagonal, local->long_rows,
-                        local->long_stored,        local->bytes,  local->nonzeros, local->exact,    local->coded};
+  char       what[256], rest[64] = "";
+  PetscInt64 sum[8] = {SpMVStatsFormatted(local), local->stored,      local->slices, local->diagonal,
+                       local->long_rows,          local->long_stored, local->bytes,  local->nonzeros};
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 10, MPIU_INT64, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 8, MPIU_INT64, MPI_SUM, comm));
   all.nonzeros    = sum[0];
   all.stored      = sum[1];
   all.slices      = sum[2];
@@ -28,14 +28,12 @@ static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpM
   all.bytes       = sum[6];
   PetscCall((*spmv->format->describe)(spmv->params, &all, what, sizeof(what)));
   if (sum[7] > sum[0]) PetscCall(PetscSNPrintf(rest, sizeof(rest), ", %" PetscInt64_FMT " nonzeros by AIJ's own product", sum[7] - sum[0]));
-  if (sum[8]) PetscCall(PetscSNPrintf(exact, sizeof(exact), ", values of %" PetscInt64_FMT " slices in single precision without loss", sum[8]));
-  if (sum[9]) PetscCall(PetscSNPrintf(coded, sizeof(coded), ", values of %" PetscInt64_FMT " slices as codes of one byte", sum[9]));
   if (all.stored) {
-    PetscCall(PetscViewerASCIIPrintf(
-        viewer,
-        "%s format%s: %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros (padding %.2f%%), %" PetscInt64_FMT " bytes, kernel: %s%s%s%s\n",
-        spmv->format->name, which, what, all.stored, all.nonzeros, all.nonzeros ? 100. * (double)(all.stored - all.nonzeros) / (double)all.nonzeros : 0.,
-        all.bytes, all.kernel, exact, coded, rest));
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "%s format%s: %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros (padding %.2f%%), %" PetscInt64_FMT
+                                     " bytes, kernel: %s%s\n",
+                                     spmv->format->name, which, what, all.stored, all.nonzeros,
+                                     all.nonzeros ? 100. * (double)(all.stored - all.nonzeros) / (double)all.nonzeros : 0., all.bytes, all.kernel, rest));
   } else
     PetscCall(PetscViewerASCIIPrintf(viewer, "%s format%s: nothing stored, kernel: %s\n", spmv->format->name, which, all.kernel));
   PetscFunctionReturn(PETSC_SUCCESS);
