@@ -640,7 +640,7 @@ static const Case big      = {"constant", 20000, 20000, 1, SQUARE, Row_Laplace};
 static const struct {
   const char *type, *options;
 } kernels[] = {{"sellp", "-mat_sellp_kernel slices"},    {"sellp", "-mat_sellp_kernel csr"},
-               {"sellp", "-mat_sellp_kernel auto"},      {"sellp", "-mat_sellp_kernel slices -mat_sellp_slice_height 4 -mat_sellp_sigma 64"},
+               {"sellp", "-mat_sellp_kernel auto"},      {"sellp", "-mat_sellp_kernel slices -mat_sellp_sigma 64"},
                {"sellp", "-mat_sellp_kernel paper"},     {"batch", "-mat_batch_kernel auto"},
                {"batch", "-mat_batch_kernel slices"},    {"batch", "-mat_batch_kernel sellp"},
                {"batch", "-mat_batch_kernel coo"},       {"batch", "-mat_batch_kernel csr-vector"},

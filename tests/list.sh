@@ -315,7 +315,7 @@ all_tests() {
     t "node size 1, $type" 600 "${m[@]}" 1 "$TESTS/assembly" -type "$type" "${force[@]}" -mat_${type}_node_size 1
   done
   case " $types " in *" sellp "*)
-    for o in "-mat_sellp_slice_height 4 -mat_sellp_sigma 1" "-mat_sellp_slice_height 64 -mat_sellp_threads_per_row 4 -mat_sellp_sigma 256" "-mat_sellp_slice_height 1024"; do
+    for o in "-mat_sellp_sigma 1" "-mat_sellp_threads_per_row 4 -mat_sellp_sigma 256"; do
       t "assembly, sellp, $o" 600 "${m[@]}" $several "$TESTS/assembly" -type sellp -mat_sellp_kernel slices $o
     done ;; esac
   case " $types " in *" evchyb "*)

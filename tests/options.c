@@ -39,20 +39,15 @@ typedef struct {
 } Sweep;
 
 static const Sweep sweeps[] = {
-    {"sellp",
-     {"mat_sellp_slice_height", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
-     {{"1", "2", "4", "7", "8", "16", "32", "64", "100", "1024"}, {"1", "2", "4", "8", "16", "32"}, {"1", "64", "100000", "2147483646", "2147483647"}}},
-    {"sellp", {"mat_sellp_node_size", "mat_sellp_compress", "mat_sellp_slice_height"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"4", "32"}}},
+    {"sellp", {"mat_sellp_threads_per_row", "mat_sellp_sigma"}, {{"1", "2", "4", "8", "16", "32"}, {"1", "64", "100000", "2147483646", "2147483647"}}},
+    {"sellp", {"mat_sellp_node_size", "mat_sellp_compress"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}}},
     {"sellp", {"mat_sellp_kernel", "mat_sellp_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
     {"evchyb",
      {"mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread", "mat_evchyb_kernel"},
      {{"0", "1", "3", "16", "2147483647"}, {"1", "4", "32"}, {"1", "3", "32"}, {"1", "65536"}, {"auto", "slices"}}},
     {"evchyb", {"mat_evchyb_node_size", "mat_evchyb_compress", "mat_evchyb_ell_limit"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"0", "100000"}}},
     {"evchyb", {"mat_evchyb_kernel", "mat_evchyb_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
-    {"sellp",
-     {"mat_sellp_kernel", "mat_sellp_slice_height", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
-     {{"paper"}, {"1", "7", "32", "64", "1024"}, {"1", "2", "8", "32"}, {"1", "64"}},
-     PETSC_TRUE},
+    {"sellp", {"mat_sellp_kernel", "mat_sellp_threads_per_row", "mat_sellp_sigma"}, {{"paper"}, {"1", "2", "8", "32"}, {"1", "64"}}, PETSC_TRUE},
     {"evchyb",
      {"mat_evchyb_kernel", "mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread"},
      {{"paper"}, {"0", "3", "128", "2147483647"}, {"1", "32"}, {"1", "32"}, {"1", "8"}},
@@ -143,8 +138,7 @@ typedef enum { RANGE, WORD, LIST } Refusal;
 static const struct {
   Refusal     how;
   const char *type, *option, *value[8];
-} refused[] = {{RANGE, "sellp", "mat_sellp_slice_height", {"0", "-1", "-3", "1025", "2147483647", "-2147483647"}},
-               {RANGE, "sellp", "mat_sellp_threads_per_row", {"0", "-1", "3", "6", "31", "64", "2147483647", "1073741824"}},
+} refused[] = {{RANGE, "sellp", "mat_sellp_threads_per_row", {"0", "-1", "3", "6", "31", "64", "2147483647", "1073741824"}},
                {RANGE, "sellp", "mat_sellp_sigma", {"0", "-1", "-2147483647"}},
                {RANGE, "sellp", "mat_sellp_node_size", {"-1", "9", "2147483647"}},
                {RANGE, "evchyb", "mat_evchyb_ell_limit", {"-1", "-2147483647"}},
@@ -154,7 +148,6 @@ static const struct {
                {RANGE, "evchyb", "mat_evchyb_node_size", {"-1", "9", "2147483647"}},
                {RANGE, NULL, "mat_spmv_halo_rows", {"-0.1", "-1", "1.5", "2147483647", "1e30"}}, /* for every type, even without a halo */
                {WORD, NULL, "mat_spmv_halo_rows", {"nan", "much", "0.1x"}},
-               {WORD, "sellp", "mat_sellp_slice_height", {"tall", "nan", "8x", "1.5"}},
                {WORD, "sellp", "mat_sellp_threads_per_row", {"two", "nan"}},
                {WORD, "sellp", "mat_sellp_sigma", {"all", "nan"}},
                {WORD, "sellp", "mat_sellp_node_size", {"small", "nan"}},

@@ -188,6 +188,7 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
                PETSC_ERR_ARG_WRONG, "-formats: %s: only sellp-paper takes b and t, as in sellp-paper:8:4", s->name);
     PetscCheck(b >= 1 && b <= 1024 && t >= 1 && t <= 32 && !(t & (t - 1)), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "-formats: %s: b must be 1 to 1024, and t 1, 2, 4, 8, 16 or 32", s->name);
+    PetscCheck(DeviceOn || b == SPMV_LANES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-formats: %s: on the host b is 8", s->name);
   }
   if (CoreFormats[s->which].logs) q.max_threads_log2 = CoreFormats[s->which].logs;
   if (p.common.kernel == SPMV_KERNEL_PAPER) { /* the paper's own value, if the default is chosen automatically */

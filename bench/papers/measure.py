@@ -218,7 +218,7 @@ class Measuring:
         self.run("matrices", order, ["-partition"])
 
     def sweep(self):
-        self.run("sweep", SWEEP, ["-formats", ",".join(["sellp"] + [f"sellp-paper:{b}:{t}" for b, t in BT])])
+        self.run("sweep", SWEEP, ["-formats", ",".join(["sellp"] + [f"sellp-paper:{b}:{t}" for b, t in BT if self.kind == "device" or b == 8])])
 
     def random(self):
         aij = "petsc:aijcusparse" if self.kind == "device" else "petsc:aij"

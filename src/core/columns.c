@@ -34,7 +34,7 @@ static void SpMVPieceMult(SpMVPiece *P, const SpMVColumns *C)
 static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBool diagonal_values)
 {
   const int *width  = B->width + R->slice;
-  PetscInt64 values = 0; /* vectors of values; UNCOMPRESSED: entries */
+  PetscInt64 values = 0; /* vectors of values */
 
   switch (R->kind) {
   case SPMV_RUN_DIAG:
@@ -53,23 +53,14 @@ static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBo
       R->row += SPMV_LANES * R->rbs;
     R->slice += 2;
     break;
-  case SPMV_RUN_LONG: {
+  default: {
     const PetscInt64 steps = (PetscInt64)B->align * ((width[0] + B->align - 1) / B->align) / SPMV_LANES;
 
     values = steps * R->rbs;
     R->idx += steps * SPMV_LANES;
     R->rows++;
     R->slice++;
-    break;
   }
-  default:
-    values = (PetscInt64)width[0] * B->height;
-    R->idx += values;
-    R->len += B->height;
-    R->rows += B->height;
-    R->slice += 2;
-    R->val += values;
-    return (double)values * SPMV_PARTS * sizeof(PetscReal);
   }
   R->val += values;
   return (double)values * SPMV_VECTOR * sizeof(PetscReal);

@@ -67,12 +67,11 @@ SpMVTuning SpMVTuned = {
                                  evchyb take 14 ms in place of 38 */
     .fetch_entries      = 2000000, /* with fewer, A stays in the cache while units are sorted in windows, and refreshes of circuits with sellp would take
                                       0.6 ms in place of 0.5 */
-    .transpose_limit    = 0.9,     /* the parent multiplies by the transpose where the estimate is above this share of its time; the next six are in its
+    .transpose_limit    = 0.9,     /* the parent multiplies by the transpose where the estimate is above this share of its time; the next five are in its
                                         entries, by kind of slice */
     .transpose_full     = 0.6,     /* each lane of a diagonal without empty lanes: y is contiguous */
     .transpose_entry    = 1.1,     /* each lane of another diagonal; an entry of a slice by index or of vector CSR, which is scattered to y */
     .transpose_block    = 2.1,     /* in units of several rows: divided by their number, as one addition to y is for all rows */
-    .transpose_any      = 2.0,     /* an entry of uncompressed slices */
     .transpose_unit     = 1.2,     /* a column of a unit of several rows in vector CSR */
     .transpose_unit_row = 0.25,    /* and for each row */
 };

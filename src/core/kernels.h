@@ -242,55 +242,6 @@ SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const
   }
 }
 
-/* Slices of any height: eight lanes at a time, the remaining ones one by one */
-SPMV_INLINE void spmv_uncompressed(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
-{
-  const int        H    = B->height;
-  const PetscReal *v    = B->val + R->val * SPMV_PARTS;
-  const int       *j    = B->idx + R->idx;
-  const int       *wid  = B->width + R->slice;
-  const int       *len  = B->len + R->len;
-  const int       *rows = B->rows + R->rows;
-
-  for (int s = 0; s < R->count; s++, wid += 2, len += H, rows += H) {
-    const int    w    = wid[0];
-    const size_t step = (size_t)H * SPMV_PARTS;
-    int          l    = 0;
-
-#if !defined(PETSC_USE_COMPLEX)
-    for (; l + 8 <= H; l += 8) {
-      V8  a  = v8_zero();
-      int wl = 0;
-
-      for (int i = 0; i < 8; i++) wl = PetscMax(wl, len[l + i]);
-      for (int k = 0; k < wl; k++) a = v8_fma(v8_value(v + k * step + l), v8_keep(m8_longer(len + l, k), v8_gather(x, j + (size_t)k * H + l)), a);
-      {
-        PetscScalar sum[8];
-
-        v8_store(sum, a);
-        for (int i = 0; i < 8; i++)
-          if (rows[l + i] >= 0) y[rows[l + i]] = z ? z[rows[l + i]] + sum[i] : sum[i];
-      }
-    }
-#endif
-    for (; l < H; l++) {
-      PetscScalar sum = 0;
-
-      if (rows[l] < 0) continue;
-      for (int k = 0; k < len[l]; k++) {
-#if defined(PETSC_USE_COMPLEX)
-        sum += PetscCMPLX(v[k * step + l], v[k * step + H + l]) * x[j[(size_t)k * H + l]];
-#else
-        sum += v[k * step + l] * x[j[(size_t)k * H + l]];
-#endif
-      }
-      y[rows[l]] = z ? z[rows[l]] + sum : sum;
-    }
-    v += step * w;
-    j += (size_t)H * w;
-  }
-}
-
 /*
   Transposed products. A block's column is first multiplied and summed over its rows, so that rbs entries cost one addition to y. These
   additions are scalar, because several lanes can have the same column. Diagonals are contiguous in y. conj(a) x = conj(a conj(x)).
@@ -434,32 +385,6 @@ SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
   }
 }
 
-SPMV_INLINE void spmv_uncompressed_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
-{
-  const int        H    = B->height;
-  const PetscReal *v    = B->val + R->val * SPMV_PARTS;
-  const int       *j    = B->idx + R->idx;
-  const int       *wid  = B->width + R->slice;
-  const int       *len  = B->len + R->len;
-  const int       *rows = B->rows + R->rows;
-  const size_t     step = (size_t)H * SPMV_PARTS;
-
-  for (int s = 0; s < R->count; s++, wid += 2, len += H, rows += H) {
-    for (int l = 0; l < H; l++) {
-      for (int k = 0; k < len[l]; k++) {
-#if defined(PETSC_USE_COMPLEX)
-        y[j[(size_t)k * H + l]] += PetscCMPLX(v[k * step + l], conjugate ? -v[k * step + H + l] : v[k * step + H + l]) * x[rows[l]];
-#else
-        y[j[(size_t)k * H + l]] += v[k * step + l] * x[rows[l]];
-        (void)conjugate;
-#endif
-      }
-    }
-    v += step * wid[0];
-    j += (size_t)H * wid[0];
-  }
-}
-
 /* One instance for each shape; inlining them into their callers would only cost compile time */
 #define SPMV_SHAPES(OP) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8)
 
@@ -499,17 +424,6 @@ SPMV_INLINE void spmv_uncompressed_t(const struct _n_SpMVStore *B, const SpMVRun
   }
 SPMV_SHAPES(SPMV_INSTANCE)
 
-static SPMV_NOINLINE SPMV_TARGET void spmv_uncompressed_any(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,
-                                                            PetscScalar *y)
-{
-  spmv_uncompressed(B, R, x, z, y);
-}
-static SPMV_NOINLINE SPMV_TARGET void spmv_uncompressed_any_t(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x,
-                                                              PetscScalar *y)
-{
-  spmv_uncompressed_t(B, R, conjugate, x, y);
-}
-
 /*
   Clears the upper halves of the AVX registers (vzeroupper). Until then, code for SSE, such as PETSc and BLAS without AVX, runs several times slower. GCC 12.2 omits
   the instruction in functions that call one without AVX, such as spmv_put(): GMRES took 2.5 s instead of 0.6 s (SNES ex19, -da_refine 5, AMD EPYC)
@@ -536,8 +450,7 @@ static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const 
     switch (R->kind) {
     case SPMV_RUN_GATHER: kernel[R->cbs > 1 ? 1 : 0][R->rbs - 1](B, R, x, z, y); break;
     case SPMV_RUN_DIAG: kernel[2][R->rbs - 1](B, R, x, z, y); break;
-    case SPMV_RUN_LONG: kernel[3][R->rbs - 1](B, R, x, z, y); break;
-    default: spmv_uncompressed_any(B, R, x, z, y); break;
+    default: kernel[3][R->rbs - 1](B, R, x, z, y); break;
     }
   }
   spmv_clear_upper();
@@ -549,14 +462,7 @@ static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjug
 #define SPMV_NAME_T(rbs) spmv_t_##rbs,
   static const Kernel kernel[8] = {SPMV_SHAPES(SPMV_NAME_T)};
 
-  for (int r = 0; r < B->nruns; r++) {
-    const SpMVRun *R = B->runs + r;
-
-    if (R->kind == SPMV_RUN_UNCOMPRESSED)
-      spmv_uncompressed_any_t(B, R, conjugate, x, y);
-    else
-      kernel[R->rbs - 1](B, R, conjugate, x, y);
-  }
+  for (int r = 0; r < B->nruns; r++) kernel[B->runs[r].rbs - 1](B, B->runs + r, conjugate, x, y);
   spmv_clear_upper();
 }
 

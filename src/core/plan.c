@@ -223,14 +223,13 @@ static PetscErrorCode SpMVPlannerDiagonalSlices(SpMVPlanner *W)
 /* Entries that slices of these units, in this order, would store for each row of a unit */
 static PetscInt64 SpMVPlannerStored(const SpMVPlanner *W, PetscInt n, const int unit[])
 {
-  const PetscInt height = W->R->height;
-  PetscInt64     stored = 0;
+  PetscInt64 stored = 0;
 
-  for (PetscInt k = 0; k < n; k += height) {
+  for (PetscInt k = 0; k < n; k += SPMV_LANES) {
     int width = 0;
 
-    for (PetscInt l = k; l < PetscMin(n, k + height); l++) width = PetscMax(width, SpMVPlannerLength(W, unit[l]));
-    stored += (PetscInt64)width * height;
+    for (PetscInt l = k; l < PetscMin(n, k + SPMV_LANES); l++) width = PetscMax(width, SpMVPlannerLength(W, unit[l]));
+    stored += (PetscInt64)width * SPMV_LANES;
   }
   return stored;
 }
@@ -295,7 +294,7 @@ static double SpMVPlannerOutliers(const SpMVPlanner *W, int rows, int lanes, con
   return best;
 }
 
-/* A slice of compressed units of one number of rows, less its outliers */
+/* A slice of units of one number of rows, less its outliers */
 static void SpMVPlannerGatherSlice(SpMVPlanner *W, int lanes, const int unit[])
 {
   const int rows = W->U.rows[unit[0]];
@@ -315,8 +314,6 @@ static void SpMVPlannerGatherSlice(SpMVPlanner *W, int lanes, const int unit[])
 /* Slices of the pool: units of one number of rows together, sorted if the rules say so */
 static PetscErrorCode SpMVPlannerPoolSlices(SpMVPlanner *W)
 {
-  const PetscInt height = W->R->height;
-
   PetscFunctionBegin;
   for (int rows = 1; rows <= SPMV_MAX_NODE && W->npool; rows++) {
     PetscInt n = 0;
@@ -324,14 +321,7 @@ static PetscErrorCode SpMVPlannerPoolSlices(SpMVPlanner *W)
     for (int k = 0; k < W->npool; k++)
       if (W->U.rows[W->pool[k]] == rows) W->slice[n++] = W->pool[k];
     PetscCall(SpMVPlannerSort(W, n, W->slice));
-    for (PetscInt k = 0; k < n; k += height) {
-      const PetscInt lanes = PetscMin(height, n - k);
-
-      if (height == SPMV_LANES)
-        SpMVPlannerGatherSlice(W, (int)lanes, W->slice + k);
-      else
-        SpMVPlanSlice(W, lanes, W->slice + k, -1);
-    }
+    for (PetscInt k = 0; k < n; k += SPMV_LANES) SpMVPlannerGatherSlice(W, (int)PetscMin(SPMV_LANES, n - k), W->slice + k);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -361,12 +351,10 @@ static void SpMVPlannerChoose(SpMVPlanner *W, int nlong)
 static PetscErrorCode SpMVPlanAllocate(const SpMVRules *R, const SpMVUnits *U, SpMVPlan *P)
 {
   PetscFunctionBegin;
-  P->height       = R->height;
-  P->multiple     = R->multiple;
-  P->long_align   = R->kernel == SPMV_KERNEL_VECTOR ? SPMV_LANES : R->long_align;
-  P->sigma        = 1;
-  P->bs           = U->bs;
-  P->uncompressed = R->uncompressed;
+  P->multiple   = R->multiple;
+  P->long_align = R->kernel == SPMV_KERNEL_VECTOR ? SPMV_LANES : R->long_align;
+  P->sigma      = 1;
+  P->bs         = U->bs;
   PetscCall(PetscMalloc4(U->count + 1, &P->start, U->count + 1, &P->pattern, U->count, &P->row, U->count, &P->rows));
   P->start[0] = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

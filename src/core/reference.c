@@ -15,8 +15,8 @@ void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
 {
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R   = B->runs + r;
-    const int      rbs = R->rbs, cbs = R->cbs, H = B->height;
-    size_t v = (size_t)R->val * (R->kind == SPMV_RUN_UNCOMPRESSED ? SPMV_PARTS : SPMV_VECTOR), j = (size_t)R->idx, len = (size_t)R->len, list = (size_t)R->rows;
+    const int      rbs = R->rbs, cbs = R->cbs, H = SPMV_LANES;
+    size_t         v = (size_t)R->val * SPMV_VECTOR, j = (size_t)R->idx, len = (size_t)R->len, list = (size_t)R->rows;
 
     for (int s = 0; s < R->count; s++) {
       if (R->kind == SPMV_RUN_DIAG) {
@@ -49,15 +49,14 @@ void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
         v += (size_t)padded / SPMV_LANES * rbs * SPMV_VECTOR;
       } else {
         const int w = B->width[R->slice + 2 * s], wmin = B->width[R->slice + 2 * s + 1];
-        const int lanes = R->kind == SPMV_RUN_UNCOMPRESSED || s < R->count - 1 ? H : R->lanes, listed = R->row < 0,
-                  ragged = R->kind == SPMV_RUN_UNCOMPRESSED || wmin < w;
+        const int lanes = s < R->count - 1 ? H : R->lanes, listed = R->row < 0, ragged = wmin < w;
 
         for (int k = 0; k < w; k++)
           for (int q = 0; q < cbs; q++)
             for (int p = 0; p < rbs; p++)
               for (int l = 0; l < H; l++) {
                 const PetscInt  row  = listed ? B->rows[list + l] : R->row + ((PetscInt)s * H + l) * rbs;
-                const PetscBool here = l < lanes && row >= 0 && (!ragged || k < B->len[len + l]) ? PETSC_TRUE : PETSC_FALSE;
+                const PetscBool here = l < lanes && (!ragged || k < B->len[len + l]) ? PETSC_TRUE : PETSC_FALSE;
 
                 entry(ctx, here ? row + p : -1, B->idx[j + (size_t)k * H + l] + q,
                       SpMVGet(B->val + v + ((size_t)((size_t)k * cbs + q) * rbs + p) * H * SPMV_PARTS + l, (size_t)H));

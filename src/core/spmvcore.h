@@ -62,7 +62,7 @@ typedef enum {
 /* The parameters that every format has; the first member of a format's own */
 typedef struct {
   PetscInt   node;     /* node block size; 0 = detect, 1 = off */
-  PetscInt   compress; /* leave out what the pattern implies: 1 = on, 0 = off */
+  PetscInt   compress; /* use diagonals and node blocks, which imply column indices: 1 = on, 0 = off */
   PetscInt   single;   /* on the device, store values of double precision in single precision; sums stay double: 1 = on, 0 = off */
   PetscInt   after;    /* products by AIJ before the format is set up; PETSC_DECIDE = as many as setting it up costs */
   SpMVKernel kernel;
@@ -77,7 +77,7 @@ PETSC_INTERN PetscInt64 SpMVRefreshProducts(void);
 #define SPMV_MAX_SIZE   2147483000 /* rows or columns: indices are 32-bit integers */
 #define SPMV_MAX_STORED 2147480000 /* the same in a store: sums of one and a slice or a padded row are 32-bit integers too */
 #define SPMV_MAX_NODE   8
-#define SPMV_LANES      8 /* rows (units) of a compressed slice: a vector of doubles with AVX-512, two with AVX2 */
+#define SPMV_LANES      8 /* rows (units) of a slice: a vector of doubles with AVX-512, two with AVX2 */
 
 /* A format's rules, as data: how its slices are made */
 typedef struct {
@@ -85,14 +85,12 @@ typedef struct {
   PetscInt        node;         /* node block size; 0 = detect, 1 = rows one by one */
   const PetscInt *order;        /* of the rows; NULL: their own */
   PetscInt        longest;      /* longer rows go to the vector CSR part */
-  PetscInt        height;       /* lanes of a slice; SPMV_LANES unless uncompressed */
   PetscInt        multiple;     /* widths of slices are padded to a multiple of it */
   PetscInt        sigma;        /* units are sorted by length in windows of this many; 1 = not sorted, 0 = choose */
   PetscInt        long_align;   /* rows of the vector CSR part are padded to a multiple of it, if there are slices too */
   PetscInt        diagonal_run; /* fewest consecutive units for a slice by diagonals; 0: such slices begin at multiples of SPMV_LANES units */
   PetscBool       diagonals;    /* try to store slices by diagonals */
   PetscBool       outliers;     /* rows much longer than the rest of their slice go to the vector CSR part */
-  PetscBool       uncompressed; /* any height, one row a unit, all indices stored */
 } SpMVRules;
 
 PETSC_INTERN PetscBool      SpMVRulesUseParent(const SpMVCSR *, const SpMVRules *); /* for any pattern; `order` is not read then */

@@ -34,7 +34,7 @@ typedef struct {
   PetscInt   fetch_ahead, fetch_entries;
   PetscInt64 columns_mean, columns_scattered, columns_diagonal, columns_few, columns_pieces, columns_bytes;
   PetscInt64 setup_products, setup_products_unit, setup_nonzeros, refresh_products;
-  double     transpose_limit, transpose_full, transpose_entry, transpose_block, transpose_any, transpose_unit, transpose_unit_row;
+  double     transpose_limit, transpose_full, transpose_entry, transpose_block, transpose_unit, transpose_unit_row;
 } SpMVTuning;
 
 PETSC_INTERN SpMVTuning SpMVTuned;
@@ -94,14 +94,13 @@ PETSC_INTERN void   SpMVCostUnits(const SpMVCSR *, const SpMVUnits *, double *si
 
 /*
   A plan: the units of each slice, in order. The slices come first, slice s holds the units start[s] to start[s + 1] - 1 (all of one number of rows, at most
-  `height` units); the remaining units form the vector CSR part. Rows in no unit must be empty.
+  SPMV_LANES units); the remaining units form the vector CSR part. Rows in no unit must be empty.
 */
 typedef struct {
-  PetscInt       height, multiple, long_align; /* as in SpMVRules */
-  PetscInt       sigma;                        /* window that the units were sorted in, for the statistics */
-  PetscInt       bs;                           /* columns of a block: 1, or the rows of every unit */
-  PetscBool      uncompressed;
-  PetscBool      parent; /* nothing else is read: the parent's product is faster */
+  PetscInt       multiple, long_align; /* as in SpMVRules */
+  PetscInt       sigma;                /* window that the units were sorted in, for the statistics */
+  PetscInt       bs;                   /* columns of a block: 1, or the rows of every unit */
+  PetscBool      parent;               /* nothing else is read: the parent's product is faster */
   PetscInt       slices;
   PetscInt       units;
   int           *start;
@@ -120,10 +119,9 @@ PETSC_INTERN PetscErrorCode SpMVPlanDestroy(SpMVPlan *);
   parts before the eight imaginary ones, so kernels need no shuffles. A step is what a kernel reads at a time: cbs x rbs vectors.
 */
 typedef enum {
-  SPMV_RUN_GATHER,      /* slices of eight units: for each step and lane one column index, cbs x rbs values */
-  SPMV_RUN_DIAG,        /* slices of eight consecutive units on common diagonals: no indices */
-  SPMV_RUN_LONG,        /* vector CSR: eight columns of a unit at a time */
-  SPMV_RUN_UNCOMPRESSED /* slices of any height, uncompressed */
+  SPMV_RUN_GATHER, /* slices of eight units: for each step and lane one column index, cbs x rbs values */
+  SPMV_RUN_DIAG,   /* slices of eight consecutive units on common diagonals: no indices */
+  SPMV_RUN_LONG    /* vector CSR: eight columns of a unit at a time */
 } SpMVRunKind;
 
 typedef struct {
@@ -132,8 +130,8 @@ typedef struct {
   int           count;   /* slices; LONG: units */
   int           row;     /* first row if the run's rows are consecutive, else -1: they are listed in rows */
   int           pattern; /* DIAG */
-  PetscInt64    slice;   /* GATHER, UNCOMPRESSED: first pair in width; DIAG: first entry in list; LONG: first entry in width */
-  PetscInt64    val;     /* in vectors (UNCOMPRESSED: in entries) */
+  PetscInt64    slice;   /* GATHER: first pair in width; DIAG: first entry in list; LONG: first entry in width */
+  PetscInt64    val;     /* in vectors */
   PetscInt64    idx;
   PetscInt64    rows;
   PetscInt64    len; /* ragged slices only: the length of each lane, in steps */
@@ -143,14 +141,14 @@ struct _n_SpMVStore {
   int          m, n;
   PetscBool    parent, transpose_parent;
   PetscBool    scattered; /* some rows are in no run: y is set before */
-  int          height, multiple, align, bs;
+  int          multiple, align, bs;
   int          nruns;
   SpMVRun     *runs;
   SpMVPatterns patterns;
   int         *width; /* GATHER: width and width without padding of each slice; LONG: length of each unit */
   int         *idx;   /* LONG: first index of a step ~column where the eight columns are consecutive */
   int         *rows, *len;
-  PetscReal   *val;  /* values of GATHER, LONG and UNCOMPRESSED */
+  PetscReal   *val;  /* values of GATHER and LONG */
   PetscReal   *dval; /* values of DIAG: one step after the other, or (distinct > 0) each distinct step once */
   PetscInt     distinct;
   int         *list; /* distinct: first of a slice's codes */

@@ -34,12 +34,11 @@ typedef struct {
   const SpMVPlan *P;
   SpMVStore       B;
   int             runs;       /* allocated */
-  PetscInt64      values;     /* of uncompressed slices, so far */
   PetscInt64      rows;       /* in units, so far */
   double          transposed; /* estimate of the transposed product, in the time of AIJ's for an entry */
 } SpMVBuilder;
 
-/* The shape of a slice of compressed or uncompressed units */
+/* The shape of a slice */
 typedef struct {
   int        kind, rbs, lanes;
   int        row; /* first row if the rows are consecutive, else -1 */
@@ -63,12 +62,7 @@ static void SpMVBuilderShape(const SpMVBuilder *W, PetscInt slice, SpMVShape *S)
   const SpMVPlan *P     = W->P;
   const int       first = P->start[slice], end = P->start[slice + 1], bs = W->B->bs, row = P->row[first];
 
-  *S = (SpMVShape){.kind     = P->uncompressed ? SPMV_RUN_UNCOMPRESSED : SPMV_RUN_GATHER,
-                   .rbs      = P->rows[first],
-                   .lanes    = end - first,
-                   .row      = row,
-                   .pattern  = P->pattern[slice],
-                   .shortest = INT_MAX};
+  *S = (SpMVShape){.kind = SPMV_RUN_GATHER, .rbs = P->rows[first], .lanes = end - first, .row = row, .pattern = P->pattern[slice], .shortest = INT_MAX};
   if (S->pattern < 0) SpMVFetchRows(W->A, P->sigma, NULL, 0, P->row + first, P->row + P->units, end - first);
   for (int u = first; u < end; u++) {
     const int length = SpMVPlanLength(W, u) / bs;
@@ -89,7 +83,7 @@ static void SpMVBuilderShape(const SpMVBuilder *W, PetscInt slice, SpMVShape *S)
 static PetscBool SpMVRunContinues(const SpMVRun *R, const SpMVShape *S)
 {
   if (R->kind != S->kind || R->rbs != S->rbs) return PETSC_FALSE;
-  if (S->kind == SPMV_RUN_UNCOMPRESSED || S->kind == SPMV_RUN_LONG) return PETSC_TRUE;
+  if (S->kind == SPMV_RUN_LONG) return PETSC_TRUE;
   if (R->lanes < SPMV_LANES) return PETSC_FALSE;
   if (S->kind == SPMV_RUN_GATHER && R->row < 0) return PETSC_TRUE; /* once rows are listed, listing more of them costs less than a new run */
   if (R->row < 0 || S->row != R->row + R->count * SPMV_LANES * S->rbs) return PETSC_FALSE;
@@ -103,7 +97,7 @@ static PetscErrorCode SpMVBuilderRun(SpMVBuilder *W, const SpMVShape *S, SpMVRun
 
   PetscFunctionBegin;
   if (!B->nruns || !SpMVRunContinues(B->runs + B->nruns - 1, S)) {
-    const PetscBool diag = S->kind == SPMV_RUN_DIAG ? PETSC_TRUE : PETSC_FALSE, any = S->kind == SPMV_RUN_UNCOMPRESSED ? PETSC_TRUE : PETSC_FALSE;
+    const PetscBool diag = S->kind == SPMV_RUN_DIAG ? PETSC_TRUE : PETSC_FALSE;
 
     if (B->nruns >= W->runs) {
       W->runs = 2 * W->runs + 64;
@@ -112,10 +106,10 @@ static PetscErrorCode SpMVBuilderRun(SpMVBuilder *W, const SpMVShape *S, SpMVRun
     B->runs[B->nruns++] = (SpMVRun){.kind    = (unsigned char)S->kind,
                                     .rbs     = (unsigned char)S->rbs,
                                     .cbs     = (unsigned char)(S->kind == SPMV_RUN_LONG ? 1 : B->bs),
-                                    .row     = any ? -1 : S->row,
+                                    .row     = S->row,
                                     .pattern = S->pattern,
                                     .slice   = diag ? B->ndslices : B->nwidth,
-                                    .val     = diag ? B->ndval : (any ? W->values : B->nval),
+                                    .val     = diag ? B->ndval : B->nval,
                                     .idx     = B->nidx,
                                     .rows    = B->nrows,
                                     .len     = B->nlen};
@@ -146,23 +140,15 @@ static PetscErrorCode SpMVBuilderSlice(SpMVBuilder *W, const SpMVShape *S)
     else
       W->transposed += (B->patterns.list[S->pattern].full ? T->transpose_full : T->transpose_entry) * SPMV_LANES * S->width;
     break;
-  case SPMV_RUN_GATHER:
+  default:
     B->nwidth += 2;
     B->nidx += (PetscInt64)S->width * SPMV_LANES;
     B->nval += (PetscInt64)S->width * S->rbs * B->bs;
     if (R->row < 0) B->nrows += SPMV_LANES;
     if (S->width > (S->lanes < SPMV_LANES ? 0 : S->shortest)) B->nlen += SPMV_LANES;
     W->transposed += entry * (double)S->entries;
-    break;
-  default:
-    B->nwidth += 2;
-    B->nidx += (PetscInt64)S->width * B->height;
-    W->values += (PetscInt64)S->width * B->height;
-    B->nrows += B->height;
-    B->nlen += B->height;
-    W->transposed += T->transpose_any * (double)S->entries;
   }
-  B->stats.stored += (PetscInt64)S->width * S->rbs * B->bs * B->height;
+  B->stats.stored += (PetscInt64)S->width * S->rbs * B->bs * SPMV_LANES;
   W->rows += (PetscInt64)S->lanes * S->rbs;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -203,8 +189,6 @@ static PetscErrorCode SpMVBuilderRuns(SpMVBuilder *W)
     SpMVBuilderShape(W, s, &S);
     PetscCall(SpMVBuilderSlice(W, &S));
   }
-  /* Kernels of uncompressed slices count in entries, the rest in vectors. A store has slices of one kind only, and the vector CSR part after them */
-  if (P->uncompressed) B->nval = (W->values + SPMV_LANES - 1) / SPMV_LANES;
   for (PetscInt u = P->start[P->slices]; u < P->units; u++) PetscCall(SpMVBuilderLong(W, u));
   B->stats.stored += B->stats.long_stored;
   B->scattered = W->rows < W->A->m ? PETSC_TRUE : PETSC_FALSE;
@@ -242,17 +226,16 @@ static void SpMVBuilderLongIndices(const SpMVBuilder *W, const SpMVRun *R, Petsc
 /* The indices of a run of slices, from its first slice on, and zeros for the values of slices with padding */
 static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, PetscInt slice)
 {
-  const SpMVPlan *P = W->P;
-  SpMVStore       B = W->B;
-  const int       H = B->height, cbs = R->cbs;
-  const PetscBool any = R->kind == SPMV_RUN_UNCOMPRESSED ? PETSC_TRUE : PETSC_FALSE;
+  const SpMVPlan *P   = W->P;
+  SpMVStore       B   = W->B;
+  const int       cbs = R->cbs;
   int            *j = B->idx + R->idx, *width = B->width + R->slice, *list = B->rows + R->rows, *len = B->len + R->len;
-  const size_t    step = (any ? (size_t)H : (size_t)R->rbs * cbs * SPMV_LANES) * SPMV_PARTS; /* values */
-  PetscReal      *v    = B->val + R->val * (any ? SPMV_PARTS : SPMV_VECTOR);
+  const size_t    step = (size_t)R->rbs * cbs * SPMV_VECTOR; /* values */
+  PetscReal      *v    = B->val + R->val * SPMV_VECTOR;
 
   for (int q = 0; q < R->count; q++, slice++) {
     const int first = P->start[slice], lanes = P->start[slice + 1] - first;
-    int       longest = 0, shortest = lanes < H ? 0 : INT_MAX;
+    int       longest = 0, shortest = lanes < SPMV_LANES ? 0 : INT_MAX;
 
     if (R->row < 0) SpMVFetchRows(W->A, P->sigma, W->A->j, sizeof(*W->A->j), P->row + first, P->row + P->units, lanes);
     for (int l = 0; l < lanes; l++) {
@@ -263,20 +246,20 @@ static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, Pets
     }
     width[0] = SpMVPad(longest, B->multiple);
     width[1] = shortest;
-    if (any || width[0] > width[1])
-      for (int l = 0; l < H; l++) *len++ = l < lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
+    if (width[0] > width[1])
+      for (int l = 0; l < SPMV_LANES; l++) *len++ = l < lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
     if (R->row < 0)
-      for (int l = 0; l < H; l++) *list++ = l < lanes ? P->row[first + l] : (any ? -1 : 0);
-    for (int l = 0; l < H; l++) {
+      for (int l = 0; l < SPMV_LANES; l++) *list++ = l < lanes ? P->row[first + l] : 0;
+    for (int l = 0; l < SPMV_LANES; l++) {
       const PetscInt *col    = l < lanes ? W->A->j + W->A->i[P->row[first + l]] : NULL;
       const int       length = l < lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
 
       /* padding has a column that is read anyway */
-      for (int k = 0; k < width[0]; k++) j[(size_t)k * H + l] = length ? (int)col[(size_t)PetscMin(k, length - 1) * cbs] : 0;
+      for (int k = 0; k < width[0]; k++) j[(size_t)k * SPMV_LANES + l] = length ? (int)col[(size_t)PetscMin(k, length - 1) * cbs] : 0;
     }
     if (width[0] > width[1]) memset(v, 0, (size_t)width[0] * step * sizeof(*v));
     v += (size_t)width[0] * step;
-    j += (size_t)width[0] * H;
+    j += (size_t)width[0] * SPMV_LANES;
     width += 2;
   }
 }
@@ -290,8 +273,6 @@ static PetscErrorCode SpMVBuilderIndices(SpMVBuilder *W)
   PetscCall(PetscMalloc3(B->nwidth, &B->width, B->nrows, &B->rows, B->nlen, &B->len));
   PetscCall(SpMVMallocAligned((size_t)B->nidx * sizeof(int), &B->raw_idx, &B->idx));
   PetscCall(SpMVMallocAligned((size_t)B->nval * SPMV_VECTOR * sizeof(PetscReal), &B->raw_val, &B->val));
-  if (W->P->uncompressed && W->values % SPMV_LANES) /* what is left of the last vector */
-    memset(B->val + W->values * SPMV_PARTS, 0, (size_t)(SPMV_LANES - W->values % SPMV_LANES) * SPMV_PARTS * sizeof(PetscReal));
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R = B->runs + r;
 
@@ -333,7 +314,6 @@ static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, SpMVPlan *P, SpM
   W.B         = B;
   B->m        = (int)A->m;
   B->n        = (int)A->n;
-  B->height   = (int)P->height;
   B->multiple = (int)P->multiple;
   B->align    = SpMVPad((int)P->long_align, SPMV_LANES);
   B->bs       = (int)P->bs;
@@ -343,7 +323,7 @@ static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, SpMVPlan *P, SpM
   PetscCall(SpMVBuilderIndices(&W));
   B->stats.nonzeros   = A->i[A->m];
   B->stats.slices     = P->slices;
-  B->stats.height     = P->height;
+  B->stats.height     = SPMV_LANES;
   B->stats.threads    = P->multiple;
   B->stats.sigma      = P->sigma;
   B->stats.node       = B->bs;

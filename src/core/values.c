@@ -337,23 +337,6 @@ static void SpMVFillLong(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, PetscB
   }
 }
 
-static SPMV_NOINLINE void SpMVFillUncompressed(SpMVStore B, const SpMVRun *R, const SpMVCSR *A)
-{
-  PetscReal *v    = B->val + R->val * SPMV_PARTS;
-  const int *list = B->rows + R->rows, *width = B->width + R->slice, *len = B->len + R->len;
-  const int  H = B->height;
-
-  for (int s = 0; s < R->count; s++, width += 2, list += H, len += H) {
-    SpMVFetchRows(A, B->stats.sigma, A->a, sizeof(*A->a), list, B->rows + B->nrows, H);
-    for (int l = 0; l < H; l++) {
-      const PetscScalar *a = list[l] < 0 ? NULL : A->a + A->i[list[l]];
-
-      for (int k = 0; k < len[l]; k++) SpMVPut(v + (size_t)k * H * SPMV_PARTS + l, (size_t)H, a[k]);
-    }
-    v += (size_t)width[0] * H * SPMV_PARTS;
-  }
-}
-
 static void SpMVStoreCount(SpMVStore B)
 {
   const PetscInt64 vectors = B->nval + (B->distinct ? (PetscInt64)B->distinct * B->bs * B->bs : B->ndval);
@@ -385,8 +368,7 @@ PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)
       if (!few) SpMVFillDiagonals(B, R, A, stream);
       break;
     case SPMV_RUN_GATHER: SpMVFillGather(B, R, A, stream); break;
-    case SPMV_RUN_LONG: SpMVFillLong(B, R, A, stream); break;
-    default: SpMVFillUncompressed(B, R, A); break;
+    default: SpMVFillLong(B, R, A, stream); break;
     }
   }
 #if defined(__SSE2__)

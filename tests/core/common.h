@@ -259,16 +259,16 @@ typedef struct {
 
 static inline int FormatCount(void)
 {
-  return 6 * 3 * 4 * 2 * 2 * 3 + 3 * 2 * 2 * 3;
+  return 3 * 4 * 2 * 2 * 3 + 3 * 2 * 2 * 3;
 }
 
 /* Returns PETSC_FALSE if everything that this combination tests is tested by others */
 static inline PetscBool FormatGet(int k, PetscInt m, Format *F)
 {
-  static const PetscInt   heights[] = {0, 1, 5, 8, 16, 32}, threads[] = {1, 2, 4};
+  static const PetscInt   threads[] = {1, 2, 4};
   static const SpMVKernel kernels[] = {SPMV_KERNEL_AUTO, SPMV_KERNEL_SLICES, SPMV_KERNEL_VECTOR};
   const PetscInt          sigmas[]  = {0, 1, 64, PetscMax(m, 1)};
-  const int               nsellp    = 6 * 3 * 4 * 2 * 2 * 3;
+  const int               nsellp    = 3 * 4 * 2 * 2 * 3;
 
   SELLPParamsDefault(&F->sellp);
   EVCHYBParamsDefault(&F->evc);
@@ -276,15 +276,14 @@ static inline PetscBool FormatGet(int k, PetscInt m, Format *F)
   if (!F->evchyb) {
     SELLPParams *p = &F->sellp;
 
-    p->b               = heights[k % 6];
-    p->t               = threads[k / 6 % 3];
-    p->sigma           = sigmas[k / 18 % 4];
-    p->common.node     = k / 72 % 2;
-    p->common.compress = k / 144 % 2;
-    p->common.kernel   = kernels[k / 288 % 3];
-    (void)snprintf(F->text, sizeof(F->text), "sellp b %d t %d sigma %d node %d compress %d kernel %d", (int)p->b, (int)p->t, (int)p->sigma, (int)p->common.node,
+    p->t               = threads[k % 3];
+    p->sigma           = sigmas[k / 3 % 4];
+    p->common.node     = k / 12 % 2;
+    p->common.compress = k / 24 % 2;
+    p->common.kernel   = kernels[k / 48 % 3];
+    (void)snprintf(F->text, sizeof(F->text), "sellp t %d sigma %d node %d compress %d kernel %d", (int)p->t, (int)p->sigma, (int)p->common.node,
                    (int)p->common.compress, (int)p->common.kernel);
-    if ((!p->common.compress || p->b % 8 || p->b > 8) && (p->common.node || p->common.kernel == SPMV_KERNEL_VECTOR)) return PETSC_FALSE;
+    if (!p->common.compress && (p->common.node || p->common.kernel == SPMV_KERNEL_VECTOR)) return PETSC_FALSE;
   } else {
     static const PetscInt limits[] = {128, 16, 0};
     EVCHYBParams         *p        = &F->evc;

@@ -72,15 +72,15 @@ int main(int argc, char **argv)
       if (!F.evchyb && F.sellp.common.kernel == SPMV_KERNEL_SLICES) Expect(S.long_rows == 0, "%s, %s", A.name, F.text);
       if (F.evchyb && F.evc.common.node == 1) Expect(S.node == 1, "%s, %s", A.name, F.text);
       /* slices in the order of the rows: the paper's SELL-P exactly */
-      if (!F.evchyb && !F.sellp.common.compress && F.sellp.sigma == 1 && F.sellp.b && F.sellp.common.kernel == SPMV_KERNEL_SLICES) {
+      if (!F.evchyb && !F.sellp.common.compress && F.sellp.sigma == 1 && F.sellp.common.kernel == SPMV_KERNEL_SLICES) {
         PetscInt64 stored = 0, empty = 0;
 
         for (PetscInt r = 0; r < A.m; r++) empty += A.i[r] == A.i[r + 1];
-        for (PetscInt r = 0; r < A.m; r += F.sellp.b) {
+        for (PetscInt r = 0; r < A.m; r += SPMV_LANES) {
           PetscInt w = 0;
 
-          for (PetscInt q = r; q < PetscMin(A.m, r + F.sellp.b); q++) w = PetscMax(w, A.i[q + 1] - A.i[q]);
-          stored += (w + F.sellp.t - 1) / F.sellp.t * F.sellp.t * F.sellp.b;
+          for (PetscInt q = r; q < PetscMin(A.m, r + SPMV_LANES); q++) w = PetscMax(w, A.i[q + 1] - A.i[q]);
+          stored += (w + F.sellp.t - 1) / F.sellp.t * F.sellp.t * SPMV_LANES;
         }
         if (empty <= A.m / 8) Expect(stored == S.stored, "%s, %s: %ld stored, not %ld", A.name, F.text, (long)S.stored, (long)stored);
       }

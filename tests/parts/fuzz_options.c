@@ -68,7 +68,6 @@ PetscErrorCode RandomOptions(void)
   static const struct {
     const char *type, *name, *value[12];
   } options[] = {
-      {"sellp", "slice_height", {"1", "2", "3", "4", "5", "7", "8", "16", "32", "33", "128", "1024"}},
       {"sellp", "threads_per_row", {"1", "2", "4", "8", "16", "32"}},
       {"sellp", "sigma", {"1", "2", "7", "8", "9", "32", "64", "100", "512", "100000", "2147483647"}},
       {"evchyb", "ell_limit", {"0", "1", "2", "4", "7", "8", "16", "31", "128", "1000", "2147483647"}},

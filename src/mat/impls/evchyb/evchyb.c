@@ -129,7 +129,7 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
 .  -mat_evchyb_node_size <s>               - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be
                                              incomplete); 1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with equal columns
 .  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
-.  -mat_evchyb_compress <bool>             - omit column indices that a diagonal or a node block implies, and repeated values (default true)
+.  -mat_evchyb_compress <bool>             - use diagonals and node blocks, which imply column indices (default true)
 .  -mat_evchyb_kernel <kernel>             - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's
                                              product; paper is the paper's kernel on a GPU, slices on the host; csr is the adaptive CSR kernel that preceded
                                              the format on a GPU, vector CSR on the host

@@ -125,13 +125,11 @@ PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVStore *s
   SpMVRules       R    = {.kernel       = p->common.kernel,
                           .node         = p->common.compress ? p->common.node : 1,
                           .longest      = p->common.kernel == SPMV_KERNEL_SLICES ? PETSC_MAX_INT : p->ell_limit,
-                          .height       = SPMV_LANES,
                           .multiple     = 1,
                           .sigma        = 1,
                           .long_align   = p->csr_align,
                           .diagonal_run = SPMV_LANES - 2, /* sorting leaves runs of consecutive rows; shorter ones are better packed with other rows */
-                          .diagonals    = p->common.compress ? PETSC_TRUE : PETSC_FALSE,
-                          .uncompressed = p->common.compress ? PETSC_FALSE : PETSC_TRUE};
+                          .diagonals    = p->common.compress ? PETSC_TRUE : PETSC_FALSE};
 
   PetscFunctionBegin;
   if (!SpMVRulesUseParent(A, &R)) {

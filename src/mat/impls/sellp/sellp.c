@@ -19,8 +19,6 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
 
   PetscFunctionBegin;
   SpMVOptionsBegin(A, "SELL-P (sellp) matrix options", "MATSELLP");
-  PetscCall(
-      SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_slice_height", "Rows of a slice (default: chosen from the matrix)", "MATSELLP", 1, 1024, &params->b));
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_threads_per_row",
                            "Threads per row; row lengths are padded to a multiple of this number (default: chosen from the matrix)", "MATSELLP", 1, 32,
                            &params->t));
@@ -72,7 +70,6 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 
    Options Database Keys:
 +  -mat_type sellp                    - sets the type in `MatSetFromOptions()`
-.  -mat_sellp_slice_height <b>        - rows of a slice, 1 to 1024; on a GPU only for the paper's kernel (default chosen from the matrix)
 .  -mat_sellp_threads_per_row <t>     - threads per row: 1, 2, 4, 8, 16 or 32; the entries of a row are padded to a multiple of it (default chosen from the
                                         matrix)
 .  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many rows; 1 keeps their order, as in the paper (default chosen from the
@@ -80,7 +77,7 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_sellp_node_size <s>           - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be incomplete);
                                         1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with equal columns
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
-.  -mat_sellp_compress <bool>         - omit column indices that a diagonal or a node block implies, and repeated values (default true)
+.  -mat_sellp_compress <bool>         - use diagonals and node blocks, which imply column indices (default true)
 .  -mat_sellp_kernel <kernel>         - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's
                                         product; paper is the paper's kernel on a GPU, slices on the host; csr is AIJ's product on a GPU, vector CSR on the
                                         host
@@ -98,7 +95,7 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
    Level: beginner
 
    Notes:
-   Without these options, b, t and sigma are chosen from the lengths of the rows. If AIJ's own product is estimated to be faster, it is used;
+   On the host b is 8. Without these options, t and sigma, and b on a GPU, are chosen from the lengths of the rows. If AIJ's own product is estimated to be faster, it is used;
    `-mat_view ::ascii_info` and `-ksp_view` report the choice.
 
    `MatGetType()` returns `MATSEQAIJSELLP` or `MATMPIAIJSELLP`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works;

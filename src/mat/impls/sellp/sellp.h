@@ -8,7 +8,7 @@
 
 typedef struct {
   SpMVCommonParams common; /* first: the glue reads it */
-  PetscInt         b;      /* slice height, 0 = choose */
+  PetscInt         b;      /* slice height of the paper's kernel, 0 = 8; on the host SPMV_LANES */
   PetscInt         t;      /* threads per row: widths are padded to a multiple of t; 0 = choose */
   PetscInt         sigma;  /* rows are sorted by length in windows of sigma rows; 1 = not sorted (the paper), 0 = choose */
 } SELLPParams;
