@@ -232,9 +232,6 @@ device_coo_tests() {
   for type in $types; do
     for ranks in $(numbers 1 3); do
       suite "assembly, $type, sorted on the device, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_spmv_coo device "${expect[@]}" -ops coo,coo-away,coo-rows,coo-columns,coo-any,coo-last,coo-ignored,duplicate,newentries,replace,again
-      suite "assembly, $type, sorted on the device, no CSR arrays, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_spmv_coo device -mat_spmv_keep_csr 0 "${expect[@]}" -ops coo,coo-away,coo-rows,coo-ignored,duplicate,newentries,replace,again
-      suite "device, $type, sorted on the device, no CSR arrays, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_spmv_coo device -mat_spmv_keep_csr 0 "${expect[@]}" -ops coo,coo-away,coo-errors,bind,bindsome
-      sh_ "view without CSR arrays, $type, $ranks ranks" 60 prints "map of MatSetPreallocationCOO\(\): [1-9][0-9]* bytes, AIJCUSPARSE's arrays: 0 bytes" "${m[@]}" $ranks "$TESTS/../examples/bratu" -n 40 -types "$type" -mat_spmv_keep_csr 0 -mat_view ::ascii_info
       sh_ "map of coordinates, $type, $ranks ranks" 60 prints "$type format, map of MatSetPreallocationCOO\(\): [1-9][0-9]* bytes, AIJCUSPARSE's arrays: [1-9][0-9]* bytes" "${m[@]}" $ranks "$TESTS/../examples/bratu" -n 40 -types "$type" -mat_view ::ascii_info
       suite "device, $type, sorted on the device, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_spmv_coo device "${expect[@]}" -ops coo,coo-away,coo-errors,bind,bindsome
     done

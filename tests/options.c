@@ -166,8 +166,7 @@ static const struct {
                {LIST, "sellp", "mat_sellp_kernel", {"nonsense", "-1", "0", "slice"}},
                {LIST, "evchyb", "mat_evchyb_kernel", {"nonsense", "-1", "0", "slice"}},
                {LIST, NULL, "mat_spmv_halo", {"nonsense", "-1", "0"}},
-               {LIST, NULL, "mat_spmv_coo", {"nonsense", "-1", "gpu"}},
-               {WORD, NULL, "mat_spmv_keep_csr", {"perhaps", "2"}}};
+               {LIST, NULL, "mat_spmv_coo", {"nonsense", "-1", "gpu"}}};
 
 /* Makes a call that must return an error: nothing is printed, and memory that PETSc leaves behind is not reported as a leak */
 #define Expecting(ierr, ...)                             \

@@ -135,8 +135,6 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
                                              the format on a GPU, vector CSR on the host
 .  -mat_spmv_coo <place>                   - with a GPU, where MatSetPreallocationCOO() sorts entries: auto (the default) chooses depending on their number,
                                              host uses AIJ's own function, device sorts on the GPU
-.  -mat_spmv_keep_csr <bool>               - with a GPU, keep the CSR arrays of `MATAIJCUSPARSE` there after `MatSetValuesCOO()`, besides this format
-                                             (default true); false saves their memory, but values are copied to the host and back
 .  -mat_spmv_halo <type>                   - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
 .  -mat_spmv_halo_rows <fraction>          - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped
                                              product to be used (default 0.1)

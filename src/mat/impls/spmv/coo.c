@@ -5,9 +5,7 @@
 
   The matrix is left in the same state as by AIJCUSPARSE's functions: AIJ's pattern is on the host, and the CSR arrays on
   the device hold the values, which are newer than those on the host. AIJ's arrays are filled through
-  MatSeqAIJSetPreallocation() and MatSeqAIJSetColumnIndices(), which do not process the entries one by one. With
-  -mat_spmv_keep_csr 0 the values are copied to the host instead, as AIJCUSPARSE cannot free its arrays while the matrix
-  exists; there are no CSR arrays on the device until an operation of AIJCUSPARSE needs them and creates them.
+  MatSeqAIJSetPreallocation() and MatSeqAIJSetColumnIndices(), which do not process the entries one by one.
 
   In parallel, each rank sends the indices of entries in other ranks' rows to their owners, once. The entries that it
   receives are appended to its own. The diagonal block and the off-diagonal block have separate maps.
@@ -38,7 +36,6 @@ typedef struct {
 typedef struct {
   SpMVCudaCOO      map[2]; /* of a sequential matrix, or of the two blocks */
   PetscCount       n;      /* entries of the program's arrays */
-  PetscBool        keep;   /* the CSR arrays on the device */
   PetscObjectId    id;
   PetscObjectState nonzerostate; /* of the matrix with this id when it has the map's pattern */
   SpMVCOOExchange  exchange;
@@ -122,7 +119,6 @@ static PetscErrorCode SpMVCOOGetLengths(SpMVCudaCOO map, PetscInt m, PetscInt **
   PetscFunctionBegin;
   SpMVCudaCOOPattern(map, &i, &j);
   PetscCall(PetscMalloc1(m + 1, length));
-  SpMVUseHugePages(*length, bytes);
   host   = *length;
   device = i;
   PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
@@ -156,34 +152,7 @@ static PetscErrorCode MatSpMVSetColumns_Seq(Mat A, SpMVCudaCOO map)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets AIJ's new values to zero on the host, by the threads that copy from the device: with the pages that are new, too, one core takes three times as long */
-static PetscErrorCode MatSpMVSetZeros_SeqHost(Mat A, PetscInt64 nonzeros)
-{
-  size_t       bytes = (size_t)nonzeros * sizeof(PetscScalar);
-  void        *zeros, *to;
-  const void  *from;
-  PetscScalar *a;
-
-  PetscFunctionBegin;
-  if (!nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
-  if (cudaMalloc(&zeros, bytes) == cudaSuccess) {
-    to   = a;
-    from = zeros;
-    PetscCallCUDA(cudaMemset(zeros, 0, bytes));
-    PetscCallCUDA(cudaDeviceSynchronize());
-    PetscCallCUDA(SpMVCudaDownload(1, &to, &from, &bytes));
-    PetscCallCUDA(cudaFree(zeros));
-  } else {
-    (void)cudaGetLastError();
-    PetscCall(PetscArrayzero(a, nonzeros));
-  }
-  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
-  A->offloadmask = PETSC_OFFLOAD_CPU;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same on the device: AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
+/* Sets AIJ's new values to zero on the device: AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
 static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
 {
   const PetscInt *i, *j;
@@ -202,44 +171,17 @@ static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PetscTrMalloc() with huge pages. AIJ fills its arrays on one core, which would take a third longer with small pages */
-static PetscErrorCode (*SpMVMallocOfPETSc)(size_t, PetscBool, int, const char[], const char[], void **);
-static PetscErrorCode SpMVMallocHuge(size_t bytes, PetscBool clear, int line, const char function[], const char file[], void **p)
-{
-  const PetscErrorCode ierr = (*SpMVMallocOfPETSc)(bytes, clear, line, function, file, p);
-
-  if (!ierr) SpMVUseHugePages(*p, bytes);
-  return ierr;
-}
-
-/* length: of the rows of a sequential matrix, or of the two blocks */
-static PetscErrorCode MatSpMVPreallocateRows(Mat A, PetscBool mpi, PetscInt *const length[2])
-{
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  SpMVMallocOfPETSc = PetscTrMalloc;
-  PetscTrMalloc     = SpMVMallocHuge;
-  if (mpi)
-    ierr = MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]);
-  else
-    ierr = MatSeqAIJSetPreallocation(A, 0, length[0]);
-  PetscTrMalloc = SpMVMallocOfPETSc;
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, const SpMVCOO *coo)
 {
-  PetscInt *length[2] = {NULL, NULL};
+  PetscInt *length;
 
   PetscFunctionBegin;
-  PetscCall(SpMVCOOGetLengths(coo->map[0], A->rmap->n, &length[0]));
-  PetscCall(MatSpMVPreallocateRows(A, PETSC_FALSE, length));
-  PetscCall(PetscFree(length[0]));
+  PetscCall(SpMVCOOGetLengths(coo->map[0], A->rmap->n, &length));
+  PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
+  PetscCall(PetscFree(length));
   PetscCall(MatSpMVSetColumns_Seq(A, coo->map[0]));
   PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
-  PetscCall((coo->keep ? MatSpMVSetZeros_SeqCUDA : MatSpMVSetZeros_SeqHost)(A, SpMVCudaCOONonzeros(coo->map[0])));
+  PetscCall(MatSpMVSetZeros_SeqCUDA(A, SpMVCudaCOONonzeros(coo->map[0])));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,7 +196,7 @@ static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpM
   ierr = SpMVCOOGetLengths(coo->map[0], A->rmap->n, &length[0]);
   if (!ierr) ierr = SpMVCOOGetLengths(coo->map[1], A->rmap->n, &length[1]);
   PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
-  PetscCall(MatSpMVPreallocateRows(A, PETSC_TRUE, length));
+  PetscCall(MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]));
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetColumns_Seq(block[k], coo->map[k]));
@@ -263,7 +205,7 @@ static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpM
   A->nooffprocentries = nooffproc;
   PetscCall(ierr);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall((coo->keep ? MatSpMVSetZeros_SeqCUDA : MatSpMVSetZeros_SeqHost)(block[k], SpMVCudaCOONonzeros(coo->map[k])));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k])));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -530,22 +472,21 @@ static PetscErrorCode MatSpMVPreallocateAsParent(Mat A, PetscBool mpi, PetscCoun
 
 static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
 {
-  Mat_SpMV      *spmv;
-  SpMVCOO       *coo = NULL;
-  SpMVCOOOptions options;
-  PetscBool      sorts = PETSC_FALSE, mpi;
+  Mat_SpMV    *spmv;
+  SpMVCOO     *coo = NULL;
+  SpMVCOOPlace place;
+  PetscBool    sorts = PETSC_FALSE, mpi;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall(MatSpMVGetCOOOptions(A, spmv, &options));
-  PetscCall(MatSpMVSortsCOO(A, options.place, n, &sorts));
+  PetscCall(MatSpMVGetCOOPlace(A, spmv, &place));
+  PetscCall(MatSpMVSortsCOO(A, place, n, &sorts));
   if (sorts) PetscCall(MatSpMVSortCOO_CUDA(A, spmv, mpi, n, i, j, &coo));
   if (!coo) {
     PetscCall(MatSpMVPreallocateAsParent(A, mpi, n, i, j));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  coo->keep = options.keep;
   PetscCall(MatSpMVSetCOO(A, coo));
   if (mpi)
     PetscCall(MatSpMVSetPattern_MPICUDA(A, spmv, coo));
@@ -600,7 +541,7 @@ static PetscErrorCode MatSpMVAddCOO_SeqHost(Mat A, SpMVCudaCOO map, const PetscS
 }
 
 /* v: on the device */
-static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, PetscBool keep, const PetscScalar *const v[2], InsertMode mode)
+static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode)
 {
   const PetscBool insert = (PetscBool)(mode == INSERT_VALUES);
   PetscScalar    *a;
@@ -609,7 +550,7 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, PetscBool keep, 
   PetscFunctionBegin;
   if (!SpMVCudaCOONonzeros(map)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVGetStream(&stream));
-  if (A->boundtocpu || !keep) {
+  if (A->boundtocpu) {
     PetscCall(MatSpMVAddCOO_SeqHost(A, map, v, mode, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -687,8 +628,8 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   PetscCallCUDA(error);
   if (coo->exchange.sf) PetscCall(SpMVCOOSend(&coo->exchange, array[0]));
   array[1] = coo->exchange.receive;
-  for (int k = 0; k < (mpi ? 2 : 1); k++) PetscCall(MatSpMVAddCOO_Seq(block[k], coo->map[k], coo->keep, array, mode));
-  if (mpi && coo->keep) A->offloadmask = PETSC_OFFLOAD_GPU;
+  for (int k = 0; k < (mpi ? 2 : 1); k++) PetscCall(MatSpMVAddCOO_Seq(block[k], coo->map[k], array, mode));
+  if (mpi) A->offloadmask = PETSC_OFFLOAD_GPU;
   PetscCallCUDA(cudaFree(copy)); /* waits for the kernels */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

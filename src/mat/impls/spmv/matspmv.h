@@ -340,12 +340,7 @@ PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat, const Mat_SpMV *, SpM
 
 typedef enum { SPMV_COO_AUTO, SPMV_COO_HOST, SPMV_COO_DEVICE } SpMVCOOPlace; /* where MatSetPreallocationCOO() sorts */
 
-typedef struct {
-  SpMVCOOPlace place;
-  PetscBool    keep; /* AIJCUSPARSE's CSR arrays on the device */
-} SpMVCOOOptions;
-
-PETSC_INTERN PetscErrorCode MatSpMVGetCOOOptions(Mat, const Mat_SpMV *, SpMVCOOOptions *);
+PETSC_INTERN PetscErrorCode MatSpMVGetCOOPlace(Mat, const Mat_SpMV *, SpMVCOOPlace *);
 
 /* device.c: use of a device, and the operands of zz = yy + A xx, where yy may be zz, or NULL for zero */
 typedef enum {

@@ -78,16 +78,13 @@ PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOp
 }
 
 /* Reads the options of the COO functions. Each MatSetPreallocationCOO() calls this, for the same reasons */
-PetscErrorCode MatSpMVGetCOOOptions(Mat A, const Mat_SpMV *spmv, SpMVCOOOptions *o)
+PetscErrorCode MatSpMVGetCOOPlace(Mat A, const Mat_SpMV *spmv, SpMVCOOPlace *place)
 {
   PetscFunctionBegin;
-  o->place = SPMV_COO_AUTO;
-  o->keep  = PETSC_TRUE;
+  *place = SPMV_COO_AUTO;
   SpMVOptionsBegin(A, "Assembly from coordinates on GPUs", spmv->format->name);
-  PetscCall(PetscOptionsEnum("-mat_spmv_coo", "Where MatSetPreallocationCOO() sorts", spmv->format->name, SpMVCOOPlaces, (PetscEnum)o->place,
-                             (PetscEnum *)&o->place, NULL));
-  PetscCall(PetscOptionsBool("-mat_spmv_keep_csr", "Keep the CSR arrays on the GPU after MatSetValuesCOO(), besides the format", spmv->format->name, o->keep,
-                             &o->keep, NULL));
+  PetscCall(PetscOptionsEnum("-mat_spmv_coo", "Where MatSetPreallocationCOO() sorts", spmv->format->name, SpMVCOOPlaces, (PetscEnum)*place, (PetscEnum *)place,
+                             NULL));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -96,13 +93,13 @@ PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
 {
   SpMVParams      params;
   SpMVHaloOptions halo;
-  SpMVCOOOptions  coo;
+  SpMVCOOPlace    coo;
 
   PetscFunctionBegin;
   PetscCall(PetscMemcpy(params, spmv->params, sizeof(params)));
   PetscCall((*spmv->format->options)(A, params));
   PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &halo));
-  PetscCall(MatSpMVGetCOOOptions(A, spmv, &coo));
+  PetscCall(MatSpMVGetCOOPlace(A, spmv, &coo));
   PetscCall(MatSpMVSetParams(A, spmv, params));
   PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, even if the parameters have not changed */
   PetscFunctionReturn(PETSC_SUCCESS);
