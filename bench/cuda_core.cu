@@ -698,7 +698,7 @@ static void Sweep(Problem &P)
         snprintf(name, sizeof(name), "%s %d, %d a thread", by ? "by column" : "sigma", sigma, per);
         Run(P, name, [&](const SpMVCudaCSR &A, SpMVCudaStore *store) {
           return spmv::SetUp(&A, false, 0, store,
-                             [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) { return spmv::SlicesCreate(B, bs, nullptr, false, v, r, NAMES, nullptr, 0, b); });
+                             [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) { return spmv::SlicesCreate(B, bs, nullptr, false, v, r, NAMES, 0, b); });
         });
       }
     }

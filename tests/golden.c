@@ -48,7 +48,7 @@ static const char *const kernels[]         = {"auto", "slices", "csr", "aij", "p
 /* Ways to exchange halos on several ranks, only with the default setting */
 static const char *const halos[] = {"-mat_spmv_halo_rows 1",
                                     "-mat_spmv_halo_rows 0",
-                                    "-mat_spmv_halo host -mat_spmv_halo_rows 1",
+                                    "-mat_spmv_halo host",
                                     "-mat_spmv_halo petsc",
                                     "-mat_spmv_halo_early 0 -mat_spmv_halo_rows 1",
                                     NULL};

@@ -206,15 +206,13 @@ device_halo_tests() {
       done
     done
   done
-  # most matrices of the tests are too small for separate boundary rows, or for fused products, unless all rows may be boundary rows
+  # most matrices of the tests are too small for fused products, unless all rows may be boundary rows
   for type in $types; do
-    for halo in host peer; do
-      for ranks in $(numbers 2 3); do
-        [ $halo != peer ] || [ "$ranks" -le "$gpus" ] || continue
-        suite "columns, $type, boundary rows, $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo $halo -mat_spmv_halo_rows 1 "${expect[@]}" -ops columns,alternate,bind
-        suite "products, $type, boundary rows, $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo $halo -mat_spmv_halo_rows 1 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
-        suite "assembly, $type, boundary rows, $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo -mat_spmv_halo_rows 1 "${expect[@]}" -ops all,insert,scale,newentries,replace,duplicate,coo,again
-      done
+    for ranks in $(numbers 2 3); do
+      [ "$ranks" -le "$gpus" ] || continue
+      suite "columns, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops columns,alternate,bind
+      suite "products, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
+      suite "assembly, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops all,insert,scale,newentries,replace,duplicate,coo,again
     done
   done
   # with PEER, the product runs after the exchange instead of together with it

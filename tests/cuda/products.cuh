@@ -27,7 +27,7 @@ public:
   Products(Matrix &matrix, const Layout &layout, int bytes, const Streams &streams)
       : A(matrix), L(layout), rows(L.transpose ? A.n : A.m), cols(L.transpose ? A.m : A.n), stream(streams.stream), other(streams.other), event(streams.event),
         i8(std::vector<int64_t>(A.i.begin(), A.i.end())), j8(std::vector<int64_t>(A.j.begin(), A.j.end())), i4(A.i), j4(A.j), a(A.a.size()), x(cols), y(rows),
-        z(rows), hx(cols), hz(rows), is_boundary(rows, false), single(L.single && sizeof(Single) < sizeof(Number))
+        z(rows), hx(cols), hz(rows), single(L.single && sizeof(Single) < sizeof(Number))
   {
     csr = {A.m, A.n, (PetscInt64)A.j.size(), bytes == 8 ? (void *)i8.p : (void *)i4.p, bytes == 8 ? (void *)j8.p : (void *)j4.p, bytes, NULL};
   }
@@ -36,7 +36,6 @@ public:
   {
     CHECK(L.setup(&csr, L.transpose, stream, &store)); // without values
     SpMVCudaGetStats(store, &stats);
-    if (!L.transpose && !L.conjugate && rows) SetBoundary();
     csr.a = P(a.p);
     for (int refresh = 0; refresh < 2; refresh++) {
       Fill(refresh);
@@ -45,7 +44,6 @@ public:
       for (int count : refresh ? std::vector<int>{2, 4, 11} : std::vector<int>{0, 1, 3, 8, 2 + Int(18)}) Columns(count);
       if (refresh && rows < 400 && !Int(4)) Columns(70); // several launches
       for (int kind = 0; kind < 3 && !L.transpose && !L.conjugate; kind++) Fused(kind);
-      for (int kind = 0; kind < 4 && SpMVCudaHasBoundary(store); kind++) ByRows(kind);
     }
     Oracle();
     if (cols) NonFinite();
@@ -68,7 +66,6 @@ private:
   std::vector<Number> hx, hz, hy;
   std::vector<Wide>   ref;
   std::vector<double> size;
-  std::vector<bool>   is_boundary;
   const bool          single;
   SpMVCudaCSR         csr;
   SpMVCudaStore       store;
@@ -84,20 +81,6 @@ private:
   {
     CHECK(SpMVCudaMult(store, L.Form(), P(from), P(add), (PetscScalar *)to, stream));
     CHECK(cudaStreamSynchronize(stream));
-  }
-
-  void SetBoundary()
-  {
-    std::vector<int> list;
-    const int        begin = Int(rows), end = begin + Int(rows - begin + 1), density = 1 + Int(200);
-    for (int r = 0; r < rows; r++) {
-      if ((r < begin || r >= end) && Int(density)) continue;
-      list.push_back(r);
-      is_boundary[r] = true;
-    }
-    const cudaError_t error = SpMVCudaSetBoundary(store, &csr, (int)list.size(), list.data(), rows, stream);
-    if (error != cudaErrorNotSupported) CHECK(error);
-    SpMVCudaGetStats(store, &stats);
   }
 
   void Fill(int refresh)
@@ -324,34 +307,6 @@ private:
     CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(late.p), NULL, NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
     CHECK(cudaStreamSynchronize(stream));
     Expect(Close(y.Get(), ref, size), "x from the previous kernel, not early");
-  }
-
-  // The interior rows, then the boundary rows. kind: without z, with z, onto z, minus A x with z
-  void ByRows(int kind)
-  {
-    Device<Number> &to = kind == 2 ? z : y;
-    z.Set(hz);
-    y.Poison();
-    const std::vector<Number> before = to.Get();
-    const PetscScalar        *add    = kind ? P(z.p) : NULL;
-    const SpMVCudaForm        form   = kind == 3 ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT;
-    std::vector<Number>       signed_x(hx);
-    for (auto &v : signed_x) v = kind == 3 ? -v : v;
-    Reference(A, false, false, signed_x, kind ? hz.data() : NULL, ref, size);
-    CHECK(SpMVCudaMultRows(store, form, SPMVCUDA_ROWS_INTERIOR, P(x.p), add, (PetscScalar *)to.p, stream));
-    CHECK(cudaStreamSynchronize(stream));
-    hy             = to.Get();
-    bool untouched = true;
-    for (int r = 0; r < rows; r++) { // the other rows in the slices of boundary rows are skipped, too
-      const bool same = !memcmp((void *)&hy[r], (void *)&before[r], sizeof(Number));
-      untouched       = untouched && (same || !is_boundary[r]);
-      if (same) hy[r] = (Number)ref[r];
-    }
-    Expect(untouched, "boundary rows are left alone");
-    Expect(Close(hy, ref, size), "the interior rows");
-    CHECK(SpMVCudaMultRows(store, form, SPMVCUDA_ROWS_BOUNDARY, P(x.p), add, (PetscScalar *)to.p, stream));
-    CHECK(cudaStreamSynchronize(stream));
-    Expect(Close(to.Get(), ref, size), "all rows");
   }
 
   // The stored matrix is A

@@ -88,7 +88,6 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   SpMVCudaStore  store;
   SpMVStats      stats;
   Seen           seen;
-  const int      row[2] = {0, 1};
   void          *nothing;
   auto           step = [&](cudaError_t error, const char *what) { Expect(error == cudaSuccess || error == cudaErrorNotSupported, A, L.name, "any", what); };
   auto           fail = [&] { Expect(cudaMalloc(&nothing, (size_t)1 << 60) == cudaErrorMemoryAllocation, A, L.name, "any", "an error of one's own"); };
@@ -96,8 +95,6 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   step(L.setup(&csr, L.transpose, stream, &store), "set-up after an error of another");
   if (!store) return;
   SpMVCudaGetStats(store, &stats);
-  fail();
-  if (!L.transpose && !L.conjugate) step(SpMVCudaSetBoundary(store, &csr, 2, row, A.m, stream), "boundary rows after an error of another");
   fail();
   if (!L.transpose && !L.conjugate) step(SpMVCudaFuseOffdiagonal(store, &csr, A.m, stream), "an off-diagonal block after an error of another");
   fail();
@@ -116,13 +113,11 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
 // Each allocation of the host in turn fails: an error, and no exception
 static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
 {
-  Device<int>      i(A.i), j(A.j);
-  Device<Number>   a(A.a);
-  SpMVCudaCSR      csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  SpMVCudaStore    store;
-  Seen             seen;
-  std::vector<int> list(A.m);
-  for (int r = 0; r < A.m; r++) list[r] = r;
+  Device<int>    i(A.i), j(A.j);
+  Device<Number> a(A.a);
+  SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  SpMVCudaStore  store;
+  Seen           seen;
   seen.entries.reserve(A.j.size());
   auto each = [&](const char *what, std::function<cudaError_t()> f) {
     bool good = true, more = true;
@@ -148,8 +143,6 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   });
   CHECK(L.setup(&csr, L.transpose, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream)); // a visit reads the values
-  if (!L.transpose)
-    each("boundary rows without the host's memory", [&] { return SpMVCudaSetBoundary(store, &csr, (int)list.size(), list.data(), A.m, stream); });
   if (!L.transpose) each("an off-diagonal block without the host's memory", [&] { return SpMVCudaFuseOffdiagonal(store, &csr, A.m, stream); });
   each("a visit without the host's memory", [&] {
     seen.entries.clear();
@@ -211,8 +204,6 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
       CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(px), NULL, P(pz), (PetscScalar *)py, PETSC_TRUE, stream));
       CHECK(cudaStreamSynchronize(stream));
       Expect(Close(get(py), ref, size), A, L.name, stats.kernel, "after an exchange, not aligned");
-      const cudaError_t error = SpMVCudaMultRows(store, SPMVCUDA_MULT, SPMVCUDA_ROWS_ALL, P(px), P(pz), (PetscScalar *)py, stream);
-      Expect(error == (which ? cudaErrorMisalignedAddress : cudaSuccess), A, L.name, stats.kernel, "by rows, not aligned");
     }
     CHECK(SpMVCudaMult(store, L.Form(), P(px), P(pz), (PetscScalar *)pz, stream));
     CHECK(cudaStreamSynchronize(stream));

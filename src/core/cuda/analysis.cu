@@ -513,49 +513,6 @@ cudaError_t FindGroups(const SpMVCudaCSR &csr, const Findings &found, cudaStream
   return cudaSuccess;
 }
 
-// ------------------------------------------------------------------------------------------------ some rows
-
-template <class I> __global__ void row_lengths(View<I> v, int count, const int *row, int64_t *length)
-{
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (r <= count) length[r] = r < count ? (int64_t)(v.i[row[r] + 1] - v.i[row[r]]) : 0;
-}
-
-// start: prefix sums
-template <class I> __global__ void copy_rows(View<I> v, int count, const int *row, const int64_t *start, int *it, int *jt, int *value_index)
-{
-  const int r = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (r > count) return;
-  if (lane == 0) it[r] = (int)start[r];
-  if (r == count) return;
-  const int64_t first = v.i[row[r]];
-  for (int64_t q = lane; q < start[r + 1] - start[r]; q += WARP) {
-    jt[start[r] + q]          = (int)v.j[first + q];
-    value_index[start[r] + q] = (int)(first + q);
-  }
-}
-
-cudaError_t SelectRows(const SpMVCudaCSR &csr, const Array<int> &row, int count, cudaStream_t stream, Array<int> &it, Array<int> &jt, Array<int> &value_index)
-{
-  Scratch<int64_t> start(stream);
-  int64_t          nnz;
-  SPMV_TRY(start.Alloc((size_t)count + 1));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)count + 1, 256, stream, row_lengths, v, count, row, start);
-    return cudaSuccess;
-  }));
-  SPMV_TRY(ExclusiveSum(start, (int64_t)count + 1, stream));
-  SPMV_TRY(Fetch(&nnz, (int64_t *)start + count, 1, stream));
-  SPMV_TRY(it.Alloc((size_t)count + 1, stream));
-  SPMV_TRY(jt.Alloc(nnz, stream));
-  SPMV_TRY(value_index.Alloc(nnz, stream));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH(((int64_t)count + 1) * WARP, 256, stream, copy_rows, v, count, row, start, it, jt, value_index);
-    return cudaSuccess;
-  }));
-  return cudaStreamSynchronize(stream);
-}
-
 // ------------------------------------------------------------------------------------------------ transpose
 
 template <class I> __global__ void list_entries(View<I> v, uint64_t *key, int *position, int *row)

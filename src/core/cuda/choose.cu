@@ -89,7 +89,7 @@ struct Layouts {
   cudaError_t Slices(const SliceRules &r, _n_SpMVCudaStore **store) const
   {
     const SpMVNames &names = groups.count ? c.groups : nodes.bs > 1 ? c.nodes : c.entries;
-    return SlicesCreate(csr, nodes, groups.count ? &groups : nullptr, c.single, survey, r, names, nullptr, stream, store);
+    return SlicesCreate(csr, nodes, groups.count ? &groups : nullptr, c.single, survey, r, names, stream, store);
   }
 };
 
@@ -103,7 +103,7 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
   SPMV_TRY(Find(csr, node, stream, &found));
   Nodes nodes(NodeSize(csr, node, found)), some;
   SPMV_TRY(l.Take(nodes));
-  // If most rows are empty, products must not touch the empty rows (SkipsEmpty()), but blocks may contain some
+  // If most rows are empty, products must not touch the empty rows, but blocks may contain some
   if (node != 1 && nodes.bs == 1 && l.survey.empty <= csr.m / 2) SPMV_TRY(FindIncomplete(csr, node, found, StoredSize(c.single), stream, &some));
   if (some.bs > 1) { // diagonals of single entries have no column indices, and are better if they store about as many values as the blocks
     SPMV_TRY(l.Diagonals(store, (int64_t)((double)(some.Blocks(csr) * some.bs * some.bs) / Tuning::INCOMPLETE_GAIN)));

@@ -190,21 +190,6 @@ __global__ void shorten(int count, const int64_t *wide, unsigned *to)
   if (t < count) to[t] = (unsigned)wide[t];
 }
 
-// Marks the slices with boundary units, which MultInterior() skips
-__global__ void mark_boundary(int slices, int units, const unsigned *boundary, unsigned *skipped, int2 *pattern_of_slice)
-{
-  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (s >= slices || !boundary[s]) return;
-  skipped[s] = units - s * WARP >= WARP ? ALL : (1u << (units - s * WARP)) - 1;
-  pattern_of_slice[s].x |= INT_MIN;
-}
-
-__global__ void copy_marks(int slices, const int2 *source, int2 *to)
-{
-  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (s < slices) to[s].y = source[s].y;
-}
-
 // Reports to the host whether there are enough marks for products to look at them. The host does not wait for the report. Runs with EQUALS threads
 __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *report)
 {
@@ -218,7 +203,7 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
 
 // ------------------------------------------------------------------------------------------------ store
 
-// [1][]: for MultFused() and MultInterior(), [2][], [3][], [4][]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed; [][1]: looks at
+// [1][]: for MultFused(), [2][], [3][], [4][]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed; [][1]: looks at
 // marks
 constexpr int KERNELS = 5;
 
@@ -231,7 +216,7 @@ struct Diagonals : _n_SpMVCudaStore {
   ColumnKernels   columns;
   int64_t         steps = 0, additional = 0; // stored steps; entries of additional steps
   Array<unsigned> first_value, more, equal, equals;
-  Array<int2>     pattern_of_slice, step, interior; // interior: pattern_of_slice, with the slices of boundary rows marked as skipped
+  Array<int2>     pattern_of_slice, step;
   Array<char>     value, equal_value;
   unsigned       *report = nullptr, generation = 0; // report: a PinnedWord()
 
@@ -288,7 +273,6 @@ struct Diagonals : _n_SpMVCudaStore {
       const FillArgs fill = {args, bs, uniform, value_index, (const Scalar *)csr.a, (char *)value, (char *)equal_value, pattern_of_slice, equal, equals};
       SPMV_TRY(single ? FillDiagonalsSingle(csr, nodes, fill, stream) : FillDiagonals<Scalar>(csr, nodes, fill, stream));
     }
-    if (interior) SPMV_LAUNCH(args.slices, 256, stream, copy_marks, args.slices, pattern_of_slice, interior);
     SPMV_LAUNCH(EQUALS, EQUALS, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, report);
     return cudaSuccess;
   }
@@ -322,23 +306,6 @@ struct Diagonals : _n_SpMVCudaStore {
   bool CanFuseOffdiagonal() const override
   {
     return true;
-  }
-  cudaError_t MultInterior(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
-  {
-    Args use             = args;
-    use.pattern_of_slice = interior;
-    return Launch(use, form, v, stream, true, Begin::AFTER);
-  }
-  int UnitSize() const override
-  {
-    return bs;
-  }
-  cudaError_t SetBoundary(const unsigned *boundary_units, unsigned *skipped, cudaStream_t stream) override
-  {
-    SPMV_TRY(interior.Alloc(args.slices, stream));
-    SPMV_TRY(cudaMemcpyAsync(interior, pattern_of_slice, pattern_of_slice.Bytes(), cudaMemcpyDeviceToDevice, stream));
-    SPMV_LAUNCH(args.slices, 256, stream, mark_boundary, args.slices, args.units, boundary_units, skipped, interior);
-    return cudaSuccess;
   }
   unsigned DotWarps() const override
   {
@@ -401,9 +368,8 @@ struct Diagonals : _n_SpMVCudaStore {
     s->stored   = steps * WARP * bs * bs + additional;
     s->slices   = args.slices;
     s->diagonal = args.slices;
-    s->bytes =
-        pattern_of_slice.Bytes() + interior.Bytes() + first_value.Bytes() + more.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes() + equal_value.Bytes();
-    s->node = bs;
+    s->bytes    = pattern_of_slice.Bytes() + first_value.Bytes() + more.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes() + equal_value.Bytes();
+    s->node     = bs;
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override

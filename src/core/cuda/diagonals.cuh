@@ -19,7 +19,7 @@ struct DiagonalArgs {
   int             units, slices, steps, words; // steps: per slice, if all have the same number; words: of `equal`, per slice, for single entries
   int             longest;                     // most steps of a pattern; shorter ones end with steps without lanes
   int             slices_of_warp;              // for kernels whose warps multiply several slices; 1 if there is none for this number of steps
-  const int2     *pattern_of_slice;            // x: first step of its pattern, negative if MultInterior() skips the slice; y: marks of the first 32 steps, MORE
+  const int2     *pattern_of_slice;            // x: first step of its pattern; y: marks of the first 32 steps, MORE
   const unsigned *first_value;                 // the step at which the values of each slice begin, and the end of the last; used if slices differ in length
   const unsigned *more;                        // where the entries of each slice's steps beyond `steps` begin, after the steps of all slices: only those of
                                                // lanes that have one, step by step. NULL: no slice has any
@@ -79,7 +79,7 @@ struct FillArgs {
   Kernels of the product that most programs do not use. They are in files of their own, because the first use of any kernel loads all kernels of its file, and
   that takes about 25 us for each of them: the 253 kernels of this layout took 6 to 8 ms on an H200.
 */
-const void *DiagonalsParallel(const DiagonalsVariant &, bool marked);              // for MultFused() and MultInterior()
+const void *DiagonalsParallel(const DiagonalsVariant &, bool marked);              // for MultFused()
 const void *DiagonalsSingle(const DiagonalsVariant &, bool parallel, bool marked); // values stored as Single
 const void *DiagonalsDot(const DiagonalsVariant &, bool marked);                   // for MultDot()
 const void *DiagonalsDots(const DiagonalsVariant &);                               // for MultDots()

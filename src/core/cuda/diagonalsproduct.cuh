@@ -107,7 +107,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     for (int i = 0; i < BS; i++) d[i] = Num::zero();
   }
 
-  // Adds COUNT steps, from step k0 on; with !FULL those of them that are in `has`. Returns false if this launch skips the slice
+  // Adds COUNT steps, from step k0 on; with !FULL those of them that are in `has`. Returns false if pattern.x is negative, which it never is
   template <int COUNT, bool FULL> __device__ __forceinline__ bool Add(int k0, unsigned has = ALL)
   {
     const V       *a = AsOne(value + k0 * (WARP * BS * BS)), *common = AsOne(same + k0 * (BS * BS));
@@ -134,8 +134,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
           v[b][i] = in(b) ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
       }
     }
-    // This launch skips the slice. Do not return before: the compiler would then drop the __syncwarp() in Issue(). As a consequence the values are loaded after
-    // `pattern`, which is an advantage: if they are loaded before it, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
+    // Keeps the loads of the values behind that of `pattern`; before, the compiler would drop the __syncwarp() in Issue(). If the values are loaded first, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
     if (pattern.x < 0) return false;
     Issue();
     if (LATE<BS> && k0 == 0 && args.settled) AwaitInTurn(args.last_blocks);
@@ -180,7 +179,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     return true;
   }
 
-  // Adds whole batches of steps from k0 on. Returns false if this launch skips the slice
+  // Adds whole batches of steps from k0 on. Returns what Add() returns
   template <int BATCH> __device__ __forceinline__ bool AddBatches(int &k0, int steps)
   {
     bool here = true;
@@ -191,7 +190,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     return here;
   }
 
-  // Adds all steps. Returns false if this launch skips the slice
+  // Adds all steps. Returns what Add() returns
   __device__ __forceinline__ bool AddAll(int steps)
   {
     constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1, REST = BATCH / 2;
@@ -213,7 +212,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
 
 /*
   Multiplies slice s. STEPS > 0: all slices have this many steps, or some have additional ones (SOME_LONGER), which follow. Only with ANY_LENGTH do loads wait for
-  first_value. FUSED: for the parallel products MultFused() and MultInterior(). V: the type of the stored values. sums: the inner products of E, to which it adds
+  first_value. FUSED: for the parallel product, MultFused(). V: the type of the stored values. sums: the inner products of E, to which it adds
   those of the unit
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
@@ -223,7 +222,7 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
   constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
 
   const Args &args = ArgsOf(arguments);
-  int         unit = s * WARP + (int)(threadIdx.x % WARP);
+  const int   unit = s * WARP + (int)(threadIdx.x % WARP);
   if constexpr (DOTS) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   }
@@ -238,13 +237,10 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
     more[0] = LoadOrdered(args.more + s);
     more[1] = LoadOrdered(args.more + s + 1);
   }
-  if (!product.AddAll(steps) && FUSED) unit |= INT_MIN;
+  product.AddAll(steps);
   if (!FUSED && LATE<BS> && !STEPS) AwaitPrevious(); // if the slice has no steps
   if constexpr (LENGTHS == SOME_LONGER) {
-    if ((pattern.y & MORE) && (!FUSED || unit >= 0)) d[0] = add_more<V>(args, unit, more[0], more[1], form, x, d[0]);
-  }
-  if (FUSED) {
-    if (!E::DOT && (unit < 0 || (!UNIFORM && pattern.x < 0))) return; // the loop above does not set the sign for a slice without steps
+    if (pattern.y & MORE) d[0] = add_more<V>(args, unit, more[0], more[1], form, x, d[0]);
   }
   // A lane past the end has no entry in any step. Without loops or inner products, it is not here
   const bool writes = (!E::DOT && !Loops(STEPS, EQUAL, E::DOT)) || unit < args.units;

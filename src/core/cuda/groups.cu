@@ -28,12 +28,11 @@ template <class V, bool FUSED, class D>
 __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z,
                                          Scalar *y)
 {
-  const Slice self = ReadSlice(args, s);
-  const int   rows = Rows(self.shape);
-  const bool  wait = !FUSED && args.settled;
-  if (!FUSED && args.interior && (self.shape & BOUNDARY)) return;
-  int    first = IsPart(self.shape) || lane >= Units(self.shape) ? -1 : __ldg(args.order + self.first + lane);
-  Scalar d[MOST];
+  const Slice self  = ReadSlice(args, s);
+  const int   rows  = Rows(self.shape);
+  const bool  wait  = !FUSED && args.settled;
+  int         first = IsPart(self.shape) || lane >= Units(self.shape) ? -1 : __ldg(args.order + self.first + lane);
+  Scalar      d[MOST];
 
 #pragma unroll
   for (int i = 0; i < MOST; i++) d[i] = Num::zero();

@@ -297,17 +297,6 @@ PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo halo, cudaStream_t stream)
   return halo->End(false, stream);
 }
 
-PETSC_INTERN cudaError_t SpMVCudaHaloReceive(SpMVCudaHalo halo, cudaStream_t *stream)
-{
-  *stream = halo->comm->stream;
-  return halo->Receive(false);
-}
-
-PETSC_INTERN cudaError_t SpMVCudaHaloJoin(SpMVCudaHalo halo, cudaStream_t stream)
-{
-  return halo->Join(stream);
-}
-
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo halo, cudaStream_t stream)
 {
   return halo->Begin(true, 1, nullptr, 0, stream);

@@ -8,12 +8,6 @@
     SpMVCudaHaloBegin(halo, x, stream);   ...the diagonal block's product on stream...   SpMVCudaHaloEnd(halo, stream);
     ...the off-diagonal block's product on stream, from SpMVCudaHaloGetArray(halo)...
 
-  With NCCL and with the transport through the host, the off-diagonal block's product can also run at the same time as the diagonal block's product, so that no
-  kernel has to follow both:
-
-    SpMVCudaHaloBegin(halo, x, stream);   ...the interior rows on stream...   SpMVCudaHaloReceive(halo, &own);
-    ...the boundary rows on own...        SpMVCudaHaloJoin(halo, stream);
-
   There are three transports. PEER, within a node, writes the values to the other devices' memory, with one kernel on the product's own stream. NCCL moves them
   from device to device. With these two, an exchange allocates nothing, never waits for the host, and may be captured in a CUDA graph. The transport through the
   host copies the values to pinned memory, and a function of the caller exchanges them; End waits for the data from the device.
@@ -94,15 +88,13 @@ PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *);
 PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo, PetscScalar **sent, PetscScalar **received);
 PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse, int columns), void *ctx);
 
-/* The halo, filled by End or Receive (PEER with one column: by Begin), sent by ReverseBegin; NULL if empty. Its columns follow each other without gaps */
+/* The halo, filled by End (PEER with one column: by Begin), sent by ReverseBegin; NULL if empty. Its columns follow each other without gaps */
 PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);
 PETSC_INTERN cudaError_t  SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloBegin(SpMVCudaHalo, const PetscScalar *x, cudaStream_t);
 /* overlap: PEER on the stream of the halo. The ranks need not agree on this */
 PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx, PetscBool overlap, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t); /* Receive and Join */
-PETSC_INTERN cudaError_t SpMVCudaHaloReceive(SpMVCudaHalo, cudaStream_t *own);
-PETSC_INTERN cudaError_t SpMVCudaHaloJoin(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t); /* adds the received values to y, in the order of the peers */

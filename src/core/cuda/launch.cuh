@@ -69,8 +69,7 @@ enum class Begin {
   - A kernel that is launched by Kernel calls AwaitPrevious() before it reads or writes anything that earlier work in the stream writes or reads. A product
     whose matrix is settled, because another product has waited for its last fill, may read the matrix before. These loads overlap with the end of the previous
     kernel. The data must be read with LoadOrdered() or in assembly: the compiler moves __ldg() to a place before AwaitPrevious().
-  - The kernels of MultFused() and, for diagonals, of MultInterior() are exempt. MultInterior() is launched with Begin::AFTER. MultFused() with Begin::EARLY
-    may only be launched directly after a halo exchange. The exchange kernel has already waited for the kernel that wrote x, and it writes only the halo, which
+  - The kernels of MultFused() are exempt. With Begin::EARLY they may only be launched directly after a halo exchange. The exchange kernel has already waited for the kernel that wrote x, and it writes only the halo, which
     the fused kernel waits for. One warp of the fused kernel always waits for the exchange, so that the exchange is complete when the fused kernel is.
     MultFusedDot() may also be launched directly after the kernel that computes x, if that kernel sends x to the other ranks (links.cuh). Then every warp of
     MultFusedDot() calls AwaitPrevious().

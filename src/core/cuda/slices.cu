@@ -77,7 +77,7 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
       }
       args.offdiag.Add<BS>(slot, unit[u], d + u * BS);
     }
-    const int64_t r = (int64_t)(args.unit ? __ldg(args.unit + unit[u]) : unit[u]) * BS;
+    const int64_t r = (int64_t)unit[u] * BS;
     if constexpr (std::is_same_v<D, Dots>) {
 #pragma unroll
       for (int i = 0; i < BS; i++) d[u * BS + i] = dot->Add(r + i, d[u * BS + i], sums);
@@ -99,7 +99,6 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
 {
   const Slice self = ReadSlice(args, s);
   const int   lu   = MANY ? LogU(self.shape) : 0;
-  if (!FUSED && args.interior && (self.shape & BOUNDARY)) return;
   if (lu == 0)
     product<V, BS, FUSED, 1>(args, dot, sums, self, lane, form, x, z, y);
   else if constexpr (MANY) {
@@ -133,7 +132,7 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
 
 constexpr int SHARED_BLOCK = Tuning::SHARED_BLOCK, LINE_BYTES = 128;
 
-// Prefetches a slice of single entries. Its descriptor is not read through the L1 cache, because a previous kernel may still be marking it
+// Prefetches a slice of single entries.
 template <class V> __device__ __forceinline__ void prefetch(const Args &args, int s, int lane)
 {
   const int4  a     = __ldcg((const int4 *)(args.slice + s));
@@ -255,28 +254,12 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
   }
 }
 
-// A slice with a boundary unit is skipped as a whole
-__global__ void mark_boundary(Args args, const unsigned *boundary, unsigned *skipped, Slice *slice)
-{
-  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (s >= args.slices) return;
-  const Slice self = slice[s];
-  const int   rows = Rows(self.shape), units = Units(self.shape) * rows; // the rows of row groups are units
-  auto        unit = [&](int r) { return (IsPart(self.shape) || !args.order ? self.first + r / rows : args.order[self.first + r / rows]) + r % rows; };
-  bool        skip = false;
-  for (int r = lane; r < units; r += WARP) skip = skip || boundary[unit(r) / WARP] >> unit(r) % WARP & 1;
-  if (!__any_sync(ALL, skip)) return;
-  for (int r = lane; r < units; r += WARP) atomicOr(skipped + unit(r) / WARP, 1u << unit(r) % WARP);
-  if (lane == 0) slice[s].shape |= BOUNDARY;
-}
-
 // ------------------------------------------------------------------------------------------------ store
 
 struct Slices : SlicedStore {
   Kernel kernel[6]; // [1]: for MultFused(), [2], [3], [4]: for MultDot(), MultDots() and MultFusedDot(), [5]: for each column; loaded when they are needed
   ColumnKernels columns;
   EntriesByRows by_rows;
-  Array<int>    unit;
   Array<char>   value;
   size_t        shared     = 0; // bytes of x in shared memory; 0: products read it from global memory
   int           processors = 0, most_shared = 0;
@@ -307,7 +290,7 @@ struct Slices : SlicedStore {
     unsigned long long          found[2]; // as in sample_lines()
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_shared));
-    if (bs > 1 || many || grouped || compact || unit || !args.slices || bytes > (size_t)most_shared) return cudaSuccess;
+    if (bs > 1 || many || grouped || compact || !args.slices || bytes > (size_t)most_shared) return cudaSuccess;
     if (SpMVCudaSharedLines) {
       if (value.Bytes() * Tuning::SHARED_SHARE < bytes * (size_t)processors) return cudaSuccess;
       SPMV_TRY(sum.Alloc(2));
@@ -394,7 +377,7 @@ struct Slices : SlicedStore {
       return kernel[5].Launch(blocks * (unsigned)c.count, BLOCK, EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks}, form, {v.x, v.y, v.y}, stream);
     }
     if (!args.slices || compact ||
-        (bs == 1 && !grouped ? unit || !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream) : groups > 0))
+        (bs == 1 && !grouped ? !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream) : groups > 0))
       return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
     if (bs == 1 && !grouped) return by_rows.Mult(*this, args, form, v, c, stream);
     const int rows = grouped ? GROUP_PIECE : bs;
@@ -418,15 +401,9 @@ struct Slices : SlicedStore {
   {
     return !compact;
   }
-  cudaError_t MultInterior(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
-  {
-    Args use     = args; // not settled: if all slices have boundary rows, no other warp waits for the previous kernel
-    use.interior = true;
-    return Launch(use, form, v, stream);
-  }
   unsigned DotWarps() const override // not if the last warp to arrive adds the parts of a unit: the order of the sums would vary
   {
-    return single || compact || groups || unit ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK) * (BLOCK / WARP);
+    return single || compact || groups ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK) * (BLOCK / WARP);
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
@@ -445,19 +422,6 @@ struct Slices : SlicedStore {
     return kernel[4].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{With(halo), dot}, SPMVCUDA_MULT, v, stream, 0,
                             early ? Begin::EARLY : Begin::AFTER);
   }
-  bool SkipsEmpty() const override
-  {
-    return compact;
-  }
-  int UnitSize() const override
-  {
-    return compact ? 0 : bs;
-  }
-  cudaError_t SetBoundary(const unsigned *boundary, unsigned *skipped, cudaStream_t stream) override
-  {
-    SPMV_LAUNCH((int64_t)args.slices * WARP, 256, stream, mark_boundary, args, boundary, skipped, slice);
-    return cudaSuccess;
-  }
   cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY)
   {
     if (!args.slices) return cudaSuccess;
@@ -470,9 +434,8 @@ struct Slices : SlicedStore {
     s->stored    = steps * WARP * bs * bs;
     s->slices    = args.slices;
     s->long_rows = (PetscInt64)long_units * bs;
-    s->bytes =
-        slice.Bytes() + order.Bytes() + unit.Bytes() + parts.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes() + by_rows.Bytes();
-    s->node = bs;
+    s->bytes     = slice.Bytes() + order.Bytes() + parts.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes() + by_rows.Bytes();
+    s->node      = bs;
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
@@ -530,7 +493,7 @@ cudaError_t LoadSliceProducts()
 }
 
 cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGroups *groups, bool single, const Survey &survey, SliceRules rules,
-                         const SpMVNames &names, Array<int> *unit, cudaStream_t stream, _n_SpMVCudaStore **store)
+                         const SpMVNames &names, cudaStream_t stream, _n_SpMVCudaStore **store)
 {
   const int bs = nodes.bs, units = (int)(csr.m / bs);
   if (rules.threads && survey.longest / rules.threads >= INT_MAX / WARP) return cudaErrorNotSupported; // entries of a slice are counted in 32 bits
@@ -542,10 +505,9 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   s->single  = single;
   s->names   = names;
   s->chunk   = rules.chunk; // a multiple of WARP
-  s->compact = !unit && !groups && survey.empty > units / 2;
+  s->compact = !groups && survey.empty > units / 2;
   s->grouped = groups != nullptr;
   s->places  = groups ? groups->count : s->compact ? units - survey.empty : units;
-  if (unit) s->unit.Swap(*unit);
   Scratch<int> rows(stream);
   SPMV_TRY(s->Sort(csr, survey, rules, groups, stream, &rows));
   SPMV_TRY(s->Form(csr, rules, rows, stream));
@@ -554,7 +516,7 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   SPMV_TRY(s->value.Zero(stream));
   uint64_t policy;
   SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
-  s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived, s->unit, policy, false, false, 0, {}};
+  s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived, policy, false, 0, {}};
   SPMV_TRY(s->ShareX(csr, stream));
   return WithStored(single, [&](auto type) { return s->Pick(type); });
 }

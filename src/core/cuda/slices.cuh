@@ -29,7 +29,7 @@ __device__ __forceinline__ Slice AsSlice(int4 a, int4 b)
 {
   return {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
 }
-// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE, row groups), 23 boundary, 24-26 rows
+// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE, row groups), 24-26 rows
 // of a row group less 1, 27 row groups
 __host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
 {
@@ -73,8 +73,6 @@ __host__ __device__ inline int Rows(unsigned s) // of each row group; 1 if there
   return (s >> 24 & 7) + 1;
 }
 
-constexpr unsigned BOUNDARY = 1u << 23; // the slice has boundary rows, and MultInterior() skips it
-
 // The first value of a slice in an array of values
 template <class V> __host__ __device__ __forceinline__ const V *FirstValue(const V *value, const Slice &self, int per_entry = 1)
 {
@@ -90,9 +88,7 @@ struct SliceArgs {
   const char  *index;
   Scalar      *partial;
   unsigned    *arrived;
-  const int   *unit;        // the unit of y for each unit; NULL: the same
   uint64_t     policy;      // for loads of values, see L2Policy()
-  bool         interior;    // skip the slices of boundary rows
   bool         settled;     // wait for the previous kernel only before x is read: see Kernel
   unsigned     last_blocks; // see AwaitInTurn()
   Offdiagonal  offdiag;     // for MultFused()

@@ -72,7 +72,7 @@ __device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, 
   const SliceArgs &args  = arguments.args;
   const V         *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
   const int        unit  = lane >= Units(self.shape) ? -1 : args.order ? __ldg(args.order + self.first + lane) : self.first + lane;
-  auto             row   = [&](int u) { return (int64_t)(args.unit ? __ldg(args.unit + u) : u) * BS; };
+  auto             row   = [&](int u) { return (int64_t)u * BS; };
   product<V, BS, BS, K>(arguments, self, value, BS * BS, unit, row, lane, form, x, z, y);
 }
 

@@ -5,8 +5,7 @@
   other function waits, unless its description says so. A product allocates nothing, gives the same bits every time, and may be captured in a CUDA graph. It is
   one kernel (after a memset or a copy if most rows are empty, and followed by a permutation with the papers' sorted kernels).
 
-  A store holds partial sums of long rows during a product. Therefore two products with one store never run at the same time, except those of its interior and
-  its boundary rows. Fills and products in several streams run one after the other in the order of the calls. The caller has to order them only while a stream
+  A store holds partial sums of long rows during a product. Therefore two products with one store never run at the same time. Fills and products in several streams run one after the other in the order of the calls. The caller has to order them only while a stream
   is captured and when graphs are launched.
 
   Arrays of complex numbers that begin between two numbers are copied for a product (the first time, this allocates memory). An error that the caller has left
@@ -95,22 +94,6 @@ PETSC_INTERN cudaError_t SpMVCudaMultFused(SpMVCudaStore, SpMVCudaForm, const Pe
 PETSC_INTERN cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore, const SpMVCudaCSR *offdiagonal, PetscInt64 most, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaFillOffdiagonal(SpMVCudaStore, const SpMVCudaCSR *offdiagonal, cudaStream_t);
 PETSC_INTERN PetscBool   SpMVCudaHasOffdiagonal(SpMVCudaStore);
-
-/*
-  Separates boundary rows, listed on the host in ascending order, from interior rows, so that the two can be multiplied in different streams. The boundary rows
-  of a parallel matrix have entries in the off-diagonal block and wait for the halo; interior rows do not. All rows of a slice with a boundary row become
-  boundary rows, and boundary rows are stored a second time. Call it between set-up and the first fill. Returns cudaErrorNotSupported if there would be more
-  than `most` boundary rows, or if the kernel has to write all rows.
-*/
-typedef enum { SPMVCUDA_ROWS_INTERIOR, SPMVCUDA_ROWS_BOUNDARY, SPMVCUDA_ROWS_ALL } SpMVCudaRows;
-PETSC_INTERN cudaError_t SpMVCudaSetBoundary(SpMVCudaStore, const SpMVCudaCSR *, int count, const int row[], PetscInt64 most, cudaStream_t);
-PETSC_INTERN PetscBool   SpMVCudaHasBoundary(SpMVCudaStore);
-/* Whether y = y + A x skips empty rows; otherwise it reads and writes them, too */
-PETSC_INTERN PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaStore);
-/* Like SpMVCudaMult() without conjugate, but only for these rows; y of all other rows is not touched. The caller must order products in different streams.
-   Returns cudaErrorMisalignedAddress unless SpMVCudaIsAligned() is true for all arrays; all other products accept any alignment */
-PETSC_INTERN PetscBool   SpMVCudaIsAligned(const PetscScalar *);
-PETSC_INTERN cudaError_t SpMVCudaMultRows(SpMVCudaStore, SpMVCudaForm, SpMVCudaRows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t);
 
 PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaStore *);
 PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);

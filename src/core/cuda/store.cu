@@ -10,21 +10,15 @@ PetscBool SpMVCudaIsSupported(void)
   return Supported() == cudaErrorNotSupported ? PETSC_FALSE : PETSC_TRUE;
 }
 
-PetscBool SpMVCudaIsAligned(const PetscScalar *p)
-{
-  return IsAligned(p) ? PETSC_TRUE : PETSC_FALSE;
-}
-
 static cudaError_t Fill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
   SpMVCudaCSR use = *csr;
-  if (store->value_index) { // a store of A^T or of some rows has its own row offsets; its values are read from A
+  if (store->value_index) { // a store of A^T has its own row offsets; its values are read from A
     use   = {store->m, store->n, store->nnz, store->it, nullptr, 4, nullptr};
     use.a = csr->a;
   }
   store->settled = false;
-  SPMV_TRY(store->Fill(use, stream));
-  return store->boundary ? Fill(store->boundary.get(), csr, stream) : cudaSuccess;
+  return store->Fill(use, stream);
 }
 
 cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream_t stream)
@@ -85,29 +79,6 @@ PetscBool SpMVCudaHasOffdiagonal(SpMVCudaStore store)
   return store->fused ? PETSC_TRUE : PETSC_FALSE;
 }
 
-PetscBool SpMVCudaHasBoundary(SpMVCudaStore store)
-{
-  return store->boundary ? PETSC_TRUE : PETSC_FALSE;
-}
-
-PetscBool SpMVCudaSkipsEmptyRows(SpMVCudaStore store)
-{
-  return store->SkipsEmpty() ? PETSC_TRUE : PETSC_FALSE;
-}
-
-cudaError_t SpMVCudaMultRows(SpMVCudaStore store, SpMVCudaForm form, SpMVCudaRows rows, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
-                             cudaStream_t stream)
-{
-  if (!IsAligned(x) || !IsAligned(z) || !IsAligned(y)) return cudaErrorMisalignedAddress;
-  const Operands v = {(const Scalar *)x, (const Scalar *)z, (Scalar *)y};
-  if (rows == SPMVCUDA_ROWS_INTERIOR) {
-    SPMV_TRY(store->order.Enter(stream));
-    SPMV_TRY(store->MultInterior(form, v, stream));
-    return store->Leave(stream);
-  }
-  return (rows == SPMVCUDA_ROWS_BOUNDARY ? store->boundary.get() : store)->Mult(form, v, stream);
-}
-
 cudaError_t SpMVCudaDestroy(SpMVCudaStore *store)
 {
   const cudaError_t error = cudaDeviceSynchronize(); // kernels may still be writing to memory that is freed with the store, including host memory
@@ -123,11 +94,6 @@ void SpMVCudaGetStats(SpMVCudaStore store, SpMVStats *stats)
   stats->nonzeros = store->nnz;
   stats->kernel   = store->names[store->single];
   stats->bytes += store->it.Bytes() + store->value_index.Bytes() + store->nodes.Bytes();
-  if (store->boundary) {
-    SpMVStats boundary;
-    SpMVCudaGetStats(store->boundary.get(), &boundary);
-    stats->bytes += boundary.bytes;
-  }
   if (store->fused) stats->bytes += (PetscInt64)store->fused->Bytes();
 }
 

@@ -79,19 +79,18 @@ struct _n_SpMVCudaStore {
   int64_t            nnz    = 0;
   const char *const *names  = nullptr; // SpMVNames of the kernel
   bool               single = false;   // values are stored as spmv::Single
-  spmv::Array<int>   it;               // for A^T and for boundary rows: the row offsets,
+  spmv::Array<int>   it;               // for A^T: the row offsets,
   spmv::Array<int>   value_index;      // and the position of each value in A
   spmv::Nodes        nodes;            // the node blocks of the layout
 
-  std::unique_ptr<_n_SpMVCudaStore>      boundary; // the boundary rows, stored a second time
-  std::unique_ptr<spmv::OffdiagonalRows> fused;    // the off-diagonal block, added by MultFused()
+  std::unique_ptr<spmv::OffdiagonalRows> fused; // the off-diagonal block, added by MultFused()
 
   spmv::StreamOrder         order;           // the order of fills and products, which share partial sums and values
   bool                      settled = false; // a product has waited for the last fill: see Kernel
   spmv::Array<spmv::Scalar> copy_x, copy_y;  // copies of arrays that are not aligned
 
   virtual ~_n_SpMVCudaStore() = default;
-  // The arguments of a kernel that may wait only before it reads x: not for MultFused() and MultInterior()
+  // The arguments of a kernel that may wait only before it reads x: not for MultFused()
   template <class Args> Args Settled(Args use) const
   {
     use.settled = settled;
@@ -160,24 +159,6 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
-  virtual bool SkipsEmpty() const // with z = y, empty rows are neither read nor written
-  {
-    return false;
-  }
-  virtual int UnitSize() const // rows per unit, for the next two functions; 0 = they are not supported
-  {
-    return 0;
-  }
-  // MultInterior() must skip the units in `boundary`, bit u % 32 of word u / 32. It may skip more units. All skipped units are set in `skipped`, which is zero
-  // on entry
-  virtual cudaError_t SetBoundary(const unsigned * /* boundary */, unsigned * /* skipped */, cudaStream_t)
-  {
-    return cudaErrorNotSupported;
-  }
-  virtual cudaError_t MultInterior(SpMVCudaForm, const spmv::Operands &, cudaStream_t)
-  {
-    return cudaErrorNotSupported;
-  }
   virtual void        Stats(SpMVStats *) const            = 0; // `bytes` counts only the arrays of the derived class
   virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
 };
@@ -220,10 +201,9 @@ cudaError_t ShareOutGroups(const SpMVCudaCSR &, const Survey &, SliceRules *);
 
 // Create the layouts, with zeros as values. *store is NULL if diagonals would store more than `limit`
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &, const Nodes &, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaStore **store);
-// groups: NULL, or the row groups of a matrix without node blocks. unit, if not NULL: the unit of y for each unit of the matrix. The function takes over the
-// array, and products write every unit
-cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, const RowGroups *groups, bool single, const Survey &, SliceRules, const SpMVNames &,
-                         Array<int> *unit, cudaStream_t, _n_SpMVCudaStore **);
+// groups: NULL, or the row groups of a matrix without node blocks.
+cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, const RowGroups *groups, bool single, const Survey &, SliceRules, const SpMVNames &, cudaStream_t,
+                         _n_SpMVCudaStore **);
 
 // The choice that the formats share: node blocks if there are any; diagonals if they take fewer bytes than slices; row groups if there are enough of them;
 // otherwise slices of single entries

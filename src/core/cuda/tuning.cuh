@@ -48,7 +48,6 @@ struct Tuning {
   static constexpr int MANY_TO_BULK     = 64;  // or less than this with bulk
   static constexpr int PER_THREAD_LEAST = 4;
   static constexpr int THREADS          = 256; // per multiprocessor: the entries per lane are halved until this many threads have work
-  static constexpr int PER_THREAD_FEW   = 8;   // for boundary rows: there are few of them, and only the time at which the last one finishes counts
 
   // ---- long rows in parts
   static constexpr int CHUNK       = 256;  // entries per part: a few long rows should not finish last

@@ -136,9 +136,6 @@ cudaError_t ListFlagged(int count, const int64_t *sum, int *list, cudaStream_t);
 // A^T: its row offsets, its columns (rows of A), and the position of each entry in A
 cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
 
-// The pattern of some rows of A, and the positions of their entries in A
-cudaError_t SelectRows(const SpMVCudaCSR &, const Array<int> &row, int count, cudaStream_t, Array<int> &it, Array<int> &jt, Array<int> &value_index);
-
 cudaError_t ExclusiveSum(Array<int64_t> &, int64_t count, cudaStream_t); // in place
 // Stable, by the low `bits` bits of the keys
 cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t);

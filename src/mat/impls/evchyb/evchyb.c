@@ -136,7 +136,7 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
 .  -mat_spmv_coo <place>                   - with a GPU, where MatSetPreallocationCOO() sorts entries: auto (the default) chooses depending on their number,
                                              host uses AIJ's own function, device sorts on the GPU
 .  -mat_spmv_halo <type>                   - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
-.  -mat_spmv_halo_rows <fraction>          - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the overlapped
+.  -mat_spmv_halo_rows <fraction>          - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the fused
                                              product to be used (default 0.1)
 .  -mat_evchyb_setup_after <n>             - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first
                                              product, -1 (the default) chooses the number of products that take as long as the set-up

@@ -95,11 +95,6 @@ static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, co
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
   *error = (*spmv->format->setupcuda)(csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].store);
-  if (*error == cudaSuccess && k == 0 && spmv->boundary.count) {
-    *error = SpMVCudaSetBoundary(spmv->cuda[0].store, csr, spmv->boundary.count, spmv->boundary.rows, spmv->boundary.limit, stream);
-    if (*error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
-    if (*error == cudaErrorNotSupported || *error == cudaErrorMemoryAllocation) *error = cudaSuccess; /* boundary rows are then multiplied with all others */
-  }
   PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -239,47 +234,6 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
 }
 
 /* ---------------------------------------------------------------- for parallel products */
-
-/*
-  Finds the boundary rows of the diagonal block A: those in which the off-diagonal block B has entries. There are none
-  if they would be more than `fraction` of all rows, or, unless the user has set the fraction, if A is so small that its
-  product takes less time than an exchange and two more kernels. If they have changed, A's copy is set up again.
-*/
-PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat A, Mat B, PetscReal fraction, PetscBool fraction_set)
-{
-  const PetscInt least = 8000000; /* nonzeros: their product takes 20 us on an H200 */
-  Mat_SpMV      *spmv;
-  SpMVCSR        csr;
-  PetscInt       count;
-  PetscBool      large;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (SpMVKeyHasNonzeroState(&spmv->boundary.key, B)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  large = (PetscBool)(fraction_set || csr.i[csr.m] >= least);
-  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
-  PetscCall(MatSpMVGetPattern_Seq(B, &csr));
-  count = SpMVCSRNonzeroRows(&csr);
-  if (!large || (PetscReal)count > fraction * (PetscReal)csr.m || csr.m >= INT_MAX) count = 0;
-  if (count || spmv->boundary.count) {
-    if (spmv->cuda[0].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[0].store));
-    spmv->cuda[0].key.mat = NULL;
-  }
-  PetscCall(PetscFree(spmv->boundary.rows));
-  spmv->boundary.count   = 0;
-  spmv->boundary.key.mat = NULL; /* after an error the next product tries again */
-  ierr                   = PetscMalloc1(count, &spmv->boundary.rows);
-  for (PetscInt r = 0; !ierr && r < csr.m && count; r++) {
-    if (csr.i[r + 1] > csr.i[r]) spmv->boundary.rows[spmv->boundary.count++] = (int)r;
-  }
-  PetscCall(MatSpMVRestorePattern_Seq(B, &csr));
-  PetscCall(ierr);
-  spmv->boundary.limit = (PetscInt64)(fraction * (PetscReal)csr.m);
-  SpMVKeySet(&spmv->boundary.key, B);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /*
   Fuses the off-diagonal block B into the diagonal block's store: creates the layout if the pattern is new, and copies the

@@ -677,20 +677,6 @@ PetscErrorCode SpMVHaloEnd(SpMVHalo halo, cudaStream_t stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVHaloReceive(SpMVHalo halo, cudaStream_t *own)
-{
-  PetscFunctionBegin;
-  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReceive(halo->one.core, own)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloJoin(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloJoin(halo->one.core, stream)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode SpMVHaloReverseBegin(SpMVHalo halo, cudaStream_t stream)
 {
   PetscFunctionBegin;

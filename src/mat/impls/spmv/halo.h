@@ -7,13 +7,7 @@
     SpMVHaloBegin(halo, x, stream);           the diagonal block's product on stream
     SpMVHaloEnd(halo, stream);                the off-diagonal block's product, with SpMVHaloGetArray(halo)
 
-  or, if the boundary rows can be multiplied separately,
-
-    SpMVHaloBegin(halo, x, stream);           the interior rows on stream
-    SpMVHaloReceive(halo, &own);              the boundary rows on the halo's own stream
-    SpMVHaloJoin(halo, stream);
-
-  and a transposed product
+  a transposed product
 
     the off-diagonal block's product on stream, into SpMVHaloGetArray(halo)
     SpMVHaloReverseBegin(halo, stream);       the diagonal block's product, into y
@@ -48,9 +42,8 @@ typedef enum {
 PETSC_INTERN const char *const SpMVHaloTypes[];
 typedef struct {
   SpMVHaloType type;
-  PetscReal    rows;     /* maximum fraction of boundary rows; their off-diagonal entries, or the rows themselves, are stored twice */
-  PetscBool    rows_set; /* set by the user: apply it to small blocks too */
-  PetscBool    early;    /* with peer exchange, start the product together with the exchange */
+  PetscReal    rows;  /* maximum fraction of boundary rows, whose off-diagonal entries the fused product adds */
+  PetscBool    early; /* with peer exchange, start the product together with the exchange */
 } SpMVHaloOptions;
 
 #if defined(PETSCSPMV_HAVE_CUDA)
@@ -74,8 +67,6 @@ PETSC_INTERN PetscErrorCode SpMVHaloEnter(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloLeave(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloBegin(SpMVHalo, const PetscScalar x[], cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloEnd(SpMVHalo, cudaStream_t);
-PETSC_INTERN PetscErrorCode SpMVHaloReceive(SpMVHalo, cudaStream_t *own);
-PETSC_INTERN PetscErrorCode SpMVHaloJoin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseBegin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseEnd(SpMVHalo, PetscScalar y[], cudaStream_t);
 

@@ -16,7 +16,6 @@ static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
   for (int k = 0; k < 2; k++) {
     if (spmv->cuda[k].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].store));
   }
-  PetscCall(PetscFree(spmv->boundary.rows));
   PetscCall(SpMVHaloDestroy(&spmv->exchange.halo));
 #endif
   PetscCall(PetscFree(spmv));

@@ -223,13 +223,6 @@ typedef struct {
   PetscBool     use_parent; /* AIJCUSPARSE's own product is used */
 } SpMVCudaCopy;
 
-/* A diagonal block on the device: its boundary rows, in which the off-diagonal block has entries; they are multiplied separately */
-typedef struct {
-  SpMVKey    key; /* of the off-diagonal block */
-  int       *rows, count;
-  PetscInt64 limit; /* the maximum number of boundary rows */
-} SpMVBoundary;
-
 /* A diagonal block on the device: the off-diagonal block fused into its kernel */
 typedef struct {
   SpMVKey   key;     /* of the off-diagonal block */
@@ -282,7 +275,6 @@ typedef struct {
 #if defined(PETSCSPMV_HAVE_CUDA)
   SpMVCompressed compressed;
   SpMVCudaCopy   cuda[2]; /* copies of the matrix and of its transpose */
-  SpMVBoundary   boundary;
   SpMVFused      fused;
   SpMVExchange   exchange;
   PetscBool      ignores_offproc; /* MAT_IGNORE_OFF_PROC_ENTRIES was set */
@@ -471,7 +463,6 @@ PETSC_INTERN PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVSetBoundary_SeqCUDA(Mat, Mat offdiag, PetscReal fraction, PetscBool fraction_set);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
 
 /* dense.c */

@@ -84,45 +84,34 @@ PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The order of the two blocks' products */
-typedef enum {
-  SPMV_ORDER_SEQUENTIAL, /* the diagonal block's product, the end of the exchange, the off-diagonal block's product. Always possible */
-  SPMV_ORDER_SPLIT,      /* the interior rows' product on PETSc's stream while the halo arrives, both products of the boundary rows on the halo's stream */
-  SPMV_ORDER_FUSED       /* with the peer transport: one kernel waits for the halo and computes both products, or the off-diagonal block's product follows */
-} SpMVOrder;
-
 /*
-  SPLIT and FUSED require that both blocks are up to date on the device before the exchange begins, and that nothing is bound
-  to the CPU. With SPLIT the off-diagonal block's product must not write to interior rows of y, because the other stream
-  writes them at the same time. own[1] is NULL if the diagonal block's kernel adds the off-diagonal block's product, or if
-  the off-diagonal block is empty.
+  Whether the diagonal block's kernel runs together with the exchange, which requires the peer transport, blocks that are up to date on the device before the
+  exchange begins, and that nothing is bound to the CPU. own[1] is NULL if this kernel also adds the off-diagonal block's product, or if the off-diagonal block
+  is empty; otherwise the off-diagonal block's product follows
 */
-static PetscErrorCode MatSpMVGetOrder_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], SpMVOrder *order)
+static PetscErrorCode MatSpMVGetFused_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], PetscBool *fused)
 {
-  const SpMVHaloOptions *options  = &spmv->exchange.options;
-  const Vec              v[3]     = {xx, yy, zz};
-  const PetscBool        peer     = SpMVHaloUsesPeer(spmv->exchange.halo);
-  const PetscBool        has_halo = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo);
-  PetscBool              bound, fused = PETSC_FALSE;
+  const Vec       v[3]     = {xx, yy, zz};
+  const PetscBool has_halo = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo);
+  PetscBool       bound, adds = PETSC_FALSE;
 
   PetscFunctionBegin;
-  *order = SPMV_ORDER_SEQUENTIAL;
+  *fused = PETSC_FALSE;
   own[1] = NULL;
-  if (block[0]->boundtocpu || block[1]->boundtocpu || (!has_halo && !peer)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (block[0]->boundtocpu || block[1]->boundtocpu || !SpMVHaloUsesPeer(spmv->exchange.halo)) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 3; k++) {
     if (!v[k]) continue;
     PetscCall(VecBoundToCPU(v[k], &bound));
     if (bound) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!peer) PetscCall(MatSpMVSetBoundary_SeqCUDA(block[0], block[1], options->rows, options->rows_set));
   PetscCall(MatSpMVGetReady_SeqCUDA(block[0], PETSC_FALSE, &own[0]));
-  if (!own[0] || (!peer && !SpMVCudaHasBoundary(own[0]->cuda[0].store))) PetscFunctionReturn(PETSC_SUCCESS);
-  if (peer && has_halo) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], options->rows, &fused));
-  if (has_halo && !fused) {
+  if (!own[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (has_halo) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], spmv->exchange.options.rows, &adds));
+  if (has_halo && !adds) {
     PetscCall(MatSpMVGetReady_SeqCUDA(block[1], PETSC_FALSE, &own[1]));
-    if (!own[1] || (!peer && !SpMVCudaSkipsEmptyRows(own[1]->cuda[0].store))) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!own[1]) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  *order = peer ? SPMV_ORDER_FUSED : SPMV_ORDER_SPLIT;
+  *fused = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,48 +124,29 @@ static PetscLogDouble MatSpMVFusedFlops(const Mat_SpMV *spmv, Mat_SpMV *own[2], 
   return 2.0 * nz - (add ? 0 : PetscMin(diagonal->key.m, diagonal->key.nz));
 }
 
-/*
-  Runs the products and the exchange in an order that overlaps them. *done is false if the arrays are not aligned as this
-  requires; the sequential order copies unaligned arrays
-*/
-static PetscErrorCode MatSpMVMultAddOverlapped_MPICUDA(Mat_SpMV *spmv, SpMVOrder order, Mat_SpMV *own[2], SpMVCudaForm form, Vec xx, Vec yy, Vec zz,
-                                                       cudaStream_t stream, PetscBool *done)
+/* The exchange together with the diagonal block's product; see MatSpMVGetFused_MPICUDA() */
+static PetscErrorCode MatSpMVMultAddFused_MPICUDA(Mat_SpMV *spmv, Mat_SpMV *own[2], SpMVCudaForm form, Vec xx, Vec yy, Vec zz, cudaStream_t stream)
 {
-  const SpMVHalo      halo     = spmv->exchange.halo;
-  const SpMVCudaStore diagonal = own[0]->cuda[0].store, offdiag = own[1] ? own[1]->cuda[0].store : NULL;
-  const PetscScalar  *received = SpMVHaloGetArray(halo);
-  SpMVOperands        o;
-  cudaStream_t        halostream;
+  const SpMVHalo     halo     = spmv->exchange.halo;
+  const PetscScalar *received = SpMVHaloGetArray(halo);
+  SpMVOperands       o;
 
   PetscFunctionBegin;
   PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
-  *done = (PetscBool)(order == SPMV_ORDER_FUSED || (SpMVCudaIsAligned(o.x) && SpMVCudaIsAligned(o.y) && SpMVCudaIsAligned(o.z)));
-  if (*done) {
-    PetscCall(PetscLogGpuTimeBegin());
-    PetscCall(SpMVHaloBegin(halo, o.x, stream));
-    if (order == SPMV_ORDER_FUSED) {
-      PetscCallCUDA(SpMVCudaMultFused(diagonal, form, o.x, offdiag ? NULL : received, o.y, o.z, spmv->exchange.options.early, stream));
-      if (offdiag) PetscCallCUDA(SpMVCudaMult(offdiag, form, received, o.z, o.z, stream));
-    } else {
-      PetscCallCUDA(SpMVCudaMultRows(diagonal, form, SPMVCUDA_ROWS_INTERIOR, o.x, o.y, o.z, stream));
-      PetscCall(SpMVHaloReceive(halo, &halostream));
-      PetscCallCUDA(SpMVCudaMultRows(diagonal, form, SPMVCUDA_ROWS_BOUNDARY, o.x, o.y, o.z, halostream));
-      PetscCallCUDA(SpMVCudaMultRows(offdiag, form, SPMVCUDA_ROWS_ALL, received, o.z, o.z, halostream));
-      PetscCall(SpMVHaloJoin(halo, stream));
-    }
-    PetscCall(SpMVHaloLeave(halo, stream));
-    PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(MatSpMVFusedFlops(spmv, own, (PetscBool) !!yy)));
-  }
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(SpMVHaloBegin(halo, o.x, stream));
+  PetscCallCUDA(SpMVCudaMultFused(own[0]->cuda[0].store, form, o.x, own[1] ? NULL : received, o.y, o.z, spmv->exchange.options.early, stream));
+  if (own[1]) PetscCallCUDA(SpMVCudaMult(own[1]->cuda[0].store, form, received, o.z, o.z, stream));
+  PetscCall(SpMVHaloLeave(halo, stream));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(MatSpMVFusedFlops(spmv, own, (PetscBool) !!yy)));
   PetscCall(SpMVOperandsEnd(&o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
   zz = yy + A xx, or zz = yy - A xx: the diagonal block's product runs while the halo arrives, followed by the off-diagonal
-  block's product. If there are few boundary rows, either the diagonal block's kernel computes both products, or both
-  products of these rows run on the halo's stream at the same time as the interior rows' product. Then no kernel has to wait
-  for both the interior product and the halo.
+  block's product. With peers, the first two are one kernel each, and the diagonal block's kernel may add the off-diagonal block's product.
 */
 static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm form, Vec xx, Vec yy, Vec zz)
 {
@@ -185,17 +155,18 @@ static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm
   Vec                d;
   const PetscScalar *x;
   Mat_SpMV          *own[2];
-  SpMVOrder          order;
+  PetscBool          fused;
   cudaStream_t       stream;
-  PetscBool          done = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVHaloEnter(halo, stream));
-  PetscCall(MatSpMVGetOrder_MPICUDA(spmv, block, xx, yy, zz, own, &order));
-  if (order != SPMV_ORDER_SEQUENTIAL) PetscCall(MatSpMVMultAddOverlapped_MPICUDA(spmv, order, own, form, xx, yy, zz, stream, &done));
-  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGetFused_MPICUDA(spmv, block, xx, yy, zz, own, &fused));
+  if (fused) {
+    PetscCall(MatSpMVMultAddFused_MPICUDA(spmv, own, form, xx, yy, zz, stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (form == SPMVCUDA_RESIDUAL) { /* -(-yy + A xx) */
     PetscCall(SpMVVecCopyLocal(yy, -1.0, zz));
     yy = zz;
@@ -247,27 +218,24 @@ static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Creates everything that a product on the device needs before its exchange begins. If our exchange is used, the boundary
-  rows are found first, because they are part of the diagonal block's layout.
-*/
+/* Creates everything that a product on the device needs before its exchange begins */
 static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
 {
   Mat       block[2];
   Mat_SpMV *own[2];
   Vec       d;
-  SpMVOrder order = SPMV_ORDER_SEQUENTIAL;
+  PetscBool fused = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  if (ours && !transpose) PetscCall(MatSpMVGetOrder_MPICUDA(spmv, block, xx, yy, zz, own, &order));
-  for (int k = 0; k < 2 && order == SPMV_ORDER_SEQUENTIAL; k++) {
+  if (ours && !transpose) PetscCall(MatSpMVGetFused_MPICUDA(spmv, block, xx, yy, zz, own, &fused));
+  for (int k = 0; k < 2 && !fused; k++) {
     PetscBool device = PETSC_TRUE; /* the halo's vector is on the device */
 
     if (k == 0) PetscCall(SpMVVecsOnDevice(xx, yy, zz, &device));
     PetscCall(MatSpMVGetReady_Seq(block[k], device, transpose));
   }
-  if (ours && order == SPMV_ORDER_SEQUENTIAL && SpMVHaloGetArray(spmv->exchange.halo)) PetscCall(SpMVHaloGetVec(spmv->exchange.halo, &d));
+  if (ours && !fused && SpMVHaloGetArray(spmv->exchange.halo)) PetscCall(SpMVHaloGetVec(spmv->exchange.halo, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -360,8 +328,7 @@ PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat A, Vec x, Vec y, SpMVFusedProd
 {
   Mat       block[2];
   Mat_SpMV *spmv, *own[2];
-  SpMVOrder order;
-  PetscBool ours;
+  PetscBool ours, fused;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(product, sizeof(*product)));
@@ -369,8 +336,8 @@ PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat A, Vec x, Vec y, SpMVFusedProd
   PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, x, NULL, y, &ours));
   if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(MatSpMVGetOrder_MPICUDA(spmv, block, x, NULL, y, own, &order));
-  if (order != SPMV_ORDER_FUSED || own[1]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGetFused_MPICUDA(spmv, block, x, NULL, y, own, &fused));
+  if (!fused || own[1]) PetscFunctionReturn(PETSC_SUCCESS);
   product->halo     = spmv->exchange.halo;
   product->store    = own[0]->cuda[0].store;
   product->received = SpMVHaloGetArray(product->halo);

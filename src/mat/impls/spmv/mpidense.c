@@ -152,7 +152,7 @@ static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x
 static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, Mat C)
 {
   const SpMVHalo     halo  = spmv->exchange.halo;
-  const PetscReal    least = 8000000; /* entries times columns, as for the boundary rows of a product with a vector */
+  const PetscReal    least = 8000000; /* entries times columns: their product takes 20 us on an H200 */
   Mat                block[2], local[2];
   Mat_SpMV          *diagonal;
   PetscBool          overlap;
@@ -197,17 +197,13 @@ static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, M
 */
 static PetscErrorCode MatSpMVPrepareColumns_MPICUDA(Mat A, Mat_SpMV *spmv, int *lacks)
 {
-  const SpMVHalo  halo     = spmv->exchange.halo;
-  const PetscBool has_halo = (PetscBool) !!SpMVHaloGetArray(halo);
+  const PetscBool has_halo = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo);
   Mat             block[2];
 
   PetscFunctionBegin;
   *lacks = 0;
   PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  /* as in MatMult(), which would set the diagonal block's copy up again otherwise */
-  if (has_halo && !SpMVHaloUsesPeer(halo) && !block[0]->boundtocpu && !block[1]->boundtocpu)
-    PetscCall(MatSpMVSetBoundary_SeqCUDA(block[0], block[1], spmv->exchange.options.rows, spmv->exchange.options.rows_set));
   for (int k = 0; k < (has_halo ? 2 : 1); k++) {
     Mat_SpMV *own, *ready;
 

@@ -67,8 +67,8 @@ PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOp
   SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
   PetscCall(
       PetscOptionsEnum("-mat_spmv_halo", "How GPUs exchange the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
-  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Largest fraction of boundary rows for the overlapped product to be used", spmv->format->name, o->rows,
-                             &o->rows, &o->rows_set));
+  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Largest fraction of boundary rows for the fused product to be used", spmv->format->name, o->rows, &o->rows,
+                             NULL));
   PetscCall(PetscOptionsBool("-mat_spmv_halo_early", "With peer exchange, start the product together with the exchange", spmv->format->name, o->early,
                              &o->early, NULL));
   PetscOptionsEnd();
