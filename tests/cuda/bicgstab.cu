@@ -229,13 +229,12 @@ static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected
   PetscBool  done = PETSC_FALSE;
   PetscReal *rho  = (PetscReal *)&h.first.rho;
 
-  const SpMVCudaKrylovProduct product = {store, PETSC_FALSE, PETSC_FALSE, NULL};
   CHECK(Start(q, a, k, stream));
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaMemcpy(&h.first, (spmv::State *)k->state, sizeof(h.first), cudaMemcpyDeviceToHost));
   rho[spmv::REALS - 1] += rho[0] / 2; // otherwise (s, r0) would be 0
   CHECK(cudaMemcpy((spmv::State *)k->state, &h.first, sizeof(h.first), cudaMemcpyHostToDevice));
-  if (fused) CHECK(SpMVCudaBCGSMultFirst(k, &product, stream, &done));
+  if (fused) CHECK(SpMVCudaBCGSMultFirst(k, store, stream, &done));
   if (!done) {
     CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(a.p.p), NULL, (PetscScalar *)a.v.p, stream));
     CHECK(SpMVCudaBCGSFirst(k, stream));
@@ -245,7 +244,7 @@ static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaMemcpy(&h.first, (spmv::State *)k->state, sizeof(h.first), cudaMemcpyDeviceToHost));
   done = PETSC_FALSE;
-  if (fused) CHECK(SpMVCudaBCGSMultSecond(k, &product, stream, &done));
+  if (fused) CHECK(SpMVCudaBCGSMultSecond(k, store, stream, &done));
   if (!done) {
     CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(!q.set.left && InKernels(q) ? a.z.p : a.r.p), NULL, (PetscScalar *)a.t.p, stream));
     CHECK(SpMVCudaBCGSSecond(k, stream));

@@ -346,16 +346,15 @@ cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov k, const SpMVCudaBCGS *bcgs, cudaSt
 namespace {
 
 // A product with its epilogue; there is none with a left block preconditioner
-cudaError_t MultDots(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, const Operands &v, Dots dot, Kernel &sums, int step, cudaStream_t stream,
-                     PetscBool *done)
+cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots dot, Kernel &sums, int step, cudaStream_t stream, PetscBool *done)
 {
   *done = PETSC_FALSE;
   if (Of(k, true) == SPMV_KRYLOV_PC_BLOCKS) return cudaSuccess;
   dot.other = dot.first != v.x;
   dot.d     = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? k->bcgs.d : nullptr;
-  SPMV_TRY(k->MultDots(*A, v, dot, k->bcgs.n, stream, done));
+  SPMV_TRY(k->MultDots(A, v, dot, k->bcgs.n, stream, done));
   if (!*done) return cudaSuccess;
-  k->bcgs.parts = {k->product_part, A->store->DotWarps()};
+  k->bcgs.parts = {k->product_part, A->DotWarps()};
   if (k->ranks.size == 1 && k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess; // the next kernel adds them, but not over ranks
   SPMV_TRY(sums.Launch(k->Grid((int)(k->bcgs.parts.count / BATCH)), BLOCK, k->bcgs, false, {}, stream));
   k->bcgs.parts = {};
@@ -364,7 +363,7 @@ cudaError_t MultDots(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, const Ope
 
 } // namespace
 
-cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)
 {
   Dots dot{};
   dot.first = k->bcgs.r0;
@@ -384,7 +383,7 @@ cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov k, cudaStream_t stream)
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)
 {
   Dots dot{};
   dot.first  = k->bcgs.r;

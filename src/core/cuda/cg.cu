@@ -201,9 +201,8 @@ SPMV_KRYLOV_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *
   if (AddAll(g, v)) Decide(g, s, start ? BETA | START : g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED ? BETA : TEST | BETA, v);
 }
 
-// x += a p, if that is still to be done, and p = z + b p, unless the solve has ended. SEND: sends p to the other ranks. Exchanges are counted, so there is one
-// even after the end of the solve
-template <SpMVKrylovPC PC, bool SEND> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+// x += a p, if that is still to be done, and p = z + b p, unless the solve has ended
+template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
   Scalar           x[BATCH], p[BATCH], z[BATCH], d[BATCH];
@@ -226,7 +225,6 @@ template <SpMVKrylovPC PC, bool SEND> SPMV_KRYLOV_KERNEL direction(CGArgs g, boo
           }
         });
   }
-  if (SEND) g.sends.Complete(go ? g.sends.Send(g.p, g.n) : 0, !go);
 }
 
 // The step for the case that the caller has added the sums over the ranks
@@ -270,14 +268,10 @@ cudaError_t _n_SpMVCudaKrylov::CreateCG()
   update[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::update<SPMV_KRYLOV_PC_BLOCKS>);
   update[SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::update<SPMV_KRYLOV_PC_APPLIED>);
   sums_of.Choose((const void *)::sums_of);
-  direction[0][SPMV_KRYLOV_PC_NONE].Choose((const void *)::direction<SPMV_KRYLOV_PC_NONE, false>);
-  direction[0][SPMV_KRYLOV_PC_POINTS].Choose((const void *)::direction<SPMV_KRYLOV_PC_POINTS, false>);
-  direction[0][SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED, false>);
-  direction[0][SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED, false>);
-  direction[1][SPMV_KRYLOV_PC_NONE].Choose((const void *)::direction<SPMV_KRYLOV_PC_NONE, true>);
-  direction[1][SPMV_KRYLOV_PC_POINTS].Choose((const void *)::direction<SPMV_KRYLOV_PC_POINTS, true>);
-  direction[1][SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED, true>);
-  direction[1][SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED, true>);
+  direction[SPMV_KRYLOV_PC_NONE].Choose((const void *)::direction<SPMV_KRYLOV_PC_NONE>);
+  direction[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::direction<SPMV_KRYLOV_PC_POINTS>);
+  direction[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>);
+  direction[SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>);
   decide.Choose((const void *)::decide);
   return cudaSuccess;
 }
@@ -299,8 +293,6 @@ cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVCudaCG *cg, cudaStream_t
   g.z         = (Scalar *)cg->z;
   g.p         = (Scalar *)cg->p;
   g.w         = (Scalar *)cg->w;
-  g.sends     = {};
-  if (cg->sent) SPMV_TRY(cg->sent->GetSends(g.n, &g.sends));
   first.until = cg->until;
   SPMV_TRY(k->Begin(g, first, stream));
   SPMV_TRY(Launch(k, k->sums_of, true, cg->pc == SPMV_KRYLOV_PC_NONE ? g.r : g.z, stream));
@@ -319,13 +311,13 @@ static bool UpdateAddsParts(SpMVCudaKrylov k, SpMVCudaStore store)
   return (k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) && k->AddsParts(k->cg.n, store->DotWarps());
 }
 
-cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)
 {
   const Operands v = {k->cg.p, nullptr, k->cg.w};
-  SPMV_TRY(k->MultDot(*A, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
+  SPMV_TRY(k->MultDot(A, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
   if (!*done) return cudaSuccess;
-  k->cg.parts = {k->product_part, A->store->DotWarps()};
-  if (UpdateAddsParts(k, A->store)) return cudaSuccess;
+  k->cg.parts = {k->product_part, A->DotWarps()};
+  if (UpdateAddsParts(k, A)) return cudaSuccess;
   SPMV_TRY(k->product_sums.Launch(k->Grid((int)(k->cg.parts.count / BATCH)), BLOCK, k->cg, false, {}, stream));
   k->cg.parts = {};
   return Conclude(k, PRODUCT, stream);
@@ -348,23 +340,7 @@ cudaError_t SpMVCudaCGSums(SpMVCudaKrylov k, cudaStream_t stream)
 
 cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  return Launch(k, k->direction[k->cg.sends.count != nullptr][k->cg.pc], false, nullptr, stream);
-}
-
-PetscBool SpMVCudaCGMaySend(SpMVCudaKrylov k, const SpMVCudaKrylovProduct *A, SpMVCudaHalo halo, int n)
-{
-  const SpMVCudaStore store   = A->store;
-  const auto          reserve = [&] { // in an iteration, a rank alone must not lack memory
-    Sends sends;
-    SPMV_TRY(k->ReserveParts((size_t)store->DotWarps() * Dot::NUMBERS));
-    return halo->GetSends(n, &sends);
-  };
-  if (k->ranks.size == 1 || k->allreduce || !A->parallel || halo->comm->transport != SPMV_TRANSPORT_PEER) return PETSC_FALSE;
-  if (!store->CanFuseDot() || !store->DotWarps() || store->m != n || store->n != n || !k->AddsParts(n, store->DotWarps())) return PETSC_FALSE;
-  if (!halo->GetArrival().links) return PETSC_FALSE; // a rank without peers
-  if (Guarded(reserve) == cudaSuccess) return PETSC_TRUE;
-  ForgetErrors(); // out of memory
-  return PETSC_FALSE;
+  return Launch(k, k->direction[k->cg.pc], false, nullptr, stream);
 }
 
 cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov k, PetscReal *objective, cudaStream_t stream)

@@ -203,9 +203,8 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
 
 // ------------------------------------------------------------------------------------------------ store
 
-// [1][]: for MultFused(), [2][], [3][], [4][]: for MultDot(), MultDots() and MultFusedDot(), loaded when they are needed; [][1]: looks at
-// marks
-constexpr int KERNELS = 5;
+// [1][]: for MultFused(), [2][], [3][]: for MultDot() and MultDots(), loaded when they are needed; [][1]: looks at marks
+constexpr int KERNELS = 4;
 
 struct Diagonals : _n_SpMVCudaStore {
   int             bs      = 1;
@@ -252,7 +251,6 @@ struct Diagonals : _n_SpMVCudaStore {
       if (!single) {
         kernel[2][marks].Choose(DiagonalsDot(v, marks));
         kernel[3][marks].Choose(DiagonalsDots(v));
-        kernel[4][marks].Choose(DiagonalsFusedDot(v));
       }
       SPMV_TRY(kernel[0][marks].Load());
     }
@@ -313,24 +311,16 @@ struct Diagonals : _n_SpMVCudaStore {
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return LaunchDot(2, Settled(args), v, dot, stream);
+    return LaunchDot(2, v, dot, stream);
   }
   cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
   {
-    return LaunchDot(3, Settled(args), v, dots, stream);
+    return LaunchDot(3, v, dots, stream);
   }
-  bool CanFuseDot() const override // with node blocks, the matrix takes most of the time
-  {
-    return bs == 1;
-  }
-  cudaError_t MultFusedDot(const Operands &v, const Scalar *halo, bool early, const Dot &dot, cudaStream_t stream) override
-  {
-    return LaunchDot(4, With(halo), v, dot, stream, early ? Begin::EARLY : Begin::AFTER);
-  }
-  template <class D> cudaError_t LaunchDot(int which, const Args &use, const Operands &v, const D &dot, cudaStream_t stream, Begin begin = Begin::EARLY)
+  template <class D> cudaError_t LaunchDot(int which, const Operands &v, const D &dot, cudaStream_t stream)
   {
     LookForReport();
-    return kernel[which][marked].Launch(Grid(true), Block(), WithDot<Args, D>{Shifted(use, Grid(true)), dot}, SPMVCUDA_MULT, v, stream, 0, begin);
+    return kernel[which][marked].Launch(Grid(true), Block(), WithDot<Args, D>{Settled(args), dot}, SPMVCUDA_MULT, v, stream);
   }
   void LookForReport()
   {

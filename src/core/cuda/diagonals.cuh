@@ -83,7 +83,6 @@ const void *DiagonalsParallel(const DiagonalsVariant &, bool marked);           
 const void *DiagonalsSingle(const DiagonalsVariant &, bool parallel, bool marked); // values stored as Single
 const void *DiagonalsDot(const DiagonalsVariant &, bool marked);                   // for MultDot()
 const void *DiagonalsDots(const DiagonalsVariant &);                               // for MultDots()
-const void *DiagonalsFusedDot(const DiagonalsVariant &);                           // for MultFusedDot(); NULL with node blocks
 cudaError_t FillDiagonalsSingle(const SpMVCudaCSR &, const Nodes &, const FillArgs &, cudaStream_t);
 
 } // namespace spmv

@@ -1,6 +1,6 @@
 /*
-  The kernels of products with inner products for matrices stored by diagonals. DotsEpilogue, MultFusedDot() and, with node blocks, DotEpilogue always look at
-  marks: fewer kernels make a smaller library.
+  The kernels of products with inner products for matrices stored by diagonals. DotsEpilogue and, with node blocks, DotEpilogue always look at marks:
+  fewer kernels make a smaller library.
 */
 #include "diagonalsproduct.cuh"
 
@@ -20,15 +20,6 @@ const void *DiagonalsDots(const DiagonalsVariant &variant)
   return WithVariant(variant, [](auto t) {
     using T = decltype(t);
     return (const void *)diagonals<Scalar, T::BS, T::STEPS, T::LENGTHS, true, false, DotsEpilogue>;
-  });
-}
-
-const void *DiagonalsFusedDot(const DiagonalsVariant &variant)
-{
-  return WithVariant(variant, [](auto t) -> const void * {
-    using T = decltype(t);
-    if constexpr (T::BS == 1) return (const void *)diagonals<Scalar, T::BS, T::STEPS, T::LENGTHS, true, true, DotEpilogue>;
-    return nullptr;
   });
 }
 

@@ -245,7 +245,6 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
   // A lane past the end has no entry in any step. Without loops or inner products, it is not here
   const bool writes = (!E::DOT && !Loops(STEPS, EQUAL, E::DOT)) || unit < args.units;
   if (FUSED && writes) {
-    if (slot >= 0) AwaitHalo(arguments);
     args.offdiag.Add<BS>(slot, unit, d);
   }
   if constexpr (DOTS) {
@@ -276,11 +275,11 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUS
   if (FUSED) {
     block += args.block_shift;
     if (block >= gridDim.x) block -= gridDim.x;
-    if (!E::DOT) LetNextBegin(); // the sums that follow would occupy the multiprocessors
+    LetNextBegin();
   }
   const int warp                   = (int)((block * blockDim.x + threadIdx.x) / WARP);
   PetscReal sums[E::Type::NUMBERS] = {};
-  if (FUSED ? AwaitsHalo(arguments) || (blockIdx.x == 0 && threadIdx.x < WARP) : !LATE<BS> || !args.settled)
+  if (FUSED ? blockIdx.x == 0 && threadIdx.x < WARP : !LATE<BS> || !args.settled)
     AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   const auto multiply = [&](int s, int2 pattern) { MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, FUSED, E>(arguments, s, pattern, form, x, z, y, sums); };
   if constexpr (Loops(STEPS, EQUAL, E::DOT)) {
@@ -295,7 +294,7 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUS
   } else if (E::DOT ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
     multiply(warp, LoadOrdered(args.pattern_of_slice + warp));
   }
-  if (E::DOT && !FUSED) AwaitPrevious();
+  if (E::DOT) AwaitPrevious();
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 

@@ -104,7 +104,6 @@ struct Dot {
 
   bool       hermitian; // complex numbers: conjugate; if false, nothing is conjugated
   PetscReal *part;
-  Arrival    arrival; // for MultFusedDot(), if x has been sent by the kernel that computed it: no kernel has waited for the halo
 
   // Stores the sums of the warp; v are this lane's. Nothing waits: if they were added here, every thread block would have to wait until its writes are visible
   __device__ __forceinline__ void Leave(PetscReal (&v)[NUMBERS]) const
@@ -218,21 +217,4 @@ template <class A, class D> __device__ __forceinline__ const D *DotOf(const With
 {
   return &a.dot;
 }
-// Whether the product itself waits for the halo; then it follows the kernel that computes x
-template <class A> __device__ __forceinline__ bool AwaitsHalo(const A &)
-{
-  return false;
-}
-template <class A> __device__ __forceinline__ bool AwaitsHalo(const WithDot<A, Dot> &a)
-{
-  return a.dot.arrival.number;
-}
-template <class A> __device__ __forceinline__ void AwaitHalo(const A &)
-{
-}
-template <class A> __device__ __forceinline__ void AwaitHalo(const WithDot<A, Dot> &a)
-{
-  if (a.dot.arrival.links) a.dot.arrival.Await();
-}
-
 } // namespace spmv

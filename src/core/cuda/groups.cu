@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(BLOCK, sizeof(Scalar) > 8 ? 2 : 3)
   if (FUSED) LetNextBegin();
   if (FUSED ? s == 0 : !args.settled) AwaitPrevious();
   if (s < args.slices) multiply<V, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
-  if (E::DOT && !FUSED) AwaitPrevious();
+  if (E::DOT) AwaitPrevious();
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 

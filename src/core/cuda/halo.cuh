@@ -141,18 +141,14 @@ struct _n_SpMVCudaHalo {
   void *ctx                              = nullptr;
 
   // PEER
-  std::vector<int>            peers;  // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
-  std::vector<int64_t>        opened; // the segment of each peer that this halo has opened, or -1
-  spmv::Array<spmv::Link>     link;
-  spmv::Array<spmv::Chunk>    chunk;
-  spmv::Array<unsigned>       count;
-  std::vector<spmv::Scalar *> target; // where the entries for each rank go, in the order of `send`
-  int                         send_slots = 0;
-  spmv::Array<int>            send_slot, send_start; // for Sends
-  spmv::Array<spmv::Scalar *> send_to;
-  spmv::Exchange              direction[2] = {}; // forward and reverse
-  spmv::Kernel                kernel;
-  spmv::StreamOrder           order;
+  std::vector<int>         peers;  // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
+  std::vector<int64_t>     opened; // the segment of each peer that this halo has opened, or -1
+  spmv::Array<spmv::Link>  link;
+  spmv::Array<spmv::Chunk> chunk;
+  spmv::Array<unsigned>    count;
+  spmv::Exchange           direction[2] = {}; // forward and reverse
+  spmv::Kernel             kernel;
+  spmv::StreamOrder        order;
 
   _n_SpMVCudaHalo(SpMVCudaComm c, int most) : comm(c), most(most)
   {
@@ -195,10 +191,4 @@ struct _n_SpMVCudaHalo {
   cudaError_t Open(const SpMVHaloOffer *theirs);
   cudaError_t ExchangePeer(bool reverse, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
   cudaError_t TestPeer(bool reverse, char reason[SPMV_HALO_TEXT]);
-  // The forward exchange for a kernel that computes x, which has this number of rows; the first call allocates memory
-  cudaError_t   GetSends(int rows, spmv::Sends *);
-  spmv::Arrival GetArrival() const
-  {
-    return {link, count, (int)peers.size()};
-  }
 };

@@ -13,7 +13,7 @@
   host copies the values to pinned memory, and a function of the caller exchanges them; End waits for the data from the device.
 
   With PEER, the halo is complete for work that follows Begin on the stream. If SpMVCudaMultFused() of the diagonal block follows directly, it begins at the
-  same time as the exchange: see Kernel in launch.cuh for the contract. A kernel that computes x may also do the exchange (links.cuh).
+  same time as the exchange: see Kernel in launch.cuh for the contract..
 
   A halo may be created for several columns: an exchange then moves the halos of up to that many columns of a dense matrix x at once. Such a halo has only the
   forward exchange, after which the product does not start early. With PEER, too, it may run on the stream of the halo, at the same time as the product.

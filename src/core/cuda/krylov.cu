@@ -94,21 +94,14 @@ static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, in
   return cudaSuccess;
 }
 
-cudaError_t _n_SpMVCudaKrylov::MultDot(const SpMVCudaKrylovProduct &A, const Operands &v, Dot dot, int n, cudaStream_t stream, PetscBool *done)
+cudaError_t _n_SpMVCudaKrylov::MultDot(SpMVCudaStore A, const Operands &v, Dot dot, int n, cudaStream_t stream, PetscBool *done)
 {
-  *done = PETSC_FALSE;
-  if (A.parallel && !A.store->CanFuseDot()) return cudaSuccess;
-  if (A.sent) dot.arrival = A.sent->GetArrival();
-  return MultWith(this, A.store, dot, n, stream, done, [&](const Dot &d) {
-    return A.parallel ? A.store->MultFusedDot(v, (const Scalar *)A.halo, A.early, d, stream) : A.store->MultDot(v, d, stream);
-  });
+  return MultWith(this, A, dot, n, stream, done, [&](const Dot &d) { return A->MultDot(v, d, stream); });
 }
 
-cudaError_t _n_SpMVCudaKrylov::MultDots(const SpMVCudaKrylovProduct &A, const Operands &v, Dots dots, int n, cudaStream_t stream, PetscBool *done)
+cudaError_t _n_SpMVCudaKrylov::MultDots(SpMVCudaStore A, const Operands &v, Dots dots, int n, cudaStream_t stream, PetscBool *done)
 {
-  *done = PETSC_FALSE;
-  if (A.parallel) return cudaSuccess;
-  return MultWith(this, A.store, dots, n, stream, done, [&](const Dots &d) { return A.store->MultDots(v, d, stream); });
+  return MultWith(this, A, dots, n, stream, done, [&](const Dots &d) { return A->MultDots(v, d, stream); });
 }
 
 cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *k)

@@ -84,7 +84,6 @@ struct SolveArgs {
 struct CGArgs : SolveArgs {
   bool    hermitian;
   Scalar *x, *r, *z, *p, *w;
-  Sends   sends; // of p
 };
 
 struct BCGSArgs : SolveArgs {
@@ -328,7 +327,7 @@ struct _n_SpMVCudaKrylov {
 
   spmv::CGArgs   cg   = {};
   spmv::BCGSArgs bcgs = {};
-  spmv::Kernel   begin, product, product_sums, update[4], sums_of, direction[2][4], decide, chebyshev[3]; // direction[1]: sends p
+  spmv::Kernel   begin, product, product_sums, update[4], sums_of, direction[4], decide, chebyshev[3];
   struct {
     spmv::Kernel start, first[3], first_sums, middle[3], second[3], second_sums, update[3], decide;
   } b;
@@ -355,8 +354,8 @@ struct _n_SpMVCudaKrylov {
     return product_part && product_part.Bytes() >= count * sizeof(PetscReal) ? cudaSuccess : product_part.Alloc(count);
   }
   // A product with an epilogue, for a square matrix with n rows, which stores its sums in product_part
-  cudaError_t MultDot(const SpMVCudaKrylovProduct &, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
-  cudaError_t MultDots(const SpMVCudaKrylovProduct &, const spmv::Operands &, spmv::Dots, int n, cudaStream_t, PetscBool *done);
+  cudaError_t MultDot(SpMVCudaStore, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
+  cudaError_t MultDots(SpMVCudaStore, const spmv::Operands &, spmv::Dots, int n, cudaStream_t, PetscBool *done);
   // Whether the kernel that follows a product adds the product's sums
   bool AddsParts(int n, unsigned warps) const
   {

@@ -61,7 +61,6 @@ typedef struct {
   SpMVKrylovNorm     norm;
   PetscBool          hermitian; /* z'r is the complex inner product; otherwise nothing is conjugated */
   PetscBool          early;     /* kernels let the next one begin */
-  SpMVCudaHalo       sent;      /* PEER: Direction sends p to the other ranks, see SpMVCudaCGMaySend(); otherwise NULL */
   SpMVKrylovTest     until;
 } SpMVCudaCG;
 
@@ -86,14 +85,6 @@ typedef struct {
 
 /* The kernel that follows a product adds the product's sums up to this number of sums times thread blocks: see Tuning::KRYLOV_PARTS. Tests change it */
 PETSC_INTERN int SpMVCudaKrylovParts;
-
-/* A product w = A p. parallel: the product also adds the off-diagonal block's, from the halo that CG's Direction has sent */
-typedef struct {
-  SpMVCudaStore      store;
-  PetscBool          parallel, early;
-  const PetscScalar *halo; /* NULL if there is none */
-  SpMVCudaHalo       sent; /* the exchange that Direction does; the product waits for it. NULL: the halo is there already, as in tests */
-} SpMVCudaKrylovProduct;
 
 /* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the stream */
 typedef cudaError_t (*SpMVCudaKrylovAllReduce)(void *ctx, PetscReal *sums, int count, cudaStream_t);
@@ -125,15 +116,7 @@ PETSC_INTERN cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov, size_t count, Pe
 PETSC_INTERN cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov, const SpMVCudaCG *, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, cudaStream_t); /* p'w, and the length of the step */
 /* w = A p and Product in one kernel, if the store has such a kernel; otherwise nothing happens, and *done is PETSC_FALSE */
-PETSC_INTERN cudaError_t SpMVCudaCGMult(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, cudaStream_t, PetscBool *done);
-/*
-  Whether Direction should do the exchange of p, so that Mult() follows without a kernel for the exchange: the sums over the ranks are added by PEER, and the
-  product has an epilogue and waits for the halo itself. This is faster for small matrices; with 500,000 rows per rank, an iteration would take a tenth longer on
-  two H200s, because the exchange would not run at the same time as the product. Either all ranks do this in a solve or none does. Nothing else may use the halo
-  between Direction and the product. Because every rank's product is followed by sums of all ranks, a rank that sends p knows that the others have read their
-  halo.
-*/
-PETSC_INTERN PetscBool   SpMVCudaCGMaySend(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, SpMVCudaHalo, int n);
+PETSC_INTERN cudaError_t SpMVCudaCGMult(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
 PETSC_INTERN cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov, cudaStream_t);    /* r, z, norm, z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGSums(SpMVCudaKrylov, cudaStream_t);      /* norm and z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov, cudaStream_t); /* x and the next p */
@@ -154,8 +137,8 @@ PETSC_INTERN cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov, cudaStream_t);   /* s 
 PETSC_INTERN cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov, cudaStream_t); /* B t, and all inner products with it */
 PETSC_INTERN cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov, cudaStream_t); /* x, r, the norm, p */
 /* v = A p and First, or t = A s and Second, in one kernel, if the store has such a kernel; otherwise nothing happens, and *done is PETSC_FALSE */
-PETSC_INTERN cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, cudaStream_t, PetscBool *done);
-PETSC_INTERN cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, cudaStream_t, PetscBool *done);
+PETSC_INTERN cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
+PETSC_INTERN cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
 /* After SINGULAR: x + alpha p is the solution if s = 0; waits for the stream */
 PETSC_INTERN cudaError_t SpMVCudaBCGSGetStep(SpMVCudaKrylov, PetscScalar *alpha, cudaStream_t);
 

@@ -71,8 +71,6 @@ enum class Begin {
     kernel. The data must be read with LoadOrdered() or in assembly: the compiler moves __ldg() to a place before AwaitPrevious().
   - The kernels of MultFused() are exempt. With Begin::EARLY they may only be launched directly after a halo exchange. The exchange kernel has already waited for the kernel that wrote x, and it writes only the halo, which
     the fused kernel waits for. One warp of the fused kernel always waits for the exchange, so that the exchange is complete when the fused kernel is.
-    MultFusedDot() may also be launched directly after the kernel that computes x, if that kernel sends x to the other ranks (links.cuh). Then every warp of
-    MultFusedDot() calls AwaitPrevious().
   - LetNextBegin() is called by the exchange, by the kernels of MultFused(), and by the kernels of the Krylov methods, which have already waited for all
     previous work, and by products with small settled matrices, before they wait. After any other kernel, the next kernel begins when that kernel has ended.
   - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a fused kernel do not call it. That they nevertheless see x as it was before

@@ -123,7 +123,6 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
       const int            k  = place(p.rank);
       const SpMVHaloOffer &of = theirs[p.rank];
       Scalar *const        to = (Scalar *)(base[k] + (reverse ? of.sums : of.halo));
-      if (!reverse) target.push_back(to);
       for (int i = 0; i < p.count; i += CHUNK) chunks.push_back({to + i, of.received, p.start + i, std::min(CHUNK, p.count - i), k});
     }
     begin[reverse + 1] = (int)chunks.size();
@@ -135,34 +134,6 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
   for (const bool reverse : {false, true})
     direction[reverse] = {chunk + begin[reverse], link, run, index, count, begin[reverse + 1] - begin[reverse], (int)links.size(), 0, 1, 0, sent};
   return cudaDeviceSynchronize();
-}
-
-cudaError_t _n_SpMVCudaHalo::GetSends(int rows, Sends *sends)
-{
-  if (!send_slot) {
-    const int             groups = (rows + WARP - 1) / WARP;
-    std::vector<int>      source, slot(groups, -1), start;
-    std::vector<Scalar *> to(sent);
-    int                   slots = 0;
-    SPMV_TRY(index.Read(source));
-    for (int r : source) slot[r / WARP] = 0;
-    for (int &s : slot) s = s < 0 ? -1 : slots++;
-    start.resize((size_t)slots * WARP + 1, 0);
-    const auto place = [&](int r) { return (size_t)slot[r / WARP] * WARP + r % WARP; };
-    for (int r : source) start[place(r) + 1]++;
-    for (size_t k = 1; k < start.size(); k++) start[k] += start[k - 1];
-    std::vector<int> next(start);
-    for (size_t p = 0; p < send.size(); p++) {
-      for (int i = 0; i < send[p].count; i++) to[next[place(source[send[p].start + i])]++] = target[p] + i;
-    }
-    send_slots = slots;
-    SPMV_TRY(Upload(send_start, start, nullptr));
-    SPMV_TRY(Upload(send_to, to, nullptr));
-    SPMV_TRY(Upload(send_slot, slot, nullptr)); // the last one: the others exist, too, if this one does
-    SPMV_TRY(cudaDeviceSynchronize());
-  }
-  *sends = {send_slot, send_start, send_to, send_slots, link, (int)peers.size(), count};
-  return cudaSuccess;
 }
 
 // Tests whether data written to another device arrive. On some machines they do not, without any error

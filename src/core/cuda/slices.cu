@@ -72,9 +72,6 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
     if (unit[u] < 0) continue;
     if (FUSED && args.offdiag.halo) {
       const int slot = __ldg(args.offdiag.slot + unit[u] / WARP);
-      if constexpr (std::is_same_v<D, Dot>) {
-        if (dot && slot >= 0 && dot->arrival.links) dot->arrival.Await();
-      }
       args.offdiag.Add<BS>(slot, unit[u], d + u * BS);
     }
     const int64_t r = (int64_t)unit[u] * BS;
@@ -123,10 +120,10 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal   sums[E::Type::NUMBERS] = {};
-  if (FUSED && !E::DOT) LetNextBegin();
-  if (FUSED ? AwaitsHalo(arguments) || s == 0 : !args.settled) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
+  if (FUSED) LetNextBegin();
+  if (FUSED ? s == 0 : !args.settled) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   if (s < args.slices) multiply<V, BS, MANY, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
-  if (E::DOT && !FUSED) AwaitPrevious();
+  if (E::DOT) AwaitPrevious();
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
 }
 
@@ -257,7 +254,7 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
 // ------------------------------------------------------------------------------------------------ store
 
 struct Slices : SlicedStore {
-  Kernel kernel[6]; // [1]: for MultFused(), [2], [3], [4]: for MultDot(), MultDots() and MultFusedDot(), [5]: for each column; loaded when they are needed
+  Kernel        kernel[5]; // [1]: for MultFused(), [2], [3]: for MultDot() and MultDots(), [4]: for each column; loaded when they are needed
   ColumnKernels columns;
   EntriesByRows by_rows;
   Array<char>   value;
@@ -274,11 +271,10 @@ struct Slices : SlicedStore {
       }
     }
     kernel[1].Choose((const void *)slices<V, BS, MANY, true, NoEpilogue>);
-    if constexpr (BS == 1) kernel[5].Choose((const void *)slices_each<V, BS, MANY>);
+    if constexpr (BS == 1) kernel[4].Choose((const void *)slices_each<V, BS, MANY>);
     if constexpr (std::is_same_v<V, Scalar>) {
       kernel[2].Choose((const void *)slices<V, BS, MANY, false, DotEpilogue>);
       kernel[3].Choose((const void *)slices<V, BS, MANY, false, DotsEpilogue>);
-      if constexpr (BS == 1) kernel[4].Choose((const void *)slices<V, BS, MANY, true, DotEpilogue>);
     }
     return kernel[0].Load();
   }
@@ -374,7 +370,7 @@ struct Slices : SlicedStore {
     const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
     if (args.slices && compact && bs == 1 && !groups && c.count <= INT_MAX / blocks) {
       for (int64_t q = 0; q < c.count; q++) SPMV_TRY(SetRows(v.From(q, c), stream));
-      return kernel[5].Launch(blocks * (unsigned)c.count, BLOCK, EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks}, form, {v.x, v.y, v.y}, stream);
+      return kernel[4].Launch(blocks * (unsigned)c.count, BLOCK, EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks}, form, {v.x, v.y, v.y}, stream);
     }
     if (!args.slices || compact ||
         (bs == 1 && !grouped ? !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream) : groups > 0))
@@ -412,15 +408,6 @@ struct Slices : SlicedStore {
   cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
   {
     return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{Settled(args), dots}, SPMVCUDA_MULT, v, stream);
-  }
-  bool CanFuseDot() const override
-  {
-    return bs == 1 && !grouped;
-  }
-  cudaError_t MultFusedDot(const Operands &v, const Scalar *halo, bool early, const Dot &dot, cudaStream_t stream) override
-  {
-    return kernel[4].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{With(halo), dot}, SPMVCUDA_MULT, v, stream, 0,
-                            early ? Begin::EARLY : Begin::AFTER);
   }
   cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY)
   {

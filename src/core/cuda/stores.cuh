@@ -150,15 +150,6 @@ struct _n_SpMVCudaStore {
   {
     return cudaErrorNotSupported;
   }
-  // MultFused() with the epilogue of MultDot(), for the parallel matrix's product
-  virtual bool CanFuseDot() const
-  {
-    return false;
-  }
-  virtual cudaError_t MultFusedDot(const spmv::Operands &, const spmv::Scalar * /* halo */, bool /* early */, const spmv::Dot &, cudaStream_t)
-  {
-    return cudaErrorNotSupported;
-  }
   virtual void        Stats(SpMVStats *) const            = 0; // `bytes` counts only the arrays of the derived class
   virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
 };

@@ -170,35 +170,6 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Collective. Decides for all ranks alike whether the kernel that computes p also sends it to the other ranks. Not with user-defined tests or monitors, which
-  run between that kernel and the product and may use the same halo
-*/
-static PetscErrorCode KSPDeviceCGAgreeOnSends(KSPDeviceRun *run, PetscInt n)
-{
-  const SpMVFusedProduct     *product = &run->product;
-  const SpMVCudaHalo          halo    = product->halo ? SpMVHaloGetCore(product->halo) : NULL;
-  const SpMVCudaKrylovProduct A       = {.store = product->store, .parallel = PETSC_TRUE};
-  int                         may;
-
-  PetscFunctionBegin;
-  if (!run->sums[0] || run->transport != SPMV_TRANSPORT_PEER) PetscFunctionReturn(PETSC_SUCCESS); /* the same on all ranks */
-  may = run->fuse && !run->exact && halo && product->store && SpMVCudaCGMaySend(run->krylov, &A, halo, (int)n);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &may, 1, MPI_INT, MPI_MIN, run->comm));
-  if (may) run->sent = halo;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The new p. If it is also sent, this is an exchange of the halo */
-static PetscErrorCode KSPDeviceCGDirection(KSPDeviceRun *run)
-{
-  PetscFunctionBegin;
-  if (run->sent) PetscCall(SpMVHaloEnter(run->product.halo, run->stream));
-  PetscCallCUDA(SpMVCudaCGDirection(run->krylov, run->stream));
-  if (run->sent) PetscCall(SpMVHaloLeave(run->product.halo, run->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Starts an iteration on the device */
 static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
 {
@@ -218,7 +189,7 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
       PetscCallCUDA(SpMVCudaCGSums(run->krylov, run->stream));
     }
   }
-  PetscCall(KSPDeviceCGDirection(run));
+  PetscCallCUDA(SpMVCudaCGDirection(run->krylov, run->stream));
   PetscCall(PetscLogGpuFlops(run->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -245,11 +216,9 @@ static PetscErrorCode KSPDeviceCGBegin(KSP ksp, KSP_Device *d, KSPDeviceCG *cg)
   what.early     = d->early;
   run->p         = what.p;
   run->w         = what.w;
-  PetscCall(KSPDeviceCGAgreeOnSends(run, n));
-  what.sent = run->sent;
   PetscCall(KSPDeviceGetTest(ksp, run, &what.until, &what.norm));
   PetscCallCUDA(SpMVCudaCGBegin(run->krylov, &what, run->stream));
-  PetscCall(KSPDeviceCGDirection(run));
+  PetscCallCUDA(SpMVCudaCGDirection(run->krylov, run->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -320,8 +289,8 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
    each iteration.
 
    On several processes, sums over processes are computed through the memory of the other GPUs if the halo is exchanged in this way (see `-mat_spmv_halo`), by
-   NCCL, or by MPI. With the first two the host takes no part in an iteration. With the first one, small matrices need no kernel for the exchange, and the
-   product's kernel also computes an inner product; with larger ones and with NCCL or MPI, a kernel more does that.
+   NCCL, or by MPI. With the first two the host takes no part in an iteration. The product's
+   kernel computes no inner product then; a kernel more does that.
 
    The norm of a vector is the square root of the sum of squares, without scaling: a residual with entries above 1e154 has the norm Inf.
 

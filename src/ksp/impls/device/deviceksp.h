@@ -42,7 +42,6 @@ typedef struct {
   cudaStream_t     stream;
   Mat              A;
   SpMVFusedProduct product; /* store: NULL if PETSc multiplies; halo: NULL on one rank */
-  SpMVCudaHalo     sent;    /* the exchange, if CG's kernels send p; otherwise NULL */
   PetscScalar     *x, *r, *z, *p, *w, *d;
   SpMVKrylovPC     pc;
   PetscInt         bs;
@@ -56,7 +55,7 @@ typedef struct {
 } KSPDeviceRun;
 
 /* A product with the sums of a method's step, such as SpMVCudaCGMult() */
-typedef cudaError_t(KSPDeviceMultFn)(SpMVCudaKrylov, const SpMVCudaKrylovProduct *, cudaStream_t, PetscBool *done);
+typedef cudaError_t(KSPDeviceMultFn)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
 #endif
 
 typedef struct _n_KSP_Device KSP_Device;

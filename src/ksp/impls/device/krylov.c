@@ -157,7 +157,6 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
   }
   PetscCall(SpMVIsMPI(run->A, &mpi));
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  run->sent = NULL;
   PetscCall(PetscMemzero(&run->product, sizeof(run->product)));
   run->flops = 10. * n;
   if (!mpi) {
@@ -275,9 +274,7 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
 
 PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *fused, PetscBool *done)
 {
-  const SpMVFusedProduct     *product  = &run->product;
-  const PetscBool             parallel = (PetscBool) !!product->halo;
-  const SpMVCudaKrylovProduct A        = {.store = product->store, .parallel = parallel, .early = product->early, .halo = product->received, .sent = run->sent};
+  const SpMVFusedProduct *product = &run->product;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
@@ -286,16 +283,15 @@ PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *f
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
-  if (parallel) {
+  if (product->halo) {
     PetscCall(SpMVHaloEnter(product->halo, run->stream));
-    if (!run->sent) PetscCall(SpMVHaloBegin(product->halo, run->p, run->stream));
+    PetscCall(SpMVHaloBegin(product->halo, run->p, run->stream));
+    PetscCallCUDA(SpMVCudaMultFused(product->store, SPMVCUDA_MULT, run->p, product->received, NULL, run->w, product->early, run->stream));
+    PetscCall(SpMVHaloLeave(product->halo, run->stream));
+  } else {
+    if (fused && run->fuse) PetscCallCUDA((*fused)(run->krylov, product->store, run->stream, done));
+    if (!*done) PetscCallCUDA(SpMVCudaMult(product->store, SPMVCUDA_MULT, run->p, NULL, run->w, run->stream));
   }
-  if (fused && run->fuse && (!parallel || run->sent)) PetscCallCUDA((*fused)(run->krylov, &A, run->stream, done));
-  if (!*done && parallel)
-    PetscCallCUDA(SpMVCudaMultFused(A.store, SPMVCUDA_MULT, run->p, A.halo, NULL, run->w, A.early, run->stream));
-  else if (!*done)
-    PetscCallCUDA(SpMVCudaMult(A.store, SPMVCUDA_MULT, run->p, NULL, run->w, run->stream));
-  if (parallel) PetscCall(SpMVHaloLeave(product->halo, run->stream));
   PetscCall(PetscLogGpuFlops(product->flops));
   PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -625,11 +625,6 @@ PetscErrorCode SpMVHaloGetVec(SpMVHalo halo, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-SpMVCudaHalo SpMVHaloGetCore(SpMVHalo halo)
-{
-  return halo->one.core;
-}
-
 PetscScalar *SpMVHaloGetArray(SpMVHalo halo)
 {
   return halo->one.core ? SpMVCudaHaloGetArray(halo->one.core) : NULL;

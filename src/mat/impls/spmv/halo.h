@@ -57,7 +57,6 @@ PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt 
 PETSC_INTERN PetscErrorCode SpMVHaloDestroy(SpMVHalo *);
 PETSC_INTERN PetscBool      SpMVHaloUsesPetsc(SpMVHalo);
 PETSC_INTERN PetscBool      SpMVHaloUsesPeer(SpMVHalo); /* SpMVHaloBegin() is one kernel; the halo has arrived when this kernel ends */
-PETSC_INTERN SpMVCudaHalo   SpMVHaloGetCore(SpMVHalo);  /* the core's halo, or NULL if this rank has none */
 PETSC_INTERN const char    *SpMVHaloDescribe(SpMVHalo); /* the same text on all ranks */
 
 PETSC_INTERN PetscScalar   *SpMVHaloGetArray(SpMVHalo);      /* nhalo values on the device; NULL if there are none */
