@@ -30,28 +30,12 @@ static const char *const settings_sellp[]  = {"",
                                               "sigma 256",
                                               "single 1",
                                               NULL};
-static const char *const settings_evchyb[] = {"",
-                                              "node_size 1",
-                                              "node_size 2",
-                                              "node_size 3",
-                                              "ell_limit 0",
-                                              "ell_limit 4 csr_align 1",
-                                              "ell_limit 16 row_align 1",
-                                              "ell_limit 100000",
-                                              "row_align 64",
-                                              "csr_align 8",
-                                              "nonzeros_per_thread 1",
-                                              "nonzeros_per_thread 64 node_size 1",
-                                              "single 1",
-                                              NULL};
-static const char *const kernels[]         = {"auto", "slices", "csr", "aij", "paper", NULL};
+static const char *const settings_evchyb[] = {
+    "", "node_size 1", "node_size 2", "node_size 3", "ell_limit 0", "ell_limit 4", "ell_limit 16", "ell_limit 100000", "single 1", NULL};
+static const char *const kernels[] = {"auto", "slices", "csr", "aij", "paper", NULL};
 /* Ways to exchange halos on several ranks, only with the default setting */
-static const char *const halos[] = {"-mat_spmv_halo_rows 1",
-                                    "-mat_spmv_halo_rows 0",
-                                    "-mat_spmv_halo host",
-                                    "-mat_spmv_halo petsc",
-                                    "-mat_spmv_halo_early 0 -mat_spmv_halo_rows 1",
-                                    NULL};
+static const char *const halos[] = {
+    "-mat_spmv_halo_rows 1", "-mat_spmv_halo_rows 0", "-mat_spmv_halo host", "-mat_spmv_halo petsc", "-mat_spmv_halo_early 0 -mat_spmv_halo_rows 1", NULL};
 static const char *const specs[] = {"stencil7:20",
                                     "bratu:16",
                                     "fem27:8:3",

@@ -314,7 +314,7 @@ all_tests() {
       t "assembly, sellp, $o" 600 "${m[@]}" $several "$TESTS/assembly" -type sellp -mat_sellp_kernel slices $o
     done ;; esac
   case " $types " in *" evchyb "*)
-    for o in "-mat_evchyb_ell_limit 0" "-mat_evchyb_ell_limit 4 -mat_evchyb_row_align 1 -mat_evchyb_csr_align 1" "-mat_evchyb_nonzeros_per_thread 1"; do
+    for o in "-mat_evchyb_ell_limit 0" "-mat_evchyb_ell_limit 4"; do
       t "assembly, evchyb, $o" 600 "${m[@]}" $several "$TESTS/assembly" -type evchyb $o
     done ;; esac
   for program in products assembly operations; do

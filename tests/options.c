@@ -34,7 +34,7 @@ static PetscErrorCode Clear(const char *option)
   no long rows, so its own choice (auto) is tested, too.
 */
 typedef struct {
-  const char *type, *option[5], *value[5][12];
+  const char *type, *option[3], *value[3][8];
   PetscBool   device; /* on a device only */
 } Sweep;
 
@@ -42,16 +42,11 @@ static const Sweep sweeps[] = {
     {"sellp", {"mat_sellp_threads_per_row", "mat_sellp_sigma"}, {{"1", "2", "4", "8", "16", "32"}, {"1", "64", "100000", "2147483646", "2147483647"}}},
     {"sellp", {"mat_sellp_node_size", "mat_sellp_compress"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}}},
     {"sellp", {"mat_sellp_kernel", "mat_sellp_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
-    {"evchyb",
-     {"mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread", "mat_evchyb_kernel"},
-     {{"0", "1", "3", "16", "2147483647"}, {"1", "4", "32"}, {"1", "3", "32"}, {"1", "65536"}, {"auto", "slices"}}},
+    {"evchyb", {"mat_evchyb_ell_limit", "mat_evchyb_kernel"}, {{"0", "1", "3", "16", "2147483647"}, {"auto", "slices"}}},
     {"evchyb", {"mat_evchyb_node_size", "mat_evchyb_compress", "mat_evchyb_ell_limit"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"0", "100000"}}},
     {"evchyb", {"mat_evchyb_kernel", "mat_evchyb_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
     {"sellp", {"mat_sellp_kernel", "mat_sellp_threads_per_row", "mat_sellp_sigma"}, {{"paper"}, {"1", "2", "8", "32"}, {"1", "64"}}, PETSC_TRUE},
-    {"evchyb",
-     {"mat_evchyb_kernel", "mat_evchyb_ell_limit", "mat_evchyb_row_align", "mat_evchyb_csr_align", "mat_evchyb_nonzeros_per_thread"},
-     {{"paper"}, {"0", "3", "128", "2147483647"}, {"1", "32"}, {"1", "32"}, {"1", "8"}},
-     PETSC_TRUE}};
+    {"evchyb", {"mat_evchyb_kernel", "mat_evchyb_ell_limit"}, {{"paper"}, {"0", "3", "128", "2147483647"}}, PETSC_TRUE}};
 
 /* Sets or clears the kernel option of the type under test */
 static PetscErrorCode Kernel(const Test *t, const char *value, PetscBool set)
@@ -71,7 +66,7 @@ static PetscErrorCode Values(Test *t, Record *r)
 {
   Mat          A;
   Vec          x, y, z, b;
-  PetscInt     index[5];
+  PetscInt     index[3];
   const Sweep *s;
   const Sweep *end = sweeps + sizeof(sweeps) / sizeof(sweeps[0]);
   PetscBool    same;
@@ -88,9 +83,9 @@ static PetscErrorCode Values(Test *t, Record *r)
     PetscCall(PetscStrcmp(s->type, now.under, &same)); /* AIJ runs the same loop, because its records must have as many numbers */
     if (!same || (s->device && !now.device)) continue;
     PetscCall(Kernel(t, "slices", PETSC_TRUE));
-    PetscCall(PetscArrayzero(index, 5));
+    PetscCall(PetscArrayzero(index, 3));
     for (PetscInt more = 1; more;) {
-      for (int o = 0; o < 5 && s->option[o]; o++) PetscCall(Set(s->option[o], s->value[o][index[o]]));
+      for (int o = 0; o < 3 && s->option[o]; o++) PetscCall(Set(s->option[o], s->value[o][index[o]]));
       PetscCall(MatSetFromOptions(A));
       PetscCall(VecSet(y, PETSC_MAX_REAL));
       PetscCall(ProductBounds(t->R, x, NULL, PETSC_FALSE, b));
@@ -100,14 +95,14 @@ static PetscErrorCode Values(Test *t, Record *r)
       PetscCall(ProductBounds(t->R, x, z, PETSC_FALSE, b));
       PetscCall(MatMultAdd(A, x, y, y));
       PetscCall(RecordVec(r, "y += A x at row", y, b, 0));
-      for (int o = 0; o < 5; o++) {
+      for (int o = 0; o < 3; o++) {
         more = s->option[o] != NULL;
         if (!more || s->value[o][++index[o]]) break;
         index[o] = 0;
         more     = 0;
       }
     }
-    for (int o = 0; o < 5 && s->option[o]; o++) PetscCall(Clear(s->option[o]));
+    for (int o = 0; o < 3 && s->option[o]; o++) PetscCall(Clear(s->option[o]));
     PetscCall(Kernel(t, NULL, PETSC_FALSE));
     PetscCall(MatSetFromOptions(A));
   }
@@ -142,9 +137,6 @@ static const struct {
                {RANGE, "sellp", "mat_sellp_sigma", {"0", "-1", "-2147483647"}},
                {RANGE, "sellp", "mat_sellp_node_size", {"-1", "9", "2147483647"}},
                {RANGE, "evchyb", "mat_evchyb_ell_limit", {"-1", "-2147483647"}},
-               {RANGE, "evchyb", "mat_evchyb_row_align", {"0", "-1", "-4", "1025", "2147483647"}},
-               {RANGE, "evchyb", "mat_evchyb_csr_align", {"0", "-1", "-4", "1025", "2147483647"}},
-               {RANGE, "evchyb", "mat_evchyb_nonzeros_per_thread", {"0", "-1", "65537", "2147483647"}},
                {RANGE, "evchyb", "mat_evchyb_node_size", {"-1", "9", "2147483647"}},
                {RANGE, NULL, "mat_spmv_halo_rows", {"-0.1", "-1", "1.5", "2147483647", "1e30"}}, /* for every type, even without a halo */
                {WORD, NULL, "mat_spmv_halo_rows", {"nan", "much", "0.1x"}},
@@ -154,9 +146,6 @@ static const struct {
                {WORD, "sellp", "mat_sellp_compress", {"perhaps", "2"}},
                {WORD, "sellp", "mat_sellp_single", {"perhaps", "nan"}},
                {WORD, "evchyb", "mat_evchyb_ell_limit", {"long", "nan"}},
-               {WORD, "evchyb", "mat_evchyb_row_align", {"even", "nan"}},
-               {WORD, "evchyb", "mat_evchyb_csr_align", {"even", "nan"}},
-               {WORD, "evchyb", "mat_evchyb_nonzeros_per_thread", {"many", "nan"}},
                {WORD, "evchyb", "mat_evchyb_node_size", {"small", "nan"}},
                {WORD, "evchyb", "mat_evchyb_compress", {"perhaps", "2"}},
                {WORD, "evchyb", "mat_evchyb_single", {"perhaps", "nan"}},

@@ -31,7 +31,8 @@ static void CheckPartition(const char *name, PetscInt m, const PetscInt *length,
   for (PetscInt b = 0; b < E->nblocks; b++) {
     const EVCHYBRowBlock *B = E->blocks + b;
 
-    Expect(B->first == next && B->rows >= 2 * p->row_align && B->rows % p->row_align == 0 && B->length <= p->ell_limit, "%s: row block %d", name, (int)b);
+    Expect(B->first == next && B->rows >= 2 * EVCHYB_ROW_ALIGN && B->rows % EVCHYB_ROW_ALIGN == 0 && B->length <= p->ell_limit, "%s: row block %d", name,
+           (int)b);
     Expect(b == 0 || B->length > E->blocks[b - 1].length, "%s: row block %d", name, (int)b);
     for (PetscInt k = B->first; k < B->first + B->rows; k++) Expect(length[E->perm[k]] <= B->length, "%s: row block %d", name, (int)b);
     Expect(length[E->perm[B->first + B->rows - 1]] == B->length, "%s: row block %d", name, (int)b);
@@ -40,7 +41,7 @@ static void CheckPartition(const char *name, PetscInt m, const PetscInt *length,
   }
   Expect(E->isplit == next, "%s", name);
   Expect(E->ell_entries == ell, "%s", name);
-  for (PetscInt k = next; k < m; k++) csr += (length[E->perm[k]] + p->csr_align - 1) / p->csr_align * p->csr_align;
+  for (PetscInt k = next; k < m; k++) csr += (length[E->perm[k]] + EVCHYB_CSR_ALIGN - 1) / EVCHYB_CSR_ALIGN * EVCHYB_CSR_ALIGN;
   Expect(E->csr_entries == csr, "%s", name);
   for (PetscInt q = 0; q < E->ranges; q++) ranged += E->range_rows[q];
   Expect(ranged == m - E->isplit, "%s", name);

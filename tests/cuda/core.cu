@@ -337,9 +337,6 @@ static Setup EVCHYB(PetscInt limit, PetscInt node, PetscInt compress, SpMVCudaKe
   return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
     EVCHYBParams p     = {};
     p.ell_limit        = limit;
-    p.row_align        = 32;
-    p.csr_align        = 32;
-    p.nnz_per_thread   = 8;
     p.max_threads_log2 = 9;
     p.common.node      = node;
     p.common.compress  = compress;

@@ -20,12 +20,6 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
   SpMVOptionsBegin(A, "EVC-HYB (evchyb) matrix options", "MATEVCHYB");
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_ell_limit", "Nonzeros of the longest row of the ELL part", "MATEVCHYB", 0, PETSC_MAX_INT,
                            &params->ell_limit));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_row_align", "A row block of the ELL part has a multiple of this many rows", "MATEVCHYB", 1, 1024,
-                           &params->row_align));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_csr_align", "A row of the vector CSR part is padded to a multiple of this many entries",
-                           "MATEVCHYB", 1, 1024, &params->csr_align));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_nonzeros_per_thread", "Maximum number of nonzeros of a row that is multiplied by one thread",
-                           "MATEVCHYB", 1, 65536, &params->nnz_per_thread));
   PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "evchyb", "MATEVCHYB", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -121,11 +115,6 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
    Options Database Keys:
 +  -mat_type evchyb                        - sets the type in `MatSetFromOptions()`
 .  -mat_evchyb_ell_limit <nonzeros>        - longest row of the ELL part (default 128)
-.  -mat_evchyb_row_align <rows>            - for the paper's kernel on a GPU: a row block has a multiple of this many rows; the remaining rows join the
-                                             rows of the next length (default 32)
-.  -mat_evchyb_csr_align <entries>         - rows of the vector CSR part are padded to a multiple of this many entries; on a GPU only for the paper's kernel
-                                             (default 32)
-.  -mat_evchyb_nonzeros_per_thread <n>     - for the kernels paper and csr on a GPU: rows of up to n 2^i nonzeros have 2^i threads (default 8)
 .  -mat_evchyb_node_size <s>               - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be
                                              incomplete); 1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with equal columns
 .  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)

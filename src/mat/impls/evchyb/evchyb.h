@@ -6,13 +6,15 @@
 
 #include "../../../core/spmvcore.h"
 
+/* The paper's parameters */
+#define EVCHYB_ROW_ALIGN      32 /* the number of rows of a row block is a multiple of it */
+#define EVCHYB_CSR_ALIGN      32 /* rows of the vector CSR part are padded to a multiple of it */
+#define EVCHYB_NNZ_PER_THREAD 8  /* a row of up to so many entries times 2^i has 2^i threads */
+
 typedef struct {
   SpMVCommonParams common;           /* first: the glue reads it */
   PetscInt         ell_limit;        /* longest row of the ELL part, 128 */
-  PetscInt         row_align;        /* the number of rows of a row block is a multiple of it, 32 */
-  PetscInt         csr_align;        /* rows of the vector CSR part are padded to a multiple of it, 32 */
-  PetscInt         nnz_per_thread;   /* a row of up to nnz_per_thread 2^i entries has 2^i threads, 8 */
-  PetscInt         max_threads_log2; /* at most 2^9 threads per row */
+  PetscInt         max_threads_log2; /* of the paper's kernel: at most 2^9 threads per row */
 } EVCHYBParams;
 
 PETSC_INTERN void EVCHYBParamsDefault(EVCHYBParams *);

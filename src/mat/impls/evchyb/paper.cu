@@ -151,7 +151,7 @@ struct Parts {
 
 cudaError_t EVCHYBPaperLayout::Create(const SpMVCudaCSR &A, const EVCHYBParams &p, bool adaptive, cudaStream_t stream)
 {
-  const int        rows = (int)A.m, logs = (int)PetscMin(p.max_threads_log2, (PetscInt)9), np = logs + 1, csr_align = adaptive ? 1 : (int)p.csr_align;
+  const int        rows = (int)A.m, logs = (int)PetscMin(p.max_threads_log2, (PetscInt)9), np = logs + 1, csr_align = adaptive ? 1 : EVCHYB_CSR_ALIGN;
   Array<uint64_t>  key;
   Array<int>       moved;
   Parts            parts;
@@ -179,11 +179,11 @@ cudaError_t EVCHYBPaperLayout::Create(const SpMVCudaCSR &A, const EVCHYBParams &
   // Count the rows of each length, and the rows for each number of threads
   for (int l = 0; l <= limit; l++) bounds.push_back(l);
   for (int k = 0; k < np; k++) {
-    const int64_t most = (int64_t)p.nnz_per_thread << k;
+    const int64_t most = (int64_t)EVCHYB_NNZ_PER_THREAD << k;
     bounds.push_back(k == np - 1 || most > INT_MAX ? INT_MAX : (int)most);
   }
   SPMV_TRY(CountRows(key, rows, bounds, ended, stream));
-  isplit = parts.FormELL(ended, limit, (int)p.row_align, threads);
+  isplit = parts.FormELL(ended, limit, EVCHYB_ROW_ALIGN, threads);
   parts.FormCSR(ended.data() + limit + 1, np, isplit, threads);
 
   SPMV_TRY(moved.Zero(stream));

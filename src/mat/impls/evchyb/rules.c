@@ -5,9 +5,6 @@ void EVCHYBParamsDefault(EVCHYBParams *p)
 {
   SpMVCommonParamsDefault(&p->common);
   p->ell_limit        = 128;
-  p->row_align        = 32;
-  p->csr_align        = 32;
-  p->nnz_per_thread   = 8;
   p->max_threads_log2 = 9;
 }
 
@@ -51,9 +48,9 @@ done:
 }
 
 /*
-  Rows are sorted by length and, within one length, by first column. A row block has a multiple of row_align rows of one length; the
+  Rows are sorted by length and, within one length, by first column. A row block has a multiple of EVCHYB_ROW_ALIGN rows of one length; the
   remaining ones join the rows of the next length, and finally, with the rows longer than ell_limit, the vector CSR part. A row block
-  has at least 2 row_align rows. The paper's text does not say so, but its Table 3 shows it: 57 rows of cage14, which has none longer
+  has at least 2 EVCHYB_ROW_ALIGN rows. The paper's text does not say so, but its Table 3 shows it: 57 rows of cage14, which has none longer
   than 41, are in the vector CSR part; and all figures of ibm-dc1 agree.
 */
 PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[], const EVCHYBParams *p, EVCHYBPartition *E)
@@ -83,9 +80,9 @@ PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt leng
   /* count[L]: number of rows with at most L entries */
   SpMVCall(PetscMalloc1((size_t)PetscMin(longest, p->ell_limit) + 1, &E->blocks));
   for (PetscInt L = 0; L <= PetscMin(longest, p->ell_limit); L++) {
-    const PetscInt rows = (count[L] - first) / p->row_align * p->row_align;
+    const PetscInt rows = (count[L] - first) / EVCHYB_ROW_ALIGN * EVCHYB_ROW_ALIGN;
 
-    if (rows < 2 * p->row_align) continue;
+    if (rows < 2 * EVCHYB_ROW_ALIGN) continue;
     E->blocks[E->nblocks++] = (EVCHYBRowBlock){first, rows, L};
     E->ell_entries += (PetscInt64)rows * L;
     first += rows;
@@ -95,8 +92,8 @@ PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt leng
     const PetscInt len = length[E->perm[k]];
     PetscInt       q   = 0;
 
-    E->csr_entries += (len + p->csr_align - 1) / p->csr_align * (PetscInt64)p->csr_align;
-    while (q < PetscMin(p->max_threads_log2, EVCHYB_MAX_RANGES - 1) && len > (p->nnz_per_thread << q)) q++;
+    E->csr_entries += (len + EVCHYB_CSR_ALIGN - 1) / EVCHYB_CSR_ALIGN * (PetscInt64)EVCHYB_CSR_ALIGN;
+    while (q < PetscMin(p->max_threads_log2, EVCHYB_MAX_RANGES - 1) && len > (EVCHYB_NNZ_PER_THREAD << q)) q++;
     E->range_rows[q]++;
     next = PetscMax(next, q + 1);
   }
@@ -115,7 +112,7 @@ PetscErrorCode EVCHYBPartitionDestroy(EVCHYBPartition *E)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows in the partition's order. A row that it leaves to the vector CSR part because row_align rows of its length are not to be had is better off in a
+/* The rows in the partition's order. A row that it leaves to the vector CSR part because EVCHYB_ROW_ALIGN rows of its length are not to be had is better off in a
    slice of eight, so on the host only the length decides */
 PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVStore *store)
 {
@@ -127,7 +124,7 @@ PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVStore *s
                           .longest      = p->common.kernel == SPMV_KERNEL_SLICES ? PETSC_MAX_INT : p->ell_limit,
                           .multiple     = 1,
                           .sigma        = 1,
-                          .long_align   = p->csr_align,
+                          .long_align   = EVCHYB_CSR_ALIGN,
                           .diagonal_run = SPMV_LANES - 2, /* sorting leaves runs of consecutive rows; shorter ones are better packed with other rows */
                           .diagonals    = p->common.compress ? PETSC_TRUE : PETSC_FALSE};
 
