@@ -15,15 +15,17 @@ static __global__ void write_policies(uint64_t *policy)
   policy[threadIdx.x] = L2Policy((int)threadIdx.x);
 }
 
-// All policies are read from the device once
+// All policies are read from each device once
 cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t stream, uint64_t *policy)
 {
-  static std::atomic<uint64_t> known[SHARES]; // 0: not yet
-  int                          cache;
+  static std::atomic<uint64_t> of_devices[DEVICES][SHARES]; // 0: not yet
+  int                          device, cache;
+  SPMV_TRY(cudaGetDevice(&device));
   SPMV_TRY(DeviceHas(cudaDevAttrL2CacheSize, &cache));
-  const size_t size = (size_t)cache, keep = size / Tuning::L2_KEPT;
-  const bool   pays = values > size / SpMVCudaL2Fit && vectors <= size / Tuning::L2_VECTORS;
-  const int    k    = pays ? (int)PetscMin(SHARES - 1, (SHARES * keep + values / 2) / values) : 0;
+  std::atomic<uint64_t> *const known = of_devices[device % DEVICES];
+  const size_t                 size = (size_t)cache, keep = size / Tuning::L2_KEPT;
+  const bool                   pays = values > size / SpMVCudaL2Fit && vectors <= size / Tuning::L2_VECTORS;
+  const int                    k    = pays ? (int)PetscMin(SHARES - 1, (SHARES * keep + values / 2) / values) : 0;
   if (!known[0]) {
     Scratch<uint64_t> all(stream);
     uint64_t          host[SHARES];

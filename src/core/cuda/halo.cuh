@@ -19,8 +19,6 @@ using NcclComm = void *;
 
 // Writes the reason for a failure
 void Report(char text[SPMV_HALO_TEXT], const char *format, ...);
-// Keeps this library's code in memory when the program unloads it
-void KeepLoaded();
 
 /*
   Calls f in a thread and waits for a limited time, because a set-up that involves other ranks never ends if one of them has failed. A thread that
@@ -31,7 +29,10 @@ template <class Result, class F> bool Bounded(F f, Result *result)
   try {
     std::packaged_task<Result()> task(std::move(f));
     std::future<Result>          future = task.get_future();
-    std::thread(std::move(task)).detach();
+    {
+      SignalsBlocked blocked;
+      std::thread(std::move(task)).detach();
+    }
     if (future.wait_for(std::chrono::seconds(SPMV_HALO_SECONDS)) == std::future_status::ready) {
       *result = future.get();
       return true;

@@ -3,13 +3,12 @@
 */
 #include "prepare.cuh"
 #include <cstdint>
+#include <dlfcn.h>
 #include <memory>
 #include <mutex>
 
 namespace spmv {
 namespace {
-
-constexpr int DEVICES = 64; // devices with larger numbers have no pool
 
 struct Pool {
   bool          tried  = false;
@@ -91,6 +90,12 @@ cudaError_t TakeWord(unsigned **word)
 }
 
 } // namespace
+
+void KeepLoaded()
+{
+  Dl_info here;
+  if (dladdr((void *)&pools, &here)) (void)dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
 
 cudaError_t PoolAlloc(void **p, size_t bytes, cudaStream_t stream, bool *pooled)
 {

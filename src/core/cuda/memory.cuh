@@ -3,6 +3,7 @@
 */
 #pragma once
 
+#include <csignal>
 #include <cuda_runtime_api.h>
 #include <new>
 #include <utility>
@@ -15,6 +16,28 @@
   } while (0)
 
 namespace spmv {
+
+// Threads that are started during the life of an object do not run the program's signal handlers
+class SignalsBlocked {
+public:
+  SignalsBlocked()
+  {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+  }
+  SignalsBlocked(const SignalsBlocked &) = delete;
+  ~SignalsBlocked()
+  {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+private:
+  sigset_t before;
+};
+
+// Keeps this library's code in memory when the program unloads it
+void KeepLoaded();
 
 // Wraps code that the C interface calls, so that no exception leaves it
 template <class F> cudaError_t Guarded(F f)
@@ -33,6 +56,8 @@ inline void ForgetErrors()
 {
   (void)cudaGetLastError();
 }
+
+constexpr int DEVICES = 64; // devices with larger numbers have no pool
 
 // Allocates from the pool of the current device, for use in this stream, and in other streams after they have waited for it. *pooled is false if the memory is
 // from cudaMalloc(), because the device has no pools or the array is too large for them

@@ -104,12 +104,6 @@ void spmv::Report(char text[SPMV_HALO_TEXT], const char *format, ...)
   va_end(arguments);
 }
 
-void spmv::KeepLoaded()
-{
-  Dl_info here;
-  if (dladdr((void *)&TheNccl, &here)) (void)dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-}
-
 // Each column is a message of its own, so that columns need not be packed if they can be sent directly from x, and are received where they are read
 cudaError_t _n_SpMVCudaHalo::ExchangeNccl(bool reverse, const Scalar *x, int64_t ldx)
 {

@@ -57,12 +57,14 @@ cudaError_t SpMVCudaPrepare(size_t bytes)
   if ((loaded && bytes <= largest) || busy || !HasThreads()) return cudaSuccess;
   SPMV_TRY(cudaGetDevice(&gpu));
   Join();
-  static const int registered = std::atexit(PrepareFinalize); // a program may end without PetscFinalize(), and CUDA must outlive the thread
+  // A program may end without PetscFinalize(), and CUDA must outlive the thread. In dlclose(), the loader's lock, which the thread may need, would be held
+  static const int registered = (KeepLoaded(), std::atexit(PrepareFinalize));
   (void)registered;
   busy    = true;
   ending  = false;
   largest = PetscMax(largest, bytes);
   try {
+    SignalsBlocked blocked;
     thread = new std::thread(Prepare, gpu, bytes);
   } catch (...) { // no more threads can be started
     busy = false;

@@ -194,6 +194,7 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
   std::vector<cudaError_t> error(threads, cudaSuccess);
   for (int t = 1; t < threads; t++) {
     try {
+      SignalsBlocked blocked;
       workers.emplace_back([&, t] { error[t] = lanes[t].Copy(back, pieces, next); });
     } catch (...) { // no more threads can be started
       break;

@@ -5,6 +5,8 @@
 #include "prepare.cuh"
 #include "runtime.h"
 #include "spmvcuda.h"
+#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,8 +14,18 @@
 
 namespace spmv {
 
+static std::atomic<bool> handles(false); // the thread would run a signal handler of the program
+
+static bool Handles()
+{
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  return !sigismember(&blocked, SIGALRM);
+}
+
 static cudaError_t Step()
 {
+  if (Handles()) handles = true;
   usleep(500);
   return cudaSuccess;
 }
@@ -108,6 +120,7 @@ int main(int argc, char **argv)
     EXPECT(SpMVCudaFinalize() == cudaSuccess);
     EXPECT(!RuntimeLive());
   }
+  EXPECT(!handles && Handles());
   EXPECT(SpMVCudaPrepare((size_t)1 << 28) == cudaSuccess);
   if (!failures) printf("%d rounds passed\n", rounds);
   return failures != 0;
