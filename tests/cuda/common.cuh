@@ -125,3 +125,19 @@ static __device__ void Dawdle(int clocks)
   const long long begin = clock64();
   while (clock64() - begin < clocks) continue;
 }
+
+// Launches a kernel that may begin when the previous one has let it begin
+template <class... Parameters, class... Arguments>
+static void LaunchEarly(int grid, int block, cudaStream_t stream, void (*kernel)(Parameters...), Arguments... arguments)
+{
+  cudaLaunchAttribute early                        = {};
+  cudaLaunchConfig_t  config                       = {};
+  early.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  config.gridDim                                   = dim3(grid);
+  config.blockDim                                  = dim3(block);
+  config.stream                                    = stream;
+  config.attrs                                     = &early;
+  config.numAttrs                                  = 1;
+  CHECK(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
+}

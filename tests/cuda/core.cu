@@ -4,8 +4,7 @@
   different GPU than the machine's, as `core unsupported`. With `count` as the last argument, it prints the number of checks that passed. With
   CORE_MATRICES=TEXT in the environment, only the matrices whose names contain the text are tested.
 */
-#include "../../src/mat/impls/evchyb/evchybcuda.h"
-#include "../../src/mat/impls/sellp/sellpcuda.h"
+#include "layouts.cuh"
 #include "order.cuh"
 #include "products.cuh"
 #include "refusals.cuh"
@@ -316,35 +315,6 @@ static void AddLarger(std::vector<Matrix> &matrices)
 
 // ------------------------------------------------------------------------------------------------ layouts
 
-using Setup = decltype(Layout::setup);
-
-static Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false)
-{
-  return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
-    SELLPParams p     = {};
-    p.b               = b;
-    p.t               = t;
-    p.sigma           = sigma;
-    p.common.node     = node;
-    p.common.compress = compress;
-    p.common.single   = single;
-    return SpMVCudaSELLPSetUp(csr, &p, k, transpose, s, store);
-  };
-}
-
-static Setup EVCHYB(PetscInt limit, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false)
-{
-  return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
-    EVCHYBParams p     = {};
-    p.ell_limit        = limit;
-    p.max_threads_log2 = 9;
-    p.common.node      = node;
-    p.common.compress  = compress;
-    p.common.single    = single;
-    return SpMVCudaEVCHYBSetUp(csr, &p, k, transpose, s, store);
-  };
-}
-
 static std::vector<Layout> Layouts()
 {
   return {
@@ -399,6 +369,7 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
   for (const Layout &L : layouts) {
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "evchyb"))) TestChoice(L, streams.stream);
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, single"))) TestStreams(L, streams.stream, streams.other);
+    if (!quick && !strcmp(L.name, "sellp")) TestReplaced(L, streams.stream, streams.other);
     if (!quick && !strcmp(L.name, "sellp")) TestLongest(L, streams.stream);
     TestTooLarge(L, streams.stream);
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common.cuh"
+#include <thread>
 
 // Every thread block reads all of x, then writes a part of it: the multiprocessors' caches hold old values of the other parts
 static __global__ void Replace(int n, Number *x, const Number *next, Number *nowhere)
@@ -50,17 +51,9 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
   }
   x.Set(hx[1]);
   for (int round = 0; round < 400; round++) {
-    cudaLaunchAttribute early = {};
-    cudaLaunchConfig_t  config{};
-    early.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    config.gridDim = config.blockDim = dim3(1);
-    config.stream                    = stream;
-    config.attrs                     = &early;
-    config.numAttrs                  = 1;
     Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
     CHECK(cudaGetLastError());
-    CHECK(cudaLaunchKernelEx(&config, Follow));
+    LaunchEarly(1, 1, stream, Follow);
     CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
@@ -190,6 +183,14 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     const std::vector<Number> got = y[k].Get();
     same                          = same && !memcmp((void *)(got.data() + at * A.m), (void *)good[values][k].data(), A.m * sizeof(Number));
   };
+  auto late = [&](cudaStream_t in, int values) { // a fill that runs late, in a stream in which the store has been used
+    CHECK(SpMVCudaFill(store, &csr[1 - values], in));
+    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, in));
+    y[0].Poison();
+    CHECK(cudaDeviceSynchronize());
+    Delay<<<1, 1, 0, in>>>(20 * CLOCKS);
+    CHECK(SpMVCudaFill(store, &csr[values], in));
+  };
   for (int values = 1; values >= 0; values--) { // alone
     CHECK(SpMVCudaFill(store, &csr[values], stream));
     for (int k = 0; k < 2; k++) {
@@ -250,6 +251,78 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     for (int at = 0; at < COUNT; at++) look(0, 1, at);
   }
   expect("streams that are destroyed");
+  for (int round = 0; round < ROUNDS; round++) { // CUDA gives a new stream the handle of a destroyed one
+    const int    new_one = 1 - round % 2;
+    cudaStream_t brief;
+    CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
+    late(brief, new_one);
+    CHECK(cudaStreamDestroy(brief));
+    CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
+    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, brief));
+    CHECK(cudaStreamDestroy(brief));
+    CHECK(cudaDeviceSynchronize());
+    look(new_one, 0, 0);
+  }
+  expect("a product in a new stream after a fill in a destroyed one");
+  for (int round = 0; round < ROUNDS; round++) {
+    const int new_one = 1 - round % 2;
+    late(cudaStreamPerThread, new_one);
+    std::thread([&] { CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, cudaStreamPerThread)); }).join();
+    CHECK(cudaDeviceSynchronize());
+    look(new_one, 0, 0);
+  }
+  expect("a product after a fill in another thread's stream");
   Expect(stats.long_rows > 0, A, L.name, stats.kernel, "rows in parts");
+  CHECK(SpMVCudaDestroy(&store));
+}
+
+// The off-diagonal block is replaced in one stream while a product in another stream has yet to add the old one, whose lists the pool hands out again
+static void TestReplaced(const Layout &L, cudaStream_t stream, cudaStream_t other)
+{
+  constexpr int       HALO = 4000, ROUNDS = 10;
+  Matrix              A = Band("an off-diagonal block that is replaced", 60000, 3, 1), off[2];
+  Device<int>         i(A.i), j(A.j);
+  Device<Number>      a(A.a.size()), x(A.n), halo(HALO), y(A.m);
+  const SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  std::vector<Number> hx(A.n), hh(HALO);
+  SpMVCudaStore       store;
+  SpMVStats           stats;
+  bool                same = true;
+  for (auto &v : A.a) v = Value();
+  for (auto &v : hx) v = Value();
+  for (auto &v : hh) v = Value();
+  a.Set(A.a);
+  x.Set(hx);
+  halo.Set(hh);
+  for (int k = 0; k < 2; k++) // as many entries in the same rows
+    off[k] = Build("", A.m, HALO, [=](int r, Row &row) {
+      if (r % 16 == 0) row.push_back((r / 16 + 1777 * k) % HALO);
+    });
+  for (auto &v : off[0].a) v = Value();
+  Device<int>       oi(off[0].i), oj[2] = {Device<int>(off[0].j), Device<int>(off[1].j)};
+  Device<Number>    oa(off[0].a);
+  const SpMVCudaCSR new_one = {A.m, HALO, (PetscInt64)off[1].j.size(), oi.p, oj[1].p, 4, P(oa.p)};
+  SpMVCudaCSR       old_one = new_one;
+  old_one.j                 = oj[0].p;
+  CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
+  SpMVCudaGetStats(store, &stats);
+  CHECK(SpMVCudaFill(store, &csr, stream));
+  for (int round = 0; round < ROUNDS; round++) {
+    auto mult = [&] { CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), P(halo.p), NULL, (PetscScalar *)y.p, PETSC_FALSE, stream)); };
+    CHECK(SpMVCudaFuseOffdiagonal(store, &old_one, A.m, stream));
+    CHECK(SpMVCudaFillOffdiagonal(store, &old_one, stream));
+    mult();
+    CHECK(cudaDeviceSynchronize());
+    const std::vector<Number> good = y.Get();
+    y.Poison();
+    CHECK(cudaDeviceSynchronize());
+    Delay<<<1, 1, 0, stream>>>(6000000);
+    mult();
+    CHECK(SpMVCudaFuseOffdiagonal(store, &new_one, A.m, other));
+    CHECK(cudaDeviceSynchronize());
+    const std::vector<Number> got = y.Get();
+    same                          = same && !memcmp((void *)got.data(), (void *)good.data(), got.size() * sizeof(Number));
+  }
+  Expect(same, A, L.name, stats.kernel, "a product before another off-diagonal block");
   CHECK(SpMVCudaDestroy(&store));
 }

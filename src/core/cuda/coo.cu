@@ -389,9 +389,10 @@ cudaError_t SpMVCudaCOOCreate(const SpMVCudaIndices *indices, cudaStream_t strea
 
 cudaError_t SpMVCudaCOODestroy(SpMVCudaCOO *coo)
 {
-  delete *coo; // cudaFree() waits for kernels that read it
+  const cudaError_t error = cudaDeviceSynchronize(); // kernels may still read arrays that are freed
+  delete *coo;
   *coo = nullptr;
-  return cudaSuccess;
+  return error;
 }
 
 PetscInt64 SpMVCudaCOONonzeros(SpMVCudaCOO coo)

@@ -306,7 +306,8 @@ bool EntriesByRows::Reserve(const _n_SpMVCudaStore &store, const int *order, siz
   to_columns.Choose((const void *)by_columns);
   if (Allocate(store, order, partial, stream) == cudaSuccess) return true;
   ForgetErrors();
-  parts.Free(); // frees the arrays that could be allocated
+  (void)cudaStreamSynchronize(stream); // Vacate()
+  parts.Free();                        // frees the arrays that could be allocated
   sums.Free();
   rows.Free();
   refused = true;

@@ -57,6 +57,8 @@ cudaError_t SpMVCudaMultFused(SpMVCudaStore store, SpMVCudaForm form, const Pets
 cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr, PetscInt64 most, cudaStream_t stream)
 {
   SpMVStats stats = {};
+  SPMV_TRY(store->order.Enter(stream, true));
+  SPMV_TRY(cudaStreamSynchronize(stream)); // products may still read the lists that are freed
   store->fused.reset();
   if (!store->CanFuseOffdiagonal() || csr->m != store->m) return cudaErrorNotSupported;
   store->Stats(&stats);
@@ -64,7 +66,7 @@ cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr,
   if (!rows) return cudaErrorMemoryAllocation;
   SPMV_TRY(rows->Create(*csr, (int)stats.node, most, stream));
   store->fused = std::move(rows);
-  return cudaSuccess;
+  return store->order.Leave(stream);
 }
 
 cudaError_t SpMVCudaFillOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream_t stream)

@@ -1,0 +1,37 @@
+/*
+  The formats' set-ups, with the parameters that choose a layout.
+*/
+#pragma once
+
+#include "../../src/mat/impls/evchyb/evchybcuda.h"
+#include "../../src/mat/impls/sellp/sellpcuda.h"
+#include "common.cuh"
+
+using Setup = decltype(Layout::setup);
+
+static inline Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false)
+{
+  return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
+    SELLPParams p     = {};
+    p.b               = b;
+    p.t               = t;
+    p.sigma           = sigma;
+    p.common.node     = node;
+    p.common.compress = compress;
+    p.common.single   = single;
+    return SpMVCudaSELLPSetUp(csr, &p, k, transpose, s, store);
+  };
+}
+
+static inline Setup EVCHYB(PetscInt limit, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false)
+{
+  return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
+    EVCHYBParams p     = {};
+    p.ell_limit        = limit;
+    p.max_threads_log2 = 9;
+    p.common.node      = node;
+    p.common.compress  = compress;
+    p.common.single    = single;
+    return SpMVCudaEVCHYBSetUp(csr, &p, k, transpose, s, store);
+  };
+}
