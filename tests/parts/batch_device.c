@@ -67,6 +67,136 @@ static PetscErrorCode Large(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Atomic additions are not bitwise reproducible */
+static PetscErrorCode Near(Vec y, Vec ref, const char *what)
+{
+  PetscReal norm, error;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecNorm(ref, NORM_2, &norm));
+  PetscCall(VecAXPY(y, -1.0, ref));
+  PetscCall(VecNorm(y, NORM_2, &error));
+  Check(error <= 100 * PETSC_MACHINE_EPSILON * norm, what);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void CUDART_CB Pause(void *seconds)
+{
+  (void)PetscSleep(*(PetscReal *)seconds);
+}
+
+/* A product in one stream that runs late, then new values and a product in another stream: the results are those of the order of the calls */
+static PetscErrorCode Streams(Mat A, Arrays *a)
+{
+  PetscReal          pause = 0.02;
+  PetscDeviceContext of[2], old;
+  cudaStream_t       stream;
+  Vec                x, y[2], ref;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &ref));
+  PetscCall(VecFill(x));
+  PetscCall(PetscDeviceContextGetCurrentContext(&old));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecDuplicate(ref, &y[k]));
+    PetscCall(VecCopy(x, y[k]));
+    PetscCall(PetscDeviceContextCreate(&of[k]));
+    PetscCall(PetscDeviceContextSetStreamType(of[k], PETSC_STREAM_NONBLOCKING));
+    PetscCall(PetscDeviceContextSetUp(of[k]));
+  }
+  for (int one = 0; one < 2; one++) { /* all values change, or those of some problems */
+    if (one) PetscCall(ChangeValues(A, a, 0));
+    PetscCall(MatMult(A, x, ref));
+    PetscCallCUDA(cudaDeviceSynchronize());
+    PetscCall(PetscDeviceContextSetCurrentContext(of[0]));
+    PetscCall(PetscGetCurrentCUDAStream(&stream));
+    PetscCallCUDA(cudaLaunchHostFunc(stream, Pause, &pause));
+    PetscCall(MatMult(A, x, y[0]));
+    PetscCall(PetscDeviceContextSetCurrentContext(of[1]));
+    for (PetscInt p = one ? 1 : -1; p < (one ? 9 : 0); p++) PetscCall(ChangeValues(A, a, p));
+    PetscCall(MatMult(A, x, y[1]));
+    PetscCallCUDA(cudaDeviceSynchronize());
+    PetscCall(PetscDeviceContextSetCurrentContext(old));
+    PetscCall(Near(y[0], ref, one ? "a product, then new values of problems in another stream" : "a product, then new values in another stream"));
+    PetscCall(MatMult(A, x, ref));
+    PetscCall(Near(y[1], ref, "a product with new values in another stream"));
+  }
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscDeviceContextDestroy(&of[k]));
+    PetscCall(VecDestroy(&y[k]));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&ref));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Arrays of complex numbers that begin between two numbers, in MatMultAdd() */
+static PetscErrorCode Unaligned(Mat A)
+{
+  Vec                v[3], ref; /* y, x, z */
+  PetscScalar       *raw[3];
+  const PetscScalar *from;
+  PetscInt           n;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &v[0], &ref));
+  for (int k = 1; k < 3; k++) {
+    PetscCall(VecDuplicate(v[0], &v[k]));
+    PetscCall(VecFill(v[k]));
+  }
+  PetscCall(MatMultAdd(A, v[1], v[2], ref));
+  PetscCall(VecGetLocalSize(ref, &n));
+  for (int k = 0; k < 3; k++) {
+    PetscScalar *array;
+
+    PetscCallCUDA(cudaMalloc((void **)&raw[k], (size_t)(n + 1) * sizeof(PetscScalar)));
+    array = (PetscScalar *)((PetscReal *)raw[k] + 1);
+    if (k) {
+      PetscCall(VecCUDAGetArrayRead(v[k], &from));
+      PetscCallCUDA(cudaMemcpy(array, from, (size_t)n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice));
+      PetscCall(VecCUDARestoreArrayRead(v[k], &from));
+    }
+    PetscCall(VecCUDAPlaceArray(v[k], array));
+  }
+  PetscCall(MatMultAdd(A, v[1], v[2], v[0]));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCall(VecCUDAResetArray(v[0]));
+  PetscCall(VecCUDAGetArrayWrite(v[0], (PetscScalar **)&from)); /* the calculations below need aligned arrays */
+  PetscCallCUDA(cudaMemcpy((PetscScalar *)from, (PetscReal *)raw[0] + 1, (size_t)n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice));
+  PetscCall(VecCUDARestoreArrayWrite(v[0], (PetscScalar **)&from));
+  PetscCall(Near(v[0], ref, "arrays that are not aligned"));
+  for (int k = 0; k < 3; k++) {
+    if (k) PetscCall(VecCUDAResetArray(v[k]));
+    PetscCall(VecDestroy(&v[k]));
+    PetscCallCUDA(cudaFree(raw[k]));
+  }
+  PetscCall(VecDestroy(&ref));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every kernel in several streams and with arrays of any alignment */
+static PetscErrorCode EachKernel(void)
+{
+  PetscFunctionBeginUser;
+  now_case = "streams and alignment";
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(kernels); k++) {
+    Arrays a;
+    Mat    A;
+
+    now_kernel = kernels[k];
+    PetscCall(ArraysCreate("mixed", 50, 0, 90, MATBATCH_SHARE_NONE, &a));
+    PetscCall(MatCreateBatch(PETSC_COMM_SELF, a.problems, a.sizes, a.i, a.j, a.a, a.sharing, PETSC_COPY_VALUES, &A));
+    PetscCall(SetKernel(A, kernels[k]));
+    PetscCall(Streams(A, &a));
+    PetscCall(Unaligned(A));
+    PetscCall(MatDestroy(&A));
+    PetscCall(ArraysDestroy(&a));
+  }
+  now_kernel = "auto";
+  now_case   = "device";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Binds the matrix to the host and back, and mixes vectors on the host and on the device */
 PetscErrorCode Device(void)
 {
@@ -110,6 +240,7 @@ PetscErrorCode Device(void)
   Check(!strstr(info.kernel, "-bit indices"), info.kernel); /* it fits into the L2 cache */
   PetscCall(SharedMemory());
   PetscCall(Large());
+  PetscCall(EachKernel());
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&hx));

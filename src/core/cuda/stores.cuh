@@ -85,9 +85,9 @@ struct _n_SpMVCudaStore {
 
   std::unique_ptr<spmv::OffdiagonalRows> fused; // the off-diagonal block, added by MultFused()
 
-  spmv::StreamOrder         order;           // the order of fills and products, which share partial sums and values
-  bool                      settled = false; // a product has waited for the last fill: see Kernel
-  spmv::Array<spmv::Scalar> copy_x, copy_y;  // copies of arrays that are not aligned
+  spmv::StreamOrder   order;           // the order of fills and products, which share partial sums and values
+  bool                settled = false; // a product has waited for the last fill: see Kernel
+  spmv::AlignedArrays arrays;
 
   virtual ~_n_SpMVCudaStore() = default;
   // The arguments of a kernel that may wait only before it reads x: not for MultFused()
@@ -156,21 +156,11 @@ struct _n_SpMVCudaStore {
 
 namespace spmv {
 
-// Calls product(operands) in the order of the store's work, with aligned arrays: the given arrays or copies
+// Calls product(operands) in the order of the store's work, with aligned arrays
 template <class F> cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
 {
   SPMV_TRY(store->order.Enter(stream));
-  if (IsAligned(x) && IsAligned(z) && IsAligned(y))
-    SPMV_TRY(product(Operands{(const Scalar *)x, (const Scalar *)z, (Scalar *)y}));
-  else {
-    const size_t rows = (size_t)store->m * sizeof(Scalar), columns = (size_t)store->n * sizeof(Scalar);
-    if (!store->copy_x) SPMV_TRY(store->copy_x.Alloc((size_t)store->n));
-    if (!store->copy_y) SPMV_TRY(store->copy_y.Alloc((size_t)store->m));
-    SPMV_TRY(cudaMemcpyAsync(store->copy_x, x, columns, cudaMemcpyDeviceToDevice, stream));
-    if (z) SPMV_TRY(cudaMemcpyAsync(store->copy_y, z, rows, cudaMemcpyDeviceToDevice, stream));
-    SPMV_TRY(product(Operands{store->copy_x, z ? (const Scalar *)store->copy_y : nullptr, store->copy_y}));
-    SPMV_TRY(cudaMemcpyAsync(y, store->copy_y, rows, cudaMemcpyDeviceToDevice, stream));
-  }
+  SPMV_TRY(store->arrays.Call(store->m, store->n, x, z, y, stream, product));
   return store->Leave(stream);
 }
 

@@ -25,6 +25,7 @@ struct Core : _n_BatchCuda {
     Array<I>       i, j;
     std::vector<I> column(nz);
     SELLPParams    params;
+    SpMVStats      stats = {};
     for (PetscInt p = 0; p < B->problems; p++) {
       for (PetscInt k = B->i[B->first[p]]; k < B->i[B->first[p + 1]]; k++) column[k] = (I)(B->j[k] + B->first[p]);
     }
@@ -34,6 +35,8 @@ struct Core : _n_BatchCuda {
     csr = {(PetscInt64)m, (PetscInt64)m, (PetscInt64)nz, (I *)i, (I *)j, (int)sizeof(I), nullptr};
     SELLPParamsDefault(&params);
     SPMV_TRY(SpMVCudaSELLPSetUp(&csr, &params, SPMVCUDA_KERNEL_AUTO, transpose ? PETSC_TRUE : PETSC_FALSE, stream, &store));
+    SpMVCudaGetStats(store, &stats); // reads the slices back: not in each refresh
+    name = stats.kernel;
     // A refresh needs the row offsets, not the columns
     SPMV_TRY(offsets.Alloc((m + 1) * sizeof(I)));
     SPMV_TRY(cudaMemcpyAsync((char *)offsets, (I *)i, (m + 1) * sizeof(I), cudaMemcpyDeviceToDevice, stream));
@@ -49,12 +52,8 @@ struct Core : _n_BatchCuda {
 
   cudaError_t Fill(cudaStream_t stream) override
   {
-    SpMVStats stats = {};
-    csr.a           = (const PetscScalar *)(Scalar *)source;
-    SPMV_TRY(SpMVCudaFill(store, &csr, stream));
-    SpMVCudaGetStats(store, &stats);
-    name = stats.kernel;
-    return cudaSuccess;
+    csr.a = (const PetscScalar *)(Scalar *)source;
+    return SpMVCudaFill(store, &csr, stream);
   }
 
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
@@ -150,7 +149,8 @@ cudaError_t BatchCudaFill(BatchCuda b, const BatchPattern *A, const PetscScalar 
   const bool all   = (first <= 0 && last >= A->problems) || A->sharing == BATCH_SHARE_VALUES;
   int64_t    begin = 0, end = b->values;
   if (!all) b->keep_source = true;
-  SPMV_TRY(cudaStreamSynchronize(stream)); // wait for products that read the values
+  SPMV_TRY(b->order.Enter(stream, true));
+  SPMV_TRY(cudaStreamSynchronize(stream)); // wait for products and fills that read the values
   if (!b->source)
     SPMV_TRY(b->source.Alloc((size_t)b->values));
   else if (!all) {
@@ -162,13 +162,17 @@ cudaError_t BatchCudaFill(BatchCuda b, const BatchPattern *A, const PetscScalar 
   const size_t bytes = (size_t)(end - begin) * sizeof(Scalar);
   cudaError_t  error = bytes ? SpMVCudaUpload(1, &to, &from, &bytes) : cudaSuccess;
   if (error == cudaSuccess) error = b->Fill(stream);
+  if (error == cudaSuccess) error = b->order.Leave(stream);
   if (error != cudaSuccess || (!b->read_source && !b->keep_source)) b->source.Free(); // synchronizes; after an error the next call copies all values
   return error;
 }
 
 cudaError_t BatchCudaMult(BatchCuda b, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
 {
-  return b->Mult(conjugate, (const Scalar *)x, (const Scalar *)z, (Scalar *)y, stream);
+  auto product = [=](const Operands &v) { return b->Mult(conjugate, v.x, v.z, v.y, stream); };
+  SPMV_TRY(b->order.Enter(stream));
+  SPMV_TRY(b->arrays.Call(b->rows, b->rows, x, z, y, stream, product));
+  return b->order.Leave(stream);
 }
 
 void BatchCudaStats(BatchCuda b, BatchStats *s)

@@ -15,6 +15,8 @@ struct _n_BatchCuda {
   bool                      keep_source = false; // some problems were changed separately: `source` is kept, so that only changed values are copied
   bool                      read_source = false; // the product reads `source` itself
   const char               *name        = nullptr;
+  spmv::StreamOrder         order; // of fills and products
+  spmv::AlignedArrays       arrays;
   spmv::Array<spmv::Scalar> source;      // the values in the order of the matrix
   spmv::Array<int>          value_index; // for a transpose, see BatchTranspose()
 
