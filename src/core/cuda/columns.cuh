@@ -80,8 +80,8 @@ struct Panel {
   are kernel arguments, which are only added: 64-bit multiplications would take as long as everything else
 */
 template <int ROWS, int BATCH, int K, int GROUP, int COLS = ROWS>
-__device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS], const bool (&has)[BATCH], const int (&place)[BATCH],
-                                           const Scalar *__restrict__ x, const Panels &panels, Scalar (&d)[K][ROWS])
+__device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS], const bool (&has)[BATCH], const int (&place)[BATCH], const Scalar *x,
+                                           const Panels &panels, Scalar (&d)[K][ROWS])
 {
 #pragma unroll
   for (int q0 = 0; q0 < K; q0 += GROUP) {
@@ -92,7 +92,7 @@ __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS]
 #pragma unroll
       for (int g = 0; g < GROUP; g++) {
 #pragma unroll
-        for (int j = 0; j < COLS; j++) xs[g][b][j] = Num::keep((const Scalar *)(at + panels.x[q0 + g]) + j);
+        for (int j = 0; j < COLS; j++) xs[g][b][j] = Num::ordered((const Scalar *)(at + panels.x[q0 + g]) + j);
       }
     }
     Issue();

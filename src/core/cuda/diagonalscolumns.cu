@@ -22,7 +22,7 @@ template <int BS, int K> struct DiagonalsShape {
 // Multiplies K columns
 template <class V, int BS, int K>
 __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<BS, K>::THREADS / DiagonalsShape<BS, K>::BLOCK)
-    diagonals_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+    diagonals_columns(Args arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = DiagonalsShape<BS, K>::BATCH, GROUP = DiagonalsShape<BS, K>::GROUP;
   // Whether marked steps are read from equal_value. With two columns there are not enough registers: 200^3 with random values would take 198 us instead of 183
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
   const int           s = (int)((own.block * ColumnsBlock(BS) + threadIdx.x) / WARP), lane = threadIdx.x % WARP, unit = s * WARP + lane;
   AwaitPrevious();
   if (unit >= args.units) return;
-  const int2      pattern = __ldg(args.pattern_of_slice + s);
+  const int2      pattern = LoadOrdered(args.pattern_of_slice + s);
   const int64_t   first   = args.first_value ? (int64_t)args.first_value[s] : (int64_t)s * args.steps;
   int             left    = args.first_value ? (int)(args.first_value[s + 1] - (unsigned)first) : args.steps; // steps
   const int2     *step    = args.step + pattern.x;
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
     int      distance[BATCH];
     bool     has[BATCH];
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) lanes[b] = alike && (BATCH == 1 || b < left) ? __ldg(alike + b) : 0;
+    for (int b = 0; b < BATCH; b++) lanes[b] = alike && (BATCH == 1 || b < left) ? LoadOrdered(alike + b) : 0;
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const bool marked = BS == 1 ? equal >> b & 1 : lanes[b] >> lane & 1;

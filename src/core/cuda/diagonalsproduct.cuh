@@ -160,7 +160,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
       const Scalar *at = BS == 1 ? own_x + now[b].x : x + (int64_t)(unit + now[b].x) * BS;
       own[b]           = (unsigned)now[b].y & bit;
 #pragma unroll
-      for (int j = 0; j < BS; j++) xs[b][j] = !own[b] ? Num::zero() : LATE<BS> ? Num::ordered(at + j) : Num::keep(at + j);
+      for (int j = 0; j < BS; j++) xs[b][j] = !own[b] ? Num::zero() : Num::ordered(at + j);
     }
     Issue();
 #pragma unroll

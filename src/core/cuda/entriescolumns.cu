@@ -41,7 +41,7 @@ __device__ __forceinline__ int LogWidth(const PanelArgs &p)
 constexpr int TILE = MAX_WIDTH + 1; // numbers per row in shared memory: an odd number, so that the lanes use different banks
 
 // Copies `rows` numbers of each column to rows of `width` numbers, with zeros past the last column
-__global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, const Scalar *__restrict__ x, const Scalar *, Scalar *to)
+__global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, const Scalar *x, const Scalar *, Scalar *to)
 {
   __shared__ Scalar tile[BLOCK * TILE];
   const int         lane = threadIdx.x % WARP, log = LogWidth(p);
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, cons
 }
 
 // The reverse: copies the results of a product, stored as rows of `width` numbers, to the columns of y, and adds z
-__global__ void __launch_bounds__(BLOCK) by_columns(PanelArgs p, SpMVCudaForm form, const Scalar *__restrict__ from, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK) by_columns(PanelArgs p, SpMVCudaForm form, const Scalar *from, const Scalar *z, Scalar *y)
 {
   __shared__ Scalar tile[BLOCK * TILE];
   const int         lane = threadIdx.x % WARP, log = LogWidth(p);
@@ -189,7 +189,7 @@ template <int K> __device__ __forceinline__ bool AddParts(const Args &args, int 
 // Multiplies K columns. x: a panel stored by rows
 template <class V, int K>
 __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENTRIES_THREADS) / BLOCK)
-    entries_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+    entries_columns(Args arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   constexpr int GROUPS = WARP / K, AHEAD = Tuning::ENTRIES_LOADS / K; // lanes that are multiplied at the same time; steps whose x is loaded at once
   __shared__ Staged<V> staged[WARPS];
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
   Staged<V>           &own = staged[threadIdx.x / WARP];
   AwaitPrevious();
   if (s >= args.slices) return;
-  const Slice self = AsSlice(__ldg((const int4 *)(args.slice + s)), __ldg((const int4 *)(args.slice + s) + 1));
+  const Slice self = ReadSlice(args, s);
   const int   U = 1 << LogU(self.shape), steps = self.steps * U;
   const bool  part = IsPart(self.shape), sorted = args.order && !part;
   Scalar      d[K];
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
           for (int j = 0; j < K; j++) {
             const int col = k + b * U < here ? own.col[(k + b * U) * WARP + j * GROUPS + mine] : -1;
             has[b][j]     = col >= 0;
-            xs[b][j]      = Num::keep(x + (int64_t)max(col, 0) * K);
+            xs[b][j]      = Num::ordered(x + (int64_t)max(col, 0) * K);
           }
         }
         Issue();

@@ -21,12 +21,6 @@ __device__ __forceinline__ Scalar LoadX(InShared, int64_t k)
   return ((const Scalar *)spmv_shared)[k];
 }
 
-__device__ __forceinline__ Slice ReadSlice(const SliceArgs &args, int s)
-{
-  const int4 *half = (const int4 *)(args.slice + s);
-  return AsSlice(LoadOrdered(half), LoadOrdered(half + 1));
-}
-
 /*
   Adds the lane's sums of a slice to d. value: the lane's first value. V: the type of the stored values. An entry is a block of ROWS x COLS values: a node
   block, a single value, or a column of a row group (COLS = 1). U: units per lane. BATCH: steps whose loads are issued before the first

@@ -94,6 +94,13 @@ struct SliceArgs {
   Offdiagonal  offdiag;     // for MultFused()
 };
 
+// Fills may change a slice's shape
+__device__ __forceinline__ Slice ReadSlice(const SliceArgs &args, int s)
+{
+  const int4 *half = (const int4 *)(args.slice + s);
+  return AsSlice(LoadOrdered(half), LoadOrdered(half + 1));
+}
+
 // Products that copy x, of n numbers, to shared memory
 struct SharedArgs {
   SliceArgs args;

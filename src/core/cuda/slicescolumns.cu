@@ -18,7 +18,7 @@ template <int ROWS, int COLS, int K> struct SlicesShape {
 // lane's unit is negative
 template <class V, int ROWS, int COLS, int K, class F>
 __device__ __forceinline__ void product(const Args &arguments, const Slice &self, const V *value, int stride, int unit, F row, int lane, SpMVCudaForm form,
-                                        const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+                                        const Scalar *x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = SlicesShape<ROWS, COLS, K>::BATCH, GROUP = SlicesShape<ROWS, COLS, K>::GROUP;
   const int     steps = self.steps, mode = ModeOf(self.shape);
@@ -66,8 +66,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
 
 // Node blocks
 template <class V, int BS, int K>
-__device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z,
-                                      Scalar *y)
+__device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const SliceArgs &args  = arguments.args;
   const V         *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
@@ -78,8 +77,7 @@ __device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, 
 
 // Row groups. As many rows at a time as a thread has registers for; columns and x are loaded again for the next ones, but not values
 template <class V, int K>
-__device__ __forceinline__ void groups(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z,
-                                       Scalar *y)
+__device__ __forceinline__ void groups(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const int rows  = Rows(self.shape);
   const V  *value = (const V *)arguments.args.value + (int64_t)self.value * WARP + lane;
@@ -101,7 +99,7 @@ __device__ __forceinline__ void groups(const Args &arguments, const Slice &self,
 // BS = 1: row groups
 template <class V, int BS, int K>
 __global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE), (BS > 4 ? 256 : 512) / ColumnsBlock(BS > 1 ? BS : GROUP_PIECE))
-    slices_columns(Args arguments, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+    slices_columns(Args arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   constexpr int    BLOCK   = ColumnsBlock(BS > 1 ? BS : GROUP_PIECE);
   const SliceArgs &args    = arguments.args;
@@ -110,7 +108,7 @@ __global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE), (BS >
   const int        s = (int)((own.block * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   AwaitPrevious();
   if (s >= args.slices) return;
-  const Slice self = AsSlice(__ldg((const int4 *)(args.slice + s)), __ldg((const int4 *)(args.slice + s) + 1));
+  const Slice self = ReadSlice(args, s);
   x += own.first * columns.ldx;
   y += own.first * columns.ldy;
   if (z) z += own.first * columns.ldz;

@@ -61,7 +61,7 @@ __device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice 
     for (int k = 0; k < UNROLL; k++) {
       const bool in = FULL || k0 + k < steps;
       col[k]        = !in ? (I) ~(I)0 : SHARING ? __ldg(index + (k0 + k) * WARP) : __ldcs(index + (k0 + k) * WARP);
-      a[k]          = !in ? Num::zero() : SHARING == BATCH_SHARE_VALUES ? Num::keep(v + (int64_t)(k0 + k) * WARP) : Num::stream(v + (int64_t)(k0 + k) * WARP);
+      a[k] = !in ? Num::zero() : SHARING == BATCH_SHARE_VALUES ? Num::ordered(v + (int64_t)(k0 + k) * WARP) : Num::stream(v + (int64_t)(k0 + k) * WARP);
     }
     Issue();
 #pragma unroll
@@ -88,7 +88,7 @@ __device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice 
   that the two latencies overlap. (Prefetching all slices of the thread block costs more in the L2 cache than it gains.)
 */
 template <class I, int SHARING>
-__global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   constexpr int  WARPS = BLOCK / WARP, EACH = BATCH_BLOCK_ROWS / BLOCK;
   const unsigned group = SHARING ? blockIdx.x / args.blocks : 0, b = blockIdx.x - group * args.blocks, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm 
   Scalar staged[EACH];
   int4   w = {};
 
-  auto load = [&](int k) { return k < columns && own.z + k < left ? Num::keep(x + first + own.z + k) : Num::zero(); };
+  auto load = [&](int k) { return k < columns && own.z + k < left ? Num::ordered(x + first + own.z + k) : Num::zero(); };
   if (begin < end) w = __ldg((const int4 *)args.slice + begin);
   AwaitPrevious();
 #pragma unroll
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm 
       multiply([&](int col) { return ((const Scalar *)spmv_shared)[from + col]; });
     } else {
       const Scalar *from = x + first + slice.base;
-      multiply([&](int col) { return Num::keep(from + col); });
+      multiply([&](int col) { return Num::ordered(from + col); });
     }
   }
   __syncthreads();
