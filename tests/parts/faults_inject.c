@@ -138,6 +138,22 @@ static PetscBool CallerIsOurs(const void *address)
       (void)LiveRemove(what);                                                    \
       return (*behind)arguments;                                                 \
     }
+/* The library then calls cudaMalloc(), which must fail, too */
+__attribute__((visibility("default"))) cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void **p, size_t n, cudaMemPool_t pool, cudaStream_t stream)
+{
+  static cudaError_t (*behind)(void **, size_t, cudaMemPool_t, cudaStream_t);
+  const PetscBool ours = CallerIsOurs(__builtin_return_address(0));
+  cudaError_t     error;
+
+  if (!behind) *(void **)&behind = dlsym(RTLD_NEXT, "cudaMallocFromPoolAsync");
+  if (ours && fault.armed && fault.after == 0) return cudaErrorMemoryAllocation;
+  error = (*behind)(p, n, pool, stream);
+  if (error == cudaSuccess && ours) {
+    (void)FaultStrikes("cudaMallocFromPoolAsync", 0); /* counts */
+    LiveAdd(*p, "cudaMallocFromPoolAsync", 0);
+  }
+  return error;
+}
 /* clang-format off */
 Faulty(cudaMalloc, (void **p, size_t n), (p, n), *p)
 Faulty(cudaMallocHost, (void **p, size_t n), (p, n), *p)

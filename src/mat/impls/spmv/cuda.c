@@ -22,12 +22,13 @@ static PetscErrorCode SpMVDeviceCSRRestore(SpMVDeviceCSR *d, cudaStream_t stream
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns are copied only if `columns`: a refresh of the values does not need them */
-static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *host, PetscBool columns, cudaStream_t stream, SpMVDeviceCSR *d)
+/* The columns are copied only if `columns`: a refresh of the values does not need them. *error: of CUDA */
+static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool columns, cudaStream_t stream, SpMVDeviceCSR *d, cudaError_t *error)
 {
   const PetscScalar *a;
 
   PetscFunctionBegin;
+  *error = cudaSuccess;
   PetscCall(PetscMemzero(d, sizeof(*d)));
   d->csr.m           = host->m;
   d->csr.n           = host->n;
@@ -49,20 +50,13 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, Mat_SpMV *spmv, const SpMVCSR *hos
     const void  *source[3] = {host->i, NULL, host->j};
     void        *dest[3];
     size_t       total = 0;
-    cudaError_t  error;
 
     for (int k = 0; k < arrays; k++) total += bytes[k];
     PetscCall(MatSeqAIJGetArrayRead(A, &a));
     source[1] = a;
-    error     = SpMVCudaUploadTemporary(arrays, dest, source, bytes, stream, &d->copy);
+    *error    = SpMVCudaUploadTemporary(arrays, dest, source, bytes, stream, &d->copy);
     PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-    if (error == cudaErrorMemoryAllocation) {
-      (void)cudaGetLastError();
-      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
-              "Out of GPU memory: %zu bytes for a temporary copy of the matrix to create its %s format. Use more processes or -mat_type aijcusparse", total,
-              spmv->format->name);
-    }
-    PetscCallCUDA(error);
+    if (*error != cudaSuccess) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(PetscLogCpuToGpu((PetscLogDouble)total));
     d->csr.i = dest[0];
     d->csr.a = (PetscScalar *)dest[1];
@@ -99,15 +93,19 @@ static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the layout if the pattern is new, and copies the values */
-static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBool pattern, const SpMVCSR *host, cudaStream_t stream)
+/*
+  Creates the layout if the pattern is new, and copies the values. *lacks: there is no memory, and this is not an error,
+  because the calling rank may have changed a block of a parallel matrix without the other ranks' knowledge. AIJCUSPARSE
+  then multiplies, and the exchange continues
+*/
+static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBool pattern, const SpMVCSR *host, cudaStream_t stream, PetscBool *lacks)
 {
   SpMVDeviceCSR device;
-  cudaError_t   error = cudaSuccess;
+  cudaError_t   error;
 
   PetscFunctionBegin;
-  PetscCall(SpMVDeviceCSRGet(A, spmv, host, pattern, stream, &device));
-  if (pattern) PetscCall(MatSpMVSetUpStore_SeqCUDA(A, spmv, k, &device.csr, stream, &error));
+  PetscCall(SpMVDeviceCSRGet(A, host, pattern, stream, &device, &error));
+  if (error == cudaSuccess && pattern) PetscCall(MatSpMVSetUpStore_SeqCUDA(A, spmv, k, &device.csr, stream, &error));
   if (error == cudaSuccess) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
     error = SpMVCudaFill(spmv->cuda[k].store, &device.csr, stream);
@@ -121,9 +119,11 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
                                               : "the library was not compiled for this GPU (make CUDA_ARCHS=..., compute capability 8.0 or later)"));
   } else if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
-            "Out of GPU memory for the %s format%s of a matrix of %" PetscInt64_FMT " nonzeros. Use more processes or -mat_type aijcusparse",
-            spmv->format->name, k ? " of the transpose" : "", (PetscInt64)device.csr.nnz);
+    PetscCheck(spmv->may_lack, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
+               "Out of GPU memory for the %s format%s of a matrix of %" PetscInt64_FMT " nonzeros. Use more processes or -mat_type aijcusparse",
+               spmv->format->name, k ? " of the transpose" : "", (PetscInt64)device.csr.nnz);
+    PetscCall(PetscInfo(A, "Out of GPU memory for the %s format; using AIJCUSPARSE's product until the matrix changes\n", spmv->format->name));
+    *lacks = PETSC_TRUE;
   } else
     PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -136,7 +136,7 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
 static PetscErrorCode MatSpMVUpdate_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, cudaStream_t stream)
 {
   SpMVCSR        host;
-  PetscBool      pattern;
+  PetscBool      pattern, lacks = PETSC_FALSE;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
@@ -147,11 +147,13 @@ static PetscErrorCode MatSpMVUpdate_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, cudaSt
     PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
     spmv->cuda[k].use_parent = A->structure_only;
   }
-  if (!spmv->cuda[k].use_parent) ierr = MatSpMVStore_SeqCUDA(A, spmv, k, pattern, &host, stream);
-  if (ierr)
-    PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
-  else
-    SpMVKeySetPattern(&spmv->cuda[k].key, A, &host);
+  if (!spmv->cuda[k].use_parent) ierr = MatSpMVStore_SeqCUDA(A, spmv, k, pattern, &host, stream, &lacks);
+  if (ierr || lacks) PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
+  if (!ierr) SpMVKeySetPattern(&spmv->cuda[k].key, A, &host);
+  if (lacks) {
+    spmv->cuda[k].use_parent = PETSC_TRUE;
+    spmv->cuda[k].key.i      = NULL; /* matches no pattern: the next change sets the format up */
+  }
   PetscCall(MatSpMVRestorePattern_Seq(A, &host));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -244,12 +246,12 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
   const SpMVCudaStore store = spmv->cuda[0].store;
   SpMVDeviceCSR       device;
   cudaStream_t        stream;
-  cudaError_t         error = cudaSuccess;
+  cudaError_t         error;
 
   PetscFunctionBegin;
   PetscCall(SpMVGetStream(&stream));
-  PetscCall(SpMVDeviceCSRGet(B, spmv, host, pattern, stream, &device));
-  if (pattern) error = SpMVCudaFuseOffdiagonal(store, &device.csr, (PetscInt64)(fraction * (PetscReal)host->m), stream);
+  PetscCall(SpMVDeviceCSRGet(B, host, pattern, stream, &device, &error));
+  if (error == cudaSuccess && pattern) error = SpMVCudaFuseOffdiagonal(store, &device.csr, (PetscInt64)(fraction * (PetscReal)host->m), stream);
   if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
   if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) {
     spmv->fused.refused = PETSC_TRUE; /* B is then multiplied by a separate kernel */

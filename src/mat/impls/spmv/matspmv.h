@@ -277,6 +277,7 @@ typedef struct {
   SpMVCudaCopy   cuda[2]; /* copies of the matrix and of its transpose */
   SpMVFused      fused;
   SpMVExchange   exchange;
+  PetscBool      may_lack;        /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
   PetscBool      ignores_offproc; /* MAT_IGNORE_OFF_PROC_ENTRIES was set */
 #endif
 } Mat_SpMV;

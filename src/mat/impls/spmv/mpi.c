@@ -239,6 +239,25 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Lack of memory for the copies of A's blocks is an error of all ranks while they prepare the copies together, but not if
+  a rank alone has changed a block later
+*/
+static PetscErrorCode MatSpMVSetMayLack_MPICUDA(Mat A, PetscBool may)
+{
+  Mat block[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    Mat_SpMV *own;
+
+    PetscCall(MatSpMVGet(block[k], &own));
+    if (own) own->may_lack = may;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Computes the product on the device if our exchange is used; *done is false if MPIAIJ's own product is to be used */
 static PetscErrorCode MatSpMVTry_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz, PetscBool *done)
 {
@@ -261,7 +280,9 @@ static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transp
   PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (spmv->device) {
+    PetscCall(MatSpMVSetMayLack_MPICUDA(A, PETSC_FALSE));
     PetscCall(MatSpMVPrepare_MPICUDA(A, spmv, transpose, ours, xx, yy, zz));
+    PetscCall(MatSpMVSetMayLack_MPICUDA(A, PETSC_TRUE));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #else
