@@ -200,11 +200,11 @@ static const struct {
     {"sor", 0},
     {"sor -pc_sor_local_backward -pc_sor_its 2", 0},
     {"sor -pc_sor_local_symmetric -pc_sor_omega 1.3", 0},
-    {"eisenstat", ONERANK}, /* AIJ hangs if some ranks have no inodes */
+    {"eisenstat", ONERANK}, /* AIJ does not support it reliably on several */
     {"asm", 0},
     {"asm -pc_asm_overlap 0 -sub_pc_type lu", 0},
     {"asm -pc_asm_overlap 2 -pc_asm_type basic -sub_pc_type lu", 0},
-#if !defined(PETSC_HAVE_PTSCOTCH) || !defined(PETSC_USE_64BIT_INDICES) /* PTScotch 7.0 with 64-bit integers does not terminate on some graphs without edges */
+#if !defined(PETSC_HAVE_PTSCOTCH) || !defined(PETSC_USE_64BIT_INDICES) /* PTScotch 7.0 with 64-bit integers does not divide all graphs */
     {"asm -pc_asm_local_blocks 2 -sub_pc_type ilu", 0},
 #endif
     {"gasm", 0},

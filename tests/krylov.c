@@ -547,7 +547,7 @@ static const Operation operations[] = {
     {"nan", CG, WHEN, "laplace,n:-pc_type jacobi"},
     {"nan-nonorm", CG, WHEN, "laplace,n:-pc_type none -ksp_norm_type none"},
     {"inf", CG, WHEN, "laplace,i:-pc_type jacobi"},
-    /* In a debug build, PCApply() then looks for NaN on each rank separately, and the other ranks wait for the rank that has one */
+    /* In a debug build PETSc does not support NaN on some of the ranks */
     {"nan-error", CG, WHEN | (PetscDefined(USE_DEBUG) ? SEQ : 0), "laplace,ne:-pc_type jacobi"},
     {"nullspace", CG, WHEN, "singular,N:-pc_type none -ksp_rtol 1e-6"},
     {"nullspace-jacobi", CG, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-6"},

@@ -32,7 +32,7 @@ static PetscErrorCode Diagonal(Test *t, Record *r)
     PetscCall(ISGetLocalSize(zero, &rs));
     PetscCall(RecordInt(r, "zero diagonals", rs));
     PetscCall(ISDestroy(&zero));
-    if (t->size == 1) { /* on several ranks AIJ's function reads past the end of its arrays (PETSc 3.18) */
+    if (t->size == 1) { /* AIJ's function is not reliable on several ranks (PETSc 3.18 to 3.26) */
       PetscCall(MatFindOffBlockDiagonalEntries(A, &rows));
       PetscCall(ISGetLocalSize(rows, &rs));
       PetscCall(RecordInt(r, "rows with entries off the block diagonal", rs));
@@ -230,10 +230,9 @@ static PetscErrorCode RecordRequested(Record *r, Mat A, const char *type)
 }
 
 /*
-  Conversion to another type (the argument) and back: new, reused, in place. AIJPERM is no model: its conversion to AIJ with
-  MAT_REUSE_MATRIX copies nothing and frees data that the original needs, as does AIJSELL's (PETSc 3.18 to 3.26). From
-  SBAIJ with blocks to AIJ, MAT_REUSE_MATRIX breaks the result (PETSc 3.18). Of PETSc's conversions from a dense matrix, some
-  keep zeros as entries and some do not.
+  Conversion to another type (the argument) and back: new, reused, in place. AIJPERM is no model, because its conversion to AIJ
+  with MAT_REUSE_MATRIX does not work, nor AIJSELL's (PETSc 3.18 to 3.26) and SBAIJ's (3.18). Of PETSc's conversions from a dense
+  matrix, some keep zeros as entries and some do not.
 */
 static PetscErrorCode RecordBack(Test *t, Record *r, const char *what, Mat A)
 {
@@ -299,15 +298,15 @@ static PetscErrorCode Convert(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From PETSc 3.20 to 3.25, the conversion of MPIAIJ loses the columns of the off-diagonal block */
-#define SELL_NEEDS (PETSC_VERSION_GE(3, 20, 0) && PETSC_VERSION_LT(3, 26, 0) ? SEQ : 0)
+/* From PETSc 3.20.0 to 3.25.2, the conversion of MPIAIJ loses entries of the off-diagonal block */
+#define SELL_NEEDS (PETSC_VERSION_GE(3, 20, 0) && PETSC_VERSION_LT(3, 25, 3) ? SEQ : 0)
 
-static const Operation operations[] = {{"diagonal", Diagonal, 0},
-                                       {"diagonal-square", Diagonal, SQUARE | FULL | BYROW, "square"},
+static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
+                                       {"diagonal-square", Diagonal, SQUARE | FULL | BYROW | NOCUDA, "square"},
                                        {"reductions", Reductions, 0},
                                        {"structure", Structure, 0},
                                        {"getvalues", GetValues, FULL},
-                                       {"axpy", Axpy, FULL},
+                                       {"axpy", Axpy, FULL | NOCUDA},
                                        {"copy", Copy, FULL},
                                        {"convert-aij", Convert, NOPERM, MATAIJ},
                                        {"convert-own", Convert, NOPERM},
@@ -324,7 +323,7 @@ static const Operation operations[] = {{"diagonal", Diagonal, 0},
                                        {"transpose", Transpose, 0},
                                        {"permute", Permute, FULL | BYROW},
                                        {"submatrix", SubMatrix, FULL},
-                                       {"pieces", Pieces, FULL | SQUARE | ONHOST}, /* merging local matrices: signal 11 */
+                                       {"pieces", Pieces, FULL | SQUARE | ONHOST}, /* AIJCUSPARSE does not merge local matrices reliably */
                                        {"tests", Tests, 0},
                                        {"binary", Binary, 0},
                                        {"ascii", Ascii, FULL},
@@ -335,7 +334,7 @@ static const Operation operations[] = {{"diagonal", Diagonal, 0},
                                        {"cholesky", Factor, SPD | SEQ, "cholesky"},
                                        {"icc", Factor, SPD | SEQ, "icc"},
                                        {"lu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM, "lu"},
-                                       {"ilu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM | NOCUDA, "ilu"}, /* cannot destroy the factor */
+                                       {"ilu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM | NOCUDA, "ilu"}, /* AIJCUSPARSE does not support it */
                                        {"lu-again", Refactor, SPD | SEQ | NOPERM},
                                        {"sor", SOR, SOLVE},
                                        {"zerorows", ZeroRows, SOLVE},

@@ -493,7 +493,7 @@ static PetscErrorCode CopyToHost(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products of the type with each other type derived from AIJ. In PETSc itself, A B^T of aij and aijperm crashes (3.18 to 3.26), so AIJ's partner is AIJ */
+/* Products of the type with each other type derived from AIJ. PETSc does not support all of these pairs itself, so AIJ's partner is AIJ */
 static PetscErrorCode Mixed(Test *t, Record *r)
 {
   const char *const    others[] = {MATAIJ, MATAIJPERM, "sellp", "evchyb"};
@@ -698,7 +698,7 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"maij", MAIJ, BLOCKS | NOPERM},
                                        {"maij-aij", MAIJ, BLOCKS | NOPERM, MATAIJ},
                                        {"kron", Kron, FULL | SEQ},
-                                       {"mixed", Mixed, FULL | SQUARE | NOPERM | NOCUDA}, /* A B^T of AIJ and AIJCUSPARSE: signal 11 */
+                                       {"mixed", Mixed, FULL | SQUARE | NOPERM | NOCUDA}, /* PETSc does not support all pairs */
                                        {"product-transpose", Partner, FULL | SQUARE | NOPERM, "transpose"},
 #if !defined(PETSC_USE_COMPLEX) /* not in PETSc 3.18 */
                                        {"product-hermitian", Partner, FULL | SQUARE | NOPERM, "hermitian"},

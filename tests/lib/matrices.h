@@ -22,11 +22,11 @@ enum {
   LARGE  = 256,   /* large enough for a solver to need several iterations; only programs that request it use such a matrix */
   BYROW  = 512,   /* every rank owns rows */
   NOPERM = 1024,  /* AIJPERM cannot serve as the model, for a reason given at the operation */
-  NOCUDA = 2048,  /* on a device AIJCUSPARSE cannot serve as the model, for a reason given at the operation */
+  NOCUDA = 2048,  /* AIJCUSPARSE cannot serve as the model, as it does not support the operation reliably */
   STRICT = 4096,  /* on a device: must be right even if AIJCUSPARSE is not */
   DEVICE = 8192,  /* only on a device */
   ALONE  = 16384, /* runs only if named in -ops: other programs on the GPU would disturb its measurement */
-  ONHOST = 32768  /* only on the host: on a device AIJCUSPARSE crashes or returns garbage, as described at the operation */
+  ONHOST = 32768  /* only on the host: AIJCUSPARSE does not support it */
 };
 
 /* Row i of an M x N matrix: n columns, ascending, with their values */

@@ -81,8 +81,8 @@ PetscScalar ShapeValue(const Shape *s, PetscInt i, PetscInt j);
 PetscErrorCode ShapeBuild(const Shape *s, const char *type, const char *prefix, Build way, Mat *A);
 
 PetscErrorCode LocalRowsOfShape(const Shape *s, PetscInt begin, LocalRows *r);
-/* The rows of a matrix of type AIJ or derived from it, read from its sequential matrices: after MatDiagonalSet() has created entries, MatGetRow() of MPIAIJ
-   writes past the end of a buffer that it had allocated for the previous rows (PETSc 3.18 to 3.26) */
+/* The rows of a matrix of type AIJ or derived from it, read from its sequential matrices, as MatGetRow() of MPIAIJ is not
+   reliable after each change (PETSc 3.18 to 3.26) */
 PetscErrorCode LocalRowsOfMat(Mat A, LocalRows *r);
 PetscErrorCode LocalRowsDestroy(LocalRows *r);
 

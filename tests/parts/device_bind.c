@@ -109,7 +109,7 @@ PetscErrorCode BindSome(Test *t, Record *r)
   Vec            x, y;
 
   PetscFunctionBegin;
-  if (PetscDefined(USE_DEBUG)) PetscFunctionReturn(PETSC_SUCCESS); /* debug builds check that all ranks agree, and then wait for each other */
+  if (PetscDefined(USE_DEBUG)) PetscFunctionReturn(PETSC_SUCCESS); /* debug builds require that all ranks agree */
   PetscCall(PetscOptionsSetValue(NULL, "-some_mat_bind_below", "10"));
   PetscCall(MatCreate(t->comm, &A));
   PetscCall(MatSetOptionsPrefix(A, "some_"));

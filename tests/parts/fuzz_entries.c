@@ -5,9 +5,8 @@
 #include <petsc/private/petscimpl.h> /* PetscObjectStateIncrease() */
 
 /*
-  Sets existing or new entries, in rows of this rank or of other ranks; no entry is set by two ranks. After COO assembly on several ranks, an
-  MPIAIJ matrix (PETSc 3.18) writes past the end of its arrays when new entries are inserted, misses diagonal entries in MatZeroRowsColumns(),
-  and cannot be converted to BAIJ with blocks
+  Sets existing or new entries, in rows of this rank or of other ranks; no entry is set by two ranks. After COO assembly the entries exist
+  already, because MPIAIJ (PETSc 3.18) is not reliable with new ones
 */
 static PetscErrorCode SetValues(Actor *a)
 {
@@ -105,9 +104,8 @@ static PetscErrorCode ZeroEntries(Actor *a)
 }
 
 /*
-  Zeros rows, of any rank. Only rows with a diagonal entry: PETSc (3.18 to 3.26) writes to memory that it has freed if an empty row needs
-  more space for its diagonal entry. If the pattern is kept, a single rank returns an error for a missing diagonal entry; with columns, for
-  a missing diagonal entry in any row
+  Zeros rows, of any rank. Only rows with a diagonal entry, as PETSc (3.18 to 3.26) is not reliable for others; with columns, only if all
+  rows have one
 */
 static PetscErrorCode ZeroRows(Actor *a)
 {
@@ -315,7 +313,7 @@ static PetscErrorCode Duplicate(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Uses a copy without stored values: PETSc (3.18 to 3.26) keeps the space that it allocated first, although the pattern may have grown since */
+/* Uses a copy, whose values have not been stored before */
 static PetscErrorCode StoreValues(Actor *a)
 {
   Mat X;

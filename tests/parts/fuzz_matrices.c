@@ -129,8 +129,8 @@ static PetscErrorCode Permute(Actor *a)
 }
 
 /*
-  Converts to another type and back. AIJPERM and AIJSELL are not reused (see tests/operations.c). On several ranks rectangular matrices are not
-  converted to BAIJ, which divides columns by the block size of the rows: if that fails on one rank, the other ranks hang
+  Converts to another type and back. AIJPERM and AIJSELL are not reused (see tests/operations.c), and on several ranks BAIJ
+  is only for square matrices
 */
 static PetscErrorCode Convert(Actor *a)
 {

@@ -62,7 +62,7 @@ static PetscErrorCode Comparisons(Actor *a)
   PetscCall(MatScale(X, 2.));
   PetscCall(MatEqual(a->A, X, &is));
   PetscCall(SeeInt(a, "equals twice itself", is));
-  if (square && fuzz.size == 1) { /* on several ranks MPIAIJ's function reads past the end of its arrays (PETSc 3.18) */
+  if (square && fuzz.size == 1) { /* MPIAIJ's function is not reliable (PETSc 3.18) */
     PetscCall(MatIsSymmetric(a->A, 0., &is));
     PetscCall(SeeInt(a, "is symmetric", is));
   }
@@ -90,7 +90,8 @@ static PetscErrorCode Relax(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix that is factored. After MatTranspose() in place and MatAXPY(), factors of AIJ may be wrong or crash, and those of a copy are right (docs/petsc-issues.md) */
+/* The matrix that is factored. After MatTranspose() in place and MatAXPY(), factors of AIJ may be wrong, and those of a copy
+   are right (docs/petsc-issues.md) */
 static PetscErrorCode ToFactor(const Actor *a, Mat A, Mat *S)
 {
   PetscFunctionBegin;
@@ -104,7 +105,7 @@ static PetscErrorCode ToFactor(const Actor *a, Mat A, Mat *S)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ILU in natural order only: with inodes and another order PETSc 3.18 reads past the end of its arrays */
+/* ILU in natural order only, as PETSc 3.18 is not reliable in others */
 static PetscErrorCode Factorize(Actor *a)
 {
   const MatFactorType types[]  = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_ICC, MAT_FACTOR_CHOLESKY};

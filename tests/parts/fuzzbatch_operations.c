@@ -141,7 +141,7 @@ PetscErrorCode Op_AXPY(RandomBatch *batch, Mat *M, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJ gets a new matrix: if it is transposed in place, it may keep functions for inodes that it no longer has, and the next ordering crashes */
+/* AIJ gets a new matrix, because after a transpose in place its orderings are not reliable (docs/petsc-issues.md) */
 PetscErrorCode Op_Transpose(RandomBatch *batch, Mat *M, Record *r)
 {
   const PetscInt how = draw(3);
@@ -354,7 +354,7 @@ PetscErrorCode Op_Ordering(RandomBatch *batch, Mat *M, Record *r)
 {
   static const char *const types[]   = {MATORDERINGNATURAL, MATORDERINGND, MATORDERING1WD, MATORDERINGRCM, MATORDERINGQMD, MATORDERINGROWLENGTH};
   const PetscBool          symmetric = (PetscBool)draw(2), inode = (PetscBool)draw(2);
-  const PetscInt           shift = draw(2), columns = draw(2) && batch->has & DIAGONAL; /* AIJ crashes with the columns of empty rows */
+  const PetscInt           shift = draw(2), columns = draw(2) && batch->has & DIAGONAL; /* AIJ's are not reliable otherwise */
   const PetscInt          *i, *j;
   PetscInt                 n, N;
   PetscBool                done;

@@ -230,7 +230,7 @@ static PetscErrorCode MakePairs(Test *t, int kind, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After changes of the pattern, factors of AIJ may be wrong or crash (docs/petsc-issues.md), so the model is factored as a dense matrix */
+/* After changes of the pattern, factors of AIJ may be wrong (docs/petsc-issues.md), so the model is factored as a dense matrix */
 static PetscErrorCode SolveAgain(KSP ksp, Mat A, Record *r)
 {
   const PetscBool model = (PetscBool)strcmp(now.run, now.under);

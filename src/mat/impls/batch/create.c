@@ -31,7 +31,7 @@ static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *firs
   }
   PetscCall(MatSetVariableBlockSizes(A, nsizes, sizes));
   PetscCall(PetscFree(sizes));
-  /* MatView() calls collective functions on the ranks where bsizes is not NULL, so it must not be NULL on any rank (PETSc 3.26) */
+  /* MatView() expects bsizes on all ranks or on none (PETSc 3.21 to 3.26) */
   if (!A->bsizes) PetscCall(PetscMalloc1(1, &A->bsizes));
   PetscCall(MatBatchForget(b));
   PetscCall(PetscObjectStateGet((PetscObject)A, &b->state));

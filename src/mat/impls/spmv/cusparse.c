@@ -96,9 +96,8 @@ PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat A)
 }
 
 /*
-  AIJCUSPARSE zeros its values on the device and marks the host's as old, even if new entries have been inserted and the
-  device still has the previous pattern. Copying the values back then fails or writes past the end of the host's array. So
-  if the host's values are newer, zero them instead.
+  AIJCUSPARSE zeros its values on the device and marks the host's as old. If the host's values are newer, its pattern may be
+  as well, so the host's are zeroed instead.
 */
 static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 {
@@ -121,9 +120,8 @@ static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 }
 
 /*
-  AIJCUSPARSE adds on the device if both matrices have its operation. With SUBSET_NONZERO_PATTERN it reads the row offsets
-  of all rows, which is past the end of the array if only those of the nonempty rows are stored. So matrices that may be
-  compressed are added on the host.
+  AIJCUSPARSE adds on the device if both matrices have its operation. It does not handle compressed rows there, so matrices
+  that may have them are added on the host.
 */
 static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
 {
@@ -199,7 +197,7 @@ static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
 
 /*
   MPIAIJCUSPARSE's preallocation leaves the diagonal block with block size 1, whereas MPIAIJ's own gives it the block size
-  of the matrix. With larger blocks PCPBJACOBI then reads past the end of the array of their inverses.
+  of the matrix, which PCPBJACOBI needs.
 */
 PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
 {
@@ -216,8 +214,8 @@ PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
 
   #if defined(PETSC_USE_COMPLEX)
 /*
-  MPIAIJCUSPARSE compiles MPIAIJ's functions for entries in a hash table as CUDA C++, where complex numbers must be aligned to 16 bytes. The entries that other
-  ranks send are not, and the processes crash. So such a matrix gets MPIAIJ's functions, from a matrix that is created for that.
+  MPIAIJCUSPARSE compiles MPIAIJ's functions for entries in a hash table as CUDA C++, which requires a greater alignment of
+  complex numbers than they have there. So such a matrix gets MPIAIJ's functions, from a matrix that is created for that.
 */
 static PetscErrorCode MatSetUp_MPISpMVCUDA(Mat A)
 {

@@ -143,7 +143,7 @@ static PetscErrorCode SpMVDenseMultiply_SeqCUDA(const SpMVCudaCopy *copy, Mat B,
 }
 
 /*
-  AIJCUSPARSE's product. If A has no entries, A^T B is set to zero here, because cuSPARSE crashes (CUDA 13, PETSc 3.26.1)
+  AIJCUSPARSE's product. A^T B of a matrix without entries, which it does not support (CUDA 13, PETSc 3.26.1), is set to zero
 */
 static PetscErrorCode SpMVDenseMultiplyParent_SeqCUDA(Mat C)
 {

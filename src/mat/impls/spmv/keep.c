@@ -56,7 +56,7 @@ PetscErrorCode SpMVKeepEnd(SpMVKeep *keep)
 /*
   In place, or if a matrix is reused that has the transpose of an older pattern (PETSc 3.26), MatHeaderMerge() gives the matrix the data of the transpose and its
   nonzero state, which the matrix may have had before (see SpMVNonzeroStateRenew()). It keeps its operations, those for inodes or those without, even if the
-  transpose is of the other kind: factorizations fail, crash or are wrong (PETSc 3.18 to 3.26). With a new nonzero state, the end of an assembly looks for inodes
+  transpose is of the other kind: factorizations fail or are wrong (PETSc 3.18 to 3.26). With a new nonzero state, the end of an assembly looks for inodes
   again
 */
 static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)

@@ -24,7 +24,7 @@ static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
 
 /*
   MatAXPY() calls MatHeaderMerge() if the patterns differ. MatHeaderMerge() replaces the data of a matrix and, in older PETSc
-  (3.18), also the objects composed with it, so the matrix would get the parameters of the matrix that it is merged with.
+  (before 3.21.1), also the objects composed with it, so the matrix would get the parameters of the matrix that it is merged with.
   The old data are destroyed first; at that point the parameters are saved here, and MatSpMVGet() restores them.
 */
 static struct {

@@ -70,8 +70,8 @@ PetscErrorCode SpMVReplaceFunction(Mat A, const char name[], PetscErrorCode (*fu
 }
 
 /*
-  Before PETSc 3.19, MatRetrieveValues() does not increase the object state. Up to PETSc 3.26, it does not mark the host's
-  values as newer than the values on the device (AIJCUSPARSE)
+  Before PETSc 3.26, MatRetrieveValues() does not increase the object state. In 3.26 it does not mark the host's values as
+  newer than the values on the device (AIJCUSPARSE)
 */
 static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
 {

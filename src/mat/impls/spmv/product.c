@@ -180,26 +180,25 @@ static PetscErrorCode SpMVProductGalerkin(Mat C)
 }
 
 /*
-  For A B^T, AIJ calls MatSetType() to give a transpose of B the type of A. This empties the transpose unless the name of A's
-  type begins with the name of B's type. In plain PETSc, A B^T of aij and aijperm crashes for this reason (3.18 to 3.26), and
-  so does A B^T of aij and aijcusparse.
+  For A B^T, AIJ calls MatSetType() to give a transpose of B the type of A (PETSc 3.18 to 3.26), which needs a type name of A
+  that begins with the name of B's type. `other` says that it does not.
 */
-static PetscErrorCode SpMVProductABtNames(PetscObject A, PetscObject B, PetscBool *crashes)
+static PetscErrorCode SpMVProductABtNames(PetscObject A, PetscObject B, PetscBool *other)
 {
   static const char *const names[] = {MATSEQAIJ, MATMPIAIJ};
   PetscBool                derived;
 
   PetscFunctionBegin;
-  *crashes = PETSC_FALSE;
+  *other = PETSC_FALSE;
   for (int k = 0; k < 2; k++) {
     PetscBool a, b;
 
     PetscCall(PetscStrbeginswith(A->type_name, names[k], &a));
     PetscCall(PetscStrbeginswith(B->type_name, names[k], &b));
-    if (a && b) *crashes = PETSC_TRUE;
+    if (a && b) *other = PETSC_TRUE;
   }
   PetscCall(PetscStrbeginswith(A->type_name, B->type_name, &derived));
-  if (derived) *crashes = PETSC_FALSE;
+  if (derived) *other = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -244,7 +243,7 @@ static PetscErrorCode SpMVProductPtAPOnHost(Mat C, char name[], size_t length)
 }
 
 /*
-  Calls PETSc's symbolic phase and gives the result the format and the parameters. If A B^T would crash, B has the name of
+  Calls PETSc's symbolic phase and gives the result the format and the parameters. For A B^T of other types, B has the name of
   A's type during the call.
 */
 static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
