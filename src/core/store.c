@@ -19,7 +19,7 @@ void SpMVUseHugePages(void *p, size_t bytes)
 }
 
 /* Without huge pages. With them, set-ups on an Intel Xeon took 0.87 times as long, and products the same time. But a virtual machine that gives free memory back
-   to its host must get it again for huge pages: on an AMD EPYC first products took 40 ms longer, 4 to 15 products of AIJ (docs/results/first-pages.csv) */
+   to its host must get it again for huge pages: on an AMD EPYC first products took 40 ms longer, 4 to 15 products of AIJ */
 PetscErrorCode SpMVMallocAligned(size_t bytes, void **raw, void *aligned)
 {
   PetscFunctionBegin;
