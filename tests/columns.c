@@ -315,7 +315,7 @@ static PetscErrorCode Replace(Test *t, Record *r)
 }
 
 static const Operation operations[] = {{"columns", Columns, FULL, "dn"},
-                                       {"columns-transposed", Columns, FULL | STRICT, "dt"},
+                                       {"columns-transposed", Columns, FULL | NOCUDA, "dt"},
                                        {"columns-host", Columns, FULL, "hn"},
                                        {"none", None, FULL, "d"},
                                        {"part", Part, FULL, "d"},

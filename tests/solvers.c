@@ -301,7 +301,7 @@ static const Operation operations[] = {
     /* AIJPERM requests write access to an operand of MatMultAdd(), which a debug build of PETSc rejects here */
     {"sor", Solve, SOLVE | NOPERM, "-ksp_type richardson -pc_type sor"},
     {"eisenstat", Solve, SOLVE | SEQ, "-ksp_type cg -pc_type eisenstat"},
-    {"pbjacobi", Solve, SOLVE, "-ksp_type cg -pc_type pbjacobi"},
+    {"pbjacobi", Solve, SOLVE | NOCUDA, "-ksp_type cg -pc_type pbjacobi"},
     {"chebyshev", Solve, SPD, "-ksp_type chebyshev -pc_type jacobi"},
     {"bjacobi", Solve, SOLVE, "-pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type ilu"},
     {"asm", Solve, SOLVE, "-pc_type asm -pc_asm_overlap 2 -sub_pc_type lu"},
