@@ -9,8 +9,9 @@
 -  A    - the matrix. Its type and its sizes are kept if they are already set; the type may be any that supports MatSetValues()
 
    Notes:
-   Reads coordinate files with real, integer, complex or pattern values, stored as general, symmetric, skew-symmetric or hermitian. Pattern
-   entries become 1, repeated entries are added, and an explicit zero is an entry.
+   Reads coordinate files with real, integer, complex or pattern values, stored as general, symmetric, skew-symmetric or
+   hermitian. Pattern entries become 1, repeated entries are added, and an explicit zero is an entry. Exponents may be
+   Fortran's, as in 1.0D-01. Anything else that is not a number, and more numbers in a line than its entry has, are errors.
 
    A complex file needs a PETSc with complex numbers.
 */
@@ -32,17 +33,68 @@ typedef struct {
   off_t      start;   /* offset at which they begin */
 } MMHeader_Private;
 
-static inline PetscErrorCode MMReadHeader_Private(FILE *fp, const char *file, MMHeader_Private *h)
+/* An open file and its latest line, of any length */
+typedef struct {
+  const char *name;
+  FILE       *fp;
+  char       *line;
+  size_t      allocated;
+} MMFile_Private;
+
+/* The entries that a rank has read */
+typedef struct {
+  PetscCount   n, max, lines;
+  PetscInt    *i, *j;
+  PetscScalar *v;
+} MMEntries_Private;
+
+/* Whether a number, from *c on, ends at e; then *c becomes e */
+static inline PetscBool MMNumberEnds_Private(char **c, char *e)
 {
-  char      line[1024], object[64], format[64], field[64], symmetry[64], *c;
-  long long M, N, entries;
-  PetscBool ok;
+  const PetscBool ends = (PetscBool)(e != *c && (!*e || isspace((unsigned char)*e)));
+
+  if (ends) *c = e;
+  return ends;
+}
+
+static inline PetscBool MMGetInteger_Private(char **c, long long *value)
+{
+  char *e;
+
+  *value = strtoll(*c, &e, 10);
+  return MMNumberEnds_Private(c, e);
+}
+
+static inline PetscBool MMGetReal_Private(char **c, PetscReal *value)
+{
+  char *e;
+
+  *value = (PetscReal)strtod(*c, &e);
+  if (e != *c && (*e == 'D' || *e == 'd')) { /* Fortran's exponent of a number in double precision */
+    *e     = 'e';
+    *value = (PetscReal)strtod(*c, &e);
+  }
+  return MMNumberEnds_Private(c, e);
+}
+
+static inline PetscBool MMIsBlank_Private(const char *c)
+{
+  while (isspace((unsigned char)*c)) c++;
+  return (PetscBool) !*c;
+}
+
+static inline PetscErrorCode MMReadHeader_Private(MMFile_Private *f, MMHeader_Private *h)
+{
+  const char *file = f->name;
+  char        object[64], format[64], field[64], symmetry[64], *c;
+  long long   M, N, entries;
+  PetscBool   ok;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(h, sizeof(*h)));
-  PetscCheck(fgets(line, sizeof(line), fp), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s is empty", file);
-  for (c = line; *c; c++) *c = (char)tolower((unsigned char)*c);
-  PetscCheck(sscanf(line, "%%%%matrixmarket %63s %63s %63s %63s", object, format, field, symmetry) == 4, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+  PetscCheck(getline(&f->line, &f->allocated, f->fp) > 0, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s is empty", file);
+  for (c = f->line; *c; c++) *c = (char)tolower((unsigned char)*c);
+  PetscCheck(sscanf(f->line, "%%%%matrixmarket %63s %63s %63s %63s", object, format, field, symmetry) == 4, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
              "%s does not begin as a Matrix Market file does", file);
   PetscCall(PetscStrcmp(object, "matrix", &ok));
   PetscCheck(ok, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s holds a %s, not a matrix", file, object);
@@ -66,99 +118,88 @@ static inline PetscErrorCode MMReadHeader_Private(FILE *fp, const char *file, MM
     PetscCheck(ok, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s has %s symmetry", file, symmetry);
   }
   do { /* comments, blank lines */
-    PetscCheck(fgets(line, sizeof(line), fp), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s ends before its sizes", file);
-    for (c = line; isspace((unsigned char)*c); c++) {
+    PetscCheck(getline(&f->line, &f->allocated, f->fp) > 0, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s ends before its sizes", file);
+    for (c = f->line; isspace((unsigned char)*c); c++) {
     }
   } while (*c == '%' || !*c);
-  PetscCheck(sscanf(line, "%lld %lld %lld", &M, &N, &entries) == 3 && M >= 0 && N >= 0 && entries >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
-             "%s: bad sizes: %s", file, line);
+  ok = (PetscBool)(MMGetInteger_Private(&c, &M) && MMGetInteger_Private(&c, &N) && MMGetInteger_Private(&c, &entries) && MMIsBlank_Private(c));
+  PetscCheck(ok && M >= 0 && N >= 0 && entries >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: bad sizes: %.200s", file, f->line);
   PetscCheck(M <= PETSC_MAX_INT && N <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%s is too large for this PETSc's 32 bit indices", file);
   PetscCheck(M == N || !(h->symmetric || h->skew || h->hermitian), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s is %s but not square", file, symmetry);
   h->M       = (PetscInt)M;
   h->N       = (PetscInt)N;
   h->entries = (PetscCount)entries;
-  h->start   = ftello(fp);
+  h->start   = ftello(f->fp);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads this rank's lines, which are those whose first byte is in its share of the file; the other half of a symmetric matrix is added */
-static inline PetscErrorCode MMReadEntries_Private(MPI_Comm comm, FILE *fp, const char *file, const MMHeader_Private *h, PetscCount *n_, PetscInt **i_,
-                                                   PetscInt **j_, PetscScalar **v_)
+/* Adds the entry of a line, and, if the file has one half of the matrix, that of the other half */
+static inline PetscErrorCode MMAddEntry_Private(const char *file, char *line, const MMHeader_Private *h, MMEntries_Private *E)
 {
-  PetscMPIInt  rank, size;
-  off_t        end, from, to, pos;
-  PetscCount   n = 0, max = 1024, lines = 0;
-  PetscInt    *i, *j;
-  PetscScalar *v;
-  PetscBool    mirrored = (PetscBool)(h->symmetric || h->skew || h->hermitian);
-  char         line[1024];
-  double       mine, all;
+  char       *c = line;
+  long long   row, col;
+  PetscReal   re = 1.0, im = 0.0;
+  PetscBool   ok;
+  PetscScalar val;
+
+  PetscFunctionBegin;
+  ok = (PetscBool)(MMGetInteger_Private(&c, &row) && MMGetInteger_Private(&c, &col));
+  if (ok && !h->pattern) ok = MMGetReal_Private(&c, &re);
+  if (ok && h->cmplx) ok = MMGetReal_Private(&c, &im);
+  PetscCheck(ok && MMIsBlank_Private(c), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: bad entry: %.200s", file, line);
+  PetscCheck(row >= 1 && row <= h->M && col >= 1 && col <= h->N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: entry outside the matrix: %.200s", file,
+             line);
+  if (E->n + 2 > E->max) {
+    E->max = 2 * E->max + 1024;
+    PetscCall(PetscRealloc(E->max * sizeof(*E->i), &E->i));
+    PetscCall(PetscRealloc(E->max * sizeof(*E->j), &E->j));
+    PetscCall(PetscRealloc(E->max * sizeof(*E->v), &E->v));
+  }
+#if defined(PETSC_USE_COMPLEX)
+  val = PetscCMPLX(re, im);
+#else
+  val = re;
+  (void)im;
+#endif
+  E->i[E->n]   = (PetscInt)(row - 1);
+  E->j[E->n]   = (PetscInt)(col - 1);
+  E->v[E->n++] = val;
+  if ((h->symmetric || h->skew || h->hermitian) && row != col) {
+    E->i[E->n]   = (PetscInt)(col - 1);
+    E->j[E->n]   = (PetscInt)(row - 1);
+    E->v[E->n++] = h->hermitian ? PetscConj(val) : (h->skew ? -val : val);
+  }
+  E->lines++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reads this rank's lines, which are those whose first byte is in its share of the file */
+static inline PetscErrorCode MMReadEntries_Private(MPI_Comm comm, MMFile_Private *f, const MMHeader_Private *h, MMEntries_Private *E)
+{
+  PetscMPIInt rank, size;
+  off_t       end, from, to, pos;
+  ssize_t     len;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCheck(!fseeko(fp, 0, SEEK_END), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "Cannot seek in %s", file);
-  end  = ftello(fp);
+  PetscCheck(!fseeko(f->fp, 0, SEEK_END), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "Cannot seek in %s", f->name);
+  end  = ftello(f->fp);
   from = h->start + (end - h->start) / size * rank;
   to   = rank == size - 1 ? end : h->start + (end - h->start) / size * (rank + 1);
   pos  = from;
-  PetscCheck(!fseeko(fp, rank ? from - 1 : from, SEEK_SET), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "Cannot seek in %s", file);
+  PetscCheck(!fseeko(f->fp, rank ? from - 1 : from, SEEK_SET), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "Cannot seek in %s", f->name);
   if (rank) { /* a line that begins in the previous share is read by the previous rank */
-    if (fgets(line, sizeof(line), fp))
-      pos = ftello(fp);
-    else
-      pos = to;
+    len = getline(&f->line, &f->allocated, f->fp);
+    pos = len > 0 ? from - 1 + len : to;
   }
-  PetscCall(PetscMalloc1(max, &i));
-  PetscCall(PetscMalloc1(max, &j));
-  PetscCall(PetscMalloc1(max, &v));
-  while (pos < to && fgets(line, sizeof(line), fp)) {
-    char       *c = line, *e;
-    size_t      len;
-    long long   row, col;
-    PetscScalar val = 1.0;
+  while (pos < to && (len = getline(&f->line, &f->allocated, f->fp)) > 0) {
+    char *c = f->line;
 
-    PetscCall(PetscStrlen(line, &len));
-    pos += (off_t)len;
+    pos += len;
     while (isspace((unsigned char)*c)) c++;
-    if (!*c || *c == '%') continue;
-    row = strtoll(c, &e, 10);
-    col = strtoll(e, &c, 10);
-    if (!h->pattern && c != e) {
-      e   = c;
-      val = (PetscReal)strtod(e, &c);
-#if defined(PETSC_USE_COMPLEX)
-      if (h->cmplx && c != e) {
-        e = c;
-        val += PETSC_i * (PetscReal)strtod(e, &c);
-      }
-#endif
-    }
-    PetscCheck(c != e, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: bad entry: %s", file, line);
-    PetscCheck(row >= 1 && row <= h->M && col >= 1 && col <= h->N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: entry outside the matrix: %s", file, line);
-    if (n + 2 > max) {
-      max *= 2;
-      PetscCall(PetscRealloc(max * sizeof(*i), &i));
-      PetscCall(PetscRealloc(max * sizeof(*j), &j));
-      PetscCall(PetscRealloc(max * sizeof(*v), &v));
-    }
-    i[n]   = (PetscInt)(row - 1);
-    j[n]   = (PetscInt)(col - 1);
-    v[n++] = val;
-    if (mirrored && row != col) {
-      i[n]   = (PetscInt)(col - 1);
-      j[n]   = (PetscInt)(row - 1);
-      v[n++] = h->hermitian ? PetscConj(val) : (h->skew ? -val : val);
-    }
-    lines++;
+    if (*c && *c != '%') PetscCall(MMAddEntry_Private(f->name, c, h, E));
   }
-  mine = (double)lines;
-  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, comm));
-  PetscCheck(all == (double)h->entries, comm, PETSC_ERR_FILE_UNEXPECTED, "%s has %.0f entries, its header says %.0f", file, all, (double)h->entries);
-  *n_ = n;
-  *i_ = i;
-  *j_ = j;
-  *v_ = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -208,21 +249,58 @@ static inline PetscErrorCode MMPreallocate_Private(MPI_Comm comm, Mat A, PetscCo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static inline PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char file[], Mat A)
+static inline PetscErrorCode MMReadLocal_Private(MPI_Comm comm, const char file[], MMHeader_Private *h, MMEntries_Private *E)
 {
-  MMHeader_Private h;
-  FILE            *fp;
-  MatType          type;
-  PetscInt        *i = NULL, *j = NULL, M, N;
-  PetscScalar     *v = NULL;
-  PetscCount       n = 0, k;
+  MMFile_Private f = {.name = file, .fp = fopen(file, "r")};
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  fp = fopen(file, "r");
-  PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot open %s", file);
-  PetscCall(MMReadHeader_Private(fp, file, &h));
-  PetscCall(MMReadEntries_Private(comm, fp, file, &h, &n, &i, &j, &v));
-  fclose(fp);
+  PetscCheck(f.fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot open %s", file);
+  ierr = MMReadHeader_Private(&f, h);
+  if (!ierr) ierr = MMReadEntries_Private(comm, &f, h, E);
+  fclose(f.fp);
+  free(f.line);
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reads the file, on all ranks or on none */
+static inline PetscErrorCode MMRead_Private(MPI_Comm comm, const char file[], MMHeader_Private *h, MMEntries_Private *E)
+{
+  const PetscErrorCode ierr = MMReadLocal_Private(comm, file, h, E);
+  double               mine[2], all[2]; /* lines, errors */
+
+  PetscFunctionBegin;
+  mine[0] = (double)E->lines;
+  mine[1] = ierr ? 1 : 0;
+  PetscCallMPI(MPI_Allreduce(mine, all, 2, MPI_DOUBLE, MPI_SUM, comm));
+  PetscCall(ierr);
+  PetscCheck(all[1] == 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s cannot be read on another rank", file);
+  PetscCheck(all[0] == (double)h->entries, comm, PETSC_ERR_FILE_UNEXPECTED, "%s has %.0f entries, its header says %.0f", file, all[0], (double)h->entries);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode MMEntriesDestroy_Private(MMEntries_Private *E)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(E->i));
+  PetscCall(PetscFree(E->j));
+  PetscCall(PetscFree(E->v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char file[], Mat A)
+{
+  MMHeader_Private  h;
+  MMEntries_Private E = {0};
+  MatType           type;
+  PetscInt          M, N;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  ierr = MMRead_Private(comm, file, &h, &E);
+  if (ierr) PetscCall(MMEntriesDestroy_Private(&E));
+  PetscCall(ierr);
 
   PetscCall(MatGetSize(A, &M, &N));
   if (M < 0 || N < 0)
@@ -232,11 +310,9 @@ static inline PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char file[
                file, h.M, h.N, M, N);
   PetscCall(MatGetType(A, &type));
   if (!type) PetscCall(MatSetType(A, MATAIJ));
-  PetscCall(MMPreallocate_Private(comm, A, n, i, j));
-  for (k = 0; k < n; k++) PetscCall(MatSetValues(A, 1, &i[k], 1, &j[k], &v[k], ADD_VALUES));
-  PetscCall(PetscFree(i));
-  PetscCall(PetscFree(j));
-  PetscCall(PetscFree(v));
+  PetscCall(MMPreallocate_Private(comm, A, E.n, E.i, E.j));
+  for (PetscCount k = 0; k < E.n; k++) PetscCall(MatSetValues(A, 1, &E.i[k], 1, &E.j[k], &E.v[k], ADD_VALUES));
+  PetscCall(MMEntriesDestroy_Private(&E));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   if (h.symmetric) PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));

@@ -657,6 +657,7 @@ static const Operation operations[] = {{"hash", Unknown, 0, "hash"},
                                        {"duplicate", Duplicate, 0},
                                        {"again", Again, 0},
                                        {"options", Options, FULL},
+                                       {"matrixmarket", MatrixMarket, ONCE},
                                        {NULL, NULL, 0}};
 
 int main(int argc, char **argv)
