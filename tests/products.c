@@ -1,7 +1,7 @@
 /*
   Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes from other matrices.
 */
-#include "harness.h"
+#include "parts/products.h"
 #include <petsc/private/matimpl.h> /* members that a matrix sets if it computes its own products */
 
 /* y = A x, applied twice: the second product must read the result of the first */
@@ -685,6 +685,7 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"multadd", MultAdd, STRICT | NOPERM, "no"},
                                        {"transpose", MultAdd, STRICT, "trans"},
                                        {"hermitian", MultAdd, STRICT, "herm"},
+                                       {"emptyrows", EmptyRows, STRICT | ONCE},
                                        {"vectors", Vectors, NOCUDA},
                                        {"multequal", MultEqual, STRICT | FULL},
                                        {"bindtocpu", BindToCPU, 0},

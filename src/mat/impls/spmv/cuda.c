@@ -228,7 +228,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   }
   if (!o.device || !staged || o.host) {
     PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A)); /* lack of memory for the host's copy must not be an error either */
-    PetscCall(MatSpMVApplyHostVecs_Seq(A, spmv, op, xx, yy, zz));
+    PetscCall(MatSpMVApplyHost_Seq(A, spmv, op, xx, yy, zz));
   } else
     PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
   if (bb) PetscCall(VecAYPX(zz, -1.0, bb));

@@ -396,6 +396,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
              ((PetscObject)A)->type_name, format->name, MATAIJ);
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(SpMVParentsSetUp(device, mpi));
+  PetscCall(SpMVParentsSetUp(PETSC_FALSE, PETSC_FALSE)); /* AIJ's products on the host, also of AIJCUSPARSE matrices */
   PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Parameters of %s are too large", format->name);
   PetscCall(MatSpMVNew(A, &spmv));
   spmv->format     = format;

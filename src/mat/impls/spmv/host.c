@@ -172,56 +172,78 @@ PetscErrorCode MatSpMVGetStatsNone_Seq(Mat A, SpMVStats *stats)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = z + op(A) x with AIJ's arrays, where the format has no faster product */
-static PetscErrorCode MatSpMVMultAddCSR_Seq(Mat A, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
+/*
+  zz = yy + op(A) xx by AIJ, where the format has no faster product; A may be an AIJCUSPARSE matrix. AIJ's transposed
+  products call VecSet() and VecCopy(), which are collective, on the parallel vectors that MPIAIJ passes. One rank may use
+  its format while another does not, so not all ranks would call them: zz gets its first values here.
+*/
+static PetscErrorCode MatSpMVApplyAIJ_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  SpMVCSR csr;
+  const SpMVParent *aij = &SpMVParents[0][0];
+  SpMVOperands      o;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
   if (op == SPMV_NORMAL) {
-    for (PetscInt r = 0; r < csr.m; r++) {
-      PetscScalar sum = z ? z[r] : 0.0;
-
-      for (PetscInt k = csr.i[r]; k < csr.i[r + 1]; k++) sum += csr.a[k] * x[csr.j[k]];
-      y[r] = sum;
-    }
-  } else {
-    if (!z)
-      PetscCall(PetscArrayzero(y, csr.n));
-    else if (z != y)
-      PetscCall(PetscArraycpy(y, z, csr.n));
-    for (PetscInt r = 0; r < csr.m; r++) {
-      for (PetscInt k = csr.i[r]; k < csr.i[r + 1]; k++) y[csr.j[k]] += x[r] * (op == SPMV_HERMITIAN ? PetscConj(csr.a[k]) : csr.a[k]);
-    }
-  }
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
-  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The caller has brought the copy up to date, unless the format waits: then the product is with AIJ's arrays */
-static PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, const PetscScalar x[], const PetscScalar z[], PetscScalar y[])
-{
-  PetscFunctionBegin;
-  if (!SpMVKeyIsCurrent(&spmv->host.key, A)) {
-    PetscCall(MatSpMVMultAddCSR_Seq(A, op, x, z, y));
-    PetscCall(PetscLogFlops(2.0 * spmv->host.asked.nz));
+    if (yy)
+      PetscCall((*aij->multadd)(A, xx, yy, zz));
+    else
+      PetscCall((*aij->mult)(A, xx, zz));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (spmv->host.use_parent || (op != SPMV_NORMAL && SpMVStoreTransposeUsesParent(spmv->host.store)))
-    PetscCall(MatSpMVMultAddCSR_Seq(A, op, x, z, y));
-  else if (op != SPMV_NORMAL)
-    SpMVStoreMultTranspose(spmv->host.store, (PetscBool)(op == SPMV_HERMITIAN), x, z, y);
-  else if (z)
-    SpMVStoreMultAdd(spmv->host.store, x, z, y);
-  else
-    SpMVStoreMult(spmv->host.store, x, y);
-  PetscCall(PetscLogFlops(2.0 * spmv->host.key.nz - (op == SPMV_NORMAL && !z ? spmv->host.nonzerorows : 0)));
+  if (yy != zz) {
+    PetscCall(SpMVOperandsBegin(SPMV_ON_HOST, xx, yy, zz, &o));
+    if (yy)
+      PetscCall(PetscArraycpy(o.z, o.y, A->cmap->n));
+    else
+      PetscCall(PetscArrayzero(o.z, A->cmap->n));
+    PetscCall(SpMVOperandsEnd(&o));
+  }
+  PetscCall((*aij->multtransposeadd)(A, xx, zz, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* zz = yy + op(A) xx with the format's copy */
+static PetscErrorCode MatSpMVApplyStore_Seq(Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+{
+  SpMVOperands o;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVOperandsBegin(SPMV_ON_HOST, xx, yy, zz, &o));
+  if (op != SPMV_NORMAL)
+    SpMVStoreMultTranspose(spmv->host.store, PETSC_FALSE, o.x, o.y, o.z);
+  else if (yy)
+    SpMVStoreMultAdd(spmv->host.store, o.x, o.y, o.z);
+  else
+    SpMVStoreMult(spmv->host.store, o.x, o.z);
+  PetscCall(SpMVOperandsEnd(&o));
+  PetscCall(PetscLogFlops(2.0 * spmv->host.key.nz - (op == SPMV_NORMAL && !yy ? spmv->host.nonzerorows : 0)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* zz = yy + op(A) xx on the host, wherever the vectors are; yy may be zz, and NULL for zero. AIJ multiplies while the format waits */
+PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+{
+  Vec conj;
+
+  PetscFunctionBegin;
+  if (op == SPMV_HERMITIAN && PetscDefined(USE_COMPLEX)) { /* conj(conj(yy) + A^T conj(xx)), as MatMultHermitianTranspose() of AIJ */
+    PetscCall(VecDuplicate(xx, &conj));
+    PetscCall(VecCopy(xx, conj));
+    PetscCall(VecConjugate(conj));
+    if (yy && yy != zz) PetscCall(VecCopy(yy, zz));
+    if (yy) PetscCall(VecConjugate(zz));
+    PetscCall(MatSpMVApplyHost_Seq(A, spmv, SPMV_TRANSPOSE, conj, yy ? zz : NULL, zz));
+    PetscCall(VecConjugate(zz));
+    PetscCall(VecDestroy(&conj));
+  } else if (!SpMVKeyIsCurrent(&spmv->host.key, A) || spmv->host.use_parent ||
+             (op != SPMV_NORMAL && SpMVStoreTransposeUsesParent(spmv->host.store)))
+    PetscCall(MatSpMVApplyAIJ_Seq(A, op, xx, yy, zz));
+  else
+    PetscCall(MatSpMVApplyStore_Seq(spmv, op, xx, yy, zz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
 /*
   The parent's own product. That of AIJCUSPARSE accepts device vectors only. Two faults (PETSc 3.26): if yy is another
   vector than zz, its transposed product adds the previous values of zz; and it passes the Hermitian product of real
@@ -231,12 +253,10 @@ PetscErrorCode MatSpMVApplyParent_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, 
 {
   PetscFunctionBegin;
   if (op == SPMV_HERMITIAN && !PetscDefined(USE_COMPLEX)) op = SPMV_TRANSPOSE;
-#if defined(PETSCSPMV_HAVE_CUDA)
   if (op != SPMV_NORMAL && yy && yy != zz) {
     PetscCall(SpMVVecCopyLocal(yy, 1.0, zz));
     yy = zz;
   }
-#endif
   if (op == SPMV_NORMAL) {
     if (yy)
       PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
@@ -255,15 +275,4 @@ PetscErrorCode MatSpMVApplyParent_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, 
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* zz = yy + op(A) xx with the host's copy, wherever the vectors are; yy may be zz, and NULL for zero */
-PetscErrorCode MatSpMVApplyHostVecs_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
-{
-  SpMVOperands o;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVOperandsBegin(SPMV_ON_HOST, xx, yy, zz, &o));
-  PetscCall(MatSpMVApplyHost_Seq(A, spmv, op, o.x, o.y, o.z));
-  PetscCall(SpMVOperandsEnd(&o));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#endif

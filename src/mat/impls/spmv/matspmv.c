@@ -95,7 +95,7 @@ PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
 /*
   If AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for checking the object state;
   assembly installs ours again. AIJ's product is correct even if the matrix changes in the meantime. The transposed products
-  are not replaced, see MatSpMVApply_Seq(). Nor are any products on the device, because AIJCUSPARSE's accept device vectors
+  are not replaced, see MatSpMVApplyAIJ_Seq(). Nor are any products on the device, because AIJCUSPARSE's accept device vectors
   only.
 */
 void MatSpMVUseParent_Seq(Mat A, Mat_SpMV *spmv, PetscBool use)

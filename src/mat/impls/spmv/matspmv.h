@@ -316,6 +316,9 @@ typedef struct {
   PetscErrorCode (*productdense)(Mat);          /* for AIJCUSPARSE times a dense matrix */
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
+  PetscErrorCode (*mult)(Mat, Vec, Vec);
+  PetscErrorCode (*multadd)(Mat, Vec, Vec, Vec);
+  PetscErrorCode (*multtransposeadd)(Mat, Vec, Vec, Vec);
 } SpMVParent;
 
 PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */
@@ -362,14 +365,13 @@ PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* marks the h
 PETSC_INTERN PetscErrorCode SpMVOperandsBegin(SpMVPlace, Vec xx, Vec yy, Vec zz, SpMVOperands *);
 PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 
-/* host.c: the copy on the host and its products; z may be NULL or y */
+/* host.c: the copy on the host and its products */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVIsDue_Seq(Mat, Mat_SpMV *, PetscBool *); /* whether the next product is to use the format */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat);          /* uses AIJ's product if out of memory, which is not an error */
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsNone_Seq(Mat, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVApplyHostVecs_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
 /* seq.c: a sequential matrix, on the host or on the device */
 PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* brings the copy that such a product reads up to date */
@@ -456,6 +458,9 @@ typedef struct {
 } SpMVFusedProduct;
 /* Collective. Brings A up to date for products from vectors like x to vectors like y */
 PETSC_INTERN PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat, Vec x, Vec y, SpMVFusedProduct *);
+
+/* host.c: the product of AIJCUSPARSE */
+PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
 /* cuda.c: the copies on the device and their products */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);

@@ -53,7 +53,10 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqdense_C", &SpMVParents[device][mpi].productdense));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &SpMVParents[device][mpi].preallocatecoo));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &SpMVParents[device][mpi].setvaluescoo));
-  SpMVParents[device][mpi].destroy = A->ops->destroy;
+  SpMVParents[device][mpi].mult             = A->ops->mult;
+  SpMVParents[device][mpi].multadd          = A->ops->multadd;
+  SpMVParents[device][mpi].multtransposeadd = A->ops->multtransposeadd;
+  SpMVParents[device][mpi].destroy          = A->ops->destroy;
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -45,12 +45,7 @@ PetscErrorCode MatSpMVGetStats_Seq(Mat A, PetscBool setup, SpMVStats *stats)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  zz = yy + op(A) xx, where yy may be zz, or NULL for zero.
-
-  On the host AIJ's own transposed products are never used. They call VecSet() and VecCopy(), which are collective, on the
-  parallel vectors that MPIAIJ passes. One rank may use its format while another does not, so not all ranks would call them.
-*/
+/* zz = yy + op(A) xx, where yy may be zz, or NULL for zero */
 PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   Mat_SpMV *spmv;
@@ -69,10 +64,7 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
     PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
     if (due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   }
-  if (op == SPMV_NORMAL && (!due || spmv->host.use_parent))
-    PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
-  else
-    PetscCall(MatSpMVApplyHostVecs_Seq(A, spmv, op, xx, yy, zz));
+  PetscCall(MatSpMVApplyHost_Seq(A, spmv, op, xx, yy, zz));
   spmv->host.asked.pattern++;
   spmv->host.asked.values++;
   PetscFunctionReturn(PETSC_SUCCESS);
