@@ -41,13 +41,13 @@ SpMVTuning SpMVTuned = {
     .sort_padding         = 16,          /* rows are sorted where padding is more than 1 / 16 of the entries */
     .sort_gain            = 20,          /* and if sorting saves more than 1 / 20 of what is stored */
 
-    /* when to set up, in products of AIJ. A set-up mostly takes 3 to 12 of them (docs/results/first-host.csv). KSPSolve of GAMG hierarchies
-       (bench/solve: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5 and 8 products takes 0.93, 0.90, 0.93 and 1.03 s, with aij 2.1 s, the
-       totals 5.65, 5.56, 5.59 and 6.2 s, with aij 6.9 s */
-    .setup_products      = 5,
-    .setup_products_unit = 3,      /* where rows share their columns, as with node blocks: fewer indices are copied, and AIJ gains less from them than we do */
-    .setup_nonzeros      = 100000, /* 40 us of an AIJ product in cache: what the set-up of a matrix of a few rows takes */
-    .refresh_products    = 2,
+    /* When to set up, in products of AIJ: about as many as a set-up with its fill takes, which is 2 with 74 entries a row, 8 to 13 with 3 to 8, and 22 for an arrow
+       (docs/results/few-products.csv). KSPSolve of GAMG hierarchies (bench/solve: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5 and 8
+       products takes 0.93, 0.90, 0.93 and 1.03 s, with aij 2.1 s */
+    .setup_products   = 2,
+    .setup_rows       = 36,     /* times the share of the rows in all rows and entries */
+    .setup_least      = 100000, /* rows and entries that AIJ multiplies in 40 us, in cache: the set-up of a matrix of a few rows takes as long */
+    .refresh_products = 2,
 
     /* products with several columns: of how many rows of X are stored, where most slices read x by index, and where they are diagonals; entries a row from which two
        columns are enough. Measured with google, webbase, econ, and stencil7:100, stencil9:1000 (bench/columns, one core) */
@@ -76,9 +76,9 @@ SpMVTuning SpMVTuned = {
     .transpose_unit_row = 0.25,    /* and for each row */
 };
 
-PetscInt64 SpMVSetUpProducts(PetscInt64 nonzeros, PetscBool units)
+PetscInt64 SpMVSetUpProducts(PetscInt64 rows, PetscInt64 nonzeros)
 {
-  return (units ? SpMVTuned.setup_products_unit : SpMVTuned.setup_products) + SpMVTuned.setup_nonzeros / PetscMax(nonzeros, 1);
+  return SpMVTuned.setup_products + (SpMVTuned.setup_rows * rows + SpMVTuned.setup_least) / PetscMax(rows + nonzeros, 1);
 }
 
 PetscInt64 SpMVRefreshProducts(void)

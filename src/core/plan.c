@@ -315,11 +315,12 @@ static void SpMVPlannerGatherSlice(SpMVPlanner *W, int lanes, const int unit[])
 static PetscErrorCode SpMVPlannerPoolSlices(SpMVPlanner *W)
 {
   PetscFunctionBegin;
-  for (int rows = 1; rows <= SPMV_MAX_NODE && W->npool; rows++) {
+  for (int rows = 1, left = W->npool; left; rows++) {
     PetscInt n = 0;
 
     for (int k = 0; k < W->npool; k++)
       if (W->U.rows[W->pool[k]] == rows) W->slice[n++] = W->pool[k];
+    left -= (int)n;
     PetscCall(SpMVPlannerSort(W, n, W->slice));
     for (PetscInt k = 0; k < n; k += SPMV_LANES) SpMVPlannerGatherSlice(W, (int)PetscMin(SPMV_LANES, n - k), W->slice + k);
   }

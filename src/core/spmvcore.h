@@ -70,8 +70,8 @@ typedef struct {
 
 PETSC_INTERN void SpMVCommonParamsDefault(SpMVCommonParams *);
 
-/* Products of AIJ that take as long as setting a format up on the host; units: most rows have the columns of the row before. And as copying values to it */
-PETSC_INTERN PetscInt64 SpMVSetUpProducts(PetscInt64 nonzeros, PetscBool units);
+/* Products of AIJ that take about as long as setting a format up on the host, and as copying values to it */
+PETSC_INTERN PetscInt64 SpMVSetUpProducts(PetscInt64 rows, PetscInt64 nonzeros);
 PETSC_INTERN PetscInt64 SpMVRefreshProducts(void);
 
 #define SPMV_MAX_SIZE   2147483000 /* rows or columns: indices are 32-bit integers */

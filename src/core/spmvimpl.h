@@ -33,7 +33,7 @@ typedef struct {
   PetscInt64 distinct_bytes, distinct_steps, stream_bytes;
   PetscInt   fetch_ahead, fetch_entries;
   PetscInt64 columns_mean, columns_scattered, columns_diagonal, columns_few, columns_pieces, columns_bytes;
-  PetscInt64 setup_products, setup_products_unit, setup_nonzeros, refresh_products;
+  PetscInt64 setup_products, setup_rows, setup_least, refresh_products;
   double     transpose_limit, transpose_full, transpose_entry, transpose_block, transpose_unit, transpose_unit_row;
 } SpMVTuning;
 

@@ -194,27 +194,33 @@ void SpMVFetchRows(const SpMVCSR *A, PetscInt sigma, const void *entries, size_t
   }
 }
 
-/* Stable; sorts by length within windows of `window` places */
+/* Stable; sorts by length within windows of `window` places. Counts within each window, which stays in cache; the longest unit of a window has no more entries than
+   the window, so all counts together are no more than rows and entries */
 PetscErrorCode SpMVSortByLength(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, const int unit[], PetscInt window, int sorted[])
 {
-  PetscInt       longest = 0, nw, *count = NULL;
-  int           *tmp  = NULL;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  int            longest = 0, *length = NULL;
+  PetscInt      *place = NULL; /* of the next unit of each length */
+  PetscErrorCode ierr  = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  window = PetscMax(PetscMin(window, n), 1);
-  nw     = n / window + (n % window > 0);
-  for (PetscInt k = 0; k < n; k++) longest = PetscMax(longest, SpMVUnitLength(A, U, unit[k]));
-  SpMVCall(PetscMalloc1(n, &tmp));
-  SpMVCall(PetscCalloc1((size_t)PetscMax(longest, nw) + 2, &count));
-  for (PetscInt k = 0; k < n; k++) count[SpMVUnitLength(A, U, unit[k]) + 1]++;
-  for (PetscInt k = 0; k <= longest; k++) count[k + 1] += count[k];
-  for (PetscInt k = 0; k < n; k++) tmp[count[SpMVUnitLength(A, U, unit[k])]++] = (int)k;
-  for (PetscInt k = 0; k < nw; k++) count[k] = k * window;
-  for (PetscInt k = 0; k < n; k++) sorted[count[tmp[k] / window]++] = unit[tmp[k]];
+  SpMVCall(PetscMalloc1(n, &length));
+  for (PetscInt k = 0; k < n; k++) {
+    length[k] = (int)SpMVUnitLength(A, U, unit[k]);
+    longest   = PetscMax(longest, length[k]);
+  }
+  SpMVCall(PetscMalloc1((size_t)longest + 2, &place));
+  for (PetscInt first = 0, end; first < n; first = end) {
+    end     = first + PetscMin(PetscMax(window, 1), n - first);
+    longest = 0;
+    for (PetscInt k = first; k < end; k++) longest = PetscMax(longest, length[k]);
+    SpMVCall(PetscArrayzero(place, longest + 2));
+    for (PetscInt k = first; k < end; k++) place[length[k] + 1]++;
+    for (int l = 0; l <= longest; l++) place[l + 1] += place[l];
+    for (PetscInt k = first; k < end; k++) sorted[first + place[length[k]]++] = unit[k];
+  }
 done:
-  PetscCall(PetscFree(tmp));
-  PetscCall(PetscFree(count));
+  PetscCall(PetscFree(length));
+  PetscCall(PetscFree(place));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -340,6 +340,19 @@ static PetscErrorCode CheckFile(const char *folder, const char *name)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A set-up takes more products the fewer entries a row has, and the smaller the matrix is */
+static void CheckSetUpProducts(void)
+{
+  static const PetscInt64 nonzeros[] = {0, 200000, 300000, 500000, 2700000, 100000000};
+
+  for (size_t k = 1; k < PETSC_STATIC_ARRAY_LENGTH(nonzeros); k++)
+    Expect(SpMVSetUpProducts(100000, nonzeros[k]) < SpMVSetUpProducts(100000, nonzeros[k - 1]), "%g entries wait for as many products as fewer entries",
+           (double)nonzeros[k]);
+  Expect(SpMVSetUpProducts(100, 500) > 10 * SpMVSetUpProducts(100000, 500000), "a small matrix does not wait longer");
+  Expect(SpMVSetUpProducts(SPMV_MAX_SIZE, 0) < 100 && SpMVSetUpProducts(0, 0) > 0, "matrices without entries wait for %g and %g products",
+         (double)SpMVSetUpProducts(SPMV_MAX_SIZE, 0), (double)SpMVSetUpProducts(0, 0));
+}
+
 int main(int argc, char **argv)
 {
   static const char *const names[] = {"Si2",      "USAir97",  "bcsstk02", "cage8",   "can_838", "dwt_607",
@@ -360,6 +373,7 @@ int main(int argc, char **argv)
     PetscCall(PetscSNPrintf(file, sizeof(file), "%s/../core/plans.txt", folder));
     golden = fopen(file, "r");
     PetscCheck(golden, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot read %s", file);
+    CheckSetUpProducts();
   }
   for (int k = 0; k < MATRICES; k++) {
     Matrix A;

@@ -76,23 +76,21 @@ static PetscErrorCode MatSpMVCountPattern_Seq(Mat A, Mat_SpMV *spmv)
   const SpMVCommonParams *params = (const SpMVCommonParams *)spmv->params;
   SpMVAsked              *asked  = &spmv->host.asked;
   SpMVCSR                 csr;
-  PetscInt                nodes = 0; /* AIJ's: rows with the same columns; 0 without them */
 
   PetscFunctionBegin;
-  if (A->assembled) PetscCall(MatInodeGetInodeSizes(A, &nodes, NULL, NULL));
   PetscCall(MatSpMVGetPattern_Seq(A, &csr));
   asked->pattern = 0;
   asked->values  = 0;
-  asked->nz      = csr.i[csr.m];
   asked->needed  = params->after;
-  if (params->after < 0) asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(asked->nz, (PetscBool)(nodes && nodes <= csr.m / 2)) : 0;
+  if (params->after < 0) asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(csr.m, csr.i[csr.m]) : 0;
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
   Setting the format up, and copying values to it, take as long as some products by AIJ. Until as many have been asked for,
-  AIJ multiplies: whatever the number of products will be, they take at most about twice the time of the better choice.
+  AIJ multiplies: whatever the number of products will be, they take about twice the time of the better choice at most, or
+  somewhat more where the set-up takes longer than estimated.
   Products are counted, not timed, so that each run does the same. Values are copied at once if there were enough products
   with those before.
 */

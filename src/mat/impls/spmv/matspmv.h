@@ -183,7 +183,6 @@ typedef struct {
   PetscInt64 values;        /* products with the current values */
   PetscInt64 values_before; /* products with the previous values */
   PetscInt64 needed;        /* products required before the format is set up */
-  PetscInt   nz;            /* of the pattern */
 } SpMVAsked;
 
 /* A sequential matrix: its copy on the host */
