@@ -208,7 +208,7 @@ static PetscErrorCode MatSpMVApplyStore_Seq(Mat_SpMV *spmv, SpMVOp op, Vec xx, V
   PetscFunctionBegin;
   PetscCall(SpMVOperandsBegin(SPMV_ON_HOST, xx, yy, zz, &o));
   if (op != SPMV_NORMAL)
-    SpMVStoreMultTranspose(spmv->host.store, PETSC_FALSE, o.x, o.y, o.z);
+    SpMVStoreMultTranspose(spmv->host.store, (PetscBool)(op == SPMV_HERMITIAN), o.x, o.y, o.z);
   else if (yy)
     SpMVStoreMultAdd(spmv->host.store, o.x, o.y, o.z);
   else
@@ -224,20 +224,19 @@ PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   Vec conj;
 
   PetscFunctionBegin;
-  if (op == SPMV_HERMITIAN && PetscDefined(USE_COMPLEX)) { /* conj(conj(yy) + A^T conj(xx)), as MatMultHermitianTranspose() of AIJ */
+  if (SpMVKeyIsCurrent(&spmv->host.key, A) && !spmv->host.use_parent && (op == SPMV_NORMAL || !SpMVStoreTransposeUsesParent(spmv->host.store)))
+    PetscCall(MatSpMVApplyStore_Seq(spmv, op, xx, yy, zz));
+  else if (op == SPMV_HERMITIAN && PetscDefined(USE_COMPLEX)) { /* conj(conj(yy) + A^T conj(xx)), as MatMultHermitianTranspose() of AIJ */
     PetscCall(VecDuplicate(xx, &conj));
     PetscCall(VecCopy(xx, conj));
     PetscCall(VecConjugate(conj));
     if (yy && yy != zz) PetscCall(VecCopy(yy, zz));
     if (yy) PetscCall(VecConjugate(zz));
-    PetscCall(MatSpMVApplyHost_Seq(A, spmv, SPMV_TRANSPOSE, conj, yy ? zz : NULL, zz));
+    PetscCall(MatSpMVApplyAIJ_Seq(A, SPMV_TRANSPOSE, conj, yy ? zz : NULL, zz));
     PetscCall(VecConjugate(zz));
     PetscCall(VecDestroy(&conj));
-  } else if (!SpMVKeyIsCurrent(&spmv->host.key, A) || spmv->host.use_parent ||
-             (op != SPMV_NORMAL && SpMVStoreTransposeUsesParent(spmv->host.store)))
+  } else
     PetscCall(MatSpMVApplyAIJ_Seq(A, op, xx, yy, zz));
-  else
-    PetscCall(MatSpMVApplyStore_Seq(spmv, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
