@@ -41,12 +41,13 @@ SpMVTuning SpMVTuned = {
     .sort_padding         = 16,          /* rows are sorted where padding is more than 1 / 16 of the entries */
     .sort_gain            = 20,          /* and if sorting saves more than 1 / 20 of what is stored */
 
-    /* When to set up, in products of AIJ: about as many as a set-up with its fill takes, which is 2 with 74 entries a row, 8 to 13 with 3 to 8, and 22 for an arrow
-       (docs/results/few-products.csv). KSPSolve of GAMG hierarchies (bench/solve: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5 and 8
-       products takes 0.93, 0.90, 0.93 and 1.03 s, with aij 2.1 s */
+    /* When to set up, in products of AIJ: about as many as a set-up with its fill takes, which is 2 with 74 entries a row,
+       8 to 13 with 3 to 8, and 22 for an arrow (docs/results/few-products.csv). KSPSolve of GAMG hierarchies (bench/solve:
+       gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5 and 8 products takes 0.93, 0.90, 0.93 and
+       1.03 s, with aij 2.1 s */
     .setup_products   = 2,
     .setup_rows       = 36,     /* times the share of the rows in all rows and entries */
-    .setup_least      = 100000, /* rows and entries that AIJ multiplies in 40 us, in cache: the set-up of a matrix of a few rows takes as long */
+    .setup_least      = 100000, /* rows and entries that AIJ multiplies in 40 us, as long as the set-up of a few rows takes */
     .refresh_products = 2,
 
     /* products with several columns: of how many rows of X are stored, where most slices read x by index, and where they are diagonals; entries a row from which two

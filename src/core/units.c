@@ -194,8 +194,10 @@ void SpMVFetchRows(const SpMVCSR *A, PetscInt sigma, const void *entries, size_t
   }
 }
 
-/* Stable; sorts by length within windows of `window` places. Counts within each window, which stays in cache; the longest unit of a window has no more entries than
-   the window, so all counts together are no more than rows and entries */
+/*
+  Stable; sorts by length within windows of `window` places. Lengths are counted in each window, which stays in cache. As many
+  counts as the longest unit of a window has entries are set to zero, which all together are no more than A has.
+*/
 PetscErrorCode SpMVSortByLength(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, const int unit[], PetscInt window, int sorted[])
 {
   int            longest = 0, *length = NULL;

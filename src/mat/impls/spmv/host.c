@@ -218,15 +218,16 @@ static PetscErrorCode MatSpMVApplyStore_Seq(Mat_SpMV *spmv, SpMVOp op, Vec xx, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + op(A) xx on the host, wherever the vectors are; yy may be zz, and NULL for zero. AIJ multiplies while the format waits */
+/* zz = yy + op(A) xx on the host, wherever the vectors are; yy may be zz, and NULL for zero */
 PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  Vec conj;
+  const PetscBool ready = (PetscBool)(SpMVKeyIsCurrent(&spmv->host.key, A) && !spmv->host.use_parent);
+  Vec             conj;
 
   PetscFunctionBegin;
-  if (SpMVKeyIsCurrent(&spmv->host.key, A) && !spmv->host.use_parent && (op == SPMV_NORMAL || !SpMVStoreTransposeUsesParent(spmv->host.store)))
+  if (ready && (op == SPMV_NORMAL || !SpMVStoreTransposeUsesParent(spmv->host.store)))
     PetscCall(MatSpMVApplyStore_Seq(spmv, op, xx, yy, zz));
-  else if (op == SPMV_HERMITIAN && PetscDefined(USE_COMPLEX)) { /* conj(conj(yy) + A^T conj(xx)), as MatMultHermitianTranspose() of AIJ */
+  else if (op == SPMV_HERMITIAN && PetscDefined(USE_COMPLEX)) { /* conj(conj(yy) + A^T conj(xx)), as PETSc for AIJ */
     PetscCall(VecDuplicate(xx, &conj));
     PetscCall(VecCopy(xx, conj));
     PetscCall(VecConjugate(conj));
