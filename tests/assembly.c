@@ -162,40 +162,6 @@ static PetscErrorCode CSR(Test *t, Record *r)
 }
 
 /*
-  An AIJ matrix with the caller's arrays is converted in place, and then the caller changes the arrays. Columns may be in any order; only
-  debug builds of PETSc reject that
-*/
-static PetscErrorCode WithArrays(Test *t, Record *r)
-{
-  Mat          A;
-  PetscInt     m, N, *i, *j;
-  PetscScalar *v;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(t->R, &m, NULL));
-  PetscCall(MatGetSize(t->R, NULL, &N));
-  PetscCall(PetscMalloc3(m + 1, &i, 2 * m, &j, 2 * m, &v));
-  for (PetscInt k = 0; k < m; k++) {
-    i[k]         = 2 * k;
-    j[2 * k]     = k % (N - 1) + (k % 3 == 1 && !PetscDefined(USE_DEBUG));
-    j[2 * k + 1] = k % (N - 1) + (k % 3 != 1 || PetscDefined(USE_DEBUG));
-    v[2 * k]     = Value(k, 0, 7);
-    v[2 * k + 1] = Value(k, 1, 7);
-  }
-  i[m] = 2 * m;
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, N, i, j, v, &A));
-  PetscCall(MatConvert(A, t->type, MAT_INPLACE_MATRIX, &A));
-  PetscCall(RecordMat(t, r, "type", A));
-  for (PetscInt k = 0; k < 2 * m; k++) v[k] = Value(k, 2, 7);
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY)); /* marks the values as changed */
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(RecordMat(t, r, "type after the arrays changed", A));
-  PetscCall(MatDestroy(&A));
-  PetscCall(PetscFree3(i, j, v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
   The ways to change the values of an assembled matrix with an unchanged pattern. The argument names the way.
 */
 /* Sets the middle entry of every third row of R's pattern, to zero if seed < 0 */
@@ -617,6 +583,7 @@ static const Operation operations[] = {{"hash", Unknown, 0, "hash"},
                                        {"coo-ignored", COOPatterns, FULL, "ali"}, /* entries of other ranks */
                                        {"csr", CSR, FULL},
                                        {"witharrays", WithArrays, FULL | BYROW},
+                                       {"withsplitarrays", WithSplitArrays, FULL | BYROW | SQUARE | PAR},
                                        {"insert", Values, 0, "insert"},
                                        {"add", Values, 0, "add"},
                                        {"all", Values, 0, "all"},

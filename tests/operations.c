@@ -214,6 +214,59 @@ static PetscErrorCode Copy(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix with one entry in each row, in the columns from `first` on */
+static PetscErrorCode MakeShifted(Test *t, PetscInt first, const char *type, Mat *A)
+{
+  PetscInt rs, re, N;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, type, A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 2, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 2, NULL, 2, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+  PetscCall(MatGetSize(*A, NULL, &N));
+  for (PetscInt i = rs; i < re; i++) PetscCall(MatSetValue(*A, i, (i + first) % N, Value(i, first, 5), INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Conversion to a matrix that has another pattern with as many entries in each row: both patterns remain. PETSc's conversion of
+  AIJ to AIJ does not support it
+*/
+static PetscErrorCode ConvertOther(Test *t, Record *r)
+{
+  Mat       A, B;
+  PetscBool aij;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  for (int own = 0; own < 2; own++) {
+    PetscCall(MakeShifted(t, 0, own ? t->type : MATAIJ, &A));
+    PetscCall(MakeShifted(t, 1, t->type, &B));
+    PetscCall(Touch(B));
+    if (aij)
+      PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    else
+      PetscCall(MatConvert(A, t->type, MAT_REUSE_MATRIX, &B));
+    PetscCall(RecordMat(t, r, "type of the reused matrix", B));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MakeShifted(t, 1, MATAIJ, &B));
+    if (aij)
+      PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    else if (own)
+      PetscCall(MatConvert(A, MATAIJ, MAT_REUSE_MATRIX, &B));
+    else
+      PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    PetscCall(RecordProducts(r, B, PETSC_TRUE));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Records whether a conversion returned the requested type, and not just a type that works */
 static PetscErrorCode RecordRequested(Record *r, Mat A, const char *type)
 {
@@ -252,7 +305,8 @@ static PetscErrorCode Convert(Test *t, Record *r)
 {
   const char *other = t->arg ? t->arg : t->type;
   Mat         A, B, C;
-  PetscBool   is, sbaij, perm, sell, reuse;
+  MatInfo     before, after;
+  PetscBool   is, aij, sbaij, perm, sell, reuse;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(other, MATIS, &is));
@@ -269,7 +323,11 @@ static PetscErrorCode Convert(Test *t, Record *r)
   PetscCall(RecordMat(t, r, "type of the original", A));
   PetscCall(MatScale(A, 2.));
   if (reuse) {
+    PetscCall(MatGetInfo(B, MAT_LOCAL, &before));
     PetscCall(MatConvert(A, other, MAT_REUSE_MATRIX, &B));
+    PetscCall(MatGetInfo(B, MAT_LOCAL, &after));
+    PetscCall(PetscStrcmp(other, MATAIJ, &aij));
+    if (aij || !t->arg) PetscCall(RecordInt(r, "assemblies by copying to the same pattern", (PetscInt64)(after.assemblies - before.assemblies)));
     PetscCall(RecordMat(t, r, "type of the reused matrix", B));
     if (t->arg) PetscCall(RecordRequested(r, B, other));
   }
@@ -310,6 +368,7 @@ static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
                                        {"copy", Copy, FULL},
                                        {"convert-aij", Convert, NOPERM, MATAIJ},
                                        {"convert-own", Convert, NOPERM},
+                                       {"convert-other", ConvertOther, FULL | NOPERM},
                                        {"convert-sellp", Convert, NOPERM, "sellp"},
                                        {"convert-evchyb", Convert, NOPERM, "evchyb"},
                                        {"convert-aijperm", Convert, FULL | NOPERM, MATAIJPERM},
@@ -338,6 +397,7 @@ static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
                                        {"lu-again", Refactor, SPD | SEQ | NOPERM},
                                        {"sor", SOR, SOLVE},
                                        {"zerorows", ZeroRows, SOLVE},
+                                       {"zerorows-fails", ZeroRowsFails, SQUARE | FULL | BYROW},
                                        {"reorder", Reorder, SOLVE | SEQ},
                                        {"ordering", Ordering, SQUARE | FULL | BYROW},
                                        {"refused", Refused, FULL},

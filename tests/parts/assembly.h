@@ -1,4 +1,4 @@
-/* The operations of tests/assembly.c that are in parts/assembly_coo.c and parts/assembly_file.c */
+/* The operations of tests/assembly.c that are in parts/assembly_*.c */
 #pragma once
 
 #include "harness.h"
@@ -6,3 +6,5 @@
 PetscErrorCode COO(Test *, Record *);
 PetscErrorCode COOPatterns(Test *, Record *);
 PetscErrorCode MatrixMarket(Test *, Record *);
+PetscErrorCode WithArrays(Test *, Record *);
+PetscErrorCode WithSplitArrays(Test *, Record *);

@@ -370,6 +370,55 @@ PetscErrorCode ZeroRows(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* LeakSanitizer's functions, NULL without it: memory allocated between the two calls may leak */
+extern void __lsan_disable(void) __attribute__((weak));
+extern void __lsan_enable(void) __attribute__((weak));
+
+/*
+  Zeroing rows, one of which has no diagonal entry on each rank, fails after it has changed entries: products must be those of
+  the entries
+*/
+PetscErrorCode ZeroRowsFails(Test *t, Record *r)
+{
+  Mat         A;
+  PetscInt    rs, re, N, rows[2];
+  PetscScalar v[3];
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(t->R, NULL, &N));
+  for (int k = 0; k < 2; k++) {
+    PetscErrorCode ierr;
+    PetscBool      any;
+
+    PetscCall(CreateLike(t->R, t->type, &A));
+    PetscCall(MatSeqAIJSetPreallocation(A, 3, NULL));
+    PetscCall(MatMPIAIJSetPreallocation(A, 3, NULL, 3, NULL));
+    PetscCall(MatGetOwnershipRange(A, &rs, &re));
+    for (PetscInt i = rs; i < re; i++) {
+      PetscInt cols[3] = {i == rs ? -1 : i, (i + 1) % N, (i + N / 2) % N};
+
+      for (int l = 0; l < 3; l++) v[l] = Value(i, l, 4);
+      PetscCall(MatSetValues(A, 1, &i, 3, cols, v, INSERT_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(Touch(A));
+    PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+    rows[0] = rs;
+    rows[1] = re - 1;
+    if (__lsan_disable) __lsan_disable(); /* PETSc does not free its memory after an error */
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr = (k ? MatZeroRowsColumns : MatZeroRows)(A, 2, rows, 2.5, NULL, NULL);
+    PetscCall(PetscPopErrorHandler());
+    if (__lsan_enable) __lsan_enable();
+    PetscCall(Agree(ierr, &any));
+    PetscCall(RecordInt(r, "zeroing rows fails", any));
+    PetscCall(RecordMat(t, r, "type after zeroing rows has failed", A));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Permutes columns to improve the diagonal, as direct solvers request */
 PetscErrorCode Reorder(Test *t, Record *r)
 {

@@ -87,7 +87,7 @@ static void SpMVNonzeroStateRenew(Mat A)
 static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
 {
   Mat_SpMV *spmv;
-  PetscBool mpi;
+  PetscBool mpi, changed = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -96,6 +96,11 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   if (spmv->device) PetscCall(MatSpMVNameDM(A, spmv->format));
   PetscCall(SpMVIsMPI(A, &mpi));
   if (!spmv->device && !mpi && !A->was_assembled) SpMVNonzeroStateRenew(A);
+  if (!mpi) PetscCall(MatSpMVHashPattern_Seq(A, spmv, &changed));
+  if (changed) { /* AIJ looks for inodes in the new pattern, and does nothing else */
+    A->ass_nonzerostate = ++A->nonzerostate;
+    PetscCall((*spmv->parent.assemblyend)(A, mode));
+  }
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (spmv->device) PetscCall((mpi ? MatSpMVSetBlockSizes_MPICUDA : MatSpMVMarkEmpty_SeqCUDA)(A));
   if (spmv->device && !mpi) PetscCall(MatSpMVPrepare_SeqCUDA(A));
@@ -214,7 +219,7 @@ static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall(SpMVHideSeqAIJType(&hidden));
+  PetscCall(SpMVHideSeqAIJType(A, &hidden));
   name                        = ((PetscObject)A)->type_name;
   ((PetscObject)A)->type_name = (char *)spmv->parenttype;
   ierr                        = SpMVDuplicateAsParent(A, spmv, MAT_COPY_VALUES, B);
@@ -254,19 +259,71 @@ static PetscErrorCode MatConvertToHypre_SpMV(Mat A, MatType newtype, MatReuse re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether two matrices derived from AIJ have the same pattern, on all ranks; false for other types */
+static PetscErrorCode SpMVSamePattern(Mat A, Mat B, PetscBool *same)
+{
+  Mat             block[2][2]; /* diagonal and off-diagonal of A, B */
+  const Mat       mat[2] = {A, B};
+  const PetscInt *columns[2];
+  PetscBool       mpi[2], aij[2];
+  PetscMPIInt     all;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(SpMVIsMPI(mat[k], &mpi[k]));
+    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)mat[k], &aij[k], MATSEQAIJ, MATMPIAIJ, ""));
+  }
+  *same = (PetscBool)(aij[0] && aij[1] && mpi[0] == mpi[1] && A->assembled && B->assembled && A->rmap->N == B->rmap->N && A->cmap->N == B->cmap->N);
+  if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) {
+    block[0][k] = mat[k];
+    if (mpi[0]) PetscCall(MatMPIAIJGetSeqAIJ(mat[k], &block[0][k], &block[1][k], &columns[k]));
+  }
+  for (int k = 0; k < (mpi[0] ? 2 : 1) && *same; k++) {
+    SpMVCSR a, b;
+
+    PetscCall(MatSpMVGetPattern_Seq(block[k][0], &a));
+    PetscCall(MatSpMVGetPattern_Seq(block[k][1], &b));
+    *same = (PetscBool)(a.m == b.m && a.n == b.n);
+    if (*same && a.i != b.i) PetscCall(PetscArraycmp(a.i, b.i, a.m + 1, same));
+    if (*same && a.j != b.j) PetscCall(PetscArraycmp(a.j, b.j, a.i[a.m], same));
+    if (*same && k) PetscCall(PetscArraycmp(columns[0], columns[1], a.n, same));
+    PetscCall(MatSpMVRestorePattern_Seq(block[k][0], &a));
+    PetscCall(MatSpMVRestorePattern_Seq(block[k][1], &b));
+  }
+  all = *same;
+  if (mpi[0]) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, PetscObjectComm((PetscObject)A)));
+  *same = (PetscBool)all;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatCopy() inserts row by row unless the patterns are known to be the same, and trusts its caller in this */
+static PetscErrorCode SpMVCopy(Mat A, Mat B)
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVSamePattern(A, B, &same));
+  PetscCall(MatCopy(A, B, same ? SAME_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Converts a matrix of one of our types to any other type, through the parent type, whose converters PETSc finds by name */
 static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
   const SpMVFormat *format;
   Mat               B;
-  PetscBool         done = PETSC_FALSE;
+  PetscBool         done = PETSC_FALSE, is_aij = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(SpMVFormatFind(newtype, &format));
   if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatConvertToHypre_SpMV(A, newtype, reuse, newmat, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(PetscObjectTypeCompareAny((PetscObject)*newmat, &is_aij, MATSEQAIJ, MATMPIAIJ, ""));
   if (format)
     PetscCall(MatConvertFrom_SpMV(A, newtype, reuse, newmat));
+  else if (is_aij)
+    PetscCall(SpMVCopy(A, *newmat));
   else if (reuse == MAT_INPLACE_MATRIX) {
     PetscCall(MatSpMVUnhook(A));
     PetscCall(MatConvert(A, newtype, MAT_INPLACE_MATRIX, newmat));
@@ -293,7 +350,7 @@ static PetscErrorCode SpMVConvertToParent(Mat *A)
   PetscFunctionBegin;
   PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)*A), &device));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &is_parent, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  PetscCall(SpMVHideSeqAIJType(&hidden));
+  PetscCall(SpMVHideSeqAIJType(*A, &hidden));
   if (!is_parent) ierr = MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A);
   if (!ierr && device) ierr = MatConvert(*A, MATAIJCUSPARSE, MAT_INPLACE_MATRIX, A);
   PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
@@ -320,14 +377,17 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
   const SpMVFormat *format;
   Mat_SpMV         *spmv;
   Mat               B;
-  PetscBool         cusparse;
+  PetscBool         cusparse, aij;
 
   PetscFunctionBegin;
   PetscCall(SpMVFormatFind(newtype, &format));
   PetscCheck(format, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "Type %s is not a type of PetscSpMV", newtype);
   PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   if (reuse == MAT_INPLACE_MATRIX)
     PetscCall(SpMVConvertInPlace(A, format));
+  else if (reuse == MAT_REUSE_MATRIX && aij)
+    PetscCall(SpMVCopy(A, *newmat));
   else {
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
     if (spmv)
@@ -337,7 +397,7 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
     else
       PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
     if (reuse == MAT_REUSE_MATRIX) {
-      PetscCall(MatCopy(B, *newmat, DIFFERENT_NONZERO_PATTERN));
+      PetscCall(SpMVCopy(B, *newmat));
       PetscCall(MatDestroy(&B));
     } else {
       PetscCall(SpMVConvertToParent(&B));
@@ -385,7 +445,7 @@ static PetscErrorCode MatILUFactor_SpMV(Mat A, IS row, IS col, const MatFactorIn
 PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 {
   Mat_SpMV      *spmv = NULL;
-  PetscBool      is_aij, mpi, device;
+  PetscBool      is_aij, mpi, device, changed;
   char           name[64];
   PetscErrorCode ierr;
 
@@ -435,6 +495,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
   }
   if (mpi && A->assembled) PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
+  if (!mpi && A->assembled) PetscCall(MatSpMVHashPattern_Seq(A, spmv, &changed));
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (device && !mpi && A->assembled) PetscCall(MatSpMVPrepare_SeqCUDA(A));
 #endif
@@ -472,7 +533,7 @@ static PetscErrorCode SpMVCreate(Mat A, MatType parent, const SpMVFormat *format
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(SpMVHideSeqAIJType(&hidden));
+  PetscCall(SpMVHideSeqAIJType(A, &hidden));
   ierr = MatSetType(A, parent);
   PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
   PetscCall(ierr);

@@ -4,12 +4,12 @@
 */
 #include "matspmv.h"
 
-PetscErrorCode SpMVKeepBegin(const Mat_SpMV *spmv, SpMVKeep *keep)
+PetscErrorCode SpMVKeepBegin(Mat A, const Mat_SpMV *spmv, SpMVKeep *keep)
 {
   PetscFunctionBegin;
   keep->format = spmv->format;
   PetscCall(PetscMemcpy(keep->params, spmv->params, sizeof(keep->params)));
-  PetscCall(SpMVHideSeqAIJType(&keep->hidden));
+  PetscCall(SpMVHideSeqAIJType(A, &keep->hidden));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -46,7 +46,7 @@ PetscErrorCode SpMVKeepEnd(SpMVKeep *keep)
     SpMVKeep       keep_;                                                                          \
     PetscErrorCode ierr_;                                                                          \
     PetscCall(MatSpMVGet(A, &spmv_));                                                              \
-    PetscCall(SpMVKeepBegin(spmv_, &keep_));                                                       \
+    PetscCall(SpMVKeepBegin(A, spmv_, &keep_));                                                    \
     ierr_ = (*spmv_->parent.op)(__VA_ARGS__);                                                      \
     for (PetscInt k_ = 0; !ierr_ && k_ < (count); k_++) ierr_ = SpMVKeepSet(&keep_, (result)[k_]); \
     PetscCall(SpMVKeepEnd(&keep_)); /* even after an error */                                      \

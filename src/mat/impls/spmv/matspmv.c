@@ -231,3 +231,42 @@ PetscInt SpMVCSRNonzeroRows(const SpMVCSR *csr)
   for (PetscInt r = 0; r < csr->m; r++) rows += csr->i[r + 1] > csr->i[r];
   return rows;
 }
+
+/* A hash of an array; the sums of four lanes do not wait for each other */
+static PetscInt64 SpMVHash(const PetscInt array[], PetscInt64 n, PetscInt64 seed)
+{
+  const uint64_t factor = 0x9e3779b97f4a7c15; /* 2^64 divided by the golden ratio */
+  uint64_t       h[4]   = {(uint64_t)seed, 1, 2, 3};
+
+#define SpMVMix(h, value) ((((h) ^ (uint64_t)(value)) * factor) ^ ((h) >> 29))
+  for (PetscInt64 k = 0; k < n / 4 * 4; k += 4) {
+    for (int lane = 0; lane < 4; lane++) h[lane] = SpMVMix(h[lane], array[k + lane]);
+  }
+  for (PetscInt64 k = n / 4 * 4; k < n; k++) h[0] = SpMVMix(h[0], array[k]);
+  for (int lane = 1; lane < 4; lane++) h[0] = SpMVMix(h[0], h[lane]);
+#undef SpMVMix
+  return (PetscInt64)h[0];
+}
+
+/*
+  The arrays of MatCreateSeqAIJWithArrays() belong to the program, which may write other columns to them and assemble the
+  matrix. AIJ's product then uses them, but no state shows it. In such a matrix PETSc has allocated fewer entries than it
+  uses: none
+*/
+PetscErrorCode MatSpMVHashPattern_Seq(Mat A, Mat_SpMV *spmv, PetscBool *changed)
+{
+  const PetscInt64 before = spmv->pattern;
+  MatInfo          info;
+  SpMVCSR          csr;
+
+  PetscFunctionBegin;
+  PetscCall((*A->ops->getinfo)(A, MAT_LOCAL, &info));
+  spmv->pattern = 0;
+  if (info.nz_allocated < info.nz_used) {
+    PetscCall(MatSpMVGetPattern_Seq(A, &csr));
+    spmv->pattern = SpMVHash(csr.j, csr.i[csr.m], SpMVHash(csr.i, csr.m + 1, 0)) | 1;
+    PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+  }
+  *changed = (PetscBool)(before && spmv->pattern && before != spmv->pattern);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -142,6 +142,8 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
     X(createsubmatrices);             \
     X(creatempimatconcatenateseqmat); \
     X(productsetfromoptions);         \
+    X(zerorows);                      \
+    X(zerorowscolumns);               \
     /* -------------------- */        \
     X(ilufactor);                     \
     X(multhermitiantranspose);        \
@@ -269,6 +271,7 @@ typedef struct {
   struct _MatOps    parent, ours;           /* the operations before and after MatSpMVHook(); only those in SpMVHooks() are set */
   PetscErrorCode (*view)(Mat, PetscViewer); /* the previous view: AIJ's, or the view set by the DM that created the matrix */
   SpMVProductPhase phase;
+  PetscInt64       pattern; /* a hash of row offsets and columns that PETSc has not allocated, 0 otherwise */
   SpMVHostCopy     host;
   SpMVParallel     parallel;
 #if defined(PETSCSPMV_HAVE_CUDA)
@@ -300,11 +303,13 @@ PETSC_INTERN void           SpMVKeySetPattern(SpMVKey *, Mat, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVGetPattern_Seq(Mat, SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVRestorePattern_Seq(Mat, SpMVCSR *);
 PETSC_INTERN PetscInt       SpMVCSRNonzeroRows(const SpMVCSR *);
+PETSC_INTERN PetscErrorCode MatSpMVHashPattern_Seq(Mat, Mat_SpMV *, PetscBool *changed); /* since the last call, where PETSc does not know */
 
 /* parent.c: the types that ours are derived from */
 typedef struct {
-  PetscBool set; /* -mat_seqaij_type was set, to this type */
-  char      type[128];
+  PetscBool    set[2]; /* -mat_seqaij_type was set without a prefix, and with the matrix's prefix or in its own options */
+  PetscOptions options[2];
+  char         option[2][PETSC_MAX_OPTION_NAME], type[2][128];
 } SpMVHidden;
 
 typedef struct {
@@ -322,7 +327,7 @@ typedef struct {
 
 PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */
 PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
-PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *);
+PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(Mat, SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVReplaceFunction(Mat, const char name[], PetscErrorCode (*)(Mat));
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
@@ -392,7 +397,7 @@ typedef struct {
   SpMVHidden        hidden;
 } SpMVKeep;
 
-PETSC_INTERN PetscErrorCode SpMVKeepBegin(const Mat_SpMV *, SpMVKeep *);
+PETSC_INTERN PetscErrorCode SpMVKeepBegin(Mat, const Mat_SpMV *, SpMVKeep *);
 PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
 PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 
@@ -409,7 +414,7 @@ PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 */
 typedef struct {
   MatType parent;
-  void (*setops[7])(Mat);                                                             /* called in this order, ending with NULL */
+  void (*setops[8])(Mat);                                                             /* called in this order, ending with NULL */
   PetscErrorCode (*compose[4])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ending with NULL */
 } SpMVKind;
 
@@ -417,6 +422,7 @@ PETSC_INTERN const SpMVKind SpMVKinds[2][2]; /* [on a device][MPI] */
 PETSC_INTERN void           MatSpMVSetOps_Seq(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPI(Mat);
 PETSC_INTERN void           MatSpMVSetOps_Keep(Mat);
+PETSC_INTERN void           MatSpMVSetOps_Parent(Mat);
 PETSC_INTERN void           MatSpMVSetOps_View(Mat);
 PETSC_INTERN void           MatSpMVSetOps_Product(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_Parent(Mat, PetscBool, PetscBool, PetscBool);

@@ -8,20 +8,32 @@
   With -mat_seqaij_type, new sequential AIJ matrices get the type given by the option: one of ours or, say, AIJPERM. The code
   that creates them does not expect this. MatDuplicate() fills the new matrix but skips what AIJPERM does at assembly,
   MatTranspose() empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook() cannot hook such a
-  matrix. So the option is hidden while the parent creates matrices.
+  matrix. So the option is hidden while the parent creates matrices: without a prefix, which new matrices do not have, and
+  as A itself reads it.
 */
-PetscErrorCode SpMVHideSeqAIJType(SpMVHidden *hidden)
+PetscErrorCode SpMVHideSeqAIJType(Mat A, SpMVHidden *hidden)
 {
+  const char        *prefix[2]  = {NULL, ((PetscObject)A)->prefix};
+  const PetscOptions options[2] = {NULL, ((PetscObject)A)->options};
+
   PetscFunctionBegin;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_seqaij_type", hidden->type, sizeof(hidden->type), &hidden->set));
-  if (hidden->set) PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
+  hidden->set[1] = PETSC_FALSE;
+  for (int k = 0; k < (prefix[1] || options[1] ? 2 : 1); k++) {
+    PetscCall(PetscOptionsGetString(options[k], prefix[k], "-mat_seqaij_type", hidden->type[k], sizeof(hidden->type[k]), &hidden->set[k]));
+    if (!hidden->set[k]) continue;
+    PetscCall(PetscSNPrintf(hidden->option[k], sizeof(hidden->option[k]), "-%smat_seqaij_type", prefix[k] ? prefix[k] : ""));
+    hidden->options[k] = options[k];
+    PetscCall(PetscOptionsClearValue(options[k], hidden->option[k]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *hidden)
 {
   PetscFunctionBegin;
-  if (hidden->set) PetscCall(PetscOptionsSetValue(NULL, "-mat_seqaij_type", hidden->type));
+  for (int k = 0; k < 2; k++) {
+    if (hidden->set[k]) PetscCall(PetscOptionsSetValue(hidden->options[k], hidden->option[k], hidden->type[k]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -43,7 +55,7 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   PetscFunctionBegin;
   if (SpMVParents[device][mpi].destroy) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(SpMVHideSeqAIJType(&hidden));
+  PetscCall(SpMVHideSeqAIJType(A, &hidden));
   ierr = MatSetType(A, SpMVKinds[device][mpi].parent);
   PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
   PetscCall(ierr);
@@ -100,6 +112,52 @@ static PetscErrorCode MatStoreValues_SpMV(Mat A)
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
   PetscCall((*SpMVParents[1][0].store)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatZeroRows() and MatZeroRowsColumns() increase the object state at their end, but may return an error after they have
+  changed entries: where a diagonal entry is missing. So the state increases before, on all ranks, and after an error the
+  pattern of a sequential matrix counts as changed, too.
+*/
+static PetscErrorCode SpMVZeroRows(Mat A, PetscErrorCode (*zero)(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec), PetscInt n, const PetscInt rows[],
+                                   PetscScalar diag, Vec x, Vec b)
+{
+  PetscBool      mpi;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  ierr = (*zero)(A, n, rows, diag, x, b);
+  if (ierr && !mpi) A->nonzerostate++;
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVZeroRows(A, spmv->parent.zerorows, n, rows, diag, x, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatZeroRowsColumns_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVZeroRows(A, spmv->parent.zerorowscolumns, n, rows, diag, x, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void MatSpMVSetOps_Parent(Mat A)
+{
+  A->ops->zerorows        = MatZeroRows_SpMV;
+  A->ops->zerorowscolumns = MatZeroRowsColumns_SpMV;
 }
 
 PetscErrorCode MatSpMVCompose_Parent(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)

@@ -258,7 +258,7 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
   PetscCall(SpMVProductPtAPOnHost(C, on_host, sizeof(on_host)));
-  if (spmv) PetscCall(SpMVKeepBegin(spmv, &keep));
+  if (spmv) PetscCall(SpMVKeepBegin(C, spmv, &keep));
   if (C->product->type == MATPRODUCT_ABt) PetscCall(SpMVProductABtNames(A, B, &abt));
   if (abt) B->type_name = A->type_name;
   ierr         = (*f)(C);

@@ -15,16 +15,16 @@
 #endif
 
 const SpMVKind SpMVKinds[2][2] = {{{.parent  = MATSEQAIJ,
-                                    .setops  = {MatSpMVSetOps_Seq, MatSpMVSetOps_View, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
+                                    .setops  = {MatSpMVSetOps_Seq, MatSpMVSetOps_View, MatSpMVSetOps_Parent, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
                                     .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}},
                                    {.parent  = MATMPIAIJ,
-                                    .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
+                                    .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Parent, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
                                     .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}}},
                                   {{.parent  = MATSEQAIJCUSPARSE,
-                                    .setops  = {SpMVOnDevice(MatSpMVSetOps_SeqCUDA, MatSpMVSetOps_Seq), MatSpMVSetOps_View, MatSpMVSetOps_Keep,
-                                                SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_SeqCUSPARSE},
+                                    .setops  = {SpMVOnDevice(MatSpMVSetOps_SeqCUDA, MatSpMVSetOps_Seq), MatSpMVSetOps_View, MatSpMVSetOps_Parent,
+                                                MatSpMVSetOps_Keep, SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_SeqCUSPARSE},
                                     .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent, MatSpMVCompose_COO}},
                                    {.parent  = MATMPIAIJCUSPARSE,
-                                    .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Keep,
+                                    .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Parent, MatSpMVSetOps_Keep,
                                                 SpMVOnDevice(MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_Product), MatSpMVSetOps_MPICUSPARSE, MatSpMVSetOps_MPICOO},
                                     .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent, MatSpMVCompose_COO}}}};
