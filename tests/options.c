@@ -574,6 +574,7 @@ static PetscErrorCode SeqAIJType(Test *t, Record *r)
   Mat               A, B, C, *S;
   IS                is;
   PetscInt          m, n, M, N, rs;
+  PetscBool         set;
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
@@ -624,6 +625,21 @@ static PetscErrorCode SeqAIJType(Test *t, Record *r)
     PetscCall(RecordMat(t, r, "type at the end", A));
     PetscCall(MatDestroy(&A));
     PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
+    PetscCall(Set("mat_seqaij_type", types[k]));
+    PetscCall(MatCreate(t->comm, &A));
+    PetscCall(MatGetLocalSize(t->R, &m, &n));
+    PetscCall(MatSetSizes(A, m, n, M, N));
+    PetscCall(MatSetOptionsPrefix(A, "opt_"));
+    PetscCall(MatSetType(A, t->type));
+    PetscCall(PreallocateLike(t->R, A));
+    PetscCall(FillLike(t->R, -1, A));
+    PetscCall(RecordMat(t, r, "type with the option's prefix", A));
+    PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
+    PetscCall(RecordMat(t, r, "type with the option's prefix after MatTranspose in place", A));
+    PetscCall(MatDestroy(&A));
+    PetscCall(PetscOptionsHasName(NULL, NULL, "-opt_mat_seqaij_type", &set));
+    PetscCheck(set, t->comm, PETSC_ERR_PLIB, "the option is lost");
+    PetscCall(Clear("mat_seqaij_type"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -751,6 +767,8 @@ static const Operation operations[] = {{"values", Values, OURS},
                                        {"counts", Counts, OURS},
                                        {"prefix", Prefix, FULL | OURS | BYROW},
                                        {"setupafter", SetUpAfter, OURS},
+                                       {"threads", Threads, SEQ | ONCE | OURS | ONHOST},
+                                       {"smallmemory", SmallMemory, FULL | SOLVE | SEQ | OURS | ONHOST},
                                        {"parameters", Parameters, FULL | SQUARE | BYROW | OURS},
                                        {"seqaijtype", SeqAIJType, FULL | SQUARE | OURS | ONHOST}, /* the names on a device differ: seqaijcusparsesellp */
                                        {"single", Single, BYROW | SQUARE | FULL | SOLVE | SEQ | OURS | DEVICE},

@@ -7,3 +7,5 @@
 PetscErrorCode ViewContains(Mat A, const char text[], PetscBool *found);
 
 PetscErrorCode SetUpAfter(Test *, Record *);
+PetscErrorCode Threads(Test *, Record *);
+PetscErrorCode SmallMemory(Test *, Record *);

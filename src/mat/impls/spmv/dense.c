@@ -16,20 +16,18 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
   const PetscScalar *x;
   PetscScalar       *y;
   PetscInt           ldx, ldy, rows = 0; /* rows: the number of columns that are multiplied by SpMVCSRMultColumns(), which stores X by rows first */
-  PetscBool          due = PETSC_FALSE, bound;
+  PetscBool          current = PETSC_FALSE, bound;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatBoundToCPU(A, &bound));
   if (spmv && (!spmv->device || bound)) {
-    PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
-    if (due) PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A));
-    due = (PetscBool)(due && !spmv->host.use_parent);
-    if (due) rows = SpMVStoreColumnsByRows(spmv->host.store, n);
-    spmv->host.asked.pattern += n;
-    spmv->host.asked.values += n;
+    PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A));
+    current = (PetscBool)(SpMVKeyIsCurrent(&spmv->host.key, A) && !spmv->host.use_parent);
+    if (current) rows = SpMVStoreColumnsByRows(spmv->host.store, n);
+    SpMVAskedCount(&spmv->host.asked, n);
   }
-  if (!due || rows == SPMV_COLUMNS_PARENT) {
+  if (!current || rows == SPMV_COLUMNS_PARENT) {
     PetscCall((*SpMVDenseAIJ)(A, B, C));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

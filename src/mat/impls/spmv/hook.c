@@ -166,7 +166,8 @@ static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
     if (!((PetscObject)A)->type_name) PetscCall(SpMVMergedSet(A, spmv)); /* MatHeaderMerge() */
     destroy                       = spmv->parent.destroy;
     A->ops->productsetfromoptions = spmv->parent.productsetfromoptions;
-    PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
+    /* A remains and gets another type or other data; otherwise MatDestroy() frees all of its functions */
+    if (((PetscObject)A)->refct > 0) PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
     PetscCall(MatSpMVSet(A, NULL));
   }
   PetscCall((*destroy)(A));
@@ -273,7 +274,7 @@ static PetscErrorCode SpMVSamePattern(Mat A, Mat B, PetscBool *same)
     PetscCall(SpMVIsMPI(mat[k], &mpi[k]));
     PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)mat[k], &aij[k], MATSEQAIJ, MATMPIAIJ, ""));
   }
-  *same = (PetscBool)(aij[0] && aij[1] && mpi[0] == mpi[1] && A->assembled && B->assembled && A->rmap->N == B->rmap->N && A->cmap->N == B->cmap->N);
+  *same = (PetscBool)(aij[0] && aij[1] && mpi[0] == mpi[1] && A->assembled && B->assembled);
   if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 2; k++) {
     block[0][k] = mat[k];
@@ -467,7 +468,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   else
     (*format->defaults)(spmv->params);
   if (!params) {
-    ierr = SpMVReadOptions(A, spmv); /* a wrong option must leave the matrix unchanged */
+    ierr = (*format->options)(A, spmv->params); /* a wrong option must leave the matrix unchanged */
     if (ierr) PetscCall(PetscFree(spmv));
     PetscCall(ierr);
   }

@@ -42,14 +42,16 @@ static PetscErrorCode MatSpMVFillStore_Seq(Mat A, Mat_SpMV *spmv, SpMVCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the host's copy up to date. After an error there is no copy, as before the first product: the next product tries again */
-PetscErrorCode MatSpMVUpdateHost_Seq(Mat A, Mat_SpMV *spmv)
+/*
+  The caller has the lock. After an error there is no copy, as before the first product: the next product tries again
+*/
+static PetscErrorCode MatSpMVUpdateHostLocked_Seq(Mat A, Mat_SpMV *spmv)
 {
   SpMVCSR        csr;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (SpMVKeyIsCurrent(&spmv->host.key, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (SpMVKeyIsCurrent(&spmv->host.key, A)) PetscFunctionReturn(PETSC_SUCCESS); /* another thread was first */
   PetscCall(MatSpMVGetPattern_Seq(A, &csr));
   if ((!spmv->host.store && !spmv->host.use_parent) || !SpMVKeyHasPattern(&spmv->host.key, A, &csr)) {
     PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
@@ -83,7 +85,22 @@ static PetscErrorCode MatSpMVCountPattern_Seq(Mat A, Mat_SpMV *spmv)
   asked->values  = 0;
   asked->needed  = params->after;
   if (params->after < 0) asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(csr.m, csr.i[csr.m]) : 0;
+  asked->most = PetscMax(asked->needed, SpMVRefreshProducts());
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Begins to count the products with new values or a new pattern */
+static PetscErrorCode MatSpMVCount_Seq(Mat A, Mat_SpMV *spmv)
+{
+  SpMVAsked *asked = &spmv->host.asked;
+
+  PetscFunctionBegin;
+  if (SpMVKeyIsCurrent(&asked->key, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!SpMVKeyHasNonzeroState(&asked->key, A)) PetscCall(MatSpMVCountPattern_Seq(A, spmv));
+  asked->values_before = asked->values;
+  asked->values        = 0;
+  SpMVKeySet(&asked->key, A);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -94,23 +111,41 @@ static PetscErrorCode MatSpMVCountPattern_Seq(Mat A, Mat_SpMV *spmv)
   Products are counted, not timed, so that each run does the same. Values are copied at once if there were enough products
   with those before.
 */
-PetscErrorCode MatSpMVIsDue_Seq(Mat A, Mat_SpMV *spmv, PetscBool *due)
+static PetscBool MatSpMVIsDue_Seq(Mat A, const Mat_SpMV *spmv)
 {
-  SpMVAsked *asked = &spmv->host.asked;
+  const SpMVAsked *asked = &spmv->host.asked;
+
+  if (SpMVKeyHasNonzeroState(&spmv->host.key, A)) {
+    const PetscInt64 values = SpMVAtomicGet(&asked->values);
+
+    return (PetscBool)(PetscMax(values, asked->values_before) >= PetscMin(asked->needed, SpMVRefreshProducts()));
+  }
+  return (PetscBool)(SpMVAtomicGet(&asked->pattern) >= asked->needed);
+}
+
+/* The format waits: nothing has changed since the product before, and there have not been enough products yet */
+static PetscBool MatSpMVWaits_Seq(Mat A, const Mat_SpMV *spmv)
+{
+  return (PetscBool)(!spmv->device && SpMVKeyIsCurrent(&spmv->host.asked.key, A) && !MatSpMVIsDue_Seq(A, spmv));
+}
+
+/*
+  Several threads may compute the first products of a matrix, or the first ones after a change. They take turns here;
+  later products take no lock
+*/
+PetscErrorCode MatSpMVUpdateHost_Seq(Mat A, Mat_SpMV *spmv, PetscBool setup, PetscBool *current)
+{
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  *due = PETSC_TRUE;
-  if (SpMVKeyIsCurrent(&spmv->host.key, A) || spmv->device) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!SpMVKeyHasNonzeroState(&asked->key, A)) PetscCall(MatSpMVCountPattern_Seq(A, spmv));
-  if (!SpMVKeyIsCurrent(&asked->key, A)) {
-    asked->values_before = asked->values;
-    asked->values        = 0;
-    SpMVKeySet(&asked->key, A);
-  }
-  if (SpMVKeyHasNonzeroState(&spmv->host.key, A))
-    *due = (PetscBool)(PetscMax(asked->values, asked->values_before) >= PetscMin(asked->needed, SpMVRefreshProducts()));
-  else
-    *due = (PetscBool)(asked->pattern >= asked->needed);
+  *current = SpMVKeyIsCurrent(&spmv->host.key, A);
+  if (*current || (!setup && MatSpMVWaits_Seq(A, spmv))) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)pthread_mutex_lock(&spmv->host.lock);
+  if (!spmv->device) ierr = MatSpMVCount_Seq(A, spmv);
+  *current = (PetscBool)(setup || spmv->device || MatSpMVIsDue_Seq(A, spmv));
+  if (!ierr && *current) ierr = MatSpMVUpdateHostLocked_Seq(A, spmv);
+  (void)pthread_mutex_unlock(&spmv->host.lock);
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -118,23 +153,22 @@ PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat A)
 {
   Mat_SpMV      *spmv;
   SpMVCSR        csr;
-  PetscBool      due;
+  PetscBool      current;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
-  if (!due || SpMVKeyIsCurrent(&spmv->host.key, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (SpMVKeyIsCurrent(&spmv->host.key, A) || MatSpMVWaits_Seq(A, spmv)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-  ierr = MatSpMVUpdateHost_Seq(A, spmv);
+  ierr = MatSpMVUpdateHost_Seq(A, spmv, PETSC_FALSE, &current);
   PetscCall(PetscPopErrorHandler());
   if (ierr) {
     PetscCall(PetscInfo(A, "Out of memory for the %s format; using AIJ's own product until the matrix changes\n", spmv->format->name));
     PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-    SpMVKeySetPattern(&spmv->host.key, A, &csr);
-    spmv->host.key.i      = NULL; /* matches no pattern: the next change sets the format up */
     spmv->host.use_parent = PETSC_TRUE;
     MatSpMVUseParent_Seq(A, spmv, PETSC_TRUE);
+    SpMVKeySetPattern(&spmv->host.key, A, &csr);
+    spmv->host.key.i = NULL; /* matches no pattern: the next change sets the format up */
     PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -143,7 +177,6 @@ PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat A)
 PetscErrorCode MatSpMVGetStatsHost_Seq(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
 {
   PetscFunctionBegin;
-  PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
   if (spmv->host.store)
     SpMVStoreGetStats(spmv->host.store, stats);
   else {

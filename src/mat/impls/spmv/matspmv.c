@@ -12,6 +12,7 @@ static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
 
   PetscFunctionBegin;
   PetscCall(SpMVStoreDestroy(&spmv->host.store));
+  (void)pthread_mutex_destroy(&spmv->host.lock);
 #if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2; k++) {
     if (spmv->cuda[k].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].store));
@@ -67,6 +68,7 @@ PetscErrorCode MatSpMVNew(Mat A, Mat_SpMV **spmv)
   ierr  = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(spmv));
   if (ierr) PetscCall(PetscFree(*spmv)); /* the allocation has failed on another rank */
   PetscCall(ierr);
+  (void)pthread_mutex_init(&(*spmv)->host.lock, NULL); /* cannot fail without attributes */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +102,7 @@ PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
 */
 void MatSpMVUseParent_Seq(Mat A, Mat_SpMV *spmv, PetscBool use)
 {
-  const struct _MatOps *from = use ? &spmv->ours : &spmv->parent, *to = use ? &spmv->parent : &spmv->ours;
+  const SpMVOps *from = use ? &spmv->ours : &spmv->parent, *to = use ? &spmv->parent : &spmv->ours;
 
   if (spmv->device) return;
   if (A->ops->mult == from->mult) A->ops->mult = to->mult;
@@ -114,7 +116,7 @@ PetscErrorCode MatSpMVForgetHost_Seq(Mat A, Mat_SpMV *spmv)
   PetscFunctionBegin;
   PetscCall(SpMVStoreDestroy(&spmv->host.store));
   if (spmv->host.use_parent) MatSpMVUseParent_Seq(A, spmv, PETSC_FALSE);
-  spmv->host.key.mat    = NULL;
+  SpMVAtomicSet(&spmv->host.key.mat, NULL);
   spmv->host.use_parent = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -163,7 +165,9 @@ PetscErrorCode MatSpMVSetParams(Mat A, Mat_SpMV *spmv, const void *params)
 
 PetscBool SpMVKeyHasNonzeroState(const SpMVKey *key, Mat A)
 {
-  return (PetscBool)(key->mat == A && key->id == ((PetscObject)A)->id && key->nonzerostate == A->nonzerostate);
+  const PetscObjectState nonzerostate = SpMVAtomicGet(&key->nonzerostate);
+
+  return (PetscBool)(SpMVAtomicGet(&key->mat) == A && SpMVAtomicGet(&key->id) == ((PetscObject)A)->id && nonzerostate == A->nonzerostate);
 }
 
 PetscBool SpMVKeyHasPattern(const SpMVKey *key, Mat A, const SpMVCSR *csr)
@@ -174,20 +178,20 @@ PetscBool SpMVKeyHasPattern(const SpMVKey *key, Mat A, const SpMVCSR *csr)
 
 void SpMVKeySet(SpMVKey *key, Mat A)
 {
-  key->mat          = A;
-  key->id           = ((PetscObject)A)->id;
-  key->state        = ((PetscObject)A)->state;
-  key->nonzerostate = A->nonzerostate;
+  SpMVAtomicSet(&key->mat, A);
+  SpMVAtomicSet(&key->id, ((PetscObject)A)->id);
+  SpMVAtomicSet(&key->state, ((PetscObject)A)->state);
+  SpMVAtomicSet(&key->nonzerostate, A->nonzerostate);
 }
 
 void SpMVKeySetPattern(SpMVKey *key, Mat A, const SpMVCSR *csr)
 {
-  SpMVKeySet(key, A);
   key->m  = csr->m;
   key->n  = csr->n;
   key->nz = csr->i[csr->m];
   key->i  = csr->i;
   key->j  = csr->j;
+  SpMVKeySet(key, A); /* last: another thread may then read the copy */
 }
 
 /* For matrices without rows: AIJ may have no row offsets */
@@ -249,9 +253,9 @@ static PetscInt64 SpMVHash(const PetscInt array[], PetscInt64 n, PetscInt64 seed
 }
 
 /*
-  The arrays of MatCreateSeqAIJWithArrays() belong to the program, which may write other columns to them and assemble the
-  matrix. AIJ's product then uses them, but no state shows it. In such a matrix PETSc has allocated fewer entries than it
-  uses: none
+  The arrays of MatCreateSeqAIJWithArrays() belong to the program, which may write other columns to them and assemble
+  the matrix. AIJ's product then uses them, but no state shows it. In such a matrix PETSc has allocated fewer entries
+  than it uses: none
 */
 PetscErrorCode MatSpMVHashPattern_Seq(Mat A, Mat_SpMV *spmv, PetscBool *changed)
 {

@@ -30,6 +30,7 @@
 #include <petsc/private/matimpl.h>
 #include "../../../core/spmvcore.h"
 #include "halo.h"
+#include <pthread.h>
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include <petscdevice_cuda.h>
   #include "../../../core/cuda/spmvcuda.h"
@@ -120,43 +121,57 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   AIJ's operations that a format may replace. The parent's operations are saved, so that they can be called and restored. The
   operations below the line are replaced on the device only
 */
-#define SpMVHooks(X)                  \
-  do {                                \
-    X(mult);                          \
-    X(multadd);                       \
-    X(multtranspose);                 \
-    X(multtransposeadd);              \
-    X(residual);                      \
-    X(assemblyend);                   \
-    X(duplicate);                     \
-    X(destroy);                       \
-    X(view);                          \
-    X(convert);                       \
-    X(convertfrom);                   \
-    X(setfromoptions);                \
-    X(lufactor);                      \
-    X(transpose);                     \
-    X(transposesymbolic);             \
-    X(permute);                       \
-    X(createsubmatrix);               \
-    X(createsubmatrices);             \
-    X(creatempimatconcatenateseqmat); \
-    X(productsetfromoptions);         \
-    X(zerorows);                      \
-    X(zerorowscolumns);               \
-    /* -------------------- */        \
-    X(ilufactor);                     \
-    X(multhermitiantranspose);        \
-    X(multhermitiantransposeadd);     \
-    X(bindtocpu);                     \
-    X(getdiagonal);                   \
-    X(diagonalscale);                 \
-    X(zeroentries);                   \
-    X(norm);                          \
-    X(axpy);                          \
-    X(setoption);                     \
-    X(setup);                         \
-  } while (0)
+#define SpMVHooks(X)                \
+  X(mult);                          \
+  X(multadd);                       \
+  X(multtranspose);                 \
+  X(multtransposeadd);              \
+  X(residual);                      \
+  X(assemblyend);                   \
+  X(duplicate);                     \
+  X(destroy);                       \
+  X(view);                          \
+  X(convert);                       \
+  X(convertfrom);                   \
+  X(setfromoptions);                \
+  X(lufactor);                      \
+  X(transpose);                     \
+  X(transposesymbolic);             \
+  X(permute);                       \
+  X(createsubmatrix);               \
+  X(createsubmatrices);             \
+  X(creatempimatconcatenateseqmat); \
+  X(productsetfromoptions);         \
+  X(zerorows);                      \
+  X(zerorowscolumns);               \
+  /* -------------------- */        \
+  X(ilufactor);                     \
+  X(multhermitiantranspose);        \
+  X(multhermitiantransposeadd);     \
+  X(bindtocpu);                     \
+  X(getdiagonal);                   \
+  X(diagonalscale);                 \
+  X(zeroentries);                   \
+  X(norm);                          \
+  X(axpy);                          \
+  X(setoption);                     \
+  X(setup)
+
+/* Only the operations that may be replaced: struct _MatOps has more than four times as many */
+typedef struct {
+#define SpMVMember(op) __typeof__(((struct _MatOps *)NULL)->op) op
+  SpMVHooks(SpMVMember);
+#undef SpMVMember
+} SpMVOps;
+
+/* Numbers that one thread sets while others read them: who reads the new one also sees what was written before it */
+#if defined(__GNUC__)
+  #define SpMVAtomicGet(p)        __atomic_load_n(p, __ATOMIC_ACQUIRE)
+  #define SpMVAtomicSet(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
+#else
+  #define SpMVAtomicGet(p)        (*(p))
+  #define SpMVAtomicSet(p, value) (*(p) = (value))
+#endif
 
 /* The state of a matrix when something was made from it */
 typedef struct {
@@ -171,11 +186,15 @@ typedef struct {
   Every documented way to change values increases the object state, and every change of the pattern increases the nonzero
   state. The key contains the Mat itself because MatHeaderReplace() moves the data to another Mat, which counts its states
   independently, and the Mat's id because another Mat may be allocated at the same address. The function is inline because
-  every product calls it.
+  every product calls it. It takes no lock: a thread that finds the key current also sees the copy that another thread has
+  finished before it set the key.
 */
 static inline PetscBool SpMVKeyIsCurrent(const SpMVKey *key, Mat A)
 {
-  return (PetscBool)(key->mat == A && key->id == ((PetscObject)A)->id && key->state == ((PetscObject)A)->state && key->nonzerostate == A->nonzerostate);
+  const PetscObjectState state = SpMVAtomicGet(&key->state), nonzerostate = SpMVAtomicGet(&key->nonzerostate);
+
+  return (PetscBool)(SpMVAtomicGet(&key->mat) == A && SpMVAtomicGet(&key->id) == ((PetscObject)A)->id && state == ((PetscObject)A)->state &&
+                     nonzerostate == A->nonzerostate);
 }
 
 /* A sequential matrix on the host: counts of the products requested. They determine when the format is set up and when it is refreshed */
@@ -185,15 +204,27 @@ typedef struct {
   PetscInt64 values;        /* products with the current values */
   PetscInt64 values_before; /* products with the previous values */
   PetscInt64 needed;        /* products required before the format is set up */
+  PetscInt64 most;          /* products are counted up to here: later ones write nothing that other threads read */
 } SpMVAsked;
 
-/* A sequential matrix: its copy on the host */
+/* Products in several threads may be counted as one */
+static inline void SpMVAskedCount(SpMVAsked *asked, PetscInt64 products)
+{
+  const PetscInt64 values = SpMVAtomicGet(&asked->values);
+
+  if (values >= asked->most) return;
+  SpMVAtomicSet(&asked->pattern, SpMVAtomicGet(&asked->pattern) + products);
+  SpMVAtomicSet(&asked->values, values + products);
+}
+
+/* A sequential matrix: its copy on the host. Threads that multiply take the lock to change it, but not to read it */
 typedef struct {
-  SpMVKey   key;
-  SpMVStore store;
-  PetscBool use_parent; /* AIJ's own product is used: columns are unsorted, there are no values, AIJ is cheaper, ... */
-  PetscInt  nonzerorows;
-  SpMVAsked asked;
+  pthread_mutex_t lock;
+  SpMVKey         key;
+  SpMVStore       store;
+  PetscBool       use_parent; /* AIJ's own product is used: columns are unsorted, there are no values, AIJ is cheaper, ... */
+  PetscInt        nonzerorows;
+  SpMVAsked       asked;
 } SpMVHostCopy;
 
 /* The state of a parallel matrix when its copies were last up to date on all ranks. This state is the same on all ranks; the
@@ -268,7 +299,7 @@ typedef struct {
   SpMVParams        params;
   MatType           parenttype;             /* restored by MatSpMVUnhook() */
   PetscBool         device;                 /* the parent is AIJCUSPARSE */
-  struct _MatOps    parent, ours;           /* the operations before and after MatSpMVHook(); only those in SpMVHooks() are set */
+  SpMVOps           parent, ours;           /* the operations before and after MatSpMVHook() */
   PetscErrorCode (*view)(Mat, PetscViewer); /* the previous view: AIJ's, or the view set by the DM that created the matrix */
   SpMVProductPhase phase;
   PetscInt64       pattern; /* a hash of row offsets and columns that PETSc has not allocated, 0 otherwise */
@@ -303,11 +334,11 @@ PETSC_INTERN void           SpMVKeySetPattern(SpMVKey *, Mat, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVGetPattern_Seq(Mat, SpMVCSR *);
 PETSC_INTERN PetscErrorCode MatSpMVRestorePattern_Seq(Mat, SpMVCSR *);
 PETSC_INTERN PetscInt       SpMVCSRNonzeroRows(const SpMVCSR *);
-PETSC_INTERN PetscErrorCode MatSpMVHashPattern_Seq(Mat, Mat_SpMV *, PetscBool *changed); /* since the last call, where PETSc does not know */
+PETSC_INTERN PetscErrorCode MatSpMVHashPattern_Seq(Mat, Mat_SpMV *, PetscBool *changed); /* since the last call */
 
 /* parent.c: the types that ours are derived from */
 typedef struct {
-  PetscBool    set[2]; /* -mat_seqaij_type was set without a prefix, and with the matrix's prefix or in its own options */
+  PetscBool    set[2]; /* -mat_seqaij_type was set: without a prefix; with the matrix's prefix or in its own options */
   PetscOptions options[2];
   char         option[2][PETSC_MAX_OPTION_NAME], type[2][128];
 } SpMVHidden;
@@ -370,9 +401,9 @@ PETSC_INTERN PetscErrorCode SpMVOperandsBegin(SpMVPlace, Vec xx, Vec yy, Vec zz,
 PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 
 /* host.c: the copy on the host and its products */
-PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode MatSpMVIsDue_Seq(Mat, Mat_SpMV *, PetscBool *); /* whether the next product is to use the format */
-PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat);          /* uses AIJ's product if out of memory, which is not an error */
+/* brings the copy up to date if there have been enough products, or with `setup`; current: whether it is up to date */
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *, PetscBool setup, PetscBool *current);
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat); /* uses AIJ's product if out of memory, which is not an error */
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsNone_Seq(Mat, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);

@@ -21,6 +21,17 @@ PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* -mat_<format>_<what>. Not by PetscSNPrintf(), which is slow: each new matrix needs a dozen of these names */
+static PetscErrorCode SpMVOptionName(const char format[], const char what[], char option[], size_t length)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscStrncpy(option, "-mat_", length));
+  PetscCall(PetscStrlcat(option, format, length));
+  PetscCall(PetscStrlcat(option, "_", length));
+  PetscCall(PetscStrlcat(option, what, length));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Reads the options -mat_<format>_<name> that every format has; manual: the format's manual page */
 PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[], SpMVCommonParams *p)
 {
@@ -32,19 +43,19 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
   char option[64];
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_node_size", format));
+  PetscCall(SpMVOptionName(format, "node_size", option, sizeof(option)));
   PetscCall(
       SpMVOptionsInt(A, PetscOptionsObject, option, "Rows and columns of a node block (1: no node blocks, 0: detect)", manual, 0, SPMV_MAX_NODE, &p->node));
-  PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_kernel", format));
+  PetscCall(SpMVOptionName(format, "kernel", option, sizeof(option)));
   PetscCall(PetscOptionsEnum(option, "Kernel of the product", manual, SpMVKernelTypes, (PetscEnum)p->kernel, (PetscEnum *)&p->kernel, NULL));
-  PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_setup_after", format));
+  PetscCall(SpMVOptionName(format, "setup_after", option, sizeof(option)));
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option,
                            "On the host, number of AIJ products before the format is set up (-1: as many as take as long as the set-up)", manual, PETSC_DECIDE,
                            PETSC_MAX_INT, &p->after));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(flags); k++) {
     PetscBool on = (PetscBool)*flags[k].value;
 
-    PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_%s", format, flags[k].name));
+    PetscCall(SpMVOptionName(format, flags[k].name, option, sizeof(option)));
     PetscCall(PetscOptionsBool(option, flags[k].text, manual, on, &on, NULL));
     *flags[k].value = on;
   }

@@ -116,8 +116,8 @@ static PetscErrorCode MatStoreValues_SpMV(Mat A)
 
 /*
   MatZeroRows() and MatZeroRowsColumns() increase the object state at their end, but may return an error after they have
-  changed entries: where a diagonal entry is missing. So the state increases before, on all ranks, and after an error the
-  pattern of a sequential matrix counts as changed, too.
+  changed entries: where a diagonal entry is missing. So the state increases before, on all ranks, and after an error
+  the pattern of a sequential matrix counts as changed, too.
 */
 static PetscErrorCode SpMVZeroRows(Mat A, PetscErrorCode (*zero)(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec), PetscInt n, const PetscInt rows[],
                                    PetscScalar diag, Vec x, Vec b)

@@ -6,7 +6,7 @@
 PetscErrorCode MatSpMVGetReady_Seq(Mat A, PetscBool device, PetscBool transpose)
 {
   Mat_SpMV *spmv;
-  PetscBool due;
+  PetscBool current;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -19,15 +19,14 @@ PetscErrorCode MatSpMVGetReady_Seq(Mat A, PetscBool device, PetscBool transpose)
   (void)device;
   (void)transpose;
 #endif
-  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
-  if (due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
+  PetscCall(MatSpMVUpdateHost_Seq(A, spmv, PETSC_FALSE, &current));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatSpMVGetStats_Seq(Mat A, PetscBool setup, SpMVStats *stats)
 {
   Mat_SpMV *spmv;
-  PetscBool due;
+  PetscBool current;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -37,8 +36,8 @@ PetscErrorCode MatSpMVGetStats_Seq(Mat A, PetscBool setup, SpMVStats *stats)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
-  if (setup || due || SpMVKeyHasNonzeroState(&spmv->host.key, A))
+  PetscCall(MatSpMVUpdateHost_Seq(A, spmv, (PetscBool)(setup || SpMVKeyHasNonzeroState(&spmv->host.key, A)), &current));
+  if (current)
     PetscCall(MatSpMVGetStatsHost_Seq(A, spmv, stats));
   else
     PetscCall(MatSpMVGetStatsNone_Seq(A, stats));
@@ -49,7 +48,7 @@ PetscErrorCode MatSpMVGetStats_Seq(Mat A, PetscBool setup, SpMVStats *stats)
 PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   Mat_SpMV *spmv;
-  PetscBool due;
+  PetscBool current;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -59,14 +58,10 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  due = SpMVKeyIsCurrent(&spmv->host.key, A); /* for most products nothing has changed */
-  if (!due) {
-    PetscCall(MatSpMVIsDue_Seq(A, spmv, &due));
-    if (due) PetscCall(MatSpMVUpdateHost_Seq(A, spmv));
-  }
+  current = SpMVKeyIsCurrent(&spmv->host.key, A); /* for most products nothing has changed */
+  if (!current) PetscCall(MatSpMVUpdateHost_Seq(A, spmv, PETSC_FALSE, &current));
   PetscCall(MatSpMVApplyHost_Seq(A, spmv, op, xx, yy, zz));
-  spmv->host.asked.pattern++;
-  spmv->host.asked.values++;
+  SpMVAskedCount(&spmv->host.asked, 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
