@@ -163,7 +163,8 @@ static PetscErrorCode SpMVProductTakeNumeric(Mat C)
 
 /*
   On the host, P^T A P and R A R^T are AIJ if A is of one of our types and the other factor is not. The result is an operator
-  like A on a coarser grid, so it gets A's format.
+  like A on a coarser grid, so it gets A's format. Not if hypre computes it, in an AIJ matrix that replaces C's data in the
+  numeric phase.
 */
 static PetscErrorCode SpMVProductGalerkin(Mat C)
 {
@@ -175,7 +176,7 @@ static PetscErrorCode SpMVProductGalerkin(Mat C)
   if (type != MATPRODUCT_PtAP && type != MATPRODUCT_RARt) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGet(C->product->A, &spmv));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &is, MATSEQAIJ, MATMPIAIJ, ""));
-  if (spmv && is && !spmv->device) PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
+  if (spmv && is && C->preallocated && !spmv->device) PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
