@@ -36,6 +36,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 {
   PetscFunctionBegin;
   PetscSpMVPackageInitialized = PETSC_FALSE;
+  PetscCall(SpMVFinalizeNames());
 #if defined(PETSCSPMV_HAVE_CUDA)
   PetscCallCUDA(SpMVCudaFinalize());
 #endif
@@ -125,6 +126,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
   PetscCall(KSPInitializePackage());
   PetscCall(KSPDeviceRegister(device));
   PetscCall(MatOrderingRegister(MATORDERINGEVCHYB, MatGetOrdering_EVCHYB));
+  PetscCall(SpMVRegisterNames());
   PetscCall(PetscRegisterFinalize(PetscSpMVFinalizePackage));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

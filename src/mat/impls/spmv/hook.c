@@ -162,7 +162,11 @@ static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv) {
+  if (spmv && ((PetscObject)A)->refct > 0 && ((PetscObject)A)->type_name && A->assembled && !spmv->device) { /* MatSetType() */
+    PetscCall(MatSpMVUnhook(A));
+    destroy = A->ops->destroy;
+    PetscCall(SpMVFormerSet(A));
+  } else if (spmv) {
     if (!((PetscObject)A)->type_name) PetscCall(SpMVMergedSet(A, spmv)); /* MatHeaderMerge() */
     destroy                       = spmv->parent.destroy;
     A->ops->productsetfromoptions = spmv->parent.productsetfromoptions;

@@ -19,6 +19,7 @@
     seq.c       products of sequential matrices: host or device
     cuda.c      copy and products on the device     factor.c    triangular solves
     host.c      copy and products on the host
+    names.c     PETSc's comparisons of whole names
     parent.c    AIJ's and AIJCUSPARSE's functions   options.c
     matspmv.c   state, keys, pattern
     device.c    device, stream, operands            halo.c      exchange of the halo
@@ -349,6 +350,7 @@ typedef struct {
   PetscErrorCode (*store)(Mat);
   PetscErrorCode (*productsetfromoptions)(Mat); /* for AIJCUSPARSE times AIJ */
   PetscErrorCode (*productdense)(Mat);          /* for AIJCUSPARSE times a dense matrix */
+  PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*mult)(Mat, Vec, Vec);
@@ -362,6 +364,19 @@ PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(Mat, SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVReplaceFunction(Mat, const char name[], PetscErrorCode (*)(Mat));
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
+
+/* names.c: functions of PETSc that compare the whole name of a type */
+typedef struct {
+  Mat   mat; /* NULL: its name has not been replaced */
+  char *own;
+} SpMVName;
+
+PETSC_INTERN PetscErrorCode SpMVNameReplace(Mat, MatType, SpMVName *);
+PETSC_INTERN PetscErrorCode SpMVNameRestore(SpMVName *);
+PETSC_INTERN PetscErrorCode SpMVFormerSet(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_Names(Mat, PetscBool, PetscBool, PetscBool);
+PETSC_INTERN PetscErrorCode SpMVRegisterNames(void);
+PETSC_INTERN PetscErrorCode SpMVFinalizeNames(void);
 
 /* options.c */
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);

@@ -63,6 +63,7 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &SpMVParents[device][mpi].store));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C", &SpMVParents[device][mpi].productsetfromoptions));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqdense_C", &SpMVParents[device][mpi].productdense));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSeqAIJKron_C", &SpMVParents[device][mpi].kron));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &SpMVParents[device][mpi].preallocatecoo));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &SpMVParents[device][mpi].setvaluescoo));
   SpMVParents[device][mpi].mult             = A->ops->mult;

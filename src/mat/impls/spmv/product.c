@@ -32,30 +32,21 @@ static PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
 /* Calls f, or MatProductSetFromOptions() if f is NULL, while the factors of our types have AIJ's type name */
 static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 {
-  Mat            factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
-  char          *name[3]   = {NULL, NULL, NULL};
-  Mat_SpMV      *spmv;
+  SpMVName       name[3];
   PetscBool      mpi, is;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   for (int k = 0; k < 3; k++) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATTRANSPOSEVIRTUAL, &is));
-    if (is) PetscCall(MatTransposeGetMat(factor[k], &factor[k]));
-    for (int l = 0; l < k; l++) { /* a matrix that is two of the factors is renamed once */
-      if (factor[l] == factor[k]) factor[k] = NULL;
-    }
-    if (!factor[k]) continue;
-    PetscCall(MatSpMVGet(factor[k], &spmv));
-    if (!spmv) continue;
-    PetscCall(SpMVIsMPI(factor[k], &mpi));
-    name[k]                             = ((PetscObject)factor[k])->type_name;
-    ((PetscObject)factor[k])->type_name = (char *)(mpi ? MATMPIAIJ : MATSEQAIJ);
+    Mat factor = SpMVProductFactor(C, k);
+
+    PetscCall(PetscObjectTypeCompare((PetscObject)factor, MATTRANSPOSEVIRTUAL, &is));
+    if (is) PetscCall(MatTransposeGetMat(factor, &factor));
+    if (factor) PetscCall(SpMVIsMPI(factor, &mpi));
+    PetscCall(SpMVNameReplace(factor, factor && mpi ? MATMPIAIJ : MATSEQAIJ, &name[k])); /* a matrix that is two of the factors is renamed once */
   }
   ierr = f ? (*f)(C) : MatProductSetFromOptions(C);
-  for (int k = 0; k < 3; k++) { /* even after an error */
-    if (name[k]) ((PetscObject)factor[k])->type_name = name[k];
-  }
+  for (int k = 0; k < 3; k++) PetscCall(SpMVNameRestore(&name[k])); /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

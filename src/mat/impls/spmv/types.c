@@ -16,7 +16,7 @@
 
 const SpMVKind SpMVKinds[2][2] = {{{.parent  = MATSEQAIJ,
                                     .setops  = {MatSpMVSetOps_Seq, MatSpMVSetOps_View, MatSpMVSetOps_Parent, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
-                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}},
+                                    .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent, MatSpMVCompose_Names}},
                                    {.parent  = MATMPIAIJ,
                                     .setops  = {MatSpMVSetOps_MPI, MatSpMVSetOps_View, MatSpMVSetOps_Parent, MatSpMVSetOps_Keep, MatSpMVSetOps_Product},
                                     .compose = {MatSpMVCompose_Product, MatSpMVCompose_Parent}}},
