@@ -264,7 +264,7 @@ static PetscErrorCode MatCreate_AIJ(Mat A, PetscBool mpi)
   A->preallocated = A->assembled = PETSC_TRUE;
   B->preallocated = B->assembled = PETSC_FALSE;
   PetscCall(PetscObjectCompose((PetscObject)A, SpMVFormer, NULL));
-  if (hidden.set && !mpi) PetscCall(MatSeqAIJSetType(A, hidden.type));
+  if (!mpi && hidden.set[hidden.set[1]]) PetscCall(MatSeqAIJSetType(A, hidden.type[hidden.set[1]])); /* with the prefix, if both are set */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
