@@ -4,6 +4,9 @@
   different GPU than the machine's, as `core unsupported`. With `count` as the last argument, it prints the number of checks that passed. With
   CORE_MATRICES=TEXT in the environment, only the matrices whose names contain the text are tested.
 */
+#include "../../src/mat/impls/evchyb/evchybcuda.h"
+#include "../../src/mat/impls/sellp/sellpcuda.h"
+#include "csr.cuh"
 #include "layouts.cuh"
 #include "order.cuh"
 #include "products.cuh"
@@ -401,6 +404,7 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
     const bool few = !strcmp(A.name, "3 unknowns, some") || !strcmp(A.name, "long rows");
     if ((race && !few) || (only && !strstr(A.name, only))) continue;
     tested++;
+    TestCSR(A, streams.stream);
     for (SpMVCudaKernel k : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
       TestSingle(A, "sellp",
                  [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) { return SELLP(0, 0, 0, 0, 1, k, single)(csr, PETSC_FALSE, streams.stream, b); });
