@@ -4,8 +4,6 @@
   different GPU than the machine's, as `core unsupported`. With `count` as the last argument, it prints the number of checks that passed. With
   CORE_MATRICES=TEXT in the environment, only the matrices whose names contain the text are tested.
 */
-#include "../../src/mat/impls/evchyb/evchybcuda.h"
-#include "../../src/mat/impls/sellp/sellpcuda.h"
 #include "csr.cuh"
 #include "layouts.cuh"
 #include "order.cuh"

@@ -12,3 +12,5 @@ PetscErrorCode BindSome(Test *, Record *);
 
 PetscErrorCode COO(Test *, Record *);
 PetscErrorCode COOErrors(Test *, Record *);
+
+PetscErrorCode Copies(Test *, Record *);

@@ -141,6 +141,7 @@ static PetscErrorCode MatSpMVUpdate_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, cudaSt
 
   PetscFunctionBegin;
   if (SpMVKeyIsCurrent(&spmv->cuda[k].key, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscCall(MatSpMVGetPattern_Seq(A, &host));
   pattern = (PetscBool)((!spmv->cuda[k].store && !spmv->cuda[k].use_parent) || !SpMVKeyHasPattern(&spmv->cuda[k].key, A, &host));
   if (pattern) {

@@ -7,33 +7,6 @@
 #if defined(PETSCSPMV_HAVE_CUDA)
 
 /*
-  Whether AIJCUSPARSE may have compressed A. It compresses a matrix if six tenths of the rows are empty: it stores the row
-  offsets of the nonempty rows only, and some of its functions do not handle that
-*/
-static PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
-{
-  Mat_SpMV *spmv;
-  SpMVCSR   csr;
-  PetscInt  empty;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv && SpMVKeyHasNonzeroState(&spmv->compressed.key, A)) {
-    *compressed = spmv->compressed.may;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  empty       = csr.m - SpMVCSRNonzeroRows(&csr);
-  *compressed = (PetscBool)(empty > 0 && empty >= csr.m / 2);
-  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
-  if (spmv) {
-    SpMVKeySet(&spmv->compressed.key, A);
-    spmv->compressed.may = *compressed;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
   AIJCUSPARSE's function writes to device vectors only, does not check their length, and does not handle compressed rows. If
   the matrix may be compressed, the host gets the diagonal: AIJCUSPARSE calls AIJ's function if the host's values are newer.
 */
@@ -78,6 +51,18 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
   PetscCall((*spmv->parent.diagonalscale)(A, l, r));
   PetscCall(SpMVVecRestore(left, PETSC_FALSE, &l));
   PetscCall(SpMVVecRestore(right, PETSC_FALSE, &r));
+  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatScale_SeqSpMVCUDA(Mat A, PetscScalar a)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->parent.scale)(A, a));
+  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -109,6 +94,7 @@ static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
   PetscCall(MatSpMVGet(A, &spmv));
   if (A->offloadmask != PETSC_OFFLOAD_CPU || A->structure_only) {
     PetscCall((*spmv->parent.zeroentries)(A));
+    if (A->offloadmask == PETSC_OFFLOAD_GPU) MatSpMVZeroed_CUDA(A, spmv);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatSpMVGetPattern_Seq(A, &csr));
@@ -147,6 +133,7 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
   if (A->data != data) A->nonzerostate = PetscMax(A->nonzerostate, nonzerostate) + 1; /* merged, see SpMVNonzeroStateRenew() */
   if (!ierr && (compressed[0] || compressed[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
   PetscCall(ierr);
+  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,9 +167,12 @@ static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
   Mat_SpMV      *spmv;
   Mat            mat[2] = {A, NULL};
   VecType        own[2];
+  PetscBool      done;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCall(MatSpMVNorm_MPICUDA(A, type, norm, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &mat[1], NULL));
   for (int k = 0; k < 2; k++) {
@@ -256,6 +246,7 @@ void MatSpMVSetOps_SeqCUSPARSE(Mat A)
   SpMVSet(bindtocpu, MatBindToCPU_SeqSpMVCUDA);
   SpMVSet(getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
   SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
+  SpMVSet(scale, MatScale_SeqSpMVCUDA);
   SpMVSet(zeroentries, MatZeroEntries_SeqSpMVCUDA);
   SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
   #undef SpMVSet

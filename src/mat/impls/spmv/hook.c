@@ -103,7 +103,10 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
   }
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (spmv->device) PetscCall((mpi ? MatSpMVSetBlockSizes_MPICUDA : MatSpMVMarkEmpty_SeqCUDA)(A));
-  if (spmv->device && !mpi) PetscCall(MatSpMVPrepare_SeqCUDA(A));
+  if (spmv->device && !mpi) {
+    PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
+    PetscCall(MatSpMVPrepare_SeqCUDA(A));
+  }
 #endif
   if (mpi)
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
@@ -125,8 +128,12 @@ static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDupl
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  *B   = NULL;
+  *B = NULL;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  ierr = MatSpMVDuplicate(A, spmv->parent.duplicate, op, B);
+#else
   ierr = (*spmv->parent.duplicate)(A, op, B);
+#endif
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   if (ierr) PetscCall(MatDestroy(B));
   PetscCall(ierr);
@@ -208,6 +215,9 @@ static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptions
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   if (spmv->parent.setfromoptions) PetscCall((*spmv->parent.setfromoptions)(A, PetscOptionsObject));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  spmv->options = PETSC_TRUE;
+#endif
   PetscCall(SpMVReadOptions(A, spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -502,7 +512,10 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   if (mpi && A->assembled) PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
   if (!mpi && A->assembled) PetscCall(MatSpMVHashPattern_Seq(A, spmv, &changed));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  if (device && !mpi && A->assembled) PetscCall(MatSpMVPrepare_SeqCUDA(A));
+  if (device && !mpi && A->assembled) {
+    PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
+    PetscCall(MatSpMVPrepare_SeqCUDA(A));
+  }
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

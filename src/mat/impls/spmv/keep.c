@@ -65,11 +65,21 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
   const PetscObjectState nonzerostate = C ? C->nonzerostate : 0;
   const void            *data         = C ? C->data : NULL;
   Mat_SpMV              *spmv;
-  PetscBool              mpi;
+  SpMVKeep               keep;
+  PetscBool              mpi, done = PETSC_FALSE;
+  PetscErrorCode         ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  SpMVKeepFormat(A, 1, B, transpose, A, reuse, B);
-  if (reuse == MAT_REUSE_MATRIX) PetscCall(SpMVHostIsNewer(*B));
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVKeepBegin(A, spmv, &keep));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  ierr = MatSpMVTranspose_SeqCUDA(A, reuse, B, &done);
+#endif
+  if (!ierr && !done) ierr = (*spmv->parent.transpose)(A, reuse, B);
+  if (!ierr) ierr = SpMVKeepSet(&keep, *B);
+  PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
+  PetscCall(ierr);
+  if (reuse == MAT_REUSE_MATRIX && !done) PetscCall(SpMVHostIsNewer(*B));
   if (C && C->data != data) {
     C->nonzerostate = PetscMax(C->nonzerostate, nonzerostate) + 1;
     PetscCall(SpMVIsMPI(C, &mpi));

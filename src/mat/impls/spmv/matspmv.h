@@ -18,6 +18,7 @@
     hook.c      hooking, unhooking, creation, conversion, duplication
     seq.c       products of sequential matrices: host or device
     cuda.c      copy and products on the device     factor.c    triangular solves
+    values.c    AIJCUSPARSE's values, on the device copies.c    copies and transposes of them
     host.c      copy and products on the host
     names.c     PETSc's comparisons of whole names
     parent.c    AIJ's and AIJCUSPARSE's functions   options.c
@@ -154,6 +155,8 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(diagonalscale);                 \
   X(zeroentries);                   \
   X(norm);                          \
+  X(shift);                         \
+  X(scale);                         \
   X(axpy);                          \
   X(setoption);                     \
   X(setup)
@@ -268,6 +271,12 @@ typedef struct {
   PetscBool may;
 } SpMVCompressed;
 
+/* A matrix whose entries are zero on the device, while those on the host are old */
+typedef struct {
+  SpMVKey key;
+  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[], InsertMode); /* AIJ's */
+} SpMVZeroed;
+
 /* An MPI matrix: the exchange of its halo on the device */
 typedef struct {
   SpMVHalo        halo;
@@ -310,7 +319,9 @@ typedef struct {
   SpMVCompressed compressed;
   SpMVCudaCopy   cuda[2]; /* copies of the matrix and of its transpose */
   SpMVFused      fused;
+  SpMVZeroed     zeroed;
   SpMVExchange   exchange;
+  PetscBool      options;         /* AIJCUSPARSE has read its options for this matrix */
   PetscBool      may_lack;        /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
   PetscBool      ignores_offproc; /* MAT_IGNORE_OFF_PROC_ENTRIES was set */
 #endif
@@ -353,6 +364,8 @@ typedef struct {
   PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
+  PetscErrorCode (*copy)(Mat, Mat, MatStructure);
+  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[], InsertMode);
   PetscErrorCode (*mult)(Mat, Vec, Vec);
   PetscErrorCode (*multadd)(Mat, Vec, Vec, Vec);
   PetscErrorCode (*multtransposeadd)(Mat, Vec, Vec, Vec);
@@ -363,6 +376,8 @@ PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
 PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(Mat, SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVReplaceFunction(Mat, const char name[], PetscErrorCode (*)(Mat));
+PETSC_INTERN PetscErrorCode MatZeroRows_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatZeroRowsColumns_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
 /* names.c: functions of PETSc that compare the whole name of a type */
@@ -460,8 +475,8 @@ PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 */
 typedef struct {
   MatType parent;
-  void (*setops[8])(Mat);                                                             /* called in this order, ending with NULL */
-  PetscErrorCode (*compose[4])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ending with NULL */
+  void (*setops[9])(Mat);                                                             /* called in this order, ending with NULL */
+  PetscErrorCode (*compose[5])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ending with NULL */
 } SpMVKind;
 
 PETSC_INTERN const SpMVKind SpMVKinds[2][2]; /* [on a device][MPI] */
@@ -479,6 +494,9 @@ PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
 PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
+PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);
+PETSC_INTERN void           MatSpMVSetOps_MPIValues(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, PetscBool);
 PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
 
@@ -521,6 +539,26 @@ PETSC_INTERN PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
+
+/* values.c: AIJCUSPARSE's arrays on the device */
+typedef struct {
+  SpMVCudaCSR  csr;
+  PetscScalar *a; /* if they will be changed */
+  cudaStream_t stream;
+} SpMVValues;
+
+PETSC_INTERN PetscErrorCode MatSpMVOnDevice_Seq(Mat, PetscBool *device); /* whether the newest values are there and can be used */
+PETSC_INTERN PetscErrorCode SpMVValuesGet(Mat, PetscBool write, SpMVValues *);
+PETSC_INTERN PetscErrorCode SpMVValuesRestore(Mat, SpMVValues *);
+PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
+PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *compressed);
+PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);
+PETSC_INTERN PetscErrorCode MatSpMVNorm_MPICUDA(Mat, NormType, PetscReal *, PetscBool *done);
+
+/* copies.c */
+PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours); /* called after the newest values have moved to the device or to the host */
+PETSC_INTERN PetscErrorCode MatSpMVDuplicate(Mat, PetscErrorCode (*)(Mat, MatDuplicateOption, Mat *), MatDuplicateOption, Mat *);
+PETSC_INTERN PetscErrorCode MatSpMVTranspose_SeqCUDA(Mat, MatReuse, Mat *, PetscBool *done);
 
 /* dense.c */
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat);

@@ -66,6 +66,8 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSeqAIJKron_C", &SpMVParents[device][mpi].kron));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &SpMVParents[device][mpi].preallocatecoo));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &SpMVParents[device][mpi].setvaluescoo));
+  SpMVParents[device][mpi].copy             = A->ops->copy;
+  SpMVParents[device][mpi].setvalues        = A->ops->setvalues;
   SpMVParents[device][mpi].mult             = A->ops->mult;
   SpMVParents[device][mpi].multadd          = A->ops->multadd;
   SpMVParents[device][mpi].multtransposeadd = A->ops->multtransposeadd;
@@ -135,7 +137,7 @@ static PetscErrorCode SpMVZeroRows(Mat A, PetscErrorCode (*zero)(Mat, PetscInt, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
   Mat_SpMV *spmv;
 
@@ -145,7 +147,7 @@ static PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatZeroRowsColumns_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+PetscErrorCode MatZeroRowsColumns_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
   Mat_SpMV *spmv;
 

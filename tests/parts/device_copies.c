@@ -1,0 +1,346 @@
+/*
+  Operations that change or read the values of a matrix, with the newest values on the host, on the device, or on
+  both. With those that are newest on the device, neither the operation nor the next product may copy the values of
+  the matrix between host and device: PETSc counts the bytes that it copies. -copies_print prints them.
+*/
+#include "device.h"
+
+typedef struct {
+  const char *name;
+  PetscErrorCode (*prepare)(Test *, Mat A, Mat *B);        /* before A gets its newest values; NULL: nothing is prepared */
+  PetscErrorCode (*run)(Test *, Record *, Mat *A, Mat *B); /* the next product is with B if there is one, otherwise with A */
+  PetscBool   holes;                                       /* in a matrix without some of its diagonal entries */
+  PetscMPIInt most; /* the bytes are counted on up to so many ranks: PETSc's function does it on the host if there are more */
+} Copying;
+
+/* Nine entries per row, some of them far from the diagonal */
+static PetscErrorCode MakeBand(Test *t, PetscBool holes, PetscInt seed, Mat *A)
+{
+  const PetscInt n = 200;
+  PetscInt       rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(t->comm, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetType(*A, t->type));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 9, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 9, NULL, 9, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatSetOption(*A, MAT_KEEP_NONZERO_PATTERN, (PetscBool)!holes));
+  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+  for (PetscInt i = rs; i < re; i++) {
+    for (PetscInt k = -4; k < 5; k++) {
+      const PetscInt j = (i + k * PetscAbsInt(k) + 1 + n) % n;
+
+      if (holes && j == i && i % 5 == 0) continue;
+      PetscCall(MatSetValue(*A, i, j, Value(i, j, seed), INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies the values to the arrays that AIJCUSPARSE has on the device */
+static PetscErrorCode ToBoth(Test *t, Mat A)
+{
+  Mat             block[2] = {A, NULL};
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+  PetscMemType    memtype;
+
+  PetscFunctionBegin;
+  if (t->size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2 && block[k]; k++) PetscCall(MatSeqAIJGetCSRAndMemType(block[k], &i, &j, &a, &memtype));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Norm(Record *r, NormType type, Mat A)
+{
+  PetscReal norm;
+
+  PetscFunctionBegin;
+  PetscCall(MatNorm(A, type, &norm));
+  PetscCall(RecordReal(r, "norm", norm, 1e3));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+static PetscErrorCode NormFrobenius(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return Norm(r, NORM_FROBENIUS, *A);
+}
+static PetscErrorCode NormColumns(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return Norm(r, NORM_1, *A);
+}
+static PetscErrorCode NormRows(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return Norm(r, NORM_INFINITY, *A);
+}
+
+static PetscErrorCode Shift(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return MatShift(*A, Value(1, 2, 3));
+}
+
+static PetscErrorCode ZeroSome(Record *r, Mat A, PetscBool columns, PetscBool vecs, PetscScalar diag)
+{
+  Vec      x = NULL, b = NULL;
+  PetscInt rs, re, rows[3];
+
+  PetscFunctionBegin;
+  if (vecs) {
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecFill(x, 4));
+    PetscCall(VecFill(b, 5));
+  }
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  rows[0] = rs + 1; /* has a diagonal entry even if others have not */
+  rows[1] = re - 1;
+  rows[2] = rs + 7;
+  if (rows[1] % 5 == 0) rows[1]--;
+  if (rows[0] % 5 == 0) rows[0]++;
+  if (rows[2] % 5 == 0) rows[2]++;
+  PetscCall((columns ? MatZeroRowsColumns : MatZeroRows)(A, 3, rows, diag, x, b));
+  if (b) PetscCall(RecordVec(r, "right-hand side", b, NULL, 1e3));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+static PetscErrorCode ZeroRows(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return ZeroSome(r, *A, PETSC_FALSE, PETSC_TRUE, Value(3, 3, 3));
+}
+static PetscErrorCode ZeroRowsOnly(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return ZeroSome(r, *A, PETSC_FALSE, PETSC_FALSE, 0);
+}
+static PetscErrorCode ZeroRowsColumns(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return ZeroSome(r, *A, PETSC_TRUE, PETSC_TRUE, Value(3, 3, 3));
+}
+
+static PetscErrorCode Duplicate(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return MatDuplicate(*A, MAT_COPY_VALUES, B);
+}
+static PetscErrorCode CopyToNew(Test *t, Record *r, Mat *A, Mat *B)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(*A, MAT_DO_NOT_COPY_VALUES, B));
+  PetscCall(MatCopy(*A, *B, SAME_NONZERO_PATTERN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+/* A matrix with the pattern of A that has multiplied */
+static PetscErrorCode PrepareCopy(Test *t, Mat A, Mat *B)
+{
+  PetscFunctionBegin;
+  PetscCall(MakeBand(t, PETSC_FALSE, 8, B));
+  PetscCall(Touch(*B));
+  PetscCall(ToBoth(t, *B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+static PetscErrorCode Copy(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return MatCopy(*A, *B, SAME_NONZERO_PATTERN);
+}
+/* To the other format; PETSc's types have none */
+static PetscErrorCode Convert(Test *t, Record *r, Mat *A, Mat *B)
+{
+  PetscBool sellp, evchyb;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(t->type, MATSELLP, &sellp));
+  PetscCall(PetscStrcmp(t->type, MATEVCHYB, &evchyb));
+  PetscCall(MatConvert(*A, sellp ? MATEVCHYB : evchyb ? MATSELLP : MATSAME, MAT_INITIAL_MATRIX, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Transpose(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return MatTranspose(*A, MAT_INITIAL_MATRIX, B);
+}
+static PetscErrorCode PrepareTranspose(Test *t, Mat A, Mat *B)
+{
+  PetscFunctionBegin;
+  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, B));
+  PetscCall(Touch(*B));
+  if (t->size == 1) PetscCall(ToBoth(t, *B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+static PetscErrorCode TransposeAgain(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return MatTranspose(*A, MAT_REUSE_MATRIX, B);
+}
+static PetscErrorCode TransposeInPlace(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return MatTranspose(*A, MAT_INPLACE_MATRIX, A);
+}
+
+/* Inserts all values after they have become zero, as a program does that assembles on the host */
+static PetscErrorCode Assemble(Test *t, Record *r, Mat *A, Mat *B)
+{
+  PetscInt           rs, re, n;
+  const PetscInt    *cols;
+  const PetscScalar *vals;
+  Mat                R;
+
+  PetscFunctionBegin;
+  PetscCall(MatZeroEntries(*A));
+  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+  PetscCall(MakeBand(t, PETSC_FALSE, 9, &R));
+  for (PetscInt i = rs; i < re; i++) {
+    PetscCall(MatGetRow(R, i, &n, &cols, &vals));
+    if (i % 3) PetscCall(MatSetValues(*A, 1, &i, n, cols, vals, ADD_VALUES)); /* the other rows stay zero */
+    PetscCall(MatRestoreRow(R, i, &n, &cols, &vals));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values that become zero, then change on the device, then on the host: the host must have those of the device */
+static PetscErrorCode ZeroShiftAdd(Test *t, Record *r, Mat *A, Mat *B)
+{
+  PetscInt rs, re;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    PetscCall(MatZeroEntries(*A));
+    if (k) PetscCall(MatShift(*A, 2.));
+    if (k == 2) PetscCall(MatScale(*A, 3.));
+    PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+    PetscCall(MatSetValue(*A, rs, rs, 1., ADD_VALUES));
+    PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+    PetscCall(RecordEntries(r, *A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Several of these one after the other; the copies must not change with what they were made from */
+static PetscErrorCode Several(Test *t, Record *r, Mat *A, Mat *B)
+{
+  Mat      C, D;
+  PetscInt rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(*A, MAT_COPY_VALUES, B));
+  PetscCall(MatTranspose(*B, MAT_INITIAL_MATRIX, &C));
+  PetscCall(MatShift(*A, 3.));
+  PetscCall(MatDuplicate(*A, MAT_COPY_VALUES, &D));
+  PetscCall(MatZeroEntries(*A));
+  PetscCall(MatAXPY(*A, 2., D, SAME_NONZERO_PATTERN));
+  PetscCall(MatGetOwnershipRange(D, &rs, &re));
+  PetscCall(MatSetValue(D, rs, rs, 5., INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(D, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(D, MAT_FINAL_ASSEMBLY));
+  PetscCall(RecordMat(t, r, "type of a duplicate", D));
+  PetscCall(MatCopy(D, *A, SAME_NONZERO_PATTERN));
+  PetscCall(RecordMat(t, r, "type after MatCopy()", *A));
+  PetscCall(MatScale(*B, 2.));
+  PetscCall(MatTranspose(*B, MAT_REUSE_MATRIX, &C));
+  PetscCall(MatSetValue(C, rs, rs, 6., INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(RecordMat(t, r, "type of the transpose", C));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define ANY 1000 /* any number of ranks */
+static const Copying copyings[] = {
+    {"MatNorm(), Frobenius", NULL, NormFrobenius, PETSC_FALSE, ANY},
+    {"MatNorm(), columns", NULL, NormColumns, PETSC_FALSE, ANY},
+    {"MatNorm(), rows", NULL, NormRows, PETSC_FALSE, ANY},
+    {"MatShift()", NULL, Shift, PETSC_FALSE, ANY},
+    {"MatZeroRows()", NULL, ZeroRows, PETSC_FALSE, ANY},
+    {"MatZeroRows() without a diagonal", NULL, ZeroRowsOnly, PETSC_FALSE, ANY},
+    {"MatZeroRowsColumns()", NULL, ZeroRowsColumns, PETSC_FALSE, 1},
+    {"MatDuplicate()", NULL, Duplicate, PETSC_FALSE, ANY},
+    {"MatCopy() to a new matrix", NULL, CopyToNew, PETSC_FALSE, ANY},
+    {"MatCopy()", PrepareCopy, Copy, PETSC_FALSE, ANY},
+    {"MatConvert()", NULL, Convert, PETSC_FALSE, ANY},
+    {"MatTranspose()", NULL, Transpose, PETSC_FALSE, 1},
+    {"MatTranspose() again", PrepareTranspose, TransposeAgain, PETSC_FALSE, 1},
+    {"MatTranspose() in place", NULL, TransposeInPlace, PETSC_FALSE, 1},
+    {"MatZeroEntries() and MatSetValues()", NULL, Assemble, PETSC_FALSE, ANY}, /* the next product copies what the host has assembled */
+    {"MatZeroEntries(), MatShift(), MatSetValues()", NULL, ZeroShiftAdd, PETSC_FALSE, 0},
+    {"several", NULL, Several, PETSC_FALSE, 0},
+    {"MatShift(), new entries", NULL, Shift, PETSC_TRUE, 0},
+    {"MatZeroRows() that drops entries", NULL, ZeroRows, PETSC_TRUE, 0},
+    {"MatZeroRowsColumns(), missing entries", NULL, ZeroRowsColumns, PETSC_TRUE, 0},
+    {"MatDuplicate(), holes", NULL, Duplicate, PETSC_TRUE, 0},
+    {"MatTranspose(), holes", NULL, Transpose, PETSC_TRUE, 0}};
+
+static PetscErrorCode Counts(Test *t, PetscLogDouble bytes[2])
+{
+  PetscFunctionBegin;
+  bytes[0] = bytes[1] = 0;
+#if defined(PETSC_HAVE_CUDA)
+  bytes[0] = petsc_gtoc_sz;
+  bytes[1] = petsc_ctog_sz;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Runs one operation with the newest values on the host (0), on both sides (1), or on the device (2), and gets the
+   bytes copied per nonzero */
+static PetscErrorCode CopyOnce(Test *t, Record *r, const Copying *c, int newest, PetscLogDouble copied[3])
+{
+  Mat            A, B = NULL;
+  MatInfo        info;
+  PetscLogDouble bytes[3][2];
+
+  PetscFunctionBegin;
+  PetscCall(MakeBand(t, c->holes, 7, &A));
+  if (newest) PetscCall(Touch(A));
+  if (newest == 1) PetscCall(ToBoth(t, A));
+  if (c->prepare) PetscCall((*c->prepare)(t, A, &B));
+  if (newest == 2) PetscCall(MatScale(A, 1.25));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCall(Counts(t, bytes[0]));
+  PetscCall((*c->run)(t, r, &A, &B));
+  PetscCall(Counts(t, bytes[1]));
+  PetscCall(Touch(B ? B : A));
+  PetscCall(Counts(t, bytes[2]));
+  copied[0] = (bytes[1][0] - bytes[0][0]) / info.nz_used; /* to the host, by the operation */
+  copied[1] = (bytes[1][1] - bytes[0][1]) / info.nz_used; /* to the device, by the operation */
+  copied[2] = (bytes[2][1] - bytes[1][1]) / info.nz_used; /* to the device, by the next products */
+  if (B) PetscCall(RecordEntries(r, B));
+  if (B && newest == 2) PetscCall(RecordProducts(r, B, PETSC_TRUE));
+  PetscCall(RecordType(t, r, "type afterwards", A));
+  PetscCall(RecordEntries(r, A));
+  if (newest == 2) PetscCall(RecordProducts(r, A, PETSC_TRUE));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode Copies(Test *t, Record *r)
+{
+  PetscBool print = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-copies_print", &print));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(copyings); k++) {
+    const Copying  *c         = &copyings[k];
+    const PetscBool assembles = (PetscBool)(c->run == Assemble);
+
+    for (int newest = now.device ? 0 : 2; newest < 3; newest++) { /* on the host the three are the same */
+      PetscLogDouble copied[3] = {0, 0, 0};
+
+      PetscCall(CopyOnce(t, r, c, newest, copied));
+      if (newest < 2 || t->size > c->most) continue;
+      if (print && t->device)
+        PetscCall(PetscPrintf(t->comm, "%-12s %-40s bytes per nonzero: %5.1f to the host, %5.1f to the device, %5.1f by the next product\n", t->type, c->name,
+                              copied[0], copied[1], copied[2]));
+      PetscCall(RecordText(r, "operation", c->name));
+      PetscCall(RecordInt(r, "values copied to the host", copied[0] >= sizeof(PetscScalar)));
+      PetscCall(RecordInt(r, "values copied to the device", copied[1] >= sizeof(PetscScalar)));
+      if (!assembles) PetscCall(RecordInt(r, "values copied to the device by the next product", copied[2] >= sizeof(PetscScalar)));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
