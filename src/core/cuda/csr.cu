@@ -249,7 +249,7 @@ using namespace spmv;
 
 cudaError_t SpMVCudaCSRAscends(const SpMVCudaCSR *csr, cudaStream_t stream, PetscBool *ascends)
 {
-  PetscInt64 wrong;
+  PetscInt64 wrong = 0;
   SPMV_TRY(Check(csr));
   SPMV_TRY(Counted(stream, &wrong, [&](unsigned long long *total) {
     return WithView(*csr, 1, [&](auto v) {
