@@ -97,7 +97,7 @@ type_tests() {
     # on a device: tools/gpu-run faults, which takes minutes
     [ -n "$DEVICE" ] || for ranks in $(numbers 1 2); do t "faults, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/faults" -type "$type" "${expect[@]}" -quick; done
     for ranks in $(numbers 1 3); do suite "names, $type, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/names" -type "$type" "${force[@]}" "${expect[@]}"; done
-    sh_ "memory, names, $type" 600 leakfree "${m[@]}" $several "$TESTS/names" -type "$type" "${force[@]}" -skip kaij,condensed,classical,mumps,tfs # PCTFS leaks with AIJ, too
+    [ -n "$DEVICE" ] || sh_ "memory, names, $type" 600 leakfree "${m[@]}" $several "$TESTS/names" -type "$type" "${force[@]}" -skip kaij,condensed,classical,mumps,tfs # PCTFS leaks with AIJ, too
     sh_ "memory, $type" $limit leakfree "${m[@]}" $several "$TESTS/assembly" -type "$type" "${force[@]}" -cases norows,lengths,hole,nodes3
   done
 }

@@ -16,7 +16,7 @@ typedef struct {
 /* Nine entries per row, some of them far from the diagonal */
 static PetscErrorCode MakeBand(Test *t, PetscBool holes, PetscInt seed, Mat *A)
 {
-  const PetscInt n = t->device ? 30000 : 200; /* on the device, small new matrices are copied through the host */
+  const PetscInt n = 200;
   PetscInt       rs, re;
 
   PetscFunctionBegin;
@@ -258,13 +258,13 @@ static const Copying copyings[] = {
     {"MatZeroRows()", NULL, ZeroRows, PETSC_FALSE, ANY},
     {"MatZeroRows() without a diagonal", NULL, ZeroRowsOnly, PETSC_FALSE, ANY},
     {"MatZeroRowsColumns()", NULL, ZeroRowsColumns, PETSC_FALSE, 1},
-    {"MatDuplicate()", NULL, Duplicate, PETSC_FALSE, ANY},
-    {"MatCopy() to a new matrix", NULL, CopyToNew, PETSC_FALSE, ANY},
+    {"MatDuplicate()", NULL, Duplicate, PETSC_FALSE, 0},
+    {"MatCopy() to a new matrix", NULL, CopyToNew, PETSC_FALSE, 0},
     {"MatCopy()", PrepareCopy, Copy, PETSC_FALSE, ANY},
-    {"MatConvert()", NULL, Convert, PETSC_FALSE, ANY},
-    {"MatTranspose()", NULL, Transpose, PETSC_FALSE, 1},
+    {"MatConvert()", NULL, Convert, PETSC_FALSE, 0},
+    {"MatTranspose()", NULL, Transpose, PETSC_FALSE, 0},
     {"MatTranspose() again", PrepareTranspose, TransposeAgain, PETSC_FALSE, 1},
-    {"MatTranspose() in place", NULL, TransposeInPlace, PETSC_FALSE, 1},
+    {"MatTranspose() in place", NULL, TransposeInPlace, PETSC_FALSE, 0},
     {"MatZeroEntries() and MatSetValues()", NULL, Assemble, PETSC_FALSE, ANY}, /* the next product copies what the host has assembled */
     {"MatZeroEntries(), MatShift(), MatSetValues()", NULL, ZeroShiftAdd, PETSC_FALSE, 0},
     {"several", NULL, Several, PETSC_FALSE, 0},

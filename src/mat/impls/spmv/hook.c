@@ -129,11 +129,7 @@ static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDupl
 
   PetscFunctionBegin;
   *B = NULL;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  ierr = MatSpMVDuplicate(A, spmv->parent.duplicate, op, B);
-#else
   ierr = (*spmv->parent.duplicate)(A, op, B);
-#endif
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   if (ierr) PetscCall(MatDestroy(B));
   PetscCall(ierr);

@@ -73,7 +73,7 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVKeepBegin(A, spmv, &keep));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  ierr = MatSpMVTranspose_SeqCUDA(A, reuse, B, &done);
+  if (reuse == MAT_REUSE_MATRIX) ierr = MatSpMVTranspose_SeqCUDA(A, *B, &done);
 #endif
   if (!ierr && !done) ierr = (*spmv->parent.transpose)(A, reuse, B);
   if (!ierr) ierr = SpMVKeepSet(&keep, *B);

@@ -557,8 +557,7 @@ PETSC_INTERN PetscErrorCode MatSpMVNorm_MPICUDA(Mat, NormType, PetscReal *, Pets
 
 /* copies.c */
 PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours); /* called after the newest values have moved to the device or to the host */
-PETSC_INTERN PetscErrorCode MatSpMVDuplicate(Mat, PetscErrorCode (*)(Mat, MatDuplicateOption, Mat *), MatDuplicateOption, Mat *);
-PETSC_INTERN PetscErrorCode MatSpMVTranspose_SeqCUDA(Mat, MatReuse, Mat *, PetscBool *done);
+PETSC_INTERN PetscErrorCode MatSpMVTranspose_SeqCUDA(Mat, Mat, PetscBool *done);
 
 /* dense.c */
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat);
