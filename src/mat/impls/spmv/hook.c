@@ -128,7 +128,7 @@ static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDupl
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  *B = NULL;
+  *B   = NULL;
   ierr = (*spmv->parent.duplicate)(A, op, B);
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   if (ierr) PetscCall(MatDestroy(B));
