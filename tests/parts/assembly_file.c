@@ -5,7 +5,7 @@
 #include "../../examples/mmload.h"
 #include <unistd.h>
 
-/* Writes a file of 4 x 4 entries on rank 0, and reads it into A. The line % stands for a comment of 1500 characters */
+/* Writes a file of 4 x 4 entries on rank 0, and reads it into A. The line % becomes a comment of 1500 characters */
 static PetscErrorCode ReadLines(Test *t, const char *header, const char *sizes, const char *const lines[], Mat A, PetscErrorCode *read)
 {
   char        name[64];

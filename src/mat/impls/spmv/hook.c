@@ -211,9 +211,6 @@ static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptions
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   if (spmv->parent.setfromoptions) PetscCall((*spmv->parent.setfromoptions)(A, PetscOptionsObject));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  spmv->options = PETSC_TRUE;
-#endif
   PetscCall(SpMVReadOptions(A, spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

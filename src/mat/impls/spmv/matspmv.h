@@ -168,7 +168,7 @@ typedef struct {
 #undef SpMVMember
 } SpMVOps;
 
-/* Numbers that one thread sets while others read them: who reads the new one also sees what was written before it */
+/* Numbers set by one thread while others read them: who reads the new one also sees what was written before it */
 #if defined(__GNUC__)
   #define SpMVAtomicGet(p)        __atomic_load_n(p, __ATOMIC_ACQUIRE)
   #define SpMVAtomicSet(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
@@ -321,7 +321,6 @@ typedef struct {
   SpMVFused      fused;
   SpMVZeroed     zeroed;
   SpMVExchange   exchange;
-  PetscBool      options;         /* AIJCUSPARSE has read its options for this matrix */
   PetscBool      may_lack;        /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
   PetscBool      ignores_offproc; /* MAT_IGNORE_OFF_PROC_ENTRIES was set */
 #endif

@@ -2,7 +2,7 @@
   Operations on the values of matrices whose newest values are on the device, where they stay. AIJCUSPARSE (PETSc
   3.26.1) has them on the host only: it copies the values there, and the next product copies them back.
 
-  AIJCUSPARSE's CSR arrays are used, and its rules are kept: the offload mask tells which values are the newest, and
+  AIJCUSPARSE's CSR arrays are used, and its rules are kept: the offload mask says which values are the newest, and
   every change increases the state. What the device cannot do (a new pattern, columns that do not ascend, too little
   memory) is done by the parent.
 */
