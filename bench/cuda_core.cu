@@ -3,7 +3,7 @@
 
   Usage: cuda_core [-papers] [-sweep] [-lines count] [-csv file] [name ...]      Names as listed in Cases() below; none: all.
   Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu
-         src/core/cuda/*.cu src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse -ldl
+         -Isrc src/core/cuda/*.cu src/core/cuda/*/*.cu src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse -ldl
 
   -lines: x is in shared memory if a step of a slice reads it from so many cache lines (Tuning::SHARED_LINES); 0: wherever it fits, 33: nowhere.
 
@@ -12,9 +12,9 @@
   and of x and y, each moved once; "share" is the resulting fraction of the bandwidth of a device copy. Set-up is the time that a caller waits for analysis,
   layout and first values; refresh is the time for later values.
 */
-#include "../src/core/cuda/paper.cuh"
-#include "../src/mat/impls/evchyb/evchybcuda.h"
-#include "../src/mat/impls/sellp/sellpcuda.h"
+#include "core/cuda/product/paper.cuh"
+#include "mat/impls/evchyb/evchybcuda.h"
+#include "mat/impls/sellp/sellpcuda.h"
 #include "../tests/cuda/check.h"
 #include <algorithm>
 #include <chrono>

@@ -3,7 +3,7 @@
   only additions are loads that are standard on current GPUs (read-only loads for x, streaming loads for data that are read once).
 */
 #include "formats.h"
-#include "../../src/mat/impls/evchyb/paper.cuh"
+#include "mat/impls/evchyb/paper.cuh"
 
 using namespace spmv;
 

@@ -10,11 +10,11 @@
 */
 #pragma once
 
-#include "../../src/core/spmvcore.h"
+#include "core/spmvcore.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
-  #include "../../src/core/cuda/paper.h"
-  #include "../../src/mat/impls/evchyb/evchybcuda.h"
-  #include "../../src/mat/impls/sellp/sellpcuda.h"
+  #include "core/cuda/product/paper.h"
+  #include "mat/impls/evchyb/evchybcuda.h"
+  #include "mat/impls/sellp/sellpcuda.h"
 #endif
 
 #if defined(__CUDACC__)

@@ -34,8 +34,8 @@ static char help[] =
 #include "../results.h"
 #include "../cusparse.h"
 #include "stream.h"
-#include "../../src/mat/impls/sellp/sellp.h"
-#include "../../src/mat/impls/evchyb/evchyb.h"
+#include "mat/impls/sellp/sellp.h"
+#include "mat/impls/evchyb/evchyb.h"
 #include <petscspmv.h>
 #include <unistd.h>
 #if defined(PETSCSPMV_HAVE_CUDA)

@@ -2,8 +2,8 @@
   The package: the list of formats, registration with PETSc, and the function that PETSc calls when it loads the
   library.
 */
-#include "../mat/impls/spmv/matspmv.h"
-#include "../ksp/impls/device/deviceksp.h"
+#include "mat/impls/spmv/matspmv.h"
+#include "ksp/impls/device/deviceksp.h"
 #include "petscbuild.h"
 
 /* Add a format here */

@@ -1,6 +1,6 @@
 /* The layout of slices, for devices with few and with many multiprocessors: the properties that the kernel relies on */
 #include "common.h"
-#include "../../src/mat/impls/batch/kernels.h"
+#include "mat/impls/batch/kernels.h"
 
 static int RowInOrder(const BatchSlices *S, int position)
 {

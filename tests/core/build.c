@@ -1,6 +1,6 @@
 /* A library that was built for a different PETSc than the program's reports it */
 #include "common.h"
-#include "../../src/sys/petscbuild.h"
+#include "sys/petscbuild.h"
 #include <string.h>
 
 static void Refused(const char *what, const SpMVPetscBuild *built, const char *word)

@@ -1,8 +1,8 @@
 /* Shared by the core's tests: small matrices, each with an edge case, and a CSR loop to compare with */
 #pragma once
 
-#include "../../src/mat/impls/sellp/sellp.h"
-#include "../../src/mat/impls/evchyb/evchyb.h"
+#include "mat/impls/sellp/sellp.h"
+#include "mat/impls/evchyb/evchyb.h"
 #include "../lib/random.h"
 #include <math.h>
 #include <sys/mman.h>

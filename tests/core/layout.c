@@ -1,6 +1,6 @@
 /* The stored arrays: every entry once, in its place; as much padding as the statistics report; slices with the user's parameters */
 #include "common.h"
-#include "../../src/core/spmvimpl.h"
+#include "core/spmvimpl.h"
 
 typedef struct {
   const Matrix *A;

@@ -8,7 +8,7 @@
   change of the code that is to change neither prints the same lines before and after it.
 */
 #include "common.h"
-#include "../../src/core/spmvimpl.h"
+#include "core/spmvimpl.h"
 #include <inttypes.h>
 #include "../../examples/mmload.h"
 

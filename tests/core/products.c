@@ -1,6 +1,6 @@
 /* Every product of every format, with every instruction set of this processor, compared with a loop over the CSR arrays */
 #include "common.h"
-#include "../../src/core/spmvimpl.h"
+#include "core/spmvimpl.h"
 #if SPMV_HAVE_X86
   #include <cpuid.h>
 #endif

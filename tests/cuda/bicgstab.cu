@@ -3,7 +3,7 @@
   computes its inner products like KSPBCGS. Prints nothing on success. The arguments are those of `krylov`.
 */
 #include "krylov.cuh"
-#include "../../src/mat/impls/sellp/sellpcuda.h"
+#include "mat/impls/sellp/sellpcuda.h"
 
 using Problem = ProblemOf<SpMVCudaBCGS>;
 

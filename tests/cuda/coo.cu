@@ -3,7 +3,7 @@
   Prints nothing on success. Run it as `coo full`; under compute-sanitizer as `coo quick`. With `count` as the last argument, it prints the number of checks
   that passed.
 */
-#include "../../src/core/cuda/coo.h"
+#include "core/cuda/csr/coo.h"
 #include "common.cuh"
 #include <map>
 

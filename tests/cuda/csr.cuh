@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "../../src/core/cuda/csr.h"
+#include "core/cuda/csr/csr.h"
 #include "common.cuh"
 
 static inline bool SameNumbers(const std::vector<Number> &x, const std::vector<Number> &y)

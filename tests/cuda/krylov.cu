@@ -4,7 +4,7 @@
   number of checks that passed.
 */
 #include "krylov.cuh"
-#include "../../src/mat/impls/sellp/sellpcuda.h"
+#include "mat/impls/sellp/sellpcuda.h"
 
 using Problem = ProblemOf<SpMVCudaCG>;
 

@@ -6,7 +6,7 @@
 */
 #pragma once
 
-#include "../../src/core/cuda/krylov.cuh"
+#include "core/cuda/krylov/krylov.cuh"
 #include "common.cuh"
 
 using spmv::Scalar;

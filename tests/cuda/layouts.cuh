@@ -3,8 +3,8 @@
 */
 #pragma once
 
-#include "../../src/mat/impls/evchyb/evchybcuda.h"
-#include "../../src/mat/impls/sellp/sellpcuda.h"
+#include "mat/impls/evchyb/evchybcuda.h"
+#include "mat/impls/sellp/sellpcuda.h"
 #include "common.cuh"
 
 using Setup = decltype(Layout::setup);

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "../../src/core/cuda/spmvcuda.h"
+#include "core/cuda/spmvcuda.h"
 #include <algorithm>
 #include <cmath>
 #include <complex>

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "../../src/core/cuda/paper.h"
+#include "core/cuda/product/paper.h"
 #include "common.cuh"
 #include <set>
 

@@ -13,7 +13,7 @@
 */
 #pragma once
 
-#include "../spmvcore.h"
+#include "core/spmvcore.h"
 #include <cuda_runtime_api.h>
 #include <limits.h>
 

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "view.cuh"
+#include "core/cuda/layout/view.cuh"
 #include <climits>
 #include <cstring>
 #include <functional>

@@ -11,9 +11,9 @@
 #pragma once
 
 #include <petsc/private/kspimpl.h>
-#include "../../../mat/impls/spmv/matspmv.h"
+#include "mat/impls/spmv/matspmv.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
-  #include "../../../core/cuda/krylov.h"
+  #include "core/cuda/krylov/krylov.h"
 #endif
 
 #if defined(PETSCSPMV_HAVE_CUDA)

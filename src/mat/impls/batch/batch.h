@@ -16,7 +16,7 @@
 */
 #pragma once
 
-#include "../spmv/matspmv.h"
+#include "mat/impls/spmv/matspmv.h"
 #include "kernels.h"
 
 /* A range of problems, empty if first >= last */

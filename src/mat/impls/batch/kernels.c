@@ -2,7 +2,7 @@
   The host's layouts and products of a batch. Slices are in slices.c.
 */
 #include "kernels.h"
-#include "../sellp/sellp.h"
+#include "mat/impls/sellp/sellp.h"
 
 PetscErrorCode BatchTranspose(const BatchPattern *B, PetscInt **it, PetscInt **jt, PetscInt **value_index)
 {

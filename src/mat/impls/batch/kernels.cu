@@ -2,7 +2,7 @@
   A batch on the device: the core's layout of the whole batch, and the choice between this layout and slices.
 */
 #include "kernels.cuh"
-#include "../sellp/sellpcuda.h"
+#include "mat/impls/sellp/sellpcuda.h"
 
 using namespace batch;
 

@@ -6,7 +6,7 @@
 */
 #pragma once
 
-#include "../../../core/spmvcore.h"
+#include "core/spmvcore.h"
 
 typedef enum {
   BATCH_AUTO,

@@ -1,7 +1,7 @@
 /*
   The matrix type evchyb: the options and views of EVC-HYB, its row order as a PETSc ordering, and the table that defines the type.
 */
-#include "../spmv/matspmv.h"
+#include "mat/impls/spmv/matspmv.h"
 #include "evchyb.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include "evchybcuda.h"

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "../../../core/spmvcore.h"
+#include "core/spmvcore.h"
 
 /* The paper's parameters */
 #define EVCHYB_ROW_ALIGN      32 /* the number of rows of a row block is a multiple of it */

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "../../../core/cuda/paper.cuh"
+#include "core/cuda/product/paper.cuh"
 #include "evchyb.h"
 
 namespace spmv {

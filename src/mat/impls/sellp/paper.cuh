@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "../../../core/cuda/paper.cuh"
+#include "core/cuda/product/paper.cuh"
 #include "sellp.h"
 
 namespace spmv {

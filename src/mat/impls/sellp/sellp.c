@@ -1,7 +1,7 @@
 /*
   The matrix type sellp: the options and views of SELL-P, and the table that makes it a type.
 */
-#include "../spmv/matspmv.h"
+#include "mat/impls/spmv/matspmv.h"
 #include "sellp.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include "sellpcuda.h"

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "../../../core/spmvcore.h"
+#include "core/spmvcore.h"
 
 typedef struct {
   SpMVCommonParams common; /* first: the glue reads it */

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "../../../core/cuda/spmvcuda.h"
+#include "core/cuda/spmvcuda.h"
 #include "sellp.h"
 
 /* spmvcuda.h describes the set-up functions */

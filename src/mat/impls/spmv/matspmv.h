@@ -30,12 +30,12 @@
 
 #include <petscspmv.h>
 #include <petsc/private/matimpl.h>
-#include "../../../core/spmvcore.h"
-#include "halo.h"
+#include "core/spmvcore.h"
+#include "mat/impls/spmv/product/halo.h"
 #include <pthread.h>
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include <petscdevice_cuda.h>
-  #include "../../../core/cuda/spmvcuda.h"
+  #include "core/cuda/spmvcuda.h"
 #endif
 
 /* Differences between the PETSc releases we support */

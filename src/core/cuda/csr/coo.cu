@@ -1,0 +1,453 @@
+/*
+  Assembly from a coordinate array. Preallocation gives every entry of the block a key made of its row and then its column. A radix sort orders the keys,
+  together with the places of the entries, unless the keys already ascend. Every position where a new key begins is a nonzero. The sort is stable, so the places
+  of a nonzero's entries ascend, and their values are always added in that order.
+
+  Two arrays are kept: the place of each entry in this order, in 32 bits if that is enough, and the position where the entries of each nonzero begin. An array
+  that would be 0, 1, 2, ... is not stored.
+*/
+#include "coo.h"
+#include "core/cuda/layout/view.cuh"
+#include <climits>
+#include <memory>
+
+PetscInt64 SpMVCudaCOOMost = INT_MAX;
+
+namespace spmv {
+namespace {
+
+constexpr int BLOCK = Tuning::COO_BLOCK, TILE = BLOCK * Tuning::COO_EACH;
+
+// ------------------------------------------------------------------------------------------------ selection
+
+/*
+  Lists the elements q < count for which pick(q) is true, in ascending order, by calling emit(rank, q) for each. It makes two passes over tiles, so that it
+  stores nothing as long as the array and the list is the same each time
+*/
+template <class Pick> __global__ void count_picked(int64_t count, Pick pick, int64_t *picked)
+{
+  const int64_t first = (int64_t)blockIdx.x * TILE;
+  int           total = 0;
+  for (int k = 0; k < TILE; k += BLOCK) {
+    const int64_t q = first + k + threadIdx.x;
+    total += __syncthreads_count(q < count && pick(q));
+  }
+  if (threadIdx.x == 0) picked[blockIdx.x] = total;
+}
+
+template <class Pick, class Emit> __global__ void emit_picked(int64_t count, Pick pick, Emit emit, const int64_t *before)
+{
+  __shared__ int of_warp[BLOCK / WARP];
+  const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  int64_t        rank = before[blockIdx.x];
+  for (int k = 0; k < TILE; k += BLOCK) {
+    const int64_t  q    = (int64_t)blockIdx.x * TILE + k + threadIdx.x;
+    const bool     own  = q < count && pick(q);
+    const unsigned vote = __ballot_sync(ALL, own);
+    if (lane == 0) of_warp[warp] = __popc(vote);
+    __syncthreads();
+    int64_t mine = rank + __popc(vote & ((1u << lane) - 1));
+    for (int w = 0; w < BLOCK / WARP; w++) {
+      if (w < warp) mine += of_warp[w];
+      rank += of_warp[w];
+    }
+    if (own) emit(mine, q);
+    __syncthreads();
+  }
+}
+
+template <class Pick> class Selection {
+public:
+  Selection(int64_t count, const Pick &pick) : count(count), pick(pick)
+  {
+  }
+  cudaError_t Count(cudaStream_t stream, int64_t *total)
+  {
+    const int64_t tiles = (count + TILE - 1) / TILE;
+    if (tiles >= INT_MAX) return cudaErrorNotSupported;
+    SPMV_TRY(before.Alloc(tiles + 1));
+    SPMV_TRY(before.Zero(stream));
+    SPMV_LAUNCH(tiles * BLOCK, BLOCK, stream, count_picked, count, pick, before);
+    SPMV_TRY(ExclusiveSum(before, tiles + 1, stream));
+    return Fetch(total, (int64_t *)before + tiles, 1, stream);
+  }
+  template <class Emit> cudaError_t List(const Emit &emit, cudaStream_t stream)
+  {
+    const int64_t tiles = (count + TILE - 1) / TILE;
+    SPMV_LAUNCH(tiles * BLOCK, BLOCK, stream, emit_picked, count, pick, emit, before);
+    return cudaSuccess;
+  }
+
+private:
+  const int64_t  count;
+  const Pick     pick;
+  Array<int64_t> before; // number of elements picked before each tile
+};
+
+// ------------------------------------------------------------------------------------------------ indices
+
+// Both index arrays as one
+struct Indices {
+  SpMVCudaIndices a;
+
+  __host__ __device__ int64_t count() const
+  {
+    return a.count[0] + a.count[1];
+  }
+  __device__ void Get(int64_t q, int64_t *i, int64_t *j) const
+  {
+    const int     k  = q >= a.count[0];
+    const int64_t at = q - (k ? a.count[0] : 0);
+    *i               = a.i[k][at];
+    *j               = a.j[k][at];
+  }
+  // The same; returns false if the entry is to be ignored or if an index is too large, which is an error
+  __device__ bool Check(int64_t q, int *failed, int64_t *i, int64_t *j) const
+  {
+    Get(q, i, j);
+    if (*i < 0 || *j < 0) return false;
+    if (*i < a.M && *j < a.N) return true;
+    Raise(failed);
+    return false;
+  }
+};
+
+struct InBlock {
+  Indices         of;
+  int            *failed;
+  __device__ bool operator()(int64_t q) const
+  {
+    int64_t i, j;
+    if (!of.Check(q, failed, &i, &j)) return false;
+    return i >= of.a.row[0] && i < of.a.row[1] && (j >= of.a.col[0] && j < of.a.col[1]) != (bool)of.a.outside;
+  }
+};
+
+template <class P> struct EmitKey {
+  Indices         of;
+  int             bits; // bits of a column in the key
+  uint64_t       *key;
+  P              *place;
+  __device__ void operator()(int64_t rank, int64_t q) const
+  {
+    int64_t i, j;
+    of.Get(q, &i, &j);
+    key[rank]   = (uint64_t)(i - of.a.row[0]) << bits | (uint64_t)(of.a.outside ? j : j - of.a.col[0]);
+    place[rank] = (P)q;
+  }
+};
+
+struct Elsewhere { // entries in the rows of other ranks
+  Indices         of;
+  int            *failed;
+  __device__ bool operator()(int64_t q) const
+  {
+    int64_t i, j;
+    if (!of.Check(q, failed, &i, &j)) return false;
+    return i < of.a.row[0] || i >= of.a.row[1];
+  }
+};
+
+struct EmitRemote {
+  Indices         of;
+  int64_t        *place;
+  PetscInt       *i, *j;
+  __device__ void operator()(int64_t rank, int64_t q) const
+  {
+    int64_t row, col;
+    of.Get(q, &row, &col);
+    place[rank] = q;
+    i[rank]     = (PetscInt)row;
+    j[rank]     = (PetscInt)col;
+  }
+};
+
+// ------------------------------------------------------------------------------------------------ nonzeros
+
+__global__ void check_order(int64_t count, const uint64_t *key, int *failed)
+{
+  const int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  if (q > 0 && q < count && key[q] < key[q - 1]) Raise(failed);
+}
+
+struct IsFirst {
+  const uint64_t *key;
+  __device__ bool operator()(int64_t q) const
+  {
+    return q == 0 || key[q] != key[q - 1];
+  }
+};
+
+template <class P> struct EmitNonzero {
+  const uint64_t *key;
+  uint64_t        mask; // of the column's bits in the key
+  PetscInt       *j;
+  P              *first; // NULL: every nonzero has one entry
+  __device__ void operator()(int64_t rank, int64_t q) const
+  {
+    j[rank] = (PetscInt)(key[q] & mask);
+    if (first) first[rank] = (P)q;
+  }
+};
+
+// Row r begins at the first nonzero whose row is at least r
+template <class P> __global__ void find_rows(int64_t rows, int64_t nonzeros, const uint64_t *key, int bits, const P *first, PetscInt *i)
+{
+  const int64_t r   = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  int64_t       low = 0, high = nonzeros;
+  if (r > rows) return;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if ((int64_t)(key[first ? (int64_t)first[middle] : middle] >> bits) < r)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  i[r] = (PetscInt)low;
+}
+
+// ------------------------------------------------------------------------------------------------ values
+
+// A value of the program's array, which may be aligned only to the real or imaginary part of a number
+#if defined(PETSC_USE_COMPLEX)
+struct Loose {
+  PetscReal re, im;
+};
+__device__ __forceinline__ Scalar Take(const Loose *v, int64_t at)
+{
+  return {v[at].re, v[at].im};
+}
+#else
+using Loose = PetscReal;
+__device__ __forceinline__ Scalar Take(const Loose *v, int64_t at)
+{
+  return v[at];
+}
+#endif
+
+struct Values {
+  const Loose                      *v, *more;
+  int64_t                           count; // number of entries of v
+  __device__ __forceinline__ Scalar Get(int64_t place) const
+  {
+    return place < count ? Take(v, place) : Take(more, place - count);
+  }
+};
+
+// Every nonzero has one entry. Each thread adds several nonzeros, so that their loads are in flight at the same time
+template <class P> __global__ void add_single(int64_t nonzeros, const P *place, Values v, bool insert, Scalar *a)
+{
+  constexpr int EACH  = Tuning::COO_EACH;
+  const int64_t first = (int64_t)blockIdx.x * (BLOCK * EACH) + threadIdx.x;
+  int64_t       at[EACH];
+  Scalar        sum[EACH];
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    const int64_t t = first + k * BLOCK;
+    at[k]           = t >= nonzeros ? -1 : place ? (int64_t)place[t] : t;
+  }
+  Issue();
+#pragma unroll
+  for (int k = 0; k < EACH; k++) sum[k] = at[k] < 0 ? Num::zero() : v.Get(at[k]);
+  Issue();
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    const int64_t t = first + k * BLOCK;
+    if (at[k] >= 0) a[t] = insert ? sum[k] : Num::add(a[t], sum[k]);
+  }
+}
+
+// Nonzeros with several entries: loads in batches that are in flight at the same time, then sums in order. The lanes of a warp stay together
+template <class P> __global__ void add_repeated(int64_t nonzeros, const P *first, const P *place, Values v, bool insert, Scalar *a)
+{
+  constexpr int BATCH = Tuning::COO_BATCH;
+  const int64_t t     = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int64_t end   = t < nonzeros ? (int64_t)first[t + 1] : 0;
+  Scalar        sum   = Num::zero();
+  for (int64_t q = t < nonzeros ? (int64_t)first[t] : 0; __any_sync(ALL, q < end); q += BATCH) {
+    int64_t at[BATCH];
+    Scalar  value[BATCH];
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) at[b] = q + b >= end ? -1 : place ? (int64_t)place[q + b] : q + b;
+    Issue();
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) value[b] = at[b] < 0 ? Num::zero() : v.Get(at[b]);
+    Issue();
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) {
+      if (at[b] >= 0) sum = Num::add(sum, value[b]);
+    }
+  }
+  if (t < nonzeros) a[t] = insert ? sum : Num::add(a[t], sum);
+}
+
+__global__ void pack(int64_t count, const int64_t *place, const Loose *v, Loose *to)
+{
+  const int64_t k = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  if (k < count) to[k] = v[place[k]];
+}
+
+} // namespace
+} // namespace spmv
+
+using namespace spmv;
+
+struct _n_SpMVCudaCOO {
+  int64_t         nonzeros = 0, count = 0; // count: entries of the first array
+  Array<PetscInt> i, j;
+
+  virtual ~_n_SpMVCudaCOO() = default;
+
+  virtual cudaError_t Create(const Indices &, int row_bits, int col_bits, cudaStream_t) = 0;
+  virtual cudaError_t Add(const Values &, bool insert, Scalar *a, cudaStream_t) const   = 0;
+  virtual size_t      Bytes() const                                                     = 0;
+};
+
+namespace {
+
+template <class P> struct Map : _n_SpMVCudaCOO {
+  Array<P> first, place;
+
+  cudaError_t Create(const Indices &of, int row_bits, int col_bits, cudaStream_t stream) override
+  {
+    Array<int>      failed; // flags: an index is too large; the keys do not ascend
+    Array<uint64_t> key;
+    int             has[2];
+    int64_t         entries;
+    SPMV_TRY(failed.Alloc(2));
+    SPMV_TRY(failed.Zero(stream));
+    Selection<InBlock> block(of.count(), InBlock{of, failed});
+    SPMV_TRY(block.Count(stream, &entries));
+    SPMV_TRY(Fetch(has, (int *)failed, 1, stream));
+    if (has[0]) return cudaErrorInvalidValue;
+    SPMV_TRY(key.Alloc(entries));
+    SPMV_TRY(place.Alloc(entries));
+    SPMV_TRY(block.List(EmitKey<P>{of, col_bits, key, place}, stream));
+    SPMV_LAUNCH(entries, BLOCK, stream, check_order, entries, key, (int *)failed + 1);
+    SPMV_TRY(Fetch(has, (int *)failed, 2, stream));
+    if (has[1])
+      SPMV_TRY(SortPairs(key, place, entries, row_bits + col_bits, stream));
+    else if (entries == of.count())
+      place.Free(); // 0, 1, 2, ...
+
+    Selection<IsFirst> firsts(entries, IsFirst{key});
+    SPMV_TRY(firsts.Count(stream, &nonzeros));
+    if (nonzeros > (int64_t)(sizeof(PetscInt) == 4 ? INT_MAX : INT64_MAX)) return cudaErrorNotSupported;
+    SPMV_TRY(j.Alloc(nonzeros));
+    if (nonzeros < entries) {
+      const P end = (P)entries;
+      SPMV_TRY(first.Alloc(nonzeros + 1));
+      SPMV_TRY(cudaMemcpyAsync((P *)first + nonzeros, &end, sizeof(end), cudaMemcpyHostToDevice, stream));
+    }
+    SPMV_TRY(firsts.List(EmitNonzero<P>{key, ((uint64_t)1 << col_bits) - 1, j, first}, stream));
+    SPMV_TRY(i.Alloc(of.a.row[1] - of.a.row[0] + 1));
+    SPMV_LAUNCH(of.a.row[1] - of.a.row[0] + 1, BLOCK, stream, find_rows, of.a.row[1] - of.a.row[0], nonzeros, key, col_bits, (const P *)(P *)first, i);
+    return cudaStreamSynchronize(stream);
+  }
+
+  cudaError_t Add(const Values &v, bool insert, Scalar *a, cudaStream_t stream) const override
+  {
+    if (first)
+      SPMV_LAUNCH(nonzeros, BLOCK, stream, add_repeated, nonzeros, (const P *)(P *)first, (const P *)(P *)place, v, insert, a);
+    else
+      SPMV_LAUNCH((nonzeros + Tuning::COO_EACH - 1) / Tuning::COO_EACH, BLOCK, stream, add_single, nonzeros, (const P *)(P *)place, v, insert, a);
+    return cudaSuccess;
+  }
+
+  size_t Bytes() const override
+  {
+    return first.Bytes() + place.Bytes();
+  }
+};
+
+} // namespace
+
+cudaError_t SpMVCudaCOOCreate(const SpMVCudaIndices *indices, cudaStream_t stream, SpMVCudaCOO *coo)
+{
+  const int64_t rows = indices->row[1] - indices->row[0], columns = indices->outside ? indices->N : indices->col[1] - indices->col[0];
+  const int     row_bits = BitsFor((uint64_t)PetscMax(rows - 1, 0)), col_bits = BitsFor((uint64_t)PetscMax(columns - 1, 0));
+  *coo = nullptr;
+  if (row_bits + col_bits > 63) return cudaErrorNotSupported;
+  SPMV_TRY(Supported());
+  std::unique_ptr<_n_SpMVCudaCOO> map;
+  const Indices                   of    = {*indices};
+  const cudaError_t               error = Guarded([&] {
+    if (of.count() < SpMVCudaCOOMost)
+      map.reset(new Map<int>);
+    else
+      map.reset(new Map<int64_t>);
+    map->count = indices->count[0];
+    return map->Create(of, row_bits, col_bits, stream);
+  });
+  if (error != cudaSuccess) {
+    ForgetErrors();
+    return error;
+  }
+  *coo = map.release();
+  return cudaSuccess;
+}
+
+cudaError_t SpMVCudaCOODestroy(SpMVCudaCOO *coo)
+{
+  const cudaError_t error = cudaDeviceSynchronize(); // kernels may still read arrays that are freed
+  delete *coo;
+  *coo = nullptr;
+  return error;
+}
+
+PetscInt64 SpMVCudaCOONonzeros(SpMVCudaCOO coo)
+{
+  return coo->nonzeros;
+}
+
+PetscInt64 SpMVCudaCOOBytes(SpMVCudaCOO coo)
+{
+  return (PetscInt64)coo->Bytes();
+}
+
+void SpMVCudaCOOPattern(SpMVCudaCOO coo, const PetscInt **i, const PetscInt **j)
+{
+  *i = coo->i;
+  *j = coo->j;
+}
+
+void SpMVCudaCOOReleasePattern(SpMVCudaCOO coo)
+{
+  coo->i.Free();
+  coo->j.Free();
+}
+
+cudaError_t SpMVCudaCOOAdd(SpMVCudaCOO coo, const PetscScalar *const v[2], PetscBool insert, PetscScalar *a, cudaStream_t stream)
+{
+  return coo->Add(Values{(const Loose *)v[0], (const Loose *)v[1], coo->count}, (bool)insert, (Scalar *)a, stream);
+}
+
+cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t stream, PetscInt64 *count, PetscInt64 **place, PetscInt **i, PetscInt **j)
+{
+  const Indices of = {*indices};
+  Array<int>    failed;
+  int           has;
+  int64_t       total;
+  *place = nullptr;
+  *i = *j = nullptr;
+  *count  = 0;
+  SPMV_TRY(failed.Alloc(1));
+  SPMV_TRY(failed.Zero(stream));
+  Selection<Elsewhere> remote(of.count(), Elsewhere{of, failed});
+  SPMV_TRY(remote.Count(stream, &total));
+  SPMV_TRY(Fetch(&has, (int *)failed, 1, stream));
+  if (has) return cudaErrorInvalidValue;
+  if (!total) return cudaSuccess;
+  SPMV_TRY(cudaMalloc((void **)place, (size_t)total * (sizeof(PetscInt64) + 2 * sizeof(PetscInt))));
+  *i                      = (PetscInt *)(*place + total);
+  *j                      = *i + total;
+  *count                  = total;
+  const cudaError_t error = remote.List(EmitRemote{of, (int64_t *)*place, *i, *j}, stream);
+  return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+}
+
+cudaError_t SpMVCudaCOOPack(PetscInt64 count, const PetscInt64 *place, const PetscScalar *v, PetscScalar *to, cudaStream_t stream)
+{
+  SPMV_LAUNCH(count, BLOCK, stream, pack, count, (const int64_t *)place, (const Loose *)v, (Loose *)to);
+  return cudaSuccess;
+}

@@ -1,0 +1,38 @@
+/*
+  Operations on the values of a matrix in CSR form on the device, as the program sees it, not as a store. They return
+  cudaErrorNotSupported if the matrix has more than SPMVCUDA_MAX_SIZE rows, or if the library has no code for the
+  device. Those that give the host a number wait for the stream.
+*/
+#pragma once
+
+#include "core/cuda/spmvcuda.h"
+
+/* Whether the columns of each row ascend strictly. The functions that search for an entry require it: they overlook
+   entries otherwise */
+PETSC_INTERN cudaError_t SpMVCudaCSRAscends(const SpMVCudaCSR *, cudaStream_t, PetscBool *);
+/* The number of rows r < n without an entry in column r, among `count` rows that are listed on the device, or among
+   the first `count` rows if row is NULL */
+PETSC_INTERN cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row, cudaStream_t, PetscInt64 *missing);
+/* a: A's values. Adds *value to all diagonal entries */
+PETSC_INTERN cudaError_t SpMVCudaCSRShift(const SpMVCudaCSR *, const PetscScalar *value, PetscScalar *a, cudaStream_t);
+/* Sets the entries of the listed rows to zero, and those on the diagonal to *value; b (or NULL): sets b[r] = *value
+   x[r] in these rows if r < n */
+PETSC_INTERN cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row, const PetscScalar *value, PetscScalar *a,
+                                             const PetscScalar *x, PetscScalar *b, cudaStream_t);
+/* Sets the entries in the listed columns and in other rows to zero; b (or NULL): subtracts their product with x from
+   it */
+PETSC_INTERN cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row, PetscScalar *a, const PetscScalar *x,
+                                                PetscScalar *b, cudaStream_t);
+/* The values t of T, which has the pattern of A^T. absent: the number of its entries that A does not have; they
+   become 0 */
+PETSC_INTERN cudaError_t SpMVCudaCSRTranspose(const SpMVCudaCSR *A, const SpMVCudaCSR *T, PetscScalar *t, cudaStream_t, PetscInt64 *absent);
+
+typedef enum {
+  SPMVCUDA_NORM_SQUARES, /* the sum of the squares of the absolute values */
+  SPMVCUDA_NORM_ROWS,    /* the largest sum of the absolute values of a row */
+  SPMVCUDA_NORM_COLUMNS  /* the same of a column */
+} SpMVCudaNorm;
+/* Of one matrix, or of several side by side; the same bits each time */
+PETSC_INTERN cudaError_t SpMVCudaCSRNorm(SpMVCudaNorm, int count, const SpMVCudaCSR[], cudaStream_t, PetscReal *);
+/* The sum of the absolute values of each column, in an array on the host */
+PETSC_INTERN cudaError_t SpMVCudaCSRColumnSums(const SpMVCudaCSR *, cudaStream_t, PetscReal sum[]);

@@ -1,0 +1,195 @@
+/*
+  The implementation of a halo exchange, shared by its transports: halo.cu (the interface, packing, and the transport through the host), nccl.cu and peer.cu.
+*/
+#pragma once
+
+#include "halo.h"
+#include "links.cuh"
+#include "segments.cuh"
+#include "core/cuda/spmvcuda.h"
+#include "core/cuda/base/tuning.cuh"
+#include <chrono>
+#include <exception>
+#include <future>
+#include <thread>
+
+namespace spmv {
+
+using NcclComm = void *;
+
+// Writes the reason for a failure
+void Report(char text[SPMV_HALO_TEXT], const char *format, ...);
+
+/*
+  Calls f in a thread and waits for a limited time, because a set-up that involves other ranks never ends if one of them has failed. A thread that
+  does not finish in time is abandoned, and the code that it runs must stay loaded.
+*/
+template <class Result, class F> bool Bounded(F f, Result *result)
+{
+  try {
+    std::packaged_task<Result()> task(std::move(f));
+    std::future<Result>          future = task.get_future();
+    {
+      SignalsBlocked blocked;
+      std::thread(std::move(task)).detach();
+    }
+    if (future.wait_for(std::chrono::seconds(SPMV_HALO_SECONDS)) == std::future_status::ready) {
+      *result = future.get();
+      return true;
+    }
+  } catch (const std::exception &) { // no thread could be started, so nothing has been done
+    return false;
+  }
+  KeepLoaded();
+  return false;
+}
+
+// Reads an entry of one of the program's arrays, which may begin between two complex numbers
+__device__ __forceinline__ Scalar Read(const Scalar *p)
+{
+  Scalar a;
+#pragma unroll
+  for (int k = 0; k < REALS; k++) ((PetscReal *)&a)[k] = ((const PetscReal *)p)[k];
+  return a;
+}
+__device__ __forceinline__ void Write(Scalar *p, Scalar a)
+{
+#pragma unroll
+  for (int k = 0; k < REALS; k++) ((PetscReal *)p)[k] = ((const PetscReal *)&a)[k];
+}
+
+struct Pinned {
+  Scalar *p = nullptr;
+  ~Pinned()
+  {
+    if (p) cudaFreeHost(p);
+  }
+};
+
+struct Event {
+  cudaEvent_t event = nullptr;
+  ~Event()
+  {
+    if (event) cudaEventDestroy(event);
+  }
+  cudaError_t Create()
+  {
+    return cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  }
+  operator cudaEvent_t() const
+  {
+    return event;
+  }
+};
+
+// The entries exchanged with one rank: `count` entries from `start` on. For entries to send, `first` is their first index in x if they are one run of x, else
+// -1
+struct Piece {
+  int rank, start, count, first;
+};
+
+// PEER: `count` entries of each column to send, from position `at` on, to an array in another device's memory; distance: from column to column there
+struct Chunk {
+  Scalar *to;
+  int64_t distance;
+  int     at, count, peer;
+};
+
+// PEER: the kernel's arguments
+struct Exchange {
+  const Chunk *chunk;
+  const Link  *link;
+  const int   *run, *index;   // the entries of x to send, as in Pack()
+  unsigned    *count;         // number of exchanges so far, finished thread blocks of the current one, and whether a wait has timed out
+  int          chunks, links; // chunks of one column
+  unsigned     timeout;       // microseconds; 0: none
+  int          columns;
+  int64_t      ldx, ld_source; // distances between the columns of x and of the array that is sent without x
+};
+
+} // namespace spmv
+
+struct _n_SpMVCudaComm {
+  SpMVTransport  transport;
+  int            rank, device = 0;
+  spmv::NcclComm nccl      = nullptr;
+  bool           stuck     = false; // some work on the stream may never end
+  unsigned       exchanges = 0;
+  cudaStream_t   stream    = nullptr;
+  spmv::Segments segments; // PEER
+  char           error[SPMV_HALO_TEXT] = "";
+
+  ~_n_SpMVCudaComm()
+  {
+    if (stream) cudaStreamDestroy(stream);
+  }
+};
+
+struct _n_SpMVCudaHalo {
+  SpMVCudaComm             comm;
+  std::vector<spmv::Piece> send, receive;
+  int                      sent = 0, received = 0, packed = 0, rows = 0;
+  int                      most, columns = 1;                 // columns: the most of an exchange, and those of the exchange in progress
+  bool                     overlap = false;                   // PEER: the exchange runs on the halo's stream
+  spmv::Array<char>        memory;                            // for the transports NCCL and through the host
+  spmv::Segments::Part     part;                              // PEER: the memory that other ranks may write to
+  spmv::Scalar            *halo = nullptr, *buffer = nullptr; // the data received and the data to send; reversed in the reverse exchange
+  spmv::Array<int>         run, index;                        // the entries of x to pack
+  spmv::Array<int>         row, start, place;                 // the sums of the reverse exchange
+  spmv::Event              ready, staged, done;
+  spmv::Pinned             host_sent, host_received;
+  int (*staging)(void *, PetscBool, int) = nullptr;
+  void *ctx                              = nullptr;
+
+  // PEER
+  std::vector<int>         peers;  // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
+  std::vector<int64_t>     opened; // the segment of each peer that this halo has opened, or -1
+  spmv::Array<spmv::Link>  link;
+  spmv::Array<spmv::Chunk> chunk;
+  spmv::Array<unsigned>    count;
+  spmv::Exchange           direction[2] = {}; // forward and reverse
+  spmv::Kernel             kernel;
+  spmv::StreamOrder        order;
+
+  _n_SpMVCudaHalo(SpMVCudaComm c, int most) : comm(c), most(most)
+  {
+  }
+  // Whether the exchange runs on the product's stream, otherwise on the halo's stream
+  bool InStream() const
+  {
+    return comm->transport == SPMV_TRANSPORT_PEER && !overlap;
+  }
+  bool Idle() const
+  {
+    return send.empty() && receive.empty();
+  }
+  // Begins an exchange, after all work queued on `stream`. Without x, the buffer is sent; in reverse, the halo
+  cudaError_t Begin(bool reverse, int columns, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
+  // Puts the received data into the halo (in reverse, the buffer), for work that follows on the halo's stream
+  cudaError_t Receive(bool reverse);
+  // Makes `stream` wait for the halo's stream
+  cudaError_t Join(cudaStream_t stream);
+  cudaError_t End(bool reverse, cudaStream_t stream)
+  {
+    SPMV_TRY(Receive(reverse));
+    return Join(stream);
+  }
+
+  void        Plan(const SpMVHaloList *s, const SpMVHaloList *r);          // sets the pieces, and their places in the buffer
+  cudaError_t ListSums(const SpMVHaloList *s, const std::vector<int> &to); // to: the place in the buffer of each entry of the list
+  cudaError_t Allocate();
+  cudaError_t Create(const SpMVHaloList *s, const SpMVHaloList *r);
+  cudaError_t Connect(char reason[SPMV_HALO_TEXT]);
+
+  // The transport through the host
+  cudaError_t Stage(bool reverse);
+  cudaError_t Unstage(bool reverse);
+  // NCCL
+  cudaError_t ExchangeNccl(bool reverse, const spmv::Scalar *x, int64_t ldx);
+  // PEER
+  void        ListPeers();
+  cudaError_t ChoosePeer();
+  cudaError_t Open(const SpMVHaloOffer *theirs);
+  cudaError_t ExchangePeer(bool reverse, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
+  cudaError_t TestPeer(bool reverse, char reason[SPMV_HALO_TEXT]);
+};

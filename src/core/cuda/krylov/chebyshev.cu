@@ -1,0 +1,89 @@
+/*
+  A step of Chebyshev's method on the device: one kernel for everything after the product.
+*/
+#include "krylov.cuh"
+#include "core/cuda/base/prepare.cuh"
+
+using namespace spmv;
+
+namespace {
+
+constexpr int BLOCK = KRYLOV_BLOCK;
+
+struct StepArgs {
+  int           n, bs;
+  bool          early;
+  const Scalar *b, *w, *d, *before, *now; // NULL: zero
+  Scalar       *next;
+  Scalar        of_before, of_now, of_residual;
+};
+
+// next = of_before before + of_now now + of_residual B (b - w); next may be any of the others except w. A block preconditioner
+// uses as many threads per block as it has rows
+template <SpMVKrylovPC PC> __global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+{
+  __shared__ Scalar shared[PC == SPMV_KRYLOV_PC_BLOCKS ? BLOCK : 1];
+  const int         rows = PC == SPMV_KRYLOV_PC_BLOCKS ? BLOCK / g.bs * g.bs : BLOCK, mine = (int)threadIdx.x, head = mine / g.bs * g.bs;
+  const int64_t     i   = (int64_t)blockIdx.x * rows + mine;
+  const bool        own = mine < rows && i < g.n;
+  Scalar            z   = Num::zero();
+  AwaitPrevious();
+  if (g.early) LetNextBegin();
+  if (own) {
+    z = Read(g.b + i);
+    if (g.w) z = Num::add(z, Negated(g.w[i]));
+    if (PC == SPMV_KRYLOV_PC_POINTS) z = Multiplied(g.d[i], z);
+  }
+  if (PC == SPMV_KRYLOV_PC_BLOCKS) {
+    shared[mine] = z;
+    z            = Num::zero();
+    __syncthreads();
+    for (int j = 0; own && j < g.bs; j++) z = Num::fma(g.d[(size_t)j * (size_t)g.n + (size_t)i], shared[head + j], z);
+  }
+  if (!own) return;
+  z = Multiplied(g.of_residual, z);
+  if (g.now) z = Num::fma(g.of_now, Read(g.now + i), z);
+  if (g.before) z = Num::fma(g.of_before, Read(g.before + i), z);
+  Write(g.next + i, z);
+}
+
+Scalar Value(PetscReal a)
+{
+  Scalar v         = Num::zero();
+  *(PetscReal *)&v = a;
+  return v;
+}
+
+} // namespace
+
+cudaError_t spmv::LoadChebyshev()
+{
+  return Load((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
+}
+
+cudaError_t _n_SpMVCudaKrylov::CreateChebyshev()
+{
+  chebyshev[SPMV_KRYLOV_PC_NONE].Choose((const void *)::step<SPMV_KRYLOV_PC_NONE>);
+  chebyshev[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
+  chebyshev[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::step<SPMV_KRYLOV_PC_BLOCKS>);
+  return cudaSuccess;
+}
+
+cudaError_t SpMVCudaChebyshevStep(SpMVCudaKrylov k, const SpMVCudaChebyshev *s, cudaStream_t stream)
+{
+  const StepArgs args = {s->n,
+                         s->bs,
+                         (bool)s->early,
+                         (const Scalar *)s->b,
+                         (const Scalar *)s->w,
+                         (const Scalar *)s->d,
+                         (const Scalar *)s->before,
+                         (const Scalar *)s->now,
+                         (Scalar *)s->next,
+                         Value(s->of_before),
+                         Value(s->of_now),
+                         Value(s->of_residual)};
+  const int      rows = s->pc == SPMV_KRYLOV_PC_BLOCKS ? BLOCK / s->bs * s->bs : BLOCK;
+  if (!s->n) return cudaSuccess;
+  return k->chebyshev[s->pc].Launch(Blocks(s->n, rows), BLOCK, args, false, {}, stream);
+}

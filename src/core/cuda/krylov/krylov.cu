@@ -1,0 +1,202 @@
+/*
+  The code that the Krylov methods on the device share: their memory, the sums over ranks, and the progress that the host sees.
+*/
+#include "krylov.cuh"
+#include "core/cuda/base/prepare.cuh"
+#include "core/cuda/stores.cuh"
+
+using namespace spmv;
+
+int SpMVCudaKrylovParts = Tuning::KRYLOV_PARTS;
+
+namespace {
+
+__global__ void __launch_bounds__(KRYLOV_BLOCK) Unit(int n, int bs, int j, Scalar *v)
+{
+  const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= n) return;
+  Scalar a         = Num::zero();
+  *(PetscReal *)&a = i % bs == j;
+  Write(v + i, a);
+}
+
+struct StateArgs {
+  State *state, first;
+};
+
+__global__ void Set(StateArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+{
+  AwaitPrevious();
+  *g.state = g.first;
+}
+
+} // namespace
+
+cudaError_t spmv::LoadKrylov()
+{
+  return Load((const void *)Unit);
+}
+
+cudaError_t _n_SpMVCudaKrylov::Create()
+{
+  SPMV_TRY(LoadKrylov());
+  return CreateChebyshev();
+}
+
+cudaError_t _n_SpMVCudaKrylov::CreateSums()
+{
+  int multiprocessors;
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &multiprocessors));
+  blocks = (unsigned)multiprocessors * Tuning::KRYLOV_BLOCKS;
+  SPMV_TRY(state.Alloc(1));
+  SPMV_TRY(part.Alloc((size_t)blocks * SUMS));
+  SPMV_TRY(sums.Alloc(SUMS));
+  SPMV_TRY(count.Alloc(2));
+  SPMV_TRY(count.Zero(nullptr));
+  SPMV_TRY(cudaHostAlloc((void **)&progress, sizeof(*progress), cudaHostAllocMapped));
+  ranks.number = count + 1;
+  ranks.sums   = sums;
+  SPMV_TRY(sums.Zero(nullptr));
+  begin.Choose((const void *)Set);
+  SPMV_TRY(CreateCG());
+  SPMV_TRY(CreateBCGS());
+  return cudaDeviceSynchronize(); // so that work in all streams sees the counters as 0
+}
+
+cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t stream)
+{
+  g.state    = state;
+  g.part     = part;
+  g.arrived  = count;
+  g.progress = progress;
+  g.ranks    = ranks;
+  g.parts    = {};
+  first.norm = g.norm;
+  SPMV_TRY(order.Enter(stream, true));
+  Forget();
+  return begin.Launch(1, 1, StateArgs{state, first}, false, {}, stream);
+}
+
+// Calls product(dot) of a store, if it has such a product for n rows
+template <class D, class F>
+static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, int n, cudaStream_t stream, PetscBool *done, F product)
+{
+  const unsigned warps = store->DotWarps();
+  const size_t   count = (size_t)warps * D::NUMBERS;
+  *done                = PETSC_FALSE;
+  if (!warps || store->m != store->n || store->m != n) return cudaSuccess;
+  SPMV_TRY(k->ReserveParts(count));
+  dot.part = k->product_part;
+  SPMV_TRY(store->order.Enter(stream));
+  SPMV_TRY(product(dot));
+  SPMV_TRY(store->Leave(stream));
+  *done = PETSC_TRUE;
+  return cudaSuccess;
+}
+
+cudaError_t _n_SpMVCudaKrylov::MultDot(SpMVCudaStore A, const Operands &v, Dot dot, int n, cudaStream_t stream, PetscBool *done)
+{
+  return MultWith(this, A, dot, n, stream, done, [&](const Dot &d) { return A->MultDot(v, d, stream); });
+}
+
+cudaError_t _n_SpMVCudaKrylov::MultDots(SpMVCudaStore A, const Operands &v, Dots dots, int n, cudaStream_t stream, PetscBool *done)
+{
+  return MultWith(this, A, dots, n, stream, done, [&](const Dots &d) { return A->MultDots(v, d, stream); });
+}
+
+cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *k)
+{
+  *k = nullptr;
+  SPMV_TRY(Supported());
+  return Guarded([=] {
+    std::unique_ptr<_n_SpMVCudaKrylov> made(new _n_SpMVCudaKrylov);
+    SPMV_TRY(made->Create());
+    if (sums) SPMV_TRY(made->CreateSums());
+    *k = made.release();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t SpMVCudaKrylovDestroy(SpMVCudaKrylov *k)
+{
+  if (!*k) return cudaSuccess;
+  const cudaError_t error = (*k)->progress ? cudaDeviceSynchronize() : cudaSuccess; // kernels may still be writing to host memory
+  delete *k;
+  *k = nullptr;
+  return error;
+}
+
+void SpMVCudaKrylovSetAllReduce(SpMVCudaKrylov k, SpMVCudaKrylovAllReduce allreduce, void *ctx)
+{
+  k->allreduce     = allreduce;
+  k->ctx           = ctx;
+  k->ranks.outside = allreduce != nullptr;
+}
+
+cudaError_t SpMVCudaKrylovGetOffer(SpMVCudaKrylov k, int size, cudaIpcMemHandle_t *mine)
+{
+  const size_t whole = 2 << 20; // an allocation in the same piece of 2 MiB would be accessible to other processes, too
+  SPMV_TRY(k->mail.Alloc((2 * (size_t)size * sizeof(Mail) + whole - 1) / whole * whole));
+  SPMV_TRY(cudaMemset(k->mail, 0, k->mail.Bytes()));
+  k->ranks.size = size;
+  return cudaIpcGetMemHandle(mine, (char *)k->mail);
+}
+
+cudaError_t SpMVCudaKrylovOpen(SpMVCudaKrylov k, int rank, const cudaIpcMemHandle_t offers[])
+{
+  return Guarded([=] {
+    std::vector<Mail *> theirs;
+    k->opened.resize((size_t)k->ranks.size, nullptr);
+    for (int r = 0; r < k->ranks.size; r++) {
+      if (r != rank) SPMV_TRY(cudaIpcOpenMemHandle(&k->opened[r], offers[r], cudaIpcMemLazyEnablePeerAccess));
+      theirs.push_back(r == rank ? (Mail *)(char *)k->mail : (Mail *)k->opened[r]);
+    }
+    SPMV_TRY(Upload(k->theirs, theirs, nullptr));
+    k->ranks.rank   = rank;
+    k->ranks.mine   = (Mail *)(char *)k->mail;
+    k->ranks.theirs = k->theirs;
+    return cudaDeviceSynchronize();
+  });
+}
+
+cudaError_t SpMVCudaKrylovClose(SpMVCudaKrylov k)
+{
+  cudaError_t first = cudaDeviceSynchronize();
+  for (void *&p : k->opened) {
+    const cudaError_t error = p ? cudaIpcCloseMemHandle(p) : cudaSuccess;
+    if (first == cudaSuccess) first = error;
+    p = nullptr;
+  }
+  return first;
+}
+
+cudaError_t SpMVCudaKrylovUnit(int n, int bs, int j, PetscScalar *v, cudaStream_t stream)
+{
+  SPMV_LAUNCH(n, KRYLOV_BLOCK, stream, Unit, n, bs, j, (Scalar *)v);
+  return cudaSuccess;
+}
+
+cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov k, size_t count, PetscScalar **d)
+{
+  if (!k->array || k->array.Bytes() < count * sizeof(Scalar)) SPMV_TRY(k->array.Alloc(count));
+  *d = (PetscScalar *)(Scalar *)k->array;
+  return cudaSuccess;
+}
+
+SpMVKrylovStatus SpMVCudaKrylovGetStatus(SpMVCudaKrylov k)
+{
+  const unsigned long long now = __atomic_load_n(&k->progress->status, __ATOMIC_ACQUIRE);
+  return {(SpMVKrylovReason)(now & 0xff), (int)(now >> 8 & 0xfffffff), (int)(now >> 36)};
+}
+
+PetscBool SpMVCudaKrylovReadNorm(SpMVCudaKrylov k, int iteration, PetscReal *norm)
+{
+  unsigned long long      *place = &k->progress->norm[iteration % SPMV_KRYLOV_NORMS];
+  const unsigned long long bits  = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+  double                   value;
+  if (bits == EMPTY) return PETSC_FALSE;
+  __atomic_store_n(place, EMPTY, __ATOMIC_RELEASE); // before the iteration that writes it again is launched
+  memcpy(&value, &bits, sizeof(value));
+  *norm = (PetscReal)value;
+  return PETSC_TRUE;
+}

@@ -1,0 +1,385 @@
+/*
+  How slices are formed: the order of the units, the extent of each slice, and its column indices. See slices.cu for the layout.
+*/
+#include "core/cuda/base/prepare.cuh"
+#include "core/cuda/product/slices.cuh"
+
+namespace spmv {
+namespace {
+
+constexpr int WINDOW = Tuning::SLICES_WINDOW;
+
+// ------------------------------------------------------------------------------------------------ order
+
+template <class I> __global__ void flag_nonempty(View<I> v, int64_t *flag)
+{
+  const int u = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (u <= v.units) flag[u] = u < v.units && v.len(u) > 0;
+}
+
+__global__ void iota(int count, int *list)
+{
+  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (p < count) list[p] = p;
+}
+
+// What a sort compares, the most important first: windows of places, the rows of row groups, lengths, first columns
+struct Keys {
+  int        sigma; // places
+  bool       by_column, by_length;
+  int        longest, bits; // bits of a length
+  const int *first;         // of RowGroups; NULL if there are none
+
+  static constexpr int    ROW_BITS = 3;
+  __host__ __device__ int Low() const // the number of bits below the rows
+  {
+    return by_column ? bits + 32 : by_length ? bits : 0;
+  }
+  int Bits(int places) const
+  {
+    return PetscMin(64, Low() + (first ? ROW_BITS : 0) + BitsFor(places / sigma));
+  }
+};
+
+template <class I> __global__ void sort_keys(View<I> v, int places, Keys keys, const int *order, uint64_t *key)
+{
+  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (p >= places) return;
+  const int u = order[p], len = v.len(u);
+  uint64_t  k = p / keys.sigma;
+  if (keys.first) k = k << Keys::ROW_BITS | (unsigned)(keys.first[p + 1] - u - 1);
+  k <<= keys.Low();
+  if (keys.by_column)
+    k |= (uint64_t)len << 32 | (unsigned)(len ? v.col(v.start(u), 0) : 0);
+  else if (keys.by_length)
+    k |= (unsigned)(keys.longest - len);
+  key[p] = k;
+}
+
+__global__ void rows_of_keys(int places, int low, const uint64_t *key, int *rows)
+{
+  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (p < places) rows[p] = (int)(key[p] >> low & ((1u << Keys::ROW_BITS) - 1)) + 1;
+}
+
+template <class I> __global__ void lengths(View<I> v, int places, const int *order, int *length)
+{
+  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (p < places) length[p] = v.len(order ? order[p] : p);
+}
+
+// ------------------------------------------------------------------------------------------------ forming slices
+
+// The longest of `count` units; all lanes of a warp call it
+__device__ int longest(const int *length, int first, int count)
+{
+  int w = 0;
+  for (int p = first + (int)(threadIdx.x % WARP); p < first + count; p += WARP) w = max(w, length[p]);
+  return __reduce_max_sync(ALL, w);
+}
+
+// Calls f(first place, units, log2 U, log2 T, steps, parts), in all lanes of the warp, for the slices of places first to end - 1. With row groups, those of a
+// slice have the same number of rows
+template <class F> __device__ void form(const int *length, const int *rows, int first, int end, int bs, const SliceRules &r, F f)
+{
+  while (first < end) {
+    const int here = length[first], n = rows ? rows[first] : 1, per_thread = rows ? max(r.per_thread / n, 1) : r.per_thread;
+    int       last = end;
+    if (rows) {
+      const int      p     = first + (int)(threadIdx.x % WARP);
+      const unsigned other = __ballot_sync(ALL, p >= end || rows[p] != n);
+      last                 = first + (other ? __ffs(other) - 1 : WARP);
+    }
+    const int left = last - first;
+    int       lu = bs == 1 && !rows && !r.threads ? MAX_LU : 0, lt = 0, w = 0, units;
+    for (; lu; lu--) { // as many units per lane as fit in eight vectors
+      if (here > 8 >> lu || WARP << (lu - 1) >= left) continue;
+      w = longest(length, first, min(left, WARP << lu));
+      if (w <= 8 >> lu) break;
+    }
+    units = min(left, WARP << lu);
+    if (!lu) {
+      for (; lt < 5; lt++) {
+        if (r.threads ? 1 << lt < r.threads : here > per_thread << lt || (r.vector && here > r.vector)) continue; // other units may only be longer
+        w = longest(length, first, min(left, WARP >> lt));
+        if (r.threads || w <= per_thread << lt) break;
+      }
+      units = min(left, WARP >> lt);
+      if (lt == 5) w = here;
+    }
+    if (lt == 5 && (int64_t)w * n > r.whole)
+      f(first, 1, 0, 5, 0, (w + r.chunk - 1) / r.chunk);
+    else
+      f(first, units, lu, lt, (w + (1 << lt) - 1) >> lt, 0);
+    first += units;
+  }
+}
+
+__device__ int rank_of(int lu, int lt, int steps) // slices of rank 0 come first
+{
+  return lt == 5 ? 0 : steps << lu > 8 ? 1 : 2;
+}
+
+struct Found {
+  int     many, long_units, longest; // as in SlicedStore
+  int64_t end[3];                    // the ends of the counts of slices, long units and parts in the prefix sums
+};
+
+// Copies every stride-th number, `blockDim.x` of them, beginning with the first
+__global__ void pick(const int64_t *from, int64_t stride, int64_t *to)
+{
+  to[threadIdx.x] = from[threadIdx.x * stride];
+}
+
+// counts: for each window, the numbers of slices of rank 0, 1 and 2, of long units, and of parts
+__global__ void count_slices(int places, int window, int windows, const int *length, const int *rows, int bs, SliceRules r, int64_t *counts, Found *found)
+{
+  const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
+  if (w > windows) return;
+  if (w == windows) {
+    counts[5 * (int64_t)windows] = 0;
+    return;
+  }
+  int64_t n[3] = {0, 0, 0}, groups = 0, all = 0;
+  int     long_units = 0, most = 0;
+  bool    several = false;
+  form(length, rows, w * window, min(places, (w + 1) * window), bs, r, [&](int first, int, int lu, int lt, int steps, int parts) {
+    const int own = rows ? rows[first] : 1, rank = rank_of(lu, lt, steps * own), add = parts ? parts : 1;
+    n[0] += rank == 0 ? add : 0;
+    n[1] += rank == 1 ? add : 0;
+    n[2] += rank == 2 ? add : 0;
+    groups += parts > 0;
+    all += parts;
+    long_units += parts ? own : 0;
+    several = several || lu > 0;
+    most    = max(most, steps);
+  });
+  if (threadIdx.x % WARP) return;
+  atomicMax(&found->longest, most);
+  if (several) Raise(&found->many);
+  if (long_units) atomicAdd(&found->long_units, long_units);
+  for (int rank = 0; rank < 3; rank++) counts[(int64_t)rank * windows + w] = n[rank];
+  counts[(int64_t)3 * windows + w] = groups;
+  counts[(int64_t)4 * windows + w] = all;
+}
+
+// counts: prefix sums
+__global__ void write_slices(int places, int window, int windows, const int *length, const int *rows, const int *order, int bs, SliceRules r,
+                             const int64_t *counts, Slice *slice, int *parts_of)
+{
+  const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (w >= windows) return;
+  const int64_t W     = windows;
+  int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, part = counts[4 * W + w] - counts[4 * W];
+  form(length, rows, w * window, min(places, (w + 1) * window), bs, r, [&](int first, int units, int lu, int lt, int steps, int parts) {
+    const int      rank  = rank_of(lu, lt, rows ? steps * rows[first] : steps);
+    const unsigned shape = rows ? GroupShape(rows[first]) : 0;
+    int64_t        s     = rank == 0 ? at[0] : rank == 1 ? at[1] : at[2];
+    const int      add   = parts ? parts : 1;
+    at[0] += rank == 0 ? add : 0;
+    at[1] += rank == 1 ? add : 0;
+    at[2] += rank == 2 ? add : 0;
+    if (!parts) {
+      if (lane == 0) slice[s] = {0, 0, steps, Shape(lt, lu, false, units) | shape, first, 0, 0, 0};
+      return;
+    }
+    for (int k = lane; k < parts; k += WARP) {
+      const int entries = min(r.chunk, length[first] - k * r.chunk);
+      slice[s + k]      = {0, 0, (entries + WARP - 1) / WARP, Shape(5, 0, true, 1) | shape, order ? order[first] : first, 0, k, (int)part};
+    }
+    if (lane == 0) parts_of[part] = parts;
+    part += parts;
+  });
+}
+
+// ------------------------------------------------------------------------------------------------ columns
+
+template <class I> __global__ void measure(View<I> v, int count, Slice *slice, const int *order, int chunk, bool narrow, int64_t *values, int64_t *indices)
+{
+  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (s >= count) {
+    if (s == count && lane == 0) values[s] = indices[s] = 0;
+    return;
+  }
+  Slice self  = slice[s];
+  int   least = INT_MAX, most = -1, tail = WARP, start = 0;
+  bool  runs = narrow && LogT(self.shape) == 5 && !HasGroups(self.shape), line = runs; // one index serves all rows of a group anyway
+  entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
+    const int col = own ? v.col(start_of_row, entry) : -1;
+    if (own) {
+      least = min(least, col);
+      most  = max(most, col);
+    }
+    if (HasGroups(self.shape)) {
+      const unsigned lanes = __ballot_sync(ALL, own);
+      tail                 = lanes ? WARP - __clz((int)lanes) : 1;
+    }
+    if (runs) {
+      const int first = __shfl_sync(ALL, col, 0);
+      tail            = __popc(__ballot_sync(ALL, own)); // at the end, the lanes of the last step
+      runs            = __all_sync(ALL, !own || col - lane == first);
+      if (k == 0) start = first;
+      line = line && first == start + k * WARP;
+    }
+  });
+  least = __reduce_min_sync(ALL, least);
+  most  = __reduce_max_sync(ALL, most);
+  if (lane) return;
+  const int steps = self.steps << LogU(self.shape);
+  const int mode  = runs ? (line ? LINE : RUNS) : narrow && most >= 0 && most - least < (int)NO_COLUMN ? NARROW : WIDE;
+  slice[s].base   = mode == NARROW ? least : mode == LINE ? start : 0;
+  slice[s].shape  = self.shape | mode << 5 | (runs || HasGroups(self.shape) ? tail << 17 : 0);
+  values[s]       = (int64_t)steps * Rows(self.shape);
+  indices[s]      = mode == LINE ? 0 : mode == RUNS ? (steps + 7) / 8 : (int64_t)steps * (mode == NARROW ? 2 : 4);
+}
+
+template <class I>
+__global__ void write_columns(View<I> v, int count, Slice *slice, const int *order, int chunk, const int64_t *values, const int64_t *indices, char *index)
+{
+  const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (s >= count) return;
+  const Slice   self  = slice[s];
+  const int     mode  = ModeOf(self.shape);
+  const int64_t piece = indices[s] - indices[0];
+  char         *p     = index + piece * 32;
+  entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
+    const int col = own ? v.col(start_of_row, entry) : -1;
+    if (mode == WIDE)
+      ((int *)p)[k * WARP + lane] = col;
+    else if (mode == NARROW)
+      ((unsigned short *)p)[k * WARP + lane] = (unsigned short)(own ? col - self.base : NO_COLUMN);
+    else if (mode == RUNS && lane == 0)
+      ((int *)p)[k] = col;
+  });
+  if (lane == 0) {
+    slice[s].value = (unsigned)values[s];
+    slice[s].index = (unsigned)piece;
+  }
+}
+
+} // namespace
+
+cudaError_t LoadSlices()
+{
+  return Load((const void *)measure<PetscInt>);
+}
+
+cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, const SliceRules &rules, const RowGroups *row_groups, cudaStream_t stream,
+                              Array<int> *rows)
+{
+  const int  units = (int)(csr.m / bs);
+  const bool sort  = row_groups || rules.by_column || rules.sigma != 1;
+  if (compact || sort) SPMV_TRY(order.Alloc(places, stream));
+  if (compact) {
+    Scratch<int64_t> flag(stream);
+    SPMV_TRY(flag.Alloc((size_t)units + 1));
+    SPMV_TRY(WithView(csr, nodes, [&](auto v) {
+      SPMV_LAUNCH((int64_t)units + 1, 256, stream, flag_nonempty, v, flag);
+      return cudaSuccess;
+    }));
+    SPMV_TRY(ExclusiveSum(flag, (int64_t)units + 1, stream));
+    SPMV_TRY(ListFlagged(units, flag, order, stream));
+  } else if (row_groups)
+    SPMV_TRY(cudaMemcpyAsync(order, row_groups->first, places * sizeof(int), cudaMemcpyDeviceToDevice, stream));
+  else if (sort)
+    SPMV_LAUNCH(places, 256, stream, iota, places, order);
+  if (!sort || !places) return cudaSuccess;
+
+  // Row groups of different sizes cannot share a slice, so they are sorted by size even if the rows are not sorted by length
+  Scratch<uint64_t> key(stream);
+  Keys              keys = {rules.sigma ? rules.sigma : units, rules.by_column, rules.sigma != 1, survey.longest, BitsFor(survey.longest), nullptr};
+  if (row_groups) {
+    keys.first = row_groups->first;
+    if (rules.sigma == 1) keys.sigma = WINDOW;
+  }
+  SPMV_TRY(key.Alloc(places));
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
+    SPMV_LAUNCH(places, 256, stream, sort_keys, v, places, keys, order, key);
+    return cudaSuccess;
+  }));
+  SPMV_TRY(SortPairs(key, order, places, keys.Bits(places), stream));
+  if (!row_groups) return cudaSuccess;
+  SPMV_TRY(rows->Alloc(places, stream));
+  SPMV_LAUNCH(places, 256, stream, rows_of_keys, places, keys.Low(), key, *rows);
+  return cudaSuccess;
+}
+
+// The number of units whose slices a warp forms, one slice after the other. With few units, more warps form fewer slices each: not too few, because the last
+// slice of a window may have lanes without a unit
+static cudaError_t Window(int places, int64_t entries, const SliceRules &rules, int *window)
+{
+  const int64_t units = rules.threads ? WARP : (int64_t)WARP * rules.per_thread * places / PetscMax(entries, (int64_t)1) + 1; // of a slice
+  int           processors;
+  *window = WINDOW;
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+  while (*window / 2 >= Tuning::SLICES_OF_WINDOW * units && places / *window < 2 * processors) *window /= 2;
+  return cudaSuccess;
+}
+
+cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, const int *rows, cudaStream_t stream)
+{
+  const int        sums = rows ? RowGroups::MOST : bs; // of each part of a long unit
+  int              window;
+  Scratch<int>     length(stream);
+  Scratch<Found>   scratch(stream);
+  Found            found;
+  Scratch<int64_t> counts(stream);
+  SPMV_TRY(Window(places, nodes.Blocks(csr), rules, &window));
+  const int windows = (places + window - 1) / window;
+  SPMV_TRY(length.Alloc(places));
+  SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
+  SPMV_TRY(scratch.Alloc(1));
+  SPMV_TRY(scratch.Zero(stream));
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
+    SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
+    return cudaSuccess;
+  }));
+  SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, window, windows, length, rows, bs, rules, counts, scratch);
+  SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
+  SPMV_LAUNCH(3, 3, stream, pick, (int64_t *)counts + 3 * (int64_t)windows, windows, ((Found *)scratch)->end);
+  SPMV_TRY(Fetch(&found, (Found *)scratch, 1, stream));
+  many                    = found.many;
+  long_units              = found.long_units;
+  longest                 = found.longest;
+  const int64_t all_parts = found.end[2] - found.end[1];
+  groups                  = (int)(found.end[1] - found.end[0]);
+  if (found.end[0] >= INT_MAX || all_parts >= INT_MAX) return cudaErrorNotSupported;
+  args.slices = (int)found.end[0];
+  SPMV_TRY(slice.Alloc(args.slices, stream));
+  if (groups) {
+    SPMV_TRY(parts.Alloc(all_parts, stream));
+    SPMV_TRY(arrived.Alloc(all_parts, stream));
+    SPMV_TRY(arrived.Zero(stream));
+    SPMV_TRY(partial.Alloc((size_t)all_parts * sums, stream));
+    SPMV_TRY(Vacate(partial, stream));
+  }
+  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs, rules, counts, slice, parts);
+  return cudaSuccess;
+}
+
+cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)
+{
+  const int64_t    count = args.slices, sums = count + 1;
+  Scratch<int64_t> sizes(stream); // of each slice's values, and then of its indices; their ends
+  int64_t          end[2];
+  SPMV_TRY(sizes.Alloc(2 * sums + 2));
+  int64_t *values = sizes, *indices = sizes + sums;
+  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
+    SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow, values, indices);
+    return cudaSuccess;
+  }));
+  SPMV_TRY(ExclusiveSum(sizes, 2 * sums, stream));
+  SPMV_LAUNCH(2, 2, stream, pick, values + count, sums, sizes + 2 * sums);
+  SPMV_TRY(Fetch(end, sizes + 2 * sums, 2, stream));
+  const int64_t pieces = end[1] - end[0];
+  steps                = end[0];
+  if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
+  SPMV_TRY(index.Alloc(pieces * 32, stream));
+  SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
+  return WithView(csr, nodes, [&](auto v) {
+    SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices, index);
+    return cudaSuccess;
+  });
+}
+
+} // namespace spmv

@@ -1,0 +1,714 @@
+/*
+  MatSetPreallocationCOO() and MatSetValuesCOO() on the device. The device sorts and merges the indices and sums the values,
+  no matter whether the program's arrays are on the host or on the device. AIJ's own functions sort on one core of the host
+  and copy their map.
+
+  The matrix is left in the same state as by AIJCUSPARSE's functions: AIJ's pattern is on the host, and the CSR arrays on
+  the device hold the values, which are newer than those on the host. AIJ's arrays are filled through
+  MatSeqAIJSetPreallocation() and MatSeqAIJSetColumnIndices(), which do not process the entries one by one.
+
+  In parallel, each rank sends the indices of entries in other ranks' rows to their owners, once. The entries that it
+  receives are appended to its own. The diagonal block and the off-diagonal block have separate maps.
+
+  The maps are in a container that is composed with the matrix. Duplicates of the matrix share the container. It remains if
+  the matrix is converted back to its parent type. A matrix without this container was preallocated by AIJCUSPARSE's
+  functions.
+*/
+#include "mat/impls/spmv/matspmv.h"
+
+const char *const SpMVCOOPlaces[] = {"auto", "host", "device", "SpMVCOOPlace", "SPMV_COO_", NULL};
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include <petscsf.h>
+  #include "core/cuda/csr/coo.h"
+
+static const char SpMVCOOContainer[] = "PetscSpMV_COO";
+
+/* Entries in other ranks' rows */
+typedef struct {
+  PetscSF      sf; /* leaves: the entries sent; roots: the entries received. NULL if no rank sends any */
+  PetscInt64   nsend, nreceive;
+  PetscInt64  *place;          /* on the device: the positions in the program's arrays of the entries sent */
+  PetscInt    *received;       /* on the device, until the maps are made: row and column indices of the entries received */
+  PetscScalar *send, *receive; /* on the device */
+} SpMVCOOExchange;
+
+typedef struct {
+  SpMVCudaCOO      map[2]; /* of a sequential matrix, or of the two blocks */
+  PetscCount       n;      /* entries of the program's arrays */
+  PetscObjectId    id;
+  PetscObjectState nonzerostate; /* of the matrix with this id when it has the map's pattern */
+  SpMVCOOExchange  exchange;
+} SpMVCOO;
+
+static PetscErrorCode SpMVCOODestroy(SpMVCOO **coo)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCallCUDA(SpMVCudaCOODestroy(&(*coo)->map[k]));
+  PetscCall(PetscSFDestroy(&(*coo)->exchange.sf));
+  PetscCallCUDA(cudaFree((*coo)->exchange.place));
+  PetscCallCUDA(cudaFree((*coo)->exchange.received));
+  PetscCallCUDA(cudaFree((*coo)->exchange.send));
+  PetscCall(PetscFree(*coo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVCOODestroyCtx(SpMVCtx ctx)
+{
+  SpMVCOO *coo = (SpMVCOO *)SpMVCtxGet(ctx);
+
+  PetscFunctionBegin;
+  PetscCall(SpMVCOODestroy(&coo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVCOOGet(Mat A, SpMVCOO **coo)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  *coo = NULL;
+  PetscCall(PetscObjectQuery((PetscObject)A, SpMVCOOContainer, (PetscObject *)&container));
+  if (container) PetscCall(PetscContainerGetPointer(container, (void **)coo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- indices and values on the device */
+
+/* Replaces arrays on the host by copies on the device, in one allocation; *error is cudaErrorMemoryAllocation if there is no room */
+static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes, void **copy, cudaError_t *error)
+{
+  const void  *host[2];
+  void        *device[2];
+  size_t       size[2] = {bytes, bytes};
+  int          which[2], hosts = 0;
+  PetscMemType memtype;
+
+  PetscFunctionBegin;
+  *copy  = NULL;
+  *error = cudaSuccess;
+  for (int k = 0; k < count && bytes; k++) {
+    PetscCall(PetscGetMemType(array[k], &memtype));
+    if (PetscMemTypeDevice(memtype)) continue;
+    which[hosts]  = k;
+    host[hosts++] = array[k];
+  }
+  if (!hosts) PetscFunctionReturn(PETSC_SUCCESS);
+  *error = cudaMalloc(copy, (size_t)hosts * bytes);
+  if (*error) {
+    (void)cudaGetLastError();
+    *copy = NULL;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int h = 0; h < hosts; h++) array[which[h]] = device[h] = (char *)*copy + (size_t)h * bytes;
+  *error = SpMVCudaUpload(hosts, device, host, size);
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)((size_t)hosts * bytes)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- AIJ's arrays */
+
+/* The number of nonzeros in each row */
+static PetscErrorCode SpMVCOOGetLengths(SpMVCudaCOO map, PetscInt m, PetscInt **length)
+{
+  const PetscInt *i, *j;
+  size_t          bytes = (size_t)(m + 1) * sizeof(PetscInt);
+  void           *host;
+  const void     *device;
+
+  PetscFunctionBegin;
+  SpMVCudaCOOPattern(map, &i, &j);
+  PetscCall(PetscMalloc1(m + 1, length));
+  host   = *length;
+  device = i;
+  PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
+  PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
+  for (PetscInt r = 0; r < m; r++) (*length)[r] = (*length)[r + 1] - (*length)[r];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies the columns into a sequential matrix with room for them, and frees the pattern on the device */
+static PetscErrorCode MatSpMVSetColumns_Seq(Mat A, SpMVCudaCOO map)
+{
+  const PetscInt *i, *j, *hi, *hj;
+  PetscInt        count;
+  PetscBool       done;
+  size_t          bytes = (size_t)SpMVCudaCOONonzeros(map) * sizeof(PetscInt);
+  void           *host;
+  const void     *device;
+
+  PetscFunctionBegin;
+  SpMVCudaCOOPattern(map, &i, &j);
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s", ((PetscObject)A)->type_name);
+  host   = (void *)hj;
+  device = j;
+  PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
+  PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
+  SpMVCudaCOOReleasePattern(map);
+  if (bytes) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj)); /* the columns are already in place: this call only counts the entries of each row */
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets AIJ's new values to zero on the device: AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
+static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
+{
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+  cudaStream_t    stream;
+
+  PetscFunctionBegin;
+  if (!nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
+  A->offloadmask = PETSC_OFFLOAD_CPU;
+  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
+  PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
+  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
+  PetscCall(SpMVGetStream(&stream));
+  PetscCallCUDA(cudaMemsetAsync(a, 0, (size_t)nonzeros * sizeof(PetscScalar), stream));
+  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(A, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, const SpMVCOO *coo)
+{
+  PetscInt *length;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVCOOGetLengths(coo->map[0], A->rmap->n, &length));
+  PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
+  PetscCall(PetscFree(length));
+  PetscCall(MatSpMVSetColumns_Seq(A, coo->map[0]));
+  PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
+  PetscCall(MatSpMVSetZeros_SeqCUDA(A, SpMVCudaCOONonzeros(coo->map[0])));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpMVCOO *coo)
+{
+  const PetscBool nooffproc = A->nooffprocentries;
+  PetscInt       *length[2];
+  Mat             block[2];
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  ierr = SpMVCOOGetLengths(coo->map[0], A->rmap->n, &length[0]);
+  if (!ierr) ierr = SpMVCOOGetLengths(coo->map[1], A->rmap->n, &length[1]);
+  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
+  PetscCall(MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]));
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetColumns_Seq(block[k], coo->map[k]));
+  A->nooffprocentries = PETSC_TRUE; /* no values are on their way to other ranks */
+  ierr                = (*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY);
+  A->nooffprocentries = nooffproc;
+  PetscCall(ierr);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k])));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- preallocation */
+
+/* What prevents the device from sorting; AIJ reports the last one as an error, too */
+typedef enum { SPMV_COO_SORTED, SPMV_COO_NO_MEMORY, SPMV_COO_NOT_SUPPORTED, SPMV_COO_WRONG_INDEX } SpMVCOOFailure;
+
+static PetscErrorCode SpMVCOOCheck(cudaError_t error, SpMVCOOFailure *failure)
+{
+  PetscFunctionBegin;
+  if (error == cudaErrorMemoryAllocation)
+    *failure = SPMV_COO_NO_MEMORY;
+  else if (error == cudaErrorNotSupported)
+    *failure = SPMV_COO_NOT_SUPPORTED;
+  else if (error == cudaErrorInvalidValue)
+    *failure = SPMV_COO_WRONG_INDEX;
+  else
+    PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: either all ranks sort on the device or none does */
+static PetscErrorCode MatSpMVAgreeCOO(Mat A, SpMVCOOFailure *failure)
+{
+  int         mine  = *failure, all;
+  const char *why[] = {NULL, "out of GPU memory", "too many entries for the device, or the device is not supported", "an index is too large"};
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  *failure = (SpMVCOOFailure)all;
+  if (all) PetscCall(PetscInfo(A, "Entries are sorted on the host: %s\n", why[all]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sorts the entries of a sequential matrix, or of both blocks */
+static PetscErrorCode SpMVCOOSort(const SpMVCudaIndices *all, PetscBool mpi, cudaStream_t stream, SpMVCOO *coo, SpMVCOOFailure *failure)
+{
+  SpMVCudaIndices indices = *all;
+  cudaError_t     error   = cudaSuccess;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < (mpi ? 2 : 1) && error == cudaSuccess; k++) {
+    indices.outside = (PetscBool)k;
+    error           = SpMVCudaCOOCreate(&indices, stream, &coo->map[k]);
+  }
+  PetscCall(SpMVCOOCheck(error, failure));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sorts the entries that other ranks own by owner: count[] is the number of entries of each owner, to[] the position of each entry in this order */
+static PetscErrorCode SpMVCOOCountOwners(PetscLayout rmap, PetscInt n, const PetscInt row[], PetscInt count[], PetscInt to[])
+{
+  PetscMPIInt size, owner = 0;
+  PetscInt   *next;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(rmap->comm, &size));
+  PetscCall(PetscArrayzero(count, size));
+  for (PetscInt q = 0; q < n; q++) {
+    if (row[q] < rmap->range[owner] || row[q] >= rmap->range[owner + 1]) PetscCall(PetscLayoutFindOwner(rmap, row[q], &owner));
+    to[q] = owner;
+    count[owner]++;
+  }
+  PetscCall(PetscCalloc1(size + 1, &next));
+  for (PetscMPIInt r = 0; r < size; r++) next[r + 1] = next[r] + count[r];
+  for (PetscInt q = 0; q < n; q++) to[q] = next[to[q]]++;
+  PetscCall(PetscFree(next));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Creates the PetscSF that sends entries, sorted by owner, to their owners. An owner stores what it receives in the order of the senders' ranks */
+static PetscErrorCode SpMVCOOExchangeCreate(MPI_Comm comm, const PetscInt count[], SpMVCOOExchange *e)
+{
+  PetscInt    *from, *offset, *theirs, total = 0, q = 0;
+  PetscSFNode *root;
+  PetscMPIInt  size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscMalloc3(size, &from, size, &offset, size, &theirs));
+  PetscCallMPI(MPI_Alltoall(count, 1, MPIU_INT, from, 1, MPIU_INT, comm));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    offset[r] = total;
+    total += from[r];
+  }
+  PetscCallMPI(MPI_Alltoall(offset, 1, MPIU_INT, theirs, 1, MPIU_INT, comm));
+  e->nreceive = total;
+  PetscCall(PetscMalloc1(e->nsend, &root));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    for (PetscInt k = 0; k < count[r]; k++, q++) {
+      root[q].rank  = r;
+      root[q].index = theirs[r] + k;
+    }
+  }
+  PetscCall(PetscFree3(from, offset, theirs));
+  PetscCall(PetscSFCreate(comm, &e->sf));
+  PetscCall(PetscSFSetGraph(e->sf, total, (PetscInt)e->nsend, NULL, PETSC_OWN_POINTER, root, PETSC_OWN_POINTER));
+  PetscCall(PetscSFSetUp(e->sf));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Gets from the device the entries that other ranks own: the number for each rank, and their row and column indices sorted
+  by owner, in arrays that the caller frees. `place` on the device is put into the same order
+*/
+static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt64 *place, PetscInt *i, PetscInt **count, PetscInt **indices)
+{
+  PetscInt   *row, *to, *col;
+  PetscInt64 *at, *ordered;
+  PetscMPIInt size;
+  size_t      bytes[2];
+  void       *host[2];
+  const void *device[2] = {place, i};
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(rmap->comm, &size));
+  PetscCall(PetscCalloc1(size, count));
+  PetscCall(PetscMalloc1(2 * n, indices));
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc4(2 * n, &row, n, &to, n, &at, n, &ordered));
+  col      = row + n;
+  host[0]  = at;
+  host[1]  = row;
+  bytes[0] = (size_t)n * sizeof(*at);
+  bytes[1] = 2 * (size_t)n * sizeof(*row);
+  PetscCallCUDA(SpMVCudaDownload(2, host, device, bytes));
+  PetscCall(SpMVCOOCountOwners(rmap, (PetscInt)n, row, *count, to));
+  for (PetscInt64 q = 0; q < n; q++) {
+    (*indices)[to[q]]     = row[q];
+    (*indices)[n + to[q]] = col[q];
+    ordered[to[q]]        = at[q];
+  }
+  PetscCallCUDA(cudaMemcpy(place, ordered, bytes[0], cudaMemcpyHostToDevice));
+  PetscCall(PetscFree4(row, to, at, ordered));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Sends the indices of entries in other ranks' rows to the owners; the indices received are appended to `indices` */
+static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaIndices *indices, cudaStream_t stream, SpMVCOOExchange *e,
+                                                 SpMVCOOFailure *failure)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  PetscInt      *i = NULL, *j = NULL, *count, *sent, *received;
+  int            any, mine;
+  size_t         values, bytes;
+  cudaError_t    error = cudaSuccess;
+
+  PetscFunctionBegin;
+  if (!*failure) error = SpMVCudaCOORemote(indices, stream, &e->nsend, &e->place, &i, &j);
+  PetscCall(SpMVCOOCheck(error, failure));
+  if (e->nsend && A->nooffprocentries) *failure = SPMV_COO_WRONG_INDEX;
+  if (e->nsend > PETSC_INT_MAX) *failure = SPMV_COO_NOT_SUPPORTED;
+  if (spmv->ignores_offproc) e->nsend = 0;
+  PetscCall(MatSpMVAgreeCOO(A, failure));
+  if (*failure) PetscFunctionReturn(PETSC_SUCCESS);
+  mine = e->nsend > 0;
+  PetscCallMPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm));
+  if (!any) PetscFunctionReturn(PETSC_SUCCESS);
+
+  PetscCall(SpMVAgree(comm, SpMVCOOGetRemote(A->rmap, e->nsend, e->place, i, &count, &sent)));
+  PetscCall(SpMVCOOExchangeCreate(comm, count, e));
+  PetscCall(PetscFree(count));
+  PetscCall(PetscMalloc1(2 * e->nreceive, &received));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscSFReduceBegin(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
+    PetscCall(PetscSFReduceEnd(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
+  }
+  bytes  = 2 * (size_t)e->nreceive * sizeof(PetscInt);
+  values = (size_t)(e->nsend + e->nreceive) * sizeof(PetscScalar);
+  if (bytes) error = cudaMalloc((void **)&e->received, bytes);
+  if (error == cudaSuccess && bytes) error = cudaMemcpy(e->received, received, bytes, cudaMemcpyHostToDevice);
+  if (error == cudaSuccess && values) error = cudaMalloc((void **)&e->send, values);
+  if (error) (void)cudaGetLastError();
+  if (e->send) e->receive = e->send + e->nsend;
+  PetscCall(SpMVCOOCheck(error, failure));
+  PetscCall(PetscFree(sent));
+  PetscCall(PetscFree(received));
+  indices->count[1] = e->nreceive;
+  indices->i[1]     = e->received;
+  indices->j[1]     = e->received ? e->received + e->nreceive : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Creates the maps. *coo is NULL if AIJ has to sort: for lack of memory, or because an index is wrong, which AIJ reports */
+static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, PetscCount n, const PetscInt i[], const PetscInt j[], SpMVCOO **coo)
+{
+  SpMVCudaIndices indices = {
+      .M = A->rmap->N, .N = A->cmap->N, .count = {n, 0}, .row = {A->rmap->rstart, A->rmap->rend}, .col = {A->cmap->rstart, A->cmap->rend}};
+  const void    *array[2] = {i, j};
+  SpMVCOOFailure failure  = SPMV_COO_SORTED;
+  void          *copy;
+  cudaStream_t   stream;
+  cudaError_t    error;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(coo));
+  (*coo)->n = n;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(SpMVCOOStage(2, array, (size_t)n * sizeof(PetscInt), &copy, &error));
+  PetscCall(SpMVCOOCheck(error, &failure));
+  indices.i[0] = (const PetscInt *)array[0];
+  indices.j[0] = (const PetscInt *)array[1];
+  if (mpi) PetscCall(MatSpMVExchangeCOO_MPICUDA(A, spmv, &indices, stream, &(*coo)->exchange, &failure));
+  if (!failure) PetscCall(SpMVCOOSort(&indices, mpi, stream, *coo, &failure));
+  PetscCall(MatSpMVAgreeCOO(A, &failure));
+  PetscCallCUDA(cudaFree(copy));
+  PetscCallCUDA(cudaFree((*coo)->exchange.received));
+  (*coo)->exchange.received = NULL;
+  if (failure) PetscCall(SpMVCOODestroy(coo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Whether the device sorts. It does not if AIJ is faster, orders the columns in another way, or stores no values */
+static PetscErrorCode MatSpMVSortsCOO(Mat A, SpMVCOOPlace place, PetscCount n, PetscBool *sorts)
+{
+  const PetscInt64 least = 20000; /* entries of a rank: with 7000, AIJ takes as long as an H200; with 28000, twice as long */
+  PetscInt64       most[2];       /* whether some rank cannot sort on the device, and the maximum number of entries of a rank */
+  PetscBool        hypre;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp("_internal_COO_mat_for_hypre", ((PetscObject)A)->name, &hypre)); /* PETSc's name for it */
+  most[0] = A->structure_only || A->boundtocpu || hypre;
+  most[1] = n;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPIU_INT64, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  *sorts = (PetscBool)(!most[0] && (place == SPMV_COO_DEVICE || (place == SPMV_COO_AUTO && most[1] >= least)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Composes the maps with A, which then owns them, and removes those of earlier preallocations. With coo = NULL it only removes ours */
+static PetscErrorCode MatSpMVSetCOO(Mat A, SpMVCOO *coo)
+{
+  const char *const theirs[]  = {"__PETSc_MatCOOStruct_Host", "__PETSc_MatCOOStruct_Device"};
+  PetscContainer    container = NULL;
+
+  PetscFunctionBegin;
+  if (coo) {
+    for (int k = 0; k < 2; k++) PetscCall(PetscObjectCompose((PetscObject)A, theirs[k], NULL));
+    PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
+    PetscCall(PetscContainerSetPointer(container, coo));
+    PetscCall(PetscContainerSetCtxDestroy(container, SpMVCOODestroyCtx));
+  }
+  PetscCall(PetscObjectCompose((PetscObject)A, SpMVCOOContainer, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  While a sequential matrix is bound to the CPU, AIJCUSPARSE composes no functions, so that PETSc uses its fallback. This
+  fallback works only if MatSetValuesCOO_C is not composed either
+*/
+static PetscErrorCode MatSpMVPreallocateAsParent(Mat A, PetscBool mpi, PetscCount n, PetscInt i[], PetscInt j[])
+{
+  PetscFunctionBegin;
+  if (A->boundtocpu && !mpi) {
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C", NULL));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", NULL));
+    PetscCall(MatSetPreallocationCOO(A, n, i, j));
+  } else
+    PetscCall((*SpMVParents[1][mpi].preallocatecoo)(A, n, i, j));
+  PetscCall(MatSpMVSetCOO(A, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
+{
+  Mat_SpMV    *spmv;
+  SpMVCOO     *coo = NULL;
+  SpMVCOOPlace place;
+  PetscBool    sorts = PETSC_FALSE, mpi;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall(MatSpMVGetCOOPlace(A, spmv, &place));
+  PetscCall(MatSpMVSortsCOO(A, place, n, &sorts));
+  if (sorts) PetscCall(MatSpMVSortCOO_CUDA(A, spmv, mpi, n, i, j, &coo));
+  if (!coo) {
+    PetscCall(MatSpMVPreallocateAsParent(A, mpi, n, i, j));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSpMVSetCOO(A, coo));
+  if (mpi)
+    PetscCall(MatSpMVSetPattern_MPICUDA(A, spmv, coo));
+  else
+    PetscCall(MatSpMVSetPattern_SeqCUDA(A, spmv, coo));
+  PetscCall(PetscObjectGetId((PetscObject)A, &coo->id));
+  coo->nonzerostate = A->nonzerostate + 1; /* MatSetPreallocationCOO() increases it */
+  /* the pattern has been assembled already */
+  A->assembled        = PETSC_FALSE;
+  A->was_assembled    = PETSC_TRUE;
+  A->ass_nonzerostate = coo->nonzerostate;
+  PetscCall(PetscInfo(A, "Sorted %" PetscCount_FMT " entries on the device, and %" PetscInt64_FMT " of other ranks\n", n, coo->exchange.nreceive));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- values */
+
+/* Sums on the device, then inserts the sums into the values on the host, or adds them */
+static PetscErrorCode MatSpMVAddCOO_SeqHost(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode, cudaStream_t stream)
+{
+  const PetscInt64 nz    = SpMVCudaCOONonzeros(map);
+  size_t           bytes = (size_t)nz * sizeof(PetscScalar);
+  PetscScalar     *sum, *host = NULL, *a;
+  void            *to;
+  const void      *from;
+
+  PetscFunctionBegin;
+  if (cudaMalloc((void **)&sum, bytes) != cudaSuccess) {
+    (void)cudaGetLastError();
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory: %zu bytes for the sums of MatSetValuesCOO()", bytes);
+  }
+  PetscCallCUDA(SpMVCudaCOOAdd(map, v, PETSC_TRUE, sum, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  if (mode == INSERT_VALUES)
+    PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+  else {
+    PetscCall(MatSeqAIJGetArray(A, &a));
+    PetscCall(PetscMalloc1(nz, &host));
+  }
+  to   = host ? host : a;
+  from = sum;
+  PetscCallCUDA(SpMVCudaDownload(1, &to, &from, &bytes));
+  PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
+  PetscCallCUDA(cudaFree(sum));
+  for (PetscInt64 k = 0; k < nz && host; k++) a[k] += host[k];
+  if (mode == INSERT_VALUES)
+    PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
+  else
+    PetscCall(MatSeqAIJRestoreArray(A, &a));
+  PetscCall(PetscFree(host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* v: on the device */
+static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode)
+{
+  const PetscBool insert = (PetscBool)(mode == INSERT_VALUES);
+  PetscScalar    *a;
+  cudaStream_t    stream;
+
+  PetscFunctionBegin;
+  if (!SpMVCudaCOONonzeros(map)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVGetStream(&stream));
+  if (A->boundtocpu) {
+    PetscCall(MatSpMVAddCOO_SeqHost(A, map, v, mode, stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (insert && PetscOffloadDevice(A->offloadmask)) /* otherwise AIJCUSPARSE may have no array, or an array for another pattern */
+    PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
+  else
+    PetscCall(MatSeqAIJCUSPARSEGetArray(A, &a));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(SpMVCudaCOOAdd(map, v, insert, a, stream));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &a));
+  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Checks that the maps match the pattern: new entries or another preallocation may have changed it */
+static PetscErrorCode MatSpMVCheckCOO(Mat A, PetscBool mpi, const Mat block[2], const SpMVCOO *coo)
+{
+  PetscObjectId id;
+  PetscBool     same = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)A, &id));
+  for (int k = 0; k < (mpi ? 2 : 1); k++) {
+    MatInfo info;
+
+    PetscCall(MatGetInfo(block[k], MAT_LOCAL, &info));
+    if (info.nz_used != (PetscLogDouble)SpMVCudaCOONonzeros(coo->map[k])) same = PETSC_FALSE;
+  }
+  if (!mpi && id == coo->id && A->nonzerostate != coo->nonzerostate) same = PETSC_FALSE;
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "The nonzero pattern has changed since MatSetPreallocationCOO(): call it again before MatSetValuesCOO()");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Sends values to the owners of their rows */
+static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCallCUDA(SpMVCudaCOOPack(e->nsend, e->place, v, e->send, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscSFReduceWithMemTypeBegin(e->sf, MPIU_SCALAR, PETSC_MEMTYPE_CUDA, e->send, PETSC_MEMTYPE_CUDA, e->receive, MPI_REPLACE));
+  PetscCall(PetscSFReduceEnd(e->sf, MPIU_SCALAR, e->send, e->receive, MPI_REPLACE));
+  if (stream != PetscDefaultCudaStream) PetscCallCUDA(cudaStreamSynchronize(PetscDefaultCudaStream)); /* PetscSF's */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For a matrix of one of our types, or one that was converted back to its parent type and still has our map */
+static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], InsertMode mode)
+{
+  const PetscScalar *array[2] = {v, NULL};
+  Mat                block[2] = {A, NULL};
+  SpMVCOO           *coo;
+  PetscBool          mpi;
+  PetscObject        theirs;
+  void              *copy;
+  cudaError_t        error;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVCOOGet(A, &coo));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &theirs));
+  PetscCheck(coo || theirs, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Call MatSetPreallocationCOO() before MatSetValuesCOO()");
+  if (theirs) {
+    PetscCall((*SpMVParents[1][mpi].setvaluescoo)(A, v, mode));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  PetscCall(MatSpMVCheckCOO(A, mpi, block, coo));
+  PetscCall(SpMVCOOStage(1, (const void **)array, (size_t)coo->n * sizeof(PetscScalar), &copy, &error));
+  PetscCheck(error != cudaErrorMemoryAllocation, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
+             "Out of GPU memory for a copy of %" PetscCount_FMT " values of MatSetValuesCOO(). Pass an array on the device", coo->n);
+  PetscCallCUDA(error);
+  if (coo->exchange.sf) PetscCall(SpMVCOOSend(&coo->exchange, array[0]));
+  array[1] = coo->exchange.receive;
+  for (int k = 0; k < (mpi ? 2 : 1); k++) PetscCall(MatSpMVAddCOO_Seq(block[k], coo->map[k], array, mode));
+  if (mpi) A->offloadmask = PETSC_OFFLOAD_GPU;
+  PetscCallCUDA(cudaFree(copy)); /* waits for the kernels */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MPIAIJ has no query for whether it ignores entries in other ranks' rows, so the option is recorded here */
+static PetscErrorCode MatSetOption_MPISpMVCUDA(Mat A, MatOption option, PetscBool on)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->parent.setoption)(A, option, on));
+  if (option == MAT_IGNORE_OFF_PROC_ENTRIES) spmv->ignores_offproc = on;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void MatSpMVSetOps_MPICOO(Mat A)
+{
+  A->ops->setoption = MatSetOption_MPISpMVCUDA;
+}
+
+PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
+{
+  SpMVCOO  *coo;
+  Mat       block[2] = {A, NULL};
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVCOOGet(A, &coo));
+  *has     = (PetscBool) !!coo;
+  bytes[0] = bytes[1] = 0;
+  if (!coo) PetscFunctionReturn(PETSC_SUCCESS);
+  bytes[0] = coo->exchange.nsend * (PetscInt64)(sizeof(PetscInt64) + sizeof(PetscScalar)) + coo->exchange.nreceive * (PetscInt64)sizeof(PetscScalar);
+  PetscCall(SpMVIsMPI(A, &mpi));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < (mpi ? 2 : 1); k++) {
+    const PetscInt64 nonzeros = SpMVCudaCOONonzeros(coo->map[k]);
+
+    bytes[0] += SpMVCudaCOOBytes(coo->map[k]);
+    if (PetscOffloadDevice(block[k]->offloadmask))
+      bytes[1] += (block[k]->rmap->n + 1 + nonzeros) * (PetscInt64)sizeof(PetscInt) + nonzeros * (PetscInt64)sizeof(PetscScalar);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- composed functions */
+
+PetscErrorCode MatSpMVCompose_COO(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
+{
+  const SpMVParent *parent = &SpMVParents[1][mpi];
+  const PetscBool   absent = (PetscBool)(A->boundtocpu && !mpi); /* in this case AIJCUSPARSE composes no functions */
+  SpMVCOO          *coo;
+
+  PetscFunctionBegin;
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVCOOGet(A, &coo));
+  if (absent && !coo) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C",
+                                       ours     ? MatSetPreallocationCOO_SpMVCUDA
+                                       : absent ? NULL
+                                                : parent->preallocatecoo));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", ours || coo ? MatSetValuesCOO_SpMVCUDA : parent->setvaluescoo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* B is a duplicate of A and has the same pattern */
+PetscErrorCode MatSpMVShareCOO(Mat A, Mat B)
+{
+  PetscFunctionBegin;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscContainer container;
+
+  PetscCall(PetscObjectQuery((PetscObject)A, SpMVCOOContainer, (PetscObject *)&container));
+  if (container) PetscCall(PetscObjectCompose((PetscObject)B, SpMVCOOContainer, (PetscObject)container));
+#else
+  (void)A;
+  (void)B;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,485 @@
+/*
+  Operations on the values of matrices whose newest values are on the device, where they stay. AIJCUSPARSE (PETSc
+  3.26.1) has them on the host only: it copies the values there, and the next product copies them back.
+
+  AIJCUSPARSE's CSR arrays are used, and its rules are kept: the offload mask says which values are the newest, and
+  every change increases the state. What the device cannot do (a new pattern, columns that do not ascend, too little
+  memory) is done by the parent.
+*/
+#include "mat/impls/spmv/matspmv.h"
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include "core/cuda/csr/csr.h"
+
+/* ---------------------------------------------------------------- the arrays */
+
+/* Whether the values on the device are the newest, and the library can use them there */
+PetscErrorCode MatSpMVOnDevice_Seq(Mat A, PetscBool *device)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, device));
+  if (A->boundtocpu || A->structure_only || !A->assembled || !PetscOffloadDevice(A->offloadmask) || !SpMVCudaIsSupported()) *device = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVValuesGet(Mat A, PetscBool write, SpMVValues *v)
+{
+  const PetscInt *i, *j;
+  MatInfo         info;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&v->stream));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
+  v->csr.m           = A->rmap->n;
+  v->csr.n           = A->cmap->n;
+  v->csr.nnz         = (PetscInt64)info.nz_used;
+  v->csr.i           = i;
+  v->csr.j           = j;
+  v->csr.index_bytes = sizeof(PetscInt);
+  v->a               = NULL;
+  if (write) {
+    PetscCall(MatSeqAIJCUSPARSEGetArray(A, &v->a));
+    v->csr.a = v->a;
+  } else
+    PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, &v->csr.a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVValuesRestore(Mat A, SpMVValues *v)
+{
+  PetscFunctionBegin;
+  if (v->a) {
+    PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &v->a));
+    PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
+  } else
+    PetscCall(MatSeqAIJCUSPARSERestoreArrayRead(A, &v->csr.a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* *done is false if the device has no memory or no code for the operation: the parent is used */
+PetscErrorCode SpMVValuesTried(cudaError_t error, PetscBool *done)
+{
+  PetscFunctionBegin;
+  *done = (PetscBool)(error == cudaSuccess);
+  if (error == cudaErrorMemoryAllocation)
+    (void)cudaGetLastError();
+  else if (error != cudaErrorNotSupported)
+    PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Whether AIJCUSPARSE may have compressed A. It compresses a matrix if six tenths of the rows are empty: it stores the
+  row offsets of the nonempty rows only, and some of its functions do not handle that
+*/
+PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
+{
+  Mat_SpMV *spmv;
+  SpMVCSR   csr;
+  PetscInt  empty;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv && SpMVKeyHasNonzeroState(&spmv->compressed.key, A)) {
+    *compressed = spmv->compressed.may;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
+  empty       = csr.m - SpMVCSRNonzeroRows(&csr);
+  *compressed = (PetscBool)(empty > 0 && empty >= csr.m / 2);
+  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+  if (spmv) {
+    SpMVKeySet(&spmv->compressed.key, A);
+    spmv->compressed.may = *compressed;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- zeros */
+
+/* AIJ's function, after the zeros that AIJCUSPARSE has set on the device are set on the host, too: copying them would
+   take longer */
+static PetscErrorCode MatSetValues_SpMVCUDA(Mat A, PetscInt m, const PetscInt im[], PetscInt n, const PetscInt in[], const PetscScalar v[], InsertMode mode)
+{
+  Mat          block[2] = {A, NULL};
+  Mat_SpMV    *spmv;
+  MatInfo      info;
+  PetscScalar *a;
+  PetscBool    mpi;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  A->ops->setvalues = spmv && spmv->zeroed.setvalues ? spmv->zeroed.setvalues : SpMVParents[1][mpi].setvalues;
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2 && block[k]; k++) {
+    PetscCall(MatSpMVGet(block[k], &spmv));
+    if (!spmv || block[k]->offloadmask != PETSC_OFFLOAD_GPU || !SpMVKeyIsCurrent(&spmv->zeroed.key, block[k])) continue;
+    PetscCall(MatGetInfo(block[k], MAT_LOCAL, &info));
+    PetscCall(MatSeqAIJGetArrayWrite(block[k], &a));
+    PetscCall(PetscArrayzero(a, (size_t)info.nz_used));
+    PetscCall(MatSeqAIJRestoreArrayWrite(block[k], &a));
+    block[k]->offloadmask = PETSC_OFFLOAD_BOTH;
+  }
+  PetscCall((*A->ops->setvalues)(A, m, im, n, in, v, mode));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Called in MatZeroEntries(), which then increases the state. The host's values become zero only if entries are set
+   on the host: others are set on the device */
+void MatSpMVZeroed_CUDA(Mat A, Mat_SpMV *spmv)
+{
+  if (!A->assembled || A->hash_active || A->boundtocpu) return;
+  if (A->ops->setvalues != MatSetValues_SpMVCUDA) {
+    spmv->zeroed.setvalues = A->ops->setvalues;
+    A->ops->setvalues      = MatSetValues_SpMVCUDA;
+  }
+  SpMVKeySet(&spmv->zeroed.key, A);
+  spmv->zeroed.key.state++;
+}
+
+static PetscErrorCode MatZeroEntries_MPISpMVCUDA(Mat A)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((*spmv->parent.zeroentries)(A));
+  MatSpMVZeroed_CUDA(A, spmv);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- norms */
+
+static PetscErrorCode MatNorm_SeqSpMVCUDA(Mat A, NormType type, PetscReal *norm)
+{
+  const SpMVCudaNorm kind = type == NORM_1 ? SPMVCUDA_NORM_COLUMNS : type == NORM_INFINITY ? SPMVCUDA_NORM_ROWS : SPMVCUDA_NORM_SQUARES;
+  Mat_SpMV          *spmv;
+  SpMVValues         v;
+  PetscBool          done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (type == NORM_1 || type == NORM_INFINITY || type == NORM_FROBENIUS) PetscCall(MatSpMVOnDevice_Seq(A, &done));
+  if (done) {
+    PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
+    PetscCall(SpMVValuesTried(SpMVCudaCSRNorm(kind, 1, &v.csr, v.stream, norm), &done));
+    PetscCall(SpMVValuesRestore(A, &v));
+  }
+  if (!done) {
+    PetscCall(MatSpMVGet(A, &spmv));
+    PetscCall((*spmv->parent.norm)(A, type, norm));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (type == NORM_FROBENIUS) *norm = PetscSqrtReal(*norm);
+  PetscCall(PetscLogGpuToCpuScalar(sizeof(*norm)));
+  PetscCall(PetscLogGpuFlops((type == NORM_FROBENIUS ? 2.0 : 1.0) * v.csr.nnz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* This rank's part of a norm: the sum of squares, the largest row sum, or the sums of all columns of each block,
+   which the caller frees */
+static PetscErrorCode MatSpMVLocalNorm_MPICUDA(NormType type, const Mat block[2], PetscReal *norm, PetscReal *sum[2], PetscBool *done)
+{
+  SpMVCudaCSR  csr[2];
+  SpMVValues   v[2];
+  cudaStream_t stream;
+  cudaError_t  error = cudaSuccess;
+  int          count = 0;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  *done = PETSC_TRUE;
+  for (int k = 0; k < 2 && *done; k++) {
+    MatInfo info;
+
+    PetscCall(MatGetInfo(block[k], MAT_LOCAL, &info));
+    if (type == NORM_1) PetscCall(PetscCalloc1(block[k]->cmap->n, &sum[k]));
+    if (info.nz_used == 0) continue;
+    PetscCall(MatSpMVOnDevice_Seq(block[k], done));
+    if (!*done) continue;
+    PetscCall(SpMVValuesGet(block[k], PETSC_FALSE, &v[k]));
+    csr[count++] = v[k].csr;
+    if (type == NORM_1 && !error) error = SpMVCudaCSRColumnSums(&v[k].csr, stream, sum[k]);
+    if (type == NORM_1) PetscCall(PetscLogGpuToCpu((PetscLogDouble)v[k].csr.n * sizeof(PetscReal)));
+    PetscCall(SpMVValuesRestore(block[k], &v[k])); /* the arrays stay valid and unchanged while we use them */
+  }
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  if (type != NORM_1) error = SpMVCudaCSRNorm(type == NORM_INFINITY ? SPMVCUDA_NORM_ROWS : SPMVCUDA_NORM_SQUARES, count, csr, stream, norm);
+  PetscCall(SpMVValuesTried(error, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The largest sum of a column over all ranks; sum[]: this rank's sums of the columns of the two blocks */
+static PetscErrorCode SpMVLargestColumn(Mat A, PetscInt offdiag, const PetscInt garray[], PetscReal *const sum[2], PetscReal *norm)
+{
+  Vec          col;
+  PetscScalar *array, value;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)A), A->cmap->n, A->cmap->N, &col));
+  PetscCall(VecGetArray(col, &array));
+  for (PetscInt c = 0; c < A->cmap->n; c++) array[c] = sum[0][c];
+  PetscCall(VecRestoreArray(col, &array));
+  for (PetscInt c = 0; c < offdiag; c++) {
+    value = sum[1][c];
+    PetscCall(VecSetValue(col, garray[c], value, ADD_VALUES));
+  }
+  PetscCall(VecAssemblyBegin(col));
+  PetscCall(VecAssemblyEnd(col));
+  PetscCall(VecNorm(col, NORM_INFINITY, norm));
+  PetscCall(VecDestroy(&col));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. *done is false if some rank's newest values are on the host */
+PetscErrorCode MatSpMVNorm_MPICUDA(Mat A, NormType type, PetscReal *norm, PetscBool *done)
+{
+  const MPI_Comm  comm   = PetscObjectComm((PetscObject)A);
+  PetscReal      *sum[2] = {NULL, NULL};
+  Mat             block[2];
+  const PetscInt *garray;
+  int             all;
+  PetscErrorCode  ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  if (type != NORM_1 && type != NORM_INFINITY && type != NORM_FROBENIUS) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
+  *norm = 0;
+  ierr  = MatSpMVLocalNorm_MPICUDA(type, block, norm, sum, done);
+  PetscCall(SpMVAgree(comm, ierr));
+  all = *done;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
+  *done = (PetscBool)all;
+  if (*done && type == NORM_1) ierr = SpMVLargestColumn(A, block[1]->cmap->n, garray, sum, norm);
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(sum[k]));
+  PetscCall(ierr);
+  if (!*done || type == NORM_1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, norm, 1, MPIU_REAL, type == NORM_INFINITY ? MPIU_MAX : MPIU_SUM, comm));
+  if (type == NORM_FROBENIUS) *norm = PetscSqrtReal(*norm);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the diagonal and rows */
+
+/* Whether the device can change the diagonal entries of A: all are there, and A's newest values are on the device */
+static PetscErrorCode MatSpMVHasDiagonal_SeqCUDA(Mat A, PetscBool *has)
+{
+  SpMVValues v;
+  PetscInt64 missing = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVOnDevice_Seq(A, has));
+  if (!*has) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
+  PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, PetscMin(v.csr.m, v.csr.n), NULL, v.stream, &missing), has));
+  PetscCall(SpMVValuesRestore(A, &v));
+  if (missing) *has = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatShift_SeqSpMVCUDA(Mat A, PetscScalar shift)
+{
+  Mat_SpMV  *spmv;
+  SpMVValues v;
+  PetscBool  device;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVHasDiagonal_SeqCUDA(A, &device));
+  if (!device) {
+    PetscCall(MatSpMVGet(A, &spmv));
+    PetscCall((*spmv->parent.shift)(A, shift));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(SpMVValuesGet(A, PETSC_TRUE, &v));
+  PetscCallCUDA(SpMVCudaCSRShift(&v.csr, &shift, v.a, v.stream));
+  PetscCall(SpMVValuesRestore(A, &v));
+  PetscCall(PetscLogGpuFlops(v.csr.m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MPIAIJ sets all entries of the diagonal one by one on the host */
+static PetscErrorCode MatShift_MPISpMVCUDA(Mat A, PetscScalar shift)
+{
+  Mat_SpMV      *spmv;
+  Mat            diagonal = NULL;
+  PetscBool      device, same;
+  int            all;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  device = A->assembled;
+  PetscCall(MatHasCongruentLayouts(A, &same));
+  if (!same) device = PETSC_FALSE;
+  if (device) {
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &diagonal, NULL, NULL));
+    if (A->rmap->n) ierr = MatSpMVHasDiagonal_SeqCUDA(diagonal, &device);
+    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
+    all = device;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, PetscObjectComm((PetscObject)A)));
+    device = (PetscBool)all;
+  }
+  if (!device)
+    PetscCall((*spmv->parent.shift)(A, shift));
+  else if (A->rmap->n)
+    PetscCall(MatShift(diagonal, shift));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In place of an operation */
+static PetscErrorCode SpMVNoAssembly(Mat A, MatAssemblyType mode)
+{
+  (void)A;
+  (void)mode;
+  return PETSC_SUCCESS;
+}
+
+/*
+  Whether MAT_KEEP_NONZERO_PATTERN is set, for which PETSc has no query: zeroing no rows increases the nonzero state
+  if it is not. The values are not copied to the host for it
+*/
+static PetscErrorCode MatSpMVKeepsPattern_Seq(Mat A, const Mat_SpMV *spmv, PetscBool *keeps)
+{
+  PetscErrorCode (*const assemblyend)(Mat, MatAssemblyType) = A->ops->assemblyend;
+  const PetscOffloadMask mask                               = A->offloadmask;
+  const PetscObjectState nonzerostate                       = A->nonzerostate;
+  PetscErrorCode         ierr;
+
+  PetscFunctionBegin;
+  A->ops->assemblyend = SpMVNoAssembly;
+  A->offloadmask      = PETSC_OFFLOAD_BOTH;
+  ierr                = (*spmv->parent.zerorows)(A, 0, NULL, 0.0, NULL, NULL);
+  *keeps              = (PetscBool)(A->nonzerostate == nonzerostate);
+  A->nonzerostate     = nonzerostate;
+  A->offloadmask      = mask;
+  A->ops->assemblyend = assemblyend;
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rows whose entries become zero, on the device */
+typedef struct {
+  SpMVCudaTemporary copy;
+  PetscInt         *row;
+} SpMVRows;
+
+/* Copies the rows to the device. *done is false if the device cannot do it, or if one of them has no diagonal entry
+   for a diagonal that is not zero */
+static PetscErrorCode SpMVRowsGet(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, SpMVRows *rows, PetscBool *done)
+{
+  const void  *from    = row;
+  const size_t bytes   = (size_t)n * sizeof(*row);
+  PetscInt64   missing = 0;
+  SpMVValues   v;
+  void        *to;
+
+  PetscFunctionBegin;
+  rows->row = NULL;
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCheck(row[k] >= 0 && row[k] < A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "row %" PetscInt_FMT " out of range", row[k]);
+  }
+  PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
+  PetscCall(SpMVValuesTried(SpMVCudaUploadTemporary(1, &to, &from, &bytes, v.stream, &rows->copy), done));
+  if (*done) {
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
+    rows->row = (PetscInt *)to;
+    if (diag != (PetscScalar)0.0) PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, n, rows->row, v.stream, &missing), done));
+    if (missing) *done = PETSC_FALSE;
+    if (!*done) PetscCallCUDA(SpMVCudaFreeTemporary(&rows->copy, v.stream));
+  }
+  PetscCall(SpMVValuesRestore(A, &v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets entries of the rows, and with `columns` also of the columns, to zero on the device; *done is false if it
+   cannot */
+static PetscErrorCode MatSpMVZeroRows_SeqCUDA(Mat A, PetscBool columns, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x, Vec b, PetscBool *done)
+{
+  const PetscBool vecs  = (PetscBool)(x && b);
+  cudaError_t     error = cudaSuccess;
+  SpMVOperands    o;
+  SpMVRows        rows;
+  SpMVValues      v;
+
+  PetscFunctionBegin;
+  *done = PETSC_TRUE;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVRowsGet(A, n, row, diag, &rows, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVGetStream(&v.stream));
+  if (vecs) {
+    PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, x, b, b, &o));
+    if (o.host) PetscCall(SpMVOperandsStage(&o, v.stream, done));
+  }
+  if (*done) {
+    PetscCall(SpMVValuesGet(A, PETSC_TRUE, &v));
+    if (columns) error = SpMVCudaCSRZeroColumns(&v.csr, n, rows.row, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
+    if (!error) error = SpMVCudaCSRZeroRows(&v.csr, n, rows.row, &diag, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
+    PetscCall(SpMVValuesRestore(A, &v));
+    PetscCall(SpMVValuesTried(error, done));
+  }
+  if (vecs) PetscCall(SpMVOperandsEnd(&o));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&rows.copy, v.stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatZeroRows_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x, Vec b)
+{
+  Mat_SpMV *spmv;
+  PetscBool device;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatSpMVOnDevice_Seq(A, &device));
+  if (device) PetscCall(MatSpMVKeepsPattern_Seq(A, spmv, &device));
+  if (device) PetscCall(MatSpMVZeroRows_SeqCUDA(A, PETSC_FALSE, n, row, diag, x, b, &device));
+  if (!device) PetscCall(MatZeroRows_SpMV(A, n, row, diag, x, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatZeroRowsColumns_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x, Vec b)
+{
+  PetscBool device;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVOnDevice_Seq(A, &device));
+  if (device) PetscCall(MatSpMVZeroRows_SeqCUDA(A, PETSC_TRUE, n, row, diag, x, b, &device));
+  if (!device) PetscCall(MatZeroRowsColumns_SpMV(A, n, row, diag, x, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- hooks */
+
+void MatSpMVSetOps_SeqValues(Mat A)
+{
+  #define SpMVSet(op, f) \
+    if (A->ops->op) A->ops->op = f
+  SpMVSet(norm, MatNorm_SeqSpMVCUDA);
+  SpMVSet(shift, MatShift_SeqSpMVCUDA);
+  SpMVSet(zerorows, MatZeroRows_SeqSpMVCUDA);
+  SpMVSet(zerorowscolumns, MatZeroRowsColumns_SeqSpMVCUDA);
+  #undef SpMVSet
+}
+
+/* Gives a matrix the functions of AIJ back that are replaced at times */
+PetscErrorCode MatSpMVCompose_Values(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  if (ours || !device) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!mpi) PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_FALSE));
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (A->ops->setvalues != MatSetValues_SpMVCUDA) PetscFunctionReturn(PETSC_SUCCESS);
+  A->ops->setvalues = spmv && spmv->zeroed.setvalues ? spmv->zeroed.setvalues : SpMVParents[1][mpi].setvalues;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void MatSpMVSetOps_MPIValues(Mat A)
+{
+  A->ops->shift       = MatShift_MPISpMVCUDA;
+  A->ops->zeroentries = MatZeroEntries_MPISpMVCUDA;
+}
+#endif

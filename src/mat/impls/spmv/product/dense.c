@@ -1,0 +1,208 @@
+/*
+  Products with dense matrices, A B and A^T B, in the formats: one pass over A for several columns of B. PETSc's symbolic phases are used unchanged; in the
+  numeric phase only the computation of the product is replaced. On the host, products of parallel matrices use the products of their blocks; on a device, see
+  mpidense.c.
+*/
+#include "mat/impls/spmv/matspmv.h"
+
+/* AIJ's function for the product with a dense matrix; it is the same for all AIJ matrices */
+static PetscErrorCode (*SpMVDenseAIJ)(Mat, Mat, Mat);
+
+/* C = A B on the host. Each column is counted as a product when deciding whether to set the format up. PETSc also calls this function for other matrices */
+static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
+{
+  const PetscInt     n = B->cmap->n;
+  Mat_SpMV          *spmv;
+  const PetscScalar *x;
+  PetscScalar       *y;
+  PetscInt           ldx, ldy, rows = 0; /* rows: the number of columns that are multiplied by SpMVCSRMultColumns(), which stores X by rows first */
+  PetscBool          current = PETSC_FALSE, bound;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (spmv && (!spmv->device || bound)) {
+    PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A));
+    current = (PetscBool)(SpMVKeyIsCurrent(&spmv->host.key, A) && !spmv->host.use_parent);
+    if (current) rows = SpMVStoreColumnsByRows(spmv->host.store, n);
+    SpMVAskedCount(&spmv->host.asked, n);
+  }
+  if (!current || rows == SPMV_COLUMNS_PARENT) {
+    PetscCall((*SpMVDenseAIJ)(A, B, C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatDenseGetLDA(B, &ldx));
+  PetscCall(MatDenseGetLDA(C, &ldy));
+  PetscCall(MatDenseGetArrayRead(B, &x));
+  PetscCall(MatDenseGetArrayWrite(C, &y));
+  if (rows) {
+    SpMVCSR        csr;
+    PetscErrorCode ierr;
+
+    PetscCall(MatSpMVGetPattern_Seq(A, &csr));
+    PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
+    ierr = SpMVCSRMultColumns(&csr, rows, x, ldx, y, ldy);
+    PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
+    PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+    if (ierr) rows = 0; /* out of memory */
+  }
+  if (rows < n) SpMVStoreMultColumns(spmv->host.store, n - rows, x + (size_t)rows * (size_t)ldx, ldx, NULL, 0, y + (size_t)rows * (size_t)ldy, ldy);
+  PetscCall(MatDenseRestoreArrayWrite(C, &y));
+  PetscCall(MatDenseRestoreArrayRead(B, &x));
+  PetscCall(PetscLogFlops((PetscLogDouble)n * (2.0 * spmv->host.key.nz - spmv->host.nonzerorows)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Called after PETSc's symbolic phase: replaces AIJ's numeric function for A B by ours, which calls it */
+PetscErrorCode SpMVDenseTakeNumeric(Mat C)
+{
+  Mat_SpMV *spmv;
+  PetscBool dense, mpi = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (C->product->type != MATPRODUCT_AB || !C->ops->matmultnumeric || C->ops->matmultnumeric == MatMatMultNumeric_SeqSpMV_SeqDense)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGet(C->product->A, &spmv));
+  if (spmv) PetscCall(SpMVIsMPI(C->product->A, &mpi));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)C->product->B, MATSEQDENSE, &dense));
+  if (!spmv || mpi || !dense) PetscFunctionReturn(PETSC_SUCCESS);
+  SpMVDenseAIJ           = C->ops->matmultnumeric;
+  C->ops->matmultnumeric = MatMatMultNumeric_SeqSpMV_SeqDense;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A symbolic phase for A B or A^T B: gives C the type of B unless C is dense already */
+PetscErrorCode SpMVDenseSymbolic(Mat C, PetscErrorCode (*symbolic)(Mat), PetscErrorCode (*numeric)(Mat))
+{
+  const Mat         A = C->product->A, B = C->product->B;
+  const PetscLayout rows = C->product->type == MATPRODUCT_AtB ? A->cmap : A->rmap;
+  PetscBool         dense;
+
+  PetscFunctionBegin;
+  PetscCall(MatSetSizes(C, rows->n, B->cmap->n, rows->N, B->cmap->N));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C, &dense, MATSEQDENSE, MATMPIDENSE, ""));
+  if (!dense) {
+    PetscCall(MatSetType(C, ((PetscObject)B)->type_name)); /* sets C's operations, too */
+    PetscCall(MatSetVecType(C, B->defaultvectype));
+    C->ops->productsymbolic = symbolic;
+  }
+  PetscCall(MatSetUp(C));
+  C->ops->productnumeric = numeric;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* AIJCUSPARSE's functions for products with a dense matrix; they are the same for all AIJCUSPARSE matrices and kinds of products */
+static struct {
+  PetscErrorCode (*symbolic)(Mat), (*numeric)(Mat);
+} SpMVDenseCUSPARSE;
+
+/*
+  Brings the copy of A or its transpose up to date. *ours is NULL if AIJCUSPARSE is to multiply. That includes lack of memory for the copy: an error on this
+  rank alone, in the middle of a parallel product, would leave the other ranks waiting
+*/
+PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **ours)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatSpMVGetReady_SeqCUDA(A, transpose, ours);
+  PetscCall(PetscPopErrorHandler());
+  if (ierr == PETSC_ERR_GPU_RESOURCE || ierr == PETSC_ERR_MEM) {
+    PetscCall(PetscInfo(A, "Out of memory for the format; using the product of AIJCUSPARSE\n"));
+    *ours = NULL;
+    ierr  = PETSC_SUCCESS;
+  }
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVDenseMultiply_SeqCUDA(const SpMVCudaCopy *copy, Mat B, Mat C)
+{
+  const PetscScalar *x;
+  PetscScalar       *y;
+  PetscInt           ldx, ldy;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(MatDenseGetLDA(B, &ldx));
+  PetscCall(MatDenseGetLDA(C, &ldy));
+  PetscCall(MatDenseCUDAGetArrayRead(B, &x));
+  PetscCall(MatDenseCUDAGetArrayWrite(C, &y));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(SpMVCudaMultColumns(copy->store, SPMVCUDA_MULT, B->cmap->n, x, ldx, NULL, 0, y, ldy, stream));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz * (PetscLogDouble)B->cmap->n));
+  PetscCall(MatDenseCUDARestoreArrayWrite(C, &y));
+  PetscCall(MatDenseCUDARestoreArrayRead(B, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  AIJCUSPARSE's product. A^T B of a matrix without entries, which it does not support (CUDA 13, PETSc 3.26.1), is set to zero
+*/
+static PetscErrorCode SpMVDenseMultiplyParent_SeqCUDA(Mat C)
+{
+  MatInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(C->product->A, MAT_LOCAL, &info));
+  if (C->product->type == MATPRODUCT_AtB && info.nz_used == 0)
+    PetscCall(MatZeroEntries(C));
+  else
+    PetscCall((*SpMVDenseCUSPARSE.numeric)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc also calls this function for other matrices: A may be of type AIJCUSPARSE */
+static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
+{
+  const Mat       A         = C->product->A;
+  Mat             B         = C->product->B;
+  const PetscBool transpose = (PetscBool)(C->product->type == MATPRODUCT_AtB);
+  Mat_SpMV       *spmv;
+  PetscBool       device, host = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &device));
+  if (!device || C->boundtocpu || B->boundtocpu || A->boundtocpu) spmv = NULL;
+  if (spmv) PetscCall(SpMVDenseGetReady_SeqCUDA(A, transpose, &spmv));
+  if (!spmv) {
+    PetscCall(SpMVDenseMultiplyParent_SeqCUDA(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQDENSE, &host));
+  if (host) PetscCall(MatConvert(B, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &B)); /* as AIJCUSPARSE does */
+  PetscCall(SpMVDenseMultiply_SeqCUDA(&spmv->cuda[transpose], B, C));
+  if (host) PetscCall(MatConvert(B, MATSEQDENSE, MAT_INPLACE_MATRIX, &B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSymbolic_SeqSpMVCUDADense(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall((*SpMVDenseCUSPARSE.symbolic)(C));
+  if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_SeqSpMVCUDADense) {
+    SpMVDenseCUSPARSE.numeric = C->ops->productnumeric;
+    C->ops->productnumeric    = MatProductNumeric_SeqSpMVCUDADense;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat C)
+{
+  const MatProductType type = C->product->type;
+
+  PetscFunctionBegin;
+  PetscCall((*SpMVParents[1][0].productdense)(C));
+  if ((type == MATPRODUCT_AB || type == MATPRODUCT_AtB) && !C->product->A->boundtocpu && C->ops->productsymbolic &&
+      C->ops->productsymbolic != MatProductSymbolic_SeqSpMVCUDADense) {
+    SpMVDenseCUSPARSE.symbolic = C->ops->productsymbolic;
+    C->ops->productsymbolic    = MatProductSymbolic_SeqSpMVCUDADense;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif

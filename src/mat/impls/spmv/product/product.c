@@ -1,0 +1,468 @@
+/*
+  Products of matrices (MatProduct) with a factor of our types: finding the PETSc function that computes the product, and
+  the format of the result.
+*/
+#include "mat/impls/spmv/matspmv.h"
+
+#define SpMVProductAnyType "MatProductSetFromOptions_anytype_C"
+
+static PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
+
+/* The third factor is used only for ABC: while PETSc computes ABC in two steps, the third factor remains set in both steps */
+static Mat SpMVProductFactor(Mat C, int k)
+{
+  const Mat_Product *product = C->product;
+
+  return k == 0 ? product->A : k == 1 ? product->B : product->type == MATPRODUCT_ABC ? product->C : NULL;
+}
+
+/* The result gets the format and parameters of the first factor of our types */
+static PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
+{
+  PetscFunctionBegin;
+  *spmv = NULL;
+  for (int k = 0; k < 3 && !*spmv; k++) {
+    const Mat factor = SpMVProductFactor(C, k);
+
+    if (factor) PetscCall(MatSpMVGet(factor, spmv));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls f, or MatProductSetFromOptions() if f is NULL, while the factors of our types have AIJ's type name */
+static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
+{
+  SpMVName       name[3];
+  PetscBool      mpi, is;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    Mat factor = SpMVProductFactor(C, k);
+
+    PetscCall(PetscObjectTypeCompare((PetscObject)factor, MATTRANSPOSEVIRTUAL, &is));
+    if (is) PetscCall(MatTransposeGetMat(factor, &factor));
+    if (factor) PetscCall(SpMVIsMPI(factor, &mpi));
+    PetscCall(SpMVNameReplace(factor, factor && mpi ? MATMPIAIJ : MATSEQAIJ, &name[k])); /* a matrix that is two of the factors is renamed once */
+  }
+  ierr = f ? (*f)(C) : MatProductSetFromOptions(C);
+  for (int k = 0; k < 3; k++) PetscCall(SpMVNameRestore(&name[k])); /* even after an error */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/*
+  The numeric phase of a product that AIJ computes on the host from factors on the device. The factors' values are copied to
+  the host first, because AIJ's functions do not always do that.
+*/
+static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
+{
+  Mat       factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
+  Mat_SpMV *spmv;
+  PetscBool aij, maij;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVProductGet(C, &spmv));
+  for (int k = 0; k < 3; k++) {
+    Mat       block[2] = {factor[k], NULL};
+    PetscBool seq, mpi;
+
+    if (!factor[k]) continue;
+    PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATSEQAIJCUSPARSE, &seq)); /* ours or not */
+    PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATMPIAIJCUSPARSE, &mpi));
+    if (!seq && !mpi) continue;
+    if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(factor[k], &block[0], &block[1], NULL));
+    for (int l = 0; l < 2 && block[l]; l++) {
+      const PetscScalar *a;
+
+      PetscCall(MatSeqAIJGetArrayRead(block[l], &a));
+      PetscCall(MatSeqAIJRestoreArrayRead(block[l], &a));
+    }
+  }
+  PetscCall((*f)(C));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &aij));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
+  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* for any type of A, PETSc creates a plain AIJ matrix, and later writes to its arrays */
+    PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
+    PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
+  }
+  PetscCall(SpMVHostIsNewer(C)); /* AIJ's functions write to the host's arrays only */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A separate function of ours wraps each numeric function of PETSc. PETSc's function cannot be stored with the matrix, with
+  the product, or in the product's data: PETSc moves functions and products from matrix to matrix
+  (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's functions,
+  which read the product's data, directly (MatProductNumeric_PtAP_Unsafe()). Only a function pointer is passed reliably from
+  the symbolic to the numeric phase.
+
+  PETSc 3.26 sets 56 numeric functions in all, most of them for types that are not multiplied with ours.
+*/
+  #define SPMV_NUMERICS 64
+static PetscErrorCode (*SpMVNumericBehind[SPMV_NUMERICS])(Mat);
+
+  #define SpMVNumeric(k) /* k is octal */                        \
+    static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat C)  \
+    {                                                            \
+      return SpMVProductNumericHost(C, SpMVNumericBehind[0##k]); \
+    }                                                            \
+    static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat)
+  #define SpMVNumeric8(k) \
+    SpMVNumeric(k##0);    \
+    SpMVNumeric(k##1);    \
+    SpMVNumeric(k##2);    \
+    SpMVNumeric(k##3);    \
+    SpMVNumeric(k##4);    \
+    SpMVNumeric(k##5);    \
+    SpMVNumeric(k##6);    \
+    SpMVNumeric(k##7)
+SpMVNumeric8(0);
+SpMVNumeric8(1);
+SpMVNumeric8(2);
+SpMVNumeric8(3);
+SpMVNumeric8(4);
+SpMVNumeric8(5);
+SpMVNumeric8(6);
+SpMVNumeric8(7);
+
+  #define SpMVName(k)  MatProductNumeric_SpMVHost_##k
+  #define SpMVName8(k) SpMVName(k##0), SpMVName(k##1), SpMVName(k##2), SpMVName(k##3), SpMVName(k##4), SpMVName(k##5), SpMVName(k##6), SpMVName(k##7)
+static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {SpMVName8(0), SpMVName8(1), SpMVName8(2), SpMVName8(3),
+                                                                      SpMVName8(4), SpMVName8(5), SpMVName8(6), SpMVName8(7)};
+
+/* Replaces the numeric function that the symbolic phase has set by our function that calls it */
+static PetscErrorCode SpMVProductTakeNumeric(Mat C)
+{
+  PetscErrorCode (*const f)(Mat) = C->ops->productnumeric;
+
+  PetscFunctionBegin;
+  if (!f) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < SPMV_NUMERICS; k++) {
+    if (f == SpMVNumericOurs[k]) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int k = 0; k < SPMV_NUMERICS; k++) {
+    if (!SpMVNumericBehind[k]) SpMVNumericBehind[k] = f;
+    if (SpMVNumericBehind[k] != f) continue;
+    C->ops->productnumeric = SpMVNumericOurs[k];
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has more than %d numeric functions for products of matrices: increase SPMV_NUMERICS", SPMV_NUMERICS);
+}
+#endif
+
+/*
+  On the host, P^T A P and R A R^T are AIJ if A is of one of our types and the other factor is not. The result is an operator
+  like A on a coarser grid, so it gets A's format. Not if hypre computes it, in an AIJ matrix that replaces C's data in the
+  numeric phase.
+*/
+static PetscErrorCode SpMVProductGalerkin(Mat C)
+{
+  const MatProductType type = C->product->type;
+  Mat_SpMV            *spmv;
+  PetscBool            is;
+
+  PetscFunctionBegin;
+  if (type != MATPRODUCT_PtAP && type != MATPRODUCT_RARt) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGet(C->product->A, &spmv));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &is, MATSEQAIJ, MATMPIAIJ, ""));
+  if (spmv && is && C->preallocated && !spmv->device) PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  For A B^T, AIJ calls MatSetType() to give a transpose of B the type of A (PETSc 3.18 to 3.26), which needs a type name of A
+  that begins with the name of B's type. `other` says that it does not.
+*/
+static PetscErrorCode SpMVProductABtNames(PetscObject A, PetscObject B, PetscBool *other)
+{
+  static const char *const names[] = {MATSEQAIJ, MATMPIAIJ};
+  PetscBool                derived;
+
+  PetscFunctionBegin;
+  *other = PETSC_FALSE;
+  for (int k = 0; k < 2; k++) {
+    PetscBool a, b;
+
+    PetscCall(PetscStrbeginswith(A->type_name, names[k], &a));
+    PetscCall(PetscStrbeginswith(B->type_name, names[k], &b));
+    if (a && b) *other = PETSC_TRUE;
+  }
+  PetscCall(PetscStrbeginswith(A->type_name, B->type_name, &derived));
+  if (derived) *other = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  P^T A P of parallel matrices on a device is the sum of two products of local matrices. One of them is the transpose of P's local rows times
+  F = (off-diagonal block of A) (other ranks' rows of P). If most rows of F are empty, cuSPARSE may take ten times as long for it as the host, or fail for
+  lack of resources, which PETSc cannot handle because only this rank fails. So the host computes this product, chosen by PETSc's own option. Sets the
+  option, and `name` to its name; `name` is empty where cuSPARSE is to multiply or the user has set the option.
+*/
+static PetscErrorCode SpMVProductPtAPOnHost(Mat C, char name[], size_t length)
+{
+  const Mat   A = C->product->A;
+  Mat         offdiagonal;
+  SpMVCSR     csr;
+  const char *prefix;
+  PetscInt    rows;
+  PetscBool   is, bound;
+
+  PetscFunctionBegin;
+  name[0] = 0;
+  if (C->product->type != MATPRODUCT_PtAP) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &is));
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (!is || bound) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &offdiagonal, NULL));
+  PetscCall(MatSpMVGetPattern_Seq(offdiagonal, &csr));
+  rows = SpMVCSRNonzeroRows(&csr);
+  PetscCall(MatSpMVRestorePattern_Seq(offdiagonal, &csr));
+  if (!rows || rows > csr.m / 2) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetOptionsPrefix(C, &prefix));
+  PetscCall(PetscSNPrintf(name, length, "-%sbackend_p2_%s", prefix ? prefix : "",
+                          C->product->api_user ? "mattransposematmult_backend_cpu" : "mat_product_algorithm_backend_cpu"));
+  PetscCall(PetscOptionsHasName(NULL, NULL, name, &is));
+  if (is)
+    name[0] = 0;
+  else {
+    PetscCall(PetscInfo(C, "The host multiplies the product with the off-diagonal block: %" PetscInt_FMT " of its %" PetscInt_FMT " rows have entries\n", rows,
+                        csr.m));
+    PetscCall(PetscOptionsSetValue(NULL, name, "1"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Calls PETSc's symbolic phase and gives the result the format and the parameters. For A B^T of other types, B has the name of
+  A's type during the call.
+*/
+static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
+{
+  PetscObject    A = (PetscObject)C->product->A, B = (PetscObject)C->product->B;
+  char          *name = B->type_name, on_host[PETSC_MAX_OPTION_NAME];
+  PetscBool      abt  = PETSC_FALSE;
+  Mat_SpMV      *spmv;
+  SpMVKeep       keep;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVProductGet(C, &spmv));
+  PetscCall(SpMVProductPtAPOnHost(C, on_host, sizeof(on_host)));
+  if (spmv) PetscCall(SpMVKeepBegin(C, spmv, &keep));
+  if (C->product->type == MATPRODUCT_ABt) PetscCall(SpMVProductABtNames(A, B, &abt));
+  if (abt) B->type_name = A->type_name;
+  ierr         = (*f)(C);
+  B->type_name = name;
+  if (on_host[0]) PetscCall(PetscOptionsClearValue(NULL, on_host)); /* even after an error */
+  if (spmv && !ierr) ierr = SpMVKeepSet(&keep, C);
+  if (!ierr) ierr = SpMVProductGalerkin(C);
+  if (spmv) PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Our symbolic phase, which calls PETSc's. PETSc's function cannot be stored with C, because PETSc moves functions and
+  products from matrix to matrix (MatProductSymbolic_ABC_Basic()). It cannot be stored with the product either, because the
+  product's data must be empty before this phase. So it is stored with the factor that gives the result its format. This
+  factor stores the function of its latest product only: if several of its products wait for their symbolic phases, the
+  earlier ones are set up again here.
+*/
+static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
+{
+  Mat_SpMV        *spmv;
+  SpMVProductPhase phase = {NULL};
+
+  PetscFunctionBegin;
+  PetscCall(SpMVProductGet(C, &spmv));
+  if (spmv) phase = spmv->phase; /* a copy: another product may be set up in this phase */
+  if (!spmv || phase.product != C->product) {
+    PetscCall(MatProductSetFromOptions(C));
+    PetscCheck(C->ops->productsymbolic, PetscObjectComm((PetscObject)C), PETSC_ERR_SUP, "The product is no longer supported: a factor has been changed");
+    PetscCall((*C->ops->productsymbolic)(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (phase.kind == SPMV_SYMBOLIC_AIJ)
+    PetscCall(SpMVProductAsAIJ(C, phase.symbolic));
+  else
+    PetscCall(SpMVProductSymbolic(C, phase.symbolic));
+  PetscCall(SpMVDenseTakeNumeric(C));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (phase.kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductTakeNumeric(C));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Replaces the symbolic function, if one has been set, by ours, which calls it */
+static PetscErrorCode SpMVProductTakeSymbolic(Mat C, SpMVProductKind kind)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  if (!C->ops->productsymbolic || C->ops->productsymbolic == MatProductSymbolic_SpMV) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVProductGet(C, &spmv));
+  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "No factor of the product is of a PetscSpMV type");
+  spmv->phase.product     = C->product;
+  spmv->phase.kind        = kind;
+  spmv->phase.symbolic    = C->ops->productsymbolic;
+  C->ops->productsymbolic = MatProductSymbolic_SpMV;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatProductSetFromOptions() of our matrices on the host: calls the parent's function if all factors have the same function */
+static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
+{
+  PetscErrorCode (*f)(Mat) = NULL;
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    const Mat factor = SpMVProductFactor(C, k);
+    PetscErrorCode (*own)(Mat);
+
+    if (!factor) continue;
+    PetscCall(MatSpMVGet(factor, &spmv));
+    if (spmv && spmv->device) PetscFunctionReturn(PETSC_SUCCESS);
+    own = spmv ? spmv->parent.productsetfromoptions : factor->ops->productsetfromoptions;
+    if (!own || (k && own != f)) PetscFunctionReturn(PETSC_SUCCESS);
+    f = own;
+  }
+  PetscCall((*f)(C));
+  PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* MatProductSetFromOptions() of our matrices on the device: calls the parent's function */
+static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVProductGet(C, &spmv));
+  PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "No factor of the product is of a PetscSpMV type");
+  PetscCall((*spmv->parent.productsetfromoptions)(C));
+  PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/*
+  If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. In this case
+  that factor is ours, so the anytype functions of the other factors (virtual transposes, diagonal matrices, MATPYTHON) are
+  called here. They may replace factors of the product, for example a virtual transpose by the matrix in it.
+*/
+static PetscErrorCode SpMVProductQueryFactors(Mat C)
+{
+  PetscErrorCode (*f)(Mat);
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3 && !C->ops->productsymbolic; k++) {
+    const Mat factor = SpMVProductFactor(C, k);
+
+    if (!factor) continue;
+    PetscCall(PetscObjectQueryFunction((PetscObject)factor, SpMVProductAnyType, &f));
+    if (f && f != MatProductSetFromOptions_SpMV) PetscCall((*f)(C));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc looks this up for a product of three factors, a virtual transpose and two matrices of our types. AIJ can compute this product */
+static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(SpMVProductAsAIJ(C, NULL));
+  PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC_AIJ));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  PETSc looks a product's function up by the type names of the factors, so it finds mpiaij times mpimaij but not
+  mpiaijsellp times mpimaij. It calls this function if it has found no other; this function searches again with AIJ's names.
+
+  On the device, AIJCUSPARSE's function is tried first: PETSc considers one of our matrices and an AIJCUSPARSE matrix to be
+  of different types, but AIJCUSPARSE's function can multiply them. For one of our matrices and an AIJ matrix (DMDA creates
+  such interpolations) PETSc has no function on the device; AIJ's function on the host multiplies them.
+*/
+static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
+{
+  const Mat factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
+  PetscBool cusparse  = PETSC_TRUE, is;
+  Mat_SpMV *spmv, *ours = NULL;
+  PetscErrorCode (*host)(Mat) = NULL;
+  PetscBool on_host           = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    if (!factor[k]) continue;
+    PetscCall(MatSpMVGet(factor[k], &spmv));
+    if (spmv && !ours) ours = spmv;
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+    if (!is) {
+      cusparse = PETSC_FALSE;
+      PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, "")); /* AIJPERM, too */
+      if (is) host = factor[k]->ops->productsetfromoptions;
+    }
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, ""));
+    /* this is a recursive call, made while the factors have AIJ's type name */
+    if (spmv && is) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatProductSetFromOptions_SpMVHost(C));
+  if (ours->device && cusparse && ours->parent.productsetfromoptions) PetscCall((*ours->parent.productsetfromoptions)(C));
+  if (!C->ops->productsymbolic) {
+    PetscCall(SpMVProductQueryFactors(C));
+    if (C->ops->productsymbolic) PetscFunctionReturn(PETSC_SUCCESS);
+    on_host = PETSC_TRUE;
+    PetscCall(SpMVProductAsAIJ(C, ours->device ? host : NULL));
+  }
+  if (!C->ops->productsymbolic && ours->device && host) PetscCall(SpMVProductAsAIJ(C, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)factor[0], MATSHELL, &is));
+  if (is) PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC_AIJ));
+  PetscCall(SpMVProductTakeSymbolic(C, ours->device && on_host ? SPMV_SYMBOLIC_HOST : SPMV_SYMBOLIC));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, SpMVProductAnyType, ours ? MatProductSetFromOptions_SpMV : NULL));
+  for (int k = 0; SpMVFormats[k]; k++) {
+    char name[128];
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_transpose_%saij%s_%saij%s_C", mpi ? "mpi" : "seq", SpMVFormats[k]->name,
+                            mpi ? "mpi" : "seq", SpMVFormats[k]->name));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, ours ? MatProductSetFromOptions_TransposeSpMV : NULL));
+  }
+#if defined(PETSCSPMV_HAVE_CUDA)
+  for (int k = 0; k < 2 && device && mpi; k++)
+    PetscCall(PetscObjectComposeFunction((PetscObject)A,
+                                         k ? "MatProductSetFromOptions_mpiaijcusparse_mpidensecuda_C" : "MatProductSetFromOptions_mpiaijcusparse_mpidense_C",
+                                         ours ? MatProductSetFromOptions_MPISpMVCUDADense : NULL));
+#endif
+  if (device && !mpi) {
+    PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
+    PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
+                                  ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
+#if defined(PETSCSPMV_HAVE_CUDA)
+    for (int k = 0; k < 2; k++)
+      PetscCall(SpMVReplaceFunction(A, k ? "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C" : "MatProductSetFromOptions_seqaijcusparse_seqdense_C",
+                                    ours ? MatProductSetFromOptions_SeqSpMVCUDADense : SpMVParents[device][mpi].productdense));
+#endif
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void MatSpMVSetOps_Product(Mat A)
+{
+  if (A->ops->productsetfromoptions) A->ops->productsetfromoptions = MatProductSetFromOptions_SpMVHost;
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+void MatSpMVSetOps_ProductCUDA(Mat A)
+{
+  if (A->ops->productsetfromoptions) A->ops->productsetfromoptions = MatProductSetFromOptions_SpMVCUDA;
+}
+#endif
