@@ -8,8 +8,8 @@ static char help[] =
   -csv <file>              : results to read by program\n\n";
 
 /*
-   Columns, in seconds: preallocation; the first values and the first product after it; later values; later values and a product; a product. Each type's product
-   is compared with that of the first type.
+   Columns, in seconds: preallocation; the first values and the first product after it; later values; later values and a
+   product; a product. Each type's product is compared with that of the first type.
 */
 
 #include <petscspmv.h>
@@ -21,9 +21,10 @@ enum { STAGES = 5, REPETITIONS = 32 };
 static char gpu[256]; /* its name */
 
 typedef struct {
-  PetscInt     rows;
-  PetscCount   n;
-  PetscInt    *i, *j; /* copies with the length of the program's arrays, because MatSetPreallocationCOO() may change its arguments */
+  PetscInt   rows;
+  PetscCount n;
+  /* copies with the length of the program's arrays, because MatSetPreallocationCOO() may change its arguments */
+  PetscInt    *i, *j;
   PetscScalar *v;
 } Coordinates;
 
@@ -57,8 +58,13 @@ static PetscErrorCode Stencil(PetscInt N, Coordinates *c)
       for (PetscInt i = 0; i < N; i++) {
         const PetscInt  row     = (k * N + j) * N + i;
         const PetscInt  step[7] = {0, -N * N, -N, -1, 1, N, N * N};
-        const PetscBool in[7]   = {
-              PETSC_TRUE, (PetscBool)(k > 0), (PetscBool)(j > 0), (PetscBool)(i > 0), (PetscBool)(i < N - 1), (PetscBool)(j < N - 1), (PetscBool)(k < N - 1)};
+        const PetscBool in[7]   = {PETSC_TRUE,
+                                   (PetscBool)(k > 0),
+                                   (PetscBool)(j > 0),
+                                   (PetscBool)(i > 0),
+                                   (PetscBool)(i < N - 1),
+                                   (PetscBool)(j < N - 1),
+                                   (PetscBool)(k < N - 1)};
 
         for (int s = 0; s < 7; s++, q++) {
           c->i[q] = row;
@@ -103,8 +109,8 @@ static PetscErrorCode CoordinatesCreate(const char *name, Coordinates *c)
   if (sscanf(name, "stencil7:%ld", &n) == 1)
     PetscCall(Stencil((PetscInt)n, c));
   else {
-    PetscCheck(sscanf(name, "elements:%ld:%ld", &n, &d) >= 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-matrices: %s is neither stencil7:N nor elements:N:D",
-               name);
+    PetscCheck(sscanf(name, "elements:%ld:%ld", &n, &d) >= 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG,
+               "-matrices: %s is neither stencil7:N nor elements:N:D", name);
     PetscCall(Elements((PetscInt)n, (PetscInt)d, c));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -219,13 +225,14 @@ static PetscErrorCode Compare(const char *type, Vec y, Vec *first)
   PetscCall(VecNorm(*first, NORM_INFINITY, &norm));
   PetscCall(VecAXPY(y, -1.0, *first));
   PetscCall(VecNorm(y, NORM_INFINITY, &difference));
-  PetscCheck(difference <= (PetscDefined(USE_REAL_SINGLE) ? 1e-4 : 1e-12) * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Product of %s differs by %g of %g", type,
-             (double)difference, (double)norm);
+  PetscCheck(difference <= (PetscDefined(USE_REAL_SINGLE) ? 1e-4 : 1e-12) * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB,
+             "Product of %s differs by %g of %g", type, (double)difference, (double)norm);
   PetscCall(VecDestroy(&y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(const char *matrix, const char *place, PetscInt ntypes, char *const types[], PetscInt reps, FILE *csv)
+static PetscErrorCode Measure(const char *matrix, const char *place, PetscInt ntypes, char *const types[],
+                              PetscInt reps, FILE *csv)
 {
   const PetscBool device = (PetscBool)!strcmp(place, "device");
   Coordinates     c;
@@ -239,18 +246,20 @@ static PetscErrorCode Measure(const char *matrix, const char *place, PetscInt nt
   PetscCall(CoordinatesCreate(matrix, &c));
   for (PetscInt rep = 0; rep < reps; rep++) {
     for (PetscInt n = 0; n < ntypes; n++) {
-      PetscCall(PetscSNPrintf(k[n].type, sizeof(k[n].type), "%s%s", types[n], DeviceOn && !strcmp(types[n], MATAIJ) ? "cusparse" : ""));
+      PetscCall(PetscSNPrintf(k[n].type, sizeof(k[n].type), "%s%s", types[n],
+                              DeviceOn && !strcmp(types[n], MATAIJ) ? "cusparse" : ""));
       PetscCall(Assemble(&c, device, (int)rep, &k[n], &nonzeros, &y));
       PetscCall(Compare(k[n].type, y, &first));
     }
   }
   for (PetscInt n = 0; n < ntypes; n++) {
     for (int s = 0; s < STAGES; s++) PetscCall(Median(reps, k[n].t[s], &median[s]));
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-6s %-12s %11.0f %11.0f %9.4f %9.4f %9.3f %9.3f %9.3f\n", matrix, place, k[n].type, (double)c.n, nonzeros,
-                          median[0], median[1], 1e3 * median[2], 1e3 * median[3], 1e3 * median[4]));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-6s %-12s %11.0f %11.0f %9.4f %9.4f %9.3f %9.3f %9.3f\n", matrix,
+                          place, k[n].type, (double)c.n, nonzeros, median[0], median[1], 1e3 * median[2],
+                          1e3 * median[3], 1e3 * median[4]));
     if (csv)
-      fprintf(csv, "%s,%s,%s,%.0f,%.0f,%.6f,%.6f,%.6f,%.6f,%.6f,%s\n", matrix, place, k[n].type, (double)c.n, nonzeros, median[0], median[1], median[2],
-              median[3], median[4], ResultsSource(DeviceOn ? gpu : NULL));
+      fprintf(csv, "%s,%s,%s,%.0f,%.0f,%.6f,%.6f,%.6f,%.6f,%.6f,%s\n", matrix, place, k[n].type, (double)c.n, nonzeros,
+              median[0], median[1], median[2], median[3], median[4], ResultsSource(DeviceOn ? gpu : NULL));
   }
   PetscCall(VecDestroy(&first));
   PetscCall(CoordinatesDestroy(&c));
@@ -278,7 +287,8 @@ int main(int argc, char **argv)
   PetscCall(GetNames("-types", "aij,sellp", &ntypes, types));
   PetscCall(GetNames("-places", "host", &nplaces, places));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
-  PetscCheck(reps > 0 && reps <= REPETITIONS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps is %" PetscInt_FMT ": it must be 1 to %d", reps, REPETITIONS);
+  PetscCheck(reps > 0 && reps <= REPETITIONS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+             "-reps is %" PetscInt_FMT ": it must be 1 to %d", reps, REPETITIONS);
   PetscCall(DeviceStart());
 #if defined(PETSC_HAVE_CUDA)
   if (DeviceOn) {
@@ -286,9 +296,11 @@ int main(int argc, char **argv)
     PetscCall(PetscStrncpy(gpu, prop.name, sizeof(gpu)));
   }
 #endif
-  PetscCall(OpenCSV("matrix,arrays,type,entries,nonzeros,preallocation_s,first_s,values_s,values_product_s,product_s," RESULTS_SOURCE, &results, &csv));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-6s %-12s %11s %11s %9s %9s %9s %9s %9s\n", "matrix", "arrays", "type", "entries", "nonzeros", "prealloc/s",
-                        "first/s", "values/ms", "+product", "product"));
+  PetscCall(OpenCSV(
+      "matrix,arrays,type,entries,nonzeros,preallocation_s,first_s,values_s,values_product_s,product_s," RESULTS_SOURCE,
+      &results, &csv));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-6s %-12s %11s %11s %9s %9s %9s %9s %9s\n", "matrix", "arrays",
+                        "type", "entries", "nonzeros", "prealloc/s", "first/s", "values/ms", "+product", "product"));
   for (PetscInt m = 0; m < nmatrices; m++) {
     for (PetscInt p = 0; p < nplaces; p++) PetscCall(Measure(matrices[m], places[p], ntypes, types, reps, csv));
   }

@@ -1,4 +1,5 @@
-static char help[] = "Times products with batches of small matrices (type batch) by the experiments of the batched-SpMV paper, on a GPU if PETSc has CUDA and\n\
+static char help[] =
+    "Times products with batches of small matrices (type batch) by the experiments of the batched-SpMV paper, on a GPU if PETSc has CUDA and\n\
 there is one, otherwise on the host.\n\
   -figures <3,4,5,6,7> : 3 homogeneous batches of growing size, 4 balanced and unbalanced rows of growing length, 5 the test set, 6 and 7 batches of\n\
                          different matrices: those of figure 3, and the whole set\n\
@@ -14,12 +15,13 @@ there is one, otherwise on the host.\n\
 Matrices are read from tests/matrices or the folder MATRICES. If a file is missing, a twin of the same size is generated, and labeled so.\n\n";
 
 /*
-   Contenders: `loop`, a library call for each problem (cuSPARSE's CSR on the GPU, MatMult() of AIJ on the host), and `graph`, that loop in a CUDA graph; the
-   block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb; the type batch with its automatic choice, with each kernel, and with a shared
-   pattern. The product of each contender is compared with a plain loop, row by row, with a bound from |A||x|. The program fails if one is wrong.
+   Contenders: `loop`, a library call for each problem (cuSPARSE's CSR on the GPU, MatMult() of AIJ on the host), and
+   `graph`, that loop in a CUDA graph; the block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb;
+   the type batch with its automatic choice, with each kernel, and with a shared pattern. The product of each contender
+   is compared with a plain loop, row by row, with a bound from |A||x|. The program fails if one is wrong.
 
-   The vectors are PETSc's, on the GPU if there is one. `bytes` is the size of the contender's arrays, of x and of y, each moved once; `share` is the resulting
-   fraction of the bandwidth of a large copy.
+   The vectors are PETSc's, on the GPU if there is one. `bytes` is the size of the contender's arrays, of x and of y,
+   each moved once; `share` is the resulting fraction of the bandwidth of a large copy.
 */
 
 #include <petscspmv.h>
@@ -58,8 +60,8 @@ static PetscErrorCode LoopCall(Loop *L, PetscInt p)
   const PetscScalar one = 1.0, zero = 0.0;
 
   PetscFunctionBeginUser;
-  PetscCallCUSPARSE(
-      cusparseSpMV(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], CuSparseScalar, CUSPARSE_SPMV_CSR_ALG1, L->buffer));
+  PetscCallCUSPARSE(cusparseSpMV(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p],
+                                 CuSparseScalar, CUSPARSE_SPMV_CSR_ALG1, L->buffer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,15 +95,15 @@ static PetscErrorCode LoopCreate_CUDA(const Batch *B, PetscBool graph, Loop *L)
       at      = LoopPut(L, at, NULL, n * sizeof(*B->x));
       if (!pass) continue;
       L->py[p] = (PetscScalar *)here[4];
-      PetscCallCUSPARSE(
-          cusparseCreateCsr(&L->A[p], P->n, P->n, P->i[n], here[0], here[1], here[2], CuSparseIndex, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
+      PetscCallCUSPARSE(cusparseCreateCsr(&L->A[p], P->n, P->n, P->i[n], here[0], here[1], here[2], CuSparseIndex,
+                                          CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
       PetscCallCUSPARSE(cusparseCreateDnVec(&L->dx[p], P->n, here[3], CuSparseScalar));
       PetscCallCUSPARSE(cusparseCreateDnVec(&L->dy[p], P->n, here[4], CuSparseScalar));
       if (!p || B->of[p] != B->of[p - 1]) {
         size_t bytes;
 
-        PetscCallCUSPARSE(cusparseSpMV_bufferSize(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p], &zero, L->dy[p], CuSparseScalar,
-                                                  CUSPARSE_SPMV_CSR_ALG1, &bytes));
+        PetscCallCUSPARSE(cusparseSpMV_bufferSize(L->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, L->A[p], L->dx[p],
+                                                  &zero, L->dy[p], CuSparseScalar, CUSPARSE_SPMV_CSR_ALG1, &bytes));
         most = PetscMax(most, bytes);
       }
     }
@@ -161,7 +163,8 @@ static PetscErrorCode LoopMult(Loop *L, const Batch *B, const PetscScalar x[], P
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  for (PetscInt p = 0, row = 0; p < L->count; row += B->sizes[p++]) { /* consecutive problems of the same size use the same vectors */
+  /* consecutive problems of the same size use the same vectors */
+  for (PetscInt p = 0, row = 0; p < L->count; row += B->sizes[p++]) {
     if (!p || B->sizes[p] != B->sizes[p - 1]) {
       PetscCall(VecDestroy(&L->x));
       PetscCall(VecDestroy(&L->y));
@@ -217,13 +220,16 @@ typedef struct {
   char     *types[32];
   Evict     evict;
   double    ratio, least, loops,
-      share; /* figure 5: sum of the logarithms of speedups over aij, least speedup over aij and over the loop, least share of the copy */
-  PetscInt       cases, shares;
-  PetscInt       problems, few, figures[8], nfigures, sizes[16], nsizes; /* options */
-  char          *only[64];
-  PetscInt       nonly;
-  Problem        set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
-  const Problem *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)]; /* the selected ones, and those with at least 800 rows */
+      /* figure 5: sum of the logarithms of speedups over aij, least speedup over aij and over the loop, least share of
+         the copy */
+      share;
+  PetscInt cases, shares;
+  PetscInt problems, few, figures[8], nfigures, sizes[16], nsizes; /* options */
+  char    *only[64];
+  PetscInt nonly;
+  Problem  set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
+  /* the selected ones, and those with at least 800 rows */
+  const Problem *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
   PetscInt       nall, nlarge;
 } Bench;
 
@@ -365,14 +371,16 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
       *exists = PETSC_FALSE;
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->i, B->j, B->a, MATBATCH_SHARE_NONE, PETSC_USE_POINTER, &A));
+    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->i, B->j, B->a, MATBATCH_SHARE_NONE,
+                             PETSC_USE_POINTER, &A));
   } else if (!strcmp(type, "shared") || !strcmp(type, "same")) {
     const MatBatchSharing sharing = strcmp(type, "same") ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_VALUES;
 
     for (PetscInt p = 1; p < B->count; p++) *exists = (PetscBool)(*exists && B->of[p] == B->of[0]);
     if (!*exists) PetscFunctionReturn(PETSC_SUCCESS);
     kernel = "auto";
-    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->of[0]->i, B->of[0]->j, B->a, sharing, PETSC_USE_POINTER, &A));
+    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->of[0]->i, B->of[0]->j, B->a, sharing,
+                             PETSC_USE_POINTER, &A));
   } else {
     const char *mattype = strcmp(type, "aij") ? type : (DeviceOn ? "aijcusparse" : "aij");
 
@@ -408,8 +416,10 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Measures all contenders, except those listed in `without`, on one batch. loop and aij, with which the others are compared, come first in the list */
-static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char *origin, PetscInt count, const Problem **of, const char *without)
+/* Measures all contenders, except those listed in `without`, on one batch. loop and aij, with which the others are
+   compared, come first in the list */
+static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char *origin, PetscInt count,
+                              const Problem **of, const char *without)
 {
   Batch  B;
   double loop = 0.0, aij = 0.0;
@@ -417,10 +427,11 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
   PetscFunctionBeginUser;
   PetscCall(BatchCreate(count, of, &B));
   PetscCall(PetscPrintf(PETSC_COMM_SELF,
-                        "\nfigure %d, %s (%s): %" PetscInt_FMT " problems, %" PetscInt_FMT " rows, %" PetscInt_FMT " nonzeros, longest row %" PetscInt_FMT "\n",
+                        "\nfigure %d, %s (%s): %" PetscInt_FMT " problems, %" PetscInt_FMT " rows, %" PetscInt_FMT
+                        " nonzeros, longest row %" PetscInt_FMT "\n",
                         figure, name, origin, count, B.rows, B.i[B.rows], B.most));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12s %12s %9s %9s %7s %8s %8s %8s\n", "", "us", "us, cold", "Gflop/s", "GB/s", "share", "to loop", "to aij",
-                        "error"));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12s %12s %9s %9s %7s %8s %8s %8s\n", "", "us", "us, cold", "Gflop/s",
+                        "GB/s", "share", "to loop", "to aij", "error"));
   for (PetscInt k = 0; k < b->ntypes; k++) {
     const char *type = b->types[k];
     Result      r;
@@ -436,13 +447,16 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
     if (!strcmp(type, "aij")) aij = r.warm;
     gflops = 2e-9 * (double)B.i[B.rows] / r.warm;
     rate   = r.bytes / r.warm;
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12.2f %12.2f %9.2f %9.1f %6.1f%% %8.2f %8.2f %8.3g%s  %s\n", type, 1e6 * r.warm, 1e6 * r.cold, gflops,
-                          1e-9 * rate, Device.copy > 0.0 ? 100.0 * rate / Device.copy : 0.0, loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0,
-                          r.error, r.error <= 1.0 ? "" : " WRONG", r.viewed));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12.2f %12.2f %9.2f %9.1f %6.1f%% %8.2f %8.2f %8.3g%s  %s\n", type,
+                          1e6 * r.warm, 1e6 * r.cold, gflops, 1e-9 * rate,
+                          Device.copy > 0.0 ? 100.0 * rate / Device.copy : 0.0, loop > 0.0 ? loop / r.warm : 0.0,
+                          aij > 0.0 ? aij / r.warm : 0.0, r.error, r.error <= 1.0 ? "" : " WRONG", r.viewed));
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, b->csv,
-                           "%d,%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%s,\"%s\",%.9g,%.9g,%.6g,%.0f,%.6g,%.4g,%.6g,%.6g,%.3g,%s,%s\n",
-                           figure, name, origin, count, B.rows, B.i[B.rows], type, r.viewed, r.warm, r.cold, gflops, r.bytes, rate,
-                           Device.copy > 0.0 ? rate / Device.copy : 0.0, loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0, r.error,
+                           "%d,%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT
+                           ",%s,\"%s\",%.9g,%.9g,%.6g,%.0f,%.6g,%.4g,%.6g,%.6g,%.3g,%s,%s\n",
+                           figure, name, origin, count, B.rows, B.i[B.rows], type, r.viewed, r.warm, r.cold, gflops,
+                           r.bytes, rate, Device.copy > 0.0 ? rate / Device.copy : 0.0,
+                           loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0, r.error,
                            DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL)));
     if (b->csv) fflush(b->csv);
     if (!(r.error <= 1.0)) b->wrong++;
@@ -451,7 +465,8 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
       b->least = b->cases ? PetscMin(b->least, aij / r.warm) : aij / r.warm;
       if (loop > 0.0) b->loops = b->cases ? PetscMin(b->loops, loop / r.warm) : loop / r.warm;
       b->cases++;
-      if (DeviceOn && r.bytes > 2.0 * (double)Device.cache) b->share = b->shares++ ? PetscMin(b->share, rate / Device.copy) : rate / Device.copy;
+      if (DeviceOn && r.bytes > 2.0 * (double)Device.cache)
+        b->share = b->shares++ ? PetscMin(b->share, rate / Device.copy) : rate / Device.copy;
     }
   }
   PetscCall(BatchDestroy(&B));
@@ -460,7 +475,8 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
 
 /* ---------------------------------------------------------------- the experiments */
 
-static PetscErrorCode RunSame(Bench *b, int figure, const Problem *P, const char *name, PetscInt count, const char *without)
+static PetscErrorCode RunSame(Bench *b, int figure, const Problem *P, const char *name, PetscInt count,
+                              const char *without)
 {
   const Problem **of;
 
@@ -520,17 +536,22 @@ static PetscErrorCode Figure5(Bench *b)
   PetscFunctionBeginUser;
   for (PetscInt k = 0; k < b->nall; k++) {
     /* the largest batch without the paper's kernels, then a smaller one with every kernel, whose set-ups take time */
-    PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->problems, b->problems > b->few ? " batch: sellp evchyb " : NULL));
-    if (b->problems > b->few) PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij shared same "));
+    PetscCall(
+        RunSame(b, 5, b->all[k], b->all[k]->name, b->problems, b->problems > b->few ? " batch: sellp evchyb " : NULL));
+    if (b->problems > b->few)
+      PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij shared same "));
   }
   if (b->cases) {
-    PetscCall(PetscPrintf(PETSC_COMM_SELF,
-                          "\nfigure 5, batch of %" PetscInt_FMT
-                          " problems over the block-diagonal aij: geometric mean %.2f, least %.2f; least over the loop %.1f",
-                          b->problems, exp(b->ratio / (double)b->cases), b->least, b->loops));
+    PetscCall(
+        PetscPrintf(PETSC_COMM_SELF,
+                    "\nfigure 5, batch of %" PetscInt_FMT
+                    " problems over the block-diagonal aij: geometric mean %.2f, least %.2f; least over the loop %.1f",
+                    b->problems, exp(b->ratio / (double)b->cases), b->least, b->loops));
     if (b->shares)
-      PetscCall(PetscPrintf(PETSC_COMM_SELF, "; least share of the copy's bandwidth, of %" PetscInt_FMT " batches larger than twice the L2, %.1f%%", b->shares,
-                            100.0 * b->share));
+      PetscCall(PetscPrintf(PETSC_COMM_SELF,
+                            "; least share of the copy's bandwidth, of %" PetscInt_FMT
+                            " batches larger than twice the L2, %.1f%%",
+                            b->shares, 100.0 * b->share));
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -542,7 +563,8 @@ static PetscErrorCode RunFigure(Bench *b, PetscInt figure)
   switch (figure) {
   case 3:
     for (PetscInt k = 0; k < b->nlarge; k++) {
-      for (PetscInt s = 0; s < b->nsizes; s++) PetscCall(RunSame(b, 3, b->large[k], b->large[k]->name, b->sizes[s], NULL));
+      for (PetscInt s = 0; s < b->nsizes; s++)
+        PetscCall(RunSame(b, 3, b->large[k], b->large[k]->name, b->sizes[s], NULL));
     }
     break;
   case 4: PetscCall(Figure4(b)); break;
@@ -593,7 +615,8 @@ static PetscErrorCode GetOptions(Bench *b)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-few", &b->few, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &b->reps, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &b->target, NULL));
-  PetscCheck(b->problems > 0 && b->few > 0 && b->reps > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-problems, -few and -reps must be positive");
+  PetscCheck(b->problems > 0 && b->few > 0 && b->reps > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-problems, -few and -reps must be positive");
   b->nfigures = PETSC_STATIC_ARRAY_LENGTH(b->figures);
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-figures", b->figures, &b->nfigures, &set));
   if (!set) {
@@ -635,8 +658,9 @@ static PetscErrorCode GetProblems(Bench *b)
 static PetscErrorCode PrintTitle(const Bench *b)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, medians of %" PetscInt_FMT, DeviceOn ? Device.name : "host",
-                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), b->reps));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, medians of %" PetscInt_FMT,
+                        DeviceOn ? Device.name : "host", PetscDefined(USE_COMPLEX) ? "complex" : "real",
+                        (int)(8 * sizeof(PetscInt)), b->reps));
   if (DeviceOn) PetscCall(PetscPrintf(PETSC_COMM_SELF, ", device copy %.0f GB/s", 1e-9 * Device.copy));
 #if defined(PETSC_HAVE_CUDA)
   if (DeviceOn) {
@@ -646,7 +670,8 @@ static PetscErrorCode PrintTitle(const Bench *b)
     PetscCall(PetscPrintf(PETSC_COMM_SELF, ", %.0f GB free", 1e-9 * bytes));
   }
 #endif
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "; to loop, to aij: speedup; error: relative to the bound on rounding errors\n"));
+  PetscCall(
+      PetscPrintf(PETSC_COMM_SELF, "; to loop, to aij: speedup; error: relative to the bound on rounding errors\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -663,9 +688,11 @@ int main(int argc, char **argv)
   PetscCall(DeviceOpen());
   PetscCall(GetOptions(&b));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
-  PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
+  PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
+             "-csv %s: cannot write %s", file, csv.part);
   PetscCall(PetscFPrintf(PETSC_COMM_SELF, b.csv,
-                         "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_s,share_of_copy,over_loop,over_aij,error,"
+                         "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_"
+                         "s,share_of_copy,over_loop,over_aij,error,"
                          "device," RESULTS_SOURCE "\n"));
   PetscCall(EvictCreate(0, &b.evict));
   PetscCall(GetProblems(&b));
@@ -677,7 +704,8 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < b.nonly; k++) PetscCall(PetscFree(b.only[k]));
   PetscCall(EvictDestroy(&b.evict));
   PetscCall(DeviceClose());
-  PetscCheck(!b.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products were wrong, marked WRONG above", b.wrong);
+  PetscCheck(!b.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products were wrong, marked WRONG above",
+             b.wrong);
   PetscCall(PetscFinalize());
   return 0;
 }

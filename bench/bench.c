@@ -1,4 +1,5 @@
-static char help[] = "Times matrix-vector products by matrix type, on the GPU if PETSc has CUDA and the machine has a GPU, otherwise on the host.\n\
+static char help[] =
+    "Times matrix-vector products by matrix type, on the GPU if PETSc has CUDA and the machine has a GPU, otherwise on the host.\n\
   -matrices <list> : generators (stencil7:100, fem27:30:3, ...; a wrong name prints them all), rowlen:file, and files\n\
   -also <list>     : further matrices\n\
   -quick           : a set of small matrices and few repetitions, to check that everything works\n\
@@ -17,19 +18,23 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU if
   -csv <file>      : results to read by program (bench/table.py, bench/plot.py)\n\n";
 
 /*
-   All types run in one process on copies of one matrix, and take turns within each repetition, so that a temporary slowdown of the machine affects all of
-   them. Each type's product is compared row by row with AIJ's on the host, before and after timing and after the values have changed, and the program fails if
-   one is wrong. bench/run runs it on the default set and draws the result.
+   All types run in one process on copies of one matrix, and take turns within each repetition, so that a temporary
+   slowdown of the machine affects all of them. Each type's product is compared row by row with AIJ's on the host,
+   before and after timing and after the values have changed, and the program fails if one is wrong. bench/run runs it
+   on the default set and draws the result.
 
-   Columns: time and rate of a product in cache ("warm") and out of cache ("cold") and their ratio to AIJ, larger is faster; "convert" is MatConvert() from
-   AIJ, including its copy; "first" is the time of the first product minus the time of a later one; "refresh" is the time of a product after all values have
-   changed minus the time of another product. The unit of the last three is the time of AIJ's product.
+   Columns: time and rate of a product in cache ("warm") and out of cache ("cold") and their ratio to AIJ, larger is
+   faster; "convert" is MatConvert() from AIJ, including its copy; "first" is the time of the first product minus the
+   time of a later one; "refresh" is the time of a product after all values have changed minus the time of another
+   product. The unit of the last three is the time of AIJ's product.
 
-   On a GPU, x and y are CUDA vectors, and the types are compared with aijcusparse and with the best of cuSPARSE's products. A warm product is timed by the
-   host's clock, in a batch that ends with a synchronization; this is the time that a program experiences, including launches. A cold product is timed on the
-   device. "MB" are the bytes of the format's arrays, x and y, each moved once; "share" is the resulting rate as a fraction of the bandwidth of a large copy;
-   "set-up" is the first product after the conversion (copy, analysis, layout and values); "host" and "device" are a refresh after the values have changed in
-   the host's array, and by MatScale() on the GPU; "memory" is the GPU memory of the matrix after its products.
+   On a GPU, x and y are CUDA vectors, and the types are compared with aijcusparse and with the best of cuSPARSE's
+   products. A warm product is timed by the host's clock, in a batch that ends with a synchronization; this is the time
+   that a program experiences, including launches. A cold product is timed on the device. "MB" are the bytes of the
+   format's arrays, x and y, each moved once; "share" is the resulting rate as a fraction of the bandwidth of a large
+   copy; "set-up" is the first product after the conversion (copy, analysis, layout and values); "host" and "device" are
+   a refresh after the values have changed in the host's array, and by MatScale() on the GPU; "memory" is the GPU memory
+   of the matrix after its products.
 */
 
 #include <petscspmv.h>
@@ -45,12 +50,16 @@ static char help[] = "Times matrix-vector products by matrix type, on the GPU if
 
 /* The default sets: on the host, on a GPU, and one that takes seconds */
 static const char *const MatrixSet[] = {
-    "stencil7:40",   "stencil7:100",    "stencil7:160", "bratu:100", "fem27:12:3", "fem27:30:3", "fem27:30:3:0.6", "fem27:40:1:0.9", "stencil5:1000",
-    "stencil9:1000", "tridiag:1000000", "webbase",      "google",    "econ",       "dc1",        "random:8000",    "tsopf"};
-static const char *const MatrixDeviceSet[] = {
-    "stencil7:200", "bratu:200", "fem27:68:3", "fem27:68:3:0.6", "webbase", "google", "random:20000", "tsopf", "rowlen:tests/matrices/dc1.rowlen",
-    "stencil7:32"};
-static const char *const MatrixQuickSet[] = {"stencil7:20", "bratu:16", "fem27:6:3", "stencil9:60", "webbase:5000", "dc1:5000", "random:600", "tsopf:4000"};
+    "stencil7:40",     "stencil7:100",   "stencil7:160",   "bratu:100",     "fem27:12:3",
+    "fem27:30:3",      "fem27:30:3:0.6", "fem27:40:1:0.9", "stencil5:1000", "stencil9:1000",
+    "tridiag:1000000", "webbase",        "google",         "econ",          "dc1",
+    "random:8000",     "tsopf"};
+static const char *const MatrixDeviceSet[] = {"stencil7:200",   "bratu:200", "fem27:68:3",
+                                              "fem27:68:3:0.6", "webbase",   "google",
+                                              "random:20000",   "tsopf",     "rowlen:tests/matrices/dc1.rowlen",
+                                              "stencil7:32"};
+static const char *const MatrixQuickSet[]  = {"stencil7:20",  "bratu:16", "fem27:6:3",  "stencil9:60",
+                                              "webbase:5000", "dc1:5000", "random:600", "tsopf:4000"};
 
 /* ---------------------------------------------------------------- one way to multiply, with its measurements */
 
@@ -103,7 +112,8 @@ static PetscErrorCode CountMemory(double *used, double *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A type with its own options, "sellp:-mat_sellp_sigma 1". A format (NULL: none) is set up by the first product, which is measured */
+/* A type with its own options, "sellp:-mat_sellp_sigma 1". A format (NULL: none) is set up by the first product, which
+   is measured */
 static PetscErrorCode ContenderSetOptions(Contender *c, const char *format, const char *options)
 {
   PetscInt unused;
@@ -119,12 +129,14 @@ static PetscErrorCode ContenderSetOptions(Contender *c, const char *format, cons
   PetscCall(PetscObjectSetOptions((PetscObject)c->A, c->options));
   PetscCall(MatSetFromOptions(c->A));
   PetscCall(PetscOptionsAllUsed(c->options, &unused));
-  PetscCheck(!unused, PetscObjectComm((PetscObject)c->A), PETSC_ERR_ARG_WRONG, "%s: the type knows no such option", c->name);
+  PetscCheck(!unused, PetscObjectComm((PetscObject)c->A), PETSC_ERR_ARG_WRONG, "%s: the type knows no such option",
+             c->name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* exists: PETSC_FALSE if the matrix cannot be converted to the type */
-static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, char *ours[], Contender *c, PetscBool *exists)
+static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, char *ours[], Contender *c,
+                                      PetscBool *exists)
 {
   MPI_Comm       comm      = PetscObjectComm((PetscObject)A);
   PetscLogDouble t         = 0.0;
@@ -195,7 +207,8 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Multiplies all values by factor, through the arrays if there are any, so that it is not enough for a format to scale only its own copy */
+/* Multiplies all values by factor, through the arrays if there are any, so that it is not enough for a format to scale
+   only its own copy */
 static PetscErrorCode ChangeValues(Mat A, PetscScalar factor)
 {
   MatType   type;
@@ -274,15 +287,17 @@ static PetscErrorCode Describe(Mat A, Contender *c)
     mine[2] = (double)info.bytes;
     PetscCallMPI(MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_SUM, comm));
     c->bytes = all[2];
-    PetscCall(PetscSNPrintf(c->note, sizeof(c->note), "%s, padding %.1f%%, %.1f B/entry", info.kernel ? info.kernel : "-",
-                            all[0] > 0.0 && all[1] > 0.0 ? 100.0 * (all[1] / all[0] - 1.0) : 0.0, all[0] > 0.0 ? all[2] / all[0] : 0.0));
+    PetscCall(PetscSNPrintf(
+        c->note, sizeof(c->note), "%s, padding %.1f%%, %.1f B/entry", info.kernel ? info.kernel : "-",
+        all[0] > 0.0 && all[1] > 0.0 ? 100.0 * (all[1] / all[0] - 1.0) : 0.0, all[0] > 0.0 ? all[2] / all[0] : 0.0));
   }
   PetscCall(PetscStrncmp(c->name, "aijcusparse", 11, &is));
   if (is || (format && c->bytes == 0.0)) { /* CSR; also our types, if they leave the product to it */
     MatInfo csr;
 
     PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &csr));
-    c->bytes = csr.nz_used * (double)(sizeof(PetscScalar) + sizeof(PetscInt)) + (double)(M + 1) * (double)sizeof(PetscInt);
+    c->bytes =
+        csr.nz_used * (double)(sizeof(PetscScalar) + sizeof(PetscInt)) + (double)(M + 1) * (double)sizeof(PetscInt);
   }
 #if defined(PETSC_HAVE_CUDA)
   if (c->cusparse) c->bytes = c->cusparse->bytes;
@@ -316,7 +331,8 @@ static PetscErrorCode ColdProduct(MPI_Comm comm, Contender *c, Oracle *o, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The time of a product after all values have changed minus that of another. Values change by powers of 2, which is exact; device: without the host's array */
+/* The time of a product after all values have changed minus that of another. Values change by powers of 2, which is
+   exact; device: without the host's array */
 static PetscErrorCode MeasureRefresh(Contender *c, Oracle *o, int rounds, PetscBool device, double *refresh)
 {
   double again[3], dt, steady = 0.0;
@@ -356,7 +372,8 @@ static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const
 
   for (PetscInt r = 0; r < s->reps; r++) {
     for (PetscInt k = 0; k < n; k++) {
-      PetscCall(Multiply(&c[k], o->x, o->y)); /* brings the matrix back into the caches, from which the other types have evicted it */
+      /* brings the matrix back into the caches, from which the other types have evicted it */
+      PetscCall(Multiply(&c[k], o->x, o->y));
       PetscCall(TimeBegin(comm, &t));
       for (PetscInt i = 0; s->warm && i < c[k].its; i++) PetscCall(Multiply(&c[k], o->x, o->y));
       PetscCall(TimeEnd(comm, t, &dt));
@@ -432,21 +449,27 @@ static PetscErrorCode ReportText(MPI_Comm comm, double nnz, PetscInt n, const Co
   PetscFunctionBeginUser;
   for (PetscInt k = 0; k < n; k++) width = PetscMax(width, (int)strlen(c[k].name));
   if (DeviceOn)
-    PetscCall(PetscPrintf(comm, "  %-*s | %10s %7s %7s %5s %6s %6s | %10s %6s | %9s %9s %9s %8s | %6s\n", width, "type", "warm [us]", "GF/s", "MB", "share",
-                          "x aij", "x cusp", "cold [us]", "x aij", "setup[ms]", "host[ms]", "dev [us]", "mem [MB]", "error"));
+    PetscCall(PetscPrintf(comm, "  %-*s | %10s %7s %7s %5s %6s %6s | %10s %6s | %9s %9s %9s %8s | %6s\n", width, "type",
+                          "warm [us]", "GF/s", "MB", "share", "x aij", "x cusp", "cold [us]", "x aij", "setup[ms]",
+                          "host[ms]", "dev [us]", "mem [MB]", "error"));
   else
-    PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10s %7s %6s | %10s %7s %6s | %8s %8s %8s | %6s\n", width, "type", "viewed as", "warm [us]", "GF/s", "x aij",
-                          "cold [us]", "GF/s", "x aij", "convert", "first", "refresh", "error"));
+    PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10s %7s %6s | %10s %7s %6s | %8s %8s %8s | %6s\n", width, "type",
+                          "viewed as", "warm [us]", "GF/s", "x aij", "cold [us]", "GF/s", "x aij", "convert", "first",
+                          "refresh", "error"));
   for (PetscInt k = 0; k < n; k++) {
     if (DeviceOn)
-      PetscCall(PetscPrintf(comm, "  %-*s | %10.2f %7.1f %7.1f %4.0f%% %6.2f %6.2f | %10.2f %6.2f | %9.3f %9.3f %9.1f %8.1f | %6.3g", width, c[k].name,
-                            1e6 * c[k].warm, GFlops(nnz, c[k].warm), 1e-6 * c[k].bytes, 100.0 * Ratio(c[k].bytes, c[k].warm) / Device.copy,
-                            Ratio(c[0].warm, c[k].warm), Ratio(best, c[k].warm), 1e6 * c[k].cold, Ratio(c[0].cold, c[k].cold), 1e3 * c[k].first,
-                            1e3 * c[k].refresh, 1e6 * c[k].refresh_device, 1e-6 * c[k].memory, c[k].error));
+      PetscCall(PetscPrintf(
+          comm, "  %-*s | %10.2f %7.1f %7.1f %4.0f%% %6.2f %6.2f | %10.2f %6.2f | %9.3f %9.3f %9.1f %8.1f | %6.3g",
+          width, c[k].name, 1e6 * c[k].warm, GFlops(nnz, c[k].warm), 1e-6 * c[k].bytes,
+          100.0 * Ratio(c[k].bytes, c[k].warm) / Device.copy, Ratio(c[0].warm, c[k].warm), Ratio(best, c[k].warm),
+          1e6 * c[k].cold, Ratio(c[0].cold, c[k].cold), 1e3 * c[k].first, 1e3 * c[k].refresh, 1e6 * c[k].refresh_device,
+          1e-6 * c[k].memory, c[k].error));
     else
-      PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10.1f %7.2f %6.2f | %10.1f %7.2f %6.2f | %8.1f %8.1f %8.1f | %6.3g", width, c[k].name, c[k].viewed,
-                            1e6 * c[k].warm, GFlops(nnz, c[k].warm), Ratio(c[0].warm, c[k].warm), 1e6 * c[k].cold, GFlops(nnz, c[k].cold),
-                            Ratio(c[0].cold, c[k].cold), Ratio(c[k].convert, aij), Ratio(c[k].first, aij), Ratio(c[k].refresh, aij), c[k].error));
+      PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10.1f %7.2f %6.2f | %10.1f %7.2f %6.2f | %8.1f %8.1f %8.1f | %6.3g",
+                            width, c[k].name, c[k].viewed, 1e6 * c[k].warm, GFlops(nnz, c[k].warm),
+                            Ratio(c[0].warm, c[k].warm), 1e6 * c[k].cold, GFlops(nnz, c[k].cold),
+                            Ratio(c[0].cold, c[k].cold), Ratio(c[k].convert, aij), Ratio(c[k].first, aij),
+                            Ratio(c[k].refresh, aij), c[k].error));
     PetscCall(PetscPrintf(comm, "%s%s%s\n", c[k].error <= 1.0 ? "" : "  WRONG", c[k].note[0] ? "  " : "", c[k].note));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -456,14 +479,19 @@ static PetscErrorCode ReportHeader(MPI_Comm comm, FILE *csv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscFPrintf(comm, csv,
-                         "matrix,origin,rows,columns,entries,ranks,type,viewed,ours,warm_s,warm_least_s,warm_ratio,cold_s,cold_least_s,cold_ratio,convert_s,"
+                         "matrix,origin,rows,columns,entries,ranks,type,viewed,ours,warm_s,warm_least_s,warm_ratio,"
+                         "cold_s,cold_least_s,cold_ratio,convert_s,"
                          "first_s,refresh_s,error,note"));
-  if (DeviceOn) PetscCall(PetscFPrintf(comm, csv, ",device,copy_bytes_per_s,gflops,bytes,share_of_copy,cusparse_ratio,refresh_device_s,device_memory"));
+  if (DeviceOn)
+    PetscCall(PetscFPrintf(
+        comm, csv,
+        ",device,copy_bytes_per_s,gflops,bytes,share_of_copy,cusparse_ratio,refresh_device_s,device_memory"));
   PetscCall(PetscFPrintf(comm, csv, "," RESULTS_SOURCE "\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscInt n, const Contender c[], double best, FILE *csv)
+static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscInt n, const Contender c[], double best,
+                             FILE *csv)
 {
   MPI_Comm    comm = PetscObjectComm((PetscObject)A);
   MatInfo     info;
@@ -474,17 +502,20 @@ static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscI
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(MatGetSize(A, &M, &N));
   PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(comm, "\n%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %.0f entries, %.1f a row\n", name, origin, M, N, info.nz_used,
-                        info.nz_used / (double)PetscMax(1, M)));
+  PetscCall(PetscPrintf(comm, "\n%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %.0f entries, %.1f a row\n", name,
+                        origin, M, N, info.nz_used, info.nz_used / (double)PetscMax(1, M)));
   PetscCall(ReportText(comm, info.nz_used, n, c, best));
   for (PetscInt k = 0; k < n; k++) {
-    PetscCall(PetscFPrintf(comm, csv, "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.0f,%d,%s,%s,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.3g,\"%s\"",
-                           name, origin, M, N, info.nz_used, size, c[k].name, c[k].viewed, (int)c[k].ours, c[k].warm, c[k].warm_least,
-                           Ratio(c[0].warm, c[k].warm), c[k].cold, c[k].cold_least, Ratio(c[0].cold, c[k].cold), c[k].convert, c[k].first, c[k].refresh,
-                           c[k].error, c[k].note));
+    PetscCall(PetscFPrintf(comm, csv,
+                           "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT
+                           ",%.0f,%d,%s,%s,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.3g,\"%s\"",
+                           name, origin, M, N, info.nz_used, size, c[k].name, c[k].viewed, (int)c[k].ours, c[k].warm,
+                           c[k].warm_least, Ratio(c[0].warm, c[k].warm), c[k].cold, c[k].cold_least,
+                           Ratio(c[0].cold, c[k].cold), c[k].convert, c[k].first, c[k].refresh, c[k].error, c[k].note));
     if (DeviceOn)
-      PetscCall(PetscFPrintf(comm, csv, ",%s,%.4g,%.4g,%.0f,%.4g,%.9g,%.9g,%.0f", Device.name, Device.copy, GFlops(info.nz_used, c[k].warm), c[k].bytes,
-                             Ratio(c[k].bytes, c[k].warm) / Device.copy, Ratio(best, c[k].warm), c[k].refresh_device, c[k].memory));
+      PetscCall(PetscFPrintf(comm, csv, ",%s,%.4g,%.4g,%.0f,%.4g,%.9g,%.9g,%.0f", Device.name, Device.copy,
+                             GFlops(info.nz_used, c[k].warm), c[k].bytes, Ratio(c[k].bytes, c[k].warm) / Device.copy,
+                             Ratio(best, c[k].warm), c[k].refresh_device, c[k].memory));
     PetscCall(PetscFPrintf(comm, csv, ",%s\n", ResultsSource(DeviceOn ? Device.name : NULL)));
   }
   if (csv) fflush(csv);
@@ -496,8 +527,9 @@ typedef struct {
   const char *reference;
   PetscInt    ntypes, nours, wrong;
   char       *types[MAX_TYPES], *ours[MAX_TYPES];
-  Mean        mean[MAX_TYPES], better, against; /* one per type; the better of ours; the same relative to the best of the others */
-  FILE       *csv;
+  /* one per type; the better of ours; the same relative to the best of the others */
+  Mean  mean[MAX_TYPES], better, against;
+  FILE *csv;
 } Bench;
 
 /* report: PETSC_FALSE for a first run that only loads all code and initializes all libraries */
@@ -527,9 +559,11 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
   if (report) {
     PetscCall(PetscStrrchr(matrix, '/', &name)); /* the part after the last slash, or all of it */
     PetscCall(Report(name, origin, A, n, c, library, b->csv));
-    if (grown > 1048576.0) PetscCall(PetscPrintf(comm, "  later products took another %.1f MB on the GPU\n", 1e-6 * grown));
+    if (grown > 1048576.0)
+      PetscCall(PetscPrintf(comm, "  later products took another %.1f MB on the GPU\n", 1e-6 * grown));
     for (PetscInt k = 0; k < n; k++) {
-      const double ratio[RATIOS] = {Ratio(c[0].warm, c[k].warm), Ratio(c[0].cold, c[k].cold), Ratio(library, c[k].warm)};
+      const double ratio[RATIOS] = {Ratio(c[0].warm, c[k].warm), Ratio(c[0].cold, c[k].cold),
+                                    Ratio(library, c[k].warm)};
       Mean        *mean          = &b->mean[c[k].type];
 
       PetscCall(PetscStrncpy(mean->name, c[k].name, sizeof(mean->name)));
@@ -545,7 +579,8 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
       MeanAdd(&b->against, against);
     }
   }
-  for (PetscInt k = n - 1; k >= 0; k--) PetscCall(ContenderDestroy(&c[k])); /* MKL's matrix before the arrays that it uses */
+  /* MKL's matrix before the arrays that it uses */
+  for (PetscInt k = n - 1; k >= 0; k--) PetscCall(ContenderDestroy(&c[k]));
   PetscCall(OracleDestroy(&o));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -555,7 +590,8 @@ static PetscErrorCode ReportMean(MPI_Comm comm, const Mean *m, PetscInt nmatrice
 {
   PetscFunctionBeginUser;
   if (!m->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscPrintf(comm, "  %-38s | %8.2f %8.2f | %8.2f %8.2f", m->name, MeanGet(m, WARM), m->least[WARM], MeanGet(m, COLD), m->least[COLD]));
+  PetscCall(PetscPrintf(comm, "  %-38s | %8.2f %8.2f | %8.2f %8.2f", m->name, MeanGet(m, WARM), m->least[WARM],
+                        MeanGet(m, COLD), m->least[COLD]));
   if (library) PetscCall(PetscPrintf(comm, " | %8.2f %8.2f", MeanGet(m, LIBRARY), m->least[LIBRARY]));
   if (m->n < nmatrices) PetscCall(PetscPrintf(comm, "  %" PetscInt_FMT " of them", m->n));
   PetscCall(PetscPrintf(comm, "\n"));
@@ -565,8 +601,8 @@ static PetscErrorCode ReportMean(MPI_Comm comm, const Mean *m, PetscInt nmatrice
 static PetscErrorCode ReportMeans(MPI_Comm comm, PetscInt nmatrices, Bench *b)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscPrintf(comm, "\nspeed relative to %s over %" PetscInt_FMT " matrices\n  %-38s | %8s %8s | %8s %8s", b->reference, nmatrices, "", "warm",
-                        "least", "cold", "least"));
+  PetscCall(PetscPrintf(comm, "\nspeed relative to %s over %" PetscInt_FMT " matrices\n  %-38s | %8s %8s | %8s %8s",
+                        b->reference, nmatrices, "", "warm", "least", "cold", "least"));
   if (DeviceOn) PetscCall(PetscPrintf(comm, " | %8s %8s", "to cuSP", "least"));
   PetscCall(PetscPrintf(comm, "\n"));
   PetscCall(PetscStrncpy(b->better.name, "the better of ours", sizeof(b->better.name)));
@@ -578,7 +614,8 @@ static PetscErrorCode ReportMeans(MPI_Comm comm, PetscInt nmatrices, Bench *b)
 }
 
 /* A list option with at most *n names, or a default */
-static PetscErrorCode GetList(const char *option, PetscInt ndefault, const char *const defaults[], PetscInt *n, char *list[])
+static PetscErrorCode GetList(const char *option, PetscInt ndefault, const char *const defaults[], PetscInt *n,
+                              char *list[])
 {
   PetscBool set;
 
@@ -638,7 +675,10 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
         PetscCall(PetscStrcmp(list[k], "sellcuda", &cuda));
         is = (PetscBool)(is || cuda);
         if (is)
-          PetscCall(PetscPrintf(comm, "%s is left out: on several ranks this PETSc loses entries when it converts to it (repaired in 3.25.3)\n", list[k]));
+          PetscCall(PetscPrintf(
+              comm,
+              "%s is left out: on several ranks this PETSc loses entries when it converts to it (repaired in 3.25.3)\n",
+              list[k]));
       }
     }
     if (is)
@@ -721,16 +761,20 @@ static PetscErrorCode PrintSettings(MPI_Comm comm, const Settings *s)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(PetscPrintf(comm, "%d rank%s, %s, %d bit indices, median of %" PetscInt_FMT ", %.0f MB between cold products", size, size > 1 ? "s" : "",
-                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s->reps,
-                        (DeviceOn ? (double)Device.flush : (double)s->evict.bytes) / 1048576.0));
+  PetscCall(PetscPrintf(
+      comm, "%d rank%s, %s, %d bit indices, median of %" PetscInt_FMT ", %.0f MB between cold products", size,
+      size > 1 ? "s" : "", PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s->reps,
+      (DeviceOn ? (double)Device.flush : (double)s->evict.bytes) / 1048576.0));
   if (DeviceOn) PetscCall(PetscPrintf(comm, ", device copy %.0f GB/s", 1e-9 * Device.copy));
   PetscCall(PetscPrintf(comm, "\n"));
-  if (PetscDefined(USE_DEBUG)) PetscCall(PetscPrintf(comm, "this PETSc was built for debugging, not to be measured: its own types are slow\n"));
+  if (PetscDefined(USE_DEBUG))
+    PetscCall(PetscPrintf(comm, "this PETSc was built for debugging, not to be measured: its own types are slow\n"));
   if (DeviceOn)
-    PetscCall(PetscPrintf(comm, "x and y on the GPU; ratios to aijcusparse and to the best of cuSPARSE; error is in units of what rounding may do\n"));
+    PetscCall(PetscPrintf(comm, "x and y on the GPU; ratios to aijcusparse and to the best of cuSPARSE; error is in "
+                                "units of what rounding may do\n"));
   else
-    PetscCall(PetscPrintf(comm, "convert, first and refresh are in products of aij; error is in units of what rounding may do\n"));
+    PetscCall(PetscPrintf(
+        comm, "convert, first and refresh are in products of aij; error is in units of what rounding may do\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -776,7 +820,8 @@ int main(int argc, char **argv)
   }
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   if (!rank)
-    PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv.part);
+    PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
+               "-csv %s: cannot write %s", file, csv.part);
   PetscCall(ReportHeader(comm, b.csv));
 
   PetscCall(PrintSettings(comm, &s));
@@ -785,7 +830,8 @@ int main(int argc, char **argv)
 
     once.reps   = 1;
     once.target = 0.0;
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(MatrixQuickSet); k++) PetscCall(Run(comm, MatrixQuickSet[k], &once, PETSC_FALSE, &b));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(MatrixQuickSet); k++)
+      PetscCall(Run(comm, MatrixQuickSet[k], &once, PETSC_FALSE, &b));
   }
   for (PetscInt m = 0; m < nmatrices; m++) PetscCall(Run(comm, matrices[m], &s, PETSC_TRUE, &b));
   PetscCall(ReportMeans(comm, nmatrices, &b));
@@ -795,7 +841,8 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
   for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));
   for (PetscInt k = 0; k < b.nours; k++) PetscCall(PetscFree(b.ours[k]));
-  PetscCheck(!b.wrong, comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " types gave wrong products, marked WRONG above", b.wrong);
+  PetscCheck(!b.wrong, comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " types gave wrong products, marked WRONG above",
+             b.wrong);
 done:
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(DeviceClose());

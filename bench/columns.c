@@ -11,8 +11,9 @@ static char help[] =
   -csv <file>      : results to read by program\n\n";
 
 /*
-   The contenders' results are compared after the first product, and the program fails if they differ. The products of a repetition take about 2 ms on a
-   GPU and 20 ms on the host, where the first products have to fill the caches again after the other contenders.
+   The contenders' results are compared after the first product, and the program fails if they differ. The products of a
+   repetition take about 2 ms on a GPU and 20 ms on the host, where the first products have to fill the caches again
+   after the other contenders.
 */
 
 #include <petscspmv.h>
@@ -23,8 +24,9 @@ static char help[] =
 #include "timing.h"
 
 /* The default on a GPU: the matrices of bench/bench, and four finite element matrices */
-static const char DeviceMatrices[] = "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,"
-                                     "rowlen:tests/matrices/dc1.rowlen,stencil7:32,fem27:60:3,fem27:60:3:1:0.01,fem27:48:2,fem27:26:6";
+static const char DeviceMatrices[] =
+    "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,"
+    "rowlen:tests/matrices/dc1.rowlen,stencil7:32,fem27:60:3,fem27:60:3:1:0.01,fem27:48:2,fem27:26:6";
 
 typedef struct {
   char      type[64], method[64];
@@ -50,22 +52,26 @@ static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, Co
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCall(PetscStrcmp(what, "mkl:product", &mkl));
   PetscCall(PetscStrbeginswith(what, "cusparse:", &cusparse));
-  PetscCall(ContenderRead(mkl || cusparse ? "aij:product" : what, "sellp:product or sellp:loop", A, c->type, c->method, &c->A));
+  PetscCall(ContenderRead(mkl || cusparse ? "aij:product" : what, "sellp:product or sellp:loop", A, c->type, c->method,
+                          &c->A));
   if (mkl) {
-    PetscCheck(MKL.handle, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: mkl:product needs the library's name, -mkl <libmkl_rt.so.3>, one rank and the host");
+    PetscCheck(MKL.handle, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG,
+               "-types: mkl:product needs the library's name, -mkl <libmkl_rt.so.3>, one rank and the host");
     PetscCall(MKLMatCreate(c->A, &c->mkl));
     PetscCall(PetscStrncpy(c->type, "mkl", sizeof(c->type)));
   }
   if (cusparse) {
     PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-    PetscCheck(DeviceOn && size == 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s needs a GPU and one rank", what);
+    PetscCheck(DeviceOn && size == 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s needs a GPU and one rank",
+               what);
     PetscCall(SpMMCreate(c->A, strchr(what, ':') + 1, &c->spmm));
     PetscCall(PetscStrncpy(c->type, "cusparse", sizeof(c->type)));
     PetscCall(PetscStrncpy(c->method, strchr(what, ':') + 1, sizeof(c->method)));
   }
   PetscCall(PetscStrcmp(c->method, "loop", &loop));
   PetscCall(PetscStrcmp(c->method, "product", &product));
-  PetscCheck(loop || product || cusparse, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s is neither a loop nor a product", what);
+  PetscCheck(loop || product || cusparse, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG,
+             "-types: %s is neither a loop nor a product", what);
   PetscCall(PetscMalloc1(reps, &c->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -80,7 +86,8 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns of B are multiples of one random vector: a GPU computes these faster than the host can draw random numbers for all of them */
+/* The columns of B are multiples of one random vector: a GPU computes these faster than the host can draw random
+   numbers for all of them */
 static PetscErrorCode OperandsCreate(Mat A, PetscInt columns, Operands *o)
 {
   PetscInt n, N;
@@ -167,8 +174,9 @@ static PetscErrorCode Check(const Contender *c, const Operands *o, Mat first)
     }
     PetscCall(VecNorm(difference, NORM_INFINITY, &error));
     PetscCall(VecDestroy(&difference));
-    PetscCheck(error <= 1e4 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Column %" PetscInt_FMT " of %s, %s differs by %g of %g", q,
-               c->type, c->method, (double)error, (double)norm);
+    PetscCheck(error <= 1e4 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB,
+               "Column %" PetscInt_FMT " of %s, %s differs by %g of %g", q, c->type, c->method, (double)error,
+               (double)norm);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -199,7 +207,8 @@ static PetscErrorCode Measure(PetscInt n, Contender c[], const Operands *o, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt ncolumns, const PetscInt columns[], PetscInt reps, FILE *csv)
+static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt ncolumns,
+                                const PetscInt columns[], PetscInt reps, FILE *csv)
 {
   const char *origin = NULL;
   Mat         A;
@@ -224,8 +233,9 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
     for (PetscInt k = 0; k < ntypes; k++) {
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s:%s %9.1f us", c[k].type, c[k].method, c[k].us));
       if (csv)
-        fprintf(csv, "%s,%lld,%.0f,%d,%lld,%s,%s,%.3f,%s,%s\n", name, (long long)rows, info.nz_used, (int)size, (long long)columns[s], c[k].type, c[k].method,
-                c[k].us, DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL));
+        fprintf(csv, "%s,%lld,%.0f,%d,%lld,%s,%s,%.3f,%s,%s\n", name, (long long)rows, info.nz_used, (int)size,
+                (long long)columns[s], c[k].type, c[k].method, c[k].us, DeviceOn ? Device.name : "host",
+                ResultsSource(DeviceOn ? Device.name : NULL));
     }
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
     if (csv) (void)fflush(csv); /* the run may be interrupted */
@@ -253,9 +263,11 @@ static PetscErrorCode Run(void)
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &ncolumns, &set));
   if (!set) ncolumns = 6;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
-  PetscCheck(reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps is %" PetscInt_FMT ": it must be positive", reps);
+  PetscCheck(reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps is %" PetscInt_FMT ": it must be positive",
+             reps);
   PetscCall(OpenCSV("matrix,rows,nonzeros,ranks,columns,type,method,us,device," RESULTS_SOURCE, &results, &csv));
-  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, ncolumns, columns, reps, csv));
+  for (PetscInt k = 0; k < nmatrices; k++)
+    PetscCall(RunMatrix(matrices[k], ntypes, types, ncolumns, columns, reps, csv));
   PetscCall(CloseCSV(csv, &results));
   PetscCall(FreeNames(nmatrices, matrices));
   PetscCall(FreeNames(ntypes, types));

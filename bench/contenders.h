@@ -1,5 +1,6 @@
 /*
-   Shared by the benchmarks that compare matrix types in one run: lists in options, the matrices of contenders, the file of results.
+   Shared by the benchmarks that compare matrix types in one run: lists in options, the matrices of contenders, the file
+   of results.
 */
 #pragma once
 
@@ -32,9 +33,10 @@ static inline PetscErrorCode FreeNames(PetscInt n, char *list[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads the type and the method from, for example, "sellp:cg", and converts A to this type; A keeps the result for further contenders. aij is aijcusparse on a
-   GPU */
-static inline PetscErrorCode ContenderRead(const char *what, const char *example, Mat A, char type[64], char method[64], Mat *B)
+/* Reads the type and the method from, for example, "sellp:cg", and converts A to this type; A keeps the result for
+   further contenders. aij is aijcusparse on a GPU */
+static inline PetscErrorCode ContenderRead(const char *what, const char *example, Mat A, char type[64], char method[64],
+                                           Mat *B)
 {
   const char *colon = strchr(what, ':');
   char        name[80];
@@ -56,7 +58,8 @@ static inline PetscErrorCode ContenderRead(const char *what, const char *example
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Opens the file given by -csv on the first rank and writes its first line; NULL on other ranks and without the option */
+/* Opens the file given by -csv on the first rank and writes its first line; NULL on other ranks and without the option
+   */
 static inline PetscErrorCode OpenCSV(const char *line, Results *results, FILE **csv)
 {
   char        name[PETSC_MAX_PATH_LEN];
@@ -77,6 +80,7 @@ static inline PetscErrorCode OpenCSV(const char *line, Results *results, FILE **
 static inline PetscErrorCode CloseCSV(FILE *csv, Results *results)
 {
   PetscFunctionBeginUser;
-  PetscCheck(!csv || !ResultsClose(results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", results->name);
+  PetscCheck(!csv || !ResultsClose(results), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written",
+             results->name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

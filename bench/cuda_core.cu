@@ -3,9 +3,9 @@
 
   Usage: cuda_core [-papers] [-sweep] [-lines count] [-csv file] [name ...]      Names as listed in Cases() below; none: all.
   Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu
-         -Isrc src/core/cuda/*.cu src/core/cuda/*/*.cu src/mat/impls/{sellp,evchyb}/{rules,paper}.cu -lcusparse -ldl
+         -Isrc src/core/cuda/*.cu src/core/cuda/*/ *.cu src / mat / impls / {sellp, evchyb} / {rules, paper}.cu - lcusparse - ldl
 
-  -lines: x is in shared memory if a step of a slice reads it from so many cache lines (Tuning::SHARED_LINES); 0: wherever it fits, 33: nowhere.
+    - lines : x is in shared memory if a step of a slice reads it from so many cache lines(Tuning::SHARED_LINES); 0: wherever it fits, 33: nowhere.
 
   Times are medians of 7 means of 40 or 100 products in a CUDA graph, warm. "stream" is the same for products launched one by one, where the host's launch time
   may dominate (the time of an empty kernel is printed first). Each product is checked against cuSPARSE's CSR product. "bytes" are those of the format's arrays
@@ -259,7 +259,8 @@ static std::vector<Case> UsualCases()
           {"bratu:100", 0, [] { return Bratu(100); }},
           {"odd7:160", 0, [] { return Stencil7(160, nullptr, 50); }},
           {"poisson5:3000", 0, [] { return Poisson5(3000); }},
-          {"poisson27:150", 0, [] { return FEM27(150, 1, 1.0, [](int k, int c, Generator &) { return c == k ? 26.0 : -1.0; }); }},
+          {"poisson27:150", 0,
+           [] { return FEM27(150, 1, 1.0, [](int k, int c, Generator &) { return c == k ? 26.0 : -1.0; }); }},
           {"fem27:68:3", 152, [] { return FEM27(68, 3, 1.0); }},
           {"fem27:68:3:0.6", 103, [] { return FEM27(68, 3, 0.6); }},
           {"webbase", 28, [] { return PowerLaw(1000005, 3.1, 1.6, 4700, true); }},
@@ -338,14 +339,18 @@ static std::vector<Case> LengthCases()
     const char *name;
     int         n, length, width;
   } kinds[] = {
-      {"near20:27000:250", 27000, 20, 250},   {"near60:27000:250", 27000, 60, 250},     {"near60:27000:1000", 27000, 60, 1000},
-      {"near120:27000:500", 27000, 120, 500}, {"near240:27000:1000", 27000, 240, 1000}, {"near480:27000:1000", 27000, 480, 1000},
-      {"near40:27000:4000", 27000, 40, 4000}, {"near120:27000:4000", 27000, 120, 4000}, {"near240:27000:4000", 27000, 240, 4000},
-      {"uniform20:1000", 1000, 20, 0},        {"uniform60:2000", 2000, 60, 0},          {"uniform60:4000", 4000, 60, 0},
-      {"uniform20:8000", 8000, 20, 0},        {"uniform120:8000", 8000, 120, 0},        {"uniform240:8000", 8000, 240, 0},
-      {"uniform500:8000", 8000, 500, 0},      {"uniform60:14000", 14000, 60, 0},        {"uniform120:14000", 14000, 120, 0},
-      {"uniform1000:20000", 20000, 1000, 0},  {"uniform20:27000", 27000, 20, 0},        {"uniform60:27000", 27000, 60, 0},
-      {"uniform120:27000", 27000, 120, 0},    {"uniform240:27000", 27000, 240, 0},
+      {"near20:27000:250", 27000, 20, 250},     {"near60:27000:250", 27000, 60, 250},
+      {"near60:27000:1000", 27000, 60, 1000},   {"near120:27000:500", 27000, 120, 500},
+      {"near240:27000:1000", 27000, 240, 1000}, {"near480:27000:1000", 27000, 480, 1000},
+      {"near40:27000:4000", 27000, 40, 4000},   {"near120:27000:4000", 27000, 120, 4000},
+      {"near240:27000:4000", 27000, 240, 4000}, {"uniform20:1000", 1000, 20, 0},
+      {"uniform60:2000", 2000, 60, 0},          {"uniform60:4000", 4000, 60, 0},
+      {"uniform20:8000", 8000, 20, 0},          {"uniform120:8000", 8000, 120, 0},
+      {"uniform240:8000", 8000, 240, 0},        {"uniform500:8000", 8000, 500, 0},
+      {"uniform60:14000", 14000, 60, 0},        {"uniform120:14000", 14000, 120, 0},
+      {"uniform1000:20000", 20000, 1000, 0},    {"uniform20:27000", 27000, 20, 0},
+      {"uniform60:27000", 27000, 60, 0},        {"uniform120:27000", 27000, 120, 0},
+      {"uniform240:27000", 27000, 240, 0},
   };
   std::vector<Case> cases;
   for (const auto &k : kinds) {
@@ -438,7 +443,8 @@ static double Wall(std::function<void()> f)
 }
 
 // cuSPARSE's sliced ELL with slices of 32 rows
-__global__ void SlicedEll(int n, const int *i, const int *j, const double *a, const int64_t *first, int *col, double *value)
+__global__ void SlicedEll(int n, const int *i, const int *j, const double *a, const int64_t *first, int *col,
+                          double *value)
 {
   const int r = blockIdx.x * blockDim.x + threadIdx.x, s = r / 32;
   if (r >= (n + 31) / 32 * 32) return;
@@ -503,14 +509,16 @@ static double CopyBandwidth()
   CHECK(cudaMemset(p, 1, (size_t)2 << 30));
   for (int k = 0; k < 10; k++)
     best = std::min(best, Wall([&] {
-                      for (int q = 0; q < 20; q++) CHECK(cudaMemcpyAsync(p, p + (1 << 30), 1 << 30, cudaMemcpyDeviceToDevice));
+                      for (int q = 0; q < 20; q++)
+                        CHECK(cudaMemcpyAsync(p, p + (1 << 30), 1 << 30, cudaMemcpyDeviceToDevice));
                     }));
   CHECK(cudaFree(p));
   return 20 * 2.0 * (1 << 30) / best * 1e-6;
 }
 
 // Prints a result and checks the product. The first product is the reference for the others; bound 0: not checked
-static void Report(Problem &P, const char *name, Times times, double bytes, double setup, double refresh, double bound = 1e-11)
+static void Report(Problem &P, const char *name, Times times, double bytes, double setup, double refresh,
+                   double bound = 1e-11)
 {
   const int           n = P.A.n;
   const double        t = times.graph, flops = 2e-3 * P.nonzeros() / t, share = bytes / t * 1e-3 / P.settings.copy;
@@ -523,12 +531,15 @@ static void Report(Problem &P, const char *name, Times times, double bytes, doub
     P.product = y;
     for (double v : y) P.largest = std::max(P.largest, std::fabs(v));
   }
-  for (int r = 0; r < n && bound > 0; r++) error = std::isfinite(y[r]) ? std::max(error, std::fabs(y[r] - P.product[r]) / P.largest) : INFINITY;
-  printf("  %-60s %9.2f us  stream %9.2f %7.1f GF/s %5.1f %% of copy  x%.2f ALG1  set-up %7.2f ms  refresh %7.1f us%s\n", name, t, times.stream, flops,
-         100 * share, alg1, setup, refresh, bound > 0 && error > bound ? "  WRONG" : "");
+  for (int r = 0; r < n && bound > 0; r++)
+    error = std::isfinite(y[r]) ? std::max(error, std::fabs(y[r] - P.product[r]) / P.largest) : INFINITY;
+  printf(
+      "  %-60s %9.2f us  stream %9.2f %7.1f GF/s %5.1f %% of copy  x%.2f ALG1  set-up %7.2f ms  refresh %7.1f us%s\n",
+      name, t, times.stream, flops, 100 * share, alg1, setup, refresh, bound > 0 && error > bound ? "  WRONG" : "");
   if (P.settings.csv)
-    fprintf(P.settings.csv, "%s,%d,%lld,\"%s\",%.3f,%.3f,%.1f,%.0f,%.3f,%.3f,%.3f,%.3f,%.1f,%.1e\n", P.name, n, (long long)P.nonzeros(), name, t, times.stream,
-            flops, bytes, share, std::isinf(P.best) ? 1.0 : P.best / t, alg1, setup, refresh, error);
+    fprintf(P.settings.csv, "%s,%d,%lld,\"%s\",%.3f,%.3f,%.1f,%.0f,%.3f,%.3f,%.3f,%.3f,%.1f,%.1e\n", P.name, n,
+            (long long)P.nonzeros(), name, t, times.stream, flops, bytes, share, std::isinf(P.best) ? 1.0 : P.best / t,
+            alg1, setup, refresh, error);
   fflush(stdout);
 }
 
@@ -547,8 +558,9 @@ static void CusparseProduct(Problem &P, const char *name, cusparseSpMatDescr_t M
   CHECK_SPARSE(cusparseCreateDnVec(&Y, P.A.n, P.y, CUDA_R_64F));
   CHECK_SPARSE(cusparseSpMV_bufferSize(H, OP, &one, M, X, &zero, Y, CUDA_R_64F, alg, &size));
   CHECK(cudaMalloc(&buffer, size + 8));
-  const double setup = Wall([&] { (void)cusparseSpMV_preprocess(H, OP, &one, M, X, &zero, Y, CUDA_R_64F, alg, buffer); });
-  const Times  t     = Time([&](cudaStream_t s) {
+  const double setup =
+      Wall([&] { (void)cusparseSpMV_preprocess(H, OP, &one, M, X, &zero, Y, CUDA_R_64F, alg, buffer); });
+  const Times t = Time([&](cudaStream_t s) {
     CHECK_SPARSE(cusparseSetStream(H, s));
     CHECK_SPARSE(cusparseSpMV(H, OP, &one, M, X, &zero, Y, CUDA_R_64F, alg, buffer));
   });
@@ -566,8 +578,10 @@ static void CusparseCSR(Problem &P)
   const int64_t        nnz = P.nonzeros();
   cusparseSpMatDescr_t M;
   for (auto alg : {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2}) {
-    CHECK_SPARSE(cusparseCreateCsr(&M, P.A.n, P.A.n, nnz, P.i, P.j, P.a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-    CusparseProduct(P, alg == CUSPARSE_SPMV_CSR_ALG1 ? "cuSPARSE CSR ALG1" : "cuSPARSE CSR ALG2", M, alg, nnz * 12.0 + P.A.n * 20.0);
+    CHECK_SPARSE(cusparseCreateCsr(&M, P.A.n, P.A.n, nnz, P.i, P.j, P.a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+                                   CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+    CusparseProduct(P, alg == CUSPARSE_SPMV_CSR_ALG1 ? "cuSPARSE CSR ALG1" : "cuSPARSE CSR ALG2", M, alg,
+                    nnz * 12.0 + P.A.n * 20.0);
   }
 }
 
@@ -578,7 +592,8 @@ static void CusparseCOO(Problem &P)
   cusparseSpMatDescr_t M;
   for (int r = 0; r < P.A.n; r++) std::fill(rows.begin() + P.A.i[r], rows.begin() + P.A.i[r + 1], r);
   int *i = Upload(rows);
-  CHECK_SPARSE(cusparseCreateCoo(&M, P.A.n, P.A.n, nnz, i, P.j, P.a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+  CHECK_SPARSE(
+      cusparseCreateCoo(&M, P.A.n, P.A.n, nnz, i, P.j, P.a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
   CusparseProduct(P, "cuSPARSE COO", M, CUSPARSE_SPMV_COO_ALG1, nnz * 16.0 + P.A.n * 16.0);
   CHECK(cudaFree(i));
 }
@@ -603,8 +618,8 @@ static void CusparseSlicedEll(Problem &P)
   CHECK(cudaMalloc((void **)&col, first.back() * 4));
   CHECK(cudaMalloc((void **)&value, first.back() * 8));
   SlicedEll<<<(n + 255) / 256, 256>>>(n, P.i, P.j, P.a, df, col, value);
-  CHECK_SPARSE(
-      cusparseCreateSlicedEll(&M, n, n, nnz, first.back(), 32, df32, col, value, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+  CHECK_SPARSE(cusparseCreateSlicedEll(&M, n, n, nnz, first.back(), 32, df32, col, value, CUSPARSE_INDEX_32I,
+                                       CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
   CusparseProduct(P, "cuSPARSE sliced ELL", M, CUSPARSE_SPMV_SELL_ALG1, first.back() * 12.0 + n * 16.0);
   CHECK(cudaFree(df));
   CHECK(cudaFree(df32));
@@ -632,7 +647,8 @@ static double Run(Problem &P, const char *name, const SetUpStore &setup, double 
   const double refresh = Time([&](cudaStream_t s) { CHECK(SpMVCudaFill(store, &csr, s)); }).graph;
   CHECK(cudaDeviceSynchronize());
   const Times t = Time([&](cudaStream_t s) { CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P.x, NULL, P.y, s)); });
-  snprintf(full, sizeof(full), "%s%s%s", name, strncmp(stats.kernel, "CUDA ", 5) || !reorder ? "" : ": ", reorder ? stats.kernel + 5 : "");
+  snprintf(full, sizeof(full), "%s%s%s", name, strncmp(stats.kernel, "CUDA ", 5) || !reorder ? "" : ": ",
+           reorder ? stats.kernel + 5 : "");
   Report(P, full, t, (double)stats.bytes + 16.0 * P.A.n, first, refresh, bound);
   CHECK(SpMVCudaDestroy(&store));
   return t.graph;
@@ -681,7 +697,9 @@ static void Sweep(Problem &P)
   CHECK(spmv::TakeSurvey(csr, bs, 0, &v));
   for (int by : {0, 1}) {
     for (int sigma : {1, 1024, 4096, 16384, 65536, 1 << 30}) {
-      if ((by && sigma == 1) || (!by && sigma > 4096) || (sigma == 1 && v.natural > 5 * (unsigned long long)P.nonzeros())) continue;
+      if ((by && sigma == 1) || (!by && sigma > 4096) ||
+          (sigma == 1 && v.natural > 5 * (unsigned long long)P.nonzeros()))
+        continue;
       for (int per : {8, 16, 32, 64}) {
         spmv::SliceRules r;
         char             name[80];
@@ -694,8 +712,9 @@ static void Sweep(Problem &P)
         r.chunk      = 256;
         snprintf(name, sizeof(name), "%s %d, %d a thread", by ? "by column" : "sigma", sigma, per);
         Run(P, name, [&](const SpMVCudaCSR &A, SpMVCudaStore *store) {
-          return spmv::SetUp(&A, false, 0, store,
-                             [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) { return spmv::SlicesCreate(B, bs, nullptr, false, v, r, NAMES, 0, b); });
+          return spmv::SetUp(&A, false, 0, store, [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) {
+            return spmv::SlicesCreate(B, bs, nullptr, false, v, r, NAMES, 0, b);
+          });
         });
       }
     }
@@ -713,16 +732,18 @@ static std::string RunCase(const Settings &s, const Case &c)
   CusparseCSR(P);
   CusparseCOO(P);
   CusparseSlicedEll(P);
-  const double sellp = Run(P, "sellp", SELLP(SPMVCUDA_KERNEL_AUTO)), evchyb = Run(P, "evchyb", EVCHYB(SPMVCUDA_KERNEL_AUTO));
-  const double ours = std::min(sellp, evchyb);
+  const double sellp  = Run(P, "sellp", SELLP(SPMVCUDA_KERNEL_AUTO)),
+               evchyb = Run(P, "evchyb", EVCHYB(SPMVCUDA_KERNEL_AUTO));
+  const double ours   = std::min(sellp, evchyb);
   Run(P, "sellp slices", SELLP(SPMVCUDA_KERNEL_SLICES));
   Run(P, "evchyb slices", EVCHYB(SPMVCUDA_KERNEL_SLICES));
   Run(P, "sellp", SELLP(SPMVCUDA_KERNEL_AUTO, true), 1e-6);
   Run(P, "evchyb", EVCHYB(SPMVCUDA_KERNEL_AUTO, true), 1e-6);
   if (s.papers) RunPapersKernels(P);
   if (s.sweep) Sweep(P);
-  snprintf(line, sizeof(line), "%-18s ALG1 %8.2f  best %8.2f  sellp %8.2f  evchyb %8.2f  target %6.1f  %s  x%.2f%s", c.name, P.alg1, P.best, sellp, evchyb,
-           c.target, c.target == 0 || ours <= c.target ? "ok" : "MISSED", P.best / ours, std::max(sellp, evchyb) > P.alg1 ? "  SLOWER" : "");
+  snprintf(line, sizeof(line), "%-18s ALG1 %8.2f  best %8.2f  sellp %8.2f  evchyb %8.2f  target %6.1f  %s  x%.2f%s",
+           c.name, P.alg1, P.best, sellp, evchyb, c.target, c.target == 0 || ours <= c.target ? "ok" : "MISSED",
+           P.best / ours, std::max(sellp, evchyb) > P.alg1 ? "  SLOWER" : "");
   return line;
 }
 
@@ -752,13 +773,16 @@ int main(int argc, char **argv)
   CHECK(cudaGetDeviceProperties(&prop, 0));
   CHECK_SPARSE(cusparseCreate(&s.sparse));
   s.copy = CopyBandwidth();
-  printf("%s, copy bandwidth %.0f GB/s, CUDA %d.%d\n", prop.name, s.copy, CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
+  printf("%s, copy bandwidth %.0f GB/s, CUDA %d.%d\n", prop.name, s.copy, CUDART_VERSION / 1000,
+         CUDART_VERSION / 10 % 100);
   const Times empty = Time([](cudaStream_t stream) { Nothing<<<1, 32, 0, stream>>>(); });
   printf("an empty kernel: %.2f us in a graph, %.2f us launched one by one\n", empty.graph, empty.stream);
   if (s.csv)
-    fprintf(s.csv, "matrix,rows,nonzeros,kernel,us,stream_us,gflops,bytes,share_of_copy,ratio_to_best_cusparse,ratio_to_alg1,setup_ms,refresh_us,error\n");
+    fprintf(s.csv, "matrix,rows,nonzeros,kernel,us,stream_us,gflops,bytes,share_of_copy,ratio_to_best_cusparse,ratio_"
+                   "to_alg1,setup_ms,refresh_us,error\n");
   for (const Case &c : Cases()) {
-    if (s.names.empty() || std::find(s.names.begin(), s.names.end(), c.name) != s.names.end()) summary.push_back(RunCase(s, c));
+    if (s.names.empty() || std::find(s.names.begin(), s.names.end(), c.name) != s.names.end())
+      summary.push_back(RunCase(s, c));
   }
   printf("\n");
   for (auto &line : summary) printf("%s\n", line.c_str());

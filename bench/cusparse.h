@@ -1,6 +1,6 @@
 /*
-   cuSPARSE's products as baselines: CSR, COO, sliced ELL and BSR with their own arrays, and with the preprocessing that cuSPARSE offers. As for a matrix
-   type, the first product includes the copies to the GPU and the analysis.
+   cuSPARSE's products as baselines: CSR, COO, sliced ELL and BSR with their own arrays, and with the preprocessing that
+   cuSPARSE offers. As for a matrix type, the first product includes the copies to the GPU and the analysis.
 */
 #pragma once
 
@@ -15,14 +15,15 @@ static const struct {
   const char       *name, *viewed;
   CuSparseKind      kind;
   cusparseSpMVAlg_t alg;
-} CuSparseProducts[] = {
-    {"cusparse:csr1", "CSR ALG1", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG1},    {"cusparse:csr2", "CSR ALG2", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG2},
-    {"cusparse:coo1", "COO ALG1", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG1},    {"cusparse:coo2", "COO ALG2", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG2},
+} CuSparseProducts[] = {{"cusparse:csr1", "CSR ALG1", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG1},
+                        {"cusparse:csr2", "CSR ALG2", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG2},
+                        {"cusparse:coo1", "COO ALG1", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG1},
+                        {"cusparse:coo2", "COO ALG2", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG2},
   #if CUDART_VERSION >= 12010
-    {"cusparse:sell", "sliced ELL", CUSPARSE_ELL, CUSPARSE_SPMV_SELL_ALG1},
+                        {"cusparse:sell", "sliced ELL", CUSPARSE_ELL, CUSPARSE_SPMV_SELL_ALG1},
   #endif
   #if CUDART_VERSION >= 13000
-    {"cusparse:bsr", "BSR ALG1", CUSPARSE_BSR, CUSPARSE_SPMV_BSR_ALG1}
+                        {"cusparse:bsr", "BSR ALG1", CUSPARSE_BSR, CUSPARSE_SPMV_BSR_ALG1}
   #endif
 };
 
@@ -40,7 +41,8 @@ struct _n_CuSparseMatrix {
   cusparseDnVecDescr_t x, y;
 };
 
-/* The number of entries that sliced ELL stores for the first r rows, which is a multiple of the slice height or the number of all rows */
+/* The number of entries that sliced ELL stores for the first r rows, which is a multiple of the slice height or the
+   number of all rows */
 static PetscInt64 CuSparseStored(PetscInt r, const PetscInt i[])
 {
   PetscInt64 stored = 0;
@@ -55,8 +57,8 @@ static PetscInt64 CuSparseStored(PetscInt r, const PetscInt i[])
 }
 
 /* The number of entries that BSR stores with s x s blocks, for all block rows or for every step-th */
-static PetscErrorCode CuSparseBlocks(PetscInt m, PetscInt n, const PetscInt i[], const PetscInt j[], PetscInt s, PetscInt step, PetscInt64 *stored,
-                                     PetscInt64 *entries)
+static PetscErrorCode CuSparseBlocks(PetscInt m, PetscInt n, const PetscInt i[], const PetscInt j[], PetscInt s,
+                                     PetscInt step, PetscInt64 *stored, PetscInt64 *entries)
 {
   PetscInt *seen;
 
@@ -76,7 +78,8 @@ static PetscErrorCode CuSparseBlocks(PetscInt m, PetscInt n, const PetscInt i[],
 }
 
 /* The largest blocks, 8 x 8 at most, that store at most 1.3 times A's entries; 1: none */
-static PetscErrorCode CuSparseBlockSize(PetscInt m, PetscInt n, const PetscInt i[], const PetscInt j[], PetscInt *block, PetscInt64 *stored)
+static PetscErrorCode CuSparseBlockSize(PetscInt m, PetscInt n, const PetscInt i[], const PetscInt j[], PetscInt *block,
+                                        PetscInt64 *stored)
 {
   PetscInt64 entries = 0;
 
@@ -92,7 +95,8 @@ static PetscErrorCode CuSparseBlockSize(PetscInt m, PetscInt n, const PetscInt i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A is a sequential AIJ matrix and must exist until the first product. Returns no matrix if the padding of sliced ELL or BSR is too large */
+/* A is a sequential AIJ matrix and must exist until the first product. Returns no matrix if the padding of sliced ELL
+   or BSR is too large */
 static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix *B)
 {
   const PetscInt *i, *j;
@@ -110,7 +114,8 @@ static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix 
     PetscCall(PetscStrcmp(name, CuSparseProducts[k].name, &done));
     if (done) b->product = k;
   }
-  PetscCheck(b->product >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "%s is none of cuSPARSE's products here: csr1, csr2, coo1, coo2, sell, bsr", name);
+  PetscCheck(b->product >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE,
+             "%s is none of cuSPARSE's products here: csr1, csr2, coo1, coo2, sell, bsr", name);
   PetscCall(MatGetSize(A, &b->m, &b->n));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "The matrix does not show its rows");
@@ -135,7 +140,8 @@ static PetscErrorCode CuSparseCopy(const void *host, size_t bytes, void **device
 {
   PetscFunctionBeginUser;
   PetscCallCUDA(cudaMalloc(device, PetscMax(bytes, 1)));
-  PetscCallCUDA(cudaMemcpyAsync(*device, host, bytes, cudaMemcpyHostToDevice, Device.stream)); /* from pageable memory, which may be freed after this call */
+  /* from pageable memory, which may be freed after this call */
+  PetscCallCUDA(cudaMemcpyAsync(*device, host, bytes, cudaMemcpyHostToDevice, Device.stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -146,8 +152,8 @@ static PetscErrorCode CuSparseSetUpCSR(CuSparseMatrix b, const PetscInt i[], con
   PetscCall(CuSparseCopy(j, (size_t)b->nz * sizeof(*j), &b->col));
   PetscCall(CuSparseCopy(a, (size_t)b->nz * sizeof(*a), &b->value));
   b->bytes = (double)b->nz * (sizeof(*a) + sizeof(*j)) + ((double)b->m + 1.0) * sizeof(*i);
-  PetscCallCUSPARSE(
-      cusparseCreateCsr(&b->M, b->m, b->n, b->nz, b->row, b->col, b->value, CuSparseIndex, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
+  PetscCallCUSPARSE(cusparseCreateCsr(&b->M, b->m, b->n, b->nz, b->row, b->col, b->value, CuSparseIndex, CuSparseIndex,
+                                      CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -165,7 +171,8 @@ static PetscErrorCode CuSparseSetUpCOO(CuSparseMatrix b, const PetscInt i[], con
   PetscCall(CuSparseCopy(j, (size_t)b->nz * sizeof(*j), &b->col));
   PetscCall(CuSparseCopy(a, (size_t)b->nz * sizeof(*a), &b->value));
   b->bytes = (double)b->nz * (sizeof(*a) + 2 * sizeof(*j));
-  PetscCallCUSPARSE(cusparseCreateCoo(&b->M, b->m, b->n, b->nz, b->row, b->col, b->value, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
+  PetscCallCUSPARSE(cusparseCreateCoo(&b->M, b->m, b->n, b->nz, b->row, b->col, b->value, CuSparseIndex,
+                                      CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -184,7 +191,8 @@ static PetscErrorCode CuSparseSetUpELL(CuSparseMatrix b, const PetscInt i[], con
 
     offset[s + 1] = offset[s] + (PetscInt)CuSparseStored(rows, i + first);
     for (PetscInt at = offset[s]; at < offset[s + 1]; at++) {
-      const PetscInt  lane = (at - offset[s]) % CUSPARSE_SLICE, k = lane < rows ? i[first + lane] + (at - offset[s]) / CUSPARSE_SLICE : 0;
+      const PetscInt lane   = (at - offset[s]) % CUSPARSE_SLICE,
+                     k      = lane < rows ? i[first + lane] + (at - offset[s]) / CUSPARSE_SLICE : 0;
       const PetscBool entry = (PetscBool)(lane < rows && k < i[first + lane + 1]);
 
       col[at]   = entry ? j[k] : -1;
@@ -196,8 +204,9 @@ static PetscErrorCode CuSparseSetUpELL(CuSparseMatrix b, const PetscInt i[], con
   PetscCall(CuSparseCopy(value, (size_t)b->stored * sizeof(*value), &b->value));
   PetscCall(PetscFree3(offset, col, value));
   b->bytes = (double)b->stored * (sizeof(*a) + sizeof(*j)) + ((double)slices + 1.0) * sizeof(*i);
-  PetscCallCUSPARSE(cusparseCreateSlicedEll(&b->M, b->m, b->n, b->nz, b->stored, CUSPARSE_SLICE, b->row, b->col, b->value, CuSparseIndex, CuSparseIndex,
-                                            CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
+  PetscCallCUSPARSE(cusparseCreateSlicedEll(&b->M, b->m, b->n, b->nz, b->stored, CUSPARSE_SLICE, b->row, b->col,
+                                            b->value, CuSparseIndex, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO,
+                                            CuSparseScalar));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
   #endif
@@ -223,7 +232,8 @@ static PetscErrorCode CuSparseSetUpBSR(CuSparseMatrix b, const PetscInt i[], con
     PetscCall(PetscSortInt(blocks - row[u], col + row[u]));
     for (PetscInt q = row[u]; q < blocks; q++) place[col[q]] = q;
     for (PetscInt r = 0; r < s; r++) {
-      for (PetscInt k = i[u * s + r]; k < i[u * s + r + 1]; k++) value[((size_t)place[j[k] / s] * s + r) * s + j[k] % s] += a[k];
+      for (PetscInt k = i[u * s + r]; k < i[u * s + r + 1]; k++)
+        value[((size_t)place[j[k] / s] * s + r) * s + j[k] % s] += a[k];
     }
     row[u + 1] = blocks;
   }
@@ -232,8 +242,8 @@ static PetscErrorCode CuSparseSetUpBSR(CuSparseMatrix b, const PetscInt i[], con
   PetscCall(CuSparseCopy(value, (size_t)b->stored * sizeof(*value), &b->value));
   PetscCall(PetscFree4(row, col, place, value));
   b->bytes = (double)b->stored * sizeof(*a) + ((double)blocks + (double)units + 1.0) * sizeof(*i);
-  PetscCallCUSPARSE(cusparseCreateBsr(&b->M, units, b->n / s, blocks, s, s, b->row, b->col, b->value, CuSparseIndex, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO,
-                                      CuSparseScalar, CUSPARSE_ORDER_ROW));
+  PetscCallCUSPARSE(cusparseCreateBsr(&b->M, units, b->n / s, blocks, s, s, b->row, b->col, b->value, CuSparseIndex,
+                                      CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar, CUSPARSE_ORDER_ROW));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
   #endif
@@ -269,13 +279,14 @@ static PetscErrorCode CuSparseSetUp(CuSparseMatrix b, void *x, void *y)
   b->A = NULL;
   PetscCallCUSPARSE(cusparseCreateDnVec(&b->x, b->n, x, CuSparseScalar));
   PetscCallCUSPARSE(cusparseCreateDnVec(&b->y, b->m, y, CuSparseScalar));
-  PetscCallCUSPARSE(
-      cusparseSpMV_bufferSize(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x, &CuSparseZero, b->y, CuSparseScalar, alg, &bytes));
+  PetscCallCUSPARSE(cusparseSpMV_bufferSize(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x,
+                                            &CuSparseZero, b->y, CuSparseScalar, alg, &bytes));
   PetscCallCUDA(cudaMalloc(&b->buffer, PetscMax(bytes, 1)));
   #if CUDART_VERSION >= 12040
   {
-    const cusparseStatus_t status = cusparseSpMV_preprocess(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x, &CuSparseZero, b->y,
-                                                            CuSparseScalar, alg, b->buffer);
+    const cusparseStatus_t status =
+        cusparseSpMV_preprocess(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x,
+                                &CuSparseZero, b->y, CuSparseScalar, alg, b->buffer);
 
     if (status != CUSPARSE_STATUS_NOT_SUPPORTED) PetscCallCUSPARSE(status); /* some formats have no preprocessing */
   }
@@ -294,8 +305,8 @@ static PetscErrorCode CuSparseMatMult(CuSparseMatrix b, Vec xx, Vec yy)
   if (b->A) PetscCall(CuSparseSetUp(b, (void *)x, y));
   PetscCallCUSPARSE(cusparseDnVecSetValues(b->x, (void *)x));
   PetscCallCUSPARSE(cusparseDnVecSetValues(b->y, y));
-  PetscCallCUSPARSE(cusparseSpMV(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x, &CuSparseZero, b->y, CuSparseScalar,
-                                 CuSparseProducts[b->product].alg, b->buffer));
+  PetscCallCUSPARSE(cusparseSpMV(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x,
+                                 &CuSparseZero, b->y, CuSparseScalar, CuSparseProducts[b->product].alg, b->buffer));
   PetscCall(VecCUDARestoreArrayWrite(yy, &y));
   PetscCall(VecCUDARestoreArrayRead(xx, &x));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,6 +1,6 @@
 /*
-   cuSPARSE's products with dense matrices (SpMM) as baselines, with AIJCUSPARSE's CSR arrays, each algorithm with B and C by columns, as in PETSc, and by rows.
-   B is copied to rows before the measurement.
+   cuSPARSE's products with dense matrices (SpMM) as baselines, with AIJCUSPARSE's CSR arrays, each algorithm with B and
+   C by columns, as in PETSc, and by rows. B is copied to rows before the measurement.
 */
 #pragma once
 
@@ -14,9 +14,12 @@ static const struct {
   cusparseSpMMAlg_t alg;
   cusparseOrder_t   order;
 } SpMMProducts[] = {
-    {"csr1", CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_ORDER_COL},      {"csr2", CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_ORDER_COL},
-    {"csr3", CUSPARSE_SPMM_CSR_ALG3, CUSPARSE_ORDER_COL},      {"csr1-rows", CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_ORDER_ROW},
-    {"csr2-rows", CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_ORDER_ROW}, {"csr3-rows", CUSPARSE_SPMM_CSR_ALG3, CUSPARSE_ORDER_ROW},
+    {"csr1", CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_ORDER_COL},
+    {"csr2", CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_ORDER_COL},
+    {"csr3", CUSPARSE_SPMM_CSR_ALG3, CUSPARSE_ORDER_COL},
+    {"csr1-rows", CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_ORDER_ROW},
+    {"csr2-rows", CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_ORDER_ROW},
+    {"csr3-rows", CUSPARSE_SPMM_CSR_ALG3, CUSPARSE_ORDER_ROW},
 };
 
 typedef struct _n_SpMM *SpMM;
@@ -46,13 +49,14 @@ static PetscErrorCode SpMMCreate(Mat A, const char name[], SpMM *M)
     if (same) break;
   }
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
-             "-types: cusparse:%s is not one of cuSPARSE's products: cusparse:csr1 to csr3, and csr1-rows to csr3-rows", name);
+             "-types: cusparse:%s is not one of cuSPARSE's products: cusparse:csr1 to csr3, and csr1-rows to csr3-rows",
+             name);
   PetscCall(MatGetSize(A, &s->m, &s->n));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, &a));
-  PetscCallCUSPARSE(cusparseCreateCsr(&s->A, s->m, s->n, (int64_t)info.nz_used, (void *)i, (void *)j, (void *)a, CuSparseIndex, CuSparseIndex,
-                                      CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
+  PetscCallCUSPARSE(cusparseCreateCsr(&s->A, s->m, s->n, (int64_t)info.nz_used, (void *)i, (void *)j, (void *)a,
+                                      CuSparseIndex, CuSparseIndex, CUSPARSE_INDEX_BASE_ZERO, CuSparseScalar));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayRead(A, &a));
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
   *M = s;
@@ -60,7 +64,8 @@ static PetscErrorCode SpMMCreate(Mat A, const char name[], SpMM *M)
 }
 
 /* Copies a dense matrix with `rows` rows from columns to rows, or back */
-static PetscErrorCode SpMMTranspose(PetscInt rows, PetscInt columns, PetscScalar *by_columns, PetscInt ld, PetscScalar *by_rows, PetscBool back)
+static PetscErrorCode SpMMTranspose(PetscInt rows, PetscInt columns, PetscScalar *by_columns, PetscInt ld,
+                                    PetscScalar *by_rows, PetscBool back)
 {
   const size_t one = sizeof(PetscScalar), row = (size_t)columns * one;
 
@@ -69,9 +74,11 @@ static PetscErrorCode SpMMTranspose(PetscInt rows, PetscInt columns, PetscScalar
     PetscScalar *column = by_columns + (size_t)q * (size_t)ld;
 
     if (back)
-      PetscCallCUDA(cudaMemcpy2DAsync(column, one, by_rows + q, row, one, (size_t)rows, cudaMemcpyDeviceToDevice, Device.stream));
+      PetscCallCUDA(
+          cudaMemcpy2DAsync(column, one, by_rows + q, row, one, (size_t)rows, cudaMemcpyDeviceToDevice, Device.stream));
     else
-      PetscCallCUDA(cudaMemcpy2DAsync(by_rows + q, row, column, one, one, (size_t)rows, cudaMemcpyDeviceToDevice, Device.stream));
+      PetscCallCUDA(
+          cudaMemcpy2DAsync(by_rows + q, row, column, one, one, (size_t)rows, cudaMemcpyDeviceToDevice, Device.stream));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -85,24 +92,29 @@ static PetscErrorCode SpMMSetUp(SpMM s, PetscScalar *b, PetscInt ldb, PetscScala
   size_t                  bytes;
 
   PetscFunctionBeginUser;
-  PetscCallCUDA(cudaMemsetAsync(c, 0xff, (size_t)ldc * (size_t)s->columns * sizeof(*c), Device.stream)); /* NaN: AIJ's product has created C */
+  /* NaN: AIJ's product has created C */
+  PetscCallCUDA(cudaMemsetAsync(c, 0xff, (size_t)ldc * (size_t)s->columns * sizeof(*c), Device.stream));
   if (rows) {
     PetscCallCUDA(cudaMalloc((void **)&s->rows_b, (size_t)s->n * (size_t)s->columns * sizeof(*b)));
     PetscCallCUDA(cudaMalloc((void **)&s->rows_c, (size_t)s->m * (size_t)s->columns * sizeof(*c)));
     PetscCall(SpMMTranspose(s->n, s->columns, b, ldb, s->rows_b, PETSC_FALSE));
   }
-  PetscCallCUSPARSE(cusparseCreateDnMat(&s->b, s->n, s->columns, rows ? s->columns : ldb, rows ? s->rows_b : b, CuSparseScalar, order));
-  PetscCallCUSPARSE(cusparseCreateDnMat(&s->c, s->m, s->columns, rows ? s->columns : ldc, rows ? s->rows_c : c, CuSparseScalar, order));
-  PetscCallCUSPARSE(cusparseSpMM_bufferSize(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, s->A, s->b,
-                                            &CuSparseZero, s->c, CuSparseScalar, alg, &bytes));
+  PetscCallCUSPARSE(cusparseCreateDnMat(&s->b, s->n, s->columns, rows ? s->columns : ldb, rows ? s->rows_b : b,
+                                        CuSparseScalar, order));
+  PetscCallCUSPARSE(cusparseCreateDnMat(&s->c, s->m, s->columns, rows ? s->columns : ldc, rows ? s->rows_c : c,
+                                        CuSparseScalar, order));
+  PetscCallCUSPARSE(cusparseSpMM_bufferSize(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                            CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, s->A, s->b, &CuSparseZero,
+                                            s->c, CuSparseScalar, alg, &bytes));
   PetscCallCUDA(cudaMalloc(&s->buffer, PetscMax(bytes, 1)));
-  status = cusparseSpMM_preprocess(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, s->A, s->b, &CuSparseZero,
-                                   s->c, CuSparseScalar, alg, s->buffer);
+  status = cusparseSpMM_preprocess(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                   &CuSparseOne, s->A, s->b, &CuSparseZero, s->c, CuSparseScalar, alg, s->buffer);
   if (status != CUSPARSE_STATUS_NOT_SUPPORTED) PetscCallCUSPARSE(status); /* some algorithms have no preprocessing */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* C = A B in MATDENSECUDA matrices, the same ones until SpMMReset(). A product by rows leaves C as it is: see SpMMGetResult() */
+/* C = A B in MATDENSECUDA matrices, the same ones until SpMMReset(). A product by rows leaves C as it is: see
+   SpMMGetResult() */
 static PetscErrorCode SpMMMultiply(SpMM s, Mat B, Mat C)
 {
   PetscScalar *b, *c;
@@ -117,8 +129,9 @@ static PetscErrorCode SpMMMultiply(SpMM s, Mat B, Mat C)
     PetscCall(MatGetSize(B, NULL, &s->columns));
     PetscCall(SpMMSetUp(s, b, ldb, c, ldc));
   }
-  PetscCallCUSPARSE(cusparseSpMM(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, s->A, s->b, &CuSparseZero,
-                                 s->c, CuSparseScalar, SpMMProducts[s->product].alg, s->buffer));
+  PetscCallCUSPARSE(cusparseSpMM(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                 &CuSparseOne, s->A, s->b, &CuSparseZero, s->c, CuSparseScalar,
+                                 SpMMProducts[s->product].alg, s->buffer));
   PetscCall(MatDenseCUDARestoreArrayWrite(C, &c));
   PetscCall(MatDenseCUDARestoreArrayRead(B, (const PetscScalar **)&b));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -14,8 +14,9 @@ static PetscReal Coupling(PetscInt i, PetscInt j)
 }
 
 /*
-   Keeps the pattern and sets the values: negative off the diagonal, and on the diagonal a little larger than the sum of their magnitudes. The patterns of
-   stencils and finite elements are symmetric; with other patterns the method may break down
+   Keeps the pattern and sets the values: negative off the diagonal, and on the diagonal a little larger than the sum of
+   their magnitudes. The patterns of stencils and finite elements are symmetric; with other patterns the method may
+   break down
 */
 static PetscErrorCode MakeDefinite(Mat *A)
 {

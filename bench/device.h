@@ -1,6 +1,6 @@
 /*
-   The GPU that is measured: its bandwidth, a buffer to flush its cache, and the time of one product. DeviceOn is false until DeviceStart() or DeviceOpen()
-   has found a GPU; no other function of this file may be called before.
+   The GPU that is measured: its bandwidth, a buffer to flush its cache, and the time of one product. DeviceOn is false
+   until DeviceStart() or DeviceOpen() has found a GPU; no other function of this file may be called before.
 */
 #pragma once
 
@@ -12,7 +12,8 @@
   #include <cusparse.h>
 
 /* cuSPARSE's names for PETSc's number types */
-static const cusparseIndexType_t CuSparseIndex = PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
+static const cusparseIndexType_t CuSparseIndex =
+    PetscDefined(USE_64BIT_INDICES) ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
   #if defined(PETSC_USE_COMPLEX)
 static const cudaDataType CuSparseScalar = PetscDefined(USE_REAL_SINGLE) ? CUDA_C_32F : CUDA_C_64F;
   #else
@@ -78,7 +79,8 @@ static inline PetscErrorCode DeviceMeasureCopy(void)
   PetscCallCUDA(cudaMemset(p, 1, 2 * half));
   for (int r = 0; r < 10; r++) {
     PetscCall(TimeBegin(PETSC_COMM_SELF, &t));
-    for (int k = 0; k < copies; k++) PetscCallCUDA(cudaMemcpyAsync(p, p + half, half, cudaMemcpyDeviceToDevice, Device.stream));
+    for (int k = 0; k < copies; k++)
+      PetscCallCUDA(cudaMemcpyAsync(p, p + half, half, cudaMemcpyDeviceToDevice, Device.stream));
     PetscCall(TimeEnd(PETSC_COMM_SELF, t, &dt));
     best = PetscMin(best, dt);
   }
@@ -133,7 +135,8 @@ static inline PetscErrorCode DeviceOpen(void)
   PetscCallCUDA(cudaEventCreate(&Device.begin));
   PetscCallCUDA(cudaEventCreate(&Device.end));
   Device.cache = (size_t)prop.l2CacheSize;
-  Device.flush = PetscMax((size_t)256 << 20, 3 * Device.cache); /* so large that the host can launch a product while it is written */
+  /* so large that the host can launch a product while it is written */
+  Device.flush = PetscMax((size_t)256 << 20, 3 * Device.cache);
   PetscCallCUDA(cudaMalloc(&Device.buffer, Device.flush));
   PetscCall(DeviceMeasureCopy());
 #endif
@@ -169,8 +172,9 @@ static inline PetscErrorCode DeviceFreeMemory(double *bytes)
 }
 
 /*
-   These two calls measure the time of the work queued between them, with the L2 cache full of other data. The write that fills the cache takes longer than the
-   host needs to launch a product, so the events measure only the device's time.
+   These two calls measure the time of the work queued between them, with the L2 cache full of other data. The write
+   that fills the cache takes longer than the host needs to launch a product, so the events measure only the device's
+   time.
 */
 static inline PetscErrorCode DeviceColdBegin(void)
 {

@@ -4,7 +4,8 @@ static char help[] =
   -copies <9>      : new matrices of each type; the median of each product's time counts\n\n";
 
 /*
-   The types take turns, so that other programs on the machine disturb all of them, and times are the processor's time of this process. For example
+   The types take turns, so that other programs on the machine disturb all of them, and times are the processor's time
+   of this process. For example
 
      few -matrices stencil5:316,arrow:100000 > results.csv
 */

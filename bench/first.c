@@ -5,14 +5,17 @@ static char help[] =
   -header                : also prints the names of the columns\n\n";
 
 /*
-   A process measures one type only, since whatever is measured first loads code and creates handles for all that follow. For example
+   A process measures one type only, since whatever is measured first loads code and creates handles for all that
+   follow. For example
 
-     for r in 1 2 3; do for t in aijcusparse sellp evchyb; do mpiexec -n 1 first -matrix stencil7:200 -type $t; done; done
+     for r in 1 2 3; do for t in aijcusparse sellp evchyb; do mpiexec -n 1 first -matrix stencil7:200 -type $t; done;
+     done
 
-   On the host -mat_<type>_setup_after 0 sets the format up in the first product. On a GPU the vectors are CUDA vectors with values there, so that the device has
-   been started. Columns, in seconds: the first and the second product; the median of later ones; minus that median, a product after MatScale(), one after all values
-   were set on the host, and the first product of a copy of the matrix, whose set-up finds memory that the process has used before. Of gamg:n all matrices are taken
-   together.
+   On the host -mat_<type>_setup_after 0 sets the format up in the first product. On a GPU the vectors are CUDA vectors
+   with values there, so that the device has been started. Columns, in seconds: the first and the second product; the
+   median of later ones; minus that median, a product after MatScale(), one after all values were set on the host, and
+   the first product of a copy of the matrix, whose set-up finds memory that the process has used before. Of gamg:n all
+   matrices are taken together.
 */
 
 #include <petscspmv.h>
@@ -193,13 +196,18 @@ int main(int argc, char **argv)
   {
     struct cudaDeviceProp prop;
 
-    if (cudaGetDeviceProperties(&prop, 0) == cudaSuccess) PetscCall(PetscStrncpy(gpu, prop.name, sizeof(gpu))); /* after the measurement */
+    /* after the measurement */
+    if (cudaGetDeviceProperties(&prop, 0) == cudaSuccess) PetscCall(PetscStrncpy(gpu, prop.name, sizeof(gpu)));
   }
 #endif
   if (header)
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "matrix,type,matrices,nonzeros,first_s,second_s,product_s,refresh_s,refresh_host_s,copy_s," RESULTS_SOURCE "\n"));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s,%s,%" PetscInt_FMT ",%.0f,%.6f,%.6f,%.9f,%.6f,%.6f,%.6f,%s\n", name, type, g.count, nz, first, second, later,
-                        scaled - later, set - later, copied - later, ResultsSource(gpu[0] ? gpu : NULL)));
+    PetscCall(PetscPrintf(
+        PETSC_COMM_WORLD,
+        "matrix,type,matrices,nonzeros,first_s,second_s,product_s,refresh_s,refresh_host_s,copy_s," RESULTS_SOURCE
+        "\n"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s,%s,%" PetscInt_FMT ",%.0f,%.6f,%.6f,%.9f,%.6f,%.6f,%.6f,%s\n", name, type,
+                        g.count, nz, first, second, later, scaled - later, set - later, copied - later,
+                        ResultsSource(gpu[0] ? gpu : NULL)));
   PetscCall(GroupDestroy(&g));
   PetscCall(PetscFinalize());
   return 0;

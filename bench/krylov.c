@@ -1,4 +1,5 @@
-static char help[] = "Times an iteration of Krylov methods, by matrix type and KSP type, on the GPU if PETSc has CUDA and the machine has a GPU.\n\
+static char help[] =
+    "Times an iteration of Krylov methods, by matrix type and KSP type, on the GPU if PETSc has CUDA and the machine has a GPU.\n\
   -matrices <list> : generators (stencil7:100, fem27:68:3, bratu:200, ...; a wrong name prints them all) and files. Values other than those of bratu\n\
                      and of files are replaced by random ones that make the matrix symmetric positive definite\n\
   -types <aij:cg,aij:pipecg,sellp:cg,sellp:devicecg> : matrix type and KSP type, taking turns in one run. aij is aijcusparse on a GPU. Further KSP types:\n\
@@ -9,9 +10,10 @@ static char help[] = "Times an iteration of Krylov methods, by matrix type and K
   -csv <file>      : results to read by program\n\n";
 
 /*
-   A solve does a given number of iterations; no tolerance is ever reached. "us" is the time of a solve divided by its iterations, including the work before
-   the first one; "each" is the cost of one more iteration, from two solves of n and 2n iterations. After the first solve, residuals are compared with those of
-   the first contender with the same method, and the program fails if they differ.
+   A solve does a given number of iterations; no tolerance is ever reached. "us" is the time of a solve divided by its
+   iterations, including the work before the first one; "each" is the cost of one more iteration, from two solves of n
+   and 2n iterations. After the first solve, residuals are compared with those of the first contender with the same
+   method, and the program fails if they differ.
 */
 
 #include <petscspmv.h>
@@ -32,7 +34,8 @@ typedef struct {
 /* The first contender with the same method */
 static Contender *SameMethod(Contender c[], const Contender *last)
 {
-  static const char *const methods[][4] = {{KSPCG, KSPPIPECG, KSPDEVICECG}, {KSPBCGS, KSPDEVICEBICGSTAB}, {KSPCHEBYSHEV, KSPDEVICECHEBYSHEV}};
+  static const char *const methods[][4] = {
+      {KSPCG, KSPPIPECG, KSPDEVICECG}, {KSPBCGS, KSPDEVICEBICGSTAB}, {KSPCHEBYSHEV, KSPDEVICECHEBYSHEV}};
 
   for (; c < last; c++) {
     if (!strcmp(c->ksp, last->ksp)) return c;
@@ -46,7 +49,8 @@ static Contender *SameMethod(Contender c[], const Contender *last)
   return c;
 }
 
-static PetscErrorCode ContenderCreate(const char *what, const char *pc, Mat A, PetscInt its, PetscInt reps, Contender *c)
+static PetscErrorCode ContenderCreate(const char *what, const char *pc, Mat A, PetscInt its, PetscInt reps,
+                                      Contender *c)
 {
   PC preconditioner;
 
@@ -90,8 +94,9 @@ static PetscErrorCode Solve(Contender *c, PetscInt its, Vec b, Vec x, double *se
   PetscCall(TimeEnd(PETSC_COMM_WORLD, start, seconds));
   PetscCall(KSPGetConvergedReason(c->solver, &reason));
   PetscCall(KSPGetIterationNumber(c->solver, &done));
-  PetscCheck(done == its || done == its + 1, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s with %s, %s ended after %" PetscInt_FMT " iterations: %s", c->ksp, c->type,
-             c->pc, done, KSPConvergedReasons[reason]);
+  PetscCheck(done == its || done == its + 1, PETSC_COMM_WORLD, PETSC_ERR_PLIB,
+             "%s with %s, %s ended after %" PetscInt_FMT " iterations: %s", c->ksp, c->type, c->pc, done,
+             KSPConvergedReasons[reason]);
   PetscCall(KSPGetResidualNorm(c->solver, &norm));
   c->norm = (double)norm;
   c->more = done - its; /* pipelined methods do one more */
@@ -109,8 +114,8 @@ static PetscErrorCode Measure(PetscInt n, Contender c[], PetscInt its, PetscInt 
 
     PetscCall(Solve(&c[k], 5, b, x, &unused)); /* after more steps of BiCGStab, rounding errors become visible */
     PetscCheck(fabs(c[k].norm - first->norm) <= 1e-3 * first->norm || c[k].more, PETSC_COMM_WORLD, PETSC_ERR_PLIB,
-               "%s with %s, %s: norm %g after 5 iterations, that of %s with %s is %g", c[k].ksp, c[k].type, c[k].pc, c[k].norm, first->ksp, first->type,
-               first->norm);
+               "%s with %s, %s: norm %g after 5 iterations, that of %s with %s is %g", c[k].ksp, c[k].type, c[k].pc,
+               c[k].norm, first->ksp, first->type, first->norm);
   }
   for (PetscInt r = 0; r < reps; r++) {
     for (PetscInt k = 0; k < n; k++) {
@@ -125,7 +130,8 @@ static PetscErrorCode Measure(PetscInt n, Contender c[], PetscInt its, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt npcs, char *pcs[], PetscInt its, PetscInt reps, FILE *csv)
+static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt npcs, char *pcs[],
+                                PetscInt its, PetscInt reps, FILE *csv)
 {
   Mat         A;
   Vec         x, b;
@@ -151,10 +157,12 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
     PetscCall(PetscRandomDestroy(&random));
     PetscCall(Measure(n, c, its, reps, b, x));
     for (PetscInt k = 0; k < n; k++) {
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-20s %9s %-8s %-10s %9.1f us, each %9.1f us\n", name, c[k].pc, c[k].type, c[k].ksp, c[k].us, c[k].each));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-20s %9s %-8s %-10s %9.1f us, each %9.1f us\n", name, c[k].pc,
+                            c[k].type, c[k].ksp, c[k].us, c[k].each));
       if (csv)
-        fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%s,%lld,%.3f,%.3f,%s,%s\n", name, (long long)rows, info.nz_used, (int)size, c[k].pc, c[k].type, c[k].ksp,
-                (long long)its, c[k].us, c[k].each, DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL));
+        fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%s,%lld,%.3f,%.3f,%s,%s\n", name, (long long)rows, info.nz_used, (int)size,
+                c[k].pc, c[k].type, c[k].ksp, (long long)its, c[k].us, c[k].each, DeviceOn ? Device.name : "host",
+                ResultsSource(DeviceOn ? Device.name : NULL));
       PetscCall(ContenderDestroy(&c[k]));
     }
     if (csv) (void)fflush(csv); /* the run may be interrupted */
@@ -174,7 +182,9 @@ static PetscErrorCode Run(void)
 
   PetscFunctionBeginUser;
   PetscCall(DeviceOpen());
-  PetscCall(GetNames("-matrices", DeviceOn ? "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3" : "stencil7:20,fem27:6:3",
+  PetscCall(GetNames("-matrices",
+                     DeviceOn ? "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3"
+                              : "stencil7:20,fem27:6:3",
                      &nmatrices, matrices));
   PetscCall(GetNames("-types", "aij:cg,aij:pipecg,sellp:cg,sellp:devicecg", &ntypes, types));
   PetscCall(GetNames("-pcs", "none,jacobi,pbjacobi", &npcs, pcs));

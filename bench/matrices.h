@@ -9,8 +9,8 @@
 #include "../examples/mmload.h"
 #include "patterns.h"
 
-/* Rows of a generated matrix in CSR form, allocated by malloc(), because several threads write them and PETSc's allocation is for one thread. i is NULL if
-   the number of entries does not fit in a PetscInt */
+/* Rows of a generated matrix in CSR form, allocated by malloc(), because several threads write them and PETSc's
+   allocation is for one thread. i is NULL if the number of entries does not fit in a PetscInt */
 typedef struct {
   PetscInt     m, *i, *j;
   PetscScalar *a;
@@ -89,7 +89,8 @@ static void RowsThreads(int threads, void *(*work)(void *), void *job)
   for (int k = 0; k < started; k++) (void)pthread_join(id[k], NULL);
 }
 
-/* Generates m rows from `first` on; the result is the same for any number of threads. It does not call PETSc, so it may itself run in a thread */
+/* Generates m rows from `first` on; the result is the same for any number of threads. It does not call PETSc, so it may
+   itself run in a thread */
 static void RowsCreate(const Spec *s, PetscInt first, PetscInt m, int threads, Rows *R)
 {
   RowsJob  job = {s, first, R, NULL, threads > 1 ? 16 * threads : 1, 0, PETSC_FALSE};
@@ -154,7 +155,8 @@ static inline PetscErrorCode MatrixGenerate(MPI_Comm comm, const Spec *s, Mat *A
   PetscCall(MatCreate(comm, A));
   PetscCall(MatSetSizes(*A, m, m, N, N));
   PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSeqAIJSetPreallocationCSR(*A, R.i, R.j, R.a)); /* of the two preallocations, the one for the other type has no effect */
+  /* of the two preallocations, the one for the other type has no effect */
+  PetscCall(MatSeqAIJSetPreallocationCSR(*A, R.i, R.j, R.a));
   PetscCall(MatMPIAIJSetPreallocationCSR(*A, R.i, R.j, R.a));
   RowsFree(&R);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -182,7 +184,8 @@ static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *li
   for (PetscInt k = 0; k < *n; k++) {
     PetscCall(PetscStrcmp(list[k], "twin:all", &all));
     if (!all) continue;
-    PetscCheck(*n - 1 + TWINS <= max, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More than %" PetscInt_FMT " matrices", max);
+    PetscCheck(*n - 1 + TWINS <= max, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More than %" PetscInt_FMT " matrices",
+               max);
     PetscCall(PetscFree(list[k]));
     for (PetscInt q = *n - 1; q > k; q--) list[q + TWINS - 1] = list[q];
     for (PetscInt t = 0; t < TWINS; t++) {
@@ -197,7 +200,8 @@ static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *li
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, or a file. origin describes which */
+/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, or a file. origin describes
+   which */
 static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin)
 {
   Spec       s;
@@ -211,13 +215,15 @@ static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *
   result = SpecRead(name, &s, message, sizeof(message));
   PetscCheck(result != SPEC_WRONG, comm, PETSC_ERR_ARG_WRONG, "%s", message);
   if (result == SPEC_FOUND) {
-    *origin = s.generator == &GeneratorTwin ? "twin" : (s.generator == &GeneratorRowLengths ? "columns generated" : "generated");
+    *origin = s.generator == &GeneratorTwin ? "twin"
+                                            : (s.generator == &GeneratorRowLengths ? "columns generated" : "generated");
     PetscCall(MatrixGenerate(comm, &s, A));
     SpecFree(&s);
   } else {
     PetscCall(PetscTestFile(name, 'r', &match));
     if (!match) {
-      for (size_t k = 0; k < GENERATORS; k++) PetscCall(PetscPrintf(comm, "  %s:%s\n", Generators[k].name, Generators[k].usage));
+      for (size_t k = 0; k < GENERATORS; k++)
+        PetscCall(PetscPrintf(comm, "  %s:%s\n", Generators[k].name, Generators[k].usage));
       PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorRowLengths.name, GeneratorRowLengths.usage));
       PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorTwin.name, GeneratorTwin.usage));
     }

@@ -1,7 +1,7 @@
 /*
-   Intel MKL's CSR products with vectors and dense matrices as baselines, loaded at run time: neither its headers nor its libraries are
-   needed to build. It multiplies with AIJ's own arrays, on one thread. `pip install mkl` brings libmkl_rt.so; no other package is needed
-   for one thread.
+   Intel MKL's CSR products with vectors and dense matrices as baselines, loaded at run time: neither its headers nor
+   its libraries are needed to build. It multiplies with AIJ's own arrays, on one thread. `pip install mkl` brings
+   libmkl_rt.so; no other package is needed for one thread.
 */
 #pragma once
 
@@ -26,7 +26,8 @@ static struct {
   int (*hint)(MKLMatrix, int, MKLDescr, PetscInt);
   int (*optimize)(MKLMatrix);
   int (*mv)(int, PetscScalar, MKLMatrix, MKLDescr, const PetscScalar *, PetscScalar, PetscScalar *);
-  int (*mm)(int, PetscScalar, MKLMatrix, MKLDescr, int, const PetscScalar *, PetscInt, PetscInt, PetscScalar, PetscScalar *, PetscInt);
+  int (*mm)(int, PetscScalar, MKLMatrix, MKLDescr, int, const PetscScalar *, PetscInt, PetscInt, PetscScalar,
+            PetscScalar *, PetscInt);
   int (*destroy)(MKLMatrix);
 } MKL;
 
@@ -53,7 +54,8 @@ static PetscErrorCode MKLOpen(const char *path)
   int (*layer)(int);
 
   PetscFunctionBeginUser;
-  PetscCheck(sizeof(PetscReal) == sizeof(double), PETSC_COMM_SELF, PETSC_ERR_SUP, "The MKL baseline is for double precision");
+  PetscCheck(sizeof(PetscReal) == sizeof(double), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "The MKL baseline is for double precision");
   PetscCall(PetscDLOpen(path, PETSC_DL_DECIDE, &MKL.handle));
   PetscCall(MKLSymbol("MKL_Set_Threading_Layer", &layer));
   (*layer)(1); /* sequential */

@@ -1,12 +1,15 @@
 /*
-   Checks products of a matrix: AIJ's product with a random vector, and the allowed difference of another product, row by row.
+   Checks products of a matrix: AIJ's product with a random vector, and the allowed difference of another product, row
+   by row.
 */
 #pragma once
 
 #include "device.h"
 
 typedef struct {
-  Vec x, y, ref, bound; /* bound: (row length + 2) epsilon |A| |x|, the allowed difference of two orders of summation; x and y are where products run */
+  /* bound: (row length + 2) epsilon |A| |x|, the allowed difference of two orders of summation; x and y are where
+     products run */
+  Vec x, y, ref, bound;
 } Oracle;
 
 static PetscErrorCode OracleCreate(Mat A, Oracle *o)
@@ -97,9 +100,11 @@ static PetscErrorCode OracleCheck(Oracle *o, double factor, double *error)
   PetscCall(VecGetArrayRead(o->ref, &ref));
   PetscCall(VecGetArrayRead(o->bound, &bound));
   for (PetscInt k = 0; k < m; k++) {
-    const PetscReal diff = PetscAbsScalar(y[k] - (PetscReal)factor * ref[k]), allowed = (PetscReal)factor * PetscRealPart(bound[k]);
+    const PetscReal diff    = PetscAbsScalar(y[k] - (PetscReal)factor * ref[k]),
+                    allowed = (PetscReal)factor * PetscRealPart(bound[k]);
 
-    if (diff > 0.0 || diff != diff) mine = PetscMax(mine, diff <= PETSC_MAX_REAL && allowed > 0.0 ? (double)(diff / allowed) : 1e99);
+    if (diff > 0.0 || diff != diff)
+      mine = PetscMax(mine, diff <= PETSC_MAX_REAL && allowed > 0.0 ? (double)(diff / allowed) : 1e99);
   }
   PetscCall(VecRestoreArrayRead(o->y, &y));
   PetscCall(VecRestoreArrayRead(o->ref, &ref));

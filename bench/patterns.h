@@ -1,7 +1,8 @@
 /*
-   Generators of matrices. Each generates the columns of one row, with random numbers that depend only on the row, so that a matrix is the same on any number of
-   ranks or threads, and in every program. The code is C and C++ and uses only PetscInt from PETSc, so that programs with and without PETSc measure the same
-   matrices; matrices.h creates PETSc matrices from them.
+   Generators of matrices. Each generates the columns of one row, with random numbers that depend only on the row, so
+   that a matrix is the same on any number of ranks or threads, and in every program. The code is C and C++ and uses
+   only PetscInt from PETSc, so that programs with and without PETSc measure the same matrices; matrices.h creates PETSc
+   matrices from them.
 
      Spec s;
      Row  r = {0};
@@ -41,7 +42,8 @@ static inline PetscInt RowsFEM(const Spec *s)
   return RowsCube(s) * (PetscInt)s->arg[1];
 }
 
-/* The neighbors of grid point p within one step in each of dim directions, ascending; star: only in one direction at a time */
+/* The neighbors of grid point p within one step in each of dim directions, ascending; star: only in one direction at a
+   time */
 static inline PetscInt Neighbors(PetscInt N, PetscInt p, int dim, int star, PetscInt q[27])
 {
   const PetscInt x = p % N, y = (p / N) % N, z = p / N / N;
@@ -102,7 +104,8 @@ static inline void Stencil7(const Spec *s, PetscInt k, Row *r)
   RowSort(r);
 }
 
-/* The Jacobian of SNES ex14 (and examples/bratu.c) at its initial guess, with the zeros that DMCreateMatrix() stores in boundary rows */
+/* The Jacobian of SNES ex14 (and examples/bratu.c) at its initial guess, with the zeros that DMCreateMatrix() stores in
+   boundary rows */
 static inline double BratuValue(const Spec *s, PetscInt k, PetscInt col)
 {
   const PetscInt N = (PetscInt)s->arg[0], p[3] = {k % N, k / N % N, k / N / N};
@@ -120,8 +123,9 @@ static inline double BratuValue(const Spec *s, PetscInt k, PetscInt col)
 }
 
 /*
-   27-point finite elements: arg[1] unknowns per node in dense blocks; a fraction arg[2] of the neighbors is kept, symmetrically. A fraction arg[3] of the rows
-   is constrained and has only the diagonal entry. A fraction arg[4] of the nodes are hanging nodes, whose rows have one unknown of each neighbor
+   27-point finite elements: arg[1] unknowns per node in dense blocks; a fraction arg[2] of the neighbors is kept,
+   symmetrically. A fraction arg[3] of the rows is constrained and has only the diagonal entry. A fraction arg[4] of the
+   nodes are hanging nodes, whose rows have one unknown of each neighbor
 */
 static inline void FEM27(const Spec *s, PetscInt k, Row *r)
 {
@@ -168,13 +172,14 @@ static inline void SpecPermute(Spec *s)
 
 /* ---------------------------------------------------------------- irregular: arg[0] rows */
 
-/* Row lengths by a power law: scale arg[1], exponent arg[2], at most arg[3]. If arg[4], 7 of 8 entries are near the diagonal, and the
-   others prefer the first columns, as links prefer popular pages */
+/* Row lengths by a power law: scale arg[1], exponent arg[2], at most arg[3]. If arg[4], 7 of 8 entries are near the
+   diagonal, and the others prefer the first columns, as links prefer popular pages */
 static inline void PowerLaw(const Spec *s, PetscInt k, Row *r)
 {
   const PetscInt n   = s->rows;
-  const double   len = s->arg[1] * 0.45 * pow(1.0 - RandomReal(&r->random), -1.0 / s->arg[2]), most = s->arg[3] < (double)n ? s->arg[3] : (double)n;
-  const PetscInt L = len < most ? (PetscInt)len + 1 : (PetscInt)most;
+  const double   len = s->arg[1] * 0.45 * pow(1.0 - RandomReal(&r->random), -1.0 / s->arg[2]),
+               most  = s->arg[3] < (double)n ? s->arg[3] : (double)n;
+  const PetscInt L   = len < most ? (PetscInt)len + 1 : (PetscInt)most;
 
   for (PetscInt q = 0; q < L; q++) {
     if (s->arg[4] != 0.0 && RandomInt(&r->random, 8))
@@ -234,7 +239,8 @@ static inline void PowerNetwork(const Spec *s, PetscInt k, Row *r)
 /* Row lengths arg[1] + arg[2] (row modulo arg[3]), columns within arg[4] of the diagonal, or anywhere */
 static inline void Lengths(const Spec *s, PetscInt k, Row *r)
 {
-  const PetscInt L = (PetscInt)s->arg[1] + (PetscInt)s->arg[2] * (k % (s->arg[3] < 1.0 ? 1 : (PetscInt)s->arg[3])), w = (PetscInt)s->arg[4];
+  const PetscInt L = (PetscInt)s->arg[1] + (PetscInt)s->arg[2] * (k % (s->arg[3] < 1.0 ? 1 : (PetscInt)s->arg[3])),
+                 w = (PetscInt)s->arg[4];
 
   for (PetscInt q = 0; q < L; q++) {
     if (w)
@@ -284,7 +290,12 @@ static inline void RowLengths(const Spec *s, PetscInt k, Row *r)
 /* ---------------------------------------------------------------- by name */
 
 static const Generator Generators[] = {
-    {"stencil7", "N:odd: 7 points on N^3, random values; a fraction odd of the rows has three more entries", {40}, RowsCube, Stencil7, NULL},
+    {"stencil7",
+     "N:odd: 7 points on N^3, random values; a fraction odd of the rows has three more entries",
+     {40},
+     RowsCube,
+     Stencil7,
+     NULL},
     {"bratu", "N: the Jacobian of SNES ex14 on N^3", {40}, RowsCube, Stencil7, BratuValue},
     {"fem27", "N:dof:keep:constrained:hanging: 27 nodes, dof unknowns each", {12, 3, 1.0}, RowsFEM, FEM27, NULL},
     {"stencil5", "N: 5 points on N^2", {1000}, RowsSquare, Stencil5, NULL},
@@ -307,8 +318,10 @@ static const Generator Generators[] = {
     {"dense", "n", {3000}, RowsLine, Dense, NULL},
     {"arrow", "n: the diagonal, the first row and the first column", {200000}, RowsLine, Arrow, NULL},
 };
-static const Generator GeneratorRowLengths = {"rowlen", "file: row lengths from a file, one number a line", {0}, NULL, RowLengths, NULL};
-static const Generator GeneratorTwin = {"twin", "name: with the published statistics of that matrix of the two papers (twins.h)", {0}, NULL, TwinRow, NULL};
+static const Generator GeneratorRowLengths = {
+    "rowlen", "file: row lengths from a file, one number a line", {0}, NULL, RowLengths, NULL};
+static const Generator GeneratorTwin = {
+    "twin", "name: with the published statistics of that matrix of the two papers (twins.h)", {0}, NULL, TwinRow, NULL};
 
 #define GENERATORS (sizeof(Generators) / sizeof(Generators[0]))
 

@@ -1,6 +1,7 @@
 /*
-   The products of a newer cuSPARSE than the one that PETSc uses, with both libraries in one process: SpMVOp, whose kernels for z = alpha A x + beta y are
-   included since CUDA 13.2, and CSR's two algorithms. The newer cuSPARSE is in the same folder as this library, which bench/peers builds with the newer header.
+   The products of a newer cuSPARSE than the one that PETSc uses, with both libraries in one process: SpMVOp, whose
+   kernels for z = alpha A x + beta y are included since CUDA 13.2, and CSR's two algorithms. The newer cuSPARSE is in
+   the same folder as this library, which bench/peers builds with the newer header.
 */
 #define CUSPARSE_ENABLE_EXPERIMENTAL_API
 #include <cuda_runtime.h>
@@ -83,7 +84,8 @@ constexpr cusparseOperation_t N = CUSPARSE_OPERATION_NON_TRANSPOSE;
 bool Copy(void **device, const void *host, size_t bytes)
 {
   if (cudaMalloc(device, bytes + 1) != cudaSuccess) return false;
-  return (host ? cudaMemcpy(*device, host, bytes, cudaMemcpyHostToDevice) : cudaMemset(*device, 0, bytes)) == cudaSuccess;
+  return (host ? cudaMemcpy(*device, host, bytes, cudaMemcpyHostToDevice) : cudaMemset(*device, 0, bytes)) ==
+         cudaSuccess;
 }
 
 /* Reports the status and the name of the first call that fails */
@@ -103,13 +105,15 @@ bool SetUp(Product *p, int m, int n, const int *i, const int *j, const double *a
   TRY(!Copy(&p->a, a, (size_t)i[m] * sizeof(double)));
   TRY(!Copy(&p->x, NULL, (size_t)n * sizeof(double)));
   TRY(!Copy(&p->y, NULL, (size_t)m * sizeof(double)));
-  TRY(lib.cusparseCreateCsr(&p->A, m, n, i[m], p->i, p->j, p->a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+  TRY(lib.cusparseCreateCsr(&p->A, m, n, i[m], p->i, p->j, p->a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+                            CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
   TRY(lib.cusparseCreateDnVec(&p->vx, n, p->x, CUDA_R_64F));
   TRY(lib.cusparseCreateDnVec(&p->vy, m, p->y, CUDA_R_64F));
   if (p->Op()) {
     TRY(lib.cusparseSpMVOp_bufferSize(lib.handle, N, p->A, p->vx, p->vy, p->vy, CUDA_R_64F, alg, &bytes));
     TRY(!Copy(&p->buffer, NULL, bytes));
-    TRY(lib.cusparseSpMVOp_createDescr(lib.handle, &p->descr, N, p->A, p->vx, p->vy, p->vy, CUDA_R_64F, alg, p->buffer));
+    TRY(lib.cusparseSpMVOp_createDescr(lib.handle, &p->descr, N, p->A, p->vx, p->vy, p->vy, CUDA_R_64F, alg,
+                                       p->buffer));
     TRY(lib.cusparseSpMVOp_createPlan(lib.handle, p->descr, &p->plan, NULL, 0));
   } else {
     TRY(lib.cusparseSpMV_bufferSize(lib.handle, N, &one, p->A, p->vx, &zero, p->vy, CUDA_R_64F, p->Alg(), &bytes));
@@ -156,7 +160,8 @@ int Mult(void *product, const double x[], double y[])
 
 extern "C" const Peer *PeerGet(void)
 {
-  static const Peer peer = {"cusparse-" PEER_VERSION, {"spmvop1", "spmvop2", "csr1", "csr2"}, Create, Mult, NULL, Destroy};
+  static const Peer peer = {
+      "cusparse-" PEER_VERSION, {"spmvop1", "spmvop2", "csr1", "csr2"}, Create, Mult, NULL, Destroy};
 
   return &peer;
 }

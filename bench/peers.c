@@ -7,9 +7,10 @@ static char help[] = "Times other projects' products next to ours and PETSc's, o
   -csv <file>        : results to read by program\n\n";
 
 /*
-   All products with a matrix take turns in one process. Times are warm and measured by the host's clock, for a batch that ends with a synchronization. Each
-   product is compared row by row with AIJ's on the host. It is wrong if the error is above 1; wrong products are marked. Each row of results is written
-   immediately, and the matrix is announced before, so that the script can continue after a crash.
+   All products with a matrix take turns in one process. Times are warm and measured by the host's clock, for a batch
+   that ends with a synchronization. Each product is compared row by row with AIJ's on the host. It is wrong if the
+   error is above 1; wrong products are marked. Each row of results is written immediately, and the matrix is announced
+   before, so that the script can continue after a crash.
 */
 
 #include <petscspmv.h>
@@ -46,8 +47,8 @@ static PetscErrorCode Batch(Contender *c, const Oracle *o, PetscInt its, double 
     if (c->A)
       PetscCall(MatMult(c->A, o->x, o->y));
     else
-      PetscCheck(!c->library->mult(c->product, (const double *)x, (double *)y), PETSC_COMM_SELF, PETSC_ERR_LIB, "%s %s: the product failed", c->peer,
-                 c->variant);
+      PetscCheck(!c->library->mult(c->product, (const double *)x, (double *)y), PETSC_COMM_SELF, PETSC_ERR_LIB,
+                 "%s %s: the product failed", c->peer, c->variant);
   }
   PetscCall(TimeEnd(PETSC_COMM_SELF, t, seconds));
   if (!c->A) {
@@ -155,8 +156,8 @@ static PetscErrorCode AddType(const char *type, Mat A, Contender *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunMatrix(const char *name, PetscInt npeers, const Peer *peer[], PetscInt ntypes, char *types[], PetscInt reps, PetscReal target,
-                                FILE *csv)
+static PetscErrorCode RunMatrix(const char *name, PetscInt npeers, const Peer *peer[], PetscInt ntypes, char *types[],
+                                PetscInt reps, PetscReal target, FILE *csv)
 {
   Mat         A;
   Oracle      o;
@@ -180,11 +181,12 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt npeers, const Peer *p
 
     PetscCall(Median(reps, c[k].t, &us));
     us *= 1e6;
-    PetscCall(
-        PetscPrintf(PETSC_COMM_SELF, "  %-16s %-12s %9.2f us, error %.2g%s\n", c[k].peer, c[k].variant, us, c[k].error, c[k].error <= 1.0 ? "" : ": WRONG"));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-16s %-12s %9.2f us, error %.2g%s\n", c[k].peer, c[k].variant, us,
+                          c[k].error, c[k].error <= 1.0 ? "" : ": WRONG"));
     if (csv)
-      fprintf(csv, "%s,%" PetscInt_FMT ",%.0f,%s,%s,%.6g,%.3g,%s,%s\n", name, m, (double)info.nz_used, c[k].peer, c[k].variant, us, c[k].error,
-              DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL));
+      fprintf(csv, "%s,%" PetscInt_FMT ",%.0f,%s,%s,%.6g,%.3g,%s,%s\n", name, m, (double)info.nz_used, c[k].peer,
+              c[k].variant, us, c[k].error, DeviceOn ? Device.name : "host",
+              ResultsSource(DeviceOn ? Device.name : NULL));
     PetscCall(PetscFree(c[k].t));
     PetscCall(MatDestroy(&c[k].A));
     if (c[k].product) c[k].library->destroy(c[k].product);
@@ -225,17 +227,20 @@ static PetscErrorCode Run(void)
   PetscCheck(sizeof(PetscInt) == sizeof(int) && sizeof(PetscScalar) == sizeof(double), PETSC_COMM_SELF, PETSC_ERR_SUP,
              "Real numbers in double precision and 32-bit indices only");
   PetscCall(GetNames("-matrices",
-                     "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,rowlen:tests/matrices/dc1.rowlen,stencil7:32",
+                     "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,rowlen:tests/"
+                     "matrices/dc1.rowlen,stencil7:32",
                      &nmatrices, matrices));
   PetscCall(GetNames("-types", "aij,sellp,evchyb", &ntypes, types));
   PetscCall(GetNamesOption("-peer", MAXIMUM, &npeers, names, &set));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &target, NULL));
-  PetscCheck(reps > 0 && nmatrices > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-reps and the number of -matrices must be positive");
+  PetscCheck(reps > 0 && nmatrices > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-reps and the number of -matrices must be positive");
   PetscCall(DeviceOpen());
   PetscCall(OpenPeers(npeers, names, peer));
   PetscCall(OpenCSV("matrix,rows,nonzeros,peer,variant,us,error,device," RESULTS_SOURCE, &results, &csv));
-  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], npeers, peer, ntypes, types, reps, target, csv));
+  for (PetscInt k = 0; k < nmatrices; k++)
+    PetscCall(RunMatrix(matrices[k], npeers, peer, ntypes, types, reps, target, csv));
   PetscCall(CloseCSV(csv, &results));
   PetscCall(DeviceClose());
   PetscCall(FreeNames(nmatrices, matrices));

@@ -1,5 +1,6 @@
 /*
-   The problems of the benchmark of batches: those of the paper's set, from files or generated like them, and batches of them.
+   The problems of the benchmark of batches: those of the paper's set, from files or generated like them, and batches of
+   them.
 */
 #pragma once
 
@@ -19,14 +20,17 @@ static const struct {
   const char *name;
   PetscInt    rows, entries;
   Kind        kind;
-} TestSet[] = {{"pivtol", 102, 306, BAND},    {"tomography", 500, 28726, GRAPH}, {"west0989", 989, 3518, SKEWED}, {"G45", 1000, 19980, GRAPH},
-               {"GD02_a", 23, 87, GRAPH},     {"Si2", 769, 17801, BAND},         {"ck656", 656, 3884, BAND},      {"ex25", 848, 24369, BAND},
-               {"jgl011", 11, 76, GRAPH},     {"lock_700", 700, 22175, BAND},    {"fs_541_1", 541, 4285, SKEWED}, {"mbeacxc", 496, 49920, SKEWED},
-               {"dwt_918", 918, 7384, BAND},  {"mcfe", 765, 24382, SKEWED},      {"dwt_607", 607, 5131, BAND},    {"rbsa480", 480, 17088, SKEWED},
-               {"gr_30_30", 900, 7744, BAND}, {"bcsstk34", 588, 21418, BAND},    {"cage8", 1015, 11003, BAND},    {"ex27", 974, 37652, BAND},
-               {"can_838", 838, 10010, BAND}, {"bcsstm34", 588, 24270, BAND},    {"USAir97", 332, 4252, SKEWED},  {"bp_1600", 822, 4841, SKEWED},
-               {"rotor2", 791, 10685, BAND},  {"msc00726", 726, 34518, BAND},    {"nos3", 960, 15844, BAND},      {"G2", 800, 38352, GRAPH},
-               {"dwt_992", 992, 16744, BAND}, {"ex2", 441, 26839, BAND},         {"tols90", 90, 1746, SKEWED},    {"bcsstk02", 66, 4356, BAND}};
+} TestSet[] = {{"pivtol", 102, 306, BAND},      {"tomography", 500, 28726, GRAPH}, {"west0989", 989, 3518, SKEWED},
+               {"G45", 1000, 19980, GRAPH},     {"GD02_a", 23, 87, GRAPH},         {"Si2", 769, 17801, BAND},
+               {"ck656", 656, 3884, BAND},      {"ex25", 848, 24369, BAND},        {"jgl011", 11, 76, GRAPH},
+               {"lock_700", 700, 22175, BAND},  {"fs_541_1", 541, 4285, SKEWED},   {"mbeacxc", 496, 49920, SKEWED},
+               {"dwt_918", 918, 7384, BAND},    {"mcfe", 765, 24382, SKEWED},      {"dwt_607", 607, 5131, BAND},
+               {"rbsa480", 480, 17088, SKEWED}, {"gr_30_30", 900, 7744, BAND},     {"bcsstk34", 588, 21418, BAND},
+               {"cage8", 1015, 11003, BAND},    {"ex27", 974, 37652, BAND},        {"can_838", 838, 10010, BAND},
+               {"bcsstm34", 588, 24270, BAND},  {"USAir97", 332, 4252, SKEWED},    {"bp_1600", 822, 4841, SKEWED},
+               {"rotor2", 791, 10685, BAND},    {"msc00726", 726, 34518, BAND},    {"nos3", 960, 15844, BAND},
+               {"G2", 800, 38352, GRAPH},       {"dwt_992", 992, 16744, BAND},     {"ex2", 441, 26839, BAND},
+               {"tols90", 90, 1746, SKEWED},    {"bcsstk02", 66, 4356, BAND}};
 
 #define SET ((PetscInt)PETSC_STATIC_ARRAY_LENGTH(TestSet))
 
@@ -53,9 +57,11 @@ static PetscErrorCode ProblemGenerate(PetscInt n, const PetscInt len[], PetscBoo
   PetscCall(PetscCalloc1(n, &mark));
   P->i[0] = 0;
   for (PetscInt r = 0, at = 0; r < n; r++) {
-    const PetscInt width = band ? PetscMin(n, 2 * len[r] + 8) : n, first = PetscMin(n - width, PetscMax(0, r - width / 2));
+    const PetscInt width = band ? PetscMin(n, 2 * len[r] + 8) : n,
+                   first = PetscMin(n - width, PetscMax(0, r - width / 2));
 
-    for (PetscInt k = 0, start; k < len[r];) { /* in a band, columns come in runs of three, like the nodes of finite elements */
+    /* in a band, columns come in runs of three, like the nodes of finite elements */
+    for (PetscInt k = 0, start; k < len[r];) {
       start = first + RandomInt(&random, width);
       for (PetscInt c = start; c < PetscMin(first + width, start + (band ? 3 : 1)) && k < len[r]; c++) {
         if (mark[c] != r + 1) k++;
@@ -72,7 +78,8 @@ static PetscErrorCode ProblemGenerate(PetscInt n, const PetscInt len[], PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A problem with the given number of entries, in rows of nearly equal length, or (SKEWED) of lengths that decrease as 1 / rank */
+/* A problem with the given number of entries, in rows of nearly equal length, or (SKEWED) of lengths that decrease as 1
+   / rank */
 static PetscErrorCode ProblemTwin(PetscInt n, PetscInt entries, Kind kind, Problem *P)
 {
   PetscInt *len, sum = 0;
@@ -82,7 +89,8 @@ static PetscErrorCode ProblemTwin(PetscInt n, PetscInt entries, Kind kind, Probl
   PetscCall(PetscMalloc1(n, &len));
   for (PetscInt r = 0; r < n; r++) weight += kind == SKEWED ? 1.0 / (r + 8.0) : 1.0;
   for (PetscInt r = 0; r < n; r++) {
-    const PetscInt at = kind == SKEWED ? (PetscInt)((int64_t)r * 7919 % n) : r; /* scatters the long rows; 7919 is prime */
+    /* scatters the long rows; 7919 is prime */
+    const PetscInt at = kind == SKEWED ? (PetscInt)((int64_t)r * 7919 % n) : r;
 
     len[r] = PetscMin(n, PetscMax(1, (PetscInt)((double)entries * (kind == SKEWED ? 1.0 / (at + 8.0) : 1.0) / weight)));
     sum += len[r];
@@ -175,7 +183,8 @@ static PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Batch *B)
     B->ell += (PetscInt64)longest * of[p]->n;
     B->most = PetscMax(B->most, longest);
   }
-  PetscCheck(nz <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt64_FMT " nonzeros do not fit in a PetscInt: use fewer -problems", nz);
+  PetscCheck(nz <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "%" PetscInt64_FMT " nonzeros do not fit in a PetscInt: use fewer -problems", nz);
   PetscCall(PetscMalloc4(count, &B->sizes, B->rows + 1, &B->i, (size_t)nz, &B->j, (size_t)nz, &B->global));
   PetscCall(PetscMalloc4((size_t)nz, &B->a, B->rows, &B->x, B->rows, &B->ref, B->rows, &B->ref_bound));
   B->i[0] = 0;
@@ -195,9 +204,10 @@ static PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Batch *B)
         sum += P->a[k] * B->x[row + P->j[k]];
         abs += PetscAbsScalar(P->a[k]) * PetscAbsScalar(B->x[row + P->j[k]]);
       }
-      B->ref[row + r]       = sum;
-      B->ref_bound[row + r] = (P->i[r + 1] - P->i[r] + 2) * abs * PETSC_MACHINE_EPSILON * (PetscDefined(USE_COMPLEX) ? 4 : 1);
-      B->i[row + r + 1]     = at + P->i[r + 1];
+      B->ref[row + r] = sum;
+      B->ref_bound[row + r] =
+          (P->i[r + 1] - P->i[r] + 2) * abs * PETSC_MACHINE_EPSILON * (PetscDefined(USE_COMPLEX) ? 4 : 1);
+      B->i[row + r + 1] = at + P->i[r + 1];
     }
     at += P->i[P->n];
     row += P->n;

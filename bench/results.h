@@ -1,6 +1,6 @@
 /*
-   A file of results. If the file exists, the new one is written to FILE.new and renamed when it is complete, so that an interrupted run does not change the
-   older results.
+   A file of results. If the file exists, the new one is written to FILE.new and renamed when it is complete, so that an
+   interrupted run does not change the older results.
 */
 #pragma once
 
@@ -16,7 +16,8 @@ typedef struct {
 
 #define RESULTS_SOURCE "machine,commit" /* the last columns of each file of results, which ResultsSource() fills */
 
-/* The source of the results: the GPU, or the host's processor, and the commit, which the scripts pass in the environment */
+/* The source of the results: the GPU, or the host's processor, and the commit, which the scripts pass in the
+   environment */
 static inline const char *ResultsSource(const char *gpu)
 {
   static char text[512];
@@ -43,7 +44,8 @@ static inline FILE *ResultsOpen(Results *r, const char *name, int append)
   struct stat old;
 
   (void)snprintf(r->name, sizeof(r->name), "%s", name);
-  (void)snprintf(r->part, sizeof(r->part), "%s%s", r->name, !append && !stat(name, &old) && S_ISREG(old.st_mode) ? ".new" : "");
+  (void)snprintf(r->part, sizeof(r->part), "%s%s", r->name,
+                 !append && !stat(name, &old) && S_ISREG(old.st_mode) ? ".new" : "");
   r->file = fopen(r->part, append ? "a" : "w");
   return r->file;
 }

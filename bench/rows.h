@@ -1,5 +1,6 @@
 /*
-   The basis of the generators of matrices (patterns.h, twins.h): a matrix, a row, random numbers. The code is C and C++ and uses only PetscInt from PETSc.
+   The basis of the generators of matrices (patterns.h, twins.h): a matrix, a row, random numbers. The code is C and C++
+   and uses only PetscInt from PETSc.
 */
 #pragma once
 

@@ -1,4 +1,5 @@
-static char help[] = "What values in single precision (-mat_<type>_single) cost in accuracy, and in iterations of the conjugate gradient method.\n\
+static char help[] =
+    "What values in single precision (-mat_<type>_single) cost in accuracy, and in iterations of the conjugate gradient method.\n\
   -matrices <list> : as bench/krylov's, made symmetric positive definite\n\
   -types <aij,sellp,sellp:-mat_sellp_single,evchyb:-mat_evchyb_single> : matrix types with their options; aij is aijcusparse on a GPU\n\
   -rtols <1e-4,1e-6,1e-8,1e-10> : relative tolerances of the residual that the method computes\n\
@@ -6,9 +7,10 @@ static char help[] = "What values in single precision (-mat_<type>_single) cost 
   -csv <file>      : results to read by program\n\n";
 
 /*
-   "error": the error of a product with a random vector, relative to sums in long double with the matrix in double precision, as the largest over all rows in
-   units of |A||x|. "true": ||b - A x|| / ||b|| at the end of a solve, with the matrix in double precision. With single precision, it cannot be smaller than the
-   effect of the matrix's own rounding error, whatever the tolerance. The preconditioner is Jacobi.
+   "error": the error of a product with a random vector, relative to sums in long double with the matrix in double
+   precision, as the largest over all rows in units of |A||x|. "true": ||b - A x|| / ||b|| at the end of a solve, with
+   the matrix in double precision. With single precision, it cannot be smaller than the effect of the matrix's own
+   rounding error, whatever the tolerance. The preconditioner is Jacobi.
 */
 
 #include <petscspmv.h>
@@ -44,8 +46,10 @@ static PetscErrorCode ProductError(Mat A, Vec x, Vec y, double *error)
     for (PetscInt k = 0; k < n; k++) {
       const PetscScalar v = values[k], w = xa[cols[k]];
 
-      re += (long double)PetscRealPart(v) * PetscRealPart(w) - (long double)PetscImaginaryPart(v) * PetscImaginaryPart(w);
-      im += (long double)PetscRealPart(v) * PetscImaginaryPart(w) + (long double)PetscImaginaryPart(v) * PetscRealPart(w);
+      re +=
+          (long double)PetscRealPart(v) * PetscRealPart(w) - (long double)PetscImaginaryPart(v) * PetscImaginaryPart(w);
+      im +=
+          (long double)PetscRealPart(v) * PetscImaginaryPart(w) + (long double)PetscImaginaryPart(v) * PetscRealPart(w);
       size += (long double)PetscAbsScalar(v) * PetscAbsScalar(w);
     }
     PetscCall(MatRestoreRow(A, r, &n, &cols, &values));
@@ -138,12 +142,15 @@ static PetscErrorCode RunType(const char *name, const char *type, Mat A, Mat ref
     PetscCall(MatResidual(reference, b, x, r));
     PetscCall(VecNorm(r, NORM_2, &norm));
     PetscCall(VecNorm(b, NORM_2, &bnorm));
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-16s %-28s %9.2f us, error %8.2g, rtol %7.0e: %5" PetscInt_FMT " iterations, true residual %8.2g, %s\n", name,
-                          type, 1e6 * seconds, error, (double)s->rtols[k], its, (double)(norm / bnorm), KSPConvergedReasons[reason]));
+    PetscCall(PetscPrintf(
+        PETSC_COMM_SELF,
+        "%-16s %-28s %9.2f us, error %8.2g, rtol %7.0e: %5" PetscInt_FMT " iterations, true residual %8.2g, %s\n", name,
+        type, 1e6 * seconds, error, (double)s->rtols[k], its, (double)(norm / bnorm), KSPConvergedReasons[reason]));
     if (s->csv)
-      PetscCall(PetscFPrintf(PETSC_COMM_SELF, s->csv, "%s,%" PetscInt_FMT ",%.0f,%s,%.9g,%.4g,%.0e,%" PetscInt_FMT ",%s,%.4g,%s\n", name, rows, info.nz_used,
-                             type, seconds, error, (double)s->rtols[k], its, KSPConvergedReasons[reason], (double)(norm / bnorm),
-                             ResultsSource(DeviceOn ? Device.name : NULL)));
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, s->csv,
+                             "%s,%" PetscInt_FMT ",%.0f,%s,%.9g,%.4g,%.0e,%" PetscInt_FMT ",%s,%.4g,%s\n", name, rows,
+                             info.nz_used, type, seconds, error, (double)s->rtols[k], its, KSPConvergedReasons[reason],
+                             (double)(norm / bnorm), ResultsSource(DeviceOn ? Device.name : NULL)));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&r));
@@ -186,8 +193,10 @@ int main(int argc, char **argv)
   PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "One process");
   PetscCall(DeviceOpen());
   PetscCall(GetSettings(&s));
-  PetscCall(GetNames("-matrices", DeviceOn ? "bratu:100,stencil7:100,fem27:40:3" : "bratu:20,stencil7:20,fem27:8:3", &n, matrices));
-  PetscCall(OpenCSV("matrix,rows,entries,type,seconds,error,rtol,iterations,reason,true_residual," RESULTS_SOURCE, &csv, &s.csv));
+  PetscCall(GetNames("-matrices", DeviceOn ? "bratu:100,stencil7:100,fem27:40:3" : "bratu:20,stencil7:20,fem27:8:3", &n,
+                     matrices));
+  PetscCall(OpenCSV("matrix,rows,entries,type,seconds,error,rtol,iterations,reason,true_residual," RESULTS_SOURCE, &csv,
+                    &s.csv));
   for (PetscInt k = 0; k < n; k++) {
     Mat A, reference;
 

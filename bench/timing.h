@@ -1,5 +1,6 @@
 /*
-   Times by the host's clock: the time of the slowest rank, and medians, because outliers on a shared machine are only on one side.
+   Times by the host's clock: the time of the slowest rank, and medians, because outliers on a shared machine are only
+   on one side.
 */
 #pragma once
 
@@ -41,7 +42,8 @@ static inline PetscErrorCode Median(PetscInt n, double t[], double *median)
   PetscInt a, b;
 
   PetscFunctionBeginUser;
-  for (a = 1; a < n; a++) { /* the argument of PetscSortReal() has a different type if PETSc is built for a different precision */
+  /* the argument of PetscSortReal() has a different type if PETSc is built for a different precision */
+  for (a = 1; a < n; a++) {
     const double v = t[a];
 
     for (b = a; b > 0 && t[b - 1] > v; b--) t[b] = t[b - 1];
@@ -63,7 +65,8 @@ static inline PetscErrorCode EvictCreate(PetscInt megabytes, Evict *e)
   long  kilobytes = 0;
 
   PetscFunctionBeginUser;
-  fp = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r"); /* sysconf() returns the size for the whole machine, of which this may be only a part */
+  /* sysconf() returns the size for the whole machine, of which this may be only a part */
+  fp = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
   if (fp) {
     if (fscanf(fp, "%ldK", &kilobytes) != 1) kilobytes = 0;
     fclose(fp);

@@ -1,6 +1,6 @@
 /*
-   Measures the twins (twins.h) and writes docs/results/twins.md to the standard output: the published statistics, those of the twin, and the deviation.
-   Needs no PETSc; the script bench/twins compiles and runs it.
+   Measures the twins (twins.h) and writes docs/results/twins.md to the standard output: the published statistics, those
+   of the twin, and the deviation. Needs no PETSc; the script bench/twins compiles and runs it.
 
      -fit     prints TwinShapes[] for twins.h instead
      -list    prints twin:name,twin:name,... for -matrices
@@ -12,13 +12,15 @@ typedef int32_t PetscInt;
 
 #include "patterns.h"
 
-/* ---------------------------------------------------------------- row lengths: the curves, from mean, deviation and skew */
+/* ---------------------------------------------------------------- row lengths: the curves, from mean, deviation and
+   skew */
 
 #define CELLS 256
 
 static double CellEnd(double lo, double hi, double steps, int c)
 {
-  const double half = 0.5 * steps, far = (pow(1.0 + half, 2.0 * (c <= CELLS / 2 ? c : CELLS - c) / CELLS) - 1.0) / half * 0.5 * (hi - lo);
+  const double half = 0.5 * steps,
+               far  = (pow(1.0 + half, 2.0 * (c <= CELLS / 2 ? c : CELLS - c) / CELLS) - 1.0) / half * 0.5 * (hi - lo);
 
   return c <= CELLS / 2 ? lo + far : hi - far;
 }
@@ -36,8 +38,10 @@ static void CurveMoments(const Twin *T, const TwinShape *S, double moment[3])
   }
   for (int q = 0; q < 4; q++) {
     double       hi, before = 0.0;
-    const double lo = TwinQuarter(T, q, &hi), d = hi - lo, first = floor(lo / unit + 0.5), steps = floor(hi / unit + 0.5) - first;
-    const int    cells = steps < CELLS ? (int)steps + 1 : CELLS; /* one cell for each length, or wider cells, which are narrow at both ends */
+    const double lo = TwinQuarter(T, q, &hi), d = hi - lo, first = floor(lo / unit + 0.5),
+                 steps = floor(hi / unit + 0.5) - first;
+    /* one cell for each length, or wider cells, which are narrow at both ends */
+    const int cells = steps < CELLS ? (int)steps + 1 : CELLS;
 
     for (int c = 0; c < cells; c++) {
       double to, length, share = 1.0;
@@ -49,7 +53,10 @@ static void CurveMoments(const Twin *T, const TwinShape *S, double moment[3])
         to     = CellEnd(lo, hi, steps, c + 1);
         length = 0.5 * (CellEnd(lo, hi, steps, c) + to);
       }
-      if (c < cells - 1) share = to <= lo ? 0.0 : (to < hi ? 1.0 / (1.0 + exp(-(S->middle[q] + TwinLogit((to - lo) / d) / S->steep[q]))) : 1.0);
+      if (c < cells - 1)
+        share = to <= lo
+                    ? 0.0
+                    : (to < hi ? 1.0 / (1.0 + exp(-(S->middle[q] + TwinLogit((to - lo) / d) / S->steep[q]))) : 1.0);
       if (q == 3 && share > 1.0 - 4.0 / nodes) share = 1.0; /* less than one node is left */
       for (int k = 0; k < 3; k++) raw[k] += 0.25 * rest * (share - before) * pow(length, k + 1);
       before = share;
@@ -78,7 +85,8 @@ static double CurveMisfit(const Twin *T, const double x[8], TwinShape *S)
     else
       greatest = common;
   }
-  misfit = 1e4 * pow(m[0] / T->mean - 1, 2) + 1e2 * pow(m[1] / T->std - 1, 2) + pow((m[2] - T->skew) / (1 + fabs(T->skew)), 2);
+  misfit = 1e4 * pow(m[0] / T->mean - 1, 2) + 1e2 * pow(m[1] / T->std - 1, 2) +
+           pow((m[2] - T->skew) / (1 + fabs(T->skew)), 2);
   for (int q = 0; q < 4; q++) misfit += 1e-6 * (x[q] * x[q] + S->middle[q] * S->middle[q]);
   return misfit;
 }
@@ -106,7 +114,8 @@ static void FitLengths(const Twin *T, TwinShape *S)
   CurveMisfit(T, x, S);
 }
 
-/* ---------------------------------------------------------------- places: run, rate and width, from neighbors, similarity and bandwidth */
+/* ---------------------------------------------------------------- places: run, rate and width, from neighbors,
+   similarity and bandwidth */
 
 static void Limit(double *x, double least, double most)
 {
@@ -161,8 +170,9 @@ static void Fit(int t)
     FitLengths(&Twins[t], S);
     FitPlaces(t);
   }
-  printf("  {{%.6g, %.6g, %.6g, %.6g}, {%.6g, %.6g, %.6g, %.6g}, %.6g, %.6g, %.6g, %.6g}, /* %s */\n", S->steep[0], S->steep[1], S->steep[2], S->steep[3],
-         S->middle[0], S->middle[1], S->middle[2], S->middle[3], S->run, S->rate, S->width, S->far, Twins[t].name);
+  printf("  {{%.6g, %.6g, %.6g, %.6g}, {%.6g, %.6g, %.6g, %.6g}, %.6g, %.6g, %.6g, %.6g}, /* %s */\n", S->steep[0],
+         S->steep[1], S->steep[2], S->steep[3], S->middle[0], S->middle[1], S->middle[2], S->middle[3], S->run, S->rate,
+         S->width, S->far, Twins[t].name);
   fflush(stdout);
 }
 
@@ -171,11 +181,12 @@ static void Fit(int t)
 static const struct {
   const char *title;
   int         first, last;
-} Tables[] = {{"Size and row lengths", TWIN_ROWS, TWIN_SKEW}, {"Places of the entries", TWIN_BANDWIDTH, TWIN_SIMILARITY}};
+} Tables[] = {{"Size and row lengths", TWIN_ROWS, TWIN_SKEW},
+              {"Places of the entries", TWIN_BANDWIDTH, TWIN_SIMILARITY}};
 
-static const char *const Names[TWIN_STATISTICS] = {"rows",      "entries",     "shortest row", "quartile",           "median",
-                                                   "quartile",  "longest row", "mean",         "standard deviation", "skew",
-                                                   "bandwidth", "neighbors",   "similarity"};
+static const char *const Names[TWIN_STATISTICS] = {
+    "rows", "entries",   "shortest row", "quartile",  "median", "quartile", "longest row", "mean", "standard deviation",
+    "skew", "bandwidth", "neighbors",    "similarity"};
 
 static void PrintCell(double published, double twin)
 {
@@ -232,37 +243,49 @@ static int CompareReal(const void *a, const void *b)
 
 static void PrintHead(void)
 {
-  printf(
-      "# Twins of the matrices of the two papers\n\n"
-      "The SELL-P and EVC-HYB papers measure %d matrices of the SuiteSparse collection, most of which are not at hand. A twin is a generated matrix with the\n"
-      "published statistics of a real one. It shows how a format does on such row lengths and places; it is not that matrix, and results say so:\n\n",
-      TWINS);
-  printf(
-      "    make bench ARGS='-matrices twin:cant,twin:webbase-1M'     # \"twin:cant (twin), 62451 x 62451, ...\"\n"
-      "    make bench ARGS=\"-matrices $(bench/twins -list)\"         # all, up to 194 million entries\n\n"
-      "The real matrix is used instead, and called \"(file)\", where the folder MATRICES (../shared/matrices if that is not set) has its Matrix Market file,\n"
-      "`cant.mtx`.\n\n");
-  printf(
-      "This page is what `bench/twins` measures on the generated matrices; repeat it with that command. The same rows come out on any number of ranks, with\n"
-      "32- and 64-bit indices, in C and C++. A cell with two figures is what is published, what the twin has, and how far off that is; with one, both are\n"
-      "the same to the digits published.\n\n"
-      "- **bandwidth**: last column less first column of a row, over the number of columns; mean over all rows\n"
-      "- **neighbors**: of an entry, how many of the columns just before and after it its row holds too (0 to 2); mean over all entries\n"
-      "- **similarity**: share of a row's entries with an entry at most one column away in the next row that is not empty; mean over rows not empty\n\n"
-      "Where these three are not published for a matrix, they are taken from the one named under \"from\", which is an assumption; \"its file\" was measured "
-      "on\n"
-      "cage10.mtx, and \"a guess\" is columns almost anywhere, as the EVC-HYB paper's cache figures for web-Google suggest.\n\n");
-  printf(
-      "Not published, hence assumed: unknowns a node (mostly what row lengths are multiples of); that rows close to each other have like lengths (16 nodes at\n"
-      "a time; 64 for webbase-1M, 128 for TSOPF_RS_b2383, 2 for mac_econ_fwd500, 1 for web-Google and Stanford); that columns are near the diagonal or at the\n"
-      "ends of the row's width; that the diagonal is full except for mac_econ_fwd500 and the directed graphs. Not matched: symmetry (the twins' patterns have "
-      "none,\n"
-      "the finite element matrices' do), column lengths, values (random). Trefethen_20000 has its own pattern, which is known. dc1's two longest rows and the\n"
-      "limit for the others are from the EVC-HYB paper. Entries are those of the collection; the SELL-P paper's table has fewer for some, such as 47851783\n"
-      "for bone010.\n\n"
-      "The shapes behind the twins are in `bench/twins.h`; `bench/twins -fit` finds them again from the published figures, in some minutes.\n"
-      "`tests/core/twins.c` holds small twins to what is published.\n\n"
-      "## How far off\n\nMedian and worst over the matrices for which the statistic is published, and for which it is worst.\n\n");
+  printf("# Twins of the matrices of the two papers\n\n"
+         "The SELL-P and EVC-HYB papers measure %d matrices of the SuiteSparse collection, most of which are not at "
+         "hand. A twin is a generated matrix with the\n"
+         "published statistics of a real one. It shows how a format does on such row lengths and places; it is not "
+         "that matrix, and results say so:\n\n",
+         TWINS);
+  printf("    make bench ARGS='-matrices twin:cant,twin:webbase-1M'     # \"twin:cant (twin), 62451 x 62451, ...\"\n"
+         "    make bench ARGS=\"-matrices $(bench/twins -list)\"         # all, up to 194 million entries\n\n"
+         "The real matrix is used instead, and called \"(file)\", where the folder MATRICES (../shared/matrices if "
+         "that is not set) has its Matrix Market file,\n"
+         "`cant.mtx`.\n\n");
+  printf("This page is what `bench/twins` measures on the generated matrices; repeat it with that command. The same "
+         "rows come out on any number of ranks, with\n"
+         "32- and 64-bit indices, in C and C++. A cell with two figures is what is published, what the twin has, and "
+         "how far off that is; with one, both are\n"
+         "the same to the digits published.\n\n"
+         "- **bandwidth**: last column less first column of a row, over the number of columns; mean over all rows\n"
+         "- **neighbors**: of an entry, how many of the columns just before and after it its row holds too (0 to 2); "
+         "mean over all entries\n"
+         "- **similarity**: share of a row's entries with an entry at most one column away in the next row that is not "
+         "empty; mean over rows not empty\n\n"
+         "Where these three are not published for a matrix, they are taken from the one named under \"from\", which is "
+         "an assumption; \"its file\" was measured "
+         "on\n"
+         "cage10.mtx, and \"a guess\" is columns almost anywhere, as the EVC-HYB paper's cache figures for web-Google "
+         "suggest.\n\n");
+  printf("Not published, hence assumed: unknowns a node (mostly what row lengths are multiples of); that rows close to "
+         "each other have like lengths (16 nodes at\n"
+         "a time; 64 for webbase-1M, 128 for TSOPF_RS_b2383, 2 for mac_econ_fwd500, 1 for web-Google and Stanford); "
+         "that columns are near the diagonal or at the\n"
+         "ends of the row's width; that the diagonal is full except for mac_econ_fwd500 and the directed graphs. Not "
+         "matched: symmetry (the twins' patterns have "
+         "none,\n"
+         "the finite element matrices' do), column lengths, values (random). Trefethen_20000 has its own pattern, "
+         "which is known. dc1's two longest rows and the\n"
+         "limit for the others are from the EVC-HYB paper. Entries are those of the collection; the SELL-P paper's "
+         "table has fewer for some, such as 47851783\n"
+         "for bone010.\n\n"
+         "The shapes behind the twins are in `bench/twins.h`; `bench/twins -fit` finds them again from the published "
+         "figures, in some minutes.\n"
+         "`tests/core/twins.c` holds small twins to what is published.\n\n"
+         "## How far off\n\nMedian and worst over the matrices for which the statistic is published, and for which it "
+         "is worst.\n\n");
 }
 
 static void PrintSummary(int n, const int twin[], double (*got)[TWIN_STATISTICS])
@@ -287,8 +310,9 @@ static void PrintSummary(int n, const int twin[], double (*got)[TWIN_STATISTICS]
     }
     if (!count) continue;
     qsort(off, (size_t)count, sizeof(off[0]), CompareReal);
-    printf("| %s%s | %d | %d | %.2g %% | %.2g %% | %s |\n", Names[q], q == TWIN_QUARTILE1 ? ", first" : (q == TWIN_QUARTILE3 ? ", third" : ""), count, exact,
-           off[count / 2], worst, worst > 0.0 ? Twins[which].name : "");
+    printf("| %s%s | %d | %d | %.2g %% | %.2g %% | %s |\n", Names[q],
+           q == TWIN_QUARTILE1 ? ", first" : (q == TWIN_QUARTILE3 ? ", third" : ""), count, exact, off[count / 2],
+           worst, worst > 0.0 ? Twins[which].name : "");
   }
 }
 

@@ -1,4 +1,5 @@
-static char help[] = "Thousands of small diffusion-reaction systems, one in each cell of a domain, solved at once: a batch (type batch) and one KSP on it.\n\
+static char help[] =
+    "Thousands of small diffusion-reaction systems, one in each cell of a domain, solved at once: a batch (type batch) and one KSP on it.\n\
   -problems <10000> : total number of systems over all processes\n\
   -pcs <jacobi,vpbjacobi> : preconditioners, used one after the other; any of PETSc's, with their options\n\
   -csv <file>       : residuals by iteration, for examples/batch.py\n\n";
@@ -8,11 +9,13 @@ static char help[] = "Thousands of small diffusion-reaction systems, one in each
 
      - D u'' + k u = f,   u = 0 at both ends.
 
-   The matrices differ in size and values, so they do not share a pattern: MatCreateBatch() gets the CSR arrays of all systems, one after the other. One KSP
-   solves all systems. The systems are independent; in each iteration, the program writes the smallest, median and largest of their residuals. A second solve
-   with new reaction rates (MatBatchSetValues(), as in a time step) needs no new set-up of the matrix.
+   The matrices differ in size and values, so they do not share a pattern: MatCreateBatch() gets the CSR arrays of all
+   systems, one after the other. One KSP solves all systems. The systems are independent; in each iteration, the program
+   writes the smallest, median and largest of their residuals. A second solve with new reaction rates
+   (MatBatchSetValues(), as in a time step) needs no new set-up of the matrix.
 
-   On a GPU (with a PETSc configured for CUDA) the vectors and the products are on the GPU, without any change to this program.
+   On a GPU (with a PETSc configured for CUDA) the vectors and the products are on the GPU, without any change to this
+   program.
 */
 
 #include <petscksp.h>
@@ -29,7 +32,8 @@ typedef struct {
 
 static PetscReal Uniform(PetscInt cell, PetscInt what) /* in [0, 1), depends only on the arguments */
 {
-  unsigned long long h = (unsigned long long)(cell + 1) * 0x9E3779B97F4A7C15ULL + (unsigned long long)(what + 1) * 0xC2B2AE3D27D4EB4FULL;
+  unsigned long long h =
+      (unsigned long long)(cell + 1) * 0x9E3779B97F4A7C15ULL + (unsigned long long)(what + 1) * 0xC2B2AE3D27D4EB4FULL;
 
   h ^= h >> 31;
   h *= 0xD6E8FEB86659FD93ULL;
@@ -46,8 +50,9 @@ static PetscInt Points(PetscInt cell)
 static PetscInt Values(PetscInt cell, PetscReal faster, PetscScalar a[])
 {
   const PetscInt  n = Points(cell);
-  const PetscReal h = (PetscReal)1 / (n + 1), D = PetscPowReal(10, -2 * Uniform(cell, 1)), k = faster * PetscPowReal(10, 3 * Uniform(cell, 2));
-  PetscInt        at = 0;
+  const PetscReal h = (PetscReal)1 / (n + 1), D = PetscPowReal(10, -2 * Uniform(cell, 1)),
+                  k = faster * PetscPowReal(10, 3 * Uniform(cell, 2));
+  PetscInt at       = 0;
 
   for (PetscInt r = 0; r < n; r++) {
     if (r > 0) a[at++] = -D;
@@ -64,7 +69,8 @@ static int Ascending(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* The smallest, median and largest residual relative to the right-hand side; the median is only over the systems of the first process */
+/* The smallest, median and largest residual relative to the right-hand side; the median is only over the systems of the
+   first process */
 static PetscErrorCode Monitor(KSP ksp, PetscInt it, PetscReal total, void *ctx)
 {
   Cells             *c = (Cells *)ctx;
@@ -94,8 +100,8 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt it, PetscReal total, void *ctx)
   qsort(c->norm, (size_t)c->n, sizeof(*c->norm), Ascending);
   PetscCallMPI(MPI_Allreduce(&mine[0], &least, 1, MPIU_REAL, MPIU_MIN, PETSC_COMM_WORLD));
   PetscCallMPI(MPI_Allreduce(&mine[1], &most, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD));
-  PetscCall(PetscFPrintf(PETSC_COMM_WORLD, c->csv, "%s,%" PetscInt_FMT ",%g,%g,%g,%g\n", c->pc, it, (double)total, (double)least,
-                         c->n ? (double)c->norm[c->n / 2] : 0.0, (double)most));
+  PetscCall(PetscFPrintf(PETSC_COMM_WORLD, c->csv, "%s,%" PetscInt_FMT ",%g,%g,%g,%g\n", c->pc, it, (double)total,
+                         (double)least, c->n ? (double)c->norm[c->n / 2] : 0.0, (double)most));
   PetscFunctionReturn(0);
 }
 
@@ -155,7 +161,8 @@ static PetscErrorCode Solve(Cells *c, PetscBool monitor, PetscScalar a[], Mat A,
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetType(ksp, KSPCG)); /* the systems are symmetric positive definite */
-  PetscCall(KSPSetTolerances(ksp, PetscMax(1e-10, 100 * PETSC_MACHINE_EPSILON), PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(
+      KSPSetTolerances(ksp, PetscMax(1e-10, 100 * PETSC_MACHINE_EPSILON), PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, c->pc));
   PetscCall(KSPSetFromOptions(ksp));
@@ -177,7 +184,8 @@ static PetscErrorCode Solve(Cells *c, PetscBool monitor, PetscScalar a[], Mat A,
   PetscCall(VecAYPX(r, -1.0, b));
   PetscCall(VecNorm(r, NORM_2, &norm));
   PetscCall(VecNorm(b, NORM_2, &rhs));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-12s %10" PetscInt_FMT " %12.4f %12.4f %14.3e\n", c->pc, its, t[0], t[1], (double)(norm / rhs)));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-12s %10" PetscInt_FMT " %12.4f %12.4f %14.3e\n", c->pc, its, t[0], t[1],
+                        (double)(norm / rhs)));
   *solved = (PetscBool)(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * rhs);
   PetscCall(SetRates(c, 1, a, A));
   PetscCall(VecDestroy(&r));
@@ -218,7 +226,8 @@ int main(int argc, char **argv)
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSet(b, 1.0));
 
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-12s %10s %12s %12s %14s\n", "pc", "iterations", "seconds", "again", "|b-Ax|/|b|"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-12s %10s %12s %12s %14s\n", "pc", "iterations", "seconds", "again",
+                        "|b-Ax|/|b|"));
   for (PetscInt k = 0; k < npcs; k++) {
     c.pc = pcs[k];
     PetscCall(Solve(&c, set, a, A, b, x, &solved));
@@ -231,7 +240,8 @@ int main(int argc, char **argv)
   PetscCall(PetscFree(a));
   PetscCall(PetscFree2(c.first, c.norm));
   for (PetscInt k = 0; k < npcs; k++) PetscCall(PetscFree(pcs[k]));
-  PetscCheck(!wrong, PETSC_COMM_WORLD, PETSC_ERR_NOT_CONVERGED, "%" PetscInt_FMT " of the solves above did not reach the solution", wrong);
+  PetscCheck(!wrong, PETSC_COMM_WORLD, PETSC_ERR_NOT_CONVERGED,
+             "%" PetscInt_FMT " of the solves above did not reach the solution", wrong);
   PetscCall(PetscFinalize());
   return 0;
 }

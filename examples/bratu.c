@@ -1,4 +1,5 @@
-static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-Krylov, once for each requested matrix type.\n\
+static char help[] =
+    "Solid fuel ignition (Bratu) in three dimensions by Newton-Krylov, once for each requested matrix type.\n\
   -types <aij,sellp,evchyb> : matrix types to run, the others are compared with the first; on a GPU <aijcusparse,sellp,evchyb,sellp:devicecg>.\n\
                               A KSP type may follow: sellp:devicecg is KSPCG with its iterations on the GPU, sellp:devicebicgstab KSPBCGS\n\
   -n <100>                  : grid points in each direction (or -da_grid_x, -da_grid_y, -da_grid_z)\n\
@@ -6,9 +7,10 @@ static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-
   and the options of SNES, KSP and PC; the defaults are -ksp_type cg -pc_type none\n\n";
 
 /*
-   Solves -Laplacian u = lambda exp(u) on the unit cube, u = 0 on its boundary, with the discretisation, the boundary rows, the
-   scaling and the initial guess of PETSc's src/snes/tutorials/ex14.c: 7 points, a DMDA. The iteration counts are therefore those of
-   ex14, and the only thing that changes from one run of the table to the next is the type of the Jacobian.
+   Solves -Laplacian u = lambda exp(u) on the unit cube, u = 0 on its boundary, with the discretisation, the boundary
+   rows, the scaling and the initial guess of PETSc's src/snes/tutorials/ex14.c: 7 points, a DMDA. The iteration counts
+   are therefore those of ex14, and the only thing that changes from one run of the table to the next is the type of the
+   Jacobian.
 
    Usage:
      mpiexec -n 2 ./bratu                                           # 100^3, three types
@@ -16,18 +18,21 @@ static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-
      mpiexec -n 2 ./bratu -types aij,aijperm,sell,sellp,evchyb -pc_type jacobi
      mpiexec -n 2 ./bratu -ksp_type gmres -pc_type bjacobi
 
-   The whole solve runs where the matrix is stored. With a PETSc that has CUDA and a type that stores its matrices on the GPU, the
-   vectors are PETSc's CUDA vectors, kernels evaluate initial guess, residual and Jacobian (bratu_cuda.cu), and the values of the
-   Jacobian go from a device array to the matrix (MatSetValuesCOO()). Only dot products and values for other processes reach the host.
-   On the host, the same calls use host arrays. The formulas at a grid point are written once, in bratu.h.
+   The whole solve runs where the matrix is stored. With a PETSc that has CUDA and a type that stores its matrices on
+   the GPU, the vectors are PETSc's CUDA vectors, kernels evaluate initial guess, residual and Jacobian (bratu_cuda.cu),
+   and the values of the Jacobian go from a device array to the matrix (MatSetValuesCOO()). Only dot products and values
+   for other processes reach the host. On the host, the same calls use host arrays. The formulas at a grid point are
+   written once, in bratu.h.
 
-   Is CG allowed? The matrix is not symmetric: an interior row refers to its boundary neighbors, but a boundary row is a row of the
-   identity. However, boundary values start at zero and their residual is zero. So without a preconditioner (or with one that keeps zeros on
-   the boundary, such as Jacobi or ILU), every Krylov vector vanishes on the boundary. For such vectors the matrix is symmetric, which
-   CheckSymmetry() verifies on the assembled matrix, and positive definite on the lower branch of solutions. ICC is not such a
-   preconditioner, because it reads only one triangle: use GMRES with it.
+   Is CG allowed? The matrix is not symmetric: an interior row refers to its boundary neighbors, but a boundary row is a
+   row of the identity. However, boundary values start at zero and their residual is zero. So without a preconditioner
+   (or with one that keeps zeros on the boundary, such as Jacobi or ILU), every Krylov vector vanishes on the boundary.
+   For such vectors the matrix is symmetric, which CheckSymmetry() verifies on the assembled matrix, and positive
+   definite on the lower branch of solutions. ICC is not such a preconditioner, because it reads only one triangle: use
+   GMRES with it.
 
-   The exit status is nonzero if a run does not converge or if the solutions of two types differ by more than their residuals allow.
+   The exit status is nonzero if a run does not converge or if the solutions of two types differ by more than their
+   residuals allow.
 */
 
 #include <petscdevice.h>
@@ -38,9 +43,9 @@ static char help[] = "Solid fuel ignition (Bratu) in three dimensions by Newton-
 #include "example.h"
 
 /*
-   The allowed difference of two approximate solutions. F(u) - F(v) = J (u - v) with J evaluated at a point between them, so |u - v| <=
-   (|F(u)| + |F(v)|) / mu, where mu is the smallest eigenvalue of J: at least the Laplacian's, which is known, minus the largest exponential.
-   The last term is the rounding error of F itself.
+   The allowed difference of two approximate solutions. F(u) - F(v) = J (u - v) with J evaluated at a point between
+   them, so |u - v| <= (|F(u)| + |F(v)|) / mu, where mu is the smallest eigenvalue of J: at least the Laplacian's, which
+   is known, minus the largest exponential. The last term is the rounding error of F itself.
 */
 static PetscReal AllowedDifference(const Bratu *p, PetscReal fu, PetscReal fv, PetscReal umax)
 {
@@ -56,10 +61,11 @@ static PetscReal AllowedDifference(const Bratu *p, PetscReal fu, PetscReal fv, P
 /* ---------------------------------------------------------------- the problem on the grid */
 
 typedef struct {
-  Bratu     bratu;
-  BratuBox  box;
-  Vec       values; /* of the Jacobian, BRATU_STENCIL per row; a vector, so that PETSc stores them where it stores the matrix */
-  PetscBool coo;    /* the matrix is filled by MatSetValuesCOO() */
+  Bratu    bratu;
+  BratuBox box;
+  /* of the Jacobian, BRATU_STENCIL per row; a vector, so that PETSc stores them where it stores the matrix */
+  Vec       values;
+  PetscBool coo; /* the matrix is filled by MatSetValuesCOO() */
 } Problem;
 
 static PetscErrorCode OnDevice(Vec v, PetscBool *device)
@@ -73,7 +79,8 @@ static PetscErrorCode OnDevice(Vec v, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Waits for the GPU, if one works on v, so that the following work is timed separately: once for each function and each Jacobian */
+/* Waits for the GPU, if one works on v, so that the following work is timed separately: once for each function and each
+   Jacobian */
 static PetscErrorCode Synchronize(Vec v)
 {
   PetscBool device;
@@ -171,14 +178,16 @@ static PetscErrorCode IndicesCreate(const Problem *problem, Mat J, Indices *indi
     PetscCall(PetscSpMVGetFormat(J, &format));
     PetscCall(MatGetVecType(J, &vectype));
     PetscCall(PetscStrcmp(vectype, VECCUDA, &indices->device));
-    if (indices->device) PetscCall(BratuIndicesCUDA(&problem->bratu, b, global, format ? -1 : 0, &indices->rows, &indices->cols));
+    if (indices->device)
+      PetscCall(BratuIndicesCUDA(&problem->bratu, b, global, format ? -1 : 0, &indices->rows, &indices->cols));
   }
 #endif
   if (!indices->device) {
     PetscCall(PetscMalloc2(n, &indices->rows, n, &indices->cols));
     for (k = b->s[2]; k < b->s[2] + b->m[2]; k++) {
       for (j = b->s[1]; j < b->s[1] + b->m[1]; j++) {
-        for (i = b->s[0]; i < b->s[0] + b->m[0]; i++) BratuIndicesAt(&problem->bratu, b, global, 0, indices->rows, indices->cols, i, j, k);
+        for (i = b->s[0]; i < b->s[0] + b->m[0]; i++)
+          BratuIndicesAt(&problem->bratu, b, global, 0, indices->rows, indices->cols, i, j, k);
       }
     }
   }
@@ -200,12 +209,13 @@ static PetscErrorCode IndicesDestroy(Indices *indices)
 }
 
 /*
-   Creates the matrix. Its pattern is given by the rows and columns of the values that FormJacobian() computes. It is created here because
-   DMCreateMatrix() would first preallocate it in its own way. The pattern is the same, so boundary rows have zeros for the neighbors
-   that exist. A neighbor that does not exist becomes a second entry on the diagonal with value zero, because values at the same position
-   are summed. So every row has the same number of values, and rows ascend, which is best for AIJ's MatSetPreallocationCOO(); it would have
-   to sort out entries with negative indices. Our types on a GPU skip such entries at no cost. Types that PETSc cannot fill this way (sell)
-   get their values row by row. seconds: the time until the indices are ready, and the time after that.
+   Creates the matrix. Its pattern is given by the rows and columns of the values that FormJacobian() computes. It is
+   created here because DMCreateMatrix() would first preallocate it in its own way. The pattern is the same, so boundary
+   rows have zeros for the neighbors that exist. A neighbor that does not exist becomes a second entry on the diagonal
+   with value zero, because values at the same position are summed. So every row has the same number of values, and rows
+   ascend, which is best for AIJ's MatSetPreallocationCOO(); it would have to sort out entries with negative indices.
+   Our types on a GPU skip such entries at no cost. Types that PETSc cannot fill this way (sell) get their values row by
+   row. seconds: the time until the indices are ready, and the time after that.
 */
 static PetscErrorCode CreateJacobian(DM da, MatType type, Problem *problem, Mat *J, double seconds[2])
 {
@@ -249,7 +259,8 @@ static PetscErrorCode FormJacobian(SNES snes, Vec X, Mat J, Mat P, void *ctx)
   PetscInt           cols[BRATU_STENCIL], i, j, k;
 
   PetscFunctionBeginUser;
-  PetscCall(Evaluate(BRATU_JACOBIAN, problem, X, problem->values)); /* the derivative needs only the point itself, and no ghost points */
+  /* the derivative needs only the point itself, and no ghost points */
+  PetscCall(Evaluate(BRATU_JACOBIAN, problem, X, problem->values));
   if (problem->coo) {
     PetscCall(VecGetArrayReadAndMemType(problem->values, &v, NULL));
     PetscCall(MatSetValuesCOO(P, v, INSERT_VALUES));
@@ -276,7 +287,8 @@ static PetscErrorCode FormJacobian(SNES snes, Vec X, Mat J, Mat P, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares a.(J b) with b.(J a) for two vectors that vanish on the boundary, like all vectors in CG; see the top of the file */
+/* Compares a.(J b) with b.(J a) for two vectors that vanish on the boundary, like all vectors in CG; see the top of the
+   file */
 static PetscErrorCode CheckSymmetry(DM da, const Bratu *p, Mat J)
 {
   Vec         v[2], w;
@@ -305,9 +317,12 @@ static PetscErrorCode CheckSymmetry(DM da, const Bratu *p, Mat J)
     PetscCall(VecDot(w, v[1 - q], &dot[q]));
     PetscCall(VecNorm(v[q], NORM_2, &norm[q]));
   }
-  /* 12 max(c) bounds the norm of J; the errors of the sums of a random vector are far smaller than the square root that is allowed here */
-  PetscCheck(PetscAbsScalar(dot[0] - dot[1]) <= PETSC_SQRT_MACHINE_EPSILON * 12.0 * PetscMax(p->c[0], PetscMax(p->c[1], p->c[2])) * norm[0] * norm[1],
-             PetscObjectComm((PetscObject)da), PETSC_ERR_PLIB, "The Jacobian is not symmetric on vectors that vanish on the boundary: CG is not valid");
+  /* 12 max(c) bounds the norm of J; the errors of the sums of a random vector are far smaller than the square root that
+     is allowed here */
+  PetscCheck(PetscAbsScalar(dot[0] - dot[1]) <=
+                 PETSC_SQRT_MACHINE_EPSILON * 12.0 * PetscMax(p->c[0], PetscMax(p->c[1], p->c[2])) * norm[0] * norm[1],
+             PetscObjectComm((PetscObject)da), PETSC_ERR_PLIB,
+             "The Jacobian is not symmetric on vectors that vanish on the boundary: CG is not valid");
   for (q = 0; q < 2; q++) PetscCall(VecDestroy(&v[q]));
   PetscCall(VecDestroy(&w));
   PetscCall(PetscRandomDestroy(&random));
@@ -370,8 +385,8 @@ static PetscErrorCode CreateGrid(const char type[], PetscInt n, PetscReal lambda
   PetscInt  d;
 
   PetscFunctionBeginUser;
-  PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, n, n, n, PETSC_DECIDE, PETSC_DECIDE,
-                         PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
+  PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, n,
+                         n, n, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
   PetscCall(DMSetMatType(da, type)); /* for users of the DM's matrices, such as multigrid */
@@ -407,7 +422,8 @@ static PetscErrorCode Collect(SNES snes, Mat J, Vec r, PetscLogStage stage, Prob
   PetscCall(VecMax(run->x, NULL, &run->umax));
   PetscCall(MatGetType(J, &viewed));
   PetscCall(PetscSpMVGetFormat(J, &format));
-  if (format) PetscCall(PetscStrendswith(viewed, format, &named)); /* the matrix may report the name of our type's parent */
+  /* the matrix may report the name of our type's parent */
+  if (format) PetscCall(PetscStrendswith(viewed, format, &named));
   PetscCall(PetscSNPrintf(run->viewed, sizeof(run->viewed), "%s%s%s", viewed, named ? "" : "/", named ? "" : format));
   PetscCall(MatGetInfo(J, MAT_GLOBAL_SUM, &info));
   run->nnz = info.nz_used;
@@ -416,7 +432,8 @@ static PetscErrorCode Collect(SNES snes, Mat J, Vec r, PetscLogStage stage, Prob
   PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "KSPSolve", &count, &run->ksp, &flops));
   PetscCall(ExampleLog(PETSC_COMM_WORLD, stage, "MatMult", &run->products, &run->products_time, &flops));
   PetscCall(TimeProduct(J, run->x, r, &run->product));
-  PetscCall(MatGetDiagonalBlock(J, &block)); /* the matrix itself on one process; otherwise the part that needs no data from other processes */
+  /* the matrix itself on one process; otherwise the part that needs no data from other processes */
+  PetscCall(MatGetDiagonalBlock(J, &block));
   PetscCall(MatCreateVecs(block, &xb, &yb));
   PetscCall(VecSet(xb, 1.0));
   PetscCall(TimeProduct(block, xb, yb, &run->block));
@@ -444,8 +461,8 @@ static PetscErrorCode IsOfDevice(MatType type, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Starts the GPU for a type that uses it: this takes some tenths of a second, once for a process, and would otherwise be part of the first type's set-up.
-   seconds: 0 for a type of the host */
+/* Starts the GPU for a type that uses it: this takes some tenths of a second, once for a process, and would otherwise
+   be part of the first type's set-up. seconds: 0 for a type of the host */
 static PetscErrorCode StartDevice(MatType type, double *seconds)
 {
   PetscLogDouble t0, t1;
@@ -505,7 +522,8 @@ static PetscErrorCode Solve(const char *what, PetscInt index, PetscInt n, PetscR
   PetscCall(Evaluate(BRATU_GUESS, problem, NULL, run->x));
   PetscCall(Clock(r, &t1));
   run->setups[SETUP_VECTORS] = t1 - t0 - run->setups[SETUP_INDICES] - run->setups[SETUP_PREALLOCATION];
-  /* run everything once: the first product sets up the format, and libraries and kernels are loaded by their first use */
+  /* run everything once: the first product sets up the format, and libraries and kernels are loaded by their first use
+     */
   PetscCall(FormFunction(snes, run->x, r, problem));
   PetscCall(FormJacobian(snes, run->x, J, J, problem));
   PetscCall(MatMult(J, run->x, r));
@@ -543,7 +561,8 @@ static PetscErrorCode DefaultTypes(PetscInt *n, char *types[])
   PetscFunctionBeginUser;
   PetscCall(IsOfDevice(MATSELLP, &device));
   if (device) defaults[0] = "aijcusparse";
-  for (*n = 0; *n < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(defaults) - !device; (*n)++) PetscCall(PetscStrallocpy(defaults[*n], &types[*n]));
+  for (*n = 0; *n < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(defaults) - !device; (*n)++)
+    PetscCall(PetscStrallocpy(defaults[*n], &types[*n]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -565,7 +584,8 @@ int main(int argc, char **argv)
   PetscCall(PetscMemzero(&problem, sizeof(problem)));
   PetscCall(PetscMemzero(&first, sizeof(first)));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-par", &lambda, NULL));
-  PetscCheck(lambda > 0.0 && lambda <= 6.81, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-par %g is not in (0, 6.81]", (double)lambda);
+  PetscCheck(lambda > 0.0 && lambda <= 6.81, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-par %g is not in (0, 6.81]",
+             (double)lambda);
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
   PetscCheck(n > 2, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-n %" PetscInt_FMT " leaves no interior point", n);
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_type", &set));
@@ -581,10 +601,13 @@ int main(int argc, char **argv)
     if (!t) {
       run = first;
       PetscCall(PetscPrintf(PETSC_COMM_WORLD,
-                            "Bratu %" PetscInt_FMT " x %" PetscInt_FMT " x %" PetscInt_FMT ", lambda %g, %d rank%s, %.0f stored entries, times in seconds\n",
-                            problem.bratu.M[0], problem.bratu.M[1], problem.bratu.M[2], (double)lambda, size, size > 1 ? "s" : "", first.nnz));
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-14s %-21s %6s %6s %10s %8s %8s %8s %8s %8s %8s %8s %10s %8s %8s  %s\n", "type", "viewed as", "Newton",
-                            "Krylov", "|F|", "set-up", "solve", "function", "Jacobian", "KSPSolve", "products", "MatMult", "us/product", "us/block", "GF/s",
+                            "Bratu %" PetscInt_FMT " x %" PetscInt_FMT " x %" PetscInt_FMT
+                            ", lambda %g, %d rank%s, %.0f stored entries, times in seconds\n",
+                            problem.bratu.M[0], problem.bratu.M[1], problem.bratu.M[2], (double)lambda, size,
+                            size > 1 ? "s" : "", first.nnz));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-14s %-21s %6s %6s %10s %8s %8s %8s %8s %8s %8s %8s %10s %8s %8s  %s\n",
+                            "type", "viewed as", "Newton", "Krylov", "|F|", "set-up", "solve", "function", "Jacobian",
+                            "KSPSolve", "products", "MatMult", "us/product", "us/block", "GF/s",
                             "difference (allowed)"));
     } else {
       Vec d;
@@ -599,27 +622,32 @@ int main(int argc, char **argv)
     ok      = (PetscBool)(run.reason > 0 && diff <= allowed); /* false for a NaN too */
     if (!ok) failed++;
     PetscCall(PetscPrintf(PETSC_COMM_WORLD,
-                          "%-14s %-21s %6" PetscInt_FMT " %6" PetscInt_FMT " %10.3e %8.3f %8.3f %8.3f %8.3f %8.3f %8" PetscInt_FMT
-                          " %8.3f %10.1f %8.1f %8.2f  ",
-                          types[t], run.viewed, run.newton, run.krylov, (double)run.fnorm, run.setup, run.solve, run.function, run.jacobian, run.ksp,
-                          run.products, run.products_time, 1e6 * run.product, 1e6 * run.block, run.gflops));
+                          "%-14s %-21s %6" PetscInt_FMT " %6" PetscInt_FMT
+                          " %10.3e %8.3f %8.3f %8.3f %8.3f %8.3f %8" PetscInt_FMT " %8.3f %10.1f %8.1f %8.2f  ",
+                          types[t], run.viewed, run.newton, run.krylov, (double)run.fnorm, run.setup, run.solve,
+                          run.function, run.jacobian, run.ksp, run.products, run.products_time, 1e6 * run.product,
+                          1e6 * run.block, run.gflops));
     if (t)
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%.1e (%.1e)%s\n", (double)diff, (double)allowed, ok ? "" : "  FAILED"));
     else
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "-%s\n", ok ? "" : "  FAILED"));
     if (run.start > 0) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  before: start of the GPU %.3f;", run.start));
-    PetscCall(PetscPrintf(
-        PETSC_COMM_WORLD, "%s set-up: indices %.3f, MatSetPreallocationCOO() %.3f, vectors and solver %.3f, first residual, Jacobian and product %.3f\n",
-        run.start > 0 ? "" : " ", run.setups[SETUP_INDICES], run.setups[SETUP_PREALLOCATION], run.setups[SETUP_VECTORS], run.setups[SETUP_FIRST]));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                          "%s set-up: indices %.3f, MatSetPreallocationCOO() %.3f, vectors and solver %.3f, first "
+                          "residual, Jacobian and product %.3f\n",
+                          run.start > 0 ? "" : " ", run.setups[SETUP_INDICES], run.setups[SETUP_PREALLOCATION],
+                          run.setups[SETUP_VECTORS], run.setups[SETUP_FIRST]));
     if (run.reason <= 0)
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s did not converge: %s (-snes_converged_reason -ksp_converged_reason say more)\n", types[t],
-                            SNESConvergedReasons[run.reason]));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                            "  %s did not converge: %s (-snes_converged_reason -ksp_converged_reason say more)\n",
+                            types[t], SNESConvergedReasons[run.reason]));
     if (t) PetscCall(VecDestroy(&run.x));
   }
   PetscCall(VecDestroy(&first.x));
   for (t = 0; t < ntypes; t++) PetscCall(PetscFree(types[t]));
   PetscCheck(!failed, PETSC_COMM_WORLD, PETSC_ERR_NOT_CONVERGED,
-             "%" PetscInt_FMT " of %" PetscInt_FMT " types failed: no convergence, or a solution further from the first type's than the residuals allow",
+             "%" PetscInt_FMT " of %" PetscInt_FMT
+             " types failed: no convergence, or a solution further from the first type's than the residuals allow",
              failed, ntypes);
   PetscCall(PetscFinalize());
   return 0;

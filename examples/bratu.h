@@ -1,6 +1,6 @@
 /*
-   The Bratu problem at one grid point, free of PETSc's objects and written once for the host and for CUDA kernels: bratu.c runs it over
-   the grid on the host, bratu_cuda.cu on a GPU.
+   The Bratu problem at one grid point, free of PETSc's objects and written once for the host and for CUDA kernels:
+   bratu.c runs it over the grid on the host, bratu_cuda.cu on a GPU.
 */
 #pragma once
 
@@ -32,7 +32,8 @@ typedef enum {
   BRATU_JACOBIAN  /* u without ghost points -> BRATU_STENCIL values per row */
 } BratuPart;
 
-/* Entries of a row: the neighbors down, south and west, the point itself, the neighbors east, north and up, ascending columns */
+/* Entries of a row: the neighbors down, south and west, the point itself, the neighbors east, north and up, ascending
+   columns */
 #define BRATU_STENCIL 7
 #define BRATU_SELF    3
 
@@ -51,12 +52,15 @@ BRATU_INLINE PetscReal BratuGuess(const Bratu *p, PetscInt i, PetscInt j, PetscI
   PetscReal d; /* distance to the boundary */
 
   if (BratuOnBoundary(p, i, j, k)) return 0.0;
-  d = PetscMin(PetscMin(i, p->M[0] - i - 1) * p->h[0], PetscMin(PetscMin(j, p->M[1] - j - 1) * p->h[1], PetscMin(k, p->M[2] - k - 1) * p->h[2]));
+  d = PetscMin(PetscMin(i, p->M[0] - i - 1) * p->h[0],
+               PetscMin(PetscMin(j, p->M[1] - j - 1) * p->h[1], PetscMin(k, p->M[2] - k - 1) * p->h[2]));
   return p->lambda / (p->lambda + 1) * PetscSqrtReal(d);
 }
 
-/* The columns of a row in the order of its values, as indices of this process's points with ghost points; -1 for a neighbor that does not exist */
-BRATU_INLINE void BratuColumns(const Bratu *p, const BratuBox *b, PetscInt i, PetscInt j, PetscInt k, PetscInt cols[BRATU_STENCIL])
+/* The columns of a row in the order of its values, as indices of this process's points with ghost points; -1 for a
+   neighbor that does not exist */
+BRATU_INLINE void BratuColumns(const Bratu *p, const BratuBox *b, PetscInt i, PetscInt j, PetscInt k,
+                               PetscInt cols[BRATU_STENCIL])
 {
   const PetscInt dy = b->gm[0], dz = b->gm[0] * b->gm[1], self = BratuIndex(b->gs, b->gm, i, j, k);
 
@@ -69,9 +73,10 @@ BRATU_INLINE void BratuColumns(const Bratu *p, const BratuBox *b, PetscInt i, Pe
   cols[6] = k < p->M[2] - 1 ? self + dz : -1;
 }
 
-/* The same with global numbers, at the place of the row's values: a neighbor that does not exist has the column `none`, or that of the row if `none` is 0 */
-BRATU_INLINE void BratuIndicesAt(const Bratu *p, const BratuBox *b, const PetscInt *global, PetscInt none, PetscInt *rows, PetscInt *cols, PetscInt i,
-                                 PetscInt j, PetscInt k)
+/* The same with global numbers, at the place of the row's values: a neighbor that does not exist has the column `none`,
+   or that of the row if `none` is 0 */
+BRATU_INLINE void BratuIndicesAt(const Bratu *p, const BratuBox *b, const PetscInt *global, PetscInt none,
+                                 PetscInt *rows, PetscInt *cols, PetscInt i, PetscInt j, PetscInt k)
 {
   const size_t at = (size_t)BRATU_STENCIL * BratuIndex(b->s, b->m, i, j, k);
   PetscInt     local[BRATU_STENCIL];
@@ -83,8 +88,8 @@ BRATU_INLINE void BratuIndicesAt(const Bratu *p, const BratuBox *b, const PetscI
   }
 }
 
-BRATU_INLINE void BratuEvaluateAt(BratuPart part, const Bratu *p, const BratuBox *b, const PetscScalar *in, PetscScalar *out, PetscInt i, PetscInt j,
-                                  PetscInt k)
+BRATU_INLINE void BratuEvaluateAt(BratuPart part, const Bratu *p, const BratuBox *b, const PetscScalar *in,
+                                  PetscScalar *out, PetscInt i, PetscInt j, PetscInt k)
 {
   const PetscBool boundary = BratuOnBoundary(p, i, j, k);
   const PetscInt  row      = BratuIndex(b->s, b->m, i, j, k);
@@ -100,7 +105,8 @@ BRATU_INLINE void BratuEvaluateAt(BratuPart part, const Bratu *p, const BratuBox
       const PetscInt    dy = b->gm[0], dz = b->gm[0] * b->gm[1];
       const PetscScalar two_u = u + u;
 
-      out[row] = p->c[0] * (two_u - x[-1] - x[1]) + p->c[1] * (two_u - x[-dy] - x[dy]) + p->c[2] * (two_u - x[-dz] - x[dz]) - p->lamvol * PetscExpScalar(u);
+      out[row] = p->c[0] * (two_u - x[-1] - x[1]) + p->c[1] * (two_u - x[-dy] - x[dy]) +
+                 p->c[2] * (two_u - x[-dz] - x[dz]) - p->lamvol * PetscExpScalar(u);
     }
   } break;
   case BRATU_JACOBIAN: {
@@ -116,8 +122,10 @@ BRATU_INLINE void BratuEvaluateAt(BratuPart part, const Bratu *p, const BratuBox
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-PETSC_EXTERN PetscErrorCode BratuEvaluateCUDA(BratuPart, const Bratu *, const BratuBox *, const PetscScalar *, PetscScalar *);
-PETSC_EXTERN PetscErrorCode BratuIndicesCUDA(const Bratu *, const BratuBox *, const PetscInt *, PetscInt, PetscInt **, PetscInt **);
+PETSC_EXTERN PetscErrorCode BratuEvaluateCUDA(BratuPart, const Bratu *, const BratuBox *, const PetscScalar *,
+                                              PetscScalar *);
+PETSC_EXTERN PetscErrorCode BratuIndicesCUDA(const Bratu *, const BratuBox *, const PetscInt *, PetscInt, PetscInt **,
+                                             PetscInt **);
 PETSC_EXTERN PetscErrorCode BratuFreeCUDA(PetscInt *);
 PETSC_EXTERN PetscErrorCode BratuSynchronizeCUDA(void);
 #endif

@@ -1,10 +1,13 @@
 /*
-   Evaluates bratu.h over the grid on a GPU: all arrays are in device memory, the work is queued on PETSc's stream, and the host does not wait.
+   Evaluates bratu.h over the grid on a GPU: all arrays are in device memory, the work is queued on PETSc's stream, and
+   the host does not wait.
 */
 #include <petscdevice_cuda.h>
 #include "bratu.h"
 
-template <BratuPart part> static __global__ void BratuKernel(Bratu p, BratuBox b, const PetscScalar *__restrict__ in, PetscScalar *__restrict__ out)
+template <BratuPart part>
+static __global__ void BratuKernel(Bratu p, BratuBox b, const PetscScalar *__restrict__ in,
+                                   PetscScalar *__restrict__ out)
 {
   const PetscInt i = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -14,7 +17,8 @@ template <BratuPart part> static __global__ void BratuKernel(Bratu p, BratuBox b
       BratuEvaluateAt(part, &p, &b, in, out, b.s[0] + i, b.s[1] + j, b.s[2] + k);
 }
 
-static __global__ void BratuIndicesKernel(Bratu p, BratuBox b, const PetscInt *__restrict__ global, PetscInt none, PetscInt *rows, PetscInt *cols)
+static __global__ void BratuIndicesKernel(Bratu p, BratuBox b, const PetscInt *__restrict__ global, PetscInt none,
+                                          PetscInt *rows, PetscInt *cols)
 {
   const PetscInt i = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -28,15 +32,18 @@ static __global__ void BratuIndicesKernel(Bratu p, BratuBox b, const PetscInt *_
 static void BratuGrid(const BratuBox *b, dim3 *grid, dim3 *block)
 {
   *block = dim3(32, 8); /* a warp along the rows of the grid */
-  *grid  = dim3((unsigned int)((b->m[0] + block->x - 1) / block->x), (unsigned int)PetscMin(65535, (b->m[1] + block->y - 1) / block->y),
-                (unsigned int)PetscMin(65535, b->m[2]));
+  *grid =
+      dim3((unsigned int)((b->m[0] + block->x - 1) / block->x),
+           (unsigned int)PetscMin(65535, (b->m[1] + block->y - 1) / block->y), (unsigned int)PetscMin(65535, b->m[2]));
 }
 
-/* The rows and columns of all values, in device arrays that the caller frees with BratuFreeCUDA(); global: the numbers of all points with ghost points, on the
-   host */
-PetscErrorCode BratuIndicesCUDA(const Bratu *p, const BratuBox *b, const PetscInt *global, PetscInt none, PetscInt **rows, PetscInt **cols)
+/* The rows and columns of all values, in device arrays that the caller frees with BratuFreeCUDA(); global: the numbers
+   of all points with ghost points, on the host */
+PetscErrorCode BratuIndicesCUDA(const Bratu *p, const BratuBox *b, const PetscInt *global, PetscInt none,
+                                PetscInt **rows, PetscInt **cols)
 {
-  const size_t ghosted = (size_t)b->gm[0] * b->gm[1] * b->gm[2], n = (size_t)BRATU_STENCIL * b->m[0] * b->m[1] * b->m[2];
+  const size_t ghosted = (size_t)b->gm[0] * b->gm[1] * b->gm[2],
+               n       = (size_t)BRATU_STENCIL * b->m[0] * b->m[1] * b->m[2];
   PetscInt    *numbers;
   dim3         grid, block;
   cudaStream_t stream;
@@ -64,7 +71,8 @@ PetscErrorCode BratuFreeCUDA(PetscInt *array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode BratuEvaluateCUDA(BratuPart part, const Bratu *p, const BratuBox *b, const PetscScalar *in, PetscScalar *out)
+PetscErrorCode BratuEvaluateCUDA(BratuPart part, const Bratu *p, const BratuBox *b, const PetscScalar *in,
+                                 PetscScalar *out)
 {
   dim3         grid, block;
   cudaStream_t stream;

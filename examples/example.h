@@ -1,5 +1,6 @@
 /*
-   Shared by the examples: differences between PETSc versions, and functions that read the cost of products from PETSc's own log.
+   Shared by the examples: differences between PETSc versions, and functions that read the cost of products from PETSc's
+   own log.
 */
 #pragma once
 
@@ -11,11 +12,13 @@
 #endif
 
 /*
-   The cost of one event in one log stage: the largest count and the largest time over the ranks, and the floating-point operations of all
-   ranks together, as counted by PETSc. Needs PetscLogDefaultBegin(). The time is the host's: if the host only queues work for a GPU, the time
-   is not meaningful, unless the run has -log_view_gpu_time or the event itself waits for the GPU.
+   The cost of one event in one log stage: the largest count and the largest time over the ranks, and the floating-point
+   operations of all ranks together, as counted by PETSc. Needs PetscLogDefaultBegin(). The time is the host's: if the
+   host only queues work for a GPU, the time is not meaningful, unless the run has -log_view_gpu_time or the event
+   itself waits for the GPU.
 */
-static inline PetscErrorCode ExampleLog(MPI_Comm comm, PetscLogStage stage, const char name[], PetscInt *count, double *seconds, double *flops)
+static inline PetscErrorCode ExampleLog(MPI_Comm comm, PetscLogStage stage, const char name[], PetscInt *count,
+                                        double *seconds, double *flops)
 {
   PetscEventPerfInfo info;
   PetscLogEvent      event;
@@ -36,7 +39,8 @@ static inline PetscErrorCode ExampleLog(MPI_Comm comm, PetscLogStage stage, cons
 }
 
 /* The number of products, and the rate of all ranks together; a format's padding is never counted */
-static inline PetscErrorCode ExampleMatMultLog(MPI_Comm comm, PetscLogStage stage, PetscInt *count, double *seconds, double *gflops)
+static inline PetscErrorCode ExampleMatMultLog(MPI_Comm comm, PetscLogStage stage, PetscInt *count, double *seconds,
+                                               double *gflops)
 {
   double flops;
 

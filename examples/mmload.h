@@ -11,7 +11,8 @@
    Notes:
    Reads coordinate files with real, integer, complex or pattern values, stored as general, symmetric, skew-symmetric or
    hermitian. Pattern entries become 1, repeated entries are added, and an explicit zero is an entry. Exponents may be
-   Fortran's, as in 1.0D-01. Anything else that is not a number, and more numbers in a line than its entry has, are errors.
+   Fortran's, as in 1.0D-01. Anything else that is not a number, and more numbers in a line than its entry has, are
+   errors.
 
    A complex file needs a PETSc with complex numbers.
 */
@@ -94,8 +95,8 @@ static inline PetscErrorCode MMReadHeader_Private(MMFile_Private *f, MMHeader_Pr
   PetscCall(PetscMemzero(h, sizeof(*h)));
   PetscCheck(getline(&f->line, &f->allocated, f->fp) > 0, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s is empty", file);
   for (c = f->line; *c; c++) *c = (char)tolower((unsigned char)*c);
-  PetscCheck(sscanf(f->line, "%%%%matrixmarket %63s %63s %63s %63s", object, format, field, symmetry) == 4, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
-             "%s does not begin as a Matrix Market file does", file);
+  PetscCheck(sscanf(f->line, "%%%%matrixmarket %63s %63s %63s %63s", object, format, field, symmetry) == 4,
+             PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s does not begin as a Matrix Market file does", file);
   PetscCall(PetscStrcmp(object, "matrix", &ok));
   PetscCheck(ok, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s holds a %s, not a matrix", file, object);
   PetscCall(PetscStrcmp(format, "coordinate", &ok));
@@ -109,7 +110,8 @@ static inline PetscErrorCode MMReadHeader_Private(MMFile_Private *f, MMHeader_Pr
     PetscCall(PetscStrcmp(field, "integer", &integer));
     PetscCheck(real || integer, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s has %s values", file, field);
   }
-  PetscCheck(PetscDefined(USE_COMPLEX) || !h->cmplx, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s is complex, this PETSc is real", file);
+  PetscCheck(PetscDefined(USE_COMPLEX) || !h->cmplx, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s is complex, this PETSc is real", file);
   PetscCall(PetscStrcmp(symmetry, "symmetric", &h->symmetric));
   PetscCall(PetscStrcmp(symmetry, "skew-symmetric", &h->skew));
   PetscCall(PetscStrcmp(symmetry, "hermitian", &h->hermitian));
@@ -118,14 +120,19 @@ static inline PetscErrorCode MMReadHeader_Private(MMFile_Private *f, MMHeader_Pr
     PetscCheck(ok, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s has %s symmetry", file, symmetry);
   }
   do { /* comments, blank lines */
-    PetscCheck(getline(&f->line, &f->allocated, f->fp) > 0, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s ends before its sizes", file);
+    PetscCheck(getline(&f->line, &f->allocated, f->fp) > 0, PETSC_COMM_SELF, PETSC_ERR_FILE_READ,
+               "%s ends before its sizes", file);
     for (c = f->line; isspace((unsigned char)*c); c++) {
     }
   } while (*c == '%' || !*c);
-  ok = (PetscBool)(MMGetInteger_Private(&c, &M) && MMGetInteger_Private(&c, &N) && MMGetInteger_Private(&c, &entries) && MMIsBlank_Private(c));
-  PetscCheck(ok && M >= 0 && N >= 0 && entries >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: bad sizes: %.200s", file, f->line);
-  PetscCheck(M <= PETSC_MAX_INT && N <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%s is too large for this PETSc's 32 bit indices", file);
-  PetscCheck(M == N || !(h->symmetric || h->skew || h->hermitian), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s is %s but not square", file, symmetry);
+  ok = (PetscBool)(MMGetInteger_Private(&c, &M) && MMGetInteger_Private(&c, &N) && MMGetInteger_Private(&c, &entries) &&
+                   MMIsBlank_Private(c));
+  PetscCheck(ok && M >= 0 && N >= 0 && entries >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: bad sizes: %.200s", file, f->line);
+  PetscCheck(M <= PETSC_MAX_INT && N <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "%s is too large for this PETSc's 32 bit indices", file);
+  PetscCheck(M == N || !(h->symmetric || h->skew || h->hermitian), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s is %s but not square", file, symmetry);
   h->M       = (PetscInt)M;
   h->N       = (PetscInt)N;
   h->entries = (PetscCount)entries;
@@ -134,7 +141,8 @@ static inline PetscErrorCode MMReadHeader_Private(MMFile_Private *f, MMHeader_Pr
 }
 
 /* Adds the entry of a line, and, if the file has one half of the matrix, that of the other half */
-static inline PetscErrorCode MMAddEntry_Private(const char *file, char *line, const MMHeader_Private *h, MMEntries_Private *E)
+static inline PetscErrorCode MMAddEntry_Private(const char *file, char *line, const MMHeader_Private *h,
+                                                MMEntries_Private *E)
 {
   char       *c = line;
   long long   row, col;
@@ -146,9 +154,10 @@ static inline PetscErrorCode MMAddEntry_Private(const char *file, char *line, co
   ok = (PetscBool)(MMGetInteger_Private(&c, &row) && MMGetInteger_Private(&c, &col));
   if (ok && !h->pattern) ok = MMGetReal_Private(&c, &re);
   if (ok && h->cmplx) ok = MMGetReal_Private(&c, &im);
-  PetscCheck(ok && MMIsBlank_Private(c), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: bad entry: %.200s", file, line);
-  PetscCheck(row >= 1 && row <= h->M && col >= 1 && col <= h->N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: entry outside the matrix: %.200s", file,
+  PetscCheck(ok && MMIsBlank_Private(c), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: bad entry: %.200s", file,
              line);
+  PetscCheck(row >= 1 && row <= h->M && col >= 1 && col <= h->N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: entry outside the matrix: %.200s", file, line);
   if (E->n + 2 > E->max) {
     E->max = 2 * E->max + 1024;
     PetscCall(PetscRealloc(E->max * sizeof(*E->i), &E->i));
@@ -174,7 +183,8 @@ static inline PetscErrorCode MMAddEntry_Private(const char *file, char *line, co
 }
 
 /* Reads this rank's lines, which are those whose first byte is in its share of the file */
-static inline PetscErrorCode MMReadEntries_Private(MPI_Comm comm, MMFile_Private *f, const MMHeader_Private *h, MMEntries_Private *E)
+static inline PetscErrorCode MMReadEntries_Private(MPI_Comm comm, MMFile_Private *f, const MMHeader_Private *h,
+                                                   MMEntries_Private *E)
 {
   PetscMPIInt rank, size;
   off_t       end, from, to, pos;
@@ -188,7 +198,8 @@ static inline PetscErrorCode MMReadEntries_Private(MPI_Comm comm, MMFile_Private
   from = h->start + (end - h->start) / size * rank;
   to   = rank == size - 1 ? end : h->start + (end - h->start) / size * (rank + 1);
   pos  = from;
-  PetscCheck(!fseeko(f->fp, rank ? from - 1 : from, SEEK_SET), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "Cannot seek in %s", f->name);
+  PetscCheck(!fseeko(f->fp, rank ? from - 1 : from, SEEK_SET), PETSC_COMM_SELF, PETSC_ERR_FILE_READ,
+             "Cannot seek in %s", f->name);
   if (rank) { /* a line that begins in the previous share is read by the previous rank */
     len = getline(&f->line, &f->allocated, f->fp);
     pos = len > 0 ? from - 1 + len : to;
@@ -203,8 +214,10 @@ static inline PetscErrorCode MMReadEntries_Private(MPI_Comm comm, MMFile_Private
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Row lengths of the diagonal and off-diagonal blocks: counted on the ranks that read the entries, added on the ranks that own the rows */
-static inline PetscErrorCode MMPreallocate_Private(MPI_Comm comm, Mat A, PetscCount n, const PetscInt i[], const PetscInt j[])
+/* Row lengths of the diagonal and off-diagonal blocks: counted on the ranks that read the entries, added on the ranks
+   that own the rows */
+static inline PetscErrorCode MMPreallocate_Private(MPI_Comm comm, Mat A, PetscCount n, const PetscInt i[],
+                                                   const PetscInt j[])
 {
   PetscLayout        rmap, cmap;
   const PetscScalar *a[2];
@@ -249,7 +262,8 @@ static inline PetscErrorCode MMPreallocate_Private(MPI_Comm comm, Mat A, PetscCo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static inline PetscErrorCode MMReadLocal_Private(MPI_Comm comm, const char file[], MMHeader_Private *h, MMEntries_Private *E)
+static inline PetscErrorCode MMReadLocal_Private(MPI_Comm comm, const char file[], MMHeader_Private *h,
+                                                 MMEntries_Private *E)
 {
   MMFile_Private f = {.name = file, .fp = fopen(file, "r")};
   PetscErrorCode ierr;
@@ -276,7 +290,8 @@ static inline PetscErrorCode MMRead_Private(MPI_Comm comm, const char file[], MM
   PetscCallMPI(MPI_Allreduce(mine, all, 2, MPI_DOUBLE, MPI_SUM, comm));
   PetscCall(ierr);
   PetscCheck(all[1] == 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s cannot be read on another rank", file);
-  PetscCheck(all[0] == (double)h->entries, comm, PETSC_ERR_FILE_UNEXPECTED, "%s has %.0f entries, its header says %.0f", file, all[0], (double)h->entries);
+  PetscCheck(all[0] == (double)h->entries, comm, PETSC_ERR_FILE_UNEXPECTED, "%s has %.0f entries, its header says %.0f",
+             file, all[0], (double)h->entries);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -306,8 +321,9 @@ static inline PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char file[
   if (M < 0 || N < 0)
     PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, h.M, h.N));
   else
-    PetscCheck(M == h.M && N == h.N, comm, PETSC_ERR_ARG_SIZ, "%s is %" PetscInt_FMT " x %" PetscInt_FMT ", the matrix %" PetscInt_FMT " x %" PetscInt_FMT,
-               file, h.M, h.N, M, N);
+    PetscCheck(M == h.M && N == h.N, comm, PETSC_ERR_ARG_SIZ,
+               "%s is %" PetscInt_FMT " x %" PetscInt_FMT ", the matrix %" PetscInt_FMT " x %" PetscInt_FMT, file, h.M,
+               h.N, M, N);
   PetscCall(MatGetType(A, &type));
   if (!type) PetscCall(MatSetType(A, MATAIJ));
   PetscCall(MMPreallocate_Private(comm, A, E.n, E.i, E.j));
@@ -321,7 +337,8 @@ static inline PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char file[
 }
 
 /*
-   MatLoadFile() - fills a matrix from a Matrix Market file, recognized by its first bytes, or otherwise from PETSc's binary format
+   MatLoadFile() - fills a matrix from a Matrix Market file, recognized by its first bytes, or otherwise from PETSc's
+   binary format
 
    Collective
 */

@@ -82,17 +82,23 @@ int main(int argc, char **argv)
   PetscCall(VecNorm(b, NORM_2, &norm));
   PetscCall(MatGetType(A, &type));
   PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  PetscCall(
-      PetscPrintf(PETSC_COMM_WORLD, "matrix     %s, %" PetscInt_FMT " rows, %.0f entries as its type counts them, type %s\n", file, M, info.nz_used, type));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "solver     %s after %" PetscInt_FMT " iterations, %.3f s\n", KSPConvergedReasons[reason], its, (double)(t1 - t0)));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "products   %" PetscInt_FMT " in %.3f s, %.2f GF/s\n", products, product_time, gflops));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "residual   |b - A x| / |b| = %.3e\n", (double)(norm > 0.0 ? rnorm / norm : rnorm)));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "matrix     %s, %" PetscInt_FMT " rows, %.0f entries as its type counts them, type %s\n", file,
+                        M, info.nz_used, type));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "solver     %s after %" PetscInt_FMT " iterations, %.3f s\n",
+                        KSPConvergedReasons[reason], its, (double)(t1 - t0)));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "products   %" PetscInt_FMT " in %.3f s, %.2f GF/s\n", products, product_time,
+                        gflops));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "residual   |b - A x| / |b| = %.3e\n",
+                        (double)(norm > 0.0 ? rnorm / norm : rnorm)));
   if (!have_rhs) {
     PetscCall(VecShift(x, -1.0));
     PetscCall(VecNorm(x, NORM_2, &error));
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "error      |x - u| / |u| = %.3e\n", (double)(error / PetscSqrtReal((PetscReal)M))));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "error      |x - u| / |u| = %.3e\n",
+                          (double)(error / PetscSqrtReal((PetscReal)M))));
   }
-  PetscCheck(reason > 0, PETSC_COMM_WORLD, PETSC_ERR_NOT_CONVERGED, "The solver did not converge: %s", KSPConvergedReasons[reason]);
+  PetscCheck(reason > 0, PETSC_COMM_WORLD, PETSC_ERR_NOT_CONVERGED, "The solver did not converge: %s",
+             KSPConvergedReasons[reason]);
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));

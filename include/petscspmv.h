@@ -22,8 +22,8 @@
 #define MATSEQEVCHYB "seqevchyb"
 #define MATMPIEVCHYB "mpievchyb"
 
-/* Type names returned by MatGetType(). Both types are derived from AIJ, and PETSc identifies AIJ by the beginning of the
-   name. If there is a GPU that PETSc uses, the name is that of the parent type, seqaijcusparse or mpiaijcusparse */
+/* Type names returned by MatGetType(). Both types are derived from AIJ, and PETSc identifies AIJ by the beginning of
+   the name. If there is a GPU that PETSc uses, the name is that of the parent type, seqaijcusparse or mpiaijcusparse */
 #define MATSEQAIJSELLP  "seqaijsellp"
 #define MATMPIAIJSELLP  "mpiaijsellp"
 #define MATSEQAIJEVCHYB "seqaijevchyb"
@@ -46,8 +46,8 @@
    Level: intermediate
 
    Notes:
-   For a parallel matrix, the numbers are sums over its diagonal and its off-diagonal block. If AIJ's own product is used
-   for a block, the block is not stored in the format, and `formatted` does not count its entries. The padding is
+   For a parallel matrix, the numbers are sums over its diagonal and its off-diagonal block. If AIJ's own product is
+   used for a block, the block is not stored in the format, and `formatted` does not count its entries. The padding is
    (`stored` - `formatted`) / `formatted`.
 
 .seealso: `PetscSpMVGetInfo()`, `MATSELLP`, `MATEVCHYB`
@@ -109,9 +109,10 @@ typedef struct {
   const char     *kernel; /* kernel of the product, a static string */
 } MatBatchInfo;
 
-PETSC_EXTERN PetscErrorCode MatCreateBatch(MPI_Comm, PetscInt, const PetscInt[], const PetscInt[], const PetscInt[], PetscScalar[], MatBatchSharing,
-                                           PetscCopyMode, Mat *);
+PETSC_EXTERN PetscErrorCode MatCreateBatch(MPI_Comm, PetscInt, const PetscInt[], const PetscInt[], const PetscInt[],
+                                           PetscScalar[], MatBatchSharing, PetscCopyMode, Mat *);
 PETSC_EXTERN PetscErrorCode MatCreateBatchFromMats(MPI_Comm, PetscInt, const Mat[], Mat *);
 PETSC_EXTERN PetscErrorCode MatBatchSetValues(Mat, PetscInt, const PetscScalar[]);
-PETSC_EXTERN PetscErrorCode MatBatchGetProblem(Mat, PetscInt, PetscInt *, const PetscInt *[], const PetscInt *[], const PetscScalar *[]);
+PETSC_EXTERN PetscErrorCode MatBatchGetProblem(Mat, PetscInt, PetscInt *, const PetscInt *[], const PetscInt *[],
+                                               const PetscScalar *[]);
 PETSC_EXTERN PetscErrorCode MatBatchGetInfo(Mat, MatBatchInfo *);

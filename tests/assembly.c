@@ -33,7 +33,8 @@ static PetscErrorCode Unknown(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries set by a rank that does not own their rows, some of them twice, with a flush assembly between INSERT and ADD */
+/* Entries set by a rank that does not own their rows, some of them twice, with a flush assembly between INSERT and ADD
+   */
 static PetscErrorCode OffProcess(Test *t, Record *r)
 {
   Mat          A;
@@ -52,8 +53,10 @@ static PetscErrorCode OffProcess(Test *t, Record *r)
   PetscCall(MatGetSize(A, &M, &N));
   PetscCall(MatGetOwnershipRange(A, &rs, &re));
   for (int pass = 0; pass < 2; pass++) {
-    if (t->arg[0] != 'h') { /* while PETSc 3.26 collects entries in its hash table, a flush does not end the insertion */
-      for (PetscInt i = t->rank; i < M; i += t->size) PetscCall(MatSetValue(A, i, (i * 3) % N, Value(i, 0, 1), INSERT_VALUES));
+    /* while PETSc 3.26 collects entries in its hash table, a flush does not end the insertion */
+    if (t->arg[0] != 'h') {
+      for (PetscInt i = t->rank; i < M; i += t->size)
+        PetscCall(MatSetValue(A, i, (i * 3) % N, Value(i, 0, 1), INSERT_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FLUSH_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FLUSH_ASSEMBLY));
     }
@@ -102,7 +105,8 @@ static PetscErrorCode Local(Test *t, Record *r)
   PetscCall(ISLocalToGlobalMappingDestroy(&map));
   for (int k = 0; k < 2; k++) {
     for (PetscInt i = 0; i < n + 1; i++) {
-      for (PetscInt j = i; j < PetscMin(i + 2, n + 2); j++) PetscCall(MatSetValueLocal(A, i, j, Value(i, j, 5 + k), ADD_VALUES));
+      for (PetscInt j = i; j < PetscMin(i + 2, n + 2); j++)
+        PetscCall(MatSetValueLocal(A, i, j, Value(i, j, 5 + k), ADD_VALUES));
     }
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
@@ -366,19 +370,23 @@ static PetscErrorCode Pattern(Test *t, Record *r)
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   for (PetscInt k = 0; k < 2; k++) {
     PetscCall(Touch(A));
-    if (!strcmp(route, "newentries") || !strcmp(route, "oneentry")) { /* oneentry: the row lengths stay the same on all ranks but one */
-      for (PetscInt i = rs; i < re && (route[0] == 'n' || i == 0); i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
+    /* oneentry: the row lengths stay the same on all ranks but one */
+    if (!strcmp(route, "newentries") || !strcmp(route, "oneentry")) {
+      for (PetscInt i = rs; i < re && (route[0] == 'n' || i == 0); i += 4)
+        PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     } else if (!strcmp(route, "zeroed")) { /* new entries, zeroed before the next product */
-      for (PetscInt i = rs; i < re; i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
+      for (PetscInt i = rs; i < re; i += 4)
+        PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatZeroEntries(A));
       PetscCall(FillLike(t->R, 90 + k, A));
     } else if (!strcmp(route, "ignored")) { /* new entries, which the matrix was set to ignore */
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
-      for (PetscInt i = rs; i < re; i += 4) PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
+      for (PetscInt i = rs; i < re; i += 4)
+        PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     } else if (!strcmp(route, "axpydifferent")) {
@@ -546,8 +554,10 @@ static PetscErrorCode Again(Test *t, Record *r)
 /* Options that change how entries are inserted */
 static PetscErrorCode Options(Test *t, Record *r)
 {
-  const MatOption opts[] = {MAT_ROW_ORIENTED,         MAT_IGNORE_ZERO_ENTRIES,     MAT_NO_OFF_PROC_ENTRIES,     MAT_USE_INODES,    MAT_SYMMETRIC,
-                            MAT_KEEP_NONZERO_PATTERN, MAT_IGNORE_OFF_PROC_ENTRIES, MAT_FORM_EXPLICIT_TRANSPOSE, MAT_STRUCTURE_ONLY};
+  const MatOption opts[] = {
+      MAT_ROW_ORIENTED,  MAT_IGNORE_ZERO_ENTRIES,  MAT_NO_OFF_PROC_ENTRIES,     MAT_USE_INODES,
+      MAT_SYMMETRIC,     MAT_KEEP_NONZERO_PATTERN, MAT_IGNORE_OFF_PROC_ENTRIES, MAT_FORM_EXPLICIT_TRANSPOSE,
+      MAT_STRUCTURE_ONLY};
 
   PetscFunctionBegin;
   for (size_t k = 0; k < sizeof(opts) / sizeof(opts[0]) - 1; k++) {
@@ -568,64 +578,65 @@ static PetscErrorCode Options(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const Operation operations[] = {{"hash", Unknown, 0, "hash"},
-                                       {"small", Unknown, FULL, "small"},
-                                       {"ample", Unknown, FULL, "ample"},
-                                       {"offprocess", OffProcess, FULL, "preallocated"},
-                                       {"offprocess-hash", OffProcess, FULL | (PetscDefined(USE_COMPLEX) ? NOCUDA : 0), "hash"},
-                                       {"local", Local, FULL | SQUARE | (PetscDefined(USE_COMPLEX) ? NOCUDA : 0)},
-                                       {"coo", COO, FULL, "own"},
-                                       {"coo-away", COO, FULL, "away"},
-                                       {"coo-rows", COOPatterns, FULL, "rc"},
-                                       {"coo-columns", COOPatterns, FULL, "ca"},
-                                       {"coo-any", COOPatterns, FULL, "ar"},
-                                       {"coo-last", COOPatterns, FULL, "la"},
-                                       {"coo-ignored", COOPatterns, FULL, "ali"}, /* entries of other ranks */
-                                       {"csr", CSR, FULL},
-                                       {"witharrays", WithArrays, FULL | BYROW},
-                                       {"withsplitarrays", WithSplitArrays, FULL | BYROW | SQUARE | PAR},
-                                       {"insert", Values, 0, "insert"},
-                                       {"add", Values, 0, "add"},
-                                       {"all", Values, 0, "all"},
-                                       {"refill", Values, 0, "refill"},
-                                       {"scale", Values, 0, "scale"},
-                                       {"scalezero", Values, 0, "scalezero"},
-                                       {"diagonalscale", Values, 0, "diagonalscale"},
-                                       {"conjugate", Values, 0, "conjugate"},
-                                       {"realpart", Values, 0, "realpart"},
-                                       {"imaginarypart", Values, 0, "imaginarypart"},
-                                       {"random", Values, 0, "random"},
-                                       {"copy", Values, 0, "copy"},
-                                       {"copyaij", Values, 0, "copyaij"},
-                                       {"axpy", Values, NOCUDA, "axpy"},
-                                       {"axpyaij", Values, 0, "axpyaij"},
-                                       {"storevalues", Values, 0, "storevalues"},
-                                       {"array", Values, 0, "array"},
-                                       {"arraywrite", Values, 0, "arraywrite"},
-                                       {"blocksscale", Values, 0, "blocks"},
-                                       {"shift", Values, SOLVE, "shift"},
-                                       {"diagonalset", Values, SOLVE, "diagonalset"},
-                                       {"zerorows", Values, SOLVE, "zerorows"},
-                                       {"zerorowscolumns", Values, SOLVE, "zerorowscolumns"},
-                                       {"newentries", Pattern, FULL, "newentries"},
-                                       {"oneentry", Pattern, FULL, "oneentry"},
-                                       {"zeroed", Pattern, FULL | NOCUDA, "zeroed"},
-                                       {"ignored", Pattern, FULL, "ignored"},
-                                       {"axpydifferent", Pattern, FULL, "axpydifferent"},
-                                       {"shiftmissing", Pattern, FULL | SQUARE, "shift"},
-                                       {"zerorowspattern", Pattern, FULL | SQUARE, "zerorows"},
-                                       {"resetpreallocation", Pattern, FULL | BYROW, "resetpreallocation"},
-                                       {"preallocate", Pattern, FULL, "preallocate"},
-                                       {"emptied", Pattern, FULL | NOCUDA, "emptied"},
-                                       {"filter", Pattern, FULL, "filter"},
-                                       {"eliminatezeros", Pattern, FULL, "eliminatezeros"},
-                                       {"replace", Pattern, FULL, "replace"},
-                                       {"coincidence", Coincidence, FULL | SEQ},
-                                       {"duplicate", Duplicate, 0},
-                                       {"again", Again, 0},
-                                       {"options", Options, FULL},
-                                       {"matrixmarket", MatrixMarket, ONCE},
-                                       {NULL, NULL, 0}};
+static const Operation operations[] = {
+    {"hash", Unknown, 0, "hash"},
+    {"small", Unknown, FULL, "small"},
+    {"ample", Unknown, FULL, "ample"},
+    {"offprocess", OffProcess, FULL, "preallocated"},
+    {"offprocess-hash", OffProcess, FULL | (PetscDefined(USE_COMPLEX) ? NOCUDA : 0), "hash"},
+    {"local", Local, FULL | SQUARE | (PetscDefined(USE_COMPLEX) ? NOCUDA : 0)},
+    {"coo", COO, FULL, "own"},
+    {"coo-away", COO, FULL, "away"},
+    {"coo-rows", COOPatterns, FULL, "rc"},
+    {"coo-columns", COOPatterns, FULL, "ca"},
+    {"coo-any", COOPatterns, FULL, "ar"},
+    {"coo-last", COOPatterns, FULL, "la"},
+    {"coo-ignored", COOPatterns, FULL, "ali"}, /* entries of other ranks */
+    {"csr", CSR, FULL},
+    {"witharrays", WithArrays, FULL | BYROW},
+    {"withsplitarrays", WithSplitArrays, FULL | BYROW | SQUARE | PAR},
+    {"insert", Values, 0, "insert"},
+    {"add", Values, 0, "add"},
+    {"all", Values, 0, "all"},
+    {"refill", Values, 0, "refill"},
+    {"scale", Values, 0, "scale"},
+    {"scalezero", Values, 0, "scalezero"},
+    {"diagonalscale", Values, 0, "diagonalscale"},
+    {"conjugate", Values, 0, "conjugate"},
+    {"realpart", Values, 0, "realpart"},
+    {"imaginarypart", Values, 0, "imaginarypart"},
+    {"random", Values, 0, "random"},
+    {"copy", Values, 0, "copy"},
+    {"copyaij", Values, 0, "copyaij"},
+    {"axpy", Values, NOCUDA, "axpy"},
+    {"axpyaij", Values, 0, "axpyaij"},
+    {"storevalues", Values, 0, "storevalues"},
+    {"array", Values, 0, "array"},
+    {"arraywrite", Values, 0, "arraywrite"},
+    {"blocksscale", Values, 0, "blocks"},
+    {"shift", Values, SOLVE, "shift"},
+    {"diagonalset", Values, SOLVE, "diagonalset"},
+    {"zerorows", Values, SOLVE, "zerorows"},
+    {"zerorowscolumns", Values, SOLVE, "zerorowscolumns"},
+    {"newentries", Pattern, FULL, "newentries"},
+    {"oneentry", Pattern, FULL, "oneentry"},
+    {"zeroed", Pattern, FULL | NOCUDA, "zeroed"},
+    {"ignored", Pattern, FULL, "ignored"},
+    {"axpydifferent", Pattern, FULL, "axpydifferent"},
+    {"shiftmissing", Pattern, FULL | SQUARE, "shift"},
+    {"zerorowspattern", Pattern, FULL | SQUARE, "zerorows"},
+    {"resetpreallocation", Pattern, FULL | BYROW, "resetpreallocation"},
+    {"preallocate", Pattern, FULL, "preallocate"},
+    {"emptied", Pattern, FULL | NOCUDA, "emptied"},
+    {"filter", Pattern, FULL, "filter"},
+    {"eliminatezeros", Pattern, FULL, "eliminatezeros"},
+    {"replace", Pattern, FULL, "replace"},
+    {"coincidence", Coincidence, FULL | SEQ},
+    {"duplicate", Duplicate, 0},
+    {"again", Again, 0},
+    {"options", Options, FULL},
+    {"matrixmarket", MatrixMarket, ONCE},
+    {NULL, NULL, 0}};
 
 int main(int argc, char **argv)
 {

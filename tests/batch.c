@@ -1,7 +1,9 @@
 /*
-  The matrix type batch against AIJ: every kernel on every case, on one or several ranks, on the host and, if PETSc uses one, on the device.
+  The matrix type batch against AIJ: every kernel on every case, on one or several ranks, on the host and, if PETSc uses
+  one, on the device.
 
-  Options: -kernels a,b, -cases a,b, -expect host|device, -quick (a few cases, for sanitizers). The message of a failure names the case, the kernel and the row.
+  Options: -kernels a,b, -cases a,b, -expect host|device, -quick (a few cases, for sanitizers). The message of a failure
+  names the case, the kernel and the row.
   -cases graph captures products in CUDA graphs, which needs -root_device_context_stream_type nonblocking.
 */
 #include "parts/batch.h"
@@ -91,7 +93,8 @@ static PetscErrorCode RunKernels(const Case *c, PetscInt nkernels, char *list[])
     PetscBool           in = (PetscBool)!nkernels;
 
     for (PetscInt l = 0; l < nkernels && !in; l++) PetscCall(PetscStrcmp(list[l], kernels[k], &in));
-    if (!nkernels && size > 1) in = (PetscBool)(k < 2 || k == 3); /* products do not involve other ranks: three kernels suffice */
+    /* products do not involve other ranks: three kernels suffice */
+    if (!nkernels && size > 1) in = (PetscBool)(k < 2 || k == 3);
     if (!in) continue;
     now_kernel = kernels[k];
     Reseed((PetscInt)k);
@@ -101,7 +104,8 @@ static PetscErrorCode RunKernels(const Case *c, PetscInt nkernels, char *list[])
     PetscCall(AllProducts(A, &a, "first"));
     PetscCall(Infinite(A, &a));
     if (c->most <= 5000) PetscCall(Columns(A, &a));
-    if (c->most <= 5000) PetscCall(ChangeAndMultiply(A, &a, mode)); /* larger problems only matter for the first products */
+    /* larger problems only matter for the first products */
+    if (c->most <= 5000) PetscCall(ChangeAndMultiply(A, &a, mode));
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatDestroy(&A));
     if (c->most <= 5000) PetscCall(AllProducts(B, &a, "of the duplicate"));
@@ -150,7 +154,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
   PetscCall(FindDevice());
   PetscCall(PetscStrcmp(expect, device ? "device" : "host", &is));
-  PetscCheck(is || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but batches compute on the %s here", expect, device ? "device" : "host");
+  PetscCheck(is || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but batches compute on the %s here",
+             expect, device ? "device" : "host");
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
     PetscBool in = (PetscBool)!nonly;
 
@@ -180,10 +185,12 @@ int main(int argc, char **argv)
 #endif
   for (PetscInt l = 0; l < nlist; l++) PetscCall(PetscFree(list[l]));
   for (PetscInt l = 0; l < nonly; l++) PetscCall(PetscFree(only[l]));
-  PetscCheck(checks, PETSC_COMM_SELF, PETSC_ERR_USER, "Nothing was checked: no such case or kernel, or -cases graph without a GPU");
+  PetscCheck(checks, PETSC_COMM_SELF, PETSC_ERR_USER,
+             "Nothing was checked: no such case or kernel, or -cases graph without a GPU");
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "batch on the %s, %d ranks: %" PetscInt_FMT " checks, %" PetscInt_FMT " failed\n", device ? "device" : "host", size,
-                        checks, failures));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "batch on the %s, %d ranks: %" PetscInt_FMT " checks, %" PetscInt_FMT " failed\n",
+                        device ? "device" : "host", size, checks, failures));
   PetscCall(PetscFinalize());
   return failures ? 1 : 0;
 }

@@ -8,7 +8,8 @@
   #define PETSC_SUCCESS ((PetscErrorCode)0)
 #endif
 
-static const char *const kernels[] = {"auto", "slices", "sellp", "coo", "csr-scalar", "csr-vector", "csr-smart", "csr-i", "ell", "coo-atomic"};
+static const char *const kernels[] = {"auto",       "slices",    "sellp", "coo", "csr-scalar",
+                                      "csr-vector", "csr-smart", "csr-i", "ell", "coo-atomic"};
 
 typedef struct {
   PetscInt        problems, rows, *sizes, *i, *j; /* i and j of one problem if the pattern is shared */

@@ -1,6 +1,7 @@
 /*
-  Products with dense matrices, A B and A^T B: any number of columns, longer leading dimensions, parts of dense matrices, Inf and NaN, new values. On a device
-  the dense matrices are in device memory or, depending on the argument, in host memory.
+  Products with dense matrices, A B and A^T B: any number of columns, longer leading dimensions, parts of dense
+  matrices, Inf and NaN, new values. On a device the dense matrices are in device memory or, depending on the argument,
+  in host memory.
 */
 #include "dense.h"
 #include "harness.h"
@@ -16,8 +17,10 @@ static PetscErrorCode CreateDense(Test *t, PetscInt m, PetscInt M, PetscInt colu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Records the columns of C = A B or A^T B, each with the bounds of a product with a vector; they belong to the columns of B from `from` on */
-static PetscErrorCode RecordColumns(Record *r, const char *what, Mat A, Mat B, PetscInt from, PetscBool transpose, Mat C)
+/* Records the columns of C = A B or A^T B, each with the bounds of a product with a vector; they belong to the columns
+   of B from `from` on */
+static PetscErrorCode RecordColumns(Record *r, const char *what, Mat A, Mat B, PetscInt from, PetscBool transpose,
+                                    Mat C)
 {
   PetscInt n;
 
@@ -87,7 +90,8 @@ static PetscErrorCode None(Test *t, Record *r)
   PetscCall(MatGetLocalSize(A, NULL, &n));
   PetscCall(MatGetSize(A, NULL, &N));
   PetscCall(CreateDense(t, n, N, 0, 50, &B));
-  for (int again = 0; again < 2; again++) PetscCall(MatMatMult(A, B, again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  for (int again = 0; again < 2; again++)
+    PetscCall(MatMatMult(A, B, again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
   PetscCall(MatGetSize(C, NULL, &columns));
   PetscCall(RecordInt(r, "columns", columns));
   PetscCall(MatDestroy(&C));
@@ -180,7 +184,8 @@ static PetscErrorCode RecordProduct(Record *r, Mat A, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with two dense matrices, the second of which has a longer leading dimension, alternate with products with vectors: they share the halo */
+/* Products with two dense matrices, the second of which has a longer leading dimension, alternate with products with
+   vectors: they share the halo */
 static PetscErrorCode Alternate(Test *t, Record *r)
 {
   const PetscInt columns[2] = {8, 11}, more = 5;
@@ -219,8 +224,8 @@ static PetscErrorCode Alternate(Test *t, Record *r)
 }
 
 /*
-  On a device, B or the result is bound to the CPU during a product. On one rank, AIJCUSPARSE then multiplies with the values that B had on the device before
-  (PETSc 3.26), so nothing is bound there
+  On a device, B or the result is bound to the CPU during a product. On one rank, AIJCUSPARSE then multiplies with the
+  values that B had on the device before (PETSc 3.26), so nothing is bound there
 */
 static PetscErrorCode Bind(Test *t, Record *r)
 {
@@ -239,7 +244,8 @@ static PetscErrorCode Bind(Test *t, Record *r)
     PetscCall(MatMatMult(A, B, C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     PetscCall(RecordColumns(r, "A B", A, B, 0, PETSC_FALSE, C));
     PetscCall(MatBindToCPU(B, PETSC_FALSE));
-    PetscCall(FillDense(B, columns, 60 + k)); /* not while B is bound: PETSc would not copy the new values to the device afterwards */
+    /* not while B is bound: PETSc would not copy the new values to the device afterwards */
+    PetscCall(FillDense(B, columns, 60 + k));
     PetscCall(MatBindToCPU(B, (PetscBool)(k == 0 && size > 1)));
     PetscCall(MatBindToCPU(C, (PetscBool)(k == 1 && size > 1)));
   }

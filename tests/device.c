@@ -1,6 +1,7 @@
 /*
-  Cases that occur only with a matrix on a device: vectors in either memory, values in device arrays, binding to the CPU and back,
-  CUSPARSE's factors, graphs. Without a device the same operations run on the host, except for the parts that need a device.
+  Cases that occur only with a matrix on a device: vectors in either memory, values in device arrays, binding to the CPU
+  and back, CUSPARSE's factors, graphs. Without a device the same operations run on the host, except for the parts that
+  need a device.
 */
 #include "parts/device.h"
 #include <petscdmda.h>
@@ -33,7 +34,8 @@ static PetscErrorCode Product(Mat A, int op, Vec x, Vec y, Vec z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All products, twice, with each operand in either memory, and with the result in place or not. AIJCUSPARSE does not accept host vectors */
+/* All products, twice, with each operand in either memory, and with the result in place or not. AIJCUSPARSE does not
+   accept host vectors */
 static PetscErrorCode Mixed(Test *t, Record *r)
 {
   Mat A;
@@ -106,8 +108,8 @@ static PetscErrorCode WriteBlock(Test *t, Mat A, PetscBool write, PetscInt seed)
 }
 
 /*
-  Values change between products, so that the newest values are alternately on the host and on the device. The entries are
-  read (which moves them) only at the end
+  Values change between products, so that the newest values are alternately on the host and on the device. The entries
+  are read (which moves them) only at the end
 */
 static PetscErrorCode Stale(Test *t, Record *r)
 {
@@ -222,8 +224,8 @@ static PetscErrorCode Dense(Test *t, Record *r)
 }
 
 /*
-  CUSPARSE's factors, and triangular solves with them; with AIJ, PETSc's own factors. Transposed systems are solved with one factor from the first numeric phase
-  on, and with another factor only from the second numeric phase on
+  CUSPARSE's factors, and triangular solves with them; with AIJ, PETSc's own factors. Transposed systems are solved with
+  one factor from the first numeric phase on, and with another factor only from the second numeric phase on
 */
 static PetscErrorCode Factor(Test *t, Record *r)
 {
@@ -263,7 +265,8 @@ static PetscErrorCode Factor(Test *t, Record *r)
         PetscCall(VecBindToCPU(b, (PetscBool)(bound & 1)));
         PetscCall(VecBindToCPU(x, (PetscBool)(bound >> 1 & 1)));
         PetscCall(MatBindToCPU(F, (PetscBool)(bound >> 2 & 1)));
-        PetscCall(VecFill(b, 1 + bound)); /* different numbers each time: otherwise a lost result would equal the previous solution */
+        /* different numbers each time: otherwise a lost result would equal the previous solution */
+        PetscCall(VecFill(b, 1 + bound));
         PetscCall(MatSolve(F, b, x));
         PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
         if (k < late) continue;
@@ -282,7 +285,8 @@ static PetscErrorCode Factor(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Whether AIJCUSPARSE multiplies with A or a part of it: cuSPARSE's default algorithm does not promise the same bits */
+/* Collective. Whether AIJCUSPARSE multiplies with A or a part of it: cuSPARSE's default algorithm does not promise the
+   same bits */
 static PetscErrorCode ByCusparse(Test *t, Mat A, PetscBool *by)
 {
   const char   *format;
@@ -305,7 +309,8 @@ static PetscErrorCode ByCusparse(Test *t, Mat A, PetscBool *by)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A repeated product gives the same bits, also with another matrix that has the same entries. This is not required if AIJCUSPARSE multiplies */
+/* A repeated product gives the same bits, also with another matrix that has the same entries. This is not required if
+   AIJCUSPARSE multiplies */
 static PetscErrorCode Repeat(Test *t, Record *r)
 {
   Mat       A, B;
@@ -373,10 +378,11 @@ static PetscErrorCode Grid(Test *t, Record *r)
 
   PetscFunctionBegin;
   for (int host = 0; host < 2; host++) {
-    PetscCall(PetscSNPrintf(option, sizeof(option), "-grid_dm_mat_type %s %s", t->type, t->device && !host ? "-grid_dm_vec_type cuda" : ""));
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-grid_dm_mat_type %s %s", t->type,
+                            t->device && !host ? "-grid_dm_vec_type cuda" : ""));
     PetscCall(PetscOptionsInsertString(NULL, option));
-    PetscCall(DMDACreate3d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 7, 6, 5, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE,
-                           2, 1, NULL, NULL, NULL, &dm));
+    PetscCall(DMDACreate3d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 7, 6, 5,
+                           PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 2, 1, NULL, NULL, NULL, &dm));
     PetscCall(DMSetOptionsPrefix(dm, "grid_"));
     PetscCall(DMSetFromOptions(dm));
     PetscCall(DMSetUp(dm));
@@ -419,8 +425,8 @@ static PetscErrorCode Grid(Test *t, Record *r)
 }
 
 /*
-  A product in a CUDA graph, replayed with other numbers in x: it must neither wait for the device nor allocate memory. CUDA's
-  default stream, which PETSc uses without -root_device_context_stream_type nonblocking, cannot be captured.
+  A product in a CUDA graph, replayed with other numbers in x: it must neither wait for the device nor allocate memory.
+  CUDA's default stream, which PETSc uses without -root_device_context_stream_type nonblocking, cannot be captured.
 */
 static PetscErrorCode Graph(Test *t, Record *r)
 {
@@ -494,9 +500,9 @@ static PetscErrorCode Graph(Test *t, Record *r)
 }
 
 /*
-  The free memory of the device must be the same before and after many products, refreshes, new patterns, and created and destroyed
-  matrices. Each step handles megabytes, so a leak adds up to hundreds of them. Other programs also affect the free memory, so this
-  test must run alone
+  The free memory of the device must be the same before and after many products, refreshes, new patterns, and created
+  and destroyed matrices. Each step handles megabytes, so a leak adds up to hundreds of them. Other programs also affect
+  the free memory, so this test must run alone
 */
 static PetscErrorCode Memory(Test *t, Record *r)
 {
@@ -524,7 +530,8 @@ static PetscErrorCode Memory(Test *t, Record *r)
       PetscCall(MatCreateVecs(A, &x, &y));
       PetscCall(VecSet(x, 1.));
       for (PetscInt change = 0; change < 2; change++) {
-        if (change) PetscCall(MatResetPreallocation(A)); /* assembly has freed the unused preallocated space, which another pattern needs */
+        /* assembly has freed the unused preallocated space, which another pattern needs */
+        if (change) PetscCall(MatResetPreallocation(A));
         for (PetscInt i = rs; i < re; i++) {
           const PetscInt    cols[] = {i, (i + 1) % n, (i + 77 + change) % n, (i + 5000) % n};
           const PetscScalar vals[] = {4, -1, .5, .25};
@@ -552,10 +559,10 @@ static PetscErrorCode Memory(Test *t, Record *r)
     }
     PetscCallCUDA(cudaDeviceSynchronize());
     PetscCallCUDA(cudaMemGetInfo(&after, &total));
-    PetscCall(PetscPrintf(t->comm, "%s: %.1f MB of device memory before, %.1f MB after 30 steps\n", t->type, (double)(total - before) / 1e6,
-                          (double)(total - after) / 1e6));
-    PetscCheck(after + ((size_t)64 << 20) > before, PETSC_COMM_SELF, PETSC_ERR_MEM, "%.1f MB of device memory were not freed",
-               ((double)before - (double)after) / 1e6);
+    PetscCall(PetscPrintf(t->comm, "%s: %.1f MB of device memory before, %.1f MB after 30 steps\n", t->type,
+                          (double)(total - before) / 1e6, (double)(total - after) / 1e6));
+    PetscCheck(after + ((size_t)64 << 20) > before, PETSC_COMM_SELF, PETSC_ERR_MEM,
+               "%.1f MB of device memory were not freed", ((double)before - (double)after) / 1e6);
   }
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);

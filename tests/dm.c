@@ -1,7 +1,8 @@
 /*
-  Matrices that DMs create. With -dm_mat_type sellp, a DM's operators and Galerkin products must have the format, and must equal
-  those that the DM creates with AIJ. On a device, or with the name aijsellp, the same holds for its interpolations and
-  restrictions. PETSc's DMDA and DMStag create these as AIJ, on the host, unless the type name begins with aij, seqaij or mpiaij.
+  Matrices that DMs create. With -dm_mat_type sellp, a DM's operators and Galerkin products must have the format, and
+  must equal those that the DM creates with AIJ. On a device, or with the name aijsellp, the same holds for its
+  interpolations and restrictions. PETSc's DMDA and DMStag create these as AIJ, on the host, unless the type name begins
+  with aij, seqaij or mpiaij.
 
   Options: -type T (default sellp; the names aijT and, on one rank, seqT are tested, too), -expect host|device.
 */
@@ -90,14 +91,16 @@ static PetscErrorCode Same(Mat A, Mat R, const char *message)
 }
 
 typedef enum { DA1D, DA2D, DA3D, DA2D_Q0, STAG2D, PLEX2D, KINDS } Kind;
-static const char *const kinds[] = {"DMDA, 1-D", "DMDA, 2-D", "DMDA, 3-D", "DMDA, 2-D, Q0", "DMStag, 2-D", "DMPlex, 2-D"};
+static const char *const kinds[] = {"DMDA, 1-D",     "DMDA, 2-D",   "DMDA, 3-D",
+                                    "DMDA, 2-D, Q0", "DMStag, 2-D", "DMPlex, 2-D"};
 
 static PetscErrorCode CreatePlex(PetscInt dof, DM *dm)
 {
   PetscFE fe;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsInsertString(NULL, "-plex_dm_plex_simplex 0 -plex_dm_plex_dim 2 -plex_dm_plex_box_faces 4,3 -plex_petscspace_degree 1"));
+  PetscCall(PetscOptionsInsertString(
+      NULL, "-plex_dm_plex_simplex 0 -plex_dm_plex_dim 2 -plex_dm_plex_box_faces 4,3 -plex_petscspace_degree 1"));
   PetscCall(DMCreate(PETSC_COMM_WORLD, dm));
   PetscCall(DMSetType(*dm, DMPLEX));
   PetscCall(DMSetOptionsPrefix(*dm, "plex_"));
@@ -116,12 +119,14 @@ static PetscErrorCode CreateDM(Kind kind, PetscInt dof, const char *type, DM *dm
   PetscFunctionBegin;
   if (kind == DA1D) PetscCall(DMDACreate1d(PETSC_COMM_WORLD, none, 9, dof, 1, NULL, dm));
   if (kind == DA2D || kind == DA2D_Q0)
-    PetscCall(DMDACreate2d(PETSC_COMM_WORLD, none, none, DMDA_STENCIL_BOX, 8, 7, PETSC_DECIDE, PETSC_DECIDE, dof, 1, NULL, NULL, dm));
+    PetscCall(DMDACreate2d(PETSC_COMM_WORLD, none, none, DMDA_STENCIL_BOX, 8, 7, PETSC_DECIDE, PETSC_DECIDE, dof, 1,
+                           NULL, NULL, dm));
   if (kind == DA3D)
-    PetscCall(
-        DMDACreate3d(PETSC_COMM_WORLD, none, none, none, DMDA_STENCIL_STAR, 5, 6, 7, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, dof, 1, NULL, NULL, NULL, dm));
+    PetscCall(DMDACreate3d(PETSC_COMM_WORLD, none, none, none, DMDA_STENCIL_STAR, 5, 6, 7, PETSC_DECIDE, PETSC_DECIDE,
+                           PETSC_DECIDE, dof, 1, NULL, NULL, NULL, dm));
   if (kind == STAG2D)
-    PetscCall(DMStagCreate2d(PETSC_COMM_WORLD, none, none, 8, 8, PETSC_DECIDE, PETSC_DECIDE, 0, dof, 1, DMSTAG_STENCIL_BOX, 1, NULL, NULL, dm));
+    PetscCall(DMStagCreate2d(PETSC_COMM_WORLD, none, none, 8, 8, PETSC_DECIDE, PETSC_DECIDE, 0, dof, 1,
+                             DMSTAG_STENCIL_BOX, 1, NULL, NULL, dm));
   if (kind == PLEX2D)
     PetscCall(CreatePlex(dof, dm));
   else
@@ -145,7 +150,8 @@ static PetscErrorCode Fill(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrices from DMs of one kind: the operators of the coarse and the fine DM, the transfers between them, and a Galerkin product */
+/* The matrices from DMs of one kind: the operators of the coarse and the fine DM, the transfers between them, and a
+   Galerkin product */
 typedef struct {
   DM  coarse, fine;
   Mat A, F, P, R, G;
@@ -191,8 +197,9 @@ static PetscErrorCode Destroy(Made *m)
 }
 
 /*
-  format: whether the interpolation must have the format. On the host it has the format only with the names that begin with aij. For
-  several unknowns, a DMDA creates the interpolation as MAIJ, which stores that of one unknown and becomes AIJCUSPARSE on a device.
+  format: whether the interpolation must have the format. On the host it has the format only with the names that begin
+  with aij. For several unknowns, a DMDA creates the interpolation as MAIJ, which stores that of one unknown and becomes
+  AIJCUSPARSE on a device.
 */
 static PetscErrorCode Compare(const Made *m, const Made *reference, PetscBool format)
 {
@@ -249,7 +256,8 @@ static PetscErrorCode RightHandSide(KSP ksp, Vec b, void *ctx)
   return VecSet(b, 1.);
 }
 
-static PetscErrorCode Solve(const char *type, PetscBool galerkin, PetscInt *iterations, PetscReal *norm, PetscBool check)
+static PetscErrorCode Solve(const char *type, PetscBool galerkin, PetscInt *iterations, PetscReal *norm,
+                            PetscBool check)
 {
   KSP ksp;
   PC  pc;
@@ -258,7 +266,8 @@ static PetscErrorCode Solve(const char *type, PetscBool galerkin, PetscInt *iter
   Mat A, P;
 
   PetscFunctionBegin;
-  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_BOX, 33, 33, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_BOX, 33, 33, PETSC_DECIDE,
+                         PETSC_DECIDE, 1, 1, NULL, NULL, &da));
   PetscCall(DMSetMatType(da, type));
   PetscCall(DMSetUp(da));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
@@ -293,14 +302,17 @@ static PetscErrorCode Solve(const char *type, PetscBool galerkin, PetscInt *iter
 static PetscErrorCode TestDMs(PetscInt names, char name[][64])
 {
   PetscFunctionBegin;
-  for (int kind = 0; kind < (now.size > 1 ? PLEX2D : KINDS); kind++) { /* on several ranks two of DMPlex's interpolations with AIJ differ from each other */
-    for (PetscInt dof = 1; dof <= (kind == STAG2D ? 1 : 4); dof++) {   /* PETSc supports restrictions only for DMStags with one unknown per face */
+  /* on several ranks two of DMPlex's interpolations with AIJ differ from each other */
+  for (int kind = 0; kind < (now.size > 1 ? PLEX2D : KINDS); kind++) {
+    /* PETSc supports restrictions only for DMStags with one unknown per face */
+    for (PetscInt dof = 1; dof <= (kind == STAG2D ? 1 : 4); dof++) {
       for (int coarsen = 0; coarsen < (kind == DA1D || kind == DA2D || kind == DA3D ? 2 : 1); coarsen++) {
         Made reference, m;
 
         PetscCall(Make((Kind)kind, dof, MATAIJ, (PetscBool)coarsen, &reference));
         for (PetscInt k = 0; k < names; k++) {
-          PetscCall(PetscSNPrintf(now.what, sizeof(now.what), "%s, %s, %d unknowns%s", name[k], kinds[kind], (int)dof, coarsen ? ", coarsened" : ""));
+          PetscCall(PetscSNPrintf(now.what, sizeof(now.what), "%s, %s, %d unknowns%s", name[k], kinds[kind], (int)dof,
+                                  coarsen ? ", coarsened" : ""));
           PetscCall(Make((Kind)kind, dof, name[k], (PetscBool)coarsen, &m));
           PetscCall(Compare(&m, &reference, (PetscBool)(kind == PLEX2D || (dof == 1 && Named(name[k])))));
           PetscCall(Destroy(&m));
@@ -321,7 +333,8 @@ static PetscErrorCode TestSolves(PetscInt names, char name[][64])
   for (int galerkin = 0; galerkin < 2; galerkin++) {
     PetscCall(Solve(MATAIJ, (PetscBool)galerkin, &iterations[0], &norm[0], PETSC_FALSE));
     for (PetscInt k = 0; k < names; k++) {
-      PetscCall(PetscSNPrintf(now.what, sizeof(now.what), "%s, multigrid%s", name[k], galerkin ? " with Galerkin products" : ""));
+      PetscCall(PetscSNPrintf(now.what, sizeof(now.what), "%s, multigrid%s", name[k],
+                              galerkin ? " with Galerkin products" : ""));
       PetscCall(Solve(name[k], (PetscBool)galerkin, &iterations[1], &norm[1], PETSC_TRUE));
       Expect((PetscBool)(iterations[1] == iterations[0]), "other iterations than with AIJ");
       Expect((PetscBool)(PetscAbsReal(norm[1] - norm[0]) <= 1e-4 * norm[0]), "another solution than with AIJ");
@@ -350,7 +363,8 @@ int main(int argc, char **argv)
   PetscCall(PetscStrbeginswith(of, MATSEQAIJCUSPARSE, &now.device));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscStrcmp(expect, now.device ? "device" : "host", &where));
-  PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect, type, now.device ? "device" : "host");
+  PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here",
+             expect, type, now.device ? "device" : "host");
   PetscCall(PetscStrncpy(name[names++], type, sizeof(name[0])));
   PetscCall(PetscSNPrintf(name[names++], sizeof(name[0]), "aij%s", type));
   if (now.size == 1) PetscCall(PetscSNPrintf(name[names++], sizeof(name[0]), "seq%s", type));
@@ -359,8 +373,8 @@ int main(int argc, char **argv)
   sum[0] = now.checks;
   sum[1] = now.bad;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "dm: type %s on the %s, %d ranks: %d checks, %d failed\n", type, now.device ? "device" : "host", now.size,
-                        (int)sum[0], (int)sum[1]));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "dm: type %s on the %s, %d ranks: %d checks, %d failed\n", type,
+                        now.device ? "device" : "host", now.size, (int)sum[0], (int)sum[1]));
   PetscCall(PetscFinalize());
   return sum[1] ? 1 : 0;
 }

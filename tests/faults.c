@@ -1,14 +1,15 @@
 /*
-  Each allocation of the library fails in turn, in each phase of a matrix's life: on one rank, on all ranks at the same time, and on a
-  single rank of several. Then
+  Each allocation of the library fails in turn, in each phase of a matrix's life: on one rank, on all ranks at the same
+  time, and on a single rank of several. Then
 
     - every rank has a PETSc error or, in the phases that allow it, no rank has one, and no rank hangs;
     - the same phase, run again, succeeds, and products equal AIJ's;
     - all memory that the library has allocated is freed when the matrices are destroyed.
 
-  On the host an allocation belongs to the library if PETSc's allocator is called from one of the library's source files. With a PETSc with
-  CUDA, parts/faults_inject.c replaces the functions of the CUDA runtime that allocate, or create and share objects; they fail when the
-  library calls them. In this case the library may also continue without the allocation: either all ranks have an error, or none.
+  On the host an allocation belongs to the library if PETSc's allocator is called from one of the library's source
+  files. With a PETSc with CUDA, parts/faults_inject.c replaces the functions of the CUDA runtime that allocate, or
+  create and share objects; they fail when the library calls them. In this case the library may also continue without
+  the allocation: either all ranks have an error, or none.
 
   Options: -type sellp|evchyb|batch, -expect host|device, -quick (one matrix and one kernel), -phases a,b, -verbose.
 */
@@ -43,8 +44,9 @@ enum {
   FORMAT    = 128,  /* not of batches */
   BATCH     = 256,  /* of batches only */
   DEVWITHIN = 4096, /* the same as WITHIN, but on a device: there the transposes of blocks are taken over, too */
-  WITHIN    = 64,   /* PETSc calls the type on single ranks inside collective code; a rank that fails leaves that code, as with aij */
-  BIG       = 16    /* also on the matrix that is large enough for equal values to be stored once */
+  /* PETSc calls the type on single ranks inside collective code; a rank that fails leaves that code, as with aij */
+  WITHIN = 64,
+  BIG    = 16 /* also on the matrix that is large enough for equal values to be stored once */
 };
 
 typedef struct {
@@ -80,7 +82,8 @@ static PetscErrorCode CreateBatch(Life *l)
     i[r - rs + 1] = n;
     PetscCall(MatRestoreRow(l->R, r, &len, &cols, &vals));
   }
-  ierr = MatCreateBatch(PETSC_COMM_WORLD, (re - rs) / bs, sizes, i, j, a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &l->A);
+  ierr =
+      MatCreateBatch(PETSC_COMM_WORLD, (re - rs) / bs, sizes, i, j, a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &l->A);
   PetscCall(PetscFree4(sizes, i, j, a));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -390,7 +393,8 @@ static const Phase phases[] = {
 /* ---------------------------------------------------------------- lives */
 
 /* Full blocks along the diagonal */
-static PetscErrorCode Row_Problems(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Problems(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                   PetscScalar *vals)
 {
   *n = bs;
   for (PetscInt k = 0; k < bs; k++) {
@@ -515,7 +519,8 @@ static struct {
   PetscBool   verbose;
 } run;
 
-static PetscErrorCode Quiet(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
+static PetscErrorCode Quiet(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode n,
+                            PetscErrorType p, const char *mess, void *ctx)
 {
   if (run.verbose) fprintf(stderr, "  [%d] %s:%d %s %s\n", now.rank, file, line, function, mess ? mess : "");
   return n;
@@ -524,9 +529,11 @@ static PetscErrorCode Quiet(MPI_Comm comm, int line, const char *function, const
 static void Bad(const char *what)
 {
   run.bad++;
-  fprintf(stderr, "FAILED faults: phase %s, type %s (%s), matrix %s, allocation %ld fails on rank %d of %d, this is rank %d (%s:%d): %s\n", run.phase,
-          now.under, run.options, now.name, run.k + 1, run.rank, now.size, now.rank, fault.fired ? fault.where : "no fault here", fault.fired ? fault.line : 0,
-          what);
+  fprintf(stderr,
+          "FAILED faults: phase %s, type %s (%s), matrix %s, allocation %ld fails on rank %d of %d, this is rank %d "
+          "(%s:%d): %s\n",
+          run.phase, now.under, run.options, now.name, run.k + 1, run.rank, now.size, now.rank,
+          fault.fired ? fault.where : "no fault here", fault.fired ? fault.line : 0, what);
 }
 
 static void OnAlarm(int sig)
@@ -564,8 +571,8 @@ static void CheckLeaks(const Phase *p, int before)
     char text[256];
 
     if (p->flags & HOLDS) continue;
-    if (p->flags & LOSES &&
-        (strstr(live[k].where, "matspmv.c") || strstr(live[k].where, "impls/batch/type.c") || strstr(live[k].where, "impls/batch/create.c")))
+    if (p->flags & LOSES && (strstr(live[k].where, "matspmv.c") || strstr(live[k].where, "impls/batch/type.c") ||
+                             strstr(live[k].where, "impls/batch/create.c")))
       continue; /* the data of the matrix that is lost */
     snprintf(text, sizeof(text), "the allocation at %s:%d is not freed", live[k].where, live[k].line);
     Bad(text);
@@ -588,7 +595,8 @@ static PetscErrorCode RunFault(const Phase *p, const Case *c, const char *type, 
   PetscCall(PetscPushErrorHandler(Quiet, NULL));
   fault.after = run.k;
   fault.armed = (PetscBool)(run.rank < 0 || run.rank == now.rank);
-  if (__lsan_disable) __lsan_disable(); /* after an error PETSc does not free its own allocations; ours are counted here */
+  /* after an error PETSc does not free its own allocations; ours are counted here */
+  if (__lsan_disable) __lsan_disable();
   ierr = (*p->run)(&l);
   if (__lsan_enable) __lsan_enable();
   fault.armed = PETSC_FALSE;
@@ -616,7 +624,10 @@ static PetscErrorCode RunFault(const Phase *p, const Case *c, const char *type, 
 
 static PetscErrorCode RunPhase(const Phase *p, const Case *c, const char *type, PetscBool device)
 {
-  const int ranks = now.size == 1 || p->flags & (WITHIN | (device ? DEVWITHIN : 0)) || (p->flags & KRYLOV && !strcmp(now.under, MATBATCH)) ? 0 : now.size;
+  const int ranks = now.size == 1 || p->flags & (WITHIN | (device ? DEVWITHIN : 0)) ||
+                            (p->flags & KRYLOV && !strcmp(now.under, MATBATCH))
+                        ? 0
+                        : now.size;
   PetscBool struck;
 
   PetscFunctionBegin;
@@ -624,11 +635,14 @@ static PetscErrorCode RunPhase(const Phase *p, const Case *c, const char *type, 
   run.phases++;
   run.rank = -1;
   run.k    = -1;
-  if (device) PetscCall(RunFault(p, c, type, device, &struck)); /* first a life without a fault: some objects on a device are kept for the next matrix */
+  /* first a life without a fault: some objects on a device are kept for the next matrix */
+  if (device) PetscCall(RunFault(p, c, type, device, &struck));
   for (run.rank = -1; run.rank < ranks; run.rank++) {
     struck = PETSC_TRUE;
     for (run.k = 0; struck; run.k++) PetscCall(RunFault(p, c, type, device, &struck));
-    if (run.verbose) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s %s, rank %d: %ld allocations\n", p->name, c->name, run.rank, run.k - 1));
+    if (run.verbose)
+      PetscCall(
+          PetscPrintf(PETSC_COMM_WORLD, "%s %s, rank %d: %ld allocations\n", p->name, c->name, run.rank, run.k - 1));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -672,9 +686,11 @@ static PetscErrorCode RunLives(const char *type, PetscBool quick, PetscInt n, ch
         continue;
       }
       for (size_t i = 0; cases[i].name; i++) {
-        PetscCall(Listed(cases[i].name, quick ? 1 : PETSC_STATIC_ARRAY_LENGTH(names), (char **)(quick ? names + 2 : names), &same));
+        PetscCall(Listed(cases[i].name, quick ? 1 : PETSC_STATIC_ARRAY_LENGTH(names),
+                         (char **)(quick ? names + 2 : names), &same));
         now.name = cases[i].name;
-        if (same && (!(phases[q].flags & SQUARES) || cases[i].has & SQUARE)) PetscCall(RunPhase(&phases[q], &cases[i], type, device));
+        if (same && (!(phases[q].flags & SQUARES) || cases[i].has & SQUARE))
+          PetscCall(RunPhase(&phases[q], &cases[i], type, device));
       }
       now.name = big.name;
       if (phases[q].flags & BIG && !quick) PetscCall(RunPhase(&phases[q], &big, type, device));
@@ -732,8 +748,10 @@ int main(int argc, char **argv)
   PetscCall(PetscStrcmp(type, MATBATCH, &batch));
   PetscCall(OnDevice(batch ? MATSELLP : type, &device)); /* a batch computes where these types compute */
   PetscCall(PetscStrcmp(expect, device ? "device" : "host", &where));
-  PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect, type, device ? "device" : "host");
-  if (__lsan_disable) __lsan_disable(); /* objects that PETSc loses after an error keep the communicators' attributes alive */
+  PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here",
+             expect, type, device ? "device" : "host");
+  /* objects that PETSc loses after an error keep the communicators' attributes alive */
+  if (__lsan_disable) __lsan_disable();
   PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &comm, NULL));
   PetscCall(PetscCommDuplicate(PETSC_COMM_SELF, &self, NULL));
   if (__lsan_enable) __lsan_enable();
@@ -747,7 +765,8 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < n; k++) PetscCall(PetscFree(only[k]));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &run.bad, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD,
-                        "faults: type %s on the %s, %d ranks: %" PetscInt_FMT " allocations failed in %" PetscInt_FMT " phases, %" PetscInt_FMT " failed\n",
+                        "faults: type %s on the %s, %d ranks: %" PetscInt_FMT " allocations failed in %" PetscInt_FMT
+                        " phases, %" PetscInt_FMT " failed\n",
                         type, device ? "device" : "host", now.size, run.faults, run.phases, run.bad));
   PetscCall(PetscFinalize());
   return run.bad ? 1 : 0;

@@ -1,9 +1,11 @@
 /*
-  A differential fuzzer for sellp and evchyb. A case is a random matrix, random options and a random sequence of operations, which run on an
-  AIJ matrix and on a matrix of the type under test. After each step the two must have the same entries, the same error codes and the same
-  numbers, and the products of each must be the sums of its entries, row by row. The operations are in parts/fuzz_*.c.
+  A differential fuzzer for sellp and evchyb. A case is a random matrix, random options and a random sequence of
+  operations, which run on an AIJ matrix and on a matrix of the type under test. After each step the two must have the
+  same entries, the same error codes and the same numbers, and the products of each must be the sums of its entries, row
+  by row. The operations are in parts/fuzz_*.c.
 
-  Whatever AIJ itself cannot do, or does wrong, is left out, with a comment in the operation. A failure while running on aij is PETSc's own.
+  Whatever AIJ itself cannot do, or does wrong, is left out, with a comment in the operation. A failure while running on
+  aij is PETSc's own.
 */
 #include "parts/fuzz_actor.h"
 
@@ -37,8 +39,9 @@ static PetscErrorCode Properties(Mat A, int *has)
   }
   PetscCall(LocalRowsDestroy(&r));
   if (fuzz.size > 1) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bad, 2, MPI_INT, MPI_MAX, fuzz.comm));
-  *has = (M == N && square ? F_SQUARE : 0) | (M > 0 && N > 0 ? F_FULL : 0) | (fuzz.size == 1 ? F_SEQ : 0) | (bad[0] ? 0 : F_FINITE) |
-         (bad[0] || bad[1] ? 0 : F_DOMINANT) | (fuzzcase.coo ? 0 : F_NEW) | (fuzz.device && bad[0] ? 0 : F_BLAS);
+  *has = (M == N && square ? F_SQUARE : 0) | (M > 0 && N > 0 ? F_FULL : 0) | (fuzz.size == 1 ? F_SEQ : 0) |
+         (bad[0] ? 0 : F_FINITE) | (bad[0] || bad[1] ? 0 : F_DOMINANT) | (fuzzcase.coo ? 0 : F_NEW) |
+         (fuzz.device && bad[0] ? 0 : F_BLAS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -52,7 +55,8 @@ static PetscBool SamePart(PetscReal p, PetscReal q)
   return (PetscBool)(p == q || (PetscIsNanReal(p) && PetscIsNanReal(q)));
 }
 
-/* Within the bound. The parts of a computed complex number that is not finite depend on how complex products were computed */
+/* Within the bound. The parts of a computed complex number that is not finite depend on how complex products were
+   computed */
 static PetscBool SameNumber(const Item *p, const Item *q)
 {
   const PetscScalar x = p->value, y = q->value;
@@ -60,7 +64,8 @@ static PetscBool SameNumber(const Item *p, const Item *q)
   if ((PetscAbsScalar(x - y) <= p->bound && !PetscIsInfOrNanReal(p->bound)) ||
       (SamePart(PetscRealPart(x), PetscRealPart(y)) && SamePart(PetscImaginaryPart(x), PetscImaginaryPart(y))))
     return PETSC_TRUE;
-  return (PetscBool)(PetscDefined(USE_COMPLEX) && p->bound != 0 && PetscIsInfOrNanScalar(x) && PetscIsInfOrNanScalar(y));
+  return (PetscBool)(PetscDefined(USE_COMPLEX) && p->bound != 0 && PetscIsInfOrNanScalar(x) &&
+                     PetscIsInfOrNanScalar(y));
 }
 
 /* The two records must agree; their errors, too, if there were any */
@@ -74,21 +79,25 @@ static PetscErrorCode SameSeen(Actor *x, Actor *y, const char *step)
     const Item *p = x->seen.item + k, *q = y->seen.item + k;
 
     if (!strcmp(p->what, q->what) && SameNumber(p, q)) continue;
-    FuzzReport("after %s: %s %" PetscInt_FMT ": %.17g%+.3gi (%s), with AIJ %.17g%+.3gi; off by %g where %g is allowed", step, q->what, q->where,
-               (double)PetscRealPart(q->value), (double)PetscImaginaryPart(q->value), p->what, (double)PetscRealPart(p->value),
-               (double)PetscImaginaryPart(p->value), (double)PetscAbsScalar(p->value - q->value), (double)p->bound);
+    FuzzReport("after %s: %s %" PetscInt_FMT ": %.17g%+.3gi (%s), with AIJ %.17g%+.3gi; off by %g where %g is allowed",
+               step, q->what, q->where, (double)PetscRealPart(q->value), (double)PetscImaginaryPart(q->value), p->what,
+               (double)PetscRealPart(p->value), (double)PetscImaginaryPart(p->value),
+               (double)PetscAbsScalar(p->value - q->value), (double)p->bound);
     break;
   }
-  if (!fuzz.bad && x->seen.n != y->seen.n) FuzzReport("after %s: %" PetscInt_FMT " results, with AIJ %" PetscInt_FMT, step, y->seen.n, x->seen.n);
+  if (!fuzz.bad && x->seen.n != y->seen.n)
+    FuzzReport("after %s: %" PetscInt_FMT " results, with AIJ %" PetscInt_FMT, step, y->seen.n, x->seen.n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs a step on both matrices (if op is NULL, creates them) and checks the results; sets *end if the case cannot continue */
+/* Runs a step on both matrices (if op is NULL, creates them) and checks the results; sets *end if the case cannot
+   continue */
 static PetscErrorCode Step(Actor both[2], const FuzzOp *op, PetscInt step, PetscBool *end)
 {
-  const Build way      = fuzzcase.way;
-  int         state[4] = {0, 0, 0, 0}; /* maxima over the ranks: the errors of the two matrices, the negative errors (equal on all ranks?), already wrong */
-  char        message[2][sizeof(fuzz.error)];
+  const Build way = fuzzcase.way;
+  /* maxima over the ranks: the errors of the two matrices, the negative errors (equal on all ranks?), already wrong */
+  int  state[4] = {0, 0, 0, 0};
+  char message[2][sizeof(fuzz.error)];
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) {
@@ -109,10 +118,13 @@ static PetscErrorCode Step(Actor both[2], const FuzzOp *op, PetscInt step, Petsc
       state[k] = (int)ierr;
     }
     (void)snprintf(message[k], sizeof(message[k]), "%s", fuzz.error);
-    if (fuzz.verbose && ierr) fprintf(stderr, "seed %" PetscInt_FMT ", rank %d, on %s, %s: %s\n", fuzz.number, fuzz.rank, a->type, fuzz.log, fuzz.error);
+    if (fuzz.verbose && ierr)
+      fprintf(stderr, "seed %" PetscInt_FMT ", rank %d, on %s, %s: %s\n", fuzz.number, fuzz.rank, a->type, fuzz.log,
+              fuzz.error);
   }
   if (state[0] != state[1])
-    FuzzReport("%s: error %d, with AIJ %d (%s)", op ? op->name : BuildNames[way], state[1], state[0], message[state[1] ? 1 : 0]);
+    FuzzReport("%s: error %d, with AIJ %d (%s)", op ? op->name : BuildNames[way], state[1], state[0],
+               message[state[1] ? 1 : 0]);
   else if (!state[0])
     PetscCall(SameSeen(&both[0], &both[1], op ? op->name : BuildNames[way]));
   state[2] = fuzz.bad;
@@ -166,8 +178,8 @@ static PetscErrorCode OneCase(void)
   fuzzcase.bound = PETSC_FALSE;
   fuzzcase.way   = (Build)draw(BUILDS);
   PetscCall(PetscStrncpy(fuzzcase.prefix, Chance(50) ? "fuzz_" : "", sizeof(fuzzcase.prefix)));
-  FuzzLog("%" PetscInt_FMT " x %" PetscInt_FMT ", block size %" PetscInt_FMT ", %s%s, values %s, %s", s->M, s->N, s->bs, PatternNames[s->pattern],
-          s->dominant ? " dominant" : "", ValuesNames[s->values], BuildNames[fuzzcase.way]);
+  FuzzLog("%" PetscInt_FMT " x %" PetscInt_FMT ", block size %" PetscInt_FMT ", %s%s, values %s, %s", s->M, s->N, s->bs,
+          PatternNames[s->pattern], s->dominant ? " dominant" : "", ValuesNames[s->values], BuildNames[fuzzcase.way]);
   PetscCall(RandomOptions());
   steps = 1 + draw(8);
   steps = PetscMin(steps, fuzz.steps);

@@ -1,7 +1,7 @@
 /*
-  The matrix type batch against AIJ on random batches, with random operations and solvers. Each operation is written once. It runs on the matrix as AIJ and then
-  on the batch, with the same random numbers, and records its results; the records must agree as in harness.h. Operations that AIJ itself does not support are
-  not compared.
+  The matrix type batch against AIJ on random batches, with random operations and solvers. Each operation is written
+  once. It runs on the matrix as AIJ and then on the batch, with the same random numbers, and records its results; the
+  records must agree as in harness.h. Operations that AIJ itself does not support are not compared.
 
   Options: those of fuzz.h, except -type. A case depends only on its seed and the number of ranks.
 */
@@ -51,7 +51,8 @@ static PetscScalar DrawNumber(const RandomBatch *batch)
   switch (draw(6)) {
   case 0: return (PetscScalar)special[0];
   case 1:
-  case 2: /* complex products of infinite numbers depend on the implementation */ return PetscDefined(USE_COMPLEX) ? -0.0 : (PetscScalar)special[1 + draw(2)];
+  case 2: /* complex products of infinite numbers depend on the implementation */
+    return PetscDefined(USE_COMPLEX) ? -0.0 : (PetscScalar)special[1 + draw(2)];
   case 3: return -0.0;
   case 4: return 0.0;
   default: return PETSC_MACHINE_EPSILON * (sizeof(PetscReal) == 4 ? 1e-36 : 1e-305); /* denormal */
@@ -64,21 +65,26 @@ void DrawProblem(const RandomBatch *batch, PetscInt n, const PetscInt i[], const
   PetscReal   sum[MOST_ROWS] = {0};
 
   for (PetscInt r = 0; r < n; r++) {
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) full[r][j[k]] = batch->has & DEFINITE && j[k] < r ? full[j[k]][r] : DrawNumber(batch);
+    for (PetscInt k = i[r]; k < i[r + 1]; k++)
+      full[r][j[k]] = batch->has & DEFINITE && j[k] < r ? full[j[k]][r] : DrawNumber(batch);
   }
   for (PetscInt r = 0; r < n; r++) {
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) sum[r] += PetscAbsScalar(full[r][j[k]]), sum[j[k]] += batch->has & DEFINITE ? 0 : PetscAbsScalar(full[r][j[k]]);
+    for (PetscInt k = i[r]; k < i[r + 1]; k++)
+      sum[r] += PetscAbsScalar(full[r][j[k]]), sum[j[k]] += batch->has & DEFINITE ? 0 : PetscAbsScalar(full[r][j[k]]);
   }
   for (PetscInt r = 0; r < n; r++) {
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) a[k - i[0]] = batch->has & DOMINANT && j[k] == r ? 1.0 + (PetscReal)draw(3) + sum[r] : full[r][j[k]];
+    for (PetscInt k = i[r]; k < i[r + 1]; k++)
+      a[k - i[0]] = batch->has & DOMINANT && j[k] == r ? 1.0 + (PetscReal)draw(3) + sum[r] : full[r][j[k]];
   }
 }
 
-/* The problems of this rank, drawn with this rank's own random numbers. Afterwards all ranks draw the same numbers again */
+/* The problems of this rank, drawn with this rank's own random numbers. Afterwards all ranks draw the same numbers
+   again */
 static PetscErrorCode DrawBatch(RandomBatch *batch, PetscMPIInt rank, PetscMPIInt size)
 {
-  Arrays        *a    = &batch->a;
-  const PetscInt kind = draw(12), same = draw(2) ? 1 + draw(MOST_ROWS) : 0; /* kinds from 9 on: each problem has its own */
+  Arrays *a = &batch->a;
+  /* kinds from 9 on: each problem has its own */
+  const PetscInt kind = draw(12), same = draw(2) ? 1 + draw(MOST_ROWS) : 0;
   uint64_t       common;
   PetscInt       at = 0, row = 0, patterns;
 
@@ -165,14 +171,16 @@ static PetscErrorCode MakeBatch(MPI_Comm comm, RandomBatch *batch, Mat B, Mat *A
     PetscCall(PetscArraycpy(v, a->a, a->values));
     PetscCall(MatCreateBatch(comm, a->problems, a->sizes, i, j, v, a->sharing, PETSC_OWN_POINTER, A));
   } else
-    PetscCall(MatCreateBatch(comm, a->problems, a->sizes, a->i, a->j, a->a, a->sharing, way == 2 ? PETSC_USE_POINTER : PETSC_COPY_VALUES, A));
+    PetscCall(MatCreateBatch(comm, a->problems, a->sizes, a->i, a->j, a->a, a->sharing,
+                             way == 2 ? PETSC_USE_POINTER : PETSC_COPY_VALUES, A));
   if (batch->blocks && draw(2)) {
     PetscCall(MatSetBlockSize(*A, batch->blocks));
     PetscCall(MatSetBlockSize(B, batch->blocks));
   }
   PetscCall(SetKernel(*A, kern));
-  FuzzLog("kernel %s, sharing %d, way %d%s%s%s", kern, (int)a->sharing, (int)way, batch->special ? ", special values" : "",
-          batch->has & DOMINANT ? ", dominant" : "", batch->has & DEFINITE ? ", definite" : "");
+  FuzzLog("kernel %s, sharing %d, way %d%s%s%s", kern, (int)a->sharing, (int)way,
+          batch->special ? ", special values" : "", batch->has & DOMINANT ? ", dominant" : "",
+          batch->has & DEFINITE ? ", definite" : "");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -204,7 +212,8 @@ static const struct {
     {"asm", 0},
     {"asm -pc_asm_overlap 0 -sub_pc_type lu", 0},
     {"asm -pc_asm_overlap 2 -pc_asm_type basic -sub_pc_type lu", 0},
-#if !defined(PETSC_HAVE_PTSCOTCH) || !defined(PETSC_USE_64BIT_INDICES) /* PTScotch 7.0 with 64-bit integers does not divide all graphs */
+#if !defined(PETSC_HAVE_PTSCOTCH) || \
+    !defined(PETSC_USE_64BIT_INDICES) /* PTScotch 7.0 with 64-bit integers does not divide all graphs */
     {"asm -pc_asm_local_blocks 2 -sub_pc_type ilu", 0},
 #endif
     {"gasm", 0},
@@ -272,7 +281,8 @@ static PetscErrorCode Solve(RandomBatch *batch, Mat *M, Record *r)
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(RecordAdd(r, "iterations", again, its, 2 + its / 4, NULL));
-    PetscCheck(reason > 0, PetscObjectComm((PetscObject)*M), PETSC_ERR_NOT_CONVERGED, "not solved: reason %d", (int)reason);
+    PetscCheck(reason > 0, PetscObjectComm((PetscObject)*M), PETSC_ERR_NOT_CONVERGED, "not solved: reason %d",
+               (int)reason);
     PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
     if (!again) PetscCall(MatScale(*M, 2.0));
   }
@@ -291,7 +301,8 @@ static PetscErrorCode Op_Solve(RandomBatch *batch, Mat *M, Record *r)
   PetscFunctionBegin;
   PetscCall(PetscOptionsCreate(&options));
   PetscCall(PetscOptionsInsertString(options, batch->solver));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_no_inode", &set)); /* for the AIJ copies that the batch creates from now on */
+  /* for the AIJ copies that the batch creates from now on */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_no_inode", &set));
   if (set) PetscCall(PetscOptionsSetValue(options, "-mat_no_inode", NULL));
   PetscCall(PetscOptionsPush(options));
   ierr = Solve(batch, M, r);
@@ -333,7 +344,8 @@ static const struct {
 };
 #define NOPERATIONS ((PetscInt)PETSC_STATIC_ARRAY_LENGTH(operations))
 
-/* Collective. An operation on AIJ or on the batch, then the entries and products of the matrix; failed on all ranks if on any */
+/* Collective. An operation on AIJ or on the batch, then the entries and products of the matrix; failed on all ranks if
+   on any */
 static PetscErrorCode Run(RandomBatch *batch, PetscInt op, const char *type, Mat *M, Record *r, PetscBool *failed)
 {
   PetscErrorCode ierr;

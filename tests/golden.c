@@ -1,22 +1,24 @@
 /*
-  Prints one line for each of many matrices with many options. If the lines of two builds of the library are equal, the builds have the same
-  plans and statistics, and their products have the same bits:
+  Prints one line for each of many matrices with many options. If the lines of two builds of the library are equal, the
+  builds have the same plans and statistics, and their products have the same bits:
 
     golden -dll_append OLD/libpetscspmv.so >old; golden -dll_append NEW/libpetscspmv.so >new; diff old new
 
-  A line holds the matrix, the type, its options, the numbers that MatView() prints, and for each rank what PetscSpMVGetInfo() returns and
-  hashes of the bits of the results of eight products, before and after the values change. tests/compare runs this with two libraries. The
-  program is not linked with either.
+  A line holds the matrix, the type, its options, the numbers that MatView() prints, and for each rank what
+  PetscSpMVGetInfo() returns and hashes of the bits of the results of eight products, before and after the values
+  change. tests/compare runs this with two libraries. The program is not linked with either.
 
-  Options: -types sellp,evchyb; -cases a,b (of matrices.c), -files a.mtx,b.mtx, -specs fem27:8:3,... (the generators of bench), each "none"
-  for none; -shapes N and -batches N (random matrices, and random matrices of type batch); -only TEXT (settings that contain TEXT);
+  Options: -types sellp,evchyb; -cases a,b (of matrices.c), -files a.mtx,b.mtx, -specs fem27:8:3,... (the generators of
+  bench), each "none" for none; -shapes N and -batches N (random matrices, and random matrices of type batch); -only
+  TEXT (settings that contain TEXT);
   -bytes 0 (the bytes of the stored matrix, which include the size of a struct of the library, are not compared).
 */
 #include "lib/atonce.h"
 #include "parts/golden.h"
 #include "../bench/matrices.h"
 
-/* Settings of a type; a name without - means -mat_<type>_<name>. Each is combined with all kernels, and with "compress" 1 and 0 */
+/* Settings of a type; a name without - means -mat_<type>_<name>. Each is combined with all kernels, and with "compress"
+   1 and 0 */
 static const char *const settings_sellp[]  = {"",
                                               "node_size 1",
                                               "node_size 2",
@@ -30,12 +32,24 @@ static const char *const settings_sellp[]  = {"",
                                               "sigma 256",
                                               "single 1",
                                               NULL};
-static const char *const settings_evchyb[] = {
-    "", "node_size 1", "node_size 2", "node_size 3", "ell_limit 0", "ell_limit 4", "ell_limit 16", "ell_limit 100000", "single 1", NULL};
-static const char *const kernels[] = {"auto", "slices", "csr", "aij", "paper", NULL};
+static const char *const settings_evchyb[] = {"",
+                                              "node_size 1",
+                                              "node_size 2",
+                                              "node_size 3",
+                                              "ell_limit 0",
+                                              "ell_limit 4",
+                                              "ell_limit 16",
+                                              "ell_limit 100000",
+                                              "single 1",
+                                              NULL};
+static const char *const kernels[]         = {"auto", "slices", "csr", "aij", "paper", NULL};
 /* Ways to exchange halos on several ranks, only with the default setting */
-static const char *const halos[] = {
-    "-mat_spmv_halo_rows 1", "-mat_spmv_halo_rows 0", "-mat_spmv_halo host", "-mat_spmv_halo petsc", "-mat_spmv_halo_early 0 -mat_spmv_halo_rows 1", NULL};
+static const char *const halos[] = {"-mat_spmv_halo_rows 1",
+                                    "-mat_spmv_halo_rows 0",
+                                    "-mat_spmv_halo host",
+                                    "-mat_spmv_halo petsc",
+                                    "-mat_spmv_halo_early 0 -mat_spmv_halo_rows 1",
+                                    NULL};
 static const char *const specs[] = {"stencil7:20",
                                     "bratu:16",
                                     "fem27:8:3",
@@ -62,7 +76,8 @@ PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool se
   PetscFunctionBegin;
   PetscCall(PetscStrToArray(setting, ' ', &n, &word));
   for (int k = 0; k + 1 < n; k += 2) {
-    PetscCall(word[k][0] == '-' ? PetscStrncpy(name, word[k], sizeof(name)) : PetscSNPrintf(name, sizeof(name), "-mat_%s_%s", type, word[k]));
+    PetscCall(word[k][0] == '-' ? PetscStrncpy(name, word[k], sizeof(name))
+                                : PetscSNPrintf(name, sizeof(name), "-mat_%s_%s", type, word[k]));
     PetscCall(set ? PetscOptionsSetValue(NULL, name, word[k + 1]) : PetscOptionsClearValue(NULL, name));
   }
   PetscCall(PetscStrToArrayDestroy(n, word));
@@ -78,7 +93,8 @@ static PetscErrorCode HashVec(Vec v, uint64_t *hash)
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(v, &n));
   PetscCall(VecGetArrayRead(v, &a));
-  for (size_t k = 0; k < (size_t)n * sizeof(*a); k++) *hash = (*hash ^ ((const unsigned char *)a)[k]) * 0x100000001B3ULL;
+  for (size_t k = 0; k < (size_t)n * sizeof(*a); k++)
+    *hash = (*hash ^ ((const unsigned char *)a)[k]) * 0x100000001B3ULL;
   PetscCall(VecRestoreArrayRead(v, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -155,7 +171,8 @@ static PetscErrorCode ViewNumbers(Mat A, PetscBool bytes, char numbers[], size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type, const char *setting, const char *info, const uint64_t hash[16])
+PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type, const char *setting, const char *info,
+                           const uint64_t hash[16])
 {
   char    numbers[2000] = "";
   MatType is;
@@ -165,7 +182,9 @@ PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type,
   PetscCall(MatGetType(A, &is));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s %s [%s] %s view %s", name, type, setting, is, numbers));
   PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, " info %s bits", info));
-  for (int k = 0; k < 16; k++) PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, " %08llx", (unsigned long long)((hash[k] ^ hash[k] >> 32) & 0xFFFFFFFF)));
+  for (int k = 0; k < 16; k++)
+    PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, " %08llx",
+                                      (unsigned long long)((hash[k] ^ hash[k] >> 32) & 0xFFFFFFFF)));
   PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   g->lines++;
@@ -190,10 +209,10 @@ static PetscErrorCode Line(Golden *g, const char *name, Mat R, const char *type,
   PetscCall(GoldenHash(A, hash));
   PetscCall((*g->info)(A, &info));
   PetscCall(PetscSNPrintf(text, sizeof(text),
-                          "%" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT
-                          " %" PetscInt64_FMT " %" PetscInt_FMT " %s",
-                          info.nonzeros, info.formatted, info.stored, info.slices, info.long_rows, info.long_stored, g->bytes ? info.bytes : 0, info.node,
-                          info.kernel ? info.kernel : "none"));
+                          "%" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT
+                          " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt64_FMT " %" PetscInt_FMT " %s",
+                          info.nonzeros, info.formatted, info.stored, info.slices, info.long_rows, info.long_stored,
+                          g->bytes ? info.bytes : 0, info.node, info.kernel ? info.kernel : "none"));
   PetscCall(FillLike(R, 51, A));
   PetscCall(GoldenHash(A, hash + 8));
   PetscCall(GoldenPrint(g, A, name, type, setting, text, hash));
@@ -217,7 +236,8 @@ static PetscErrorCode Lines(Golden *g, const char *name, Mat R, const char *type
   for (; *setting; setting++) {
     for (const char *const *kernel = kernels; *kernel; kernel++) {
       for (int compress = 1; compress >= 0; compress--) {
-        PetscCall(PetscSNPrintf(text, sizeof(text), "kernel %s compress %d%s%s", *kernel, compress, (*setting)[0] ? " " : "", *setting));
+        PetscCall(PetscSNPrintf(text, sizeof(text), "kernel %s compress %d%s%s", *kernel, compress,
+                                (*setting)[0] ? " " : "", *setting));
         PetscCall(Line(g, name, R, type, text));
         for (const char *const *halo = halos; size > 1 && !(*setting)[0] && compress && *halo; halo++) {
           PetscCall(PetscSNPrintf(text, sizeof(text), "kernel %s %s", *kernel, *halo));
@@ -248,11 +268,12 @@ static PetscErrorCode Shapes(Golden *g, PetscInt count, PetscInt ntypes, char *t
       const PetscBool sellp = (PetscBool)!strcmp(types[t], MATSELLP);
 
       for (int q = 0; q < 12; q++) {
-        const char *setting =
-            sellp ? settings_sellp[draw(PETSC_STATIC_ARRAY_LENGTH(settings_sellp) - 1)] : settings_evchyb[draw(PETSC_STATIC_ARRAY_LENGTH(settings_evchyb) - 1)];
-        const char *kernel = Chance(30) ? "auto" : kernels[draw(PETSC_STATIC_ARRAY_LENGTH(kernels) - 1)];
+        const char *setting = sellp ? settings_sellp[draw(PETSC_STATIC_ARRAY_LENGTH(settings_sellp) - 1)]
+                                    : settings_evchyb[draw(PETSC_STATIC_ARRAY_LENGTH(settings_evchyb) - 1)];
+        const char *kernel  = Chance(30) ? "auto" : kernels[draw(PETSC_STATIC_ARRAY_LENGTH(kernels) - 1)];
 
-        PetscCall(PetscSNPrintf(text, sizeof(text), "kernel %s compress %d%s%s%s", kernel, Chance(70), setting[0] ? " " : "", setting,
+        PetscCall(PetscSNPrintf(text, sizeof(text), "kernel %s compress %d%s%s%s", kernel, Chance(70),
+                                setting[0] ? " " : "", setting,
                                 s.size > 1 && Chance(30) ? " -mat_spmv_halo_rows 1" : ""));
         PetscCall(Line(g, name, R, types[t], text));
       }
@@ -310,7 +331,8 @@ static PetscErrorCode Run(Golden *g)
         PetscCall(MakeRows(PETSC_COMM_WORLD, c - 1, &R));
       } else
         PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &R, &origin));
-      for (PetscInt t = 0; t < n[0]; t++) PetscCall(Lines(g, strrchr(name, '/') ? strrchr(name, '/') + 1 : name, R, list[0][t]));
+      for (PetscInt t = 0; t < n[0]; t++)
+        PetscCall(Lines(g, strrchr(name, '/') ? strrchr(name, '/') + 1 : name, R, list[0][t]));
       PetscCall(MatDestroy(&R));
     }
   }

@@ -1,8 +1,8 @@
 /*
   The Krylov methods on the device: they must take the same steps as PETSc's own methods with AIJ.
 
-  The argument of an operation is a system, letters, and options: "laplace,g:-pc_type jacobi". On the host, and on a device if the letter h is given, PETSc's
-  own iterations must have run; otherwise, on a device, ours.
+  The argument of an operation is a system, letters, and options: "laplace,g:-pc_type jacobi". On the host, and on a
+  device if the letter h is given, PETSc's own iterations must have run; otherwise, on a device, ours.
 
     h  PETSc's own iterations, on a device, too              e  an error if it does not converge
     g  an initial guess   x  the solution as initial guess   m  a monitor of the user's, which reads the solution and the residual
@@ -27,7 +27,8 @@ static PetscErrorCode Add(PetscInt j, PetscScalar v, PetscInt M, PetscInt *n, Pe
 }
 
 /* Three diagonals, each the conjugate of its mirror image */
-static PetscErrorCode Row_Hermitian(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Hermitian(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                    PetscScalar *vals)
 {
   PetscScalar up = -1.0;
 
@@ -42,7 +43,8 @@ static PetscErrorCode Row_Hermitian(PetscInt i, PetscInt M, PetscInt N, PetscInt
 }
 
 /* The same, each equal to its mirror image */
-static PetscErrorCode Row_Symmetric(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Symmetric(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                    PetscScalar *vals)
 {
   PetscScalar off = -1.0, diagonal = 2.6 + 0.3 * (PetscReal)(i % 3);
 
@@ -58,7 +60,8 @@ static PetscErrorCode Row_Symmetric(PetscInt i, PetscInt M, PetscInt N, PetscInt
 }
 
 /* The Laplacian minus three times the identity: some eigenvalues are negative */
-static PetscErrorCode Row_Indefinite(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Indefinite(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                     PetscScalar *vals)
 {
   PetscCall(Row_Laplace(i, M, N, bs, n, cols, vals));
   for (PetscInt k = 0; k < *n; k++) {
@@ -67,7 +70,8 @@ static PetscErrorCode Row_Indefinite(PetscInt i, PetscInt M, PetscInt N, PetscIn
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode Row_Negative(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Negative(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                   PetscScalar *vals)
 {
   PetscCall(Row_Laplace(i, M, N, bs, n, cols, vals));
   for (PetscInt k = 0; k < *n; k++) vals[k] = -vals[k];
@@ -75,7 +79,8 @@ static PetscErrorCode Row_Negative(PetscInt i, PetscInt M, PetscInt N, PetscInt 
 }
 
 /* Rows whose sum is zero: the constants are the null space */
-static PetscErrorCode Row_Singular(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Singular(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                   PetscScalar *vals)
 {
   PetscScalar sum = 0.0;
 
@@ -88,14 +93,16 @@ static PetscErrorCode Row_Singular(PetscInt i, PetscInt M, PetscInt N, PetscInt 
 }
 
 /* A diagonal with some negative entries */
-static PetscErrorCode Row_Points(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Points(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                 PetscScalar *vals)
 {
   *n = 0;
   return Add(i, i % 3 ? 4.0 : -1.5, M, n, cols, vals);
 }
 
 /* The Laplacian with a NaN on the diagonal */
-static PetscErrorCode Row_NaN(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_NaN(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                              PetscScalar *vals)
 {
   PetscCall(Row_Laplace(i, M, N, bs, n, cols, vals));
   for (PetscInt k = 0; k < *n; k++) {
@@ -105,7 +112,8 @@ static PetscErrorCode Row_NaN(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, P
 }
 
 /* Three diagonals that are neither symmetric nor Hermitian */
-static PetscErrorCode Row_Convection(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Convection(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                     PetscScalar *vals)
 {
   PetscScalar low = -1.3, diagonal = 2.5 + 0.3 * (PetscReal)(i % 3), up = -0.6;
 
@@ -122,7 +130,8 @@ static PetscErrorCode Row_Convection(PetscInt i, PetscInt M, PetscInt N, PetscIn
 }
 
 /* Blocks of two rows for which BiCGStab breaks down: Ar is orthogonal to r */
-static PetscErrorCode Row_Rotation(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Rotation(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                   PetscScalar *vals)
 {
   *n = 0;
   PetscCall(Add(i, 0.0, M, n, cols, vals));
@@ -130,7 +139,8 @@ static PetscErrorCode Row_Rotation(PetscInt i, PetscInt M, PetscInt N, PetscInt 
 }
 
 /* With b = 1, As = 0 and s != 0 in the first iteration */
-static PetscErrorCode Row_Collapse(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Collapse(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                   PetscScalar *vals)
 {
   *n = 0;
   PetscCall(Add(i, i % 2 ? 0.0 : 1.0, M, n, cols, vals));
@@ -138,7 +148,8 @@ static PetscErrorCode Row_Collapse(PetscInt i, PetscInt M, PetscInt N, PetscInt 
 }
 
 /* s = 0 in the first iteration */
-static PetscErrorCode Row_Twos(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Twos(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                               PetscScalar *vals)
 {
   *n = 0;
   return Add(i, 2.0, M, n, cols, vals);
@@ -329,7 +340,8 @@ static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscError
   PetscCall(RecordInt(r, "error", (PetscInt64)error));
   if (error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  /* with Inf in b, cuBLAS's norm of the first residual may be finite on one rank, and is then recorded in the history */
+  /* with Inf in b, cuBLAS's norm of the first residual may be finite on one rank, and is then recorded in the history
+     */
   PetscCall(RecordHistory(r, ksp, Has(p, 'i')));
   if (SINGLE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPGetTotalIterations(ksp, &its));
@@ -337,7 +349,8 @@ static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscError
   PetscCall(KSPGetResidualNorm(ksp, &norm));
   if (!Has(p, 'i')) PetscCall(RecordAdd(r, "last norm", 0, norm, 1e-3 * norm + 1e-9, NULL));
   PetscCall(KSPGetSolution(ksp, &x));
-  if (reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_DTOL) PetscCall(RecordVec(r, "solution", x, NULL, 1e9)); /* 1e9 epsilons: 2e-7 */
+  /* 1e9 epsilons: 2e-7 */
+  if (reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_DTOL) PetscCall(RecordVec(r, "solution", x, NULL, 1e9));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -359,7 +372,8 @@ static PetscErrorCode CheckAgain(Test *t, const Problem *p, KSP ksp, Mat A, Vec 
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetResidualHistory(ksp, &history, &again));
   PetscCall(VecEqual(x, before, &same));
-  PetscCheck(same && n == again && !memcmp(kept, history, (size_t)n * sizeof(*kept)), t->comm, PETSC_ERR_USER, "the same solve gives other numbers");
+  PetscCheck(same && n == again && !memcmp(kept, history, (size_t)n * sizeof(*kept)), t->comm, PETSC_ERR_USER,
+             "the same solve gives other numbers");
   PetscCall(VecDestroy(&before));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -384,9 +398,9 @@ static PetscErrorCode MakeVectors(const Problem *p, Mat A, Vec *x, Vec *b)
 }
 
 /*
-  PETSc counts nested solves, and after an error the count stays too high for the rest of the process: all later solves are treated as inner solves, in which
-  too many iterations are no error. So the first error is made here, even if only some of the operations run: our solve must return it, and all later solves
-  have the same count
+  PETSc counts nested solves, and after an error the count stays too high for the rest of the process: all later solves
+  are treated as inner solves, in which too many iterations are no error. So the first error is made here, even if only
+  some of the operations run: our solve must return it, and all later solves have the same count
 */
 static PetscErrorCode FirstError(Test *t)
 {
@@ -411,7 +425,8 @@ static PetscErrorCode FirstError(Test *t)
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   error = KSPSolve(ksp, b, x);
   PetscCall(PetscPopErrorHandler());
-  PetscCheck(error == PETSC_ERR_NOT_CONVERGED, t->comm, PETSC_ERR_PLIB, "error %d of a solve that ends after one iteration", (int)error);
+  PetscCheck(error == PETSC_ERR_NOT_CONVERGED, t->comm, PETSC_ERR_PLIB,
+             "error %d of a solve that ends after one iteration", (int)error);
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -455,7 +470,8 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
     PetscCall(RecordSolve(t, &p, ksp, error, r));
     if (Has(&p, 'd') && k == 0) PetscCall(CheckAgain(t, &p, ksp, A, x, b));
     PetscCall(PetscSNPrintf(view, sizeof(view), Has(&p, 'P') ? "type: %s" : "iterations of PETSc's %s: ", method));
-    if (ours && !error) PetscCall(CheckView(t, ksp, t->device && !Has(&p, 'h') && !Has(&p, 'v') ? "iterations on the device" : view));
+    if (ours && !error)
+      PetscCall(CheckView(t, ksp, t->device && !Has(&p, 'h') && !Has(&p, 'v') ? "iterations on the device" : view));
     if (error) break; /* PETSc guarantees nothing after an error */
     if (Has(&p, 'r')) PetscCall(KSPReset(ksp));
     if (Has(&p, 'r')) PetscCall(KSPSetOperators(ksp, A, P ? P : A));
@@ -500,7 +516,8 @@ static const Operation operations[] = {
     {"jacobi-natural", CG, WHEN, "hermitian:-pc_type jacobi -ksp_norm_type natural"},
     {"jacobi-nonorm", CG, WHEN, "hermitian:-pc_type jacobi -ksp_norm_type none -ksp_max_it 20"},
     {"jacobi-abs", CG, WHEN, "negative:-pc_type jacobi -pc_jacobi_abs"},
-    {"jacobi-rowmax", CG, WHEN | (PetscDefined(HAVE_CUDA) ? ONHOST : 0), "laplace:-pc_type jacobi -pc_jacobi_type rowmax"},
+    {"jacobi-rowmax", CG, WHEN | (PetscDefined(HAVE_CUDA) ? ONHOST : 0),
+     "laplace:-pc_type jacobi -pc_jacobi_type rowmax"},
     {"pbjacobi", CG, WHEN, "nodes3,d:-pc_type pbjacobi"},
     {"pbjacobi-unpreconditioned", CG, WHEN, "nodes3:-pc_type pbjacobi -ksp_norm_type unpreconditioned"},
     {"pbjacobi-natural", CG, WHEN, "nodes7:-pc_type pbjacobi -ksp_norm_type natural"},
@@ -533,7 +550,8 @@ static const Operation operations[] = {
     {"its-converged", CG, WHEN, "laplace:-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"},
     {"its-least", CG, WHEN, "laplace:-pc_type none -ksp_min_it 12 -ksp_rtol 0.5"},
     {"check-norm", CG, WHEN, "laplace:-pc_type none -ksp_check_norm_iteration 6 -ksp_rtol 0.5"},
-    {"check-norm-natural", CG, WHEN, "laplace:-pc_type jacobi -ksp_norm_type natural -ksp_check_norm_iteration 6 -ksp_rtol 0.5"},
+    {"check-norm-natural", CG, WHEN,
+     "laplace:-pc_type jacobi -ksp_norm_type natural -ksp_check_norm_iteration 6 -ksp_rtol 0.5"},
     {"atol", CG, WHEN, "laplace:-pc_type none -ksp_rtol 0 -ksp_atol 1e-2"},
     {"dtol", CG, WHEN, "laplace:-pc_type none -ksp_divtol 0.5 -ksp_rtol 1e-4"},
     {"indefinite-mat", CG, WHEN, "indefinite:-pc_type none"},
@@ -571,13 +589,16 @@ static const Operation operations[] = {
     {"bicgstab", BiCGStab, WHEN, "convection,d:-pc_type none"},
     {"bicgstab-right", BiCGStab, WHEN, "convection,d:-pc_type none -ksp_pc_side right"},
     {"bicgstab-nonorm", BiCGStab, WHEN, "convection:-pc_type none -ksp_norm_type none -ksp_max_it 9"},
-    {"bicgstab-right-nonorm", BiCGStab, WHEN, "convection:-pc_type none -ksp_norm_type none -ksp_max_it 9 -ksp_pc_side right"},
+    {"bicgstab-right-nonorm", BiCGStab, WHEN,
+     "convection:-pc_type none -ksp_norm_type none -ksp_max_it 9 -ksp_pc_side right"},
     {"bicgstab-jacobi", BiCGStab, WHEN, "convection,d:-pc_type jacobi"},
     {"bicgstab-jacobi-right", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_pc_side right"},
     {"bicgstab-jacobi-nonorm", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9"},
-    {"bicgstab-jacobi-right-nonorm", BiCGStab, WHEN, "convection:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9 -ksp_pc_side right"},
+    {"bicgstab-jacobi-right-nonorm", BiCGStab, WHEN,
+     "convection:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9 -ksp_pc_side right"},
     {"bicgstab-jacobi-unfused", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_fuse 0"},
-    {"bicgstab-jacobi-rowmax", BiCGStab, WHEN | (PetscDefined(HAVE_CUDA) ? ONHOST : 0), "convection:-pc_type jacobi -pc_jacobi_type rowmax"},
+    {"bicgstab-jacobi-rowmax", BiCGStab, WHEN | (PetscDefined(HAVE_CUDA) ? ONHOST : 0),
+     "convection:-pc_type jacobi -pc_jacobi_type rowmax"},
     {"bicgstab-pbjacobi-2", BiCGStab, WHEN, "nodes2,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
     {"bicgstab-pbjacobi-2-right", BiCGStab, WHEN, "nodes2,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
     {"bicgstab-pbjacobi-3", BiCGStab, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
@@ -597,7 +618,8 @@ static const Operation operations[] = {
     {"bicgstab-guess-right", BiCGStab, WHEN, "convection,gd:-pc_type jacobi -ksp_pc_side right"},
     {"bicgstab-guess-blocks", BiCGStab, WHEN, "nodes3,gd:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
     {"bicgstab-guess-none", BiCGStab, WHEN, "convection,g:-pc_type none -ksp_converged_use_initial_residual_norm"},
-    {"bicgstab-guess-min", BiCGStab, WHEN, "convection,g:-pc_type none -ksp_converged_use_min_initial_residual_norm -ksp_pc_side right"},
+    {"bicgstab-guess-min", BiCGStab, WHEN,
+     "convection,g:-pc_type none -ksp_converged_use_min_initial_residual_norm -ksp_pc_side right"},
     {"bicgstab-guess-knoll", BiCGStab, WHEN, "convection:-pc_type jacobi -ksp_knoll"},
     {"bicgstab-guess-exact", BiCGStab, WHEN, "convection,x:-pc_type jacobi -ksp_pc_side right"},
     {"bicgstab-guess-exact-ilu", BiCGStab, WHEN, "convection,x:-pc_type bjacobi -ksp_pc_side right"},
@@ -610,7 +632,8 @@ static const Operation operations[] = {
     {"bicgstab-its-least", BiCGStab, WHEN, "convection:-pc_type none -ksp_min_it 9 -ksp_rtol 0.5"},
     {"bicgstab-check-norm", BiCGStab, WHEN, "convection:-pc_type none -ksp_check_norm_iteration 6 -ksp_rtol 0.5"},
     {"bicgstab-atol", BiCGStab, WHEN, "convection:-pc_type none -ksp_rtol 0 -ksp_atol 1e-2"},
-    {"bicgstab-dtol", BiCGStab, WHEN, "convection:-pc_type none -ksp_divtol 1e-3 -ksp_rtol 1e-12 -ksp_check_norm_iteration 3"},
+    {"bicgstab-dtol", BiCGStab, WHEN,
+     "convection:-pc_type none -ksp_divtol 1e-3 -ksp_rtol 1e-12 -ksp_check_norm_iteration 3"},
     {"bicgstab-indefinite-pc", BiCGStab, WHEN, "laplace,p:-pc_type jacobi -ksp_max_it 6"},
     {"bicgstab-breakdown", BiCGStab, WHEN, "rotation,ok:-pc_type none"},
     {"bicgstab-breakdown-right", BiCGStab, WHEN, "rotation,ok:-pc_type none -ksp_pc_side right"},
@@ -622,7 +645,8 @@ static const Operation operations[] = {
     {"bicgstab-lucky", BiCGStab, WHEN, "twos,ok:-pc_type none"},
     {"bicgstab-lucky-jacobi", BiCGStab, WHEN, "twos,ok:-pc_type jacobi -ksp_pc_side right"},
     /* on a device complex scalar products are rounded, so that s is not exactly zero */
-    {"bicgstab-lucky-jacobi-left", BiCGStab, WHEN | (PetscDefined(USE_COMPLEX) ? ONHOST : 0), "twos,okg:-pc_type jacobi"},
+    {"bicgstab-lucky-jacobi-left", BiCGStab, WHEN | (PetscDefined(USE_COMPLEX) ? ONHOST : 0),
+     "twos,okg:-pc_type jacobi"},
     {"bicgstab-lucky-ilu", BiCGStab, WHEN, "twos,ok:-pc_type bjacobi -ksp_pc_side right"},
     {"bicgstab-nan", BiCGStab, WHEN, "convection,n:-pc_type jacobi"},
     {"bicgstab-nan-right", BiCGStab, WHEN, "convection,n:-pc_type jacobi -ksp_pc_side right"},
@@ -648,20 +672,31 @@ static const Operation operations[] = {
     {"bicgstab-not-early", BiCGStab, WHEN, "convection,d:-pc_type none -ksp_device_early 0 -ksp_pc_side right"},
     {"bicgstab-eigenvalues", BiCGStab, WHEN, "convection,h:-pc_type jacobi -ksp_view_eigenvalues ascii:/dev/null"},
     {"bicgstab-hostvectors", BiCGStab, WHEN, "convection,v:-pc_type jacobi -ksp_pc_side right"},
-    {"chebyshev", Chebyshev, WHEN, "laplace,d:-pc_type none -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 12"},
-    {"chebyshev-one", Chebyshev, WHEN, "laplace:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 1"},
-    {"chebyshev-two", Chebyshev, WHEN, "laplace,g:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 2"},
-    {"chebyshev-three", Chebyshev, WHEN, "hermitian,g:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 3"},
-    {"chebyshev-jacobi", Chebyshev, WHEN, "hermitian,d:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.2,2 -ksp_max_it 9"},
-    {"chebyshev-blocks", Chebyshev, WHEN, "nodes3,gd:-pc_type pbjacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.2,2 -ksp_max_it 6"},
+    {"chebyshev", Chebyshev, WHEN,
+     "laplace,d:-pc_type none -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 12"},
+    {"chebyshev-one", Chebyshev, WHEN,
+     "laplace:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 1"},
+    {"chebyshev-two", Chebyshev, WHEN,
+     "laplace,g:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 2"},
+    {"chebyshev-three", Chebyshev, WHEN,
+     "hermitian,g:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 3"},
+    {"chebyshev-jacobi", Chebyshev, WHEN,
+     "hermitian,d:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.2,2 -ksp_max_it 9"},
+    {"chebyshev-blocks", Chebyshev, WHEN,
+     "nodes3,gd:-pc_type pbjacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.2,2 -ksp_max_it 6"},
     {"chebyshev-estimate", Chebyshev, WHEN, "laplace,r:-pc_type jacobi -ksp_norm_type none -ksp_max_it 4"},
-    {"chebyshev-replaced", Chebyshev, WHEN, "laplace,Pd:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,2 -ksp_max_it 5"},
-    {"chebyshev-off", Chebyshev, WHEN, "laplace,h:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,2 -ksp_max_it 5 -ksp_device 0"},
-    {"chebyshev-replaced-off", Chebyshev, WHEN, "laplace,Ph:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,2 -ksp_max_it 5 -ksp_device 0"},
+    {"chebyshev-replaced", Chebyshev, WHEN,
+     "laplace,Pd:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,2 -ksp_max_it 5"},
+    {"chebyshev-off", Chebyshev, WHEN,
+     "laplace,h:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,2 -ksp_max_it 5 -ksp_device 0"},
+    {"chebyshev-replaced-off", Chebyshev, WHEN,
+     "laplace,Ph:-pc_type jacobi -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,2 -ksp_max_it 5 -ksp_device 0"},
     {"off", CG, WHEN, "laplace,h:-pc_type jacobi -ksp_device 0"},
-    {"smoothers", CG, WHEN, "laplace,P:-pc_type gamg -pc_gamg_coarse_eq_limit 10 -mg_levels_ksp_type chebyshev -mg_levels_pc_type jacobi"},
+    {"smoothers", CG, WHEN,
+     "laplace,P:-pc_type gamg -pc_gamg_coarse_eq_limit 10 -mg_levels_ksp_type chebyshev -mg_levels_pc_type jacobi"},
     {"chebyshev-norms", Chebyshev, WHEN, "laplace,h:-pc_type jacobi -ksp_max_it 20 -ksp_chebyshev_eigenvalues 0.1,2"},
-    {"chebyshev-ilu", Chebyshev, WHEN, "laplace,h:-pc_type bjacobi -ksp_norm_type none -ksp_max_it 4 -ksp_chebyshev_eigenvalues 0.1,2"},
+    {"chebyshev-ilu", Chebyshev, WHEN,
+     "laplace,h:-pc_type bjacobi -ksp_norm_type none -ksp_max_it 4 -ksp_chebyshev_eigenvalues 0.1,2"},
     {NULL, NULL, 0, NULL}};
 
 int main(int argc, char **argv)

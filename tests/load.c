@@ -1,6 +1,6 @@
 /*
-  A program that does not refer to PetscSpMV: the options decide which product it uses. tests/run loads the library and sets
-  the type in each of the ways that PETSc supports. With -lose <rank>, that rank loses its GPU at the end.
+  A program that does not refer to PetscSpMV: the options decide which product it uses. tests/run loads the library and
+  sets the type in each of the ways that PETSc supports. With -lose <rank>, that rank loses its GPU at the end.
 */
 #include <petscmat.h>
 
@@ -35,14 +35,16 @@ int main(int argc, char **argv)
   PetscCall(MatMult(A, x, y));
   PetscCall(VecSum(y, &sum));
   PetscCall(MatGetType(A, &type));
-  PetscCheck(PetscAbsScalar(sum - (PetscReal)(n + 2)) < 1e-4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the product is wrong: %g", (double)PetscRealPart(sum));
+  PetscCheck(PetscAbsScalar(sum - (PetscReal)(n + 2)) < 1e-4, PETSC_COMM_WORLD, PETSC_ERR_PLIB,
+             "the product is wrong: %g", (double)PetscRealPart(sum));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-lose", &lose, NULL));
   if (lose >= 0) {
 #if defined(PETSC_HAVE_CUDA)
     PetscMPIInt rank;
 
     PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-    /* A process loses its GPU with the first access to an invalid address. The other ranks wait for data from it, and must not hang */
+    /* A process loses its GPU with the first access to an invalid address. The other ranks wait for data from it, and
+       must not hang */
     if (rank == lose) PetscCall(VecCUDAPlaceArray(x, (PetscScalar *)4096));
     for (int k = 0; k < 3; k++) PetscCall(MatMult(A, x, y));
     PetscCall(VecSum(y, &sum));
@@ -59,8 +61,8 @@ int main(int argc, char **argv)
   PetscCall(VecSet(x, 1.));
   PetscCall(MatMult(A, x, y));
   PetscCall(VecSum(y, &sum));
-  PetscCheck(PetscAbsScalar(sum - (PetscReal)(n + 2)) < 1e-4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the product with other vectors is wrong: %g",
-             (double)PetscRealPart(sum));
+  PetscCheck(PetscAbsScalar(sum - (PetscReal)(n + 2)) < 1e-4, PETSC_COMM_WORLD, PETSC_ERR_PLIB,
+             "the product with other vectors is wrong: %g", (double)PetscRealPart(sum));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "product is right, type: %s\n", type));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));

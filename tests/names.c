@@ -1,8 +1,8 @@
 /*
-  Walks the list of docs/types.md ("What refuses the types"): functions of PETSc that compare the whole name of a matrix's
-  type with AIJ's. Each must give our types the result of AIJ, or the error that the list names. AIJPERM cannot serve as
-  the model (NOPERM), because these functions do not treat it as AIJ. On a device our matrices have AIJCUSPARSE's name,
-  and AIJCUSPARSE is the model.
+  Walks the list of docs/types.md ("What refuses the types"): functions of PETSc that compare the whole name of a
+  matrix's type with AIJ's. Each must give our types the result of AIJ, or the error that the list names. AIJPERM cannot
+  serve as the model (NOPERM), because these functions do not treat it as AIJ. On a device our matrices have
+  AIJCUSPARSE's name, and AIJCUSPARSE is the model.
 */
 #include "solves.h"
 
@@ -14,7 +14,8 @@ static PetscErrorCode IsReference(Test *t, PetscBool *is)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two solves; with a shift, every seventh diagonal entry is zero, so that it is needed. The shift that PCILU has afterwards */
+/* Two solves; with a shift, every seventh diagonal entry is zero, so that it is needed. The shift that PCILU has
+   afterwards */
 static PetscErrorCode Solve(Test *t, Record *r)
 {
   Mat                A;
@@ -151,7 +152,8 @@ static PetscErrorCode Kronecker(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks of the type: one twice, one transposed virtually, one missing. For sequential ones PETSc has a fast function */
+/* Blocks of the type: one twice, one transposed virtually, one missing. For sequential ones PETSc has a fast function
+   */
 static PetscErrorCode Nest(Test *t, Record *r)
 {
   Mat A, block[4], N, B;
@@ -251,10 +253,12 @@ static PetscErrorCode RecordAssembled(Record *r, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The type of an assembled matrix is set to aij, also after other types of the library, and the matrix is used further */
+/* The type of an assembled matrix is set to aij, also after other types of the library, and the matrix is used further
+   */
 static PetscErrorCode SetType(Test *t, Record *r)
 {
-  static const char *const types[] = {MATEVCHYB, "aijsellp", MATAIJ, MATAIJ}; /* PETSc 3.26 would convert to sellp through its own sell */
+  /* PETSc 3.26 would convert to sellp through its own sell */
+  static const char *const types[] = {MATEVCHYB, "aijsellp", MATAIJ, MATAIJ};
   Mat                      A;
   MatNullSpace             constant, null;
   PetscBool                reference;
@@ -432,7 +436,8 @@ static PetscErrorCode RefusesMUMPS(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatAIJGetLocalMat() returns a parallel matrix of our types itself. MatMPIAIJGetLocalMat() merges the rows of any type */
+/* MatAIJGetLocalMat() returns a parallel matrix of our types itself. MatMPIAIJGetLocalMat() merges the rows of any type
+   */
 static PetscErrorCode LocalMat(Test *t, Record *r)
 {
   Mat       A, B;
@@ -455,32 +460,33 @@ static PetscErrorCode LocalMat(Test *t, Record *r)
 
 #define SUB_SHIFT "-sub_pc_type ilu -sub_pc_factor_shift_type nonzero -sub_pc_factor_shift_amount 0.5"
 
-static const Operation operations[] = {{"ilu", Solve, SPD | SEQ | NOPERM, "-pc_type ilu -pc_factor_shift_type nonzero -pc_factor_shift_amount 0.5"},
-                                       {"ilu-small", Solve, SPD | SEQ | NOPERM, "-pc_type ilu -pc_factor_shift_type nonzero -pc_factor_shift_amount 0.01"},
-                                       {"bjacobi", Solve, SPD | BYROW | NOPERM, "-pc_type bjacobi " SUB_SHIFT},
-                                       {"asm", Solve, SPD | BYROW | NOPERM, "-pc_type asm " SUB_SHIFT},
-                                       {"tfs", Solve, SPD | PAR | BYROW | NOPERM, "-pc_type tfs"},
-                                       {"cp", Solve, SPD | SEQ | NOPERM, "-pc_type cp"},
-                                       {"mis", Solve, SPD | NOPERM, "-pc_type gamg -mat_coarsen_type mis"},
-                                       {"misk", Solve, SPD | NOPERM, "-pc_type gamg -mat_coarsen_type misk"},
-                                       {"hem", Solve, SPD | NOPERM, "-pc_type gamg -mat_coarsen_type hem"},
-                                       {"orderings", Orderings, SQUARE | FULL | BYROW | NOPERM},
-                                       {"jp", Coloring, SPD | NOPERM, MATCOLORINGJP},
-                                       {"greedy", Coloring, SPD | NOPERM, MATCOLORINGGREEDY},
-                                       {"kron", Kronecker, FULL | SEQ | NOPERM},
-                                       {"nest", Nest, SQUARE | FULL | NOPERM},
-                                       {"envelope", Envelope, SOLVE | BYROW | NOPERM},
-                                       {"composite", Composite, SQUARE | FULL | NOPERM},
-                                       {"rap", RAP, SQUARE | FULL | BYROW | NOPERM},
-                                       {"settype", SetType, FULL | NOPERM | ONHOST},
-                                       {"settype-others", SetType, FULL | NOPERM | ONHOST, "others"},
-                                       {"settype-option", SetTypeByOption, FULL | NOPERM | ONHOST},
-                                       {"kaij", RefusesKAIJ, SQUARE | FULL | BYROW | NOPERM},
-                                       {"condensed", RefusesCondensed, FULL | PAR | BYROW | NOPERM},
-                                       {"classical", RefusesClassical, SPD | BYROW | NOPERM},
-                                       {"mumps", RefusesMUMPS, SPD | BYROW | NOPERM},
-                                       {"localmat", LocalMat, FULL | NOPERM},
-                                       {NULL, NULL, 0}};
+static const Operation operations[] = {
+    {"ilu", Solve, SPD | SEQ | NOPERM, "-pc_type ilu -pc_factor_shift_type nonzero -pc_factor_shift_amount 0.5"},
+    {"ilu-small", Solve, SPD | SEQ | NOPERM, "-pc_type ilu -pc_factor_shift_type nonzero -pc_factor_shift_amount 0.01"},
+    {"bjacobi", Solve, SPD | BYROW | NOPERM, "-pc_type bjacobi " SUB_SHIFT},
+    {"asm", Solve, SPD | BYROW | NOPERM, "-pc_type asm " SUB_SHIFT},
+    {"tfs", Solve, SPD | PAR | BYROW | NOPERM, "-pc_type tfs"},
+    {"cp", Solve, SPD | SEQ | NOPERM, "-pc_type cp"},
+    {"mis", Solve, SPD | NOPERM, "-pc_type gamg -mat_coarsen_type mis"},
+    {"misk", Solve, SPD | NOPERM, "-pc_type gamg -mat_coarsen_type misk"},
+    {"hem", Solve, SPD | NOPERM, "-pc_type gamg -mat_coarsen_type hem"},
+    {"orderings", Orderings, SQUARE | FULL | BYROW | NOPERM},
+    {"jp", Coloring, SPD | NOPERM, MATCOLORINGJP},
+    {"greedy", Coloring, SPD | NOPERM, MATCOLORINGGREEDY},
+    {"kron", Kronecker, FULL | SEQ | NOPERM},
+    {"nest", Nest, SQUARE | FULL | NOPERM},
+    {"envelope", Envelope, SOLVE | BYROW | NOPERM},
+    {"composite", Composite, SQUARE | FULL | NOPERM},
+    {"rap", RAP, SQUARE | FULL | BYROW | NOPERM},
+    {"settype", SetType, FULL | NOPERM | ONHOST},
+    {"settype-others", SetType, FULL | NOPERM | ONHOST, "others"},
+    {"settype-option", SetTypeByOption, FULL | NOPERM | ONHOST},
+    {"kaij", RefusesKAIJ, SQUARE | FULL | BYROW | NOPERM},
+    {"condensed", RefusesCondensed, FULL | PAR | BYROW | NOPERM},
+    {"classical", RefusesClassical, SPD | BYROW | NOPERM},
+    {"mumps", RefusesMUMPS, SPD | BYROW | NOPERM},
+    {"localmat", LocalMat, FULL | NOPERM},
+    {NULL, NULL, 0}};
 
 int main(int argc, char **argv)
 {

@@ -81,7 +81,8 @@ static PetscErrorCode Reductions(Test *t, Record *r)
   }
   for (int k = 0; k < 3; k++) {
     PetscCall(MatGetColumnNorms(A, k == 2 ? NORM_2 : norms[k], cols));
-    for (PetscInt j = 0; j < N; j++) PetscCall(RecordAdd(r, "column norm", j, cols[j], 1000 * PETSC_MACHINE_EPSILON * cols[j], NULL));
+    for (PetscInt j = 0; j < N; j++)
+      PetscCall(RecordAdd(r, "column norm", j, cols[j], 1000 * PETSC_MACHINE_EPSILON * cols[j], NULL));
   }
   PetscCall(MatGetColumnSums(A, sums));
   for (PetscInt j = 0; j < N; j++) PetscCall(RecordAdd(r, "column sum", j, sums[j], 1e4 * PETSC_MACHINE_EPSILON, NULL));
@@ -233,8 +234,8 @@ static PetscErrorCode MakeShifted(Test *t, PetscInt first, const char *type, Mat
 }
 
 /*
-  Conversion to a matrix that has another pattern with as many entries in each row: both patterns remain. PETSc's conversion of
-  AIJ to AIJ does not support it
+  Conversion to a matrix that has another pattern with as many entries in each row: both patterns remain. PETSc's
+  conversion of AIJ to AIJ does not support it
 */
 static PetscErrorCode ConvertOther(Test *t, Record *r)
 {
@@ -283,9 +284,9 @@ static PetscErrorCode RecordRequested(Record *r, Mat A, const char *type)
 }
 
 /*
-  Conversion to another type (the argument) and back: new, reused, in place. AIJPERM is no model, because its conversion to AIJ
-  with MAT_REUSE_MATRIX does not work, nor AIJSELL's (PETSc 3.18 to 3.26) and SBAIJ's (3.18). Of PETSc's conversions from a dense
-  matrix, some keep zeros as entries and some do not.
+  Conversion to another type (the argument) and back: new, reused, in place. AIJPERM is no model, because its conversion
+  to AIJ with MAT_REUSE_MATRIX does not work, nor AIJSELL's (PETSc 3.18 to 3.26) and SBAIJ's (3.18). Of PETSc's
+  conversions from a dense matrix, some keep zeros as entries and some do not.
 */
 static PetscErrorCode RecordBack(Test *t, Record *r, const char *what, Mat A)
 {
@@ -327,7 +328,9 @@ static PetscErrorCode Convert(Test *t, Record *r)
     PetscCall(MatConvert(A, other, MAT_REUSE_MATRIX, &B));
     PetscCall(MatGetInfo(B, MAT_LOCAL, &after));
     PetscCall(PetscStrcmp(other, MATAIJ, &aij));
-    if (aij || !t->arg) PetscCall(RecordInt(r, "assemblies by copying to the same pattern", (PetscInt64)(after.assemblies - before.assemblies)));
+    if (aij || !t->arg)
+      PetscCall(RecordInt(r, "assemblies by copying to the same pattern",
+                          (PetscInt64)(after.assemblies - before.assemblies)));
     PetscCall(RecordMat(t, r, "type of the reused matrix", B));
     if (t->arg) PetscCall(RecordRequested(r, B, other));
   }
@@ -382,18 +385,21 @@ static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
                                        {"transpose", Transpose, 0},
                                        {"permute", Permute, FULL | BYROW},
                                        {"submatrix", SubMatrix, FULL},
-                                       {"pieces", Pieces, FULL | SQUARE | ONHOST}, /* AIJCUSPARSE does not merge local matrices reliably */
+                                       /* AIJCUSPARSE does not merge local matrices reliably */
+                                       {"pieces", Pieces, FULL | SQUARE | ONHOST},
                                        {"tests", Tests, 0},
                                        {"binary", Binary, 0},
                                        {"ascii", Ascii, FULL},
-                                       {"blockdiagonal", BlockDiagonal, SOLVE | BLOCKS | ONHOST}, /* inverts values that it has not copied from the device */
+                                       /* inverts values that it has not copied from the device */
+                                       {"blockdiagonal", BlockDiagonal, SOLVE | BLOCKS | ONHOST},
                                        {"coloring", Coloring, SPD},
                                        {"lu", Factor, SOLVE | SEQ, "lu"},
                                        {"ilu", Factor, SOLVE | SEQ, "ilu"},
                                        {"cholesky", Factor, SPD | SEQ, "cholesky"},
                                        {"icc", Factor, SPD | SEQ, "icc"},
                                        {"lu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM, "lu"},
-                                       {"ilu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM | NOCUDA, "ilu"}, /* AIJCUSPARSE does not support it */
+                                       /* AIJCUSPARSE does not support it */
+                                       {"ilu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM | NOCUDA, "ilu"},
                                        {"lu-again", Refactor, SPD | SEQ | NOPERM},
                                        {"sor", SOR, SOLVE},
                                        {"zerorows", ZeroRows, SOLVE},

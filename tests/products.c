@@ -1,5 +1,6 @@
 /*
-  Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes from other matrices.
+  Products: with vectors, with dense and sparse matrices, and inside the matrices that PETSc composes from other
+  matrices.
 */
 #include "parts/products.h"
 #include <petsc/private/matimpl.h> /* members that a matrix sets if it computes its own products */
@@ -60,7 +61,8 @@ static PetscErrorCode NonFinite(Test *t, Record *r)
     PetscCall(VecGetArrayRead(y, &ya));
     PetscCall(VecGetOwnershipRange(y, NULL, &e));
     PetscCall(VecGetOwnershipRange(y, &s, NULL));
-    for (PetscInt i = s; i < e; i++) PetscCall(RecordAdd(r, "finite at row", i, PetscIsInfOrNanScalar(ya[i - s]) ? 0 : 1, 0, NULL));
+    for (PetscInt i = s; i < e; i++)
+      PetscCall(RecordAdd(r, "finite at row", i, PetscIsInfOrNanScalar(ya[i - s]) ? 0 : 1, 0, NULL));
     PetscCall(VecRestoreArrayRead(y, &ya));
     PetscCall(VecGetOwnershipRange(x, &s, &e));
   }
@@ -71,8 +73,8 @@ static PetscErrorCode NonFinite(Test *t, Record *r)
 }
 
 /*
-  z = y + op(A) x with different y and z, and with z = y; the argument names op. A debug build of PETSc rejects AIJPERM's
-  MatMultAdd(), which requests write access to its operand.
+  z = y + op(A) x with different y and z, and with z = y; the argument names op. A debug build of PETSc rejects
+  AIJPERM's MatMultAdd(), which requests write access to its operand.
 */
 static PetscErrorCode MultAdd(Test *t, Record *r)
 {
@@ -221,7 +223,8 @@ static PetscErrorCode Dense(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The dense matrix comes first: PETSc looks this product up by A's exact type name, and therefore does not find it for AIJPERM */
+/* The dense matrix comes first: PETSc looks this product up by A's exact type name, and therefore does not find it for
+   AIJPERM */
 static PetscErrorCode DenseFirst(Test *t, Record *r)
 {
   Mat      A, E, C = NULL;
@@ -244,8 +247,8 @@ static PetscErrorCode DenseFirst(Test *t, Record *r)
 }
 
 /*
-  Products of sparse matrices, repeated with new values on the same pattern: data kept from the first product must not be stale.
-  The other operand is of the type under test or AIJ (the argument).
+  Products of sparse matrices, repeated with new values on the same pattern: data kept from the first product must not
+  be stale. The other operand is of the type under test or AIJ (the argument).
 */
 static PetscErrorCode Sparse(Test *t, Record *r)
 {
@@ -318,8 +321,8 @@ static PetscErrorCode Triple(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The interpolation that DMDA creates for several unknowns per point, and the Galerkin product with it. PETSc looks the product up by A's exact
-   type name, and therefore does not find it for AIJPERM */
+/* The interpolation that DMDA creates for several unknowns per point, and the Galerkin product with it. PETSc looks the
+   product up by A's exact type name, and therefore does not find it for AIJPERM */
 static PetscErrorCode MAIJ(Test *t, Record *r)
 {
   const char *other = t->arg ? t->arg : t->type;
@@ -423,8 +426,8 @@ static PetscErrorCode Composed(Test *t, Record *r)
 }
 
 /*
-  A product must not keep data of a vector: tests other vectors, a vector with its own array, and a vector of another type. On a
-  device, that array is in host memory, and AIJCUSPARSE does not accept such a vector.
+  A product must not keep data of a vector: tests other vectors, a vector with its own array, and a vector of another
+  type. On a device, that array is in host memory, and AIJCUSPARSE does not accept such a vector.
 */
 static PetscErrorCode Vectors(Test *t, Record *r)
 {
@@ -493,7 +496,8 @@ static PetscErrorCode CopyToHost(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products of the type with each other type derived from AIJ. PETSc does not support all of these pairs itself, so AIJ's partner is AIJ */
+/* Products of the type with each other type derived from AIJ. PETSc does not support all of these pairs itself, so
+   AIJ's partner is AIJ */
 static PetscErrorCode Mixed(Test *t, Record *r)
 {
   const char *const    others[] = {MATAIJ, MATAIJPERM, "sellp", "evchyb"};
@@ -509,14 +513,16 @@ static PetscErrorCode Mixed(Test *t, Record *r)
   PetscCall(MatGetSize(A, &M, NULL));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(others); k++) {
     PetscCall(MakeOperand(t, m, m, M, M, aij ? MATAIJ : others[k], &B));
-    for (size_t p = 0; p < (t->size > 1 ? 3 : PETSC_STATIC_ARRAY_LENGTH(types)); p++) { /* PETSc does not support the last two on several ranks */
+    /* PETSc does not support the last two on several ranks */
+    for (size_t p = 0; p < (t->size > 1 ? 3 : PETSC_STATIC_ARRAY_LENGTH(types)); p++) {
       for (int turn = 0; turn < 2; turn++) {
         PetscCall(MatProductCreate(turn ? B : A, turn ? A : B, NULL, &C));
         PetscCall(MatProductSetType(C, types[p]));
         PetscCall(MatProductSetFromOptions(C));
         PetscCall(MatProductSymbolic(C));
         for (int step = 0; step < 2; step++) {
-          if (t->device && !k && turn && t->size == 1) PetscCall(CopyToHost(A)); /* AIJ times AIJCUSPARSE is computed by AIJ's functions, which do not */
+          /* AIJ times AIJCUSPARSE is computed by AIJ's functions, which do not */
+          if (t->device && !k && turn && t->size == 1) PetscCall(CopyToHost(A));
           PetscCall(MatProductNumeric(C));
           PetscCall(RecordMat(t, r, MatProductTypes[types[p]], C));
           PetscCall(MatScale(A, step ? .5 : 2.));
@@ -533,8 +539,8 @@ static PetscErrorCode Mixed(Test *t, Record *r)
 }
 
 /*
-  Products with a matrix that computes them itself (the argument): a virtual transpose, a MATSHELL that accepts factors of any type, like MATPYTHON,
-  or a MATSHELL with a function for factors of type AIJ
+  Products with a matrix that computes them itself (the argument): a virtual transpose, a MATSHELL that accepts factors
+  of any type, like MATPYTHON, or a MATSHELL with a function for factors of type AIJ
 */
 
 /* The factor as a separate AIJ matrix; for a shell, this is its context */
@@ -648,7 +654,11 @@ static PetscErrorCode Partner(Test *t, Record *r)
                  {"S A S^T", "tha", MATPRODUCT_RARt, {0, 1, -1}, PETSC_TRUE},
                  {"A B S", "a", MATPRODUCT_ABC, {0, 2, 1}, PETSC_FALSE},
                  {"A S B", "a", MATPRODUCT_ABC, {0, 1, 2}, PETSC_FALSE},
-                 {"S A B", PETSC_VERSION_LT(3, 19, 0) && !PetscDefined(USE_COMPLEX) ? "ta" : "a", MATPRODUCT_ABC, {1, 0, 2}, PETSC_FALSE}};
+                 {"S A B",
+                  PETSC_VERSION_LT(3, 19, 0) && !PetscDefined(USE_COMPLEX) ? "ta" : "a",
+                  MATPRODUCT_ABC,
+                  {1, 0, 2},
+                  PETSC_FALSE}};
   Mat      factor[3], X, C;
   PetscInt m, M;
 
@@ -661,7 +671,8 @@ static PetscErrorCode Partner(Test *t, Record *r)
   PetscCall(MakePartner(t, X, &factor[1]));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(product); k++) {
     if (!strchr(product[k].kinds, t->arg[0]) || (product[k].seq && t->size > 1)) continue;
-    PetscCall(MatProductCreate(factor[product[k].factor[0]], factor[product[k].factor[1]], product[k].factor[2] < 0 ? NULL : factor[product[k].factor[2]], &C));
+    PetscCall(MatProductCreate(factor[product[k].factor[0]], factor[product[k].factor[1]],
+                               product[k].factor[2] < 0 ? NULL : factor[product[k].factor[2]], &C));
     PetscCall(MatProductSetType(C, product[k].type));
     PetscCall(MatProductSetFromOptions(C));
     PetscCall(MatProductSymbolic(C));
@@ -699,7 +710,8 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"maij", MAIJ, BLOCKS | NOPERM},
                                        {"maij-aij", MAIJ, BLOCKS | NOPERM, MATAIJ},
                                        {"kron", Kron, FULL | SEQ},
-                                       {"mixed", Mixed, FULL | SQUARE | NOPERM | NOCUDA}, /* PETSc does not support all pairs */
+                                       /* PETSc does not support all pairs */
+                                       {"mixed", Mixed, FULL | SQUARE | NOPERM | NOCUDA},
                                        {"product-transpose", Partner, FULL | SQUARE | NOPERM, "transpose"},
 #if !defined(PETSC_USE_COMPLEX) /* not in PETSc 3.18 */
                                        {"product-hermitian", Partner, FULL | SQUARE | NOPERM, "hermitian"},

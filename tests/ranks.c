@@ -1,6 +1,7 @@
 /*
-  Tests of the harness: operations in which a single rank fails on purpose while the other ranks wait for it. Each must end the program within seconds, with a
-  failure and with the message of that rank. An operation runs only if -ops names it.
+  Tests of the harness: operations in which a single rank fails on purpose while the other ranks wait for it. Each must
+  end the program within seconds, with a failure and with the message of that rank. An operation runs only if -ops names
+  it.
 */
 #include "harness.h"
 
@@ -55,7 +56,8 @@ static PetscErrorCode Errs(Test *t, Record *r)
   return Last(t, r, PETSC_TRUE, Err);
 }
 
-/* The other ranks do not notice the error, but only on the last rank has PETSC_COMM_WORLD lost a reference, so that creating the next object would hang */
+/* The other ranks do not notice the error, but only on the last rank has PETSC_COMM_WORLD lost a reference, so that
+   creating the next object would hang */
 static PetscErrorCode ErrsUnseen(Test *t, Record *r)
 {
   return Last(t, r, PETSC_FALSE, Err);
@@ -108,11 +110,12 @@ static PetscErrorCode Differs(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const Operation operations[] = {{"errs", Errs, ALONE | ONCE | PAR},         {"errsunseen", ErrsUnseen, ALONE | ONCE | PAR},
-                                       {"allerr", AllErr, ALONE | ONCE | PAR},     {"refuses", Refuses, ALONE | ONCE | PAR},
-                                       {"dies", Dies, ALONE | ONCE | PAR},         {"crashes", Crashes, ALONE | ONCE | PAR},
-                                       {"leaves", Leaves, ALONE | ONCE | PAR},     {"differs", Differs, ALONE | ONCE | PAR},
-                                       {"together", Together, ALONE | ONCE | PAR}, {NULL, NULL, 0}};
+static const Operation operations[] = {
+    {"errs", Errs, ALONE | ONCE | PAR},         {"errsunseen", ErrsUnseen, ALONE | ONCE | PAR},
+    {"allerr", AllErr, ALONE | ONCE | PAR},     {"refuses", Refuses, ALONE | ONCE | PAR},
+    {"dies", Dies, ALONE | ONCE | PAR},         {"crashes", Crashes, ALONE | ONCE | PAR},
+    {"leaves", Leaves, ALONE | ONCE | PAR},     {"differs", Differs, ALONE | ONCE | PAR},
+    {"together", Together, ALONE | ONCE | PAR}, {NULL, NULL, 0}};
 
 int main(int argc, char **argv)
 {

@@ -1,6 +1,6 @@
 /*
-  Solvers: every preconditioner that reads the matrix, or creates matrices from it, must take the same steps as with AIJ. The
-  argument of an operation is a set of PETSc options.
+  Solvers: every preconditioner that reads the matrix, or creates matrices from it, must take the same steps as with
+  AIJ. The argument of an operation is a set of PETSc options.
 */
 #include "solves.h"
 #include <petscdmda.h>
@@ -43,7 +43,9 @@ static PetscErrorCode Solve(Test *t, Record *r)
   PetscCall(Make(t, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecFill(b, 1));
-  if (t->c->has & SPD) { /* some packages need it; with complex numbers CHOLMOD accepts only Hermitian matrices, and MUMPS no Hermitian matrices */
+  /* some packages need it; with complex numbers CHOLMOD accepts only Hermitian matrices, and MUMPS no Hermitian
+     matrices */
+  if (t->c->has & SPD) {
     PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
     PetscCall(PetscStrbeginswith(t->arg, "suitesparse:", &hermitian));
     if (hermitian) PetscCall(MatSetOption(A, MAT_HERMITIAN, PETSC_TRUE));
@@ -62,7 +64,8 @@ static PetscErrorCode Solve(Test *t, Record *r)
     PetscCall(MatScale(A, 1.5));
   }
   PetscCall(KSPDestroy(&ksp));
-  PetscCall(RecordType(t, r, "type after the solves", A)); /* a preconditioner must not change the type of its operand permanently */
+  /* a preconditioner must not change the type of its operand permanently */
+  PetscCall(RecordType(t, r, "type after the solves", A));
   PetscCall(MatDestroy(&A));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -163,7 +166,8 @@ static PetscErrorCode RightHandSide(KSP ksp, Vec b, void *ctx)
   return VecFill(b, 5);
 }
 
-/* On a device, AIJCUSPARSE accepts only device vectors. Our types also accept host vectors, and some operations use them (see their argument) */
+/* On a device, AIJCUSPARSE accepts only device vectors. Our types also accept host vectors, and some operations use
+   them (see their argument) */
 static PetscErrorCode SetVectors(Test *t, DM dm, PetscBool host)
 {
   PetscFunctionBegin;
@@ -171,7 +175,8 @@ static PetscErrorCode SetVectors(Test *t, DM dm, PetscBool host)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A grid's own matrices, on every level of multigrid; the argument begins with the number of unknowns per point, and h for host vectors */
+/* A grid's own matrices, on every level of multigrid; the argument begins with the number of unknowns per point, and h
+   for host vectors */
 static PetscErrorCode Grid(Test *t, Record *r)
 {
   DM          dm;
@@ -184,8 +189,8 @@ static PetscErrorCode Grid(Test *t, Record *r)
   PetscCall(Available(t->arg + 1 + host, &options, &has));
   if (!has) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Options(options, PETSC_TRUE));
-  PetscCall(
-      DMDACreate2d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 5, 6, PETSC_DECIDE, PETSC_DECIDE, t->arg[0] - '0', 1, NULL, NULL, &dm));
+  PetscCall(DMDACreate2d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 5, 6, PETSC_DECIDE,
+                         PETSC_DECIDE, t->arg[0] - '0', 1, NULL, NULL, &dm));
   PetscCall(DMSetMatType(dm, t->type));
   PetscCall(SetVectors(t, dm, host));
   PetscCall(DMSetUp(dm));
@@ -233,7 +238,8 @@ static PetscErrorCode Grid(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The Bratu equation: a Jacobian that is refilled at every step, from a formula or by finite differences with coloring */
+/* The Bratu equation: a Jacobian that is refilled at every step, from a formula or by finite differences with coloring
+   */
 static PetscErrorCode Residual(DMDALocalInfo *info, PetscScalar **x, PetscScalar **f, void *ctx)
 {
   const PetscReal h = 1. / (info->mx - 1);
@@ -243,7 +249,9 @@ static PetscErrorCode Residual(DMDALocalInfo *info, PetscScalar **x, PetscScalar
     for (PetscInt i = info->xs; i < info->xs + info->xm; i++) {
       const PetscBool boundary = (PetscBool)(!i || !j || i == info->mx - 1 || j == info->my - 1);
 
-      f[j][i] = boundary ? x[j][i] : 4. * x[j][i] - x[j - 1][i] - x[j + 1][i] - x[j][i - 1] - x[j][i + 1] - 5. * h * h * PetscExpScalar(x[j][i]);
+      f[j][i] = boundary ? x[j][i]
+                         : 4. * x[j][i] - x[j - 1][i] - x[j + 1][i] - x[j][i - 1] - x[j][i + 1] -
+                               5. * h * h * PetscExpScalar(x[j][i]);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -262,11 +270,13 @@ static PetscErrorCode Newton(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Options(t->arg + host, PETSC_TRUE));
-  PetscCall(DMDACreate2d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 21, 21, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &dm));
+  PetscCall(DMDACreate2d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 21, 21, PETSC_DECIDE,
+                         PETSC_DECIDE, 1, 1, NULL, NULL, &dm));
   PetscCall(DMSetMatType(dm, t->type));
   PetscCall(SetVectors(t, dm, host));
   PetscCall(DMSetUp(dm));
-  PetscCall(DMDASNESSetFunctionLocal(dm, INSERT_VALUES, (PetscErrorCode(*)(DMDALocalInfo *, void *, void *, void *))Residual, NULL));
+  PetscCall(DMDASNESSetFunctionLocal(dm, INSERT_VALUES,
+                                     (PetscErrorCode(*)(DMDALocalInfo *, void *, void *, void *))Residual, NULL));
   PetscCall(SNESCreate(t->comm, &snes));
   PetscCall(SNESSetOptionsPrefix(snes, prefix));
   PetscCall(SNESSetDM(snes, dm));
@@ -280,7 +290,8 @@ static PetscErrorCode Newton(Test *t, Record *r)
   PetscCall(SNESGetLinearSolveIterations(snes, &its));
   if (!SINGLE) PetscCall(RecordInt(r, "linear iterations", its));
   PetscCall(SNESGetConvergenceHistory(snes, (PetscReal **)&norms, NULL, &n));
-  for (PetscInt k = 0; k < n && !(SINGLE && k == 2); k++) PetscCall(RecordAdd(r, "norm of step", k, norms[k], 1e-3 * norms[k] + 1e-9 * norms[0], NULL));
+  for (PetscInt k = 0; k < n && !(SINGLE && k == 2); k++)
+    PetscCall(RecordAdd(r, "norm of step", k, norms[k], 1e-3 * norms[k] + 1e-9 * norms[0], NULL));
   PetscCall(SNESGetJacobian(snes, NULL, &J, NULL, NULL));
   PetscCall(RecordType(t, r, "type of the Jacobian", J));
   PetscCall(VecDestroy(&x));
@@ -307,17 +318,20 @@ static const Operation operations[] = {
     {"asm", Solve, SOLVE, "-pc_type asm -pc_asm_overlap 2 -sub_pc_type lu"},
     {"gasm", Solve, SOLVE, "-pc_type gasm -pc_gasm_overlap 1"},
     {"gamg", Solve, SOLVE, "-pc_type gamg -pc_gamg_threshold 0.01"},
-    {"gamg-unsmoothed", Solve, SOLVE, "-pc_type gamg -pc_gamg_agg_nsmooths 0 -mg_levels_pc_type sor -pc_gamg_coarse_eq_limit 20"},
+    {"gamg-unsmoothed", Solve, SOLVE,
+     "-pc_type gamg -pc_gamg_agg_nsmooths 0 -mg_levels_pc_type sor -pc_gamg_coarse_eq_limit 20"},
     {"redundant", Solve, SOLVE, "-ksp_type preonly -pc_type redundant -redundant_pc_type lu"},
     {"telescope", Solve, SOLVE | PAR, "-pc_type telescope -pc_telescope_reduction_factor 2 -telescope_pc_type bjacobi"},
     {"composite", Solve, SOLVE, "-pc_type composite -pc_composite_pcs jacobi,sor"},
-    {"fieldsplit-block", Solve, BLOCKS, "-pc_type fieldsplit -pc_fieldsplit_type multiplicative -fieldsplit_0_pc_type bjacobi"},
+    {"fieldsplit-block", Solve, BLOCKS,
+     "-pc_type fieldsplit -pc_fieldsplit_type multiplicative -fieldsplit_0_pc_type bjacobi"},
     {"kaczmarz", Solve, SOLVE, "-pc_type kaczmarz"},
     {"spai", Solve, SOLVE, "spai:-pc_type spai"},
     {"mumps", Solve, SOLVE, "mumps:-ksp_type preonly -pc_type lu -pc_factor_mat_solver_type mumps"},
     {"mumps-cholesky", Solve, SPD, "mumps:-ksp_type preonly -pc_type cholesky -pc_factor_mat_solver_type mumps"},
     {"superlu", Solve, SOLVE | SEQ, "superlu:-ksp_type preonly -pc_type lu -pc_factor_mat_solver_type superlu"},
-    {"superlu_dist", Solve, SOLVE, "superlu_dist:-ksp_type preonly -pc_type lu -pc_factor_mat_solver_type superlu_dist"},
+    {"superlu_dist", Solve, SOLVE,
+     "superlu_dist:-ksp_type preonly -pc_type lu -pc_factor_mat_solver_type superlu_dist"},
     {"umfpack", Solve, SOLVE | SEQ, "suitesparse:-ksp_type preonly -pc_type lu -pc_factor_mat_solver_type umfpack"},
     {"cholmod", Solve, SPD | SEQ, "suitesparse:-ksp_type preonly -pc_type cholesky -pc_factor_mat_solver_type cholmod"},
     {"hypre", Solve, SOLVE, "hypre:-pc_type hypre -pc_hypre_type boomeramg"},
@@ -325,17 +339,21 @@ static const Operation operations[] = {
     {"columns-lu", SolveColumns, SOLVE | SEQ, "-ksp_type preonly -pc_type lu"},
     {"columns-jacobi", SolveColumns, SOLVE, "-ksp_type gmres -pc_type jacobi"},
     {"columns-bjacobi", SolveColumns, SOLVE, "-ksp_type preonly -pc_type bjacobi -sub_pc_type ilu"},
-    {"columns-gamg", SolveColumns, SPD, "-ksp_type preonly -pc_type gamg -pc_gamg_coarse_eq_limit 10 -mg_levels_pc_type jacobi"},
+    {"columns-gamg", SolveColumns, SPD,
+     "-ksp_type preonly -pc_type gamg -pc_gamg_coarse_eq_limit 10 -mg_levels_pc_type jacobi"},
     {"mg", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3"},
     {"mg-galerkin", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type sor"},
     {"mg-dof2", Grid, ONCE, "2-pc_type mg -pc_mg_levels 3"},
-    {"mg-dof2-galerkin", Grid, ONCE | NOPERM, "2-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type jacobi"},
+    {"mg-dof2-galerkin", Grid, ONCE | NOPERM,
+     "2-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type jacobi"},
     {"grid-gamg", Grid, ONCE, "2-pc_type gamg"},
     {"grid-asm", Grid, ONCE, "2-pc_type asm -pc_asm_type basic"},
     {"fieldsplit", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_0_pc_type gamg"},
-    /* AIJCUSPARSE's solves fail here: PETSc gives the solvers of the fields host vectors, because DMDACreateCompatibleDMDA() loses the requested type. A debug
-       build of PETSc ends the process, because AIJCUSPARSE's solves, too, require device vectors */
-    {"schur", Grid, ONCE | (PetscDefined(USE_DEBUG) ? ONHOST : 0), "2-pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
+    /* AIJCUSPARSE's solves fail here: PETSc gives the solvers of the fields host vectors, because
+       DMDACreateCompatibleDMDA() loses the requested type. A debug build of PETSc ends the process, because
+       AIJCUSPARSE's solves, too, require device vectors */
+    {"schur", Grid, ONCE | (PetscDefined(USE_DEBUG) ? ONHOST : 0),
+     "2-pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
     {"mg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "1h-pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi"},
     {"gamg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "2h-pc_type gamg -mg_levels_pc_type jacobi"},
     {"newton-hostvectors", Newton, ONCE | NOCUDA | DEVICE, "h-pc_type bjacobi"},

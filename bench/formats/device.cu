@@ -1,6 +1,7 @@
 /*
-  The baselines on the device: copying columns and values into the format, and products. The kernels are those printed in the papers. The
-  only additions are loads that are standard on current GPUs (read-only loads for x, streaming loads for data that are read once).
+  The baselines on the device: copying columns and values into the format, and products. The kernels are those printed
+  in the papers. The only additions are loads that are standard on current GPUs (read-only loads for x, streaming loads
+  for data that are read once).
 */
 #include "formats.h"
 #include "mat/impls/evchyb/paper.cuh"
@@ -66,7 +67,8 @@ __global__ void fill(Stored S, const PetscInt *i, const PetscInt *j, const Scala
 __global__ void coo_scalar(Stored S, const Scalar *__restrict__ x, Scalar *y)
 {
   const int64_t p = Thread();
-  if (p < S.stored) AtomicAdd(y + __ldcs(Of<PetscInt>(S, AT_ROW) + p), Term(Values(S) + p, Of<PetscInt>(S, AT_COL) + p, x));
+  if (p < S.stored)
+    AtomicAdd(y + __ldcs(Of<PetscInt>(S, AT_ROW) + p), Term(Values(S) + p, Of<PetscInt>(S, AT_COL) + p, x));
 }
 
 // The lanes' sums by row, neighbors first; the last lane of each row adds them to y. row < 0: a lane without an entry
@@ -89,11 +91,13 @@ __global__ void coo_segmented(Stored S, const Scalar *__restrict__ x, Scalar *y)
   for (int64_t q = Thread(); q < end; q += stride) {
     const int64_t p     = S.list + q;
     const bool    entry = p < S.stored;
-    AddSegments(entry ? __ldcs(Of<PetscInt>(S, AT_ROW) + q) : -1, entry ? Term(Values(S) + p, Of<PetscInt>(S, AT_COL) + p, x) : Num::zero(), y);
+    AddSegments(entry ? __ldcs(Of<PetscInt>(S, AT_ROW) + q) : -1,
+                entry ? Term(Values(S) + p, Of<PetscInt>(S, AT_COL) + p, x) : Num::zero(), y);
   }
 }
 
-// Algorithm 1 of the formats' comparison, after Tsai et al.: `steps` times 32 entries per warp. Lanes keep their sums while all entries belong to one row
+// Algorithm 1 of the formats' comparison, after Tsai et al.: `steps` times 32 entries per warp. Lanes keep their sums
+// while all entries belong to one row
 __global__ void coo_balanced(Stored S, int64_t steps, const Scalar *__restrict__ x, Scalar *y)
 {
   const int64_t   first = Thread() / WARP * steps * WARP, end = min(first + steps * WARP, (int64_t)S.stored);
@@ -118,7 +122,8 @@ __global__ void coo_balanced(Stored S, int64_t steps, const Scalar *__restrict__
 cudaError_t AddList(const Stored *S, const PetscScalar *x, PetscScalar *y, cudaStream_t stream)
 {
   const int64_t list = S->stored - S->list;
-  if (list) coo_segmented<<<PetscMin(Blocks(list, 256), 132 * 8 * 4), 256, 0, stream>>>(*S, (const Scalar *)x, (Scalar *)y);
+  if (list)
+    coo_segmented<<<PetscMin(Blocks(list, 256), 132 * 8 * 4), 256, 0, stream>>>(*S, (const Scalar *)x, (Scalar *)y);
   return cudaPeekAtLastError();
 }
 
@@ -132,7 +137,8 @@ template <int TPR> __global__ void csr(Stored S, const Scalar *__restrict__ x, S
   const PetscInt  last = __ldg(ptr + r + 1);
   Scalar          sum  = Num::zero();
 #pragma unroll 4
-  for (PetscInt e = __ldg(ptr + r) + threadIdx.x % TPR; e < last; e += TPR) sum = Num::add(sum, Term(Values(S) + e, Of<PetscInt>(S, AT_COL) + e, x));
+  for (PetscInt e = __ldg(ptr + r) + threadIdx.x % TPR; e < last; e += TPR)
+    sum = Num::add(sum, Term(Values(S) + e, Of<PetscInt>(S, AT_COL) + e, x));
   for (int d = TPR / 2; d > 0; d /= 2) sum = Num::add(sum, Num::down(sum, d));
   if (threadIdx.x % TPR == 0) y[r] = sum;
 }
@@ -169,21 +175,24 @@ template <int HEIGHT> __global__ void slices(Stored S, const Scalar *__restrict_
 // ------------------------------------------------------------------------------------------------ CSR5
 
 /*
-  Algorithm 5 of the paper, with one warp per tile and two changes. The sums of lanes without a flag are added by a segmented scan. (The paper
-  subtracts two prefix sums; then an Inf, or the rounding errors of large rows, would affect other rows.) The first segment of a tile is always added by
-  a second kernel, because a row may extend over any number of tiles.
+  Algorithm 5 of the paper, with one warp per tile and two changes. The sums of lanes without a flag are added by a
+  segmented scan. (The paper subtracts two prefix sums; then an Inf, or the rounding errors of large rows, would affect
+  other rows.) The first segment of a tile is always added by a second kernel, because a row may extend over any number
+  of tiles.
 */
 __global__ void tiles(Stored S, const Scalar *__restrict__ x, Scalar *y)
 {
   const int64_t t    = Thread() / WARP;
   const int     lane = threadIdx.x % WARP;
   if (t >= S.tiles) return;
-  const uint32_t  flags = __ldcs(Of<uint32_t>(S, AT_FLAGS) + t * WARP + lane), offsets = __ldcs(Of<uint32_t>(S, AT_OFFSETS) + t * WARP + lane);
+  const uint32_t flags   = __ldcs(Of<uint32_t>(S, AT_FLAGS) + t * WARP + lane),
+                 offsets = __ldcs(Of<uint32_t>(S, AT_OFFSETS) + t * WARP + lane);
   const PetscInt  row = __ldg(Of<PetscInt>(S, AT_TILE) + t), dirty = __ldg(Of<PetscInt>(S, AT_DIRTY) + t);
-  const PetscInt *empty   = __ldg(Of<PetscInt>(S, AT_DIRTY) + t + 1) > dirty ? Of<PetscInt>(S, AT_EMPTY) + dirty : nullptr;
-  int             segment = (int)(offsets & 0xffff) - 1;
-  Scalar          sum = Num::zero(), lead = Num::zero();
-  auto            end = [&](Scalar v) {
+  const PetscInt *empty =
+      __ldg(Of<PetscInt>(S, AT_DIRTY) + t + 1) > dirty ? Of<PetscInt>(S, AT_EMPTY) + dirty : nullptr;
+  int    segment = (int)(offsets & 0xffff) - 1;
+  Scalar sum = Num::zero(), lead = Num::zero();
+  auto   end = [&](Scalar v) {
     if (segment)
       y[row + (empty ? empty[segment] : segment)] = v;
     else
@@ -238,7 +247,8 @@ cudaError_t MultCOOSegmented(const Stored *S, const PetscScalar *x, PetscScalar 
 
 cudaError_t MultCOOBalanced(const Stored *S, const PetscScalar *x, PetscScalar *y, cudaStream_t stream)
 {
-  const int64_t chunks = (S->stored + WARP - 1) / WARP, warps = PetscMin(chunks, 132 * 64), steps = warps ? (chunks + warps - 1) / warps : 0;
+  const int64_t chunks = (S->stored + WARP - 1) / WARP, warps = PetscMin(chunks, 132 * 64),
+                steps = warps ? (chunks + warps - 1) / warps : 0;
   SPMV_TRY(ZeroY(S, y, stream));
   SPMV_LAUNCH(warps * WARP, 128, stream, coo_balanced, *S, steps, (const Scalar *)x, (Scalar *)y);
   return cudaSuccess;
@@ -299,7 +309,8 @@ cudaError_t StoredUpload(const Stored *host, const SpMVCudaCSR *A, Stored *devic
     SPMV_TRY(cudaMemsetAsync(device->at[AT_COL], 0xff, device->bytes[AT_COL], stream));
     SPMV_TRY(cudaMemsetAsync(device->at[AT_VAL], 0, device->bytes[AT_VAL], stream));
   }
-  SPMV_LAUNCH((int64_t)host->m * WARP, 256, stream, fill, *device, (const PetscInt *)A->i, (const PetscInt *)A->j, (const Scalar *)A->a);
+  SPMV_LAUNCH((int64_t)host->m * WARP, 256, stream, fill, *device, (const PetscInt *)A->i, (const PetscInt *)A->j,
+              (const Scalar *)A->a);
   return cudaStreamSynchronize(stream);
 }
 
@@ -314,7 +325,9 @@ cudaError_t StoredRelease(Stored *device)
 
 // ------------------------------------------------------------------------------------------------ STREAM
 
-template <int KERNEL> static __global__ void stream_kernel(int64_t n, double scalar, double *__restrict__ a, double *__restrict__ b, double *__restrict__ c)
+template <int KERNEL>
+static __global__ void stream_kernel(int64_t n, double scalar, double *__restrict__ a, double *__restrict__ b,
+                                     double *__restrict__ c)
 {
   for (int64_t k = Thread(); k < n; k += (int64_t)gridDim.x * blockDim.x) {
     if (KERNEL == 0) c[k] = a[k];
@@ -326,15 +339,20 @@ template <int KERNEL> static __global__ void stream_kernel(int64_t n, double sca
 
 cudaError_t StreamCUDA(int kernel, int64_t n, double scalar, double *a, double *b, double *c, cudaStream_t stream)
 {
-  auto of = kernel == 0 ? stream_kernel<0> : kernel == 1 ? stream_kernel<1> : kernel == 2 ? stream_kernel<2> : stream_kernel<3>;
+  auto of = kernel == 0   ? stream_kernel<0>
+            : kernel == 1 ? stream_kernel<1>
+            : kernel == 2 ? stream_kernel<2>
+                          : stream_kernel<3>;
   of<<<(unsigned)((n + 255) / 256), 256, 0, stream>>>(n, scalar, a, b, c);
   return cudaGetLastError();
 }
 
-// ------------------------------------------------------------------------------------------------ EVC-HYB with an operand held constant
+// ------------------------------------------------------------------------------------------------ EVC-HYB with an
+// operand held constant
 
 /*
-  The library's own kernels with a different arithmetic: an operand that is held constant is 1. The compiler removes the loads of data that are not used.
+  The library's own kernels with a different arithmetic: an operand that is held constant is 1. The compiler removes the
+  loads of data that are not used.
 */
 template <bool A, bool X> struct Holding {
   static __device__ __forceinline__ Scalar fma(Scalar a, Scalar x, Scalar d)
@@ -365,12 +383,14 @@ template <bool L1> struct Loading {
   }
 };
 
-cudaError_t EVCHYBHeldSetUp(Held held, const SpMVCudaCSR *csr, const EVCHYBParams *p, cudaStream_t stream, SpMVCudaStore *store)
+cudaError_t EVCHYBHeldSetUp(Held held, const SpMVCudaCSR *csr, const EVCHYBParams *p, cudaStream_t stream,
+                            SpMVCudaStore *store)
 {
   auto create = held == HELD_X      ? EVCHYBPaperCreateWith<Holding<false, true>>
                 : held == HELD_A    ? EVCHYBPaperCreateWith<Holding<true, false>>
                 : held == HELD_BOTH ? EVCHYBPaperCreateWith<Holding<true, true>>
                 : held == LOADED_L1 ? EVCHYBPaperCreateWith<Loading<true>>
                                     : EVCHYBPaperCreateWith<Loading<false>>;
-  return SetUp(csr, false, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **s) { return create(A, *p, false, stream, s); });
+  return SetUp(csr, false, stream, store,
+               [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **s) { return create(A, *p, false, stream, s); });
 }

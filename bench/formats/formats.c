@@ -43,8 +43,8 @@ static PetscErrorCode ConvertCOO(const Baseline *B, const SpMVCSR *A, Stored *S)
 }
 
 /*
-  The width of HYB's ELL part by Bell and Garland's rule: it grows while a third of the rows are longer, and also enough rows to make the COO part worthwhile on
-  a GPU. parameter[0] < 0: only ELL
+  The width of HYB's ELL part by Bell and Garland's rule: it grows while a third of the rows are longer, and also enough
+  rows to make the COO part worthwhile on a GPU. parameter[0] < 0: only ELL
 */
 static PetscErrorCode ConvertELL(const Baseline *B, const SpMVCSR *A, Stored *S)
 {
@@ -81,9 +81,10 @@ static PetscErrorCode ConvertELL(const Baseline *B, const SpMVCSR *A, Stored *S)
 /* parameter: the height of a slice; the window in which rows are sorted by decreasing length, 1: none, 0: all rows */
 static PetscErrorCode ConvertSlices(const Baseline *B, const SpMVCSR *A, Stored *S)
 {
-  const PetscInt height = B->parameter[0], window = B->parameter[1] ? B->parameter[1] : PetscMax(1, A->m), slices = (A->m + height - 1) / height;
-  PetscInt      *order = NULL, *place = NULL, *count = NULL, longest = 0;
-  PetscInt64    *slice;
+  const PetscInt height = B->parameter[0], window = B->parameter[1] ? B->parameter[1] : PetscMax(1, A->m),
+                 slices = (A->m + height - 1) / height;
+  PetscInt   *order = NULL, *place = NULL, *count = NULL, longest = 0;
+  PetscInt64 *slice;
 
   PetscFunctionBegin;
   S->kind   = STORED_SLICES;
@@ -128,16 +129,18 @@ static PetscErrorCode ConvertSlices(const Baseline *B, const SpMVCSR *A, Stored 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* parameter: omega, sigma; sigma 0: chosen by the mean row length, with the paper's rule for NVIDIA GPUs (r, s, t, u = 4, 32, 256, 4) */
+/* parameter: omega, sigma; sigma 0: chosen by the mean row length, with the paper's rule for NVIDIA GPUs (r, s, t, u =
+   4, 32, 256, 4) */
 static PetscErrorCode ConvertTiles(const Baseline *B, const SpMVCSR *A, Stored *S)
 {
   const PetscInt   omega = B->parameter[0];
   const PetscInt64 mean  = A->m ? S->nz / A->m : 0;
-  const PetscInt   sigma = B->parameter[1] ? B->parameter[1] : (mean <= 4 ? 4 : (mean <= 32 ? (PetscInt)mean : (mean <= 256 ? 32 : 4)));
-  const PetscInt   size  = omega * sigma;
-  PetscInt        *row, *dirty, *empty = NULL, *last;
-  uint32_t        *flags, *offsets;
-  PetscInt64       segments = 0;
+  const PetscInt   sigma =
+      B->parameter[1] ? B->parameter[1] : (mean <= 4 ? 4 : (mean <= 32 ? (PetscInt)mean : (mean <= 256 ? 32 : 4)));
+  const PetscInt size = omega * sigma;
+  PetscInt      *row, *dirty, *empty = NULL, *last;
+  uint32_t      *flags, *offsets;
+  PetscInt64     segments = 0;
 
   PetscFunctionBegin;
   S->kind   = STORED_TILES;
@@ -269,7 +272,8 @@ double StoredBytes(const Stored *S)
 
 void StoredVisit(const Stored *S, SpMVVisitor entry, void *ctx)
 {
-  const PetscInt    *ptr = (const PetscInt *)S->at[AT_PTR], *col = (const PetscInt *)S->at[AT_COL], *row = (const PetscInt *)S->at[AT_ROW];
+  const PetscInt *ptr = (const PetscInt *)S->at[AT_PTR], *col = (const PetscInt *)S->at[AT_COL],
+                 *row    = (const PetscInt *)S->at[AT_ROW];
   const PetscScalar *val = (const PetscScalar *)S->at[AT_VAL];
 
   switch (S->kind) {
@@ -281,7 +285,8 @@ void StoredVisit(const Stored *S, SpMVVisitor entry, void *ctx)
   case STORED_LIST: break;
   case STORED_COLUMN:
     for (PetscInt k = 0; k < S->width; k++) {
-      for (PetscInt64 r = 0; r < S->ld; r++) entry(ctx, col[k * S->ld + r] < 0 ? -1 : (PetscInt)r, col[k * S->ld + r], val[k * S->ld + r]);
+      for (PetscInt64 r = 0; r < S->ld; r++)
+        entry(ctx, col[k * S->ld + r] < 0 ? -1 : (PetscInt)r, col[k * S->ld + r], val[k * S->ld + r]);
     }
     break;
   case STORED_SLICES: {
@@ -298,7 +303,8 @@ void StoredVisit(const Stored *S, SpMVVisitor entry, void *ctx)
     return;
   }
   case STORED_TILES: {
-    const PetscInt *tile = (const PetscInt *)S->at[AT_TILE], *dirty = (const PetscInt *)S->at[AT_DIRTY], *empty = (const PetscInt *)S->at[AT_EMPTY];
+    const PetscInt *tile = (const PetscInt *)S->at[AT_TILE], *dirty = (const PetscInt *)S->at[AT_DIRTY],
+                   *empty = (const PetscInt *)S->at[AT_EMPTY];
     const uint32_t *flags = (const uint32_t *)S->at[AT_FLAGS];
 
     for (PetscInt t = 0; t < S->tiles; t++) {
@@ -338,9 +344,11 @@ void StoredReference(const Stored *S, const PetscScalar *x, PetscScalar *y)
   StoredVisit(S, ReferenceAdd, &R);
 }
 
-/* ---------------------------------------------------------------- products on the host: plain loops, compiled for each instruction set */
+/* ---------------------------------------------------------------- products on the host: plain loops, compiled for each
+   instruction set */
 
-#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(PETSC_USE_COMPLEX)
+#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(PETSC_USE_COMPLEX)
   #define HOST_PRODUCT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) static void
 #else
   #define HOST_PRODUCT static void
@@ -405,8 +413,8 @@ HOST_PRODUCT HostELL(const Stored *S, const PetscScalar *x, PetscScalar *y)
 
 HOST_PRODUCT HostSlices(const Stored *S, const PetscScalar *x, PetscScalar *y)
 {
-  const PetscInt64  *slice = (const PetscInt64 *)S->at[AT_SLICE];
-  const PetscInt    *order = (const PetscInt *)S->at[AT_ORDER], *col = (const PetscInt *)S->at[AT_COL], height = S->height;
+  const PetscInt64 *slice = (const PetscInt64 *)S->at[AT_SLICE];
+  const PetscInt *order = (const PetscInt *)S->at[AT_ORDER], *col = (const PetscInt *)S->at[AT_COL], height = S->height;
   const PetscScalar *val = (const PetscScalar *)S->at[AT_VAL];
   PetscScalar        sum[HEIGHT_LIMIT];
 
@@ -424,7 +432,8 @@ HOST_PRODUCT HostSlices(const Stored *S, const PetscScalar *x, PetscScalar *y)
 /* CSR5: like the device's kernel, with a loop over the lanes instead of a warp */
 HOST_PRODUCT HostTiles(const Stored *S, const PetscScalar *x, PetscScalar *y)
 {
-  const PetscInt    *tile = (const PetscInt *)S->at[AT_TILE], *dirty = (const PetscInt *)S->at[AT_DIRTY], *empty = (const PetscInt *)S->at[AT_EMPTY];
+  const PetscInt *tile = (const PetscInt *)S->at[AT_TILE], *dirty = (const PetscInt *)S->at[AT_DIRTY],
+                 *empty  = (const PetscInt *)S->at[AT_EMPTY];
   const PetscInt    *col = (const PetscInt *)S->at[AT_COL], omega = S->omega, sigma = S->sigma;
   const uint32_t    *flags = (const uint32_t *)S->at[AT_FLAGS], *offsets = (const uint32_t *)S->at[AT_OFFSETS];
   const PetscScalar *val   = (const PetscScalar *)S->at[AT_VAL];
@@ -494,16 +503,46 @@ HOST_PRODUCT HostTiles(const Stored *S, const PetscScalar *x, PetscScalar *y)
 
 const Baseline Baselines[] = {
     {"coo", BELL ": one thread an entry, atomics", ConvertCOO, {0, 0}, HostCOO, CUDA(MultCOOScalar)},
-    {"coo-segmented", BELL ": a warp adds up the entries of a row among 32, then atomics", ConvertCOO, {0, 0}, NOHOST, CUDA(MultCOOSegmented)},
-    {"coo-balanced", TSAI ": as many entries a warp, a row's sum carried on while it lasts", ConvertCOO, {0, 0}, NOHOST, CUDA(MultCOOBalanced)},
+    {"coo-segmented",
+     BELL ": a warp adds up the entries of a row among 32, then atomics",
+     ConvertCOO,
+     {0, 0},
+     NOHOST,
+     CUDA(MultCOOSegmented)},
+    {"coo-balanced",
+     TSAI ": as many entries a warp, a row's sum carried on while it lasts",
+     ConvertCOO,
+     {0, 0},
+     NOHOST,
+     CUDA(MultCOOBalanced)},
     {"csr-scalar", BELL ": a thread a row", ConvertCSR, {0, 0}, HostCSR, CUDA(MultCSRScalar)},
     {"csr-vector", BELL ": a warp a row", ConvertCSR, {0, 0}, NOHOST, CUDA(MultCSRVector)},
     {"ell", BELL ": all rows as long as the longest", ConvertELL, {-1, 0}, HostELL, CUDA(MultELL)},
-    {"hyb", BELL ": ELL while a third of the rows are longer, and 4096; the rest in COO", ConvertELL, {4096, 0}, HostELL, CUDA(MultELL)},
+    {"hyb",
+     BELL ": ELL while a third of the rows are longer, and 4096; the rest in COO",
+     ConvertELL,
+     {4096, 0},
+     HostELL,
+     CUDA(MultELL)},
     {"sell-32", MONA ": slices of 32 rows", ConvertSlices, {32, 1}, HostSlices, CUDA(MultSlices)},
-    {"sell-32-1024", KREU ": slices of 32 rows, sorted by length among 1024", ConvertSlices, {32, 1024}, HostSlices, CUDA(MultSlices)},
-    {"sell-32-all", KREU ": slices of 32 rows, sorted by length among all", ConvertSlices, {32, 0}, HostSlices, CUDA(MultSlices)},
-    {"sell-8-64", KREU ": slices of 8 rows, a SIMD register, sorted among 64", ConvertSlices, {8, 64}, HostSlices, CUDA(NULL)},
+    {"sell-32-1024",
+     KREU ": slices of 32 rows, sorted by length among 1024",
+     ConvertSlices,
+     {32, 1024},
+     HostSlices,
+     CUDA(MultSlices)},
+    {"sell-32-all",
+     KREU ": slices of 32 rows, sorted by length among all",
+     ConvertSlices,
+     {32, 0},
+     HostSlices,
+     CUDA(MultSlices)},
+    {"sell-8-64",
+     KREU ": slices of 8 rows, a SIMD register, sorted among 64",
+     ConvertSlices,
+     {8, 64},
+     HostSlices,
+     CUDA(NULL)},
     {"csr5", LIU ": tiles of 32 x sigma entries", ConvertTiles, {32, 0}, NOHOST, CUDA(MultTiles)},
     {"csr5-8-16", LIU ": tiles of 8 x 16 entries", ConvertTiles, {8, 16}, HostTiles, CUDA(NULL)},
 };

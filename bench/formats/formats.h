@@ -1,12 +1,15 @@
 /*
-  The formats with which the papers compare their own, outside of the library: COO, CSR, ELL, HYB, SELL-C, SELL-C-sigma and CSR5, one row each in Baselines[].
+  The formats with which the papers compare their own, outside of the library: COO, CSR, ELL, HYB, SELL-C, SELL-C-sigma
+  and CSR5, one row each in Baselines[].
 
-  A format is converted in two steps. First, the format's own function computes the structure on the host from the row lengths: where slices and tiles begin,
-  the order of the rows, flags. Then the columns and values are copied to the places that StoredPlace() returns, by a loop on the host or by a kernel on
-  the device. Both use the same function, so that tests on the host also cover the arrays on the GPU. The oracle, StoredVisit(), does not use it: it
-  decodes the arrays as the format's paper describes them.
+  A format is converted in two steps. First, the format's own function computes the structure on the host from the row
+  lengths: where slices and tiles begin, the order of the rows, flags. Then the columns and values are copied to the
+  places that StoredPlace() returns, by a loop on the host or by a kernel on the device. Both use the same function, so
+  that tests on the host also cover the arrays on the GPU. The oracle, StoredVisit(), does not use it: it decodes the
+  arrays as the format's paper describes them.
 
-  As in the library's core, functions use bare arrays and a stream, and padding has column -1 and reads no x. Indices are PetscInt, as in PETSc's own CSR.
+  As in the library's core, functions use bare arrays and a stream, and padding has column -1 and reads no x. Indices
+  are PetscInt, as in PETSc's own CSR.
 */
 #pragma once
 
@@ -31,22 +34,27 @@ typedef enum {
   STORED_TILES   /* CSR5, whose last, incomplete tile is in COO */
 } StoredKind;
 
-/* The arrays of a format; those from AT_PLACE on are needed only while columns and values are copied in, not by products */
+/* The arrays of a format; those from AT_PLACE on are needed only while columns and values are copied in, not by
+   products */
 typedef enum {
-  AT_PTR,     /* CSR: first entry of each row */
-  AT_COL,     /* columns, -1: padding */
-  AT_VAL,     /* values */
-  AT_ROW,     /* COO: row of each entry, from place Stored.list on */
-  AT_SLICE,   /* slices: the first place of each slice */
-  AT_ORDER,   /* slices: the row at each place of the sorted order */
-  AT_TILE,    /* tiles: the row of each tile's first entry */
-  AT_FLAGS,   /* tiles: one word per lane, bit s: entry s of the lane is the first one of a row (or of the tile) */
-  AT_OFFSETS, /* tiles: one word per lane, the number of flags in the lanes before it, and (<< 16) the number of lanes without flags right after it */
-  AT_EMPTY,   /* tiles with empty rows: the distance in rows of each segment from the tile's first row */
-  AT_DIRTY,   /* tiles: where each tile's numbers in AT_EMPTY begin; tiles + 1 numbers, equal to the next one if a tile has no empty rows */
-  AT_SUMS,    /* tiles: the sum of each tile's first segment, which earlier tiles may share; written by products */
-  AT_PLACE,   /* slices: the place of each row */
-  AT_REST,    /* HYB: the number of entries of the previous rows in COO */
+  AT_PTR,   /* CSR: first entry of each row */
+  AT_COL,   /* columns, -1: padding */
+  AT_VAL,   /* values */
+  AT_ROW,   /* COO: row of each entry, from place Stored.list on */
+  AT_SLICE, /* slices: the first place of each slice */
+  AT_ORDER, /* slices: the row at each place of the sorted order */
+  AT_TILE,  /* tiles: the row of each tile's first entry */
+  AT_FLAGS, /* tiles: one word per lane, bit s: entry s of the lane is the first one of a row (or of the tile) */
+  /* tiles: one word per lane, the number of flags in the lanes before it, and (<< 16) the number of lanes without flags
+     right after it */
+  AT_OFFSETS,
+  AT_EMPTY, /* tiles with empty rows: the distance in rows of each segment from the tile's first row */
+  /* tiles: where each tile's numbers in AT_EMPTY begin; tiles + 1 numbers, equal to the next one if a tile has no empty
+     rows */
+  AT_DIRTY,
+  AT_SUMS,  /* tiles: the sum of each tile's first segment, which earlier tiles may share; written by products */
+  AT_PLACE, /* slices: the place of each row */
+  AT_REST,  /* HYB: the number of entries of the previous rows in COO */
   STORED_ARRAYS
 } StoredArray;
 
@@ -67,9 +75,11 @@ typedef struct {
 typedef struct _n_Baseline Baseline;
 struct _n_Baseline {
   const char *name, *paper;
-  PetscErrorCode (*convert)(const Baseline *, const SpMVCSR *, Stored *); /* only the structure; stored < 0: too much padding */
+  /* only the structure; stored < 0: too much padding */
+  PetscErrorCode (*convert)(const Baseline *, const SpMVCSR *, Stored *);
   PetscInt parameter[2];
-  void (*mult)(const Stored *, const PetscScalar *x, PetscScalar *y); /* y = A x on the host; NULL: only on the device */
+  /* y = A x on the host; NULL: only on the device */
+  void (*mult)(const Stored *, const PetscScalar *x, PetscScalar *y);
 #if defined(PETSCSPMV_HAVE_CUDA)
   cudaError_t (*cuda)(const Stored *, const PetscScalar *x, PetscScalar *y, cudaStream_t);
 #endif
@@ -84,22 +94,26 @@ PETSC_INTERN PetscErrorCode StoredFill(Stored *, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode StoredDestroy(Stored *);
 PETSC_INTERN double         StoredBytes(const Stored *); /* bytes that a product reads, without x and y */
 PETSC_INTERN void           StoredVisit(const Stored *, SpMVVisitor, void *ctx);
-PETSC_INTERN void           StoredReference(const Stored *, const PetscScalar *x, PetscScalar *y); /* slow and simple, with StoredVisit() */
+/* slow and simple, with StoredVisit() */
+PETSC_INTERN void StoredReference(const Stored *, const PetscScalar *x, PetscScalar *y);
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* Creates the device's arrays from the structure on the host and the CSR matrix on the device; the format CSR borrows its arrays */
+/* Creates the device's arrays from the structure on the host and the CSR matrix on the device; the format CSR borrows
+   its arrays */
 PETSC_INTERN cudaError_t StoredUpload(const Stored *host, const SpMVCudaCSR *, Stored *device, cudaStream_t);
 PETSC_INTERN cudaError_t StoredRelease(Stored *device);
 
 /*
-  EVC-HYB's kernel with one operand held constant (1), so that it need not be loaded: x and its indices, A's values, or both. Or with x loaded by other than
-  read-only loads: through the L1 cache, or bypassing it, from L2
+  EVC-HYB's kernel with one operand held constant (1), so that it need not be loaded: x and its indices, A's values, or
+  both. Or with x loaded by other than read-only loads: through the L1 cache, or bypassing it, from L2
 */
 typedef enum { HELD_X, HELD_A, HELD_BOTH, LOADED_L1, LOADED_L2 } Held;
-PETSC_INTERN cudaError_t EVCHYBHeldSetUp(Held, const SpMVCudaCSR *, const EVCHYBParams *, cudaStream_t, SpMVCudaStore *);
+PETSC_INTERN cudaError_t EVCHYBHeldSetUp(Held, const SpMVCudaCSR *, const EVCHYBParams *, cudaStream_t,
+                                         SpMVCudaStore *);
 
 /* One of STREAM's kernels, see stream.h */
-PETSC_INTERN cudaError_t StreamCUDA(int kernel, int64_t n, double scalar, double *a, double *b, double *c, cudaStream_t);
+PETSC_INTERN cudaError_t StreamCUDA(int kernel, int64_t n, double scalar, double *a, double *b, double *c,
+                                    cudaStream_t);
 
 PETSC_INTERN cudaError_t MultCOOScalar(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
 PETSC_INTERN cudaError_t MultCOOSegmented(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
@@ -116,7 +130,8 @@ static FORMATS_INLINE PetscInt64 StoredPlace(const Stored *S, PetscInt64 start, 
 {
   const PetscInt64 e = start + k;
 
-  if (S->kind == STORED_COLUMN) return k < S->width ? k * S->ld + r : S->list + ((const PetscInt64 *)S->at[AT_REST])[r] + k - S->width;
+  if (S->kind == STORED_COLUMN)
+    return k < S->width ? k * S->ld + r : S->list + ((const PetscInt64 *)S->at[AT_REST])[r] + k - S->width;
   if (S->kind == STORED_SLICES) {
     const PetscInt p = S->at[AT_PLACE] ? ((const PetscInt *)S->at[AT_PLACE])[r] : r;
 

@@ -19,13 +19,13 @@ static char help[] =
   -where           : prints what would be measured, 'where: h200' or 'where: host-complex', and ends\n\n";
 
 /*
-   Each product is compared with row sums computed on the host, the error scaled by |A||x|; the program fails if one is wrong. On a GPU, products are
-   timed by events, in a CUDA graph of as many as take `target` seconds; on the host by its clock. All formats that fit in memory together take turns,
-   repetition by repetition.
+   Each product is compared with row sums computed on the host, the error scaled by |A||x|; the program fails if one is
+   wrong. On a GPU, products are timed by events, in a CUDA graph of as many as take `target` seconds; on the host by
+   its clock. All formats that fit in memory together take turns, repetition by repetition.
 
-   "convert" is the time from CSR until the first product is possible. If the product runs on the device, the CSR arrays are already on the device. A baseline's
-   structure is computed on the host, and its columns and values are moved on the device. For cuSPARSE, the CSR arrays are on the host, and the copies are
-   included.
+   "convert" is the time from CSR until the first product is possible. If the product runs on the device, the CSR arrays
+   are already on the device. A baseline's structure is computed on the host, and its columns and values are moved on
+   the device. For cuSPARSE, the CSR arrays are on the host, and the copies are included.
 */
 
 #include "problem.h"
@@ -69,16 +69,25 @@ static const struct {
 #endif
     {"sellp", "this library's default for SELL-P", PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, CORE(AUTO), 0, 0},
     {"evchyb", "this library's default for EVC-HYB", PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, CORE(AUTO), 0, 0},
-    {"sellp-paper", "Anzt, Tomov, Dongarra 2014: SELL-P as printed, b = t = 8", PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, CORE(PAPER), 0, 0},
-    {"evchyb-paper", "Guo, Gropp, Olson 2015: EVC-HYB as printed", PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, CORE(PAPER), 0, 0},
+    {"sellp-paper", "Anzt, Tomov, Dongarra 2014: SELL-P as printed, b = t = 8", PETSC_FALSE, PETSC_TRUE, PETSC_TRUE,
+     CORE(PAPER), 0, 0},
+    {"evchyb-paper", "Guo, Gropp, Olson 2015: EVC-HYB as printed", PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, CORE(PAPER), 0,
+     0},
     {"evchyb-sorted", "the same without reordering y", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 0},
-    {"csr-adaptive", "Guo, Gropp 2013: CSR with adaptive threads a row", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE_CSR, 0, 0},
-    {"evchyb-hold-x", "EVC-HYB without reordering, x held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 1},
-    {"evchyb-hold-a", "EVC-HYB without reordering, A held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 2},
-    {"evchyb-hold-both", "EVC-HYB without reordering, both held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 3},
-    {"evchyb-256", "EVC-HYB without reordering, thread blocks of 256", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 0, 8},
-    {"evchyb-load-x", "EVC-HYB without reordering, no read-only loads", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 1 + 3},
-    {"evchyb-l2-x", "EVC-HYB without reordering, x from L2", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1, 1 + 4}};
+    {"csr-adaptive", "Guo, Gropp 2013: CSR with adaptive threads a row", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE_CSR,
+     0, 0},
+    {"evchyb-hold-x", "EVC-HYB without reordering, x held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER),
+     1, 1},
+    {"evchyb-hold-a", "EVC-HYB without reordering, A held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER),
+     1, 2},
+    {"evchyb-hold-both", "EVC-HYB without reordering, both held constant", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE,
+     CORE(PAPER), 1, 3},
+    {"evchyb-256", "EVC-HYB without reordering, thread blocks of 256", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER),
+     1, 0, 8},
+    {"evchyb-load-x", "EVC-HYB without reordering, no read-only loads", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE,
+     CORE(PAPER), 1, 1 + 3},
+    {"evchyb-l2-x", "EVC-HYB without reordering, x from L2", PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, CORE(PAPER), 1,
+     1 + 4}};
 
 #define CORE_DEFAULTS 9 /* the other kernels run only if named */
 
@@ -102,7 +111,8 @@ typedef struct {
   cudaGraphExec_t graph;
 #endif
   double t[MAX_REPS];
-  double convert, bytes, stored, time, least, error; /* time 0: not available, for the reason in kernel; error -1: not checked */
+  /* time 0: not available, for the reason in kernel; error -1: not checked */
+  double convert, bytes, stored, time, least, error;
 } Subject;
 
 /* PETSC_FALSE: there is no such format, or not on this device */
@@ -121,8 +131,8 @@ static PetscErrorCode SubjectFind(const char *name, Subject *s, PetscBool *found
       int  sigma;
       char more;
 
-      PetscCheck(sscanf(name, "csr5:%d%c", &sigma, &more) == 1 && sigma >= 1 && sigma <= 32, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-                 "-formats: %s: sigma must be 1 to 32, as in csr5:16", name);
+      PetscCheck(sscanf(name, "csr5:%d%c", &sigma, &more) == 1 && sigma >= 1 && sigma <= 32, PETSC_COMM_SELF,
+                 PETSC_ERR_ARG_OUTOFRANGE, "-formats: %s: sigma must be 1 to 32, as in csr5:16", name);
       s->form.parameter[1] = (PetscInt)sigma;
       *found               = PETSC_TRUE;
     }
@@ -163,7 +173,8 @@ static PetscErrorCode SubjectFind(const char *name, Subject *s, PetscBool *found
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscStrncmp(name, "petsc:", 6, found));
-  PetscCheck(*found, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "-formats: there is no %s; -list prints what there is", name);
+  PetscCheck(*found, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE,
+             "-formats: there is no %s; -list prints what there is", name);
   s->kind = OF_PETSC;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -184,11 +195,14 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
   if (colon) {
     char more;
 
-    PetscCheck(p.common.kernel == SPMV_KERNEL_PAPER && !CoreFormats[s->which].evchyb && sscanf(colon, ":%d:%d%c", &b, &t, &more) == 2, PETSC_COMM_SELF,
-               PETSC_ERR_ARG_WRONG, "-formats: %s: only sellp-paper takes b and t, as in sellp-paper:8:4", s->name);
+    PetscCheck(p.common.kernel == SPMV_KERNEL_PAPER && !CoreFormats[s->which].evchyb &&
+                   sscanf(colon, ":%d:%d%c", &b, &t, &more) == 2,
+               PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+               "-formats: %s: only sellp-paper takes b and t, as in sellp-paper:8:4", s->name);
     PetscCheck(b >= 1 && b <= 1024 && t >= 1 && t <= 32 && !(t & (t - 1)), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "-formats: %s: b must be 1 to 1024, and t 1, 2, 4, 8, 16 or 32", s->name);
-    PetscCheck(DeviceOn || b == SPMV_LANES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-formats: %s: on the host b is 8", s->name);
+    PetscCheck(DeviceOn || b == SPMV_LANES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "-formats: %s: on the host b is 8", s->name);
   }
   if (CoreFormats[s->which].logs) q.max_threads_log2 = CoreFormats[s->which].logs;
   if (p.common.kernel == SPMV_KERNEL_PAPER) { /* the paper's own value, if the default is chosen automatically */
@@ -201,9 +215,11 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
     if (CoreFormats[s->which].held)
       PetscCallCUDA(EVCHYBHeldSetUp((Held)(CoreFormats[s->which].held - 1), &s->P->csr, &q, Device.stream, &s->cuda));
     else if (CoreFormats[s->which].evchyb)
-      PetscCallCUDA(SpMVCudaEVCHYBSetUp(&s->P->csr, &q, CoreFormats[s->which].cuda, PETSC_FALSE, Device.stream, &s->cuda));
+      PetscCallCUDA(
+          SpMVCudaEVCHYBSetUp(&s->P->csr, &q, CoreFormats[s->which].cuda, PETSC_FALSE, Device.stream, &s->cuda));
     else
-      PetscCallCUDA(SpMVCudaSELLPSetUp(&s->P->csr, &p, CoreFormats[s->which].cuda, PETSC_FALSE, Device.stream, &s->cuda));
+      PetscCallCUDA(
+          SpMVCudaSELLPSetUp(&s->P->csr, &p, CoreFormats[s->which].cuda, PETSC_FALSE, Device.stream, &s->cuda));
     PetscCallCUDA(SpMVCudaFill(s->cuda, &s->P->csr, Device.stream));
     if (CoreFormats[s->which].sorted) PetscCallCUDA(SpMVCudaSetReorder(s->cuda, PETSC_FALSE));
     SpMVCudaGetStats(s->cuda, &stats);
@@ -361,7 +377,8 @@ static PetscErrorCode SubjectDestroy(Subject *s)
 
 /* ---------------------------------------------------------------- measuring */
 
-/* Multiplies into a vector of NaNs and compares with the reference. The error is in units of the allowed error, 1e99 for a NaN */
+/* Multiplies into a vector of NaNs and compares with the reference. The error is in units of the allowed error, 1e99
+   for a NaN */
 static PetscErrorCode SubjectCheck(Subject *s)
 {
   Problem           *P = s->P;
@@ -373,13 +390,15 @@ static PetscErrorCode SubjectCheck(Subject *s)
   if (TimeDrain) PetscCall((*TimeDrain)());
   PetscCall(SubjectMult(s));
   if (TimeDrain) PetscCall((*TimeDrain)());
-  if (s->kind == OF_CORE && CoreFormats[s->which].sorted) PetscFunctionReturn(PETSC_SUCCESS); /* the order differs; tests/cuda/core.cu checks it */
+  /* the order differs; tests/cuda/core.cu checks it */
+  if (s->kind == OF_CORE && CoreFormats[s->which].sorted) PetscFunctionReturn(PETSC_SUCCESS);
   s->error = 0.0;
   PetscCall(VecGetArrayRead(P->vy, &y));
   for (PetscInt r = 0; r < P->m; r++) {
     const PetscReal diff = PetscAbsScalar(y[r] - P->ref[r]);
 
-    if (!(diff <= 0.0)) s->error = PetscMax(s->error, P->bound[r] > 0.0 && diff < PETSC_MAX_REAL ? (double)(diff / P->bound[r]) : 1e99);
+    if (!(diff <= 0.0))
+      s->error = PetscMax(s->error, P->bound[r] > 0.0 && diff < PETSC_MAX_REAL ? (double)(diff / P->bound[r]) : 1e99);
   }
   PetscCall(VecRestoreArrayRead(P->vy, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -420,7 +439,8 @@ typedef struct {
   FILE     *csv;
 } Settings;
 
-/* One repetition: the time of a product. The first product is not counted, because it reloads the data that other formats have evicted from the caches */
+/* One repetition: the time of a product. The first product is not counted, because it reloads the data that other
+   formats have evicted from the caches */
 static PetscErrorCode SubjectTurn(Subject *s, double *seconds)
 {
   PetscLogDouble begin = 0.0;
@@ -443,7 +463,8 @@ static PetscErrorCode SubjectTurn(Subject *s, double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chooses the number of products per repetition and of repetitions; few for a format that takes hundreds of times as long as others */
+/* Chooses the number of products per repetition and of repetitions; few for a format that takes hundreds of times as
+   long as others */
 static void SubjectPlan(Subject *s, double one, const Settings *settings)
 {
   s->count = (PetscInt)PetscMin(DeviceOn ? 40.0 : 1000.0, PetscMax(1.0, settings->target / PetscMax(one, 1e-9)));
@@ -495,7 +516,8 @@ static PetscErrorCode SubjectBegin(Problem *P, Subject *s, Settings *settings)
     PetscCallCUDA(cudaProfilerStop());
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (DeviceOn && s->kind != OF_PETSC) { /* PETSc's own products run in PETSc's stream and are timed by the host's clock */
+  /* PETSc's own products run in PETSc's stream and are timed by the host's clock */
+  if (DeviceOn && s->kind != OF_PETSC) {
     PetscCall(EventTime(OnceDirect, s, &one));
     SubjectPlan(s, one, settings);
     PetscCall(SubjectCapture(s));
@@ -535,8 +557,10 @@ static PetscErrorCode SubjectPrint(const Subject *s)
   if (s->time == 0.0)
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-20s %s\n", s->name, s->kernel));
   else
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-20s %10.2f us %7.1f GF/s  padding %5.1f %%  convert %9.2f ms  error %.2g%s  %s\n", s->name, 1e6 * s->time,
-                          (PetscDefined(USE_COMPLEX) ? 8e-9 : 2e-9) * nz / s->time, 100.0 * (s->stored - nz) / PetscMax(1.0, nz), 1e3 * s->convert, s->error,
+    PetscCall(PetscPrintf(PETSC_COMM_SELF,
+                          "  %-20s %10.2f us %7.1f GF/s  padding %5.1f %%  convert %9.2f ms  error %.2g%s  %s\n",
+                          s->name, 1e6 * s->time, (PetscDefined(USE_COMPLEX) ? 8e-9 : 2e-9) * nz / s->time,
+                          100.0 * (s->stored - nz) / PetscMax(1.0, nz), 1e3 * s->convert, s->error,
                           s->error > 1.0 ? "  WRONG" : "", s->kernel));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -545,9 +569,11 @@ static PetscErrorCode ReportLine(const Problem *P, const Subject *s, FILE *csv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv,
-                         "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%s,%.4g,%s,%.9g,%.9g,%.0f,%.0f,%.9g,%.3g,\"%s\",%s\n", P->name, P->origin,
-                         P->m, P->n, P->R.i[P->m], DeviceOn ? Device.name : "host", Device.copy, s->name, s->time, s->least, s->bytes, s->stored, s->convert,
-                         s->error, s->kernel, ResultsSource(DeviceOn ? Device.name : NULL)));
+                         "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT
+                         ",%s,%.4g,%s,%.9g,%.9g,%.0f,%.0f,%.9g,%.3g,\"%s\",%s\n",
+                         P->name, P->origin, P->m, P->n, P->R.i[P->m], DeviceOn ? Device.name : "host", Device.copy,
+                         s->name, s->time, s->least, s->bytes, s->stored, s->convert, s->error, s->kernel,
+                         ResultsSource(DeviceOn ? Device.name : NULL)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -566,8 +592,9 @@ static PetscErrorCode ReportPartition(const Problem *P, FILE *csv)
   PetscCall(EVCHYBPartitionCreate(P->m, P->n, length, NULL, &p, &part));
   PetscCall(PetscMemzero(&s, sizeof(s)));
   PetscCall(PetscStrncpy(s.name, "partition", sizeof(s.name)));
-  PetscCall(PetscSNPrintf(s.kernel, sizeof(s.kernel), "isplit %" PetscInt_FMT " ell %" PetscInt64_FMT " csr %" PetscInt64_FMT, part.isplit, part.ell_entries,
-                          part.csr_entries));
+  PetscCall(PetscSNPrintf(s.kernel, sizeof(s.kernel),
+                          "isplit %" PetscInt_FMT " ell %" PetscInt64_FMT " csr %" PetscInt64_FMT, part.isplit,
+                          part.ell_entries, part.csr_entries));
   PetscCall(ReportLine(P, &s, csv));
   PetscCall(EVCHYBPartitionDestroy(&part));
   PetscCall(PetscFree(length));
@@ -583,10 +610,12 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
 
   PetscFunctionBeginUser;
   if (!settings->quiet)
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " entries\n", P->name, P->origin, P->m, P->n,
-                          P->R.i[P->m]));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF,
+                          "%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " entries\n", P->name,
+                          P->origin, P->m, P->n, P->R.i[P->m]));
   if (settings->pattern) {
-    PetscCall(PatternRun(P->name, P->origin, P->m, P->n, P->R.i, P->R.j, settings->pattern, settings->csv ? settings->csv : stdout));
+    PetscCall(PatternRun(P->name, P->origin, P->m, P->n, P->R.i, P->R.j, settings->pattern,
+                         settings->csv ? settings->csv : stdout));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Room(&room));
@@ -605,7 +634,8 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
   PetscCall(SubjectsRun(n - ran, subject + ran, settings));
   for (PetscInt k = 0; k < n; k++) {
     if (!settings->profile && !settings->quiet) PetscCall(SubjectPrint(&subject[k]));
-    if (settings->csv) PetscCall(ReportLine(P, &subject[k], settings->csv)); /* all at once, so that the file contains all formats of a matrix or none */
+    /* all at once, so that the file contains all formats of a matrix or none */
+    if (settings->csv) PetscCall(ReportLine(P, &subject[k], settings->csv));
     if (subject[k].error > 1.0) settings->wrong++;
   }
   if (settings->partition && settings->csv) PetscCall(ReportPartition(P, settings->csv));
@@ -639,7 +669,8 @@ static PetscErrorCode DefaultFormats(PetscInt *n, char *list[])
   for (size_t k = 0; k < CORE_DEFAULTS; k++) PetscCall(PetscStrallocpy(CoreFormats[k].name, &list[(*n)++]));
   for (int k = 0; k < BaselineCount; k++) PetscCall(PetscStrallocpy(Baselines[k].name, &list[(*n)++]));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  for (size_t k = 0; DeviceOn && k < PETSC_STATIC_ARRAY_LENGTH(CuSparseProducts); k++) PetscCall(PetscStrallocpy(CuSparseProducts[k].name, &list[(*n)++]));
+  for (size_t k = 0; DeviceOn && k < PETSC_STATIC_ARRAY_LENGTH(CuSparseProducts); k++)
+    PetscCall(PetscStrallocpy(CuSparseProducts[k].name, &list[(*n)++]));
 #endif
   if (DeviceOn)
     PetscCall(PetscStrallocpy("petsc:aijcusparse", &list[(*n)++]));
@@ -657,7 +688,8 @@ static PetscErrorCode List(void)
   PetscFunctionBeginUser;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(CoreFormats); k++)
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%s\n", CoreFormats[k].name, CoreFormats[k].what));
-  for (int k = 0; k < BaselineCount; k++) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%s\n", Baselines[k].name, Baselines[k].paper));
+  for (int k = 0; k < BaselineCount; k++)
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%s\n", Baselines[k].name, Baselines[k].paper));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -666,13 +698,15 @@ static PetscErrorCode GetSettings(Settings *s)
   PetscFunctionBegin;
   if (!DeviceOn) s->target = 4e-3;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &s->reps, NULL));
-  PetscCheck(s->reps > 0 && s->reps <= MAX_REPS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be 1 to %d", MAX_REPS);
+  PetscCheck(s->reps > 0 && s->reps <= MAX_REPS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be 1 to %d",
+             MAX_REPS);
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &s->target, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-profile", &s->profile, NULL));
   PetscCheck(DeviceOn || !s->profile, PETSC_COMM_SELF, PETSC_ERR_SUP, "-profile needs a GPU");
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-partition", &s->partition, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-pattern", &s->pattern, NULL));
-  PetscCheck(s->pattern >= 0 && s->pattern <= 512, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-pattern must be 1 to 512");
+  PetscCheck(s->pattern >= 0 && s->pattern <= 512, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-pattern must be 1 to 512");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -685,17 +719,21 @@ static PetscErrorCode OpenCSV(Settings *s, Results *csv, char file[])
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-append", &append, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, PETSC_MAX_PATH_LEN, &set));
   if (set) {
-    PetscCheck((s->csv = ResultsOpen(csv, file, append)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-csv %s: cannot write %s", file, csv->part);
+    PetscCheck((s->csv = ResultsOpen(csv, file, append)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
+               "-csv %s: cannot write %s", file, csv->part);
     (void)setvbuf(s->csv, NULL, _IOFBF, 1 << 20); /* one write per matrix */
     if (!append)
-      PetscCall(PetscFPrintf(PETSC_COMM_SELF, s->csv, "matrix,origin,rows,columns,entries,%s\n",
-                             s->pattern ? "row,counts" : "device,copy,format,seconds,least,bytes,stored,convert,error,kernel," RESULTS_SOURCE));
+      PetscCall(PetscFPrintf(
+          PETSC_COMM_SELF, s->csv, "matrix,origin,rows,columns,entries,%s\n",
+          s->pattern ? "row,counts"
+                     : "device,copy,format,seconds,least,bytes,stored,convert,error,kernel," RESULTS_SOURCE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* While a matrix is measured on a GPU, the next one is generated; on the host this would disturb the measurement */
-static PetscErrorCode RunAll(PetscInt nmatrices, char *matrices[], PetscInt nformats, char *formats[], int threads, PetscReal max_entries, Settings *s)
+static PetscErrorCode RunAll(PetscInt nmatrices, char *matrices[], PetscInt nformats, char *formats[], int threads,
+                             PetscReal max_entries, Settings *s)
 {
   static Problem slots[2];
   Problem       *now = NULL, *next = NULL;
@@ -750,14 +788,18 @@ int main(int argc, char **argv)
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (!host) PetscCall(DeviceOpen());
   if (DeviceOn) {
-    PetscCallCUDA(cudaStreamCreateWithFlags(&Device.stream, cudaStreamNonBlocking)); /* PETSc's default stream cannot be captured */
-    threads = PetscMax(1, threads - 1);                                              /* one core launches products meanwhile */
+    /* PETSc's default stream cannot be captured */
+    PetscCallCUDA(cudaStreamCreateWithFlags(&Device.stream, cudaStreamNonBlocking));
+    /* one core launches products meanwhile */
+    threads = PetscMax(1, threads - 1);
   }
 #endif
   PetscCall(PetscOptionsHasName(NULL, NULL, "-where", &set));
   if (set) {
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "where: %s%s%s%s\n", DeviceOn ? Device.label : "host", PetscDefined(USE_COMPLEX) ? "-complex" : "",
-                          sizeof(PetscReal) == sizeof(double) ? "" : "-single", PetscDefined(USE_64BIT_INDICES) ? "-64bit" : ""));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "where: %s%s%s%s\n", DeviceOn ? Device.label : "host",
+                          PetscDefined(USE_COMPLEX) ? "-complex" : "",
+                          sizeof(PetscReal) == sizeof(double) ? "" : "-single",
+                          PetscDefined(USE_64BIT_INDICES) ? "-64bit" : ""));
     nmatrices = nformats = 0;
     goto done;
   }
@@ -774,8 +816,9 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-max_entries", &max_entries, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-threads", &threads, NULL));
   PetscCall(OpenCSV(&s, &csv, file));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, median of %" PetscInt_FMT, DeviceOn ? Device.name : "host",
-                        PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s.reps));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, median of %" PetscInt_FMT,
+                        DeviceOn ? Device.name : "host", PetscDefined(USE_COMPLEX) ? "complex" : "real",
+                        (int)(8 * sizeof(PetscInt)), s.reps));
   if (DeviceOn) PetscCall(PetscPrintf(PETSC_COMM_SELF, ", device copy %.0f GB/s", 1e-9 * Device.copy));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
 
@@ -785,7 +828,8 @@ int main(int argc, char **argv)
   if (s.csv) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
   for (PetscInt k = 0; k < nformats; k++) PetscCall(PetscFree(formats[k]));
-  PetscCheck(!s.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products are wrong, marked WRONG above", s.wrong);
+  PetscCheck(!s.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products are wrong, marked WRONG above",
+             s.wrong);
 done:
 #if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(DeviceClose());

@@ -49,7 +49,8 @@ static void *ProblemWork(void *ctx)
         size += PetscAbsScalar(term);
       }
       P->ref[r]   = sum;
-      P->bound[r] = (PetscDefined(USE_COMPLEX) ? 8 : 4) * PETSC_MACHINE_EPSILON * (PetscReal)(P->R.i[r + 1] - P->R.i[r] + 1) * size;
+      P->bound[r] = (PetscDefined(USE_COMPLEX) ? 8 : 4) * PETSC_MACHINE_EPSILON *
+                    (PetscReal)(P->R.i[r + 1] - P->R.i[r] + 1) * size;
     }
   }
   return NULL;
@@ -99,7 +100,9 @@ static PetscErrorCode ProblemBegin(const char *name, int threads, Problem *P, do
   PetscCall(PetscStrncpy(P->name, slash, sizeof(P->name)));
   P->generated = (PetscBool)(result == SPEC_FOUND);
   if (P->generated) {
-    P->origin = P->spec.generator == &GeneratorTwin ? "twin" : (P->spec.generator == &GeneratorRowLengths ? "columns generated" : "generated");
+    P->origin = P->spec.generator == &GeneratorTwin
+                    ? "twin"
+                    : (P->spec.generator == &GeneratorRowLengths ? "columns generated" : "generated");
     P->m = P->n = P->spec.rows;
     if (P->spec.generator == &GeneratorTwin) *entries = (double)Twins[(int)P->spec.arg[0]].entries;
   } else {
@@ -108,7 +111,8 @@ static PetscErrorCode ProblemBegin(const char *name, int threads, Problem *P, do
 
     PetscCall(MatrixCreate(PETSC_COMM_SELF, name, &P->file, &P->origin));
     PetscCall(MatGetSize(P->file, &P->m, &P->n));
-    PetscCall(MatGetRowIJ(P->file, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&P->R.i, (const PetscInt **)&P->R.j, &done));
+    PetscCall(MatGetRowIJ(P->file, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&P->R.i,
+                          (const PetscInt **)&P->R.j, &done));
     PetscCall(MatSeqAIJGetArray(P->file, &P->R.a));
     *entries = (double)P->R.i[P->m];
   }
@@ -124,7 +128,8 @@ static PetscErrorCode ProblemEnd(Problem *P)
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (DeviceOn) {
     const void *const host[3]  = {P->R.i, P->R.j, P->R.a};
-    const size_t      bytes[3] = {((size_t)P->m + 1) * sizeof(PetscInt), (size_t)P->R.i[P->m] * sizeof(PetscInt), (size_t)P->R.i[P->m] * sizeof(PetscScalar)};
+    const size_t      bytes[3] = {((size_t)P->m + 1) * sizeof(PetscInt), (size_t)P->R.i[P->m] * sizeof(PetscInt),
+                                  (size_t)P->R.i[P->m] * sizeof(PetscScalar)};
     Vec               v;
 
     for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&P->on[k], bytes[k] + 16));

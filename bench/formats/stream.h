@@ -1,5 +1,6 @@
 /*
-  STREAM's four kernels (McCalpin), for the EVC-HYB paper's Table 2, and the positions of a matrix's entries, for the SELL-P paper's Figure 4. Used by paper.c.
+  STREAM's four kernels (McCalpin), for the EVC-HYB paper's Table 2, and the positions of a matrix's entries, for the
+  SELL-P paper's Figure 4. Used by paper.c.
 */
 #pragma once
 
@@ -27,7 +28,8 @@ static void StreamHost(int kernel, PetscInt n, double *restrict a, double *restr
   }
 }
 
-/* Seconds of each kernel in each of reps turns. They run one after the other, as in STREAM, so the arrays' values are known at the end: *error */
+/* Seconds of each kernel in each of reps turns. They run one after the other, as in STREAM, so the arrays' values are
+   known at the end: *error */
 static PetscErrorCode StreamTime(PetscInt n, PetscInt reps, double *t[], double *error)
 {
   double *array[3], value[3] = {1.0, 2.0, 0.0}, last[3];
@@ -101,19 +103,22 @@ static PetscErrorCode StreamRun(PetscInt n, PetscInt reps, FILE *csv)
   PetscFunctionBeginUser;
   for (int k = 0; k < 4; k++) PetscCall(PetscMalloc1(reps, &t[k]));
   PetscCall(StreamTime(n, reps, t, &error));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "stream:%" PetscInt_FMT " (generated), %" PetscInt_FMT " x 1, %" PetscInt_FMT " entries\n", n, n, n));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF,
+                        "stream:%" PetscInt_FMT " (generated), %" PetscInt_FMT " x 1, %" PetscInt_FMT " entries\n", n,
+                        n, n));
   for (int k = 0; k < 4; k++) {
     const double bytes = (double)StreamKernels[k].arrays * (double)n * 8.0;
     double       median;
 
     PetscCall(Median(reps, t[k], &median));
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-6s %10.2f us %9.2f GB/s%s\n", StreamKernels[k].name, 1e6 * median, 1e-9 * bytes / median,
-                          error < 1e-12 ? "" : "  WRONG"));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-6s %10.2f us %9.2f GB/s%s\n", StreamKernels[k].name, 1e6 * median,
+                          1e-9 * bytes / median, error < 1e-12 ? "" : "  WRONG"));
     if (csv)
       PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv,
-                             "stream:%" PetscInt_FMT ",generated,%" PetscInt_FMT ",1,%" PetscInt_FMT ",%s,%.4g,%s,%.9g,%.9g,%.0f,0,0,%.3g,\"\",%s\n", n, n, n,
-                             DeviceOn ? Device.name : "host", Device.copy, StreamKernels[k].name, median, t[k][0], bytes, error < 1e-12 ? 0.0 : 2.0,
-                             ResultsSource(DeviceOn ? Device.name : NULL)));
+                             "stream:%" PetscInt_FMT ",generated,%" PetscInt_FMT ",1,%" PetscInt_FMT
+                             ",%s,%.4g,%s,%.9g,%.9g,%.0f,0,0,%.3g,\"\",%s\n",
+                             n, n, n, DeviceOn ? Device.name : "host", Device.copy, StreamKernels[k].name, median,
+                             t[k][0], bytes, error < 1e-12 ? 0.0 : 2.0, ResultsSource(DeviceOn ? Device.name : NULL)));
     PetscCall(PetscFree(t[k]));
   }
   PetscCheck(error < 1e-12, PETSC_COMM_SELF, PETSC_ERR_PLIB, "STREAM's arrays are off by %g", error);
@@ -121,7 +126,8 @@ static PetscErrorCode StreamRun(PetscInt n, PetscInt reps, FILE *csv)
 }
 
 /* Counts the entries in each of grid x grid equal parts of the matrix, with a line of the file for each grid row */
-static PetscErrorCode PatternRun(const char *name, const char *origin, PetscInt m, PetscInt n, const PetscInt *i, const PetscInt *j, PetscInt grid, FILE *csv)
+static PetscErrorCode PatternRun(const char *name, const char *origin, PetscInt m, PetscInt n, const PetscInt *i,
+                                 const PetscInt *j, PetscInt grid, FILE *csv)
 {
   PetscInt64 *count;
   PetscInt    r = 0;
@@ -133,9 +139,11 @@ static PetscErrorCode PatternRun(const char *name, const char *origin, PetscInt 
     for (; r < m && (PetscInt64)r * grid / m == g; r++) {
       for (PetscInt e = i[r]; e < i[r + 1]; e++) count[(PetscInt64)j[e] * grid / n]++;
     }
-    PetscCall(
-        PetscFPrintf(PETSC_COMM_SELF, csv, "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",\"", name, origin, m, n, i[m], g));
-    for (PetscInt c = 0; c < grid; c++) PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv, "%s%" PetscInt64_FMT, c ? " " : "", count[c]));
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv,
+                           "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",\"", name,
+                           origin, m, n, i[m], g));
+    for (PetscInt c = 0; c < grid; c++)
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv, "%s%" PetscInt64_FMT, c ? " " : "", count[c]));
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv, "\"\n"));
   }
   PetscCall(PetscFree(count));

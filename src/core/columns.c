@@ -1,7 +1,8 @@
 /*
-  Products with several columns at once. The runs of a store are split into pieces that stay in the cache, and the kernels for one vector multiply each piece
-  with one column after the other. The values and indices are read from memory once for all columns, and each column has the bits of a product with that column
-  alone. If slices read x by index, it is faster to multiply entry by entry, with eight columns of X side by side.
+  Products with several columns at once. The runs of a store are split into pieces that stay in the cache, and the
+  kernels for one vector multiply each piece with one column after the other. The values and indices are read from
+  memory once for all columns, and each column has the bits of a product with that column alone. If slices read x by
+  index, it is faster to multiply entry by entry, with eight columns of X side by side.
 */
 #include "spmvimpl.h"
 #include <stdlib.h>
@@ -25,7 +26,8 @@ typedef struct {
 static void SpMVPieceMult(SpMVPiece *P, const SpMVColumns *C)
 {
   for (PetscInt q = 0; q < C->count && P->store.nruns; q++)
-    SpMVKernelsGet()->mult(&P->store, C->x + (size_t)q * (size_t)C->ldx, C->z ? C->z + (size_t)q * (size_t)C->ldz : NULL, C->y + (size_t)q * (size_t)C->ldy);
+    SpMVKernelsGet()->mult(&P->store, C->x + (size_t)q * (size_t)C->ldx,
+                           C->z ? C->z + (size_t)q * (size_t)C->ldz : NULL, C->y + (size_t)q * (size_t)C->ldy);
   P->store.nruns = 0;
   P->bytes       = 0;
 }
@@ -74,15 +76,19 @@ static PetscBool SpMVStoreIsDiagonal(SpMVStore B)
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R = B->runs + r;
 
-    if (R->kind == SPMV_RUN_DIAG) diagonal += (PetscInt64)R->count * B->patterns.list[R->pattern].width * R->rbs * R->rbs * SPMV_LANES;
+    if (R->kind == SPMV_RUN_DIAG)
+      diagonal += (PetscInt64)R->count * B->patterns.list[R->pattern].width * R->rbs * R->rbs * SPMV_LANES;
   }
   return 2 * diagonal >= B->stats.stored ? PETSC_TRUE : PETSC_FALSE;
 }
 
-void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, PetscInt ldx, const PetscScalar *z, PetscInt ldz, PetscScalar *y, PetscInt ldy)
+void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, PetscInt ldx, const PetscScalar *z,
+                          PetscInt ldz, PetscScalar *y, PetscInt ldy)
 {
-  /* Use pieces, unless x of all columns, read by index, leaves no room in the cache, or x and y are most of the data that is read and written */
-  const PetscBool pieces = (PetscBool)(B->bs > 1 || (SpMVStoreIsDiagonal(B) && B->stats.nonzeros >= SpMVTuned.columns_pieces * (PetscInt64)B->m));
+  /* Use pieces, unless x of all columns, read by index, leaves no room in the cache, or x and y are most of the data
+     that is read and written */
+  const PetscBool pieces = (PetscBool)(B->bs > 1 || (SpMVStoreIsDiagonal(B) &&
+                                                     B->stats.nonzeros >= SpMVTuned.columns_pieces * (PetscInt64)B->m));
   const double    most   = pieces ? (double)SpMVTuned.columns_bytes : PETSC_MAX_REAL;
   SpMVColumns     C      = {count, ldx, ldz, ldy, x, z, y};
   SpMVPiece       P      = {.store = *B, .bytes = 0};
@@ -120,12 +126,14 @@ void SpMVStoreMultColumns(SpMVStore B, PetscInt count, const PetscScalar *x, Pet
   SpMVPieceMult(&P, &C);
 }
 
-/* Products with rows of X as stored vectors take as long for one column as for eight, and all of X has to be rewritten in this form. Therefore it is worthwhile
-   only for most of the eight columns, or for long rows read by index */
+/* Products with rows of X as stored vectors take as long for one column as for eight, and all of X has to be rewritten
+   in this form. Therefore it is worthwhile only for most of the eight columns, or for long rows read by index */
 PetscInt SpMVStoreColumnsByRows(SpMVStore B, PetscInt count)
 {
-  const PetscBool  scattered = (PetscBool)!SpMVStoreIsDiagonal(B), longrows = (PetscBool)(B->stats.nonzeros >= SpMVTuned.columns_mean * (PetscInt64)B->n);
-  const PetscInt64 least = !scattered ? SpMVTuned.columns_diagonal : longrows ? 2 : SpMVTuned.columns_scattered; /* of eight columns */
+  const PetscBool scattered = (PetscBool)!SpMVStoreIsDiagonal(B),
+                  longrows  = (PetscBool)(B->stats.nonzeros >= SpMVTuned.columns_mean * (PetscInt64)B->n);
+  /* of eight columns */
+  const PetscInt64 least = !scattered ? SpMVTuned.columns_diagonal : longrows ? 2 : SpMVTuned.columns_scattered;
   const PetscInt   rest  = count % SPMV_LANES;
 
   if (!scattered && B->stats.nonzeros < SpMVTuned.columns_few * (PetscInt64)B->n) return 0;
@@ -148,7 +156,8 @@ static void SpMVStoreRows(PetscInt n, int count, const PetscScalar *x, PetscInt 
   }
 }
 
-PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *A, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y, PetscInt ldy)
+PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *A, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y,
+                                  PetscInt ldy)
 {
   const size_t bytes = (size_t)A->n * SPMV_VECTOR * sizeof(PetscReal);
   void        *raw;

@@ -3,12 +3,14 @@
 #if SPMV_HAVE_X86
   #include <cpuid.h>
 
-/* Whether the gather instruction is faster than eight loads (simd.h): Intel's processors from Sapphire Rapids on, the first ones with AVX512-FP16 */
+/* Whether the gather instruction is faster than eight loads (simd.h): Intel's processors from Sapphire Rapids on, the
+   first ones with AVX512-FP16 */
 static PetscBool SpMVGathersAreFast(void)
 {
   unsigned a, b, c, d;
 
-  return __builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 23 & 1) ? PETSC_TRUE : PETSC_FALSE;
+  return __builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 23 & 1) ? PETSC_TRUE
+                                                                                               : PETSC_FALSE;
 }
 #endif
 
@@ -17,11 +19,15 @@ static const SpMVKernels *active = NULL;
 static const SpMVKernels *SpMVKernelsOf(SpMVISA isa)
 {
 #if SPMV_HAVE_X86
-  const PetscBool avx2 = (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) ? PETSC_TRUE : PETSC_FALSE;
-  const PetscBool avx512 =
-      (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) ? PETSC_TRUE : PETSC_FALSE;
+  const PetscBool avx2   = (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) ? PETSC_TRUE : PETSC_FALSE;
+  const PetscBool avx512 = (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                            __builtin_cpu_supports("avx512dq"))
+                               ? PETSC_TRUE
+                               : PETSC_FALSE;
 
-  if (isa == SPMV_ISA_AUTO) isa = avx512 ? (SpMVGathersAreFast() ? SPMV_ISA_AVX512_GATHER : SPMV_ISA_AVX512) : (avx2 ? SPMV_ISA_AVX2 : SPMV_ISA_PORTABLE);
+  if (isa == SPMV_ISA_AUTO)
+    isa = avx512 ? (SpMVGathersAreFast() ? SPMV_ISA_AVX512_GATHER : SPMV_ISA_AVX512)
+                 : (avx2 ? SPMV_ISA_AVX2 : SPMV_ISA_PORTABLE);
   if (isa == SPMV_ISA_AVX512) return avx512 ? &SpMVKernelsAVX512 : NULL;
   if (isa == SPMV_ISA_AVX512_GATHER) return avx512 ? &SpMVKernelsAVX512Gather : NULL;
   if (isa == SPMV_ISA_AVX2) return avx2 ? &SpMVKernelsAVX2 : NULL;

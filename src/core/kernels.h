@@ -1,10 +1,10 @@
 /*
-  The kernels, compiled once for each instruction set. The including file defines SPMV_TARGET, SPMV_AVX512 / SPMV_AVX2 and
-  SPMV_KERNELS (the table's name), SPMV_ISA_NAME and SPMV_ISA_SLOWDOWN.
+  The kernels, compiled once for each instruction set. The including file defines SPMV_TARGET, SPMV_AVX512 / SPMV_AVX2
+  and SPMV_KERNELS (the table's name), SPMV_ISA_NAME and SPMV_ISA_SLOWDOWN.
 
-  In the inner functions, the shape of a run (rbs rows and cbs columns of a block) is a compile-time constant; the switches at the end
-  create one instance for each shape. Padded lanes are masked when x is read (their product is 0 times 0), so that no Inf or NaN in x
-  reaches a row that has no entry there.
+  In the inner functions, the shape of a run (rbs rows and cbs columns of a block) is a compile-time constant; the
+  switches at the end create one instance for each shape. Padded lanes are masked when x is read (their product is 0
+  times 0), so that no Inf or NaN in x reaches a row that has no entry there.
 */
 #include "spmvimpl.h"
 #include "simd.h"
@@ -32,7 +32,8 @@
 #define SPMV_ZERO8  V8 a0 = v8_zero(), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0
 #define SPMV_FMA(r) a##r = v8_fma(v8_value(v + (r)*SPMV_VECTOR), xv, a##r)
 
-/* Values are read once, in order, but hardware prefetchers stop at the end of a page and have to start anew in each product */
+/* Values are read once, in order, but hardware prefetchers stop at the end of a page and have to start anew in each
+   product */
 #if defined(__GNUC__)
   #define SPMV_AHEAD (4096 / (int)sizeof(PetscReal)) /* in reals; the best of 512 to 8192 bytes */
 #else
@@ -41,7 +42,8 @@
 #define SPMV_FETCHVALUE(r) SPMV_FETCH(v + (r)*SPMV_VECTOR + SPMV_AHEAD)
 
 /* Writes the sums of a slice: sum[8 r + l] is the sum of row r of lane l's unit */
-SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, PetscInt row, int lanes, int rbs, const PetscScalar *sum)
+SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, PetscInt row, int lanes, int rbs,
+                        const PetscScalar *sum)
 {
   for (int l = 0; l < lanes; l++) {
     const PetscInt first = rows ? rows[l] : row + l * rbs;
@@ -70,8 +72,8 @@ SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, P
     }                                                                           \
   } while (0)
 
-SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int rbs,
-                             const int cbs)
+SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,
+                             PetscScalar *y, const int rbs, const int cbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -124,9 +126,10 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, con
   }
 }
 
-/* Slices by diagonals. The values of their steps are consecutive, or (distinct) each step has a code that locates its values */
-SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int rbs,
-                           const PetscBool distinct)
+/* Slices by diagonals. The values of their steps are consecutive, or (distinct) each step has a code that locates its
+   values */
+SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,
+                           PetscScalar *y, const int rbs, const PetscBool distinct)
 {
   const SpMVPattern *P    = B->patterns.list + R->pattern;
   const int         *off  = B->patterns.offset + P->offset;
@@ -174,7 +177,8 @@ SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const
         const PetscReal *v = distinct ? dval + (size_t)code[k] * (rbs * rbs * SPMV_VECTOR) : next;
 
         for (int c = 0; c < rbs; c++, v += rbs * SPMV_VECTOR) {
-          const V8 xv = rbs > 1 && mask[k] == 255 ? v8_strided(xr + off[k] + c, rbs) : v8_mstrided(mask[k], xr + off[k] + c, rbs);
+          const V8 xv =
+              rbs > 1 && mask[k] == 255 ? v8_strided(xr + off[k] + c, rbs) : v8_mstrided(mask[k], xr + off[k] + c, rbs);
 
           if (!distinct) SPMV_EACH(rbs, SPMV_FETCHVALUE);
           SPMV_EACH(rbs, SPMV_FMA);
@@ -193,7 +197,8 @@ SPMV_INLINE V8 spmv_long_x(const PetscScalar *x, const int *j)
   return j[0] < 0 ? v8_strided(x + ~j[0], 1) : v8_gather(x, j);
 }
 
-SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, const int rbs)
+SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,
+                           PetscScalar *y, const int rbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -243,14 +248,15 @@ SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const
 }
 
 /*
-  Transposed products. A block's column is first multiplied and summed over its rows, so that rbs entries cost one addition to y. These
-  additions are scalar, because several lanes can have the same column. Diagonals are contiguous in y. conj(a) x = conj(a conj(x)).
+  Transposed products. A block's column is first multiplied and summed over its rows, so that rbs entries cost one
+  addition to y. These additions are scalar, because several lanes can have the same column. Diagonals are contiguous in
+  y. conj(a) x = conj(a conj(x)).
 */
 #define SPMV_DOT(r)  dot = v8_fma(v8_value(v + (r)*SPMV_VECTOR), x##r, dot)
 #define SPMV_CONJ(r) x##r = v8_conj(conjugate, x##r)
 
-SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int rbs,
-                               const int cbs)
+SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate,
+                               const PetscScalar *x, PetscScalar *y, const int rbs, const int cbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -265,7 +271,9 @@ SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, c
     V8            x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
     PetscScalar   add[8];
 
-#define SPMV_XROW(r) x##r = rows ? v8_gather(x + (r), rows) : (lanes == 8 ? v8_strided(x + row + (r), rbs) : v8_mstrided(m, x + row + (r), rbs))
+#define SPMV_XROW(r)                     \
+  x##r = rows ? v8_gather(x + (r), rows) \
+              : (lanes == 8 ? v8_strided(x + row + (r), rbs) : v8_mstrided(m, x + row + (r), rbs))
     SPMV_EACH(rbs, SPMV_XROW);
     SPMV_EACH(rbs, SPMV_CONJ);
     for (int k = 0; k < wid[0]; k++, j += 8) {
@@ -293,15 +301,17 @@ SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, c
   }
 }
 
-SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int rbs)
+SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate,
+                             const PetscScalar *x, PetscScalar *y, const int rbs)
 {
   const SpMVPattern *P    = B->patterns.list + R->pattern;
   const int         *off  = B->patterns.offset + P->offset;
   const uint8_t     *mask = B->patterns.mask + P->offset;
   const int          w = P->width, step = rbs * rbs * SPMV_VECTOR;
 
-  /* Diagonal by diagonal over a few slices. Within one slice, each diagonal would read the numbers that the previous diagonal has just
-     written, at a different alignment, which stalls the processor. Blocks are added entry by entry anyway. */
+  /* Diagonal by diagonal over a few slices. Within one slice, each diagonal would read the numbers that the previous
+     diagonal has just written, at a different alignment, which stalls the processor. Blocks are added entry by entry
+     anyway. */
   const int    some  = rbs > 1 ? 1 : PetscMax(2, PetscMin(32, 2048 / (w * SPMV_PARTS + 1)));
   const size_t ahead = rbs > 1 ? (size_t)SPMV_AHEAD : (size_t)some * w * step;
 
@@ -313,10 +323,10 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
         const int        lanes = s == R->count - 1 ? R->lanes : 8;
         const uint8_t    m     = (uint8_t)((1u << lanes) - 1);
         const PetscInt   row   = R->row + s * 8 * rbs;
-        const PetscReal *v =
-            B->dval + (B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * step : (size_t)R->val * SPMV_VECTOR + ((size_t)s * w + k) * step);
-        PetscScalar *yr = y + row + off[k];
-        V8           x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
+        const PetscReal *v     = B->dval + (B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * step
+                                                        : (size_t)R->val * SPMV_VECTOR + ((size_t)s * w + k) * step);
+        PetscScalar     *yr    = y + row + off[k];
+        V8               x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
 
 #define SPMV_XDIAG(r) x##r = lanes == 8 ? v8_strided(x + row + (r), rbs) : v8_mstrided(m, x + row + (r), rbs)
         SPMV_EACH(rbs, SPMV_XDIAG);
@@ -345,7 +355,8 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
   }
 }
 
-SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate, const PetscScalar *x, PetscScalar *y, const int rbs)
+SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate,
+                             const PetscScalar *x, PetscScalar *y, const int rbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -388,45 +399,46 @@ SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
 /* One instance for each shape; inlining them into their callers would only cost compile time */
 #define SPMV_SHAPES(OP) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8)
 
-#define SPMV_INSTANCE(rbs)                                                                                                                              \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_1_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, \
-                                                            PetscScalar *y)                                                                             \
-  {                                                                                                                                                     \
-    spmv_gather(B, R, x, z, y, rbs, 1);                                                                                                                 \
-  }                                                                                                                                                     \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_n_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, \
-                                                            PetscScalar *y)                                                                             \
-  {                                                                                                                                                     \
-    spmv_gather(B, R, x, z, y, rbs, rbs);                                                                                                               \
-  }                                                                                                                                                     \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_diag_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,     \
-                                                        PetscScalar *y)                                                                                 \
-  {                                                                                                                                                     \
-    if (B->distinct)                                                                                                                                    \
-      spmv_diag(B, R, x, z, y, rbs, PETSC_TRUE);                                                                                                        \
-    else                                                                                                                                                \
-      spmv_diag(B, R, x, z, y, rbs, PETSC_FALSE);                                                                                                       \
-  }                                                                                                                                                     \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_long_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,     \
-                                                        PetscScalar *y)                                                                                 \
-  {                                                                                                                                                     \
-    spmv_long(B, R, x, z, y, rbs);                                                                                                                      \
-  }                                                                                                                                                     \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_t_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x,         \
-                                                     PetscScalar *y)                                                                                    \
-  {                                                                                                                                                     \
-    if (R->kind == SPMV_RUN_DIAG)                                                                                                                       \
-      spmv_diag_t(B, R, conjugate, x, y, rbs);                                                                                                          \
-    else if (R->kind == SPMV_RUN_LONG)                                                                                                                  \
-      spmv_long_t(B, R, conjugate, x, y, rbs);                                                                                                          \
-    else                                                                                                                                                \
-      spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs);                                                                                                \
+#define SPMV_INSTANCE(rbs)                                                                                          \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_1_##rbs(                                                        \
+      const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)   \
+  {                                                                                                                 \
+    spmv_gather(B, R, x, z, y, rbs, 1);                                                                             \
+  }                                                                                                                 \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_n_##rbs(                                                        \
+      const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)   \
+  {                                                                                                                 \
+    spmv_gather(B, R, x, z, y, rbs, rbs);                                                                           \
+  }                                                                                                                 \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_diag_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R,             \
+                                                        const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
+  {                                                                                                                 \
+    if (B->distinct)                                                                                                \
+      spmv_diag(B, R, x, z, y, rbs, PETSC_TRUE);                                                                    \
+    else                                                                                                            \
+      spmv_diag(B, R, x, z, y, rbs, PETSC_FALSE);                                                                   \
+  }                                                                                                                 \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_long_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R,             \
+                                                        const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
+  {                                                                                                                 \
+    spmv_long(B, R, x, z, y, rbs);                                                                                  \
+  }                                                                                                                 \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_t_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R,                \
+                                                     PetscBool conjugate, const PetscScalar *x, PetscScalar *y)     \
+  {                                                                                                                 \
+    if (R->kind == SPMV_RUN_DIAG)                                                                                   \
+      spmv_diag_t(B, R, conjugate, x, y, rbs);                                                                      \
+    else if (R->kind == SPMV_RUN_LONG)                                                                              \
+      spmv_long_t(B, R, conjugate, x, y, rbs);                                                                      \
+    else                                                                                                            \
+      spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs);                                                            \
   }
 SPMV_SHAPES(SPMV_INSTANCE)
 
 /*
-  Clears the upper halves of the AVX registers (vzeroupper). Until then, code for SSE, such as PETSc and BLAS without AVX, runs several times slower. GCC 12.2 omits
-  the instruction in functions that call one without AVX, such as spmv_put(): GMRES took 2.5 s instead of 0.6 s (SNES ex19, -da_refine 5, AMD EPYC)
+  Clears the upper halves of the AVX registers (vzeroupper). Until then, code for SSE, such as PETSc and BLAS without
+  AVX, runs several times slower. GCC 12.2 omits the instruction in functions that call one without AVX, such as
+  spmv_put(): GMRES took 2.5 s instead of 0.6 s (SNES ex19, -da_refine 5, AMD EPYC)
 */
 static SPMV_NOINLINE SPMV_TARGET void spmv_clear_upper(void)
 {
@@ -437,12 +449,14 @@ static SPMV_NOINLINE SPMV_TARGET void spmv_clear_upper(void)
 
 static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
-  typedef void (*Kernel)(const struct _n_SpMVStore *, const SpMVRun *, const PetscScalar *, const PetscScalar *, PetscScalar *);
+  typedef void (*Kernel)(const struct _n_SpMVStore *, const SpMVRun *, const PetscScalar *, const PetscScalar *,
+                         PetscScalar *);
 #define SPMV_NAME_1(rbs) spmv_gather_1_##rbs,
 #define SPMV_NAME_N(rbs) spmv_gather_n_##rbs,
 #define SPMV_NAME_D(rbs) spmv_diag_##rbs,
 #define SPMV_NAME_L(rbs) spmv_long_##rbs,
-  static const Kernel kernel[4][8] = {{SPMV_SHAPES(SPMV_NAME_1)}, {SPMV_SHAPES(SPMV_NAME_N)}, {SPMV_SHAPES(SPMV_NAME_D)}, {SPMV_SHAPES(SPMV_NAME_L)}};
+  static const Kernel kernel[4][8] = {
+      {SPMV_SHAPES(SPMV_NAME_1)}, {SPMV_SHAPES(SPMV_NAME_N)}, {SPMV_SHAPES(SPMV_NAME_D)}, {SPMV_SHAPES(SPMV_NAME_L)}};
 
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R = B->runs + r;
@@ -456,7 +470,8 @@ static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const 
   spmv_clear_upper();
 }
 
-static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjugate, const PetscScalar *x, PetscScalar *y)
+static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjugate, const PetscScalar *x,
+                                  PetscScalar *y)
 {
   typedef void (*Kernel)(const struct _n_SpMVStore *, const SpMVRun *, PetscBool, const PetscScalar *, PetscScalar *);
 #define SPMV_NAME_T(rbs) spmv_t_##rbs,
@@ -467,10 +482,11 @@ static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjug
 }
 
 /*
-  Y = A X for at most eight columns, one column per lane: each entry of A is multiplied with a row of X. x: the rows of X as stored vectors. Rows of Y are
-  collected before they are written column by column
+  Y = A X for at most eight columns, one column per lane: each entry of A is multiplied with a row of X. x: the rows of
+  X as stored vectors. Rows of Y are collected before they are written column by column
 */
-static SPMV_NOINLINE SPMV_TARGET void spmv_columns(const SpMVCSR *A, const PetscReal *x, int count, PetscScalar *y, PetscInt ldy)
+static SPMV_NOINLINE SPMV_TARGET void spmv_columns(const SpMVCSR *A, const PetscReal *x, int count, PetscScalar *y,
+                                                   PetscInt ldy)
 {
   PetscScalar sum[8 * 8];
 
@@ -499,5 +515,8 @@ static SPMV_NOINLINE SPMV_TARGET void spmv_columns(const SpMVCSR *A, const Petsc
   spmv_clear_upper();
 }
 
-const SpMVKernels SPMV_KERNELS = {
-    .name = SPMV_ISA_NAME, .slowdown = SPMV_ISA_SLOWDOWN, .mult = spmv_mult, .multtransposeadd = spmv_multtransposeadd, .columns = spmv_columns};
+const SpMVKernels SPMV_KERNELS = {.name             = SPMV_ISA_NAME,
+                                  .slowdown         = SPMV_ISA_SLOWDOWN,
+                                  .mult             = spmv_mult,
+                                  .multtransposeadd = spmv_multtransposeadd,
+                                  .columns          = spmv_columns};

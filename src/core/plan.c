@@ -82,8 +82,8 @@ static PetscErrorCode SpMVPlannerUnits(SpMVPlanner *W)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Puts the units in the format's order, those of long rows in a list of their own. All rows of a unit have the same length and first column, so a format's
-   order keeps them together */
+/* Puts the units in the format's order, those of long rows in a list of their own. All rows of a unit have the same
+   length and first column, so a format's order keeps them together */
 static PetscErrorCode SpMVPlannerOrder(SpMVPlanner *W)
 {
   const SpMVRules *R        = W->R;
@@ -116,7 +116,8 @@ static PetscErrorCode SpMVPlannerOrder(SpMVPlanner *W)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The number of units from place k on that a slice by diagonals could hold: the next eight or, with diagonal_run, those of consecutive rows */
+/* The number of units from place k on that a slice by diagonals could hold: the next eight or, with diagonal_run, those
+   of consecutive rows */
 static int SpMVPlannerRun(const SpMVPlanner *W, int k)
 {
   const SpMVUnits *U    = &W->U;
@@ -128,7 +129,8 @@ static int SpMVPlannerRun(const SpMVPlanner *W, int k)
   return n;
 }
 
-/* Finds the diagonals of n units of consecutive rows, and returns their number; -1: they are too many, or the units are not all of one kind */
+/* Finds the diagonals of n units of consecutive rows, and returns their number; -1: they are too many, or the units are
+   not all of one kind */
 static int SpMVPlannerDiagonals(SpMVPlanner *W, int n, const int unit[])
 {
   int diagonals;
@@ -153,7 +155,9 @@ static PetscBool SpMVPatternEqual(const void *ctx, int number)
   const size_t          n   = (size_t)key->width;
 
   if (Q->width != key->width) return PETSC_FALSE;
-  return memcmp(S->offset + Q->offset, W->offset, n * sizeof(int)) || memcmp(S->mask + Q->offset, W->mask, n) ? PETSC_FALSE : PETSC_TRUE;
+  return memcmp(S->offset + Q->offset, W->offset, n * sizeof(int)) || memcmp(S->mask + Q->offset, W->mask, n)
+             ? PETSC_FALSE
+             : PETSC_TRUE;
 }
 
 static PetscErrorCode SpMVPlannerAddPattern(SpMVPlanner *W, int width)
@@ -181,7 +185,8 @@ static PetscErrorCode SpMVPlannerAddPattern(SpMVPlanner *W, int width)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets W->last to the number of the pattern in W->offset and W->mask, which is added if it is new. Most slices of a grid have the pattern of the slice before */
+/* Sets W->last to the number of the pattern in W->offset and W->mask, which is added if it is new. Most slices of a
+   grid have the pattern of the slice before */
 static PetscErrorCode SpMVPlannerPattern(SpMVPlanner *W, int width)
 {
   const SpMVPatternKey key = {W, width};
@@ -263,8 +268,8 @@ static PetscErrorCode SpMVPlannerSort(SpMVPlanner *W, PetscInt n, int unit[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows much longer than the rest of their slice leave it: one dense row must not widen seven short ones. Finds the longest length to keep, and returns the
-   estimate for the slice and the rows that leave it */
+/* Rows much longer than the rest of their slice leave it: one dense row must not widen seven short ones. Finds the
+   longest length to keep, and returns the estimate for the slice and the rows that leave it */
 static double SpMVPlannerOutliers(const SpMVPlanner *W, int rows, int lanes, const int length[], int *limit)
 {
   const int bs = W->U.bs;
@@ -322,12 +327,14 @@ static PetscErrorCode SpMVPlannerPoolSlices(SpMVPlanner *W)
       if (W->U.rows[W->pool[k]] == rows) W->slice[n++] = W->pool[k];
     left -= (int)n;
     PetscCall(SpMVPlannerSort(W, n, W->slice));
-    for (PetscInt k = 0; k < n; k += SPMV_LANES) SpMVPlannerGatherSlice(W, (int)PetscMin(SPMV_LANES, n - k), W->slice + k);
+    for (PetscInt k = 0; k < n; k += SPMV_LANES)
+      SpMVPlannerGatherSlice(W, (int)PetscMin(SPMV_LANES, n - k), W->slice + k);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Slices, vector CSR for all rows, or the parent: the one with the least estimate. `nlong` are the units that are not for slices anyway */
+/* Slices, vector CSR for all rows, or the parent: the one with the least estimate. `nlong` are the units that are not
+   for slices anyway */
 static void SpMVPlannerChoose(SpMVPlanner *W, int nlong)
 {
   SpMVPlan *P      = W->P;
@@ -371,7 +378,8 @@ PetscErrorCode SpMVPlanCreate(const SpMVCSR *A, const SpMVRules *R, SpMVPlan *P)
   PetscFunctionBegin;
   PetscCall(PetscMemzero(P, sizeof(*P)));
   SpMVCall(SpMVPlannerUnits(&W));
-  SpMVCall(PetscMalloc5(W.U.count, &W.unit, W.U.count, &W.longs, W.U.count, &W.pool, W.U.count, &W.slice, W.U.count, &W.sorted));
+  SpMVCall(PetscMalloc5(W.U.count, &W.unit, W.U.count, &W.longs, W.U.count, &W.pool, W.U.count, &W.slice, W.U.count,
+                        &W.sorted));
   SpMVCall(SpMVPlanAllocate(R, &W.U, P));
   SpMVCall(SpMVTableCreate(&W.patterns));
   for (PetscInt r = 0; r < A->m; r++) longest = PetscMax(longest, A->i[r + 1] - A->i[r]);

@@ -1,4 +1,5 @@
-/* The oracle of the tests: decodes a store one entry at a time, in the simplest way, and shares nothing with the kernels */
+/* The oracle of the tests: decodes a store one entry at a time, in the simplest way, and shares nothing with the
+   kernels */
 #include "spmvimpl.h"
 
 static PetscScalar SpMVGet(const PetscReal *v, size_t distance)
@@ -23,15 +24,16 @@ void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
         const SpMVPattern *P = B->patterns.list + R->pattern;
 
         for (int k = 0; k < P->width; k++) {
-          const size_t at =
-              B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * rbs * rbs * SPMV_VECTOR : v + ((size_t)s * P->width + k) * rbs * rbs * SPMV_VECTOR;
+          const size_t at = B->distinct ? (size_t)B->code[B->list[R->slice + s] + k] * rbs * rbs * SPMV_VECTOR
+                                        : v + ((size_t)s * P->width + k) * rbs * rbs * SPMV_VECTOR;
 
           for (int q = 0; q < cbs; q++)
             for (int p = 0; p < rbs; p++)
               for (int l = 0; l < H; l++) {
                 const PetscInt row = R->row + ((PetscInt)s * H + l) * rbs;
 
-                entry(ctx, (B->patterns.mask[P->offset + k] >> l & 1) ? row + p : -1, row + B->patterns.offset[P->offset + k] + q,
+                entry(ctx, (B->patterns.mask[P->offset + k] >> l & 1) ? row + p : -1,
+                      row + B->patterns.offset[P->offset + k] + q,
                       SpMVGet(B->dval + at + (size_t)(q * rbs + p) * SPMV_VECTOR + l, SPMV_LANES));
               }
         }
@@ -39,7 +41,8 @@ void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
         const int n = B->width[R->slice + s], padded = B->align * ((n + B->align - 1) / B->align);
 
         for (int k = 0; k < padded; k++) {
-          const int first = B->idx[j + k - k % SPMV_LANES], col = first < 0 ? ~first + (k < n ? k % SPMV_LANES : 0) : B->idx[j + k];
+          const int first = B->idx[j + k - k % SPMV_LANES],
+                    col   = first < 0 ? ~first + (k < n ? k % SPMV_LANES : 0) : B->idx[j + k];
 
           for (int p = 0; p < rbs; p++)
             entry(ctx, k < n ? B->rows[list + s] + p : -1, col,
@@ -98,7 +101,8 @@ void SpMVStoreMultReference(SpMVStore B, const PetscScalar *x, const PetscScalar
   SpMVStoreVisit(B, SpMVReferenceEntry, &R);
 }
 
-void SpMVStoreMultTransposeReference(SpMVStore B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+void SpMVStoreMultTransposeReference(SpMVStore B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z,
+                                     PetscScalar *y)
 {
   SpMVReference R = {x, y, conjugate};
 

@@ -4,11 +4,13 @@
     SPMV_AVX512 or SPMV_AVX2 or neither (portable C), SPMV_TARGET (an attribute that every function carries),
     with SPMV_AVX512 also SPMV_GATHER: gathers by the gather instruction
 
-  R8 holds eight real numbers. V8 holds eight scalars: one R8, or two if scalars are complex. A mask is a byte, with bit l for lane l.
+  R8 holds eight real numbers. V8 holds eight scalars: one R8, or two if scalars are complex. A mask is a byte, with bit
+  l for lane l.
 
-  Otherwise gathers are eight scalar loads. AMD's gather instruction takes 2.5 times as long (Zen 5: 0.50 instead of 0.20 ns per entry), and a microcode update
-  has made Intel's slow up to Ice Lake. From Sapphire Rapids on, products of matrices in cache take 8 to 22 % less time with it (Emerald Rapids: Si2 5.9 and 4.6 us,
-  cage10 54 and 45, econ 760 and 710); strided loads of node blocks do not. The bits of the products are the same.
+  Otherwise gathers are eight scalar loads. AMD's gather instruction takes 2.5 times as long (Zen 5: 0.50 instead of
+  0.20 ns per entry), and a microcode update has made Intel's slow up to Ice Lake. From Sapphire Rapids on, products of
+  matrices in cache take 8 to 22 % less time with it (Emerald Rapids: Si2 5.9 and 4.6 us, cage10 54 and 45, econ 760 and
+  710); strided loads of node blocks do not. The bits of the products are the same.
 */
 #if defined(SPMV_AVX512) || defined(SPMV_AVX2)
   #include <immintrin.h>
@@ -69,10 +71,13 @@ SPMV_INLINE PetscReal r8_sum(R8 a)
 {
   return _mm512_reduce_add_pd(a);
 }
-  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7)                                                                                                       \
-    _mm512_insertf64x4(                                                                                                                                \
-        _mm512_castpd256_pd512(_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l0), l1)), _mm_loadh_pd(_mm_load_sd(l2), l3), 1)), \
-        _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l4), l5)), _mm_loadh_pd(_mm_load_sd(l6), l7), 1), 1)
+  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7)                                                               \
+    _mm512_insertf64x4(                                                                                        \
+        _mm512_castpd256_pd512(_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l0), l1)), \
+                                                    _mm_loadh_pd(_mm_load_sd(l2), l3), 1)),                    \
+        _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l4), l5)),                        \
+                             _mm_loadh_pd(_mm_load_sd(l6), l7), 1),                                            \
+        1)
 
 #elif defined(SPMV_AVX2) && defined(PETSC_USE_REAL_DOUBLE)
 typedef struct {
@@ -113,7 +118,8 @@ SPMV_INLINE void r8_mstore(uint8_t m, PetscReal *p, R8 a)
 }
 SPMV_INLINE R8 r8_keep(uint8_t m, R8 a)
 {
-  return (R8){_mm256_and_pd(a.lo, _mm256_castsi256_pd(r8_mask4(m))), _mm256_and_pd(a.hi, _mm256_castsi256_pd(r8_mask4(m >> 4)))};
+  return (R8){_mm256_and_pd(a.lo, _mm256_castsi256_pd(r8_mask4(m))),
+              _mm256_and_pd(a.hi, _mm256_castsi256_pd(r8_mask4(m >> 4)))};
 }
 SPMV_INLINE R8 r8_add(R8 a, R8 b)
 {
@@ -134,9 +140,11 @@ SPMV_INLINE PetscReal r8_sum(R8 a)
 
   return _mm_cvtsd_f64(_mm_add_sd(t, _mm_unpackhi_pd(t, t)));
 }
-  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7)                                                                                 \
-    ((R8){_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l0), l1)), _mm_loadh_pd(_mm_load_sd(l2), l3), 1), \
-          _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l4), l5)), _mm_loadh_pd(_mm_load_sd(l6), l7), 1)})
+  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7)                                          \
+    ((R8){_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l0), l1)), \
+                               _mm_loadh_pd(_mm_load_sd(l2), l3), 1),                     \
+          _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l4), l5)), \
+                               _mm_loadh_pd(_mm_load_sd(l6), l7), 1)})
 
 #elif (defined(SPMV_AVX512) || defined(SPMV_AVX2)) && defined(PETSC_USE_REAL_SINGLE)
 typedef __m256 R8;
@@ -239,7 +247,8 @@ SPMV_INLINE R8 r8_fnma(R8 a, R8 b, R8 c)
 {
   return (R8){c.a - a.a * b.a, c.b - a.b * b.b, c.c - a.c * b.c, c.d - a.d * b.d};
 }
-    #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) ((R8){{*(l0), *(l1)}, {*(l2), *(l3)}, {*(l4), *(l5)}, {*(l6), *(l7)}})
+    #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) \
+      ((R8){{*(l0), *(l1)}, {*(l2), *(l3)}, {*(l4), *(l5)}, {*(l6), *(l7)}})
   #else
 typedef struct {
   PetscReal v[8];
@@ -342,7 +351,8 @@ SPMV_INLINE uint8_t m8_longer(const int *len, int k)
 #if defined(SPMV_AVX512)
   return (uint8_t)_mm256_cmpgt_epi32_mask(_mm256_loadu_si256((const __m256i *)len), _mm256_set1_epi32(k));
 #elif defined(SPMV_AVX2)
-  return (uint8_t)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_loadu_si256((const __m256i *)len), _mm256_set1_epi32(k))));
+  return (uint8_t)_mm256_movemask_ps(
+      _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_loadu_si256((const __m256i *)len), _mm256_set1_epi32(k))));
 #else
   unsigned m = 0;
 
@@ -360,11 +370,13 @@ SPMV_INLINE R8 r8_gather(const PetscReal *p, const int *index, const size_t part
   #if defined(PETSC_USE_REAL_SINGLE)
   return parts == 1 ? _mm256_i32gather_ps(p, i, 4) : _mm256_i32gather_ps(p, i, 8);
   #else
-  return parts == 1 ? _mm512_i32gather_pd(i, p, 8) : _mm512_i64gather_pd(_mm512_slli_epi64(_mm512_cvtepi32_epi64(i), 1), p, 8);
+  return parts == 1 ? _mm512_i32gather_pd(i, p, 8)
+                    : _mm512_i64gather_pd(_mm512_slli_epi64(_mm512_cvtepi32_epi64(i), 1), p, 8);
   #endif
 #else
-  return R8_SET(p + (size_t)index[0] * parts, p + (size_t)index[1] * parts, p + (size_t)index[2] * parts, p + (size_t)index[3] * parts,
-                p + (size_t)index[4] * parts, p + (size_t)index[5] * parts, p + (size_t)index[6] * parts, p + (size_t)index[7] * parts);
+  return R8_SET(p + (size_t)index[0] * parts, p + (size_t)index[1] * parts, p + (size_t)index[2] * parts,
+                p + (size_t)index[3] * parts, p + (size_t)index[4] * parts, p + (size_t)index[5] * parts,
+                p + (size_t)index[6] * parts, p + (size_t)index[7] * parts);
 #endif
 }
 SPMV_INLINE R8 r8_strided(const PetscReal *p, const size_t s)
@@ -378,7 +390,8 @@ SPMV_RARE R8 r8_mstrided_any(uint8_t m, const PetscReal *p, size_t s)
   if (!m) return r8_zero();
   for (uint8_t b = m; !(b & 1); b >>= 1) q += s;
 #define R8_LANE(l) ((m >> (l)&1) ? p + (l)*s : q)
-  return r8_keep(m, R8_SET(R8_LANE(0), R8_LANE(1), R8_LANE(2), R8_LANE(3), R8_LANE(4), R8_LANE(5), R8_LANE(6), R8_LANE(7)));
+  return r8_keep(
+      m, R8_SET(R8_LANE(0), R8_LANE(1), R8_LANE(2), R8_LANE(3), R8_LANE(4), R8_LANE(5), R8_LANE(6), R8_LANE(7)));
 #undef R8_LANE
 }
 SPMV_INLINE R8 r8_mstrided(uint8_t m, const PetscReal *p, const size_t s)

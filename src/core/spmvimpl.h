@@ -1,5 +1,6 @@
 /*
-  The inside of the host's core: units and plans, from which a store is made, and the store, which is all that a kernel reads.
+  The inside of the host's core: units and plans, from which a store is made, and the store, which is all that a kernel
+  reads.
 */
 #pragma once
 
@@ -40,8 +41,8 @@ typedef struct {
 PETSC_INTERN SpMVTuning SpMVTuned;
 
 /*
-  Units: rows with the same columns share one list of indices. A unit is 1 to SPMV_MAX_NODE consecutive rows; if the whole matrix consists of dense
-  bs x bs blocks, all units have bs rows and columns are addressed bs at a time.
+  Units: rows with the same columns share one list of indices. A unit is 1 to SPMV_MAX_NODE consecutive rows; if the
+  whole matrix consists of dense bs x bs blocks, all units have bs rows and columns are addressed bs at a time.
 */
 typedef struct {
   int            count, bs;
@@ -55,17 +56,19 @@ static inline PetscInt SpMVUnitLength(const SpMVCSR *A, const SpMVUnits *U, int 
   return A->i[U->row[unit] + 1] - A->i[U->row[unit]];
 }
 
-PETSC_INTERN void           SpMVFetchRows(const SpMVCSR *, PetscInt sigma, const void *entries, size_t size, const int *list, const int *end, int count);
+PETSC_INTERN void SpMVFetchRows(const SpMVCSR *, PetscInt sigma, const void *entries, size_t size, const int *list,
+                                const int *end, int count);
 PETSC_INTERN PetscErrorCode SpMVUnitsFind(const SpMVCSR *, PetscInt node, SpMVUnits *);
 PETSC_INTERN PetscErrorCode SpMVUnitsDestroy(SpMVUnits *);
 
-/* The diagonals of `lanes` consecutive units that begin with row `row`, or -1 if they are too many to be worth while, or none. Fills, unless NULL, their
-   offsets (column less row, of a block's first entries) and the lanes that have an entry on each; there are less than twice as many as the longest row has
-   entries. They come in the order of each row's entries; where these do not ascend, one diagonal can occur several times */
+/* The diagonals of `lanes` consecutive units that begin with row `row`, or -1 if they are too many to be worth while,
+   or none. Fills, unless NULL, their offsets (column less row, of a block's first entries) and the lanes that have an
+   entry on each; there are less than twice as many as the longest row has entries. They come in the order of each row's
+   entries; where these do not ascend, one diagonal can occur several times */
 PETSC_INTERN int SpMVDiagonals(const SpMVCSR *, int row, int bs, int lanes, int offset[], uint8_t mask[]);
 
-/* A pattern: the diagonals of a slice, and for each the lanes that have an entry on it. Equal patterns are kept once. The plan collects them, and the store
-   takes them over from the plan */
+/* A pattern: the diagonals of a slice, and for each the lanes that have an entry on it. Equal patterns are kept once.
+   The plan collects them, and the store takes them over from the plan */
 typedef struct {
   int width, offset; /* in steps; first of its offsets and masks */
   int full;          /* no lane is masked */
@@ -82,7 +85,8 @@ typedef struct {
 PETSC_INTERN PetscErrorCode SpMVPatternsDestroy(SpMVPatterns *);
 
 /* Sorts unit numbers by length within windows of `window` places; stable */
-PETSC_INTERN PetscErrorCode SpMVSortByLength(const SpMVCSR *, const SpMVUnits *, PetscInt n, const int unit[], PetscInt window, int sorted[]);
+PETSC_INTERN PetscErrorCode SpMVSortByLength(const SpMVCSR *, const SpMVUnits *, PetscInt n, const int unit[],
+                                             PetscInt window, int sorted[]);
 
 /* Estimates of time, to choose by; rbs and cbs are the rows and columns of a block */
 PETSC_INTERN double SpMVCostSlice(int width, int rbs, int cbs);
@@ -93,8 +97,9 @@ PETSC_INTERN double SpMVCostParent(const SpMVCSR *, const SpMVUnits *);
 PETSC_INTERN void   SpMVCostUnits(const SpMVCSR *, const SpMVUnits *, double *single, double *grouped);
 
 /*
-  A plan: the units of each slice, in order. The slices come first, slice s holds the units start[s] to start[s + 1] - 1 (all of one number of rows, at most
-  SPMV_LANES units); the remaining units form the vector CSR part. Rows in no unit must be empty.
+  A plan: the units of each slice, in order. The slices come first, slice s holds the units start[s] to start[s + 1] - 1
+  (all of one number of rows, at most SPMV_LANES units); the remaining units form the vector CSR part. Rows in no unit
+  must be empty.
 */
 typedef struct {
   PetscInt       multiple, long_align; /* as in SpMVRules */
@@ -114,9 +119,10 @@ PETSC_INTERN PetscErrorCode SpMVPlanCreate(const SpMVCSR *, const SpMVRules *, S
 PETSC_INTERN PetscErrorCode SpMVPlanDestroy(SpMVPlan *);
 
 /*
-  A store. Its runs are walked in order. All slices of a run have one kind and shape, so a kernel's inner loops know rbs and cbs (rows and columns of a
-  block) as constants and no slice needs a descriptor of its own. A stored vector has one entry for each of eight lanes; complex ones have the eight real
-  parts before the eight imaginary ones, so kernels need no shuffles. A step is what a kernel reads at a time: cbs x rbs vectors.
+  A store. Its runs are walked in order. All slices of a run have one kind and shape, so a kernel's inner loops know rbs
+  and cbs (rows and columns of a block) as constants and no slice needs a descriptor of its own. A stored vector has one
+  entry for each of eight lanes; complex ones have the eight real parts before the eight imaginary ones, so kernels need
+  no shuffles. A step is what a kernel reads at a time: cbs x rbs vectors.
 */
 typedef enum {
   SPMV_RUN_GATHER, /* slices of eight units: for each step and lane one column index, cbs x rbs values */
@@ -161,7 +167,8 @@ struct _n_SpMVStore {
 typedef struct {
   const char *name;
   double      slowdown; /* time over that of the AVX-512 kernels, on data in cache */
-  void (*mult)(const struct _n_SpMVStore *, const PetscScalar *x, const PetscScalar *z, PetscScalar *y); /* rows of the runs only; z can be NULL */
+  /* rows of the runs only; z can be NULL */
+  void (*mult)(const struct _n_SpMVStore *, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
   void (*multtransposeadd)(const struct _n_SpMVStore *, PetscBool conjugate, const PetscScalar *x, PetscScalar *y);
   void (*columns)(const SpMVCSR *, const PetscReal *x, int count, PetscScalar *y, PetscInt ldy);
 } SpMVKernels;

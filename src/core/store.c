@@ -8,7 +8,8 @@ void SpMVUseHugePages(void *p, size_t bytes)
 {
 #if defined(MADV_HUGEPAGE)
   if (bytes >= (size_t)4 << 20) {
-    const uintptr_t page = 4096, first = ((uintptr_t)p + page - 1) & ~(page - 1), last = ((uintptr_t)p + bytes) & ~(page - 1);
+    const uintptr_t page = 4096, first = ((uintptr_t)p + page - 1) & ~(page - 1),
+                    last = ((uintptr_t)p + bytes) & ~(page - 1);
 
     (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
   }
@@ -18,8 +19,9 @@ void SpMVUseHugePages(void *p, size_t bytes)
 #endif
 }
 
-/* Without huge pages. With them, set-ups on an Intel Xeon took 0.87 times as long, and products the same time. But a virtual machine that gives free memory back
-   to its host must get it again for huge pages: on an AMD EPYC first products took 40 ms longer, 4 to 15 products of AIJ */
+/* Without huge pages. With them, set-ups on an Intel Xeon took 0.87 times as long, and products the same time. But a
+   virtual machine that gives free memory back to its host must get it again for huge pages: on an AMD EPYC first
+   products took 40 ms longer, 4 to 15 products of AIJ */
 PetscErrorCode SpMVMallocAligned(size_t bytes, void **raw, void *aligned)
 {
   PetscFunctionBegin;
@@ -62,7 +64,12 @@ static void SpMVBuilderShape(const SpMVBuilder *W, PetscInt slice, SpMVShape *S)
   const SpMVPlan *P     = W->P;
   const int       first = P->start[slice], end = P->start[slice + 1], bs = W->B->bs, row = P->row[first];
 
-  *S = (SpMVShape){.kind = SPMV_RUN_GATHER, .rbs = P->rows[first], .lanes = end - first, .row = row, .pattern = P->pattern[slice], .shortest = INT_MAX};
+  *S = (SpMVShape){.kind     = SPMV_RUN_GATHER,
+                   .rbs      = P->rows[first],
+                   .lanes    = end - first,
+                   .row      = row,
+                   .pattern  = P->pattern[slice],
+                   .shortest = INT_MAX};
   if (S->pattern < 0) SpMVFetchRows(W->A, P->sigma, NULL, 0, P->row + first, P->row + P->units, end - first);
   for (int u = first; u < end; u++) {
     const int length = SpMVPlanLength(W, u) / bs;
@@ -85,7 +92,8 @@ static PetscBool SpMVRunContinues(const SpMVRun *R, const SpMVShape *S)
   if (R->kind != S->kind || R->rbs != S->rbs) return PETSC_FALSE;
   if (S->kind == SPMV_RUN_LONG) return PETSC_TRUE;
   if (R->lanes < SPMV_LANES) return PETSC_FALSE;
-  if (S->kind == SPMV_RUN_GATHER && R->row < 0) return PETSC_TRUE; /* once rows are listed, listing more of them costs less than a new run */
+  /* once rows are listed, listing more of them costs less than a new run */
+  if (S->kind == SPMV_RUN_GATHER && R->row < 0) return PETSC_TRUE;
   if (R->row < 0 || S->row != R->row + R->count * SPMV_LANES * S->rbs) return PETSC_FALSE;
   return S->kind == SPMV_RUN_GATHER || S->pattern == R->pattern ? PETSC_TRUE : PETSC_FALSE;
 }
@@ -138,7 +146,8 @@ static PetscErrorCode SpMVBuilderSlice(SpMVBuilder *W, const SpMVShape *S)
     if (S->rbs > 1)
       W->transposed += entry * (double)S->entries;
     else
-      W->transposed += (B->patterns.list[S->pattern].full ? T->transpose_full : T->transpose_entry) * SPMV_LANES * S->width;
+      W->transposed +=
+          (B->patterns.list[S->pattern].full ? T->transpose_full : T->transpose_entry) * SPMV_LANES * S->width;
     break;
   default:
     B->nwidth += 2;
@@ -255,7 +264,8 @@ static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, Pets
       const int       length = l < lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
 
       /* padding has a column that is read anyway */
-      for (int k = 0; k < width[0]; k++) j[(size_t)k * SPMV_LANES + l] = length ? (int)col[(size_t)PetscMin(k, length - 1) * cbs] : 0;
+      for (int k = 0; k < width[0]; k++)
+        j[(size_t)k * SPMV_LANES + l] = length ? (int)col[(size_t)PetscMin(k, length - 1) * cbs] : 0;
     }
     if (width[0] > width[1]) memset(v, 0, (size_t)width[0] * step * sizeof(*v));
     v += (size_t)width[0] * step;
@@ -327,7 +337,8 @@ static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, SpMVPlan *P, SpM
   B->stats.threads    = P->multiple;
   B->stats.sigma      = P->sigma;
   B->stats.node       = B->bs;
-  B->stats.kernel     = P->slices ? (B->stats.long_rows ? "slices + vector CSR" : "slices") : (B->stats.long_rows ? "vector CSR" : "none");
+  B->stats.kernel     = P->slices ? (B->stats.long_rows ? "slices + vector CSR" : "slices")
+                                  : (B->stats.long_rows ? "vector CSR" : "none");
   B->transpose_parent = W.transposed > SpMVTuned.transpose_limit * (double)A->i[A->m] ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -399,7 +410,8 @@ void SpMVStoreMultAdd(SpMVStore B, const PetscScalar *x, const PetscScalar *z, P
   SpMVKernelsGet()->mult(B, x, z, y);
 }
 
-void SpMVStoreMultTranspose(SpMVStore B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+void SpMVStoreMultTranspose(SpMVStore B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z,
+                            PetscScalar *y)
 {
   if (B->n && !z)
     memset(y, 0, (size_t)B->n * sizeof(*y));

@@ -1,5 +1,6 @@
 /*
-  A hash table of numbers >= 0, with open addressing. It holds hashes only: the caller knows what a number means, and compares.
+  A hash table of numbers >= 0, with open addressing. It holds hashes only: the caller knows what a number means, and
+  compares.
 */
 #pragma once
 
@@ -18,6 +19,7 @@ typedef PetscBool (*SpMVTableEqual)(const void *ctx, int number); /* does the nu
 PETSC_INTERN PetscErrorCode SpMVTableCreate(SpMVTable *);
 PETSC_INTERN PetscErrorCode SpMVTableDestroy(SpMVTable *);
 PETSC_INTERN PetscErrorCode SpMVTableAdd(SpMVTable *, uint64_t hash, int number);
-PETSC_INTERN int            SpMVTableFind(const SpMVTable *, uint64_t hash, SpMVTableEqual, const void *ctx); /* the number, or -1 */
+/* the number, or -1 */
+PETSC_INTERN int SpMVTableFind(const SpMVTable *, uint64_t hash, SpMVTableEqual, const void *ctx);
 
 PETSC_INTERN uint64_t SpMVHash(uint64_t hash, const void *data, size_t bytes); /* continues `hash` */

@@ -1,7 +1,8 @@
 /* What the pattern of a matrix has that need not be stored: rows with the same columns, dense node blocks, diagonals */
 #include "spmvimpl.h"
 
-/* Does the matrix consist of aligned dense blocks of bs rows and columns? same[r]: row r has the columns of row r - 1 */
+/* Does the matrix consist of aligned dense blocks of bs rows and columns? same[r]: row r has the columns of row r - 1
+   */
 static PetscBool SpMVIsBlocked(const SpMVCSR *A, int bs, const unsigned char *same)
 {
   if (A->m % bs || A->n % bs) return PETSC_FALSE;
@@ -38,7 +39,8 @@ PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
     const PetscInt  len = A->i[r + 1] - A->i[r], before = r ? A->i[r] - A->i[r - 1] : -1;
     const PetscInt *j = A->j + A->i[r];
 
-    same[r] = (unsigned char)(len == before && (!len || (j[0] == j[-len] && !memcmp(j, j - len, (size_t)len * sizeof(*j)))));
+    same[r] =
+        (unsigned char)(len == before && (!len || (j[0] == j[-len] && !memcmp(j, j - len, (size_t)len * sizeof(*j)))));
     nsame += same[r];
     U->empty += !len;
   }
@@ -61,7 +63,8 @@ PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
   for (PetscInt r = U->count; r < m;) {
     int rows = 1;
 
-    /* Each empty row is a unit of its own, so that a plan can leave it out. In node blocks, empty rows come together anyway */
+    /* Each empty row is a unit of its own, so that a plan can leave it out. In node blocks, empty rows come together
+       anyway */
     while (rows < limit && r + rows < m && same[r + rows] && (U->bs > 1 || A->i[r + 1] > A->i[r])) rows++;
     U->row[U->count]    = (int)r;
     U->rows[U->count++] = (unsigned char)rows;
@@ -80,19 +83,22 @@ PetscErrorCode SpMVUnitsDestroy(SpMVUnits *U)
 }
 
 /*
-  The most diagonals that are worth while for units of at most `width` blocks. A diagonal saves the index (4 bytes where a value has 8, once for bs x bs
-  values) and the gather; it costs storage and time for the lanes that have no entry on it. Slices with many such lanes are better packed with other rows.
+  The most diagonals that are worth while for units of at most `width` blocks. A diagonal saves the index (4 bytes where
+  a value has 8, once for bs x bs values) and the gather; it costs storage and time for the lanes that have no entry on
+  it. Slices with many such lanes are better packed with other rows.
 */
 static int SpMVDiagonalLimit(int width, int bs, PetscInt64 entries)
 {
-  const SpMVTuning *T    = &SpMVTuned;
-  const PetscInt64  mean = entries / ((PetscInt64)SPMV_LANES * bs * bs), most = 1 + mean + mean * T->diagonal_mean / 100;
-  const PetscInt64  own = width + (bs == 1 ? width * T->diagonal_width / 100 : width * T->diagonal_width_block / (100 * bs * bs));
+  const SpMVTuning *T   = &SpMVTuned;
+  const PetscInt64 mean = entries / ((PetscInt64)SPMV_LANES * bs * bs), most = 1 + mean + mean * T->diagonal_mean / 100;
+  const PetscInt64 own =
+      width + (bs == 1 ? width * T->diagonal_width / 100 : width * T->diagonal_width_block / (100 * bs * bs));
 
   return (int)PetscMin(own, most);
 }
 
-/* The diagonals of two units together, which are no more than those of all between them: without structure, these two have too many already */
+/* The diagonals of two units together, which are no more than those of all between them: without structure, these two
+   have too many already */
 static int SpMVTwoDiagonals(const SpMVCSR *A, PetscInt p, PetscInt q, int bs)
 {
   PetscInt k = A->i[p], l = A->i[q];
@@ -137,7 +143,7 @@ int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int offset[], ui
 {
   PetscInt   at[SPMV_LANES], end[SPMV_LANES];
   PetscInt64 entries = 0;
-  int        next[SPMV_LANES], width = 0, limit, D = lanes == SPMV_LANES ? SpMVSameDiagonals(A, row, bs, offset, mask) : -1;
+  int next[SPMV_LANES], width = 0, limit, D = lanes == SPMV_LANES ? SpMVSameDiagonals(A, row, bs, offset, mask) : -1;
 
   if (D >= 0) return D ? D : -1;
   for (int l = 0; l < SPMV_LANES; l++) {
@@ -171,11 +177,13 @@ int SpMVDiagonals(const SpMVCSR *A, int row, int bs, int lanes, int offset[], ui
 }
 
 /*
-  For units that are not in the order of A, each of whose rows is a miss of the cache: fetches what set-ups and refreshes will need of units behind the next `count`
-  of the list, row offsets, and of nearer ones the first and the last entry (entries: A's columns or values, of this size; NULL: only row offsets). Windows of
-  sigma units stay in the cache if A does. Not inline, as GCC removes calls of a function that, as far as it sees, only fetches
+  For units that are not in the order of A, each of whose rows is a miss of the cache: fetches what set-ups and
+  refreshes will need of units behind the next `count` of the list, row offsets, and of nearer ones the first and the
+  last entry (entries: A's columns or values, of this size; NULL: only row offsets). Windows of sigma units stay in the
+  cache if A does. Not inline, as GCC removes calls of a function that, as far as it sees, only fetches
 */
-void SpMVFetchRows(const SpMVCSR *A, PetscInt sigma, const void *entries, size_t size, const int *list, const int *end, int count)
+void SpMVFetchRows(const SpMVCSR *A, PetscInt sigma, const void *entries, size_t size, const int *list, const int *end,
+                   int count)
 {
   const PetscInt ahead = SpMVTuned.fetch_ahead, left = (PetscInt)(end - list);
 
@@ -195,10 +203,11 @@ void SpMVFetchRows(const SpMVCSR *A, PetscInt sigma, const void *entries, size_t
 }
 
 /*
-  Stable; sorts by length within windows of `window` places. Lengths are counted in each window, which stays in cache. As many
-  counts as the longest unit of a window has entries are set to zero, which all together are no more than A has.
+  Stable; sorts by length within windows of `window` places. Lengths are counted in each window, which stays in cache.
+  As many counts as the longest unit of a window has entries are set to zero, which all together are no more than A has.
 */
-PetscErrorCode SpMVSortByLength(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, const int unit[], PetscInt window, int sorted[])
+PetscErrorCode SpMVSortByLength(const SpMVCSR *A, const SpMVUnits *U, PetscInt n, const int unit[], PetscInt window,
+                                int sorted[])
 {
   int            longest = 0, *length = NULL;
   PetscInt      *place = NULL; /* of the next unit of each length */

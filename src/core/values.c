@@ -20,15 +20,16 @@ static inline void SpMVPut(PetscReal *v, size_t distance, PetscScalar a)
 static inline void SpMVStream(PetscReal *to, const PetscReal *from, size_t bytes)
 {
 #if defined(__SSE2__)
-  for (size_t k = 0; k < bytes / 16; k++) _mm_stream_si128((__m128i *)to + k, _mm_loadu_si128((const __m128i *)from + k));
+  for (size_t k = 0; k < bytes / 16; k++)
+    _mm_stream_si128((__m128i *)to + k, _mm_loadu_si128((const __m128i *)from + k));
 #else
   memcpy(to, from, bytes);
 #endif
 }
 
 /* 8 entries to a vector */
-static inline void SpMVPutVector(PetscReal *v, PetscBool stream, PetscScalar a, PetscScalar b, PetscScalar c, PetscScalar d, PetscScalar e, PetscScalar f,
-                                 PetscScalar g, PetscScalar h)
+static inline void SpMVPutVector(PetscReal *v, PetscBool stream, PetscScalar a, PetscScalar b, PetscScalar c,
+                                 PetscScalar d, PetscScalar e, PetscScalar f, PetscScalar g, PetscScalar h)
 {
   PetscReal t[SPMV_VECTOR], *to = stream ? t : v;
 
@@ -43,13 +44,15 @@ static inline void SpMVPutVector(PetscReal *v, PetscBool stream, PetscScalar a, 
   if (stream) SpMVStream(v, t, sizeof(t));
 }
 
-/* The first n entries of a slice's rows to every `step`-th vector. All rows at a time, so that each vector is written once, as a whole */
+/* The first n entries of a slice's rows to every `step`-th vector. All rows at a time, so that each vector is written
+   once, as a whole */
 static inline void SpMVPutRows(int n, const PetscScalar *const at[SPMV_LANES], int step, PetscBool stream, PetscReal *v)
 {
-  const PetscScalar *const a = at[0], *const b = at[1], *const c = at[2], *const d = at[3], *const e = at[4], *const f = at[5], *const g = at[6],
-                           *const h = at[7];
+  const PetscScalar *const a = at[0], *const b = at[1], *const c = at[2], *const d = at[3], *const e = at[4],
+                           *const f = at[5], *const g = at[6], *const h = at[7];
 
-  for (int k = 0; k < n; k++, v += (size_t)step * SPMV_VECTOR) SpMVPutVector(v, stream, a[k], b[k], c[k], d[k], e[k], f[k], g[k], h[k]);
+  for (int k = 0; k < n; k++, v += (size_t)step * SPMV_VECTOR)
+    SpMVPutVector(v, stream, a[k], b[k], c[k], d[k], e[k], f[k], g[k], h[k]);
 }
 
 static inline int SpMVLowestBit(unsigned x)
@@ -60,9 +63,11 @@ static inline int SpMVLowestBit(unsigned x)
   return b;
 }
 
-/* The steps of slice s of a run by diagonals. SpMVDiagonals() lists them in the order of each row's entries, so each row is walked once. A lane without an
-   entry gets 0, or (repeat) the step's first value, which makes more steps equal; it must be finite, as it is multiplied by 0 */
-static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, int s, PetscBool repeat, PetscBool stream, PetscReal *v)
+/* The steps of slice s of a run by diagonals. SpMVDiagonals() lists them in the order of each row's entries, so each
+   row is walked once. A lane without an entry gets 0, or (repeat) the step's first value, which makes more steps equal;
+   it must be finite, as it is multiplied by 0 */
+static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, int s, PetscBool repeat,
+                               PetscBool stream, PetscReal *v)
 {
   const SpMVPattern *P  = B->patterns.list + R->pattern;
   const int          bs = R->rbs, lanes = s == R->count - 1 ? R->lanes : SPMV_LANES;
@@ -71,7 +76,8 @@ static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, 
   const PetscScalar *at[SPMV_LANES];
   PetscScalar        pad[SPMV_MAX_NODE] = {0};
 
-  for (int l = 0; l < SPMV_LANES; l++) at[l] = l < lanes ? A->a + A->i[row + l * bs] : NULL; /* here, the rows of the lane's block follow each other */
+  /* here, the rows of the lane's block follow each other */
+  for (int l = 0; l < SPMV_LANES; l++) at[l] = l < lanes ? A->a + A->i[row + l * bs] : NULL;
   if (P->full) {
     for (int r = 0; r < bs; r++) {
       SpMVPutRows(P->width * bs, at, bs, stream, v + r * SPMV_VECTOR);
@@ -90,21 +96,25 @@ static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, 
 
         for (int c = 0; c < bs; c++) pad[c] = PetscIsInfOrNanScalar(first[c]) ? 0 : first[c];
       }
-      for (int l = 0; l < SPMV_LANES; l++) { /* masks can be as good as random, so a branch would be mispredicted often */
+      /* masks can be as good as random, so a branch would be mispredicted often */
+      for (int l = 0; l < SPMV_LANES; l++) {
         const uintptr_t has = -(uintptr_t)(mask[k] >> l & 1);
 
         from[l] = (const PetscScalar *)(((uintptr_t)at[l] & has) | ((uintptr_t)pad & ~has));
         at[l] += (int)has & bs;
       }
-      for (int c = 0; c < bs; c++) /* the compiler prepares SpMVPutRows() for many entries: fem27:40:1:0.9 would take 1.5 ms in place of 1.2 */
-        SpMVPutVector(t + c * bs * SPMV_VECTOR, stream, from[0][c], from[1][c], from[2][c], from[3][c], from[4][c], from[5][c], from[6][c], from[7][c]);
+      /* the compiler prepares SpMVPutRows() for many entries: fem27:40:1:0.9 would take 1.5 ms in place of 1.2 */
+      for (int c = 0; c < bs; c++)
+        SpMVPutVector(t + c * bs * SPMV_VECTOR, stream, from[0][c], from[1][c], from[2][c], from[3][c], from[4][c],
+                      from[5][c], from[6][c], from[7][c]);
     }
   }
 }
 
 /*
-  Equal steps are stored once. Constant coefficients, or those that are constant in part, as off the diagonal of many discretizations, then cost a few bytes
-  a slice. There are two levels: a step's code is the number of a distinct step, and slices with equal codes share the list of these.
+  Equal steps are stored once. Constant coefficients, or those that are constant in part, as off the diagonal of many
+  discretizations, then cost a few bytes a slice. There are two levels: a step's code is the number of a distinct step,
+  and slices with equal codes share the list of these.
 */
 typedef struct {
   SpMVStore  B;
@@ -236,7 +246,8 @@ static PetscErrorCode SpMVStoreFreeDiagonals(SpMVStore B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Stores the values of the diagonals with equal steps once, unless (few: PETSC_FALSE) more than half of the steps are distinct: the store is unchanged then */
+/* Stores the values of the diagonals with equal steps once, unless (few: PETSC_FALSE) more than half of the steps are
+   distinct: the store is unchanged then */
 static PetscErrorCode SpMVStoreFillDistinct(SpMVStore B, const SpMVCSR *A, PetscBool *few)
 {
   SpMVDistinct   W     = {.B = B, .size = (size_t)(B->bs * B->bs * SPMV_VECTOR), .check = SpMVTuned.distinct_steps};
@@ -284,7 +295,8 @@ static void SpMVFillDiagonals(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, P
 {
   const size_t slice = (size_t)B->patterns.list[R->pattern].width * R->rbs * R->rbs * SPMV_VECTOR;
 
-  for (int s = 0; s < R->count; s++) SpMVDiagonalValues(B, R, A, s, PETSC_FALSE, stream, B->dval + R->val * SPMV_VECTOR + s * slice);
+  for (int s = 0; s < R->count; s++)
+    SpMVDiagonalValues(B, R, A, s, PETSC_FALSE, stream, B->dval + R->val * SPMV_VECTOR + s * slice);
 }
 
 static SPMV_NOINLINE void SpMVFillGather(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, PetscBool stream)
@@ -301,7 +313,8 @@ static SPMV_NOINLINE void SpMVFillGather(SpMVStore B, const SpMVRun *R, const Sp
       const int          common         = width[1] * cbs; /* entries that all rows have */
       const PetscScalar *at[SPMV_LANES] = {NULL};
 
-      for (int l = 0; l < lanes; l++) at[l] = A->a + A->i[(R->row < 0 ? list[l] : R->row + (PetscInt)(s * SPMV_LANES + l) * rbs) + r];
+      for (int l = 0; l < lanes; l++)
+        at[l] = A->a + A->i[(R->row < 0 ? list[l] : R->row + (PetscInt)(s * SPMV_LANES + l) * rbs) + r];
       if (common) SpMVPutRows(common, at, rbs, stream, v + r * SPMV_VECTOR);
       for (int l = 0; ragged && l < lanes; l++) {
         PetscReal *to = v + ((size_t)common * rbs + r) * SPMV_VECTOR + l;
@@ -344,18 +357,22 @@ static void SpMVStoreCount(SpMVStore B)
 
   if (B->distinct) ints += B->ncode + B->ndslices;
   B->stats.distinct = B->distinct;
-  B->stats.bytes    = (PetscInt64)sizeof(*B) + B->nruns * (PetscInt64)sizeof(SpMVRun) + B->patterns.count * (PetscInt64)sizeof(SpMVPattern) +
-                   B->patterns.noffset * 5 /* offset, mask */ + ints * (PetscInt64)sizeof(int) + vectors * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal);
+  B->stats.bytes    = (PetscInt64)sizeof(*B) + B->nruns * (PetscInt64)sizeof(SpMVRun) +
+                   B->patterns.count * (PetscInt64)sizeof(SpMVPattern) + B->patterns.noffset * 5 /* offset, mask */ +
+                   ints * (PetscInt64)sizeof(int) + vectors * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal);
 }
 
 PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)
 {
-  const PetscBool stream = (B->nval + B->ndval) * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal) > SpMVTuned.stream_bytes ? PETSC_TRUE : PETSC_FALSE;
+  const PetscBool stream = (B->nval + B->ndval) * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal) > SpMVTuned.stream_bytes
+                               ? PETSC_TRUE
+                               : PETSC_FALSE;
   PetscBool       few    = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (B->parent) PetscFunctionReturn(PETSC_SUCCESS);
-  if (B->ndval * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal) > SpMVTuned.distinct_bytes) PetscCall(SpMVStoreFillDistinct(B, A, &few));
+  if (B->ndval * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal) > SpMVTuned.distinct_bytes)
+    PetscCall(SpMVStoreFillDistinct(B, A, &few));
   if (B->ndslices && !few && (B->distinct || !B->raw_dval)) {
     PetscCall(SpMVStoreFreeDiagonals(B));
     PetscCall(SpMVMallocAligned((size_t)B->ndval * SPMV_VECTOR * sizeof(PetscReal), &B->raw_dval, &B->dval));

@@ -1,9 +1,11 @@
 /*
-  Checks that the program uses the PETSc that the library was built for. PETSC_VERSION, PetscInt, ... are those of the PETSc that the library was compiled with,
-  but the functions called are those of the program's PETSc, because the dynamic linker finds these first.
+  Checks that the program uses the PETSc that the library was built for. PETSC_VERSION, PetscInt, ... are those of the
+  PETSc that the library was compiled with, but the functions called are those of the program's PETSc, because the
+  dynamic linker finds these first.
 
-  Nothing in this file uses PetscFunctionBegin or PetscCall: in a debug build of PETSc they use a variable, petscstack, which an optimized build does not have.
-  The references to it are weak (see the makefile), so that the library can be loaded and can report the error.
+  Nothing in this file uses PetscFunctionBegin or PetscCall: in a debug build of PETSc they use a variable, petscstack,
+  which an optimized build does not have. The references to it are weak (see the makefile), so that the library can be
+  loaded and can report the error.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* dladdr() */
@@ -33,15 +35,15 @@ const SpMVPetscBuild SpMVPetscBuiltFor = {PETSC_VERSION_MAJOR,
                                           8 * (PetscInt)sizeof(PetscInt),
                                           PetscDefined(USE_DEBUG) ? PETSC_TRUE : PETSC_FALSE};
 
-/* A debug build of PETSc has the variable petscstack, unless it is thread-safe. Only the program's PETSc is searched, because the PETSc that the library was
-   linked with may be loaded, too */
+/* A debug build of PETSc has the variable petscstack, unless it is thread-safe. Only the program's PETSc is searched,
+   because the PETSc that the library was linked with may be loaded, too */
 static PetscBool SpMVPetscIsDebug(void)
 {
 #if defined(PETSC_HAVE_THREADSAFETY)
   return SpMVPetscBuiltFor.debug;
 #else
-  Dl_info   info;
-  void     *petsc = dladdr((void *)PetscGetVersionNumber, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+  Dl_info info;
+  void   *petsc = dladdr((void *)PetscGetVersionNumber, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
   PetscBool debug = dlsym(petsc ? petsc : RTLD_DEFAULT, "petscstack") ? PETSC_TRUE : PETSC_FALSE;
 
   if (petsc) (void)dlclose(petsc);
@@ -82,23 +84,26 @@ SpMVPetscBuild SpMVPetscBuildGet(void)
 
 static void SpMVPetscBuildPrint(const SpMVPetscBuild *b, size_t size, char text[])
 {
-  (void)snprintf(text, size, "%s%d.%d, %s, %d-bit indices, %s", b->release ? "" : "development version ", (int)b->major, (int)b->minor, b->scalar, (int)b->bits,
-                 b->debug ? "debug" : "optimized");
+  (void)snprintf(text, size, "%s%d.%d, %s, %d-bit indices, %s", b->release ? "" : "development version ", (int)b->major,
+                 (int)b->minor, b->scalar, (int)b->bits, b->debug ? "debug" : "optimized");
 }
 
-/* Whether a library built for one PETSc must not be used with the other; if so, also gets the text of the error. Patch releases are compatible */
-PetscBool SpMVPetscBuildsDiffer(const SpMVPetscBuild *built, const SpMVPetscBuild *program, size_t size, char sentence[])
+/* Whether a library built for one PETSc must not be used with the other; if so, also gets the text of the error. Patch
+   releases are compatible */
+PetscBool SpMVPetscBuildsDiffer(const SpMVPetscBuild *built, const SpMVPetscBuild *program, size_t size,
+                                char sentence[])
 {
   char ours[128], theirs[128];
 
-  if (built->major == program->major && built->minor == program->minor && built->release == program->release && built->bits == program->bits &&
-      built->debug == program->debug && !strcmp(built->scalar, program->scalar))
+  if (built->major == program->major && built->minor == program->minor && built->release == program->release &&
+      built->bits == program->bits && built->debug == program->debug && !strcmp(built->scalar, program->scalar))
     return PETSC_FALSE;
   SpMVPetscBuildPrint(built, sizeof(ours), ours);
   SpMVPetscBuildPrint(program, sizeof(theirs), theirs);
   (void)snprintf(sentence, size,
-                 "This libpetscspmv was built for another PETSc (%s) than the program's (%s): build it with the program's PETSC_DIR and PETSC_ARCH", ours,
-                 theirs);
+                 "This libpetscspmv was built for another PETSc (%s) than the program's (%s): build it with the "
+                 "program's PETSC_DIR and PETSC_ARCH",
+                 ours, theirs);
   return PETSC_TRUE;
 }
 
@@ -109,5 +114,6 @@ PetscErrorCode SpMVPetscBuildCheck(void)
   char                 sentence[512];
 
   if (!SpMVPetscBuildsDiffer(&SpMVPetscBuiltFor, &program, sizeof(sentence), sentence)) return (PetscErrorCode)0;
-  return PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_LIB, PETSC_ERROR_INITIAL, "%s", sentence);
+  return PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_LIB, PETSC_ERROR_INITIAL, "%s",
+                    sentence);
 }

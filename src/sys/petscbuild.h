@@ -1,6 +1,6 @@
 /*
-  The PETSc that the library was built for and the PETSc that the program uses. The library's functions and PETSc's macros read PETSc's private structures, so
-  the two must agree.
+  The PETSc that the library was built for and the PETSc that the program uses. The library's functions and PETSc's
+  macros read PETSc's private structures, so the two must agree.
 */
 #pragma once
 

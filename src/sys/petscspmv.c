@@ -44,27 +44,29 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 }
 
 /*@C
-   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB` and `KSPDEVICECHEBYSHEV` and the
-   ordering `MATORDERINGEVCHYB` with PETSc
+   PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`,
+   `KSPDEVICEBICGSTAB` and `KSPDEVICECHEBYSHEV` and the ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
    Level: beginner
 
    Notes:
-   Call this function after `PetscInitialize()` in a program that links the library. If the library is loaded with `-dll_append`, PETSc calls it. Further calls
-   do nothing.
+   Call this function after `PetscInitialize()` in a program that links the library. If the library is loaded with
+   `-dll_append`, PETSc calls it. Further calls do nothing.
 
    If there is a GPU that PETSc uses, products of the types run on it; this is decided here, for the whole run.
 
-   The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for, in version, scalar type, precision, size of
-   `PetscInt`, or debug or optimized build.
+   The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for, in version,
+   scalar type, precision, size of `PetscInt`, or debug or optimized build.
 
-.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB`, `KSPDEVICECHEBYSHEV`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
+.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB`, `KSPDEVICECHEBYSHEV`,
+`MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {
-  const char *const prefix[] = {"", "seq", "seqaij", "seqaijcusparse"}; /* prefixes of the names for -mat_seqaij_type, which does not resolve root names */
+  /* prefixes of the names for -mat_seqaij_type, which does not resolve root names */
+  const char *const prefix[] = {"", "seq", "seqaij", "seqaijcusparse"};
   PetscBool         device;
 
   /* must precede PetscFunctionBegin, which requires the PETSc that the library was built for */
@@ -94,7 +96,8 @@ PetscErrorCode PetscSpMVInitializePackage(void)
     */
     PetscCall(PetscSNPrintf(seq, sizeof(seq), "seqaij%s%s", device ? "cusparse" : "", format->name));
     PetscCall(PetscSNPrintf(mpi, sizeof(mpi), "mpiaij%s%s", device ? "cusparse" : "", format->name));
-    PetscCall(MatRegister(format->name, format->create)); /* for the list in -help; MatSetType() finds the root name below first */
+    /* for the list in -help; MatSetType() finds the root name below first */
+    PetscCall(MatRegister(format->name, format->create));
     PetscCall(MatRegister(seq, format->createseq));
     PetscCall(MatRegister(mpi, format->creatempi));
     for (int p = 0; p < (device ? 4 : 3); p++) {
@@ -103,7 +106,8 @@ PetscErrorCode PetscSpMVInitializePackage(void)
     }
     /*
        PETSc searches for an instance's root name in this order, so the true root name comes first. The aliases are root
-       names, too, so that MatSetType() recognizes that an assembled matrix already has the type and leaves it unchanged.
+       names, too, so that MatSetType() recognizes that an assembled matrix already has the type and leaves it
+       unchanged.
     */
     PetscCall(MatRegisterRootName(format->name, seq, mpi));
     PetscCall(PetscSNPrintf(alias, sizeof(alias), "seq%s", format->name));

@@ -4,7 +4,8 @@
 
 static int RowInOrder(const BatchSlices *S, int position)
 {
-  return S->width == 1 ? ((const uint8_t *)S->order)[position] : (S->width == 2 ? ((const uint16_t *)S->order)[position] : ((const int *)S->order)[position]);
+  return S->width == 1 ? ((const uint8_t *)S->order)[position]
+                       : (S->width == 2 ? ((const uint16_t *)S->order)[position] : ((const int *)S->order)[position]);
 }
 
 static PetscErrorCode CheckSlices(const char *name, const BatchPattern *B, int processors)
@@ -19,7 +20,8 @@ static PetscErrorCode CheckSlices(const char *name, const BatchPattern *B, int p
   PetscCall(BatchSlicesCreate(B, processors, &S, &fits));
   Expect(fits, "%s", name);
   share = processors ? PetscMax(8192, S.entries * S.groups / (8 * processors)) : S.entries * S.groups + 1;
-  Expect((PetscInt64)S.groups * S.problems >= B->problems && (PetscInt64)(S.groups - 1) * S.problems < B->problems, "%s: %d groups", name, (int)S.groups);
+  Expect((PetscInt64)S.groups * S.problems >= B->problems && (PetscInt64)(S.groups - 1) * S.problems < B->problems,
+         "%s: %d groups", name, (int)S.groups);
   Expect(S.blocks && !S.block[0].first_slice && !S.block[0].first_row, "%s", name);
   Expect((PetscInt)S.block[S.blocks].first_slice == S.slices && S.block[S.blocks].first_row == S.rows, "%s", name);
   PetscCall(BatchSlicesGetFirstRows(B, &S, &first));
@@ -30,9 +32,10 @@ static PetscErrorCode CheckSlices(const char *name, const BatchPattern *B, int p
     const BatchBlock *k   = S.block + b;
     const int         end = k[1].first_row, rows = end - k->first_row;
 
-    Expect(rows > 0 && rows <= BATCH_BLOCK_ROWS && k[1].first_slice > k->first_slice, "%s, %d: block %d", name, processors, (int)b);
-    Expect(rows <= BATCH_WARP || S.i[end] - S.i[k->first_row] <= share, "%s, %d: block %d of %d rows has %d entries", name, processors, (int)b, rows,
-           (int)(S.i[end] - S.i[k->first_row]));
+    Expect(rows > 0 && rows <= BATCH_BLOCK_ROWS && k[1].first_slice > k->first_slice, "%s, %d: block %d", name,
+           processors, (int)b);
+    Expect(rows <= BATCH_WARP || S.i[end] - S.i[k->first_row] <= share, "%s, %d: block %d of %d rows has %d entries",
+           name, processors, (int)b, rows, (int)(S.i[end] - S.i[k->first_row]));
     Expect(k->columns >= 0 && k->columns <= BATCH_BLOCK_COLUMNS, "%s, %d: block %d", name, processors, (int)b);
     for (unsigned s = k->first_slice; s < k[1].first_slice; s++) {
       const BatchSlice *c = S.slice + s;
@@ -41,10 +44,12 @@ static PetscErrorCode CheckSlices(const char *name, const BatchPattern *B, int p
         const int r = c->base + RowInOrder(&S, q);
 
         Expect(r >= k->first_row && r < end && !seen[r]++, "%s, %d: block %d, row %d", name, processors, (int)b, r);
-        Expect(past[r] - c->base <= (S.width == 1 ? 255 : (S.width == 2 ? 65535 : INT_MAX)), "%s, %d: row %d", name, processors, r);
-        Expect(!k->columns || (first[r] >= k->first_column && past[r] <= k->first_column + k->columns), "%s, %d: block %d lacks x of row %d", name, processors,
-               (int)b, r);
-        Expect((PetscInt64)BatchSliceSteps(c->shape) << BatchSliceLogLanes(c->shape) >= S.i[r + 1] - S.i[r], "%s, %d: row %d", name, processors, r);
+        Expect(past[r] - c->base <= (S.width == 1 ? 255 : (S.width == 2 ? 65535 : INT_MAX)), "%s, %d: row %d", name,
+               processors, r);
+        Expect(!k->columns || (first[r] >= k->first_column && past[r] <= k->first_column + k->columns),
+               "%s, %d: block %d lacks x of row %d", name, processors, (int)b, r);
+        Expect((PetscInt64)BatchSliceSteps(c->shape) << BatchSliceLogLanes(c->shape) >= S.i[r + 1] - S.i[r],
+               "%s, %d: row %d", name, processors, r);
       }
     }
   }
@@ -104,36 +109,42 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
-    for (int sharing = BATCH_SHARE_NONE; sharing <= (cases[k].size ? BATCH_SHARE_VALUES : BATCH_SHARE_NONE); sharing++) {
+    for (int sharing = BATCH_SHARE_NONE; sharing <= (cases[k].size ? BATCH_SHARE_VALUES : BATCH_SHARE_NONE);
+         sharing++) {
       PetscInt    *first, *i;
       BatchPattern B = {cases[k].problems, NULL, (BatchSharing)sharing, NULL, NULL};
 
       PetscCall(PetscMalloc1(B.problems + 1, &first));
       first[0] = 0;
       for (PetscInt p = 0; p < B.problems; p++)
-        first[p + 1] = first[p] + (cases[k].size ? cases[k].size : sizes[p % (PetscInt)PETSC_STATIC_ARRAY_LENGTH(sizes)]);
+        first[p + 1] =
+            first[p] + (cases[k].size ? cases[k].size : sizes[p % (PetscInt)PETSC_STATIC_ARRAY_LENGTH(sizes)]);
       B.first = first;
       PetscCall(PetscMalloc1(BatchPatternRows(&B) + 1, &i));
       i[0] = 0;
       for (PetscInt p = 0; p < BatchPatterns(&B); p++) {
-        for (PetscInt r = first[p]; r < first[p + 1]; r++) i[r + 1] = i[r] + cases[k].length(r - first[p], first[p + 1] - first[p]);
+        for (PetscInt r = first[p]; r < first[p + 1]; r++)
+          i[r + 1] = i[r] + cases[k].length(r - first[p], first[p + 1] - first[p]);
       }
       B.i = i;
-      for (size_t m = 0; m < PETSC_STATIC_ARRAY_LENGTH(processors); m++) PetscCall(CheckSlices(cases[k].name, &B, processors[m]));
+      for (size_t m = 0; m < PETSC_STATIC_ARRAY_LENGTH(processors); m++)
+        PetscCall(CheckSlices(cases[k].name, &B, processors[m]));
       PetscCall(PetscFree(i));
       PetscCall(PetscFree(first));
     }
   }
   { /* the largest number of problems; of the array of their first rows, only the part that is read is in memory */
-    const PetscInt i[2]  = {0, 1};
-    const size_t   size  = ((size_t)SPMV_MAX_SIZE + 1) * sizeof(PetscInt);
-    PetscInt      *first = (PetscInt *)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    BatchPattern   B     = {SPMV_MAX_SIZE, first, BATCH_SHARE_VALUES, i, NULL};
+    const PetscInt i[2] = {0, 1};
+    const size_t   size = ((size_t)SPMV_MAX_SIZE + 1) * sizeof(PetscInt);
+    PetscInt      *first =
+        (PetscInt *)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    BatchPattern B = {SPMV_MAX_SIZE, first, BATCH_SHARE_VALUES, i, NULL};
 
     PetscCheck((void *)first != MAP_FAILED, PETSC_COMM_SELF, PETSC_ERR_MEM, "mmap() failed");
     for (PetscInt p = 0; p <= BATCH_BLOCK_ROWS; p++) first[p] = p;
     first[SPMV_MAX_SIZE] = SPMV_MAX_SIZE;
-    for (size_t m = 0; m < PETSC_STATIC_ARRAY_LENGTH(processors); m++) PetscCall(CheckSlices("the most problems", &B, processors[m]));
+    for (size_t m = 0; m < PETSC_STATIC_ARRAY_LENGTH(processors); m++)
+      PetscCall(CheckSlices("the most problems", &B, processors[m]));
     (void)munmap(first, size);
   }
   PetscCall(PetscFinalize());

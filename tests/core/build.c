@@ -21,7 +21,8 @@ int main(int argc, char **argv)
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   program = SpMVPetscBuildGet();
-  Expect(!SpMVPetscBuildsDiffer(&ours, &program, sizeof(sentence), sentence), "the same PETSc is refused: %s", sentence);
+  Expect(!SpMVPetscBuildsDiffer(&ours, &program, sizeof(sentence), sentence), "the same PETSc is refused: %s",
+         sentence);
   PetscCall(SpMVPetscBuildCheck());
 
   other = ours, other.major = 2;

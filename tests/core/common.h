@@ -24,8 +24,8 @@ static inline uint32_t mix(uint32_t a, uint32_t b)
   return (uint32_t)(h >> 32);
 }
 
-/* The order of a row's columns in a user's arrays: they can be in any order, and some can occur twice. Rows with the same columns have them in the same order
-   */
+/* The order of a row's columns in a user's arrays: they can be in any order, and some can occur twice. Rows with the
+   same columns have them in the same order */
 typedef enum { ASCENDING, DESCENDING, ANYHOW, TWICE, IN_THREES, ONE_ROW } Order;
 
 static inline void Disorder(PetscInt row, PetscInt n, PetscInt j[], Order order)
@@ -48,7 +48,8 @@ static inline void Disorder(PetscInt row, PetscInt n, PetscInt j[], Order order)
 /* A matrix from a predicate */
 typedef PetscBool (*Pattern)(PetscInt row, PetscInt col, PetscInt p);
 
-static inline PetscErrorCode MatrixBuild(const char *name, PetscInt m, PetscInt n, Pattern has, PetscInt p, PetscBool constant, Order order, Matrix *A)
+static inline PetscErrorCode MatrixBuild(const char *name, PetscInt m, PetscInt n, Pattern has, PetscInt p,
+                                         PetscBool constant, Order order, Matrix *A)
 {
   PetscInt nz = 0;
 
@@ -79,11 +80,11 @@ static inline PetscErrorCode MatrixDestroy(Matrix *A)
 }
 
 /*
-  Computes y = z + op(A) x with a loop over the CSR arrays, where z = NULL means zero, and the allowed error of each row: the rounding errors of its terms, so
-  zero for a row without entries
+  Computes y = z + op(A) x with a loop over the CSR arrays, where z = NULL means zero, and the allowed error of each
+  row: the rounding errors of its terms, so zero for a row without entries
 */
-static inline PetscErrorCode CSRProduct(const Matrix *A, PetscBool transpose, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
-                                        PetscReal *allowed)
+static inline PetscErrorCode CSRProduct(const Matrix *A, PetscBool transpose, PetscBool conjugate, const PetscScalar *x,
+                                        const PetscScalar *z, PetscScalar *y, PetscReal *allowed)
 {
   const PetscInt rows = transpose ? A->n : A->m;
   PetscInt      *entries;
@@ -103,7 +104,8 @@ static inline PetscErrorCode CSRProduct(const Matrix *A, PetscBool transpose, Pe
       entries[to]++;
     }
   }
-  for (PetscInt r = 0; r < rows; r++) allowed[r] = entries[r] ? 4 * PETSC_MACHINE_EPSILON * (PetscReal)(entries[r] + (z ? 1 : 0)) * allowed[r] : 0;
+  for (PetscInt r = 0; r < rows; r++)
+    allowed[r] = entries[r] ? 4 * PETSC_MACHINE_EPSILON * (PetscReal)(entries[r] + (z ? 1 : 0)) * allowed[r] : 0;
   PetscCall(PetscFree(entries));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -151,7 +153,9 @@ static inline PetscBool grid2box(PetscInt r, PetscInt c, PetscInt p)
 }
 static inline PetscBool grid3(PetscInt r, PetscInt c, PetscInt p)
 {
-  return (PetscAbs(r / (p * p) - c / (p * p)) + PetscAbs(r / p % p - c / p % p) + PetscAbs(r % p - c % p)) <= 1 ? PETSC_TRUE : PETSC_FALSE;
+  return (PetscAbs(r / (p * p) - c / (p * p)) + PetscAbs(r / p % p - c / p % p) + PetscAbs(r % p - c % p)) <= 1
+             ? PETSC_TRUE
+             : PETSC_FALSE;
 }
 static inline PetscBool grid3identity(PetscInt r, PetscInt c, PetscInt p)
 {
@@ -246,7 +250,8 @@ static const struct {
 
 static inline PetscErrorCode MatrixGet(int k, Matrix *A)
 {
-  return MatrixBuild(matrices[k].name, matrices[k].m, matrices[k].n, matrices[k].has, matrices[k].p, matrices[k].constant, matrices[k].order, A);
+  return MatrixBuild(matrices[k].name, matrices[k].m, matrices[k].n, matrices[k].has, matrices[k].p,
+                     matrices[k].constant, matrices[k].order, A);
 }
 
 /* The parameters of either format */
@@ -281,8 +286,8 @@ static inline PetscBool FormatGet(int k, PetscInt m, Format *F)
     p->common.node     = k / 12 % 2;
     p->common.compress = k / 24 % 2;
     p->common.kernel   = kernels[k / 48 % 3];
-    (void)snprintf(F->text, sizeof(F->text), "sellp t %d sigma %d node %d compress %d kernel %d", (int)p->t, (int)p->sigma, (int)p->common.node,
-                   (int)p->common.compress, (int)p->common.kernel);
+    (void)snprintf(F->text, sizeof(F->text), "sellp t %d sigma %d node %d compress %d kernel %d", (int)p->t,
+                   (int)p->sigma, (int)p->common.node, (int)p->common.compress, (int)p->common.kernel);
     if (!p->common.compress && (p->common.node || p->common.kernel == SPMV_KERNEL_VECTOR)) return PETSC_FALSE;
   } else {
     static const PetscInt limits[] = {128, 16, 0};
@@ -293,8 +298,8 @@ static inline PetscBool FormatGet(int k, PetscInt m, Format *F)
     p->common.node     = k / 3 % 2;
     p->common.compress = k / 6 % 2;
     p->common.kernel   = kernels[k / 12 % 3];
-    (void)snprintf(F->text, sizeof(F->text), "evchyb ell_limit %d node %d compress %d kernel %d", (int)p->ell_limit, (int)p->common.node,
-                   (int)p->common.compress, (int)p->common.kernel);
+    (void)snprintf(F->text, sizeof(F->text), "evchyb ell_limit %d node %d compress %d kernel %d", (int)p->ell_limit,
+                   (int)p->common.node, (int)p->common.compress, (int)p->common.kernel);
   }
   return PETSC_TRUE;
 }

@@ -1,7 +1,8 @@
 /*
-  The baseline formats of bench/formats, cuSPARSE's formats and MKL if they are available, and EVC-HYB's kernel with an operand held, on the matrices of
-  common.h and of tests/matrices. It checks the stored entries, and the products on the host and on a GPU. Run it as `core-formats`; under compute-sanitizer as
-  `core-formats quick`, or as `core-formats race` with few matrices, because racecheck is slow.
+  The baseline formats of bench/formats, cuSPARSE's formats and MKL if they are available, and EVC-HYB's kernel with an
+  operand held, on the matrices of common.h and of tests/matrices. It checks the stored entries, and the products on the
+  host and on a GPU. Run it as `core-formats`; under compute-sanitizer as `core-formats quick`, or as `core-formats
+  race` with few matrices, because racecheck is slow.
 */
 #include "common.h"
 #include "../../bench/formats/formats.h"
@@ -15,8 +16,9 @@
 static const struct {
   const char *name;
   PetscInt    parameter[2];
-} Variants[] = {{"hyb", {0, 0}},   {"sell-32", {32, 5}}, {"sell-8-64", {5, 12}}, {"sell-8-64", {1, 1}}, {"csr5", {32, 1}},
-                {"csr5", {32, 3}}, {"csr5", {32, 32}},   {"csr5-8-16", {1, 1}},  {"csr5-8-16", {4, 3}}, {"csr5-8-16", {8, 32}}};
+} Variants[] = {{"hyb", {0, 0}},       {"sell-32", {32, 5}},  {"sell-8-64", {5, 12}}, {"sell-8-64", {1, 1}},
+                {"csr5", {32, 1}},     {"csr5", {32, 3}},     {"csr5", {32, 32}},     {"csr5-8-16", {1, 1}},
+                {"csr5-8-16", {4, 3}}, {"csr5-8-16", {8, 32}}};
 
 static PetscBool device = PETSC_FALSE, sanitized = PETSC_FALSE;
 static int       products = 0;
@@ -45,8 +47,8 @@ static void Compare(Problem *P, const char *format, const char *what)
     if (PetscIsInfOrNanScalar(P->ref[r]))
       Expect(PetscIsInfOrNanScalar(P->y[r]), "%s, %s, %s: row %d is finite", A->name, format, what, (int)r);
     else
-      Expect(PetscAbsScalar(P->y[r] - P->ref[r]) <= P->allowed[r], "%s, %s, %s: row %d: off by %g, allowed %g", A->name, format, what, (int)r,
-             (double)PetscAbsScalar(P->y[r] - P->ref[r]), (double)P->allowed[r]);
+      Expect(PetscAbsScalar(P->y[r] - P->ref[r]) <= P->allowed[r], "%s, %s, %s: row %d: off by %g, allowed %g", A->name,
+             format, what, (int)r, (double)PetscAbsScalar(P->y[r] - P->ref[r]), (double)P->allowed[r]);
   }
   Expect(PetscIsNanScalar(P->y[A->m]), "%s, %s, %s: wrote beyond y", A->name, format, what);
 }
@@ -60,7 +62,8 @@ static void Count(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
 static PetscErrorCode Draw(Problem *P, PetscBool wild)
 {
   PetscFunctionBegin;
-  for (PetscInt c = 0; c < P->A->n; c++) P->x[c] = wild && !draw(12) ? (PetscScalar)(draw(2) ? INFINITY : NAN) : number();
+  for (PetscInt c = 0; c < P->A->n; c++)
+    P->x[c] = wild && !draw(12) ? (PetscScalar)(draw(2) ? INFINITY : NAN) : number();
   PetscCall(CSRProduct(P->A, PETSC_FALSE, PETSC_FALSE, P->x, NULL, P->ref, P->allowed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -100,7 +103,8 @@ static PetscErrorCode CheckDevice(Problem *P, const Baseline *B, const Stored *h
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a held operand, the kernel computes the product of a different matrix or vector; with x loaded in a different way, it computes the same product */
+/* With a held operand, the kernel computes the product of a different matrix or vector; with x loaded in a different
+   way, it computes the same product */
 static PetscErrorCode CheckHeld(Problem *P)
 {
   const Matrix *A = P->A;
@@ -118,7 +122,8 @@ static PetscErrorCode CheckHeld(Problem *P)
       P->ref[r]     = 0.0;
       P->allowed[r] = 0.0;
       for (PetscInt k = A->i[r]; k < A->i[r + 1]; k++) {
-        const PetscScalar term = held == HELD_X ? A->a[k] : (held <= HELD_BOTH ? P->x[A->j[k]] : A->a[k] * P->x[A->j[k]]);
+        const PetscScalar term =
+            held == HELD_X ? A->a[k] : (held <= HELD_BOTH ? P->x[A->j[k]] : A->a[k] * P->x[A->j[k]]);
 
         P->ref[r] += term;
         P->allowed[r] += PetscAbsScalar(term);
@@ -129,11 +134,15 @@ static PetscErrorCode CheckHeld(Problem *P)
     PetscCallCUDA(SpMVCudaMult(store, SPMVCUDA_MULT, P->dx, NULL, P->dy, Device.stream));
     PetscCallCUDA(cudaStreamSynchronize(Device.stream));
     if (held != HELD_BOTH)
-      PetscCall(FromDevice(P, "EVC-HYB", held == HELD_X ? "x held" : (held == HELD_A ? "A held" : (held == LOADED_L1 ? "x through L1" : "x from L2"))));
+      PetscCall(FromDevice(P, "EVC-HYB",
+                           held == HELD_X
+                               ? "x held"
+                               : (held == HELD_A ? "A held" : (held == LOADED_L1 ? "x through L1" : "x from L2"))));
     else { /* the number of stored entries of each row */
       PetscCallCUDA(cudaMemcpy(P->y, P->dy, (size_t)A->m * sizeof(*P->y), cudaMemcpyDeviceToHost));
       for (PetscInt r = 0; r < A->m; r++)
-        Expect(PetscRealPart(P->y[r]) >= (PetscReal)(A->i[r + 1] - A->i[r]), "%s, both held: row %d: %g", A->name, (int)r, (double)PetscRealPart(P->y[r]));
+        Expect(PetscRealPart(P->y[r]) >= (PetscReal)(A->i[r + 1] - A->i[r]), "%s, both held: row %d: %g", A->name,
+               (int)r, (double)PetscRealPart(P->y[r]));
     }
     PetscCallCUDA(SpMVCudaDestroy(&store));
   }
@@ -180,7 +189,8 @@ static PetscErrorCode CheckBaseline(Problem *P, const Baseline *B)
     PetscCall(StoredFill(&S, &csr));
     StoredVisit(&S, Count, &entries);
     Expect(entries == A->i[A->m], "%s, %s: %d entries of %d", A->name, B->name, (int)entries, (int)A->i[A->m]);
-    Expect(StoredBytes(&S) >= (double)S.stored * (double)(sizeof(PetscScalar) + sizeof(PetscInt)), "%s, %s: bytes", A->name, B->name);
+    Expect(StoredBytes(&S) >= (double)S.stored * (double)(sizeof(PetscScalar) + sizeof(PetscInt)), "%s, %s: bytes",
+           A->name, B->name);
     for (int wild = 0; wild < 2; wild++) {
       PetscCall(Draw(P, (PetscBool)wild));
       Poison(P);
@@ -212,7 +222,8 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (device) {
     const void  *host[3]  = {A->i, A->j, A->a};
-    const size_t bytes[3] = {((size_t)A->m + 1) * sizeof(PetscInt), (size_t)A->i[A->m] * sizeof(PetscInt), (size_t)A->i[A->m] * sizeof(PetscScalar)};
+    const size_t bytes[3] = {((size_t)A->m + 1) * sizeof(PetscInt), (size_t)A->i[A->m] * sizeof(PetscInt),
+                             (size_t)A->i[A->m] * sizeof(PetscScalar)};
     void        *on[3];
 
     for (int k = 0; k < 3; k++) {
@@ -313,7 +324,8 @@ static PetscErrorCode CheckFiles(const char *folder)
     PetscCall(MatSeqAIJGetArray(M, &A.a));
     PetscCall(CheckMatrix(&A));
     PetscCall(MatSeqAIJRestoreArray(M, &A.a));
-    PetscCall(MatRestoreRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
+    PetscCall(
+        MatRestoreRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
     PetscCall(MatDestroy(&M));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -321,10 +333,12 @@ static PetscErrorCode CheckFiles(const char *folder)
 
 int main(int argc, char **argv)
 {
-  const PetscBool quick = (PetscBool)(argc > 1 && !strcmp(argv[1], "quick")), race = (PetscBool)(argc > 1 && !strcmp(argv[1], "race"));
-  const char     *folder = getenv("MATRICES_DIR"), *mkl = "build/bench-venv/lib/libmkl_rt.so.3"; /* bench/run installs it there */
-  Matrix          A;
-  PetscBool       flag;
+  const PetscBool quick = (PetscBool)(argc > 1 && !strcmp(argv[1], "quick")),
+                  race  = (PetscBool)(argc > 1 && !strcmp(argv[1], "race"));
+  /* bench/run installs it there */
+  const char *folder = getenv("MATRICES_DIR"), *mkl = "build/bench-venv/lib/libmkl_rt.so.3";
+  Matrix      A;
+  PetscBool   flag;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -345,13 +359,15 @@ int main(int argc, char **argv)
   for (int k = 0; k < MATRICES; k++) {
     if (race && strcmp(matrices[k].name, "power law") && strcmp(matrices[k].name, "rows around 32 and 128")) continue;
     if (quick && k % 3) continue;
-    if (matrices[k].order != ASCENDING && PetscDefined(USE_DEBUG)) continue; /* AIJ, one of the baselines, rejects them in debug builds */
+    /* AIJ, one of the baselines, rejects them in debug builds */
+    if (matrices[k].order != ASCENDING && PetscDefined(USE_DEBUG)) continue;
     PetscCall(MatrixGet(k, &A));
     PetscCall(CheckMatrix(&A));
     PetscCall(MatrixDestroy(&A));
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Larger) && !race; k++) {
-    PetscCall(MatrixBuild(Larger[k].name, Larger[k].m, Larger[k].n, Larger[k].has, Larger[k].p, PETSC_FALSE, ASCENDING, &A));
+    PetscCall(
+        MatrixBuild(Larger[k].name, Larger[k].m, Larger[k].n, Larger[k].has, Larger[k].p, PETSC_FALSE, ASCENDING, &A));
     PetscCall(CheckMatrix(&A));
     PetscCall(MatrixDestroy(&A));
   }
@@ -361,7 +377,8 @@ int main(int argc, char **argv)
   PetscCall(CuSparseClose());
 #endif
   if (!failures)
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d checks passed, on the host%s%s\n", products, device ? " and the device" : "", MKL.handle ? ", with MKL" : ""));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d checks passed, on the host%s%s\n", products,
+                          device ? " and the device" : "", MKL.handle ? ", with MKL" : ""));
   PetscCall(PetscFinalize());
   if (failures) (void)fprintf(stderr, "%d failures\n", failures);
   return failures ? 1 : 0;

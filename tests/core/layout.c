@@ -1,4 +1,5 @@
-/* The stored arrays: every entry once, in its place; as much padding as the statistics report; slices with the user's parameters */
+/* The stored arrays: every entry once, in its place; as much padding as the statistics report; slices with the user's
+   parameters */
 #include "common.h"
 #include "core/spmvimpl.h"
 
@@ -17,7 +18,8 @@ static void Count(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
 
   if (row < 0) {
     C->padding++;
-    Expect(C->diagonal ? !PetscIsInfOrNanScalar(value) : value == (PetscScalar)0, "%s, %s: padding %g", A->name, C->text, (double)PetscRealPart(value));
+    Expect(C->diagonal ? !PetscIsInfOrNanScalar(value) : value == (PetscScalar)0, "%s, %s: padding %g", A->name,
+           C->text, (double)PetscRealPart(value));
     Expect(C->diagonal || (col >= 0 && col < A->n), "%s, %s: padding reads column %d", A->name, C->text, (int)col);
     return;
   }
@@ -32,7 +34,8 @@ static void Count(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
       return;
     }
   }
-  Expect(PETSC_FALSE, "%s, %s: no entry %g at %d, %d that was not stored before", A->name, C->text, (double)PetscRealPart(value), (int)row, (int)col);
+  Expect(PETSC_FALSE, "%s, %s: no entry %g at %d, %d that was not stored before", A->name, C->text,
+         (double)PetscRealPart(value), (int)row, (int)col);
 }
 
 int main(int argc, char **argv)
@@ -65,9 +68,11 @@ int main(int argc, char **argv)
       SpMVStoreVisit(B, Count, &C);
       for (PetscInt r = 0; r < A.m; r++)
         for (PetscInt q = A.i[r]; q < A.i[r + 1]; q++)
-          Expect(C.seen[q] == 1, "%s, %s: entry %d, %d is stored %d times", A.name, F.text, (int)r, (int)A.j[q], (int)C.seen[q]);
+          Expect(C.seen[q] == 1, "%s, %s: entry %d, %d is stored %d times", A.name, F.text, (int)r, (int)A.j[q],
+                 (int)C.seen[q]);
       Expect(C.entries == A.i[A.m] && S.nonzeros == A.i[A.m], "%s, %s: %ld entries", A.name, F.text, (long)C.entries);
-      Expect(C.entries + C.padding == S.stored, "%s, %s: %ld + %ld stored, not %ld", A.name, F.text, (long)C.entries, (long)C.padding, (long)S.stored);
+      Expect(C.entries + C.padding == S.stored, "%s, %s: %ld + %ld stored, not %ld", A.name, F.text, (long)C.entries,
+             (long)C.padding, (long)S.stored);
       Expect(S.long_stored <= S.stored && S.bytes > 0 && S.kernel, "%s, %s", A.name, F.text);
       if (!F.evchyb && F.sellp.common.kernel == SPMV_KERNEL_SLICES) Expect(S.long_rows == 0, "%s, %s", A.name, F.text);
       if (F.evchyb && F.evc.common.node == 1) Expect(S.node == 1, "%s, %s", A.name, F.text);
@@ -82,7 +87,8 @@ int main(int argc, char **argv)
           for (PetscInt q = r; q < PetscMin(A.m, r + SPMV_LANES); q++) w = PetscMax(w, A.i[q + 1] - A.i[q]);
           stored += (w + F.sellp.t - 1) / F.sellp.t * F.sellp.t * SPMV_LANES;
         }
-        if (empty <= A.m / 8) Expect(stored == S.stored, "%s, %s: %ld stored, not %ld", A.name, F.text, (long)S.stored, (long)stored);
+        if (empty <= A.m / 8)
+          Expect(stored == S.stored, "%s, %s: %ld stored, not %ld", A.name, F.text, (long)S.stored, (long)stored);
       }
       PetscCall(PetscFree(C.seen));
       PetscCall(SpMVStoreDestroy(&B));
@@ -109,14 +115,16 @@ int main(int argc, char **argv)
       for (int f = 0; f < 2; f++) {
         PetscCall(SpMVStoreFill(B[f], &csr));
         SpMVStoreGetStats(B[f], &S);
-        if (A.name[0] == 'n' && A.name[1] == 'o' && S.stored) Expect(S.node == A.name[9] - '0', "%s, format %d: nodes of %d", A.name, f, (int)S.node);
+        if (A.name[0] == 'n' && A.name[1] == 'o' && S.stored)
+          Expect(S.node == A.name[9] - '0', "%s, format %d: nodes of %d", A.name, f, (int)S.node);
         if (strstr(A.name, "points") && f == 0)
-          Expect(S.diagonal == S.slices || S.diagonal >= S.slices / 2, "%s: %ld of %ld slices by diagonals", A.name, (long)S.diagonal, (long)S.slices);
+          Expect(S.diagonal == S.slices || S.diagonal >= S.slices / 2, "%s: %ld of %ld slices by diagonals", A.name,
+                 (long)S.diagonal, (long)S.slices);
         if (strstr(A.name, "points, constant") || strstr(A.name, "tridiagonal, constant"))
           Expect(S.distinct > 0 && S.distinct <= 16, "%s: %ld distinct steps", A.name, (long)S.distinct);
         if (!strcmp(A.name, "one dense row"))
-          Expect(S.long_rows >= 1 && S.stored < S.nonzeros + S.nonzeros / 2 + 512, "%s, format %d: %ld stored of %ld", A.name, f, (long)S.stored,
-                 (long)S.nonzeros);
+          Expect(S.long_rows >= 1 && S.stored < S.nonzeros + S.nonzeros / 2 + 512, "%s, format %d: %ld stored of %ld",
+                 A.name, f, (long)S.stored, (long)S.nonzeros);
         PetscCall(SpMVStoreDestroy(&B[f]));
       }
     }

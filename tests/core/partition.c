@@ -2,14 +2,17 @@
 #include "common.h"
 
 /* {row length, rows of that length} of ibm-dc1 (SuiteSparse IBM_EDA/dc1) */
-static const PetscInt dc1[][2] = {{1, 17},    {2, 41805}, {3, 2367}, {4, 12666}, {5, 21179}, {6, 8444}, {7, 12227}, {8, 5263},  {9, 2338},  {10, 1465},
-                                  {11, 1457}, {12, 2684}, {13, 708}, {14, 864},  {15, 387},  {16, 108}, {17, 280},  {18, 308},  {19, 708},  {20, 447},
-                                  {21, 153},  {22, 185},  {23, 328}, {24, 331},  {25, 1},    {26, 1},   {27, 22},   {29, 14},   {30, 16},   {37, 1},
-                                  {39, 1},    {40, 2},    {41, 1},   {43, 2},    {58, 1},    {67, 2},   {79, 2},    {91, 1},    {97, 5},    {100, 2},
-                                  {101, 2},   {108, 2},   {109, 2},  {117, 2},   {126, 2},   {172, 2},  {173, 2},   {198, 2},   {204, 2},   {205, 2},
-                                  {234, 2},   {236, 1},   {237, 1},  {252, 5},   {253, 5},   {270, 1},  {288, 5},   {47193, 1}, {114190, 1}};
+static const PetscInt dc1[][2] = {
+    {1, 17},    {2, 41805}, {3, 2367},  {4, 12666}, {5, 21179}, {6, 8444}, {7, 12227}, {8, 5263}, {9, 2338},
+    {10, 1465}, {11, 1457}, {12, 2684}, {13, 708},  {14, 864},  {15, 387}, {16, 108},  {17, 280}, {18, 308},
+    {19, 708},  {20, 447},  {21, 153},  {22, 185},  {23, 328},  {24, 331}, {25, 1},    {26, 1},   {27, 22},
+    {29, 14},   {30, 16},   {37, 1},    {39, 1},    {40, 2},    {41, 1},   {43, 2},    {58, 1},   {67, 2},
+    {79, 2},    {91, 1},    {97, 5},    {100, 2},   {101, 2},   {108, 2},  {109, 2},   {117, 2},  {126, 2},
+    {172, 2},   {173, 2},   {198, 2},   {204, 2},   {205, 2},   {234, 2},  {236, 1},   {237, 1},  {252, 5},
+    {253, 5},   {270, 1},   {288, 5},   {47193, 1}, {114190, 1}};
 
-static void CheckPartition(const char *name, PetscInt m, const PetscInt *length, const PetscInt *first, const EVCHYBParams *p, const EVCHYBPartition *E)
+static void CheckPartition(const char *name, PetscInt m, const PetscInt *length, const PetscInt *first,
+                           const EVCHYBParams *p, const EVCHYBPartition *E)
 {
   PetscInt   next = 0, ranged = 0;
   PetscInt64 ell = 0, csr = 0;
@@ -25,23 +28,28 @@ static void CheckPartition(const char *name, PetscInt m, const PetscInt *length,
       const PetscInt q = E->perm[k - 1];
 
       Expect(length[q] <= length[r], "%s: place %d", name, (int)k);
-      if (length[q] == length[r]) Expect(!first || !length[q] || first[q] < first[r] || (first[q] == first[r] && q < r), "%s: place %d", name, (int)k);
+      if (length[q] == length[r])
+        Expect(!first || !length[q] || first[q] < first[r] || (first[q] == first[r] && q < r), "%s: place %d", name,
+               (int)k);
     }
   }
   for (PetscInt b = 0; b < E->nblocks; b++) {
     const EVCHYBRowBlock *B = E->blocks + b;
 
-    Expect(B->first == next && B->rows >= 2 * EVCHYB_ROW_ALIGN && B->rows % EVCHYB_ROW_ALIGN == 0 && B->length <= p->ell_limit, "%s: row block %d", name,
-           (int)b);
+    Expect(B->first == next && B->rows >= 2 * EVCHYB_ROW_ALIGN && B->rows % EVCHYB_ROW_ALIGN == 0 &&
+               B->length <= p->ell_limit,
+           "%s: row block %d", name, (int)b);
     Expect(b == 0 || B->length > E->blocks[b - 1].length, "%s: row block %d", name, (int)b);
-    for (PetscInt k = B->first; k < B->first + B->rows; k++) Expect(length[E->perm[k]] <= B->length, "%s: row block %d", name, (int)b);
+    for (PetscInt k = B->first; k < B->first + B->rows; k++)
+      Expect(length[E->perm[k]] <= B->length, "%s: row block %d", name, (int)b);
     Expect(length[E->perm[B->first + B->rows - 1]] == B->length, "%s: row block %d", name, (int)b);
     next += B->rows;
     ell += (PetscInt64)B->rows * B->length;
   }
   Expect(E->isplit == next, "%s", name);
   Expect(E->ell_entries == ell, "%s", name);
-  for (PetscInt k = next; k < m; k++) csr += (length[E->perm[k]] + EVCHYB_CSR_ALIGN - 1) / EVCHYB_CSR_ALIGN * EVCHYB_CSR_ALIGN;
+  for (PetscInt k = next; k < m; k++)
+    csr += (length[E->perm[k]] + EVCHYB_CSR_ALIGN - 1) / EVCHYB_CSR_ALIGN * EVCHYB_CSR_ALIGN;
   Expect(E->csr_entries == csr, "%s", name);
   for (PetscInt q = 0; q < E->ranges; q++) ranged += E->range_rows[q];
   Expect(ranged == m - E->isplit, "%s", name);
@@ -89,7 +97,9 @@ int main(int argc, char **argv)
     p.ell_limit = 0;
     PetscCall(EVCHYBPartitionCreate(10, 1, lengths, NULL, &p, &E));
     Expect(E.isplit == 0 && E.ranges == 10, "ranges: %d", (int)E.ranges);
-    Expect(E.range_rows[0] == 2 && E.range_rows[1] == 2 && E.range_rows[2] == 1 && E.range_rows[8] == 1 && E.range_rows[9] == 4, "ranges");
+    Expect(E.range_rows[0] == 2 && E.range_rows[1] == 2 && E.range_rows[2] == 1 && E.range_rows[8] == 1 &&
+               E.range_rows[9] == 4,
+           "ranges");
     PetscCall(EVCHYBPartitionDestroy(&E));
     p.ell_limit = 128;
   }

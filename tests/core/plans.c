@@ -1,11 +1,13 @@
 /*
-  The golden test of the plans: what the host's rules make of many matrices, by default and over all parameters, is what tests/core/plans.txt has. The file
-  is for double precision and the portable kernels, so it holds on every machine. After a change of the rules that is meant, write it again:
+  The golden test of the plans: what the host's rules make of many matrices, by default and over all parameters, is what
+  tests/core/plans.txt has. The file is for double precision and the portable kernels, so it holds on every machine.
+  After a change of the rules that is meant, write it again:
 
     MATRICES_DIR=tests/matrices build/<tag>/tests/core-plans print >tests/core/plans.txt
 
-  `core-plans bits` prints a line for each matrix, parameters and instruction set, with hashes of all arrays of the store and of the bits of its products: a
-  change of the code that is to change neither prints the same lines before and after it.
+  `core-plans bits` prints a line for each matrix, parameters and instruction set, with hashes of all arrays of the
+  store and of the bits of its products: a change of the code that is to change neither prints the same lines before and
+  after it.
 */
 #include "common.h"
 #include "core/spmvimpl.h"
@@ -84,7 +86,8 @@ static uint64_t HashArrays(SpMVStore B)
   if (B->parent) return 0;
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun   *R       = B->runs + r;
-    const PetscInt64 field[] = {R->kind, R->rbs, R->cbs, R->lanes, R->count, R->row, R->pattern, R->slice, R->val, R->idx, R->rows, R->len};
+    const PetscInt64 field[] = {R->kind,    R->rbs,   R->cbs, R->lanes, R->count, R->row,
+                                R->pattern, R->slice, R->val, R->idx,   R->rows,  R->len};
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(field); k++) h = Hash(h, (uint64_t)field[k]);
   }
@@ -123,7 +126,8 @@ static PetscErrorCode PrintBits(const Matrix *A, const Format *F, SpMVStore B)
     SpMVStoreMultTranspose(B, PETSC_TRUE, x, z, y);
     h[3] = HashReals(0, A->n * SPMV_PARTS, (const PetscReal *)y);
   }
-  (void)printf("%s; %s; %s; %016" PRIx64 " %016" PRIx64 ";", A->name, F->text, SpMVGetISAName(), HashStore(0, B), HashArrays(B));
+  (void)printf("%s; %s; %s; %016" PRIx64 " %016" PRIx64 ";", A->name, F->text, SpMVGetISAName(), HashStore(0, B),
+               HashArrays(B));
   for (int p = 0; p < 4; p++) (void)printf(" %016" PRIx64, h[p]);
   (void)printf("\n");
   PetscCall(PetscFree3(x, y, z));
@@ -186,9 +190,11 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
       PetscCall(AddStore(A, &F, &S, &h));
     }
     S = by_default;
-    (void)snprintf(line, sizeof(line), "%s; %s; %s, stored %ld, slices %ld, diagonal %ld, long %ld, distinct %ld, node %d, sigma %d; %016" PRIx64, A->name,
-                   evchyb ? "evchyb" : "sellp", S.kernel, (long)S.stored, (long)S.slices, (long)S.diagonal, (long)S.long_rows, (long)S.distinct, (int)S.node,
-                   (int)S.sigma, h);
+    (void)snprintf(
+        line, sizeof(line),
+        "%s; %s; %s, stored %ld, slices %ld, diagonal %ld, long %ld, distinct %ld, node %d, sigma %d; %016" PRIx64,
+        A->name, evchyb ? "evchyb" : "sellp", S.kernel, (long)S.stored, (long)S.slices, (long)S.diagonal,
+        (long)S.long_rows, (long)S.distinct, (int)S.node, (int)S.sigma, h);
     if (!bits) Report(line);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -249,7 +255,8 @@ static int RowInodes(int row, int n, int columns[])
   const int cell = row / 4, size = 1 + cell % 4;
   int       count = 0;
 
-  for (int k = 0; k < 5 + cell % 7; k++) columns[count++] = (int)(mix((uint32_t)cell + 7u * (uint32_t)(row % 4 / size), (uint32_t)k) % (uint32_t)n);
+  for (int k = 0; k < 5 + cell % 7; k++)
+    columns[count++] = (int)(mix((uint32_t)cell + 7u * (uint32_t)(row % 4 / size), (uint32_t)k) % (uint32_t)n);
   if (row % 9 == 0) columns[count++] = row;
   return Ascending(count, columns);
 }
@@ -288,11 +295,12 @@ static const struct {
   int         m, n;
   Row         row;
   int         distinct; /* values, 0: all differ */
-} Larger[] = {{"24^3 points", 13824, 13824, RowGrid, 0},          {"24^3 points, two values", 13824, 13824, RowGrid, 2},
-              {"11^3 nodes of 3", 3993, 3993, RowNodes, 0},       {"11^3 nodes of 3, constant", 3993, 3993, RowNodes, 1},
-              {"inodes of 1 to 4", 4000, 4000, RowInodes, 0},     {"2 to 18 a row", 5000, 5000, RowRandom, 0},
-              {"2 to 18 a row, wide", 1500, 90000, RowRandom, 0}, {"power law, larger", 6000, 6000, RowPower, 0},
-              {"band of 41 to 45", 1200, 1200, RowBand, 0},       {"4 of 5 rows empty", 6000, 900, RowMostlyEmpty, 0}};
+} Larger[] = {
+    {"24^3 points", 13824, 13824, RowGrid, 0},          {"24^3 points, two values", 13824, 13824, RowGrid, 2},
+    {"11^3 nodes of 3", 3993, 3993, RowNodes, 0},       {"11^3 nodes of 3, constant", 3993, 3993, RowNodes, 1},
+    {"inodes of 1 to 4", 4000, 4000, RowInodes, 0},     {"2 to 18 a row", 5000, 5000, RowRandom, 0},
+    {"2 to 18 a row, wide", 1500, 90000, RowRandom, 0}, {"power law, larger", 6000, 6000, RowPower, 0},
+    {"band of 41 to 45", 1200, 1200, RowBand, 0},       {"4 of 5 rows empty", 6000, 900, RowMostlyEmpty, 0}};
 
 static PetscErrorCode CheckLarger(size_t k)
 {
@@ -335,7 +343,8 @@ static PetscErrorCode CheckFile(const char *folder, const char *name)
   PetscCall(MatSeqAIJGetArray(M, &A.a));
   PetscCall(CheckMatrix(&A));
   PetscCall(MatSeqAIJRestoreArray(M, &A.a));
-  PetscCall(MatRestoreRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
+  PetscCall(
+      MatRestoreRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
   PetscCall(MatDestroy(&M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -346,11 +355,12 @@ static void CheckSetUpProducts(void)
   static const PetscInt64 nonzeros[] = {0, 200000, 300000, 500000, 2700000, 100000000};
 
   for (size_t k = 1; k < PETSC_STATIC_ARRAY_LENGTH(nonzeros); k++)
-    Expect(SpMVSetUpProducts(100000, nonzeros[k]) < SpMVSetUpProducts(100000, nonzeros[k - 1]), "%g entries wait for as many products as fewer entries",
-           (double)nonzeros[k]);
+    Expect(SpMVSetUpProducts(100000, nonzeros[k]) < SpMVSetUpProducts(100000, nonzeros[k - 1]),
+           "%g entries wait for as many products as fewer entries", (double)nonzeros[k]);
   Expect(SpMVSetUpProducts(100, 500) > 10 * SpMVSetUpProducts(100000, 500000), "a small matrix does not wait longer");
-  Expect(SpMVSetUpProducts(SPMV_MAX_SIZE, 0) < 100 && SpMVSetUpProducts(0, 0) > 0, "matrices without entries wait for %g and %g products",
-         (double)SpMVSetUpProducts(SPMV_MAX_SIZE, 0), (double)SpMVSetUpProducts(0, 0));
+  Expect(SpMVSetUpProducts(SPMV_MAX_SIZE, 0) < 100 && SpMVSetUpProducts(0, 0) > 0,
+         "matrices without entries wait for %g and %g products", (double)SpMVSetUpProducts(SPMV_MAX_SIZE, 0),
+         (double)SpMVSetUpProducts(0, 0));
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* Every product of every format, with every instruction set of this processor, compared with a loop over the CSR arrays */
+/* Every product of every format, with every instruction set of this processor, compared with a loop over the CSR arrays
+   */
 #include "common.h"
 #include "core/spmvimpl.h"
 #if SPMV_HAVE_X86
@@ -14,7 +15,8 @@ typedef struct {
 
 static void GuardedCreate(PetscInt n, PetscBool back, Guarded *G)
 {
-  const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (size_t)n * sizeof(PetscScalar), inner = (bytes + page - 1) / page * page;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (size_t)n * sizeof(PetscScalar),
+               inner = (bytes + page - 1) / page * page;
 
   G->size = inner + 2 * page;
   G->map  = (char *)mmap(NULL, G->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -31,7 +33,8 @@ static void GuardedDestroy(Guarded *G)
 /* y = A x, A' x and conj(A)' x, each alone and added to z */
 enum { MULT, MULT_ADD, TRANSPOSE, TRANSPOSE_ADD, HERMITIAN, HERMITIAN_ADD, PRODUCTS };
 
-/* Vectors to multiply with, and the products of CSRProduct(): computed once for a matrix and its values, and used for all formats */
+/* Vectors to multiply with, and the products of CSRProduct(): computed once for a matrix and its values, and used for
+   all formats */
 typedef struct {
   PetscScalar *x, *xt, *z; /* n, m and the larger of both */
   PetscScalar *y[PRODUCTS];
@@ -40,7 +43,8 @@ typedef struct {
 
 static void Draw(PetscInt n, PetscBool wild, PetscScalar v[])
 {
-  for (PetscInt k = 0; k < n; k++) v[k] = wild && !draw(12) ? (draw(2) ? INFINITY : (draw(2) ? -INFINITY : NAN)) : number();
+  for (PetscInt k = 0; k < n; k++)
+    v[k] = wild && !draw(12) ? (draw(2) ? INFINITY : (draw(2) ? -INFINITY : NAN)) : number();
 }
 
 static PetscErrorCode ExpectedCreate(const Matrix *A, PetscBool wild, Expected *E)
@@ -56,7 +60,8 @@ static PetscErrorCode ExpectedCreate(const Matrix *A, PetscBool wild, Expected *
     const PetscBool transpose = p >= TRANSPOSE ? PETSC_TRUE : PETSC_FALSE;
 
     PetscCall(PetscMalloc2(big, &E->y[p], big, &E->allowed[p]));
-    PetscCall(CSRProduct(A, transpose, p >= HERMITIAN ? PETSC_TRUE : PETSC_FALSE, transpose ? E->xt : E->x, p % 2 ? E->z : NULL, E->y[p], E->allowed[p]));
+    PetscCall(CSRProduct(A, transpose, p >= HERMITIAN ? PETSC_TRUE : PETSC_FALSE, transpose ? E->xt : E->x,
+                         p % 2 ? E->z : NULL, E->y[p], E->allowed[p]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -69,24 +74,27 @@ static PetscErrorCode ExpectedDestroy(Expected *E)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt n, const PetscScalar *y, const PetscScalar *expect, const PetscReal *allowed)
+static void Compare(const char *what, const Matrix *A, const Format *F, PetscInt n, const PetscScalar *y,
+                    const PetscScalar *expect, const PetscReal *allowed)
 {
   for (PetscInt r = 0; r < n; r++) {
     if (PetscIsInfOrNanScalar(expect[r])) {
 #if defined(PETSC_USE_COMPLEX) /* which part is NaN depends on the compiler's multiplication */
       Expect(PetscIsInfOrNanScalar(y[r]), "%s, %s, %s: %s: row %d", A->name, F->text, SpMVGetISAName(), what, (int)r);
 #else
-      Expect(PetscIsNanScalar(expect[r]) ? PetscIsNanScalar(y[r]) : y[r] == expect[r], "%s, %s, %s: %s: row %d: %g, not %g", A->name, F->text, SpMVGetISAName(),
-             what, (int)r, (double)y[r], (double)expect[r]);
+      Expect(PetscIsNanScalar(expect[r]) ? PetscIsNanScalar(y[r]) : y[r] == expect[r],
+             "%s, %s, %s: %s: row %d: %g, not %g", A->name, F->text, SpMVGetISAName(), what, (int)r, (double)y[r],
+             (double)expect[r]);
 #endif
     } else {
-      Expect(PetscAbsScalar(y[r] - expect[r]) <= allowed[r], "%s, %s, %s: %s: row %d: off by %g, allowed %g", A->name, F->text, SpMVGetISAName(), what, (int)r,
-             (double)PetscAbsScalar(y[r] - expect[r]), (double)allowed[r]);
+      Expect(PetscAbsScalar(y[r] - expect[r]) <= allowed[r], "%s, %s, %s: %s: row %d: off by %g, allowed %g", A->name,
+             F->text, SpMVGetISAName(), what, (int)r, (double)PetscAbsScalar(y[r] - expect[r]), (double)allowed[r]);
     }
   }
 }
 
-/* Whether the upper halves of AVX registers are in use, which makes code for SSE slow; PETSC_FALSE if the processor cannot report it */
+/* Whether the upper halves of AVX registers are in use, which makes code for SSE slow; PETSC_FALSE if the processor
+   cannot report it */
 static PetscBool UpperHalvesInUse(void)
 {
 #if SPMV_HAVE_X86
@@ -96,7 +104,8 @@ static PetscBool UpperHalvesInUse(void)
   if (!asked) {
     const PetscBool xgetbv = (__get_cpuid(1, &a, &b, &c, &d) && (c >> 27 & 1)) ? PETSC_TRUE : PETSC_FALSE;
 
-    reports = (xgetbv && __get_cpuid_count(13, 1, &a, &b, &c, &d) && (a >> 2 & 1)) ? PETSC_TRUE : PETSC_FALSE; /* what is in use, with ECX = 1 */
+    /* what is in use, with ECX = 1 */
+    reports = (xgetbv && __get_cpuid_count(13, 1, &a, &b, &c, &d) && (a >> 2 & 1)) ? PETSC_TRUE : PETSC_FALSE;
     asked   = PETSC_TRUE;
   }
   if (reports) {
@@ -107,11 +116,13 @@ static PetscBool UpperHalvesInUse(void)
   return PETSC_FALSE;
 }
 
-#define CheckRegisters(what) \
-  Expect(!UpperHalvesInUse(), "%s, %s, %s: %s leaves the upper halves of AVX registers in use", A->name, F->text, SpMVGetISAName(), what)
+#define CheckRegisters(what)                                                                                      \
+  Expect(!UpperHalvesInUse(), "%s, %s, %s: %s leaves the upper halves of AVX registers in use", A->name, F->text, \
+         SpMVGetISAName(), what)
 
 /* references: also check the reference functions; once is enough, because they do not depend on the instruction set */
-static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back, PetscBool references, const Expected *E)
+static void Check(const Matrix *A, const Format *F, SpMVStore B, PetscBool back, PetscBool references,
+                  const Expected *E)
 {
   const PetscInt m = A->m, n = A->n;
   Guarded        x, y, xt, yt;
@@ -184,12 +195,14 @@ static void CheckByRows(const Matrix *A, const Format *F, PetscInt count, const 
   Compare("first column by rows", A, F, m, y, E->y[MULT], E->allowed[MULT]);
   Compare("last column by rows", A, F, m, y + (count - 1) * ldy, E->y[MULT], E->allowed[MULT]);
   for (PetscInt q = 0; q < count; q++) {
-    for (PetscInt k = m; k < ldy; k++) Expect(y[q * ldy + k] == (PetscScalar)1e30, "%s, %s: after column %d by rows", A->name, F->text, (int)q);
+    for (PetscInt k = m; k < ldy; k++)
+      Expect(y[q * ldy + k] == (PetscScalar)1e30, "%s, %s: after column %d by rows", A->name, F->text, (int)q);
   }
   (void)PetscFree2(x, y);
 }
 
-/* Dense matrices in longer arrays, in pieces of any size: each column has the bits of a product with that column alone */
+/* Dense matrices in longer arrays, in pieces of any size: each column has the bits of a product with that column alone
+   */
 static void CheckColumns(const Matrix *A, const Format *F, SpMVStore B, const Expected *E)
 {
   enum { COLUMNS = 3, MORE = 5 };
@@ -199,7 +212,8 @@ static void CheckColumns(const Matrix *A, const Format *F, SpMVStore B, const Ex
 
   (void)PetscMalloc4(COLUMNS * ldx, &x, COLUMNS * ldy, &y, COLUMNS * ldy, &z, m + 1, &alone);
   for (PetscInt q = 0; q < COLUMNS; q++) {
-    for (PetscInt k = 0; k < ldx; k++) x[q * ldx + k] = k < n && !q ? E->x[k] : (PetscScalar)(PetscReal)(k < n ? (k * 7 + q) % 13 - 6 : NAN);
+    for (PetscInt k = 0; k < ldx; k++)
+      x[q * ldx + k] = k < n && !q ? E->x[k] : (PetscScalar)(PetscReal)(k < n ? (k * 7 + q) % 13 - 6 : NAN);
     for (PetscInt k = 0; k < ldy; k++) z[q * ldy + k] = (PetscScalar)(PetscReal)((k * 5 + q) % 11 - 5);
   }
   SpMVTuned.columns_bytes = 1 + (PetscInt64)draw(5000);
@@ -213,9 +227,11 @@ static void CheckColumns(const Matrix *A, const Format *F, SpMVStore B, const Ex
         SpMVStoreMultAdd(B, x + q * ldx, z + q * ldy, alone);
       else
         SpMVStoreMult(B, x + q * ldx, alone);
-      Expect(!m || !memcmp(alone, y + q * ldy, (size_t)m * sizeof(*y)), "%s, %s, %s: column %d of several", A->name, F->text, SpMVGetISAName(), (int)q);
+      Expect(!m || !memcmp(alone, y + q * ldy, (size_t)m * sizeof(*y)), "%s, %s, %s: column %d of several", A->name,
+             F->text, SpMVGetISAName(), (int)q);
       for (PetscInt k = m; k < ldy; k++)
-        Expect(y[q * ldy + k] == (how == 2 ? z[q * ldy + k] : (PetscScalar)1e30), "%s, %s, %s: after column %d", A->name, F->text, SpMVGetISAName(), (int)q);
+        Expect(y[q * ldy + k] == (how == 2 ? z[q * ldy + k] : (PetscScalar)1e30), "%s, %s, %s: after column %d",
+               A->name, F->text, SpMVGetISAName(), (int)q);
     }
   }
   for (PetscInt count = 1; count <= 2 * SPMV_LANES + 1; count += SPMV_LANES - 1) CheckByRows(A, F, count, E);
@@ -264,7 +280,8 @@ int main(int argc, char **argv)
         const SpMVCSR now = {A.m, A.n, A.i, A.j, as[v].a};
 
         PetscCall(SpMVStoreFill(B, &now));
-        Expect(!SpMVStoreUsesParent(B) || (F.evchyb ? F.evc.common.kernel : F.sellp.common.kernel) == SPMV_KERNEL_AUTO, "%s, %s", A.name, F.text);
+        Expect(!SpMVStoreUsesParent(B) || (F.evchyb ? F.evc.common.kernel : F.sellp.common.kernel) == SPMV_KERNEL_AUTO,
+               "%s, %s", A.name, F.text);
         if (SpMVStoreUsesParent(B)) continue;
         for (int s = 0; s < 4; s++) {
           if (refill && s != (f + refill) % 4) continue; /* one instruction set for each refill is enough */

@@ -1,13 +1,15 @@
 /*
-  Tests of BiCGStab's kernels, without PETSc: every preconditioner on either side, and every way to end and to sum, compared with the method on the host, which
-  computes its inner products like KSPBCGS. Prints nothing on success. The arguments are those of `krylov`.
+  Tests of BiCGStab's kernels, without PETSc: every preconditioner on either side, and every way to end and to sum,
+  compared with the method on the host, which computes its inner products like KSPBCGS. Prints nothing on success. The
+  arguments are those of `krylov`.
 */
 #include "krylov.cuh"
 #include "mat/impls/sellp/sellpcuda.h"
 
 using Problem = ProblemOf<SpMVCudaBCGS>;
 
-// ------------------------------------------------------------------------------------------------ the method on the host
+// ------------------------------------------------------------------------------------------------ the method on the
+// host
 
 // B A p or A B p
 static std::vector<Wide> Multiplied(const Problem &q, const std::vector<Wide> &p)
@@ -98,7 +100,8 @@ static cudaError_t Multiply(const Problem &q, const Arrays &a, const Number *p, 
 {
   const bool applied = q.set.pc == SPMV_KRYLOV_PC_APPLIED;
   if (applied && !q.set.left) SPMV_TRY(ApplyAll(q, a, p, a.z.p, stream));
-  SPMV_TRY(Product(q.set.n, a.i, a.j, a.a, applied && !q.set.left ? a.z.p : p, applied && q.set.left ? a.z.p : v, stream));
+  SPMV_TRY(
+      Product(q.set.n, a.i, a.j, a.a, applied && !q.set.left ? a.z.p : p, applied && q.set.left ? a.z.p : v, stream));
   return applied && q.set.left ? ApplyAll(q, a, a.z.p, v, stream) : cudaSuccess;
 }
 
@@ -119,7 +122,8 @@ static Problem Make(const char *what, int n, SpMVKrylovPC pc, bool left, SpMVKry
 {
   Problem q{what, Build(what, n, n, [](int r, Row &row) { row = {r - 2, r - 1, r, r + 1}; }), {}, {}, {}};
   for (int r = 0; r < n; r++) {
-    for (int k = q.A.i[r]; k < q.A.i[r + 1]; k++) q.A.a[k] = q.A.j[k] == r ? Number((PetscReal)(3 + std::abs(Real()))) : Value();
+    for (int k = q.A.i[r]; k < q.A.i[r + 1]; k++)
+      q.A.a[k] = q.A.j[k] == r ? Number((PetscReal)(3 + std::abs(Real()))) : Value();
     q.b.push_back(Value());
   }
   q.set.n     = n;
@@ -138,7 +142,8 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
   for (int n : quick ? std::vector<int>{3, 5250} : std::vector<int>{3, 252, 5250, 600000}) {
     for (int pc = 0; pc < 4; pc++) {
       for (bool left : {true, false}) {
-        for (SpMVKrylovNorm norm : {SPMV_KRYLOV_NORM_NONE, left ? SPMV_KRYLOV_NORM_PRECONDITIONED : SPMV_KRYLOV_NORM_UNPRECONDITIONED}) {
+        for (SpMVKrylovNorm norm :
+             {SPMV_KRYLOV_NORM_NONE, left ? SPMV_KRYLOV_NORM_PRECONDITIONED : SPMV_KRYLOV_NORM_UNPRECONDITIONED}) {
           static char what[128];
           snprintf(what, sizeof(what), "%d rows, %s, %s%s", n, pcs[pc], norms[norm], left ? "" : ", right");
           Problem q = Make(what, n, (SpMVKrylovPC)pc, left, norm);
@@ -152,7 +157,8 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
   }
 }
 
-// Repeats a small matrix along the diagonal, and the corresponding entries of b: all numbers of the first iterations are exact
+// Repeats a small matrix along the diagonal, and the corresponding entries of b: all numbers of the first iterations
+// are exact
 static void Repeat(Problem &q, int bs, const double a[], const double b[])
 {
   q.A = Build(q.what, q.set.n, q.set.n, [=](int r, Row &row) {
@@ -214,7 +220,8 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
   });
 }
 
-// ------------------------------------------------------------------------------------------------ inner products as the epilogues of the products
+// ------------------------------------------------------------------------------------------------ inner products as
+// the epilogues of the products
 
 struct Half {
   std::vector<Number> v, t, s, r0;
@@ -246,7 +253,8 @@ static Half Run(const Problem &q, SpMVCudaStore store, bool fused, bool expected
   done = PETSC_FALSE;
   if (fused) CHECK(SpMVCudaBCGSMultSecond(k, store, stream, &done));
   if (!done) {
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(!q.set.left && InKernels(q) ? a.z.p : a.r.p), NULL, (PetscScalar *)a.t.p, stream));
+    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(!q.set.left && InKernels(q) ? a.z.p : a.r.p), NULL, (PetscScalar *)a.t.p,
+                       stream));
     CHECK(SpMVCudaBCGSSecond(k, stream));
   }
   Expect((bool)done == (fused && expected), q.A, q.what, "second", "the product has an epilogue");
@@ -266,7 +274,8 @@ static Wide WideOf(const Scalar &a)
   return Wide(value);
 }
 
-static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, SpMVKrylovPC pc, bool left, SpMVCudaKrylov k, cudaStream_t stream)
+static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, SpMVKrylovPC pc, bool left, SpMVCudaKrylov k,
+                         cudaStream_t stream)
 {
   SELLPParams    params = {};
   SpMVCudaStore  store;
@@ -283,23 +292,29 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, SpMVKrylov
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
   CHECK(SpMVCudaSELLPSetUp(&csr, &params, kernel, PETSC_FALSE, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream));
-  const bool   whole    = fused && !(left && pc == SPMV_KRYLOV_PC_BLOCKS);
-  const Half   separate = Run(q, store, false, whole, k, stream), one = Run(q, store, true, whole, k, stream), again = Run(q, store, true, whole, k, stream);
-  const auto   near  = [&](const Scalar &x, const Scalar &y) { return std::abs(WideOf(x) - WideOf(y)) <= eps * (1 + std::abs(WideOf(y))); };
+  const bool whole    = fused && !(left && pc == SPMV_KRYLOV_PC_BLOCKS);
+  const Half separate = Run(q, store, false, whole, k, stream), one = Run(q, store, true, whole, k, stream),
+             again = Run(q, store, true, whole, k, stream);
+  const auto near  = [&](const Scalar &x, const Scalar &y) {
+    return std::abs(WideOf(x) - WideOf(y)) <= eps * (1 + std::abs(WideOf(y)));
+  };
   const double scale = 1000 * (1 + std::abs(WideOf(separate.first.a))); // t = A (r - a v)
   bool         same  = true;
   for (unsigned r = 0; same && r < n; r++)
-    same = std::abs(Wide(one.v[r]) - Wide(separate.v[r])) <= eps && std::abs(Wide(one.t[r]) - Wide(separate.t[r])) <= eps * scale;
+    same = std::abs(Wide(one.v[r]) - Wide(separate.v[r])) <= eps &&
+           std::abs(Wide(one.t[r]) - Wide(separate.t[r])) <= eps * scale;
   Expect(same, A, q.what, left ? "left" : "right", "both products are the same as without epilogue");
   Expect(near(one.first.a, separate.first.a), A, q.what, left ? "left" : "right", "(v, r0)");
   const auto wide = [](const std::vector<Number> &x) { return std::vector<Wide>(x.begin(), x.end()); };
   const auto r0 = wide(separate.r0), sv = wide(separate.s), tv = wide(separate.t);
   const Wide omega = Dot(true, sv, tv) / Dot(true, tv, tv), rho = Dot(true, sv, r0) - omega * Dot(true, tv, r0);
   for (const spmv::State &state : {separate.second, one.second}) {
-    Expect(std::abs(WideOf(state.omega) - omega) <= eps * (1 + std::abs(omega)), A, q.what, left ? "left" : "right", "(s, t), (t, t)");
+    Expect(std::abs(WideOf(state.omega) - omega) <= eps * (1 + std::abs(omega)), A, q.what, left ? "left" : "right",
+           "(s, t), (t, t)");
     Expect(std::abs(WideOf(state.rho) - rho) <= eps * n, A, q.what, left ? "left" : "right", "(s, r0), (t, r0)");
   }
-  Expect(!memcmp((void *)&one.second, (void *)&again.second, sizeof(one.second)), A, q.what, left ? "left" : "right", "the same bits");
+  Expect(!memcmp((void *)&one.second, (void *)&again.second, sizeof(one.second)), A, q.what, left ? "left" : "right",
+         "the same bits");
   CHECK(SpMVCudaDestroy(&store));
 }
 
@@ -308,7 +323,9 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
   SpMVCudaDiagonalsLeast = SpMVCudaDiagonalsWarps = 0; // small matrices reach all kernels
   for (bool left : {true, false}) {
     for (SpMVKrylovPC pc : {SPMV_KRYLOV_PC_NONE, SPMV_KRYLOV_PC_POINTS, SPMV_KRYLOV_PC_BLOCKS}) {
-      const auto test = [&](Matrix A, bool fused, SpMVCudaKernel kernel) { TestEpilogue(A, fused, kernel, pc, left, k, stream); };
+      const auto test = [&](Matrix A, bool fused, SpMVCudaKernel kernel) {
+        TestEpilogue(A, fused, kernel, pc, left, k, stream);
+      };
       for (int N : {3, quick ? 6 : 12, quick ? 7 : 40}) {
         test(Grid("7 points", N, 7, 1, 100), true, SPMVCUDA_KERNEL_AUTO);
         test(Grid("7 points, slices", N, 7, 1, 100), true, SPMVCUDA_KERNEL_SLICES);
@@ -322,7 +339,8 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
       test(Grouped(
                "groups", 5001, 5001, [](int) { return 1 + Int(8); }, [](int, Row &row) { Anywhere(5001, 40, row); }),
            true, SPMVCUDA_KERNEL_AUTO);
-      test(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false, SPMVCUDA_KERNEL_AUTO);
+      test(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false,
+           SPMVCUDA_KERNEL_AUTO);
       test(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMVCUDA_KERNEL_PAPER);
     }
   }

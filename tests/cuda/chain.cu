@@ -13,7 +13,8 @@
 
 constexpr int N = 19440, VECTORS = 4, VALUES = 2, REALS = sizeof(Number) / sizeof(PetscReal);
 
-// PLAIN is launched without the attribute. RECORD records an event without timing, which does not keep the next kernel from beginning early
+// PLAIN is launched without the attribute. RECORD records an event without timing, which does not keep the next kernel
+// from beginning early
 enum Kind { FILL, MULT, RESIDUAL, ONTO, EARLY, LATE, STALE, PLAIN, RECORD, CROSS };
 struct Step {
   Kind kind;
@@ -26,7 +27,8 @@ struct Step {
 static __device__ void Copy(int n, const PetscReal *from, PetscReal *to)
 {
   int exponent;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) to[i] = (PetscReal)frexp((double)from[i], &exponent);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    to[i] = (PetscReal)frexp((double)from[i], &exponent);
 }
 static __global__ void CopyEarly(int n, const PetscReal *from, PetscReal *to)
 {
@@ -42,8 +44,8 @@ static __global__ void CopyLate(int n, const PetscReal *from, PetscReal *to)
   Dawdle(20000);
   Copy(n, from, to);
 }
-// Each thread block first reads all of `to`, so that its multiprocessor's cache holds old values while the next kernel is
-// already resident
+// Each thread block first reads all of `to`, so that its multiprocessor's cache holds old values while the next kernel
+// is already resident
 static __global__ void CopyStale(int n, const PetscReal *from, PetscReal *to, PetscReal *nowhere)
 {
   PetscReal sum = 0;
@@ -69,7 +71,8 @@ struct Stored {
   SpMVCudaCSR    csr[VALUES];
   SpMVCudaStore  store;
 
-  Stored(const Matrix &matrix, const Setup &setup, cudaStream_t stream) : A(matrix), i(A.i), j(A.j), a{Device<Number>(A.a.size()), Device<Number>(A.a.size())}
+  Stored(const Matrix &matrix, const Setup &setup, cudaStream_t stream)
+      : A(matrix), i(A.i), j(A.j), a{Device<Number>(A.a.size()), Device<Number>(A.a.size())}
   {
     for (int v = 0; v < VALUES; v++) {
       for (auto &value : A.a) value = Value();
@@ -160,7 +163,8 @@ private:
     char text[80];
     CHECK(cudaStreamSynchronize(stream));
     snprintf(text, sizeof(text), "%s, shape %d, round %d", what, shape, round);
-    Expect(!memcmp((void *)good.data(), (void *)all.Get().data(), good.size() * sizeof(Number)), stores[0].A, "all layouts", "all kernels", text);
+    Expect(!memcmp((void *)good.data(), (void *)all.Get().data(), good.size() * sizeof(Number)), stores[0].A,
+           "all layouts", "all kernels", text);
   }
 
   // Mostly, x is what the previous step has written, and y is what it has read
@@ -206,7 +210,8 @@ private:
       case STALE: LaunchEarly(132, 256, stream, CopyStale, n, from, to, (PetscReal *)nowhere.p); break;
       case PLAIN: CopyPlain<<<40, 256, 0, stream>>>(n, from, to); break;
       case RECORD: CHECK(cudaEventRecord(event[2], stream)); break;
-      case CROSS: // a kernel of this stream has let the next begin, and the wait for the event must still hold that back
+      // a kernel of this stream has let the next begin, and the wait for the event must still hold that back
+      case CROSS:
         CHECK(cudaEventRecord(event[0], stream));
         CHECK(cudaStreamWaitEvent(other, event[0], 0));
         CopyLate<<<3, 256, 0, other>>>(n, from, to);

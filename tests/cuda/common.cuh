@@ -52,8 +52,8 @@ static inline void Expect(bool right, const Matrix &A, const char *layout, const
 }
 
 // op(A) x + z, and the sum of magnitudes, by which rounding errors are bounded
-static inline void Reference(const Matrix &A, bool transpose, bool conjugate, const std::vector<Number> &x, const Number *z, std::vector<Wide> &y,
-                             std::vector<double> &size)
+static inline void Reference(const Matrix &A, bool transpose, bool conjugate, const std::vector<Number> &x,
+                             const Number *z, std::vector<Wide> &y, std::vector<double> &size)
 {
   const int rows = transpose ? A.n : A.m;
   y.assign(rows, Wide(0));

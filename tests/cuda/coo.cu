@@ -1,7 +1,7 @@
 /*
-  Tests of assembly from a coordinate array, without PETSc: pattern, map and sums are compared bitwise with those of the host. It also tests copies to the host.
-  Prints nothing on success. Run it as `coo full`; under compute-sanitizer as `coo quick`. With `count` as the last argument, it prints the number of checks
-  that passed.
+  Tests of assembly from a coordinate array, without PETSc: pattern, map and sums are compared bitwise with those of the
+  host. It also tests copies to the host. Prints nothing on success. Run it as `coo full`; under compute-sanitizer as
+  `coo quick`. With `count` as the last argument, it prints the number of checks that passed.
 */
 #include "core/cuda/csr/coo.h"
 #include "common.cuh"
@@ -29,7 +29,8 @@ static std::map<std::pair<PetscInt, PetscInt>, std::vector<size_t>> Sorted(const
 
 static bool Same(const std::vector<Number> &a, const std::vector<Number> &b)
 {
-  return a.size() == b.size() && (a.empty() || !memcmp((const void *)a.data(), (const void *)b.data(), a.size() * sizeof(Number)));
+  return a.size() == b.size() &&
+         (a.empty() || !memcmp((const void *)a.data(), (const void *)b.data(), a.size() * sizeof(Number)));
 }
 
 // The two arrays of a test on the device; the second has the entries from `split` on
@@ -45,14 +46,15 @@ struct Arrays {
   }
   Arrays(const Entries &e, size_t split, const Block &b)
       : i{Device<PetscInt>(Part(e, split, 0, false)), Device<PetscInt>(Part(e, split, 1, false))},
-        j{Device<PetscInt>(Part(e, split, 0, true)), Device<PetscInt>(Part(e, split, 1, true))}, indices{b.M,
-                                                                                                         b.N,
-                                                                                                         {(PetscInt64)split, (PetscInt64)(e.size() - split)},
-                                                                                                         {i[0].p, i[1].p},
-                                                                                                         {j[0].p, j[1].p},
-                                                                                                         {b.row[0], b.row[1]},
-                                                                                                         {b.col[0], b.col[1]},
-                                                                                                         b.outside ? PETSC_TRUE : PETSC_FALSE}
+        j{Device<PetscInt>(Part(e, split, 0, true)), Device<PetscInt>(Part(e, split, 1, true))},
+        indices{b.M,
+                b.N,
+                {(PetscInt64)split, (PetscInt64)(e.size() - split)},
+                {i[0].p, i[1].p},
+                {j[0].p, j[1].p},
+                {b.row[0], b.row[1]},
+                {b.col[0], b.col[1]},
+                b.outside ? PETSC_TRUE : PETSC_FALSE}
   {
   }
 };
@@ -83,7 +85,9 @@ static void TestValues(SpMVCudaCOO coo, const Entries &e, size_t split, const Bl
   const PetscScalar *array[2];
   for (int k = 0; k < 2; k++) {
     const size_t n = k ? e.size() - split : split;
-    if (n) CHECK(cudaMemcpy(v[k].p + shift, (const void *)(value.data() + (k ? split : 0)), n * sizeof(Number), cudaMemcpyHostToDevice));
+    if (n)
+      CHECK(cudaMemcpy(v[k].p + shift, (const void *)(value.data() + (k ? split : 0)), n * sizeof(Number),
+                       cudaMemcpyHostToDevice));
     array[k] = (const PetscScalar *)(v[k].p + shift);
   }
   Device<Number> a(start);
@@ -181,11 +185,14 @@ static void TestRefusals(cudaStream_t stream)
     SpMVCudaCOO coo;
     PetscInt64  count, *place;
     PetscInt   *i, *j;
-    Expect(SpMVCudaCOOCreate(&arrays.indices, stream, &coo) == (k < 3 ? cudaErrorInvalidValue : cudaSuccess) && !coo == (k < 3), Named("too large"), "any",
-           "any", "an index that is too large");
+    Expect(SpMVCudaCOOCreate(&arrays.indices, stream, &coo) == (k < 3 ? cudaErrorInvalidValue : cudaSuccess) &&
+               !coo == (k < 3),
+           Named("too large"), "any", "any", "an index that is too large");
     CHECK(SpMVCudaCOODestroy(&coo));
     arrays.indices.row[0] = 1;
-    Expect(SpMVCudaCOORemote(&arrays.indices, stream, &count, &place, &i, &j) == (k < 3 ? cudaErrorInvalidValue : cudaSuccess) && !place == (k < 3),
+    Expect(SpMVCudaCOORemote(&arrays.indices, stream, &count, &place, &i, &j) ==
+                   (k < 3 ? cudaErrorInvalidValue : cudaSuccess) &&
+               !place == (k < 3),
            Named("too large"), "any", "any", "an index that is too large, of another rank");
     CHECK(cudaFree(place));
   }
@@ -194,7 +201,8 @@ static void TestRefusals(cudaStream_t stream)
   Arrays        arrays(e, 1, wide);
   SpMVCudaCOO   coo;
   arrays.indices.M = arrays.indices.row[1] = arrays.indices.N = arrays.indices.col[1] = (PetscInt64)1 << 33;
-  Expect(SpMVCudaCOOCreate(&arrays.indices, stream, &coo) == cudaErrorNotSupported && !coo, Named("many bits"), "any", "any", "keys of more than 63 bits");
+  Expect(SpMVCudaCOOCreate(&arrays.indices, stream, &coo) == cudaErrorNotSupported && !coo, Named("many bits"), "any",
+         "any", "keys of more than 63 bits");
 }
 
 // To the host and back, by one thread and by several
@@ -262,7 +270,8 @@ int main(int argc, char **argv)
   Test("one row", 1, 1000, Random(1, 1000, most, 5), stream);
   Test("one column", 1000, 1, Random(1000, 1, most, 5), stream);
   Test("columns of 31 bits", 50, INT_MAX, Random(50, INT_MAX, most / 10, 7), stream);
-  for (size_t n : {1, 255, 256, 257, 1023, 1024, 1025, 2049}) Test("about a tile", 40, 40, Random(40, 40, n, 3), stream);
+  for (size_t n : {1, 255, 256, 257, 1023, 1024, 1025, 2049})
+    Test("about a tile", 40, 40, Random(40, 40, n, 3), stream);
   CHECK(cudaStreamDestroy(stream));
   CHECK(SpMVCudaFinalize());
   CHECK(SpMVCudaPrepare((size_t)32 << 20)); // again, and ended at once

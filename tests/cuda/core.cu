@@ -1,8 +1,9 @@
 /*
-  Tests of the device core, without PETSc: every layout and kernel is compared with a CSR product on the host. Prints nothing on success.
-  Run it as `core full`; under compute-sanitizer as `core quick`, or, if that is very slow, as `core race`, with two matrices; if it was compiled for a
-  different GPU than the machine's, as `core unsupported`. With `count` as the last argument, it prints the number of checks that passed. With
-  CORE_MATRICES=TEXT in the environment, only the matrices whose names contain the text are tested.
+  Tests of the device core, without PETSc: every layout and kernel is compared with a CSR product on the host. Prints
+  nothing on success. Run it as `core full`; under compute-sanitizer as `core quick`, or, if that is very slow, as `core
+  race`, with two matrices; if it was compiled for a different GPU than the machine's, as `core unsupported`. With
+  `count` as the last argument, it prints the number of checks that passed. With CORE_MATRICES=TEXT in the environment,
+  only the matrices whose names contain the text are tested.
 */
 #include "csr.cuh"
 #include "layouts.cuh"
@@ -11,7 +12,8 @@
 #include "refusals.cuh"
 
 // One layout with both ways to store values: only the size of the values differs
-static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bool, const SpMVCudaCSR *, SpMVCudaStore *)> setup)
+static void TestSingle(Matrix &A, const char *name,
+                       std::function<cudaError_t(bool, const SpMVCudaCSR *, SpMVCudaStore *)> setup)
 {
   Device<int>   i(A.i), j(A.j);
   SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
@@ -22,14 +24,18 @@ static void TestSingle(Matrix &A, const char *name, std::function<cudaError_t(bo
     SpMVCudaGetStats(store, &stats[single]);
     CHECK(SpMVCudaDestroy(&store));
   }
-  if (!stats[0].diagonal != !stats[1].diagonal || stats[0].node != stats[1].node) return; // with smaller values, an index costs more
-  const PetscInt64 values = stats[0].stored * (PetscInt64)(sizeof(Number) - PetscMin(sizeof(Single), sizeof(Number))), saved = stats[0].bytes - stats[1].bytes;
+  // with smaller values, an index costs more
+  if (!stats[0].diagonal != !stats[1].diagonal || stats[0].node != stats[1].node) return;
+  const PetscInt64 values = stats[0].stored * (PetscInt64)(sizeof(Number) - PetscMin(sizeof(Single), sizeof(Number))),
+                   saved  = stats[0].bytes - stats[1].bytes;
   // Diagonals store a second copy of one value per step, except for the additional steps of a few slices
-  Expect(stats[0].stored == stats[1].stored && saved >= values && saved <= values + (stats[0].diagonal ? values / 32 : 0), A, name, stats[1].kernel,
-         "bytes of single values");
+  Expect(stats[0].stored == stats[1].stored && saved >= values &&
+             saved <= values + (stats[0].diagonal ? values / 32 : 0),
+         A, name, stats[1].kernel, "bytes of single values");
 }
 
-// The choice from the statistics depends on the number of multiprocessors. This tests matrices on either side of each bound
+// The choice from the statistics depends on the number of multiprocessors. This tests matrices on either side of each
+// bound
 static void TestChoice(const Layout &L, cudaStream_t stream)
 {
   const int least = SpMVCudaDiagonalsLeast;
@@ -79,13 +85,18 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
       for (int q = 0; q < (r ? length : first); q++) row.push_back(7 * r + 2 * q);
     });
   };
-  expect(rows("rows of 80", 128 * p, 80, 80), "four lanes a row", [&](const SpMVStats &s) { return s.slices == 16 * p; });
-  expect(rows("rows of 80, fewer", 64 * p, 80, 80), "eight lanes a row", [&](const SpMVStats &s) { return s.slices == 16 * p; });
-  expect(rows("rows of 4096", 12 * p, 4096, 5000), "one row in parts", [](const SpMVStats &s) { return s.long_rows == 1; });
-  expect(rows("rows of 4096, fewer", 3 * p, 4096, 4096), "all rows in parts", [&](const SpMVStats &s) { return s.long_rows == 3 * p; });
+  expect(rows("rows of 80", 128 * p, 80, 80), "four lanes a row",
+         [&](const SpMVStats &s) { return s.slices == 16 * p; });
+  expect(rows("rows of 80, fewer", 64 * p, 80, 80), "eight lanes a row",
+         [&](const SpMVStats &s) { return s.slices == 16 * p; });
+  expect(rows("rows of 4096", 12 * p, 4096, 5000), "one row in parts",
+         [](const SpMVStats &s) { return s.long_rows == 1; });
+  expect(rows("rows of 4096, fewer", 3 * p, 4096, 4096), "all rows in parts",
+         [&](const SpMVStats &s) { return s.long_rows == 3 * p; });
 }
 
-// Constrained rows and columns, as in finite elements; rows of hanging nodes, which have one unknown of each of several other nodes; entries left out at random
+// Constrained rows and columns, as in finite elements; rows of hanging nodes, which have one unknown of each of several
+// other nodes; entries left out at random
 static Matrix Constrained(const char *name, const Matrix &A, int rows, int columns)
 {
   return Without(name, A, [=](int r, int c) { return r != c && (r * 613 % 1000 < rows || c * 613 % 1000 < columns); });
@@ -136,7 +147,9 @@ static void TestNodes(const Layout &L, cudaStream_t stream)
   expect(InAnyOrder(), few);
   expect(Constrained("3 unknowns, many constrained rows", A, 500, 0), 1);
   expect(Sparser("3 unknowns, many entries missing", A, 2), 1);
-  expect(Without("3 unknowns, one row out of order", Disorder("", A, 3, Shuffle), [](int r, int c) { return r == 100 && c % 3 == 1; }), 1);
+  expect(Without("3 unknowns, one row out of order", Disorder("", A, 3, Shuffle),
+                 [](int r, int c) { return r == 100 && c % 3 == 1; }),
+         1);
   expect(Grid("27 points", 12, 27, 1, 100), 1);
   expect(Lengths("anywhere", 3000, 3000, [](int) { return 20; }), 1);
 }
@@ -155,7 +168,8 @@ static void TestGroups(const Layout &L, cudaStream_t stream)
   expect(A, false); // node blocks
   expect(Dropped("3 unknowns, one dropped", A, [](int r) { return r == 1; }), look);
   expect(Dropped("3 unknowns, some dropped", A, [](int r) { return r * 613 % 1000 < 70; }), look);
-  if (sizeof(PetscScalar) > 4) expect(Grid("7 unknowns", 3, 7, 7, 100), look); // values of 4 bytes are stored in incomplete node blocks
+  // values of 4 bytes are stored in incomplete node blocks
+  if (sizeof(PetscScalar) > 4) expect(Grid("7 unknowns", 3, 7, 7, 100), look);
   expect(Grouped(
              "pairs", 3001, 3000, [](int) { return 2; }, columns(3000)),
          look);
@@ -163,7 +177,8 @@ static void TestGroups(const Layout &L, cudaStream_t stream)
              "one pair in four rows", 3000, 3000, [](int g) { return g % 3 ? 1 : 2; }, columns(3000)),
          false);
   expect(Grouped(
-             "mostly empty pairs", 3000, 3000, [](int) { return 2; }, [](int g, Row &row) { Anywhere(3000, g % 4 ? 0 : 20, row); }),
+             "mostly empty pairs", 3000, 3000, [](int) { return 2; },
+             [](int g, Row &row) { Anywhere(3000, g % 4 ? 0 : 20, row); }),
          false);
   expect(Grid("27 points", 12, 27, 1, 60), false);
 }
@@ -186,9 +201,11 @@ static void AddMatrices(std::vector<Matrix> &matrices)
   matrices.push_back(Lengths("up to 12 entries", 700, 900, [](int) { return Int(13); }));
   matrices.push_back(Lengths("one or two entries", 1500, 300, [](int) { return 1 + Int(2); }));
   matrices.push_back(Lengths("long rows", 40, 3000, [](int r) { return r % 3 ? Int(1500) : 3000; }));
-  matrices.push_back(Lengths("two very long rows", 1200, 1200, [](int r) { return r == 7 || r == 800 ? 20000 : Int(6); }));
+  matrices.push_back(
+      Lengths("two very long rows", 1200, 1200, [](int r) { return r == 7 || r == 800 ? 20000 : Int(6); }));
   matrices.push_back(Lengths("distant columns", 300, 100000, [](int) { return Int(9); }));
-  matrices.push_back(Lengths("distant rows next to each other in the order of lengths", 5000, 40000, [](int r) { return r == 7 ? 20000 : 3 + Int(3); }));
+  matrices.push_back(Lengths("distant rows next to each other in the order of lengths", 5000, 40000,
+                             [](int r) { return r == 7 ? 20000 : 3 + Int(3); }));
   matrices.push_back(Lengths("mostly empty", 3000, 60, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }));
   matrices.push_back(Lengths(
       "columns descend", 200, 200, [](int) { return Int(40); }, false));
@@ -197,7 +214,8 @@ static void AddMatrices(std::vector<Matrix> &matrices)
 static void AddDisordered(std::vector<Matrix> &matrices)
 {
   matrices.push_back(Disorder("columns in any order", Grid("", 7, 7, 1, 100), 1, Shuffle));
-  matrices.push_back(Disorder("columns in any order, some twice", Lengths("", 300, 250, [](int) { return Int(60); }), 1, ShuffleTwice));
+  matrices.push_back(Disorder("columns in any order, some twice", Lengths("", 300, 250, [](int) { return Int(60); }), 1,
+                              ShuffleTwice));
   matrices.push_back(Disorder("one row out of order", Grid("", 7, 7, 1, 100), 1, [](int r, Row &row) {
     if (r == 100) std::swap(row[1], row[4]);
   }));
@@ -224,7 +242,8 @@ static void AddDisordered(std::vector<Matrix> &matrices)
 static void AddIncomplete(std::vector<Matrix> &matrices)
 {
   matrices.push_back(Constrained("incomplete, 3 unknowns, constrained rows", Grid("", 6, 27, 3, 100), 30, 0));
-  matrices.push_back(Constrained("incomplete, 3 unknowns, some, constrained rows and columns", Grid("", 6, 27, 3, 60), 20, 20));
+  matrices.push_back(
+      Constrained("incomplete, 3 unknowns, some, constrained rows and columns", Grid("", 6, 27, 3, 60), 20, 20));
   matrices.push_back(Hanging("incomplete, 3 unknowns, hanging nodes", Grid("", 6, 27, 3, 100), 3));
   matrices.push_back(Sparser("incomplete, 2 unknowns, some entries missing", Grid("", 6, 7, 2, 100), 60));
   matrices.push_back(Sparser("incomplete, 4 unknowns, some, some entries missing", Grid("", 4, 27, 4, 60), 60));
@@ -233,7 +252,8 @@ static void AddIncomplete(std::vector<Matrix> &matrices)
   matrices.push_back(Sparser("incomplete, 2 unknowns, long rows, some entries missing",
                              Build("", 30, 12000,
                                    [](int r, Row &row) {
-                                     for (int c = r / 2 % 5; c < (r / 2 % 3 ? 700 : 3000); c++) row.insert(row.end(), {4 * c, 4 * c + 1});
+                                     for (int c = r / 2 % 5; c < (r / 2 % 3 ? 700 : 3000); c++)
+                                       row.insert(row.end(), {4 * c, 4 * c + 1});
                                    }),
                              60));
   matrices.push_back(InAnyOrder());
@@ -245,7 +265,8 @@ static void AddGroups(std::vector<Matrix> &matrices)
   auto three = [](int) { return 3; };
   auto any   = [](int) { return 1 + Int(8); };
   auto some  = [](int n, int most) { return [=](int, Row &row) { Anywhere(n, Int(most + 1), row); }; };
-  matrices.push_back(Dropped("groups, 3 unknowns, some dropped", Grid("", 6, 27, 3, 100), [](int r) { return r * 613 % 1000 < 70; }));
+  matrices.push_back(
+      Dropped("groups, 3 unknowns, some dropped", Grid("", 6, 27, 3, 100), [](int r) { return r * 613 % 1000 < 70; }));
   matrices.push_back(Dropped("groups, 6 unknowns, one dropped", Grid("", 4, 27, 6, 60), [](int r) { return r == 7; }));
   matrices.push_back(Grouped(
       "groups of 3", 500, 500, [](int g) { return g ? 3 : 1; }, some(500, 90)));
@@ -256,9 +277,11 @@ static void AddGroups(std::vector<Matrix> &matrices)
       "groups, more equal rows", 700, 300, [](int) { return 5 + Int(30); }, some(300, 60)));
   matrices.push_back(Grouped(
       "groups, all rows equal", 300, 300, [](int) { return 300; }, [](int, Row &row) { Anywhere(300, 250, row); }));
-  matrices.push_back(Grouped("groups, long", 100, 4000, any, [](int g, Row &row) { Anywhere(4000, g % 3 ? Int(1500) : 6000, row); }));
+  matrices.push_back(
+      Grouped("groups, long", 100, 4000, any, [](int g, Row &row) { Anywhere(4000, g % 3 ? Int(1500) : 6000, row); }));
   matrices.push_back(Grouped("groups of short rows", 2000, 2000, any, some(2000, 4)));
-  matrices.push_back(Grouped("groups, some empty", 800, 800, any, [](int g, Row &row) { Anywhere(800, g % 4 ? 1 + Int(30) : 0, row); }));
+  matrices.push_back(Grouped("groups, some empty", 800, 800, any,
+                             [](int g, Row &row) { Anywhere(800, g % 4 ? 1 + Int(30) : 0, row); }));
   matrices.push_back(Grouped("groups, distant columns", 300, 100000, any, some(100000, 40)));
   matrices.push_back(Grouped("groups, few columns", 2000, 40, three, some(40, 30)));
   matrices.push_back(Grouped("groups in any order, some columns twice", 400, 300, any, [](int g, Row &row) {
@@ -267,7 +290,8 @@ static void AddGroups(std::vector<Matrix> &matrices)
   }));
 }
 
-// Entries and node blocks on diagonals, also more than 32 of them, so that in most slices each lane has all of them, and blocks with missing entries
+// Entries and node blocks on diagonals, also more than 32 of them, so that in most slices each lane has all of them,
+// and blocks with missing entries
 static void AddBands(std::vector<Matrix> &matrices)
 {
   matrices.push_back(Band("band of 3 diagonals", 1000, 1, 1));
@@ -310,8 +334,10 @@ static void AddSpecial(std::vector<Matrix> &matrices)
 static void AddLarger(std::vector<Matrix> &matrices)
 {
   matrices.push_back(Grid("7 points, larger", 40, 7, 1, 100));
-  matrices.push_back(Lengths("power law", 40000, 40000, [](int) { return std::min(3000, 1 + (int)(1.4 * std::pow(Real() + 0.50001, -0.7))); }));
-  matrices.push_back(Lengths("power law, wide", 20000, 200000, [](int) { return std::min(4000, 1 + (int)(2.0 * std::pow(Real() + 0.50001, -0.7))); }));
+  matrices.push_back(Lengths("power law", 40000, 40000,
+                             [](int) { return std::min(3000, 1 + (int)(1.4 * std::pow(Real() + 0.50001, -0.7))); }));
+  matrices.push_back(Lengths("power law, wide", 20000, 200000,
+                             [](int) { return std::min(4000, 1 + (int)(2.0 * std::pow(Real() + 0.50001, -0.7))); }));
 }
 
 // ------------------------------------------------------------------------------------------------ layouts
@@ -369,7 +395,8 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
 {
   for (const Layout &L : layouts) {
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "evchyb"))) TestChoice(L, streams.stream);
-    if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, single"))) TestStreams(L, streams.stream, streams.other);
+    if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, single")))
+      TestStreams(L, streams.stream, streams.other);
     if (!quick && !strcmp(L.name, "sellp")) TestReplaced(L, streams.stream, streams.other);
     if (!quick && !strcmp(L.name, "sellp")) TestLongest(L, streams.stream);
     TestTooLarge(L, streams.stream);
@@ -393,8 +420,10 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
 
 constexpr int WIDEST = sizeof(PetscInt); // bytes of an index: a CSR has PetscInt, or int
 
-// Each layout with each matrix. If quick, a quarter of the layouts, a different quarter for the next matrix, but all layouts for two matrices
-static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout> &layouts, bool quick, bool race, const Streams &streams)
+// Each layout with each matrix. If quick, a quarter of the layouts, a different quarter for the next matrix, but all
+// layouts for two matrices
+static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout> &layouts, bool quick, bool race,
+                         const Streams &streams)
 {
   const char *only   = getenv("CORE_MATRICES");
   int         tested = 0;
@@ -404,10 +433,12 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
     tested++;
     TestCSR(A, streams.stream);
     for (SpMVCudaKernel k : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
-      TestSingle(A, "sellp",
-                 [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) { return SELLP(0, 0, 0, 0, 1, k, single)(csr, PETSC_FALSE, streams.stream, b); });
-      TestSingle(A, "evchyb",
-                 [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) { return EVCHYB(9, 0, 1, k, single)(csr, PETSC_FALSE, streams.stream, b); });
+      TestSingle(A, "sellp", [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) {
+        return SELLP(0, 0, 0, 0, 1, k, single)(csr, PETSC_FALSE, streams.stream, b);
+      });
+      TestSingle(A, "evchyb", [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) {
+        return EVCHYB(9, 0, 1, k, single)(csr, PETSC_FALSE, streams.stream, b);
+      });
     }
     for (size_t l = 0; l < layouts.size(); l++) {
       if (quick && !few && (l + tested) % 4) continue;
@@ -428,9 +459,9 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
 
 int main(int argc, char **argv)
 {
-  const bool          unsupported = argc > 1 && !strcmp(argv[1], "unsupported");
-  const bool          race = argc > 1 && !strcmp(argv[1], "race"), quick = race || (argc > 1 && !strcmp(argv[1], "quick"));
-  Streams             streams;
+  const bool unsupported = argc > 1 && !strcmp(argv[1], "unsupported");
+  const bool race = argc > 1 && !strcmp(argv[1], "race"), quick = race || (argc > 1 && !strcmp(argv[1], "quick"));
+  Streams    streams;
   std::vector<Matrix> matrices;
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&streams.stream));

@@ -8,7 +8,8 @@
 
 static inline bool SameNumbers(const std::vector<Number> &x, const std::vector<Number> &y)
 {
-  return x.size() == y.size() && (x.empty() || !memcmp((const void *)x.data(), (const void *)y.data(), x.size() * sizeof(Number)));
+  return x.size() == y.size() &&
+         (x.empty() || !memcmp((const void *)x.data(), (const void *)y.data(), x.size() * sizeof(Number)));
 }
 
 static inline void TestCSRNorms(const Matrix &A, const SpMVCudaCSR &csr, cudaStream_t stream)
@@ -36,7 +37,8 @@ static inline void TestCSRNorms(const Matrix &A, const SpMVCudaCSR &csr, cudaStr
     Expect(norm[0] == norm[1], A, "CSR", "norms", "the same bits again");
     if (kind == SPMVCUDA_NORM_COLUMNS) continue;
     CHECK(SpMVCudaCSRNorm(kind, 2, twice, stream, &norm[2]));
-    Expect(std::abs(norm[2] - 2 * right[kind]) <= 2 * eps * right[kind], A, "CSR", "norms", "a norm of two matrices side by side");
+    Expect(std::abs(norm[2] - 2 * right[kind]) <= 2 * eps * right[kind], A, "CSR", "norms",
+           "a norm of two matrices side by side");
   }
   CHECK(SpMVCudaCSRColumnSums(&csr, stream, sums.data()));
   bool same = true;
@@ -72,8 +74,10 @@ static inline void TestCSRZeros(Matrix A, SpMVCudaCSR csr, Device<Number> &a, cu
       }
     }
   }
-  CHECK(SpMVCudaCSRZeroColumns(&csr, (PetscInt64)rows.size(), list.p, (PetscScalar *)a.p, P(dx.p), (PetscScalar *)db.p, stream));
-  CHECK(SpMVCudaCSRZeroRows(&csr, (PetscInt64)rows.size(), list.p, P(&value), (PetscScalar *)a.p, P(dx.p), (PetscScalar *)db.p, stream));
+  CHECK(SpMVCudaCSRZeroColumns(&csr, (PetscInt64)rows.size(), list.p, (PetscScalar *)a.p, P(dx.p), (PetscScalar *)db.p,
+                               stream));
+  CHECK(SpMVCudaCSRZeroRows(&csr, (PetscInt64)rows.size(), list.p, P(&value), (PetscScalar *)a.p, P(dx.p),
+                            (PetscScalar *)db.p, stream));
   CHECK(cudaStreamSynchronize(stream));
   Expect(SameNumbers(a.Get(), A.a), A, "CSR", "zeros", "rows and columns of zeros");
   Expect(Close(db.Get(), right, size), A, "CSR", "zeros", "the right-hand side");

@@ -3,8 +3,8 @@
     -transports host,nccl,auto   the transports to test; by default all that this machine supports: peer and nccl if each rank has its own GPU
     -seconds 1                   for random patterns, on each communicator
     -n 200                       slabs of n^3 points are timed; 0: none
-  Halos, sizes and values are random; ranks without rows or with an empty halo are frequent. The received values must be bitwise those that
-  MPI moves between host arrays. Without a GPU, only the lists are tested.
+  Halos, sizes and values are random; ranks without rows or with an empty halo are frequent. The received values must be
+  bitwise those that MPI moves between host arrays. Without a GPU, only the lists are tested.
 */
 #include "mat/impls/spmv/product/halo.h"
 #include <algorithm>
@@ -39,7 +39,8 @@ static PetscScalar Value(uint64_t i, uint64_t round)
 
 using Values = std::vector<PetscScalar>;
 
-// A pattern: how many rows each rank has, and the columns of this rank's halo. `everybody` holds those of all ranks, for the reference.
+// A pattern: how many rows each rank has, and the columns of this rank's halo. `everybody` holds those of all ranks,
+// for the reference.
 struct Pattern {
   PetscLayout                        layout = nullptr;
   PetscInt                           n = 0, begin = 0;
@@ -119,16 +120,18 @@ static PetscErrorCode TestLists(const Pattern &p, const char *name)
   char         reason[SPMV_HALO_TEXT];
 
   PetscFunctionBeginUser;
-  PetscCall(SpMVHaloListsCreate(comm, p.layout, (PetscInt)p.halo_columns.size(), p.halo_columns.data(), &send, &receive, reason));
+  PetscCall(SpMVHaloListsCreate(comm, p.layout, (PetscInt)p.halo_columns.size(), p.halo_columns.data(), &send, &receive,
+                                reason));
   Check(!reason[0], "usable", name);
-  Values                   x = p.X(1), out, in(p.halo_columns.size()), back(send.start[send.peers]), y = p.X(2), sent = p.Reverse(2);
+  Values x = p.X(1), out, in(p.halo_columns.size()), back(send.start[send.peers]), y = p.X(2), sent = p.Reverse(2);
   std::vector<MPI_Request> requests;
   const auto               exchange = [&](const SpMVHaloList &from, Values &a, const SpMVHaloList &to, Values &b) {
     requests.clear();
     for (int k = 0; k < to.peers; k++)
       MPI_Irecv(b.data() + to.start[k], (int)(to.start[k + 1] - to.start[k]), MPIU_SCALAR, to.rank[k], 5, comm,
                               &*requests.insert(requests.end(), MPI_REQUEST_NULL));
-    for (int k = 0; k < from.peers; k++) MPI_Send(a.data() + from.start[k], (int)(from.start[k + 1] - from.start[k]), MPIU_SCALAR, from.rank[k], 5, comm);
+    for (int k = 0; k < from.peers; k++)
+      MPI_Send(a.data() + from.start[k], (int)(from.start[k + 1] - from.start[k]), MPIU_SCALAR, from.rank[k], 5, comm);
     MPI_Waitall((int)requests.size(), requests.data(), MPI_STATUSES_IGNORE);
   };
   requests.reserve(2 * (size_t)size_);
@@ -151,7 +154,8 @@ struct Device { // poisoned, so that missing writes are detected
   size_t       n;
   explicit Device(size_t count) : n(count)
   {
-    if (cudaMalloc((void **)&p, (n + 1) * sizeof(PetscScalar)) || cudaMemset(p, 0xff, (n + 1) * sizeof(PetscScalar))) MPI_Abort(MPI_COMM_WORLD, 1);
+    if (cudaMalloc((void **)&p, (n + 1) * sizeof(PetscScalar)) || cudaMemset(p, 0xff, (n + 1) * sizeof(PetscScalar)))
+      MPI_Abort(MPI_COMM_WORLD, 1);
   }
   explicit Device(const Values &v) : Device(v.size())
   {
@@ -198,20 +202,23 @@ static PetscErrorCode RunCaptured(cudaStream_t stream)
 }
 
 /*
-  Several exchanges of one or two halos are queued before the host looks at any result. Each must see the x of its own round and must not
-  overwrite data that the previous round has yet to read.
+  Several exchanges of one or two halos are queued before the host looks at any result. Each must see the x of its own
+  round and must not overwrite data that the previous round has yet to read.
 */
-static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHaloType type, bool graph, cudaStream_t first, cudaStream_t second,
-                                   const char *name)
+static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHaloType type, bool graph,
+                                   cudaStream_t first, cudaStream_t second, const char *name)
 {
   constexpr int                    rounds = 4;
   std::vector<SpMVHalo>            halos;
   std::vector<std::vector<Device>> x, in, back, y;
   std::vector<Device>              work;
-  bool                             petsc  = false; // only if MPI can read device memory, and only for a pattern that needs an exchange
-  cudaStream_t                     stream = first;
+  // only if MPI can read device memory, and only for a pattern that needs an exchange
+  bool         petsc  = false;
+  cudaStream_t stream = first;
   // Complex x need not be aligned to a complex number; in every other round it is not
-  const auto x_of = [&](size_t h, int r) { return (PetscScalar *)((PetscReal *)work[h].p + (sizeof(PetscScalar) > sizeof(PetscReal) ? r % 2 : 0)); };
+  const auto x_of = [&](size_t h, int r) {
+    return (PetscScalar *)((PetscReal *)work[h].p + (sizeof(PetscScalar) > sizeof(PetscReal) ? r % 2 : 0));
+  };
 
   PetscFunctionBeginUser;
   for (const Pattern *p : patterns) {
@@ -220,7 +227,8 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
     halos.push_back(halo);
     petsc = petsc || SpMVHaloUsesPetsc(halo);
     Check(!SpMVHaloUsesPetsc(halo) || type == SPMV_HALO_AUTO, SpMVHaloDescribe(halo), name);
-    if (!SpMVHaloUsesPetsc(halo)) Check((SpMVHaloGetArray(halo) == NULL) == p->halo_columns.empty(), "an array unless the halo is empty", name);
+    if (!SpMVHaloUsesPetsc(halo))
+      Check((SpMVHaloGetArray(halo) == NULL) == p->halo_columns.empty(), "an array unless the halo is empty", name);
     x.emplace_back(), in.emplace_back(), back.emplace_back(), y.emplace_back();
     for (int r = 0; r < rounds; r++) {
       x.back().emplace_back(p->X(r));
@@ -241,7 +249,8 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
     for (size_t h = 0; h < halos.size(); h++) {
       PetscCall(SpMVHaloEnd(halos[h], stream));
       PetscCall(Copy(in[h][r].p, SpMVHaloGetArray(halos[h]), in[h][r].n, stream));
-      PetscCallCUDA(cudaMemsetAsync(work[h].p, 0xff, work[h].n * sizeof(PetscScalar), stream)); // the owner of x may now write to it
+      // the owner of x may now write to it
+      PetscCallCUDA(cudaMemsetAsync(work[h].p, 0xff, work[h].n * sizeof(PetscScalar), stream));
     }
     return PETSC_SUCCESS;
   };
@@ -257,7 +266,8 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
   if (!petsc) {
     for (int r = 0; r < rounds; r++) {
       if (graph) PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-      if (second) stream = r % 2 ? second : first; // like a program that changes streams between products without ordering them in any other way
+      // like a program that changes streams between products without ordering them in any other way
+      if (second) stream = r % 2 ? second : first;
       for (SpMVHalo &halo : halos) PetscCall(SpMVHaloEnter(halo, stream));
       PetscCall(forward(r));
       PetscCall(reverse(r));
@@ -280,10 +290,11 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
 }
 
 /*
-  A halo exchanges several columns of x, then one, and so on. All exchanges are queued before the host looks at a result. Between the columns of x there are
-  other numbers, which must not be sent.
+  A halo exchanges several columns of x, then one, and so on. All exchanges are queued before the host looks at a
+  result. Between the columns of x there are other numbers, which must not be sent.
 */
-static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool graph, cudaStream_t first, cudaStream_t second, const char *name)
+static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool graph, cudaStream_t first,
+                                  cudaStream_t second, const char *name)
 {
   const std::vector<int> counts = {SPMV_HALO_COLUMNS, 1, 3, 2, SPMV_HALO_COLUMNS, 5};
   const size_t           rows = p.halo_columns.size(), ldx = (size_t)p.n + 3;
@@ -305,7 +316,8 @@ static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool grap
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(SpMVHaloGetColumns(halo, &array, &ld));
-  Check((array ? (size_t)ld : 0) == rows && (array == NULL) == (rows == 0), "an array for several columns unless the halo is empty", name);
+  Check((array ? (size_t)ld : 0) == rows && (array == NULL) == (rows == 0),
+        "an array for several columns unless the halo is empty", name);
   for (size_t r = 0; r < counts.size(); r++) {
     Values panel;
     for (int q = 0; q < counts[r]; q++) {
@@ -351,7 +363,8 @@ static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool grap
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Slabs of n^3 points, at the same time as a copy that moves as many bytes as the product of a 7-point stencil with values
+// Slabs of n^3 points, at the same time as a copy that moves as many bytes as the product of a 7-point stencil with
+// values
 static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
 {
   const PetscInt        plane = n * n, z0 = n * rank_ / size_, z1 = n * (rank_ + 1) / size_, rows = (z1 - z0) * plane;
@@ -396,10 +409,12 @@ static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
     std::sort(times.begin(), times.end());
     return times[times.size() / 2];
   };
-  const double product = measure(false, true, false), alone = measure(true, false, false), together = measure(true, true, false),
-               back = measure(false, true, true);
-  PetscCall(PetscPrintf(comm, "%d^3, %d ranks, us: copy alone %.2f, exchange alone %.2f, both %.2f, with the reverse %.2f; a halo %.2f ms  [%s]\n", (int)n,
-                        size_, product, alone, together, back, setup, SpMVHaloDescribe(halo)));
+  const double product = measure(false, true, false), alone = measure(true, false, false),
+               together = measure(true, true, false), back = measure(false, true, true);
+  PetscCall(PetscPrintf(comm,
+                        "%d^3, %d ranks, us: copy alone %.2f, exchange alone %.2f, both %.2f, with the reverse %.2f; a "
+                        "halo %.2f ms  [%s]\n",
+                        (int)n, size_, product, alone, together, back, setup, SpMVHaloDescribe(halo)));
   PetscCall(SpMVHaloDestroy(&halo));
   PetscCallCUDA(cudaFree(from));
   PetscCallCUDA(cudaFree(to));
@@ -414,9 +429,11 @@ static std::vector<PetscInt> Rows(int kind)
   return rows;
 }
 
-static PetscErrorCode TestPattern(int kind, const std::vector<SpMVHaloType> &types, cudaStream_t stream, cudaStream_t other)
+static PetscErrorCode TestPattern(int kind, const std::vector<SpMVHaloType> &types, cudaStream_t stream,
+                                  cudaStream_t other)
 {
-  static const char *const names[] = {"a band", "anything", "runs", "few", "everything", "nothing", "one gives to all", "all give to one"};
+  static const char *const names[] = {"a band",  "anything",         "runs",           "few", "everything",
+                                      "nothing", "one gives to all", "all give to one"};
   const int                chance = 1 + Int(100), band = 1 + Int(200);
   const uint64_t           salt = shared++;
   const auto               pick = [&](int which) {
@@ -445,7 +462,8 @@ static PetscErrorCode TestPattern(int kind, const std::vector<SpMVHaloType> &typ
     PetscCall(TestExchange({&a}, type, false, stream, NULL, name));
     PetscCall(TestExchange({&a, &b}, type, false, stream, NULL, name));
     PetscCall(TestExchange({&b}, type, false, stream, other, name));
-    if (type == SPMV_HALO_NCCL || type == SPMV_HALO_PEER) PetscCall(TestExchange({&b, &a}, type, true, stream, NULL, name));
+    if (type == SPMV_HALO_NCCL || type == SPMV_HALO_PEER)
+      PetscCall(TestExchange({&b, &a}, type, true, stream, NULL, name));
     PetscCall(TestColumns(a, type, false, stream, NULL, name));
     PetscCall(TestColumns(b, type, false, stream, other, name));
     if (type == SPMV_HALO_NCCL || type == SPMV_HALO_PEER) PetscCall(TestColumns(a, type, true, stream, NULL, name));
@@ -498,12 +516,14 @@ int main(int argc, char **argv)
     PetscCall(p.Create(Rows(0), [](int, PetscInt i) { return i % 7 == 0; }));
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
     for (SpMVHaloType type : {SPMV_HALO_PEER, SPMV_HALO_NCCL}) {
-      const PetscErrorCode error = SpMVHaloCreate(comm, p.layout, (PetscInt)p.halo_columns.size(), p.halo_columns.data(), type, &halo);
+      const PetscErrorCode error =
+          SpMVHaloCreate(comm, p.layout, (PetscInt)p.halo_columns.size(), p.halo_columns.data(), type, &halo);
       Check(error == PETSC_ERR_SUP_SYS, "is refused", devices ? "one GPU for several ranks" : "no GPU");
       PetscCall(SpMVHaloDestroy(&halo));
     }
     PetscCall(PetscPopErrorHandler());
-    PetscCall(SpMVHaloCreate(comm, p.layout, (PetscInt)p.halo_columns.size(), p.halo_columns.data(), SPMV_HALO_AUTO, &halo));
+    PetscCall(
+        SpMVHaloCreate(comm, p.layout, (PetscInt)p.halo_columns.size(), p.halo_columns.data(), SPMV_HALO_AUTO, &halo));
     PetscCall(PetscPrintf(comm, "auto: %s\n", SpMVHaloDescribe(halo)));
     if (!devices) Check(SpMVHaloUsesPetsc(halo), "leaves it to PETSc", "auto without a GPU");
     PetscCall(SpMVHaloDestroy(&halo));

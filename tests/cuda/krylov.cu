@@ -1,14 +1,15 @@
 /*
-  Tests of the Krylov methods' kernels, without PETSc: every preconditioner, norm, way to end and way to sum, compared with the same method on the host. Prints
-  nothing on success. Run it as `krylov full`; under compute-sanitizer as `krylov quick` or `krylov race`. With `count` as the last argument, it prints the
-  number of checks that passed.
+  Tests of the Krylov methods' kernels, without PETSc: every preconditioner, norm, way to end and way to sum, compared
+  with the same method on the host. Prints nothing on success. Run it as `krylov full`; under compute-sanitizer as
+  `krylov quick` or `krylov race`. With `count` as the last argument, it prints the number of checks that passed.
 */
 #include "krylov.cuh"
 #include "mat/impls/sellp/sellpcuda.h"
 
 using Problem = ProblemOf<SpMVCudaCG>;
 
-// ------------------------------------------------------------------------------------------------ the method on the host
+// ------------------------------------------------------------------------------------------------ the method on the
+// host
 
 // Like KSPSolve_CG(), starting from x = 0 and after its first convergence test
 static Outcome Reference(const Problem &p)
@@ -111,11 +112,11 @@ static Problem Make(const char *what, int n, SpMVKrylovPC pc, SpMVKrylovNorm nor
 {
   Problem q{what, Diagonals(what, n, hermitian, shift), {}, {}, {}};
   for (int r = 0; r < n; r++) q.b.push_back(Value());
-  q.set.n         = n;
-  q.set.bs        = pc == SPMV_KRYLOV_PC_BLOCKS || pc == SPMV_KRYLOV_PC_APPLIED ? (n % 7 == 0 ? 7 : n % 3 == 0 ? 3 : 1) : 1;
-  q.d             = Blocks(n, q.set.bs, hermitian);
-  q.set.pc        = pc;
-  q.set.norm      = norm;
+  q.set.n    = n;
+  q.set.bs   = pc == SPMV_KRYLOV_PC_BLOCKS || pc == SPMV_KRYLOV_PC_APPLIED ? (n % 7 == 0 ? 7 : n % 3 == 0 ? 3 : 1) : 1;
+  q.d        = Blocks(n, q.set.bs, hermitian);
+  q.set.pc   = pc;
+  q.set.norm = norm;
   q.set.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
   q.set.early     = PETSC_TRUE;
   q.set.until     = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-4, (PetscReal)1e-30, (PetscReal)1e30, 8, 0, -1};
@@ -145,8 +146,8 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
 // Every way to end
 static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  const auto test = [&](const char *what, SpMVKrylovReason reason, std::function<void(Problem &)> change, double shift = 0,
-                        SpMVKrylovPC pc = SPMV_KRYLOV_PC_NONE) {
+  const auto test = [&](const char *what, SpMVKrylovReason reason, std::function<void(Problem &)> change,
+                        double shift = 0, SpMVKrylovPC pc = SPMV_KRYLOV_PC_NONE) {
     Problem q = Make(what, 1000, pc, SPMV_KRYLOV_NORM_PRECONDITIONED, true, shift);
     change(q);
     Expect(Reference(q).reason == reason, q.A, what, "reference", "the way to end that is meant");
@@ -192,11 +193,13 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
   });
 }
 
-// ------------------------------------------------------------------------------------------------ p'Ap as the epilogue of a product
+// ------------------------------------------------------------------------------------------------ p'Ap as the epilogue
+// of a product
 
 // The inner product of p and w = A p, from the epilogue of the product. expected: there is an epilogue
-static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, const std::vector<Number> &p, const SpMVCudaCG &cg,
-                           const std::vector<Number> &separate, Device<Number> &w, Device<Number> &r, SpMVCudaKrylov k, cudaStream_t stream)
+static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, const std::vector<Number> &p,
+                           const SpMVCudaCG &cg, const std::vector<Number> &separate, Device<Number> &w,
+                           Device<Number> &r, SpMVCudaKrylov k, cudaStream_t stream)
 {
   std::vector<Number> again;
   spmv::State         s, t;
@@ -214,8 +217,11 @@ static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, 
     if (!done) return;
     again = w.Get();
     CHECK(cudaMemcpy(&s, (spmv::State *)k->state, sizeof(s), cudaMemcpyDeviceToHost));
-    Expect(!memcmp((void *)again.data(), (void *)separate.data(), again.size() * sizeof(Number)), A, "epilogue", "any", "the product has the same bits");
-    if (turn) Expect(!memcmp((void *)&s.dpi, (void *)&t.dpi, sizeof(s.dpi)), A, "epilogue", "any", "the inner product has the same bits");
+    Expect(!memcmp((void *)again.data(), (void *)separate.data(), again.size() * sizeof(Number)), A, "epilogue", "any",
+           "the product has the same bits");
+    if (turn)
+      Expect(!memcmp((void *)&s.dpi, (void *)&t.dpi, sizeof(s.dpi)), A, "epilogue", "any",
+             "the inner product has the same bits");
     t = s;
   }
   for (int row = 0; row < A.m; row++) {
@@ -228,10 +234,12 @@ static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, 
   }
   Number value;
   memcpy((void *)&value, &s.dpi, sizeof(value));
-  Expect(std::abs(Wide(value) - dot) <= (sizeof(PetscReal) == 8 ? 1e-13 : 1e-5) * bound, A, "epilogue", "any", "the inner product");
+  Expect(std::abs(Wide(value) - dot) <= (sizeof(PetscReal) == 8 ? 1e-13 : 1e-5) * bound, A, "epilogue", "any",
+         "the inner product");
 }
 
-static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool single, bool hermitian, SpMVCudaKrylov k, cudaStream_t stream)
+static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool single, bool hermitian, SpMVCudaKrylov k,
+                         cudaStream_t stream)
 {
   std::vector<Number> p(A.n);
   SELLPParams         params = {};
@@ -277,10 +285,12 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
     }
     for (int unknowns = 2; unknowns <= 6; unknowns += quick ? 2 : 1) {
       TestEpilogue(Grid("nodes", 7, 7, unknowns, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-      TestEpilogue(Grid("nodes, slices", 7, 27, unknowns, 60), true, SPMVCUDA_KERNEL_SLICES, false, hermitian, k, stream);
+      TestEpilogue(Grid("nodes, slices", 7, 27, unknowns, 60), true, SPMVCUDA_KERNEL_SLICES, false, hermitian, k,
+                   stream);
       for (SpMVCudaKernel kernel : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
-        TestEpilogue(Without("nodes, some rows constrained", Grid("", 7, 27, unknowns, 100), [](int r, int c) { return r % 53 == 7 && r != c; }), true, kernel,
-                     false, hermitian, k, stream);
+        TestEpilogue(Without("nodes, some rows constrained", Grid("", 7, 27, unknowns, 100),
+                             [](int r, int c) { return r % 53 == 7 && r != c; }),
+                     true, kernel, false, hermitian, k, stream);
       }
     }
     TestEpilogue(Grid("27 points", 9, 27, 1, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
@@ -290,19 +300,24 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
                        }),
                  true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Odd("odd rows", 5001, 3, 90), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Lengths("longer rows", 3001, 3001, [](int) { return 1 + Int(300); }), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMVCUDA_KERNEL_AUTO,
+                 false, hermitian, k, stream);
+    TestEpilogue(Lengths("longer rows", 3001, 3001, [](int) { return 1 + Int(300); }), true, SPMVCUDA_KERNEL_AUTO,
+                 false, hermitian, k, stream);
+    TestEpilogue(
+        Grouped(
+            "groups", 5001, 5001, [](int) { return 1 + Int(8); }, [](int, Row &row) { Anywhere(5001, 40, row); }),
+        true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Grouped(
-                     "groups", 5001, 5001, [](int) { return 1 + Int(8); }, [](int, Row &row) { Anywhere(5001, 40, row); }),
-                 true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Grouped(
-                     "groups in parts", 20000, 20000, [](int) { return 8; }, [](int g, Row &row) { Anywhere(20000, g == 7 ? 15000 : 6, row); }),
+                     "groups in parts", 20000, 20000, [](int) { return 8; },
+                     [](int g, Row &row) { Anywhere(20000, g == 7 ? 15000 : 6, row); }),
                  false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Lengths("rows in parts", 20000, 20000, [](int r) { return r == 7 ? 15000 : 1 + Int(6); }), false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k,
-                 stream);
-    TestEpilogue(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k,
-                 stream);
-    TestEpilogue(Grid("single", 12, 7, 1, 100), sizeof(Single) == sizeof(Number), SPMVCUDA_KERNEL_AUTO, true, hermitian, k, stream);
+    TestEpilogue(Lengths("rows in parts", 20000, 20000, [](int r) { return r == 7 ? 15000 : 1 + Int(6); }), false,
+                 SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false,
+                 SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Grid("single", 12, 7, 1, 100), sizeof(Single) == sizeof(Number), SPMVCUDA_KERNEL_AUTO, true, hermitian,
+                 k, stream);
     TestEpilogue(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMVCUDA_KERNEL_PAPER, false, hermitian, k, stream);
   }
 }

@@ -1,8 +1,9 @@
 /*
-  Shared by the tests of the Krylov methods' kernels: systems, a solve on the device that is observed in several ways, and its comparison with a solve on the
-  host.
+  Shared by the tests of the Krylov methods' kernels: systems, a solve on the device that is observed in several ways,
+  and its comparison with a solve on the host.
 
-  A method has settings S, and for ProblemOf<S>: Reference(), the method on the host; Start() and Iterate(), on the device.
+  A method has settings S, and for ProblemOf<S>: Reference(), the method on the host; Start() and Iterate(), on the
+  device.
 */
 #pragma once
 
@@ -21,7 +22,8 @@ static __global__ void Multiply(int n, const int *i, const int *j, const Scalar 
   for (int q = i[r]; q < i[r + 1]; q++) sum = spmv::Num::fma(a[q], x[j[q]], sum);
   y[r] = sum;
 }
-static cudaError_t Product(int n, const Device<int> &i, const Device<int> &j, const Device<Number> &a, const Number *x, Number *y, cudaStream_t stream)
+static cudaError_t Product(int n, const Device<int> &i, const Device<int> &j, const Device<Number> &a, const Number *x,
+                           Number *y, cudaStream_t stream)
 {
   SPMV_LAUNCH(n, 128, stream, Multiply, n, i.p, j.p, (const Scalar *)a.p, (const Scalar *)x, (Scalar *)y);
   return cudaSuccess;
@@ -122,8 +124,8 @@ struct Arrays {
   Device<Number> a, d, x, r, z, p, r0, v, t;
   template <class S>
   explicit Arrays(const ProblemOf<S> &q)
-      : i(q.A.i), j(q.A.j), a(q.A.a), d(q.d), x(std::vector<Number>(q.b.size())), r(q.b), z(q.b.size()), p(q.b.size()), r0(q.b.size()), v(q.b.size()),
-        t(q.b.size())
+      : i(q.A.i), j(q.A.j), a(q.A.a), d(q.d), x(std::vector<Number>(q.b.size())), r(q.b), z(q.b.size()), p(q.b.size()),
+        r0(q.b.size()), v(q.b.size()), t(q.b.size())
   {
     std::vector<Number> z0;
     for (const Wide &w : Apply(q, std::vector<Wide>(q.b.begin(), q.b.end()))) z0.push_back(Number(w));
@@ -140,9 +142,11 @@ static __global__ void ApplyBlocks(int n, int bs, const Scalar *d, const Scalar 
   for (int j = 0; j < bs; j++) sum = spmv::Num::fma(d[(size_t)j * (size_t)n + (size_t)i], r[i / bs * bs + j], sum);
   z[i] = sum;
 }
-template <class S> static cudaError_t ApplyAll(const ProblemOf<S> &q, const Arrays &v, const Number *r, Number *z, cudaStream_t stream)
+template <class S>
+static cudaError_t ApplyAll(const ProblemOf<S> &q, const Arrays &v, const Number *r, Number *z, cudaStream_t stream)
 {
-  SPMV_LAUNCH(q.set.n, 128, stream, ApplyBlocks, q.set.n, q.set.bs, (const Scalar *)v.d.p, (const Scalar *)r, (Scalar *)z);
+  SPMV_LAUNCH(q.set.n, 128, stream, ApplyBlocks, q.set.n, q.set.bs, (const Scalar *)v.d.p, (const Scalar *)r,
+              (Scalar *)z);
   return cudaSuccess;
 }
 
@@ -181,13 +185,17 @@ template <class S> static Outcome Solve(const ProblemOf<S> &q, Way way, SpMVCuda
 
 static bool Near(double a, double b, double size)
 {
-  return std::abs(a - b) <= (sizeof(PetscReal) == 8 ? 1e-9 : 2e-2) * (std::abs(b) + size) || (std::isnan(a) && std::isnan(b));
+  return std::abs(a - b) <= (sizeof(PetscReal) == 8 ? 1e-9 : 2e-2) * (std::abs(b) + size) ||
+         (std::isnan(a) && std::isnan(b));
 }
 
-// The residual of a single equation is zero after one iteration, or it is a rounding error, and then the reason for convergence differs
+// The residual of a single equation is zero after one iteration, or it is a rounding error, and then the reason for
+// convergence differs
 template <class S> static bool SameReason(const ProblemOf<S> &q, int a, int b)
 {
-  auto converged = [](int reason) { return reason == SPMV_KRYLOV_RTOL || reason == SPMV_KRYLOV_ATOL || reason == SPMV_KRYLOV_ZERO; };
+  auto converged = [](int reason) {
+    return reason == SPMV_KRYLOV_RTOL || reason == SPMV_KRYLOV_ATOL || reason == SPMV_KRYLOV_ZERO;
+  };
   return a == b || (q.A.m == 1 && converged(a) && converged(b));
 }
 
@@ -258,13 +266,15 @@ template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &r
   }
 }
 
-// ranks: also test the sums of two ranks, whose kernels wait for each other. This is not possible under a sanitizer, which may run them one after the other
+// ranks: also test the sums of two ranks, whose kernels wait for each other. This is not possible under a sanitizer,
+// which may run them one after the other
 template <class S> static void TestProblem(const ProblemOf<S> &q, SpMVCudaKrylov k, cudaStream_t stream, bool ranks)
 {
   const Outcome ref = Reference(q), look = Solve(q, PLAIN, k, stream);
   Compare(q, look, ref, ways[PLAIN]);
   for (Way way : {AHEAD, OUTSIDE, PLAIN}) TestSame(q, look, Solve(q, way, k, stream));
-  if (ranks && ref.reason == SPMV_KRYLOV_ITS) TestRanks(q, ref); // without tolerances, which would have a different effect with sums twice as large
+  // without tolerances, which would have a different effect with sums twice as large
+  if (ranks && ref.reason == SPMV_KRYLOV_ITS) TestRanks(q, ref);
 }
 
 // ------------------------------------------------------------------------------------------------ cases
@@ -274,7 +284,8 @@ static const char *const norms[] = {"no norm", "preconditioned", "unprecondition
 
 // ------------------------------------------------------------------------------------------------ the program
 
-template <class Epilogues, class Solves> static int KrylovMain(int argc, char **argv, Epilogues epilogues, Solves solves)
+template <class Epilogues, class Solves>
+static int KrylovMain(int argc, char **argv, Epilogues epilogues, Solves solves)
 {
   const bool     quick = argc > 1 && strcmp(argv[1], "full");
   SpMVCudaKrylov k;

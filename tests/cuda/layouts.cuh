@@ -9,7 +9,8 @@
 
 using Setup = decltype(Layout::setup);
 
-static inline Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false)
+static inline Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVCudaKernel k,
+                          bool single = false)
 {
   return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
     SELLPParams p     = {};

@@ -101,7 +101,8 @@ static inline Matrix Odd(const char *name, int n, int reach, int every)
   });
 }
 
-// Node blocks of s unknowns on the diagonals within `reach` of the main diagonal, so that almost all slices have the same steps
+// Node blocks of s unknowns on the diagonals within `reach` of the main diagonal, so that almost all slices have the
+// same steps
 static inline Matrix Band(const char *name, int nodes, int reach, int s)
 {
   return Build(name, nodes * s, nodes * s, [=](int r, Row &row) {
@@ -177,8 +178,10 @@ static inline Matrix Lengths(const char *name, int m, int n, std::function<int(i
       ascend);
 }
 
-// Groups of rows with the same columns, in the order in which `columns` adds them: size(g) rows in group g, until there are m rows
-static inline Matrix Grouped(const char *name, int m, int n, std::function<int(int)> size, std::function<void(int, Row &)> columns)
+// Groups of rows with the same columns, in the order in which `columns` adds them: size(g) rows in group g, until there
+// are m rows
+static inline Matrix Grouped(const char *name, int m, int n, std::function<int(int)> size,
+                             std::function<void(int, Row &)> columns)
 {
   Matrix A{name, m, n, {0}, {}, {}};
   for (int g = 0, r = 0; r < m; g++) {

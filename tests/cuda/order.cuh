@@ -6,7 +6,8 @@
 #include "common.cuh"
 #include <thread>
 
-// Every thread block reads all of x, then writes a part of it: the multiprocessors' caches hold old values of the other parts
+// Every thread block reads all of x, then writes a part of it: the multiprocessors' caches hold old values of the other
+// parts
 static __global__ void Replace(int n, Number *x, const Number *next, Number *nowhere)
 {
   Number sum = x[threadIdx.x % n];
@@ -57,7 +58,7 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
     CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
-    same                          = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
+    same = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
   }
   Expect(same, A, L.name, stats.kernel, "x as it is");
   CHECK(SpMVCudaDestroy(&store));
@@ -75,9 +76,10 @@ static __global__ void WriteLate(int n, Number *x, const Number *next)
 // A product that reads its matrix while the previous kernel still writes x, and fills between such products
 static void TestLate(Matrix &A, const Layout &L, cudaStream_t stream)
 {
-  constexpr int       ROUNDS = 24, FILL = 6; // products; products between fills
-  Device<int>         i(A.i), j(A.j);
-  Device<Number>      a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())}, next[2] = {Device<Number>(A.n), Device<Number>(A.n)}, x(A.n), y(A.m);
+  constexpr int  ROUNDS = 24, FILL = 6; // products; products between fills
+  Device<int>    i(A.i), j(A.j);
+  Device<Number> a[2]    = {Device<Number>(A.a.size()), Device<Number>(A.a.size())},
+                 next[2] = {Device<Number>(A.n), Device<Number>(A.n)}, x(A.n), y(A.m);
   SpMVCudaCSR         csr[2];
   std::vector<Number> hx(A.n), good[2][2];
   SpMVCudaStore       store;
@@ -108,7 +110,7 @@ static void TestLate(Matrix &A, const Layout &L, cudaStream_t stream)
     CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
-    same                          = same && !memcmp((void *)got.data(), (void *)good[values][round % 2].data(), got.size() * sizeof(Number));
+    same = same && !memcmp((void *)got.data(), (void *)good[values][round % 2].data(), got.size() * sizeof(Number));
   }
   Expect(same, A, L.name, stats.kernel, "x that is written late");
   CHECK(SpMVCudaDestroy(&store));
@@ -133,7 +135,9 @@ static void TestNaNs(Matrix &A, const Layout &L, cudaStream_t stream)
     CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
-    for (int r = 0; r < A.m; r++) right = right && (ones || A.i[r] == A.i[r + 1] ? got[r] == Number((PetscReal)(A.i[r + 1] - A.i[r])) : got[r] != got[r]);
+    for (int r = 0; r < A.m; r++)
+      right = right &&
+              (ones || A.i[r] == A.i[r + 1] ? got[r] == Number((PetscReal)(A.i[r + 1] - A.i[r])) : got[r] != got[r]);
   }
   Expect(right, A, L.name, stats.kernel, "NaNs with all bits set");
   CHECK(SpMVCudaDestroy(&store));
@@ -145,8 +149,8 @@ static __global__ void Delay(int clocks)
 }
 
 /*
-  One store in two streams without any other order: products share the partial sums of long rows, and a fill runs after the products that were
-  called before it and before the products that are called after it
+  One store in two streams without any other order: products share the partial sums of long rows, and a fill runs after
+  the products that were called before it and before the products that are called after it
 */
 static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other)
 {
@@ -162,8 +166,9 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
   SpMVCudaStore       store;
   SpMVStats           stats;
   bool                same = true;
-  Device<Number>      a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())}, x[2] = {Device<Number>(A.n), Device<Number>(A.n)},
-                 y[2] = {Device<Number>((size_t)COUNT * A.m), Device<Number>((size_t)COUNT * A.m)};
+  Device<Number>      a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())},
+                 x[2]      = {Device<Number>(A.n), Device<Number>(A.n)},
+                 y[2]      = {Device<Number>((size_t)COUNT * A.m), Device<Number>((size_t)COUNT * A.m)};
   SpMVCudaCSR csr[2];
   for (int k = 0; k < 2; k++) {
     for (auto &v : ha) v = Value();
@@ -178,10 +183,12 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     Expect(same, A, L.name, stats.kernel, what);
     same = true;
   };
-  auto mult = [&](int where, int k, int at) { CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where])); };
+  auto mult = [&](int where, int k, int at) {
+    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where]));
+  };
   auto look = [&](int values, int k, int at) {
     const std::vector<Number> got = y[k].Get();
-    same                          = same && !memcmp((void *)(got.data() + at * A.m), (void *)good[values][k].data(), A.m * sizeof(Number));
+    same = same && !memcmp((void *)(got.data() + at * A.m), (void *)good[values][k].data(), A.m * sizeof(Number));
   };
   auto late = [&](cudaStream_t in, int values) { // a fill that runs late, in a stream in which the store has been used
     CHECK(SpMVCudaFill(store, &csr[1 - values], in));
@@ -242,7 +249,8 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     y[1].Poison();
     CHECK(cudaDeviceSynchronize());
     for (int at = 0; at < COUNT; at++) {
-      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m, at % 2 ? other : brief));
+      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m,
+                         at % 2 ? other : brief));
       if (at == COUNT / 2) CHECK(cudaStreamDestroy(brief));
       if (at == COUNT / 2) CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
     }
@@ -267,7 +275,9 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
   for (int round = 0; round < ROUNDS; round++) {
     const int new_one = 1 - round % 2;
     late(cudaStreamPerThread, new_one);
-    std::thread([&] { CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, cudaStreamPerThread)); }).join();
+    std::thread([&] {
+      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, cudaStreamPerThread));
+    }).join();
     CHECK(cudaDeviceSynchronize());
     look(new_one, 0, 0);
   }
@@ -276,7 +286,8 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
   CHECK(SpMVCudaDestroy(&store));
 }
 
-// The off-diagonal block is replaced in one stream while a product in another stream has yet to add the old one, whose lists the pool hands out again
+// The off-diagonal block is replaced in one stream while a product in another stream has yet to add the old one, whose
+// lists the pool hands out again
 static void TestReplaced(const Layout &L, cudaStream_t stream, cudaStream_t other)
 {
   constexpr int       HALO = 4000, ROUNDS = 10;
@@ -308,7 +319,9 @@ static void TestReplaced(const Layout &L, cudaStream_t stream, cudaStream_t othe
   SpMVCudaGetStats(store, &stats);
   CHECK(SpMVCudaFill(store, &csr, stream));
   for (int round = 0; round < ROUNDS; round++) {
-    auto mult = [&] { CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), P(halo.p), NULL, (PetscScalar *)y.p, PETSC_FALSE, stream)); };
+    auto mult = [&] {
+      CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), P(halo.p), NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
+    };
     CHECK(SpMVCudaFuseOffdiagonal(store, &old_one, A.m, stream));
     CHECK(SpMVCudaFillOffdiagonal(store, &old_one, stream));
     mult();
@@ -321,7 +334,7 @@ static void TestReplaced(const Layout &L, cudaStream_t stream, cudaStream_t othe
     CHECK(SpMVCudaFuseOffdiagonal(store, &new_one, A.m, other));
     CHECK(cudaDeviceSynchronize());
     const std::vector<Number> got = y.Get();
-    same                          = same && !memcmp((void *)got.data(), (void *)good.data(), got.size() * sizeof(Number));
+    same = same && !memcmp((void *)got.data(), (void *)good.data(), got.size() * sizeof(Number));
   }
   Expect(same, A, L.name, stats.kernel, "a product before another off-diagonal block");
   CHECK(SpMVCudaDestroy(&store));

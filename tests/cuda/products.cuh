@@ -25,11 +25,18 @@ struct Streams {
 class Products {
 public:
   Products(Matrix &matrix, const Layout &layout, int bytes, const Streams &streams)
-      : A(matrix), L(layout), rows(L.transpose ? A.n : A.m), cols(L.transpose ? A.m : A.n), stream(streams.stream), other(streams.other), event(streams.event),
-        i8(std::vector<int64_t>(A.i.begin(), A.i.end())), j8(std::vector<int64_t>(A.j.begin(), A.j.end())), i4(A.i), j4(A.j), a(A.a.size()), x(cols), y(rows),
-        z(rows), hx(cols), hz(rows), single(L.single && sizeof(Single) < sizeof(Number))
+      : A(matrix), L(layout), rows(L.transpose ? A.n : A.m), cols(L.transpose ? A.m : A.n), stream(streams.stream),
+        other(streams.other), event(streams.event), i8(std::vector<int64_t>(A.i.begin(), A.i.end())),
+        j8(std::vector<int64_t>(A.j.begin(), A.j.end())), i4(A.i), j4(A.j), a(A.a.size()), x(cols), y(rows), z(rows),
+        hx(cols), hz(rows), single(L.single && sizeof(Single) < sizeof(Number))
   {
-    csr = {A.m, A.n, (PetscInt64)A.j.size(), bytes == 8 ? (void *)i8.p : (void *)i4.p, bytes == 8 ? (void *)j8.p : (void *)j4.p, bytes, NULL};
+    csr = {A.m,
+           A.n,
+           (PetscInt64)A.j.size(),
+           bytes == 8 ? (void *)i8.p : (void *)i4.p,
+           bytes == 8 ? (void *)j8.p : (void *)j4.p,
+           bytes,
+           NULL};
   }
 
   void Test()
@@ -85,7 +92,8 @@ private:
 
   void Fill(int refresh)
   {
-    const int one = Int(2) ? 4 : 200; // one in so many values is different: in the second case, most node blocks are equal
+    // one in so many values is different: in the second case, most node blocks are equal
+    const int one = Int(2) ? 4 : 200;
     for (auto &v : A.a) v = refresh == 0 && Int(one) ? Number(-1) : Value(); // many equal values, then none
     for (auto &v : hx) v = Value();
     for (auto &v : hz) v = Value();
@@ -134,8 +142,8 @@ private:
     }
   }
 
-  // Dense matrices of `count` columns, in longer arrays: y = A x, z + A x, z = z + A x and z - A x. Each column must be that of a product with one vector. The
-  // numbers between the columns must be neither read nor written
+  // Dense matrices of `count` columns, in longer arrays: y = A x, z + A x, z = z + A x and z - A x. Each column must be
+  // that of a product with one vector. The numbers between the columns must be neither read nor written
   void Columns(int count)
   {
     const int           ldx = cols + Int(4), ldz = rows + Int(4);
@@ -153,7 +161,8 @@ private:
       Number            *to   = kind == 2 ? Z.p : Y.p;
       Y.Poison();
       Z.Set(hZ);
-      CHECK(SpMVCudaMultColumns(store, form, count, P(X.p), ldx, kind ? P(Z.p) : NULL, ldz, (PetscScalar *)to, ldz, stream));
+      CHECK(SpMVCudaMultColumns(store, form, count, P(X.p), ldx, kind ? P(Z.p) : NULL, ldz, (PetscScalar *)to, ldz,
+                                stream));
       CHECK(cudaStreamSynchronize(stream));
       const std::vector<Number> all  = (kind == 2 ? Z : Y).Get();
       bool                      same = true, between = true;
@@ -161,13 +170,15 @@ private:
         Device<Number> &column = y;
         column.Poison();
         z.Set(std::vector<Number>(hZ.begin() + (size_t)q * ldz, hZ.begin() + (size_t)q * ldz + rows));
-        CHECK(SpMVCudaMult(store, form, P(X.p) + (size_t)q * ldx, kind ? P(z.p) : NULL, (PetscScalar *)column.p, stream));
+        CHECK(
+            SpMVCudaMult(store, form, P(X.p) + (size_t)q * ldx, kind ? P(z.p) : NULL, (PetscScalar *)column.p, stream));
         CHECK(cudaStreamSynchronize(stream));
         hy = column.Get();
         for (int r = 0; r < rows; r++) same = same && SameNumber(hy[r], all[(size_t)q * ldz + r]);
         for (int r = rows; r < ldz; r++) {
           const std::vector<Number> &before = kind == 2 ? hZ : poison;
-          between                           = between && !memcmp((void *)&all[(size_t)q * ldz + r], (void *)&before[(size_t)q * ldz + r], sizeof(Number));
+          between                           = between &&
+                    !memcmp((void *)&all[(size_t)q * ldz + r], (void *)&before[(size_t)q * ldz + r], sizeof(Number));
         }
       }
       Expect(same, kind == 0 ? "Y = A X" : kind == 1 ? "Y = Z + A X" : kind == 2 ? "Z = Z + A X" : "Y = Z - A X");
@@ -182,7 +193,8 @@ private:
       CHECK(SpMVCudaMultColumns(store, form, count, P(alone.p), ldx, NULL, 0, (PetscScalar *)Y.p, ldz, stream));
       CHECK(cudaStreamSynchronize(stream));
       const std::vector<Number> others = Y.Get();
-      Expect(!rows || !memcmp((void *)&others[(size_t)k * ldz], (void *)&all[(size_t)k * ldz], rows * sizeof(Number)), "a column next to NaN");
+      Expect(!rows || !memcmp((void *)&others[(size_t)k * ldz], (void *)&all[(size_t)k * ldz], rows * sizeof(Number)),
+             "a column next to NaN");
     }
   }
 
@@ -195,7 +207,9 @@ private:
     bool                same = true;
     for (auto &v : hX) v = Value();
     X.Set(hX);
-    for (int q = 0; q < count; q++) CHECK(SpMVCudaMult(store, L.Form(), P(X.p) + (size_t)q * cols, NULL, (PetscScalar *)(Y.p + (size_t)q * rows), stream));
+    for (int q = 0; q < count; q++)
+      CHECK(SpMVCudaMult(store, L.Form(), P(X.p) + (size_t)q * cols, NULL, (PetscScalar *)(Y.p + (size_t)q * rows),
+                         stream));
     CHECK(cudaStreamSynchronize(stream));
     want = Y.Get();
     Y.Poison();
@@ -207,7 +221,8 @@ private:
     Expect(same, what);
   }
 
-  // Bitwise equal, except that 0 equals -0: a product with several columns may add 0 where a product with a vector adds nothing
+  // Bitwise equal, except that 0 equals -0: a product with several columns may add 0 where a product with a vector adds
+  // nothing
   static bool SameNumber(Number a, Number b)
   {
     return !memcmp((void *)&a, (void *)&b, sizeof(a)) || (a == Number(0) && b == Number(0));
@@ -226,7 +241,9 @@ private:
     o.columns       = 1 + Int(300);
     const int begin = Int(rows + 1), density = 1 + Int(20), most = 1 + Int(kind == 2 ? 140 : 9);
     for (int r = 0; r < rows; r++) {
-      for (int g = Int(o.columns), end = kind && r >= begin && !Int(density) ? Int(most + 1) : 0; g < o.columns && end; g++, end--) o.j.push_back(g);
+      for (int g = Int(o.columns), end = kind && r >= begin && !Int(density) ? Int(most + 1) : 0; g < o.columns && end;
+           g++, end--)
+        o.j.push_back(g);
       o.longest = std::max(o.longest, o.j.size() - o.i.back());
       o.i.push_back((int)o.j.size());
     }
@@ -237,8 +254,8 @@ private:
     return o;
   }
 
-  // Like a product with a halo that arrives in the same stream: it runs at the same time as the previous kernel, with an off-diagonal block if the kernel adds
-  // it
+  // Like a product with a halo that arrives in the same stream: it runs at the same time as the previous kernel, with
+  // an off-diagonal block if the kernel adds it
   void Fused(int kind)
   {
     Offdiagonal    o = RandomOffdiagonal(kind);
@@ -248,7 +265,8 @@ private:
     halo.Set(o.halo);
     const SpMVCudaCSR off   = {A.m, o.columns, (PetscInt64)o.j.size(), di.p, dj.p, 4, P(da.p)};
     const cudaError_t error = kind ? SpMVCudaFuseOffdiagonal(store, &off, rows, stream) : cudaErrorNotSupported;
-    if (kind) Expect((error == cudaErrorNotSupported) == !SpMVCudaHasOffdiagonal(store), "an off-diagonal block or none");
+    if (kind)
+      Expect((error == cudaErrorNotSupported) == !SpMVCudaHasOffdiagonal(store), "an off-diagonal block or none");
     if (error != cudaErrorNotSupported) {
       CHECK(error);
       Expect(o.longest <= 32, "long rows are refused");
@@ -280,14 +298,17 @@ private:
         // The halo is complete when the previous kernel is done, not earlier
         Arrive<<<1, 256, 0, stream>>>(o.columns, halo.p, arrived.p);
         CHECK(cudaGetLastError());
-        CHECK(SpMVCudaMultFused(store, form, P(x.p), error ? NULL : P(arrived.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, early, stream));
+        CHECK(SpMVCudaMultFused(store, form, P(x.p), error ? NULL : P(arrived.p), add ? P(z.p) : NULL,
+                                (PetscScalar *)y.p, early, stream));
         CHECK(cudaStreamSynchronize(stream));
-        Expect(Close(y.Get(), ref, size), error ? "at the same time as another kernel" : "at the same time as another kernel, with an off-diagonal block");
+        Expect(Close(y.Get(), ref, size), error ? "at the same time as another kernel"
+                                                : "at the same time as another kernel, with an off-diagonal block");
       }
     }
   }
 
-  // The kernel that follows an early product, and a product that is not early, wait for the late writes of the previous kernel
+  // The kernel that follows an early product, and a product that is not early, wait for the late writes of the previous
+  // kernel
   void Late()
   {
     for (int trial = 0; trial < 2; trial++) {
@@ -316,13 +337,15 @@ private:
     std::vector<std::tuple<int, int, double, double>> want;
     CHECK(SpMVCudaVisit(store, See, &seen));
     for (int r = 0; r < A.m; r++) {
-      for (int q = A.i[r]; q < A.i[r + 1]; q++) want.emplace_back(L.transpose ? A.j[q] : r, L.transpose ? r : A.j[q], std::real(A.a[q]), std::imag(A.a[q]));
+      for (int q = A.i[r]; q < A.i[r + 1]; q++)
+        want.emplace_back(L.transpose ? A.j[q] : r, L.transpose ? r : A.j[q], std::real(A.a[q]), std::imag(A.a[q]));
     }
     std::sort(want.begin(), want.end());
     std::sort(seen.entries.begin(), seen.entries.end());
     Expect(want == seen.entries, "the oracle sees A");
     const PetscInt64 least = stats.stored * (PetscInt64)(single ? sizeof(Single) : sizeof(Number));
-    Expect(stats.nonzeros == (PetscInt64)A.j.size() && stats.stored >= stats.nonzeros && stats.bytes >= least, "statistics");
+    Expect(stats.nonzeros == (PetscInt64)A.j.size() && stats.stored >= stats.nonzeros && stats.bytes >= least,
+           "statistics");
     Expect(!strstr(stats.kernel, ", values in single precision") == !single, "the kernel's name");
   }
 
@@ -401,7 +424,8 @@ private:
       if (how == GRAPH) EndGraph(1);
       CHECK(cudaStreamSynchronize(stream));
       if (how == SEPARATE) separate = x.Get();
-      Expect(!rows || !memcmp(separate.data(), x.Get().data(), rows * sizeof(Number)), how == CHAIN ? "one after the other" : "a graph of several");
+      Expect(!rows || !memcmp(separate.data(), x.Get().data(), rows * sizeof(Number)),
+             how == CHAIN ? "one after the other" : "a graph of several");
     }
     a.Set(A.a);
     CHECK(SpMVCudaFill(store, &csr, stream));
@@ -474,7 +498,9 @@ private:
       }
     }
     for (int r = 0; r < rows; r++) order[r] = r;
-    std::stable_sort(order.begin(), order.end(), [&](int p, int q) { return length[p] != length[q] ? length[p] < length[q] : first[p] < first[q]; });
+    std::stable_sort(order.begin(), order.end(), [&](int p, int q) {
+      return length[p] != length[q] ? length[p] < length[q] : first[p] < first[q];
+    });
     std::vector<Wide>   ref2(rows);
     std::vector<double> size2(rows);
     Reference(A, L.transpose, L.conjugate, hx, NULL, ref, size);

@@ -28,11 +28,14 @@ void operator delete(void *p, size_t) noexcept
 // A matrix that is too large for 32-bit numbers is rejected before any of it is read
 static void TestTooLarge(const Layout &L, cudaStream_t stream)
 {
-  const PetscInt64 most = SPMVCUDA_MAX_SIZE, sizes[][3] = {{most + 1, 5, 5}, {5, most + 1, 5}, {INT_MAX - 1, INT_MAX - 1, 5}, {5, 5, INT_MAX - 1}};
-  const Matrix     A{"too large", 0, 0, {0}, {}, {}};
+  const PetscInt64 most       = SPMVCUDA_MAX_SIZE,
+                   sizes[][3] = {
+                       {most + 1, 5, 5}, {5, most + 1, 5}, {INT_MAX - 1, INT_MAX - 1, 5}, {5, 5, INT_MAX - 1}};
+  const Matrix A{"too large", 0, 0, {0}, {}, {}};
   for (const auto &size : sizes) {
-    const SpMVCudaCSR csr       = {size[0], size[1], size[2], NULL, NULL, 4, NULL};
-    const PetscBool   transpose = L.transpose || size[2] > 5 ? PETSC_TRUE : PETSC_FALSE; // only with a transpose does the number of entries matter
+    const SpMVCudaCSR csr = {size[0], size[1], size[2], NULL, NULL, 4, NULL};
+    // only with a transpose does the number of entries matter
+    const PetscBool   transpose = L.transpose || size[2] > 5 ? PETSC_TRUE : PETSC_FALSE;
     SpMVCudaStore     store     = (SpMVCudaStore)&csr;
     const cudaError_t error     = L.setup(&csr, transpose, stream, &store);
     Expect(error == cudaErrorNotSupported && !store, A, L.name, "any", "is refused");
@@ -44,7 +47,8 @@ static void TestTooLarge(const Layout &L, cudaStream_t stream)
 // The first row is all ones, all other rows have one entry on the diagonal
 static __global__ void OneLongRow(int rows, int columns, int *i, int *j, Number *a, Number *x)
 {
-  for (int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; q < (int64_t)columns + rows - 1; q += (int64_t)gridDim.x * blockDim.x) {
+  for (int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; q < (int64_t)columns + rows - 1;
+       q += (int64_t)gridDim.x * blockDim.x) {
     j[q]                = (int)(q < columns ? q : q - columns + 1);
     *(PetscReal *)&a[q] = 1;
     if (q < columns) *(PetscReal *)&x[q] = 1;
@@ -74,7 +78,8 @@ static void TestLongest(const Layout &L, cudaStream_t stream)
   CHECK(cudaStreamSynchronize(stream));
   const std::vector<Number> got   = y.Get();
   bool                      right = true;
-  for (int r = 0; r < rows; r++) right = right && got[r] == Number(r ? 1 : columns); // exact, because the partial sums are multiples of the length of a part
+  // exact, because the partial sums are multiples of the length of a part
+  for (int r = 0; r < rows; r++) right = right && got[r] == Number(r ? 1 : columns);
   Expect(right, A, L.name, "any", "y = A x");
   CHECK(SpMVCudaDestroy(&store));
 }
@@ -89,20 +94,28 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   SpMVStats      stats;
   Seen           seen;
   void          *nothing;
-  auto           step = [&](cudaError_t error, const char *what) { Expect(error == cudaSuccess || error == cudaErrorNotSupported, A, L.name, "any", what); };
-  auto           fail = [&] { Expect(cudaMalloc(&nothing, (size_t)1 << 60) == cudaErrorMemoryAllocation, A, L.name, "any", "an error of one's own"); };
+  auto           step = [&](cudaError_t error, const char *what) {
+    Expect(error == cudaSuccess || error == cudaErrorNotSupported, A, L.name, "any", what);
+  };
+  auto fail = [&] {
+    Expect(cudaMalloc(&nothing, (size_t)1 << 60) == cudaErrorMemoryAllocation, A, L.name, "any",
+           "an error of one's own");
+  };
   fail();
   step(L.setup(&csr, L.transpose, stream, &store), "set-up after an error of another");
   if (!store) return;
   SpMVCudaGetStats(store, &stats);
   fail();
-  if (!L.transpose && !L.conjugate) step(SpMVCudaFuseOffdiagonal(store, &csr, A.m, stream), "an off-diagonal block after an error of another");
+  if (!L.transpose && !L.conjugate)
+    step(SpMVCudaFuseOffdiagonal(store, &csr, A.m, stream), "an off-diagonal block after an error of another");
   fail();
   step(SpMVCudaFill(store, &csr, stream), "a fill after an error of another");
   fail();
-  if (SpMVCudaHasOffdiagonal(store)) step(SpMVCudaFillOffdiagonal(store, &csr, stream), "a fill of an off-diagonal block after an error of another");
+  if (SpMVCudaHasOffdiagonal(store))
+    step(SpMVCudaFillOffdiagonal(store, &csr, stream), "a fill of an off-diagonal block after an error of another");
   fail();
-  step(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream), "a product after an error of another");
+  step(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream),
+       "a product after an error of another");
   fail();
   step(SpMVCudaVisit(store, See, &seen), "a visit after an error of another");
   fail();
@@ -126,7 +139,7 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
       const cudaError_t error = f();
       more                    = allocations < 0; // this allocation was reached
       allocations             = -1;
-      good                    = good && (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported || error == cudaSuccess) &&
+      good = good && (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported || error == cudaSuccess) &&
              (more || error != cudaErrorMemoryAllocation);
       (void)cudaGetLastError();
     }
@@ -143,7 +156,9 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   });
   CHECK(L.setup(&csr, L.transpose, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream)); // a visit reads the values
-  if (!L.transpose) each("an off-diagonal block without the host's memory", [&] { return SpMVCudaFuseOffdiagonal(store, &csr, A.m, stream); });
+  if (!L.transpose)
+    each("an off-diagonal block without the host's memory",
+         [&] { return SpMVCudaFuseOffdiagonal(store, &csr, A.m, stream); });
   each("a visit without the host's memory", [&] {
     seen.entries.clear();
     return SpMVCudaVisit(store, See, &seen);
@@ -212,7 +227,8 @@ static void TestUnaligned(Matrix &A, const Layout &L, cudaStream_t stream)
   CHECK(SpMVCudaDestroy(&store));
 }
 
-// If the library has no code for the device, every set-up returns cudaErrorNotSupported, so that the caller uses its own product, and no error remains
+// If the library has no code for the device, every set-up returns cudaErrorNotSupported, so that the caller uses its
+// own product, and no error remains
 static void TestUnsupported(Matrix &A, const Layout &L, cudaStream_t stream)
 {
   Device<int>       i(A.i), j(A.j);

@@ -1,9 +1,11 @@
-/* Makes the first product set up the formats: matrices that a test multiplies only a few times must be tested with their format, too */
+/* Makes the first product set up the formats: matrices that a test multiplies only a few times must be tested with
+   their format, too */
 #pragma once
 
 #include "matrices.h"
 
-/* Call it after PetscInitialize(), for the type under test and the types combined with it. An option on the command line has precedence */
+/* Call it after PetscInitialize(), for the type under test and the types combined with it. An option on the command
+   line has precedence */
 static inline PetscErrorCode SetUpAtOnce(void)
 {
   char              under[64] = "sellp";

@@ -33,10 +33,11 @@ void FuzzReport(const char *format, ...)
   fuzz.bad++;
   if (fuzz.bad > 3) return;
   fprintf(stderr,
-          "FAILED %s: seed %" PetscInt_FMT ", rank %d of %d, type %s (running on %s): %s\n  case: %s\n  repeat: -n %d %s -type %s -seed %" PetscInt_FMT
+          "FAILED %s: seed %" PetscInt_FMT
+          ", rank %d of %d, type %s (running on %s): %s\n  case: %s\n  repeat: -n %d %s -type %s -seed %" PetscInt_FMT
           " -count 1\n",
-          fuzz.program, fuzz.number, fuzz.rank, fuzz.size, fuzz.type, fuzz.running ? fuzz.running : "none", text, fuzz.log, fuzz.size, fuzz.program, fuzz.type,
-          fuzz.number);
+          fuzz.program, fuzz.number, fuzz.rank, fuzz.size, fuzz.type, fuzz.running ? fuzz.running : "none", text,
+          fuzz.log, fuzz.size, fuzz.program, fuzz.type, fuzz.number);
   fflush(stderr);
 }
 
@@ -48,10 +49,12 @@ PetscErrorCode FuzzAgree(int *any)
 }
 
 /* Keeps the message of an error instead of printing it */
-static PetscErrorCode FuzzOnError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
+static PetscErrorCode FuzzOnError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n,
+                                  PetscErrorType p, const char *mess, void *ctx)
 {
   if (p == PETSC_ERROR_INITIAL && !fuzz.error[0])
-    (void)snprintf(fuzz.error, sizeof(fuzz.error), "error %d in %s (%s:%d): %s", (int)n, fun ? fun : "?", file ? file : "?", line, mess ? mess : "");
+    (void)snprintf(fuzz.error, sizeof(fuzz.error), "error %d in %s (%s:%d): %s", (int)n, fun ? fun : "?",
+                   file ? file : "?", line, mess ? mess : "");
   return n;
 }
 
@@ -63,11 +66,16 @@ static PetscErrorCode FuzzOnSignal(int sig, void *ctx)
 
 static void FuzzOnAlarm(int sig)
 {
-  FuzzReport("%s%s%s", sig == SIGALRM ? "no end" : sig == SIGABRT ? "abort, signal 6" : "ended here", fuzz.error[0] ? " after " : "", fuzz.error);
+  FuzzReport("%s%s%s",
+             sig == SIGALRM   ? "no end"
+             : sig == SIGABRT ? "abort, signal 6"
+                              : "ended here",
+             fuzz.error[0] ? " after " : "", fuzz.error);
   _exit(128 + sig);
 }
 
-/* Sanitizers end the program in their own way. Memory that PETSc allocated before it returned an error is lost, but is not a leak of ours */
+/* Sanitizers end the program in their own way. Memory that PETSc allocated before it returned an error is lost, but is
+   not a leak of ours */
 PETSC_EXTERN void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
 PETSC_EXTERN void __lsan_disable(void) __attribute__((weak));
 PETSC_EXTERN void __lsan_enable(void) __attribute__((weak));
@@ -117,7 +125,8 @@ static PetscErrorCode FuzzOptions(PetscInt *first, PetscInt *count, PetscInt *se
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs cases until one of the limits is reached. After each case the ranks agree whether it failed and whether there is time left */
+/* Runs cases until one of the limits is reached. After each case the ranks agree whether it failed and whether there is
+   time left */
 static PetscErrorCode FuzzCases(PetscErrorCode (*one)(void), PetscInt *bad)
 {
   PetscInt       first, count = 0, seconds = 0, failures, k = 0;
@@ -150,7 +159,9 @@ static PetscErrorCode FuzzCases(PetscErrorCode (*one)(void), PetscInt *bad)
     any[1] = now_ - begin >= (PetscLogDouble)seconds;
     if (fuzz.size > 1) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, fuzz.comm));
     *bad += any[0];
-    if (ierr) PetscCheck(fuzz.size == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "seed %" PetscInt_FMT " left the ranks out of step: %s", fuzz.number, fuzz.error);
+    if (ierr)
+      PetscCheck(fuzz.size == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+                 "seed %" PetscInt_FMT " left the ranks out of step: %s", fuzz.number, fuzz.error);
     if (any[1]) {
       k++;
       break;
@@ -166,9 +177,11 @@ static PetscErrorCode FuzzCases(PetscErrorCode (*one)(void), PetscInt *bad)
   time = (double)(now_ - begin);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &fuzz.checks, 1, MPIU_INT64, MPI_SUM, fuzz.comm));
   PetscCall(PetscPrintf(fuzz.comm,
-                        "%s: type %s on the %s, %d ranks: %" PetscInt_FMT " cases, seeds %" PetscInt_FMT " to %" PetscInt_FMT ", %" PetscInt64_FMT
-                        " rows compared, %.1f seconds, %" PetscInt_FMT " failed\n",
-                        fuzz.program, fuzz.type, fuzz.device ? "device" : "host", fuzz.size, k, first, first + k - 1, fuzz.checks, time, *bad));
+                        "%s: type %s on the %s, %d ranks: %" PetscInt_FMT " cases, seeds %" PetscInt_FMT
+                        " to %" PetscInt_FMT ", %" PetscInt64_FMT " rows compared, %.1f seconds, %" PetscInt_FMT
+                        " failed\n",
+                        fuzz.program, fuzz.type, fuzz.device ? "device" : "host", fuzz.size, k, first, first + k - 1,
+                        fuzz.checks, time, *bad));
   for (PetscInt q = 0; q < fuzz.nonly; q++) PetscCall(PetscFree(fuzz.only[q]));
   for (PetscInt q = 0; q < fuzz.nskip; q++) PetscCall(PetscFree(fuzz.skip[q]));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,10 +1,11 @@
 /*
-  The driver of a fuzzer. One random number, the seed, determines a case on all ranks. The message of a failure, a crash or a hang names the seed, the options
-  and the steps so far, and the command line that repeats the case.
+  The driver of a fuzzer. One random number, the seed, determines a case on all ranks. The message of a failure, a crash
+  or a hang names the seed, the options and the steps so far, and the command line that repeats the case.
 
-  Options: -type T, -seed S (of the first case; each further case has the next number), -first K (begin with seed S + K), -count N and -seconds T (whichever
-  comes first), -steps N (at most N steps per case, to shorten a failing case), -ops a,b, -skip a,b, -failures N (stop after N failures), -limit T (seconds that
-  a case may take), -expect host|device, -verbose.
+  Options: -type T, -seed S (of the first case; each further case has the next number), -first K (begin with seed S +
+  K), -count N and -seconds T (whichever comes first), -steps N (at most N steps per case, to shorten a failing case),
+  -ops a,b, -skip a,b, -failures N (stop after N failures), -limit T (seconds that a case may take), -expect
+  host|device, -verbose.
 */
 #pragma once
 

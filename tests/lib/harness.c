@@ -21,7 +21,8 @@ PetscErrorCode MakeOperand(Test *t, PetscInt m, PetscInt n, PetscInt M, PetscInt
   PetscCall(MatGetSize(*P, &M, &N));
   PetscCall(MatGetOwnershipRange(*P, &rs, &re));
   for (PetscInt i = rs; i < re; i++) {
-    for (PetscInt k = 0; k < 3 && N > 0; k++) PetscCall(MatSetValue(*P, i, (i / 2 + k * k) % N, Value(i, k, 11), INSERT_VALUES));
+    for (PetscInt k = 0; k < 3 && N > 0; k++)
+      PetscCall(MatSetValue(*P, i, (i / 2 + k * k) % N, Value(i, k, 11), INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(*P, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*P, MAT_FINAL_ASSEMBLY));
@@ -67,9 +68,11 @@ PetscErrorCode RecordType(Test *t, Record *r, const char *what, Mat A)
   if (dense) type = MATMPIDENSE;
   PetscCall(RecordText(r, what, kept ? "kept" : seq || mpi ? "aij" : type));
   PetscCall(MatAssembled(A, &seq));
-  if (!seq) PetscFunctionReturn(PETSC_SUCCESS); /* the sequential matrices may get their type only when they are assembled */
+  /* the sequential matrices may get their type only when they are assembled */
+  if (!seq) PetscFunctionReturn(PETSC_SUCCESS);
   if (kept && mpi) {
-    if (t->device) { /* PETSc creates them by type name, which is AIJCUSPARSE on a device; the next product gives them the format */
+    /* PETSc creates them by type name, which is AIJCUSPARSE on a device; the next product gives them the format */
+    if (t->device) {
       Vec x, y;
 
       PetscCall(MatCreateVecs(A, &x, &y));
@@ -106,7 +109,8 @@ PetscErrorCode RecordMat(Test *t, Record *r, const char *what, Mat A)
   PetscCall(MatGetType(A, &type));
   PetscCall(PetscStrbeginswith(type, "seqaij", &seq));
   PetscCall(PetscStrbeginswith(type, "mpiaij", &aij));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &dense, MATSEQDENSE, MATMPIDENSE, MATSEQDENSECUDA, MATMPIDENSECUDA, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &dense, MATSEQDENSE, MATMPIDENSE, MATSEQDENSECUDA,
+                                      MATMPIDENSECUDA, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &baij, MATSEQBAIJ, MATMPIBAIJ, ""));
   if (aij || seq) { /* whether PETSc sets block sizes for dense results depends on the algorithm */
     PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
@@ -135,14 +139,15 @@ PetscErrorCode Touch(Mat A)
 
 void Report(const char *text)
 {
-  fprintf(stderr, "FAILED %s: operation %s, type %s, matrix %s, rank %d of %d: %s\n", now.program, now.operation, now.under, now.name, now.rank, now.size,
-          text);
+  fprintf(stderr, "FAILED %s: operation %s, type %s, matrix %s, rank %d of %d: %s\n", now.program, now.operation,
+          now.under, now.name, now.rank, now.size, text);
   fflush(stderr);
 }
 
 void Note(const char *text)
 {
-  fprintf(stderr, "note, %s: operation %s, type %s, matrix %s, rank %d of %d: %s\n", now.program, now.operation, now.under, now.name, now.rank, now.size, text);
+  fprintf(stderr, "note, %s: operation %s, type %s, matrix %s, rank %d of %d: %s\n", now.program, now.operation,
+          now.under, now.name, now.rank, now.size, text);
   fflush(stderr);
 }
 
@@ -151,13 +156,14 @@ static PetscBool RunsModel(void)
   return (PetscBool)(now.device && now.run == now.model);
 }
 
-PetscErrorCode OnError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
+PetscErrorCode OnError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p,
+                       const char *mess, void *ctx)
 {
   char text[1024];
 
   if (p == PETSC_ERROR_INITIAL) {
-    (void)PetscSNPrintf(text, sizeof(text), "running on %s: error %d in %s (%s:%d): %s", now.run ? now.run : "?", (int)n, fun ? fun : "?", file ? file : "?",
-                        line, mess ? mess : "");
+    (void)PetscSNPrintf(text, sizeof(text), "running on %s: error %d in %s (%s:%d): %s", now.run ? now.run : "?",
+                        (int)n, fun ? fun : "?", file ? file : "?", line, mess ? mess : "");
     if (RunsModel()) {
       if (!now.error[0]) (void)PetscStrncpy(now.error, text, sizeof(now.error));
     } else
@@ -170,7 +176,8 @@ PetscErrorCode OnSignal(int sig, void *ctx)
 {
   char text[128];
 
-  (void)PetscSNPrintf(text, sizeof(text), "turn %" PetscInt_FMT ", running on %s: signal %d", now.turn, now.run ? now.run : "?", sig);
+  (void)PetscSNPrintf(text, sizeof(text), "turn %" PetscInt_FMT ", running on %s: signal %d", now.turn,
+                      now.run ? now.run : "?", sig);
   Report(text);
   return PetscSignalHandlerDefault(sig, ctx);
 }
@@ -186,7 +193,8 @@ static void Abandon(const char *why)
 {
   char text[1024];
 
-  (void)PetscSNPrintf(text, sizeof(text), "turn %" PetscInt_FMT ", running on %s: signal 0: %s", now.turn, now.run ? now.run : "?", why);
+  (void)PetscSNPrintf(text, sizeof(text), "turn %" PetscInt_FMT ", running on %s: signal 0: %s", now.turn,
+                      now.run ? now.run : "?", why);
   Report(text);
   MPI_Abort(PETSC_COMM_WORLD, 60);
 }
@@ -229,7 +237,8 @@ PetscErrorCode Compare(Record *a, Record *p, Record *u, PetscBool strict, PetscI
 
   PetscFunctionBegin;
   if (a->n != u->n) {
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT " results where AIJ gives %" PetscInt_FMT, u->n, a->n));
+    PetscCall(
+        PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT " results where AIJ gives %" PetscInt_FMT, u->n, a->n));
     if (lenient && p->n == u->n) {
       if (!excused++) Note(text);
     } else {
@@ -251,17 +260,21 @@ PetscErrorCode Compare(Record *a, Record *p, Record *u, PetscBool strict, PetscI
       PetscCall(PetscStrcmp(y->text, "kept", &kept));
       if (kept && (aij || same)) continue;
       if (model)
-        PetscCall(PetscSNPrintf(text, sizeof(text), "%s: type not kept (now '%s'); %s keeps its type here", x->what, y->text, now.model));
+        PetscCall(PetscSNPrintf(text, sizeof(text), "%s: type not kept (now '%s'); %s keeps its type here", x->what,
+                                y->text, now.model));
       else
         PetscCall(PetscSNPrintf(text, sizeof(text), "%s: '%s', with AIJ '%s'", x->what, y->text, x->text));
     } else {
       PetscCall(PetscStrcmp(x->what, y->what, &same));
       if (!same || x->text || y->text)
-        PetscCall(PetscSNPrintf(text, sizeof(text), "result %" PetscInt_FMT " is '%s', with AIJ '%s'", k, y->what, x->what));
+        PetscCall(
+            PetscSNPrintf(text, sizeof(text), "result %" PetscInt_FMT " is '%s', with AIJ '%s'", k, y->what, x->what));
       else
-        PetscCall(PetscSNPrintf(text, sizeof(text), "%s %" PetscInt_FMT ": %.17g%+.3gi, with AIJ %.17g%+.3gi, off by %g where %g is allowed", x->what, x->where,
-                                (double)PetscRealPart(y->value), (double)PetscImaginaryPart(y->value), (double)PetscRealPart(x->value),
-                                (double)PetscImaginaryPart(x->value), (double)PetscAbsScalar(x->value - y->value), (double)x->bound));
+        PetscCall(PetscSNPrintf(
+            text, sizeof(text),
+            "%s %" PetscInt_FMT ": %.17g%+.3gi, with AIJ %.17g%+.3gi, off by %g where %g is allowed", x->what, x->where,
+            (double)PetscRealPart(y->value), (double)PetscImaginaryPart(y->value), (double)PetscRealPart(x->value),
+            (double)PetscImaginaryPart(x->value), (double)PetscAbsScalar(x->value - y->value), (double)x->bound));
     }
     if (lenient && !model && k < p->n) {
       PetscCall(SameItem(p->item + k, y, &same));
@@ -335,7 +348,9 @@ static PetscErrorCode RunCase(const Operation *ops, const Case *c, Mat R, const 
     PetscBool       any;
 
     if ((needs & c->has) != needs || (op->needs & SEQ && now.size > 1) || (op->needs & PAR && now.size == 1)) continue;
-    if ((op->needs & ONCE && !(want & ONCE)) || (!model && itself) || (op->needs & DEVICE && !now.device) || (op->needs & ONHOST && now.device)) continue;
+    if ((op->needs & ONCE && !(want & ONCE)) || (!model && itself) || (op->needs & DEVICE && !now.device) ||
+        (op->needs & ONHOST && now.device))
+      continue;
     PetscCall(Listed(op->name, s->nonly, s->only, &in));
     if ((s->nonly || op->needs & ALONE) && !in) continue;
     PetscCall(Listed(op->name, s->nskip, s->skip, &in));
@@ -380,8 +395,8 @@ static PetscErrorCode RunCase(const Operation *ops, const Case *c, Mat R, const 
       } else
         s->bad++;
     } else
-      PetscCall(
-          Compare(&rec[0], types[1] && !now.modelfails ? &rec[1] : NULL, itself ? &rec[1] : &rec[2], (PetscBool)(op->needs & STRICT && !itself), &s->bad));
+      PetscCall(Compare(&rec[0], types[1] && !now.modelfails ? &rec[1] : NULL, itself ? &rec[1] : &rec[2],
+                        (PetscBool)(op->needs & STRICT && !itself), &s->bad));
     for (int k = 0; k < 3; k++) PetscCall(RecordReset(&rec[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -411,7 +426,8 @@ PetscErrorCode CheckExpected(const char *type, PetscBool device)
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
   PetscCall(PetscStrcmp(expect, where, &same));
-  PetscCheck(same || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect, type, where);
+  PetscCheck(same || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect,
+             type, where);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -446,7 +462,8 @@ static PetscErrorCode GetSelection(Selection *s)
   s->model   = PETSC_TRUE;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &s->verbose, NULL));
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-part", s->part, &two, &set));
-  PetscCheck(!set || (two == 2 && s->part[0] >= 0 && s->part[1] > s->part[0]), PETSC_COMM_WORLD, PETSC_ERR_USER, "-part requires k,n with 0 <= k < n");
+  PetscCheck(!set || (two == 2 && s->part[0] >= 0 && s->part[1] > s->part[0]), PETSC_COMM_WORLD, PETSC_ERR_USER,
+             "-part requires k,n with 0 <= k < n");
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-model", &s->model, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-from", &s->from, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-without", &s->without, NULL));
@@ -456,7 +473,8 @@ static PetscErrorCode GetSelection(Selection *s)
 }
 
 /* The operations on the generated cases: those listed by name, or all if neither cases nor files are listed */
-static PetscErrorCode RunCases(const Operation *ops, const char *type, int size, PetscInt nnames, char *names[], PetscInt nfiles, Selection *s)
+static PetscErrorCode RunCases(const Operation *ops, const char *type, int size, PetscInt nnames, char *names[],
+                               PetscInt nfiles, Selection *s)
 {
   int want = ONCE;
 
@@ -525,9 +543,12 @@ static PetscErrorCode RunAll(const char *program, const Operation *ops, int size
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &s.bad, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &now.excused, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD));
   PetscCheck(s.count || s.from, PETSC_COMM_WORLD, PETSC_ERR_USER, "no operation ran: see -ops, -cases, -type");
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: type %s on the %s, %d ranks: %" PetscInt_FMT " operations on matrices, %" PetscInt_FMT " failed", program, type,
-                        device ? "device" : "host", now.size, s.count, s.bad));
-  if (now.excused) PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", %" PetscInt_FMT " as wrong as %s", now.excused, now.model));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "%s: type %s on the %s, %d ranks: %" PetscInt_FMT " operations on matrices, %" PetscInt_FMT
+                        " failed",
+                        program, type, device ? "device" : "host", now.size, s.count, s.bad));
+  if (now.excused)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", %" PetscInt_FMT " as wrong as %s", now.excused, now.model));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   *bad = s.bad;
   signal(SIGTERM, SIG_DFL);

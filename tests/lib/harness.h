@@ -1,24 +1,27 @@
 /*
   The harness of the conformance programs.
 
-  A test program is a table of operations. Each operation is written once, using the public interface of Mat, and writes its observations (types, entries,
-  products, numbers) to a record. It runs on a matrix of type AIJ, on a model, which is one of PETSc's own types derived from AIJ in the same way, and on the
-  type under test. All three have the same entries. The three records must agree:
+  A test program is a table of operations. Each operation is written once, using the public interface of Mat, and writes
+  its observations (types, entries, products, numbers) to a record. It runs on a matrix of type AIJ, on a model, which
+  is one of PETSc's own types derived from AIJ in the same way, and on the type under test. All three have the same
+  entries. The three records must agree:
 
-    - numbers within the bound recorded with AIJ's number; the bound of a product is the rounding error bound of each row, |A||x|;
-    - types: if the result with the model keeps the model's type, the result with the type under test must keep that type. Otherwise its type must be that of
-    AIJ's
+    - numbers within the bound recorded with AIJ's number; the bound of a product is the rounding error bound of each
+    row, |A||x|;
+    - types: if the result with the model keeps the model's type, the result with the type under test must keep that
+    type. Otherwise its type must be that of AIJ's
       result or the type under test. The type of a PetscSpMV matrix is its format (PetscSpMVGetFormat()), not its name.
 
   So no operation contains expected results, and PETSc's behavior for its derived types is observed, not assumed.
 
-  The model is AIJPERM; on a device, where the type under test derives from AIJCUSPARSE, the model is AIJCUSPARSE. It runs last, and only if a number differs
-  from AIJ's or a type was not kept. On a device, the model also shows the limitations of PETSc itself: if the model fails, the type under test may fail, and if
-  the model's number differs from AIJ's, the type under test may give the model's number. Each such case is printed ("note") and counted, and it is not allowed
-  in operations marked STRICT.
+  The model is AIJPERM; on a device, where the type under test derives from AIJCUSPARSE, the model is AIJCUSPARSE. It
+  runs last, and only if a number differs from AIJ's or a type was not kept. On a device, the model also shows the
+  limitations of PETSc itself: if the model fails, the type under test may fail, and if the model's number differs from
+  AIJ's, the type under test may give the model's number. Each such case is printed ("note") and counted, and it is not
+  allowed in operations marked STRICT.
 
-  -type aijperm (on a device also aijcusparse) tests PETSc against itself. A failure that occurs with another type but not with these is not a fault of the
-  test.
+  -type aijperm (on a device also aijcusparse) tests PETSc against itself. A failure that occurs with another type but
+  not with these is not a fault of the test.
 */
 #pragma once
 
@@ -64,10 +67,10 @@ typedef struct {
 extern Now now;
 
 /*
-  The program: runs the operations on each case. size is 0, or LARGE for the large cases. Options: -type T, -expect host|device, -ops a,b, -skip a,b, -cases
-  a,b,
-  -files a.mtx,b.mtx, -part k,n (every n-th operation, from k), -model <bool>, -verbose. After a crash in turn t, -from t skips the operations that have run,
-  and
+  The program: runs the operations on each case. size is 0, or LARGE for the large cases. Options: -type T, -expect
+  host|device, -ops a,b, -skip a,b, -cases a,b,
+  -files a.mtx,b.mtx, -part k,n (every n-th operation, from k), -model <bool>, -verbose. After a crash in turn t, -from
+  t skips the operations that have run, and
   -from t-1 -without t runs that operation without the model.
 */
 int Suite(int argc, char **argv, const char *program, const Operation *ops, int size);
@@ -86,7 +89,8 @@ PetscErrorCode RecordType(Test *t, Record *r, const char *what, Mat A);
 /* Records everything that can be observed of a matrix */
 PetscErrorCode RecordMat(Test *t, Record *r, const char *what, Mat A);
 
-/* Compares the records of AIJ, of the model (or NULL) and of the type under test; prints the first three differences, and increments bad if there are any */
+/* Compares the records of AIJ, of the model (or NULL) and of the type under test; prints the first three differences,
+   and increments bad if there are any */
 PetscErrorCode Compare(Record *a, Record *p, Record *u, PetscBool strict, PetscInt *bad);
 
 /* Prints a failure, with the operation that is running now */
@@ -98,9 +102,10 @@ PetscErrorCode Agree(PetscErrorCode ierr, PetscBool *any);
 /* Call it after an error: some CUDA errors leave the device unusable for the process, which then ends */
 PetscErrorCode CheckDevice(void);
 
-/* Handlers. They report an error, for which PETSc would print a stack; a crash; and SIGTERM, to distinguish a hang from a slow test (PETSc leaves it to Open
-   MPI) */
-PetscErrorCode OnError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx);
+/* Handlers. They report an error, for which PETSc would print a stack; a crash; and SIGTERM, to distinguish a hang from
+   a slow test (PETSc leaves it to Open MPI) */
+PetscErrorCode OnError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p,
+                       const char *mess, void *ctx);
 PetscErrorCode OnSignal(int sig, void *ctx);
 void           OnTerm(int sig);
 

@@ -6,7 +6,8 @@
 
 PetscReal Hash(PetscInt i, PetscInt j, PetscInt k)
 {
-  unsigned long long h = ((unsigned long long)(i + 1) * 0x9E3779B97F4A7C15ULL) ^ ((unsigned long long)(j + 7) * 0xC2B2AE3D27D4EB4FULL) ^
+  unsigned long long h = ((unsigned long long)(i + 1) * 0x9E3779B97F4A7C15ULL) ^
+                         ((unsigned long long)(j + 7) * 0xC2B2AE3D27D4EB4FULL) ^
                          ((unsigned long long)(k + 3) * 0x165667B19E3779F9ULL);
 
   h ^= h >> 31;
@@ -54,14 +55,16 @@ PetscErrorCode FillDense(Mat D, PetscInt columns, PetscInt seed)
 /*
   Generated rows
 */
-static PetscErrorCode Row_None(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_None(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                               PetscScalar *vals)
 {
   *n = 0;
   return PETSC_SUCCESS;
 }
 
 /* 0 to 9 entries per row at random, a seventh of the rows empty, diagonal entries missing */
-static PetscErrorCode Row_Random(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Random(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                 PetscScalar *vals)
 {
   PetscInt len = i % 7 == 4 ? 0 : (PetscInt)(5 + 4.9 * Hash(i, 1, 1));
 
@@ -73,7 +76,8 @@ static PetscErrorCode Row_Random(PetscInt i, PetscInt M, PetscInt N, PetscInt bs
 }
 
 /* Row_Random with a dominant diagonal */
-static PetscErrorCode Row_Dominant(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Dominant(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                   PetscScalar *vals)
 {
   PetscCall(Row_Random(i, M, N, bs, n, cols, vals));
   cols[(*n)++] = i;
@@ -83,7 +87,8 @@ static PetscErrorCode Row_Dominant(PetscInt i, PetscInt M, PetscInt N, PetscInt 
 }
 
 /* The lengths at which slices, warps and vector lengths begin and end; needs N >= 258 */
-static PetscErrorCode Row_Lengths(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Lengths(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                  PetscScalar *vals)
 {
   const PetscInt lengths[] = {0, 1, 31, 32, 33, 127, 128, 129, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 63, 64, 65};
   const PetscInt stride    = 1 + i % 2;
@@ -97,7 +102,8 @@ static PetscErrorCode Row_Lengths(PetscInt i, PetscInt M, PetscInt N, PetscInt b
 }
 
 /* Two dense rows in a tridiagonal matrix */
-static PetscErrorCode Row_Dense(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Dense(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                PetscScalar *vals)
 {
   *n = 0;
   for (PetscInt j = 0; j < N; j++) {
@@ -109,14 +115,16 @@ static PetscErrorCode Row_Dense(PetscInt i, PetscInt M, PetscInt N, PetscInt bs,
 }
 
 /* A few nonempty rows among empty ones: PETSc then uses compressed rows */
-static PetscErrorCode Row_Hole(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Hole(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                               PetscScalar *vals)
 {
   *n = 0;
   if (i % 40 == 3) PetscCall(Row_Random(i / 40, M, N, bs, n, cols, vals));
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode Row_Laplace(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+PetscErrorCode Row_Laplace(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                           PetscScalar *vals)
 {
   const PetscInt w = M > 1000 ? 40 : 13, d[] = {-w, -1, 0, 1, w};
 
@@ -130,22 +138,28 @@ PetscErrorCode Row_Laplace(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, Pets
 }
 
 /* Convection and diffusion, 7 points, on a grid 7 x 6 x n, above 900 rows 12 x 10 x n */
-static PetscErrorCode Row_Convection(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Convection(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                     PetscScalar *vals)
 {
-  const PetscInt    nx = M > 900 ? 12 : 7, ny = M > 900 ? 10 : 6, x = i % nx, y = (i / nx) % ny, d[] = {-nx * ny, -nx, -1, 0, 1, nx, nx * ny};
+  const PetscInt nx = M > 900 ? 12 : 7, ny = M > 900 ? 10 : 6, x = i % nx, y = (i / nx) % ny,
+                 d[]    = {-nx * ny, -nx, -1, 0, 1, nx, nx * ny};
   const PetscScalar v[] = {-1.2, -1.1, -1.5, 6.3, -.5, -.9, -.8};
 
   *n = 0;
   for (int k = 0; k < 7; k++) {
-    if (i + d[k] < 0 || i + d[k] >= M || (k == 2 && x == 0) || (k == 4 && x == nx - 1) || (k == 1 && y == 0) || (k == 5 && y == ny - 1)) continue;
+    if (i + d[k] < 0 || i + d[k] >= M || (k == 2 && x == 0) || (k == 4 && x == nx - 1) || (k == 1 && y == 0) ||
+        (k == 5 && y == ny - 1))
+      continue;
     cols[*n]     = i + d[k];
     vals[(*n)++] = v[k] + (k == 3 ? PETSC_SQRT_MACHINE_EPSILON * i : 0.);
   }
   return PETSC_SUCCESS;
 }
 
-/* Nodes of bs unknowns, each coupled with its neighbors and the nodes 4 further away: full node blocks, symmetric and dominant */
-PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+/* Nodes of bs unknowns, each coupled with its neighbors and the nodes 4 further away: full node blocks, symmetric and
+   dominant */
+PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                         PetscScalar *vals)
 {
   const PetscInt d[] = {-4, -1, 0, 1, 4}, node = i / bs;
 
@@ -162,8 +176,10 @@ PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscI
   return PETSC_SUCCESS;
 }
 
-/* The same for 3 unknowns; some rows are constrained, with the diagonal entry alone, so that not all node blocks are complete */
-static PetscErrorCode Row_Constrained(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+/* The same for 3 unknowns; some rows are constrained, with the diagonal entry alone, so that not all node blocks are
+   complete */
+static PetscErrorCode Row_Constrained(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                      PetscScalar *vals)
 {
   (void)bs;
   if (i % 29 != 4) return Row_Nodes(i, M, N, 3, n, cols, vals);
@@ -174,7 +190,8 @@ static PetscErrorCode Row_Constrained(PetscInt i, PetscInt M, PetscInt N, PetscI
 }
 
 /* The same without the constrained unknowns: nodes of two or three unknowns that begin at any row */
-static PetscErrorCode Row_Dropped(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals)
+static PetscErrorCode Row_Dropped(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                  PetscScalar *vals)
 {
   const PetscInt all = ((M - 1) / 28 * 29 + (M - 1) % 28 + 4) / 3 * 3; /* of 29 unknowns, the fifth is dropped */
   PetscInt       count, own = 0;

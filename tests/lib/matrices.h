@@ -1,5 +1,6 @@
 /*
-  Matrices of the tests: generated ones with names, Matrix Market files, and copies of a matrix in any type. Nothing here calls PetscSpMV.
+  Matrices of the tests: generated ones with names, Matrix Market files, and copies of a matrix in any type. Nothing
+  here calls PetscSpMV.
 */
 #pragma once
 
@@ -9,17 +10,19 @@
   #define PETSC_SUCCESS ((PetscErrorCode)0)
 #endif
 
-/* Properties of a matrix. SEQ to ONHOST are only for operations of the harness: they determine when an operation runs */
+/* Properties of a matrix. SEQ to ONHOST are only for operations of the harness: they determine when an operation runs
+   */
 enum {
-  SQUARE = 1,     /* as many rows as columns, and the same layout for both */
-  SOLVE  = 2,     /* diagonally dominant: factorizations and solvers work */
-  SPD    = 4,     /* symmetric, positive definite */
-  BLOCKS = 8,     /* block size above 1, full node blocks */
-  FULL   = 16,    /* at least one row and one column */
-  SEQ    = 32,    /* one rank only */
-  PAR    = 64,    /* several ranks only */
-  ONCE   = 128,   /* builds its own matrices: runs once instead of once for each case */
-  LARGE  = 256,   /* large enough for a solver to need several iterations; only programs that request it use such a matrix */
+  SQUARE = 1,   /* as many rows as columns, and the same layout for both */
+  SOLVE  = 2,   /* diagonally dominant: factorizations and solvers work */
+  SPD    = 4,   /* symmetric, positive definite */
+  BLOCKS = 8,   /* block size above 1, full node blocks */
+  FULL   = 16,  /* at least one row and one column */
+  SEQ    = 32,  /* one rank only */
+  PAR    = 64,  /* several ranks only */
+  ONCE   = 128, /* builds its own matrices: runs once instead of once for each case */
+  /* large enough for a solver to need several iterations; only programs that request it use such a matrix */
+  LARGE  = 256,
   BYROW  = 512,   /* every rank owns rows */
   NOPERM = 1024,  /* AIJPERM cannot serve as the model, for a reason given at the operation */
   NOCUDA = 2048,  /* AIJCUSPARSE cannot serve as the model, as it does not support the operation reliably */
@@ -30,7 +33,8 @@ enum {
 };
 
 /* Row i of an M x N matrix: n columns, ascending, with their values */
-typedef PetscErrorCode (*RowFunction)(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals);
+typedef PetscErrorCode (*RowFunction)(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                                      PetscScalar *vals);
 
 typedef struct {
   const char *name;
@@ -44,10 +48,12 @@ typedef struct {
 extern const Case cases[]; /* the last one has no name */
 
 /* The 5-point Laplacian with boundaries on a grid 13 wide, above 1000 rows 40 wide */
-PetscErrorCode Row_Laplace(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals);
+PetscErrorCode Row_Laplace(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                           PetscScalar *vals);
 
 /* Nodes of bs unknowns, symmetric and dominant */
-PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols, PetscScalar *vals);
+PetscErrorCode Row_Nodes(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, PetscInt *cols,
+                         PetscScalar *vals);
 
 /* A number in [-1, 1] that depends only on the three arguments: the same on every rank and for every type */
 PetscReal Hash(PetscInt i, PetscInt j, PetscInt k);
@@ -67,10 +73,11 @@ PetscErrorCode MakeFile(MPI_Comm comm, Case *c, Mat *R);
 PetscErrorCode CreateLike(Mat R, const char *type, Mat *A);
 /* Preallocates A, of any type derived from AIJ, for the pattern of R */
 PetscErrorCode PreallocateLike(Mat R, Mat A);
-/* Sets the entries of R in A, on each rank those of its own rows; seed >= 0 gives different values on the same pattern */
+/* Sets the entries of R in A, on each rank those of its own rows; seed >= 0 gives different values on the same pattern
+   */
 PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A);
 /* All three: R's entries in a matrix of the given type */
 PetscErrorCode MakeLike(Mat R, const char *type, Mat *A);
-/* The coordinates of R's entries, each twice, in a different order than R's; elsewhere: half of them are in the mirrored row, which may be another rank's. The
-   caller frees the arrays with PetscFree2() */
+/* The coordinates of R's entries, each twice, in a different order than R's; elsewhere: half of them are in the
+   mirrored row, which may be another rank's. The caller frees the arrays with PetscFree2() */
 PetscErrorCode CoordinatesTwice(Mat R, PetscBool elsewhere, PetscInt *n, PetscInt *i[], PetscInt *j[]);

@@ -20,9 +20,11 @@ PetscBool RanksAgree(PetscErrorCode ierr, PetscBool *any)
   if (MPI_Iallreduce(mine, all, 2, MPI_INT, MPI_MAX, RanksComm(), &request)) return PETSC_FALSE;
   if (!ierr && MPI_Wait(&request, MPI_STATUS_IGNORE)) return PETSC_FALSE;
   while (ierr && !done) {
-    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) || (!done && MPI_Wtime() - begin > RANKS_PATIENCE)) return PETSC_FALSE;
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) || (!done && MPI_Wtime() - begin > RANKS_PATIENCE))
+      return PETSC_FALSE;
     if (!done) (void)usleep(1000);
   }
-  if (all[0] && all[1] && !ierr) (void)sleep((unsigned)RANKS_PATIENCE); /* leave the rank with the error time to report it */
+  /* leave the rank with the error time to report it */
+  if (all[0] && all[1] && !ierr) (void)sleep((unsigned)RANKS_PATIENCE);
   return (PetscBool) !(all[0] && all[1]);
 }

@@ -1,9 +1,10 @@
 /*
   The ranks of a test program agree on an error before they continue.
 
-  A rank that returns an error may leave other ranks in a collective operation. The other ranks never return, and no collective call of this rank on their
-  communicators completes. Even if they return, PETSc's counters of tags and communicators differ from then on, and a later collective operation hangs.
-  Therefore the ranks compare their errors without blocking, on a separate communicator. A rank with an error waits only a few seconds for the other ranks, and
+  A rank that returns an error may leave other ranks in a collective operation. The other ranks never return, and no
+  collective call of this rank on their communicators completes. Even if they return, PETSc's counters of tags and
+  communicators differ from then on, and a later collective operation hangs. Therefore the ranks compare their errors
+  without blocking, on a separate communicator. A rank with an error waits only a few seconds for the other ranks, and
   an error that only some of the ranks have ends the program.
 */
 #pragma once
@@ -14,6 +15,7 @@
 /* Creates the communicator of RanksAgree(); call it before anything can fail */
 MPI_Comm RanksComm(void);
 
-/* Collective. Returns PETSC_TRUE if all ranks have an error (*any is true) or none has (*any is false). Returns PETSC_FALSE if only some ranks have one, or if
-   some rank did not answer in time after an error; it returns first on a rank with an error, and the caller must end the program */
+/* Collective. Returns PETSC_TRUE if all ranks have an error (*any is true) or none has (*any is false). Returns
+   PETSC_FALSE if only some ranks have one, or if some rank did not answer in time after an error; it returns first on a
+   rank with an error, and the caller must end the program */
 PetscBool RanksAgree(PetscErrorCode ierr, PetscBool *any);

@@ -4,7 +4,8 @@
 #include "record.h"
 #include "matrices.h"
 
-PetscErrorCode RecordAdd(Record *r, const char *what, PetscInt where, PetscScalar value, PetscReal bound, const char *text)
+PetscErrorCode RecordAdd(Record *r, const char *what, PetscInt where, PetscScalar value, PetscReal bound,
+                         const char *text)
 {
   Item *it;
 
@@ -65,7 +66,9 @@ PetscErrorCode RecordVec(Record *r, const char *what, Vec v, Vec bound, PetscRea
   PetscCall(VecGetOwnershipRange(v, &s, &e));
   PetscCall(VecGetArrayRead(v, &a));
   if (bound) PetscCall(VecGetArrayRead(bound, &b));
-  for (PetscInt i = s; i < e; i++) PetscCall(RecordAdd(r, what, i, a[i - s], b ? PetscRealPart(b[i - s]) : epsilons * PETSC_MACHINE_EPSILON * norm, NULL));
+  for (PetscInt i = s; i < e; i++)
+    PetscCall(
+        RecordAdd(r, what, i, a[i - s], b ? PetscRealPart(b[i - s]) : epsilons * PETSC_MACHINE_EPSILON * norm, NULL));
   if (bound) PetscCall(VecRestoreArrayRead(bound, &b));
   PetscCall(VecRestoreArrayRead(v, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -120,7 +123,9 @@ PetscErrorCode ProductBounds(Mat A, Vec x, Vec add, PetscBool transpose, Vec bou
 
       PetscCall(MatGetRow(A, i, &n, &cols, &vals));
       for (PetscInt k = 0; k < n; k++)
-        PetscCall(VecSetValue(bound, cols[k], 4 * PETSC_MACHINE_EPSILON * (PetscMin(M, 1000) + 4) * PetscAbsScalar(vals[k]) * PetscAbsScalar(xa[i - rs]),
+        PetscCall(VecSetValue(bound, cols[k],
+                              4 * PETSC_MACHINE_EPSILON * (PetscMin(M, 1000) + 4) * PetscAbsScalar(vals[k]) *
+                                  PetscAbsScalar(xa[i - rs]),
                               ADD_VALUES));
       PetscCall(MatRestoreRow(A, i, &n, &cols, &vals));
     }
@@ -144,7 +149,8 @@ PetscErrorCode ProductBounds(Mat A, Vec x, Vec add, PetscBool transpose, Vec bou
       const PetscScalar *vals;
 
       PetscCall(MatGetRow(A, i, &n, &cols, &vals));
-      for (PetscInt k = 0; k < n; k++) ba[i - rs] += 4 * PETSC_MACHINE_EPSILON * (n + 4) * PetscAbsScalar(vals[k]) * PetscAbsScalar(xa[cols[k]]);
+      for (PetscInt k = 0; k < n; k++)
+        ba[i - rs] += 4 * PETSC_MACHINE_EPSILON * (n + 4) * PetscAbsScalar(vals[k]) * PetscAbsScalar(xa[cols[k]]);
       PetscCall(MatRestoreRow(A, i, &n, &cols, &vals));
     }
     PetscCall(VecRestoreArray(bound, &ba));
@@ -179,7 +185,8 @@ PetscErrorCode RecordProducts(Record *r, Mat A, PetscBool entries)
   PetscCall(RecordVec(r, "A x at row", y, b, 1e4));
   PetscCall(VecDestroy(&b));
   PetscCall(MatHasOperation(A, MATOP_MULT_TRANSPOSE, &has));
-  if (PetscDefined(USE_COMPLEX) && has) { /* PETSc 3.26 reports that the Hermitian transpose of a matrix has this operation, but then does not find it */
+  /* PETSc 3.26 reports that the Hermitian transpose of a matrix has this operation, but then does not find it */
+  if (PetscDefined(USE_COMPLEX) && has) {
     PetscCall(PetscObjectTypeCompare((PetscObject)A, "hermitiantranspose", &has));
     has = (PetscBool)!has;
   }
@@ -206,6 +213,7 @@ PetscErrorCode SameItem(const Item *x, const Item *y, PetscBool *same)
   if (x->text || y->text)
     PetscCall(PetscStrcmp(x->text, y->text, same));
   else /* infinities equal themselves, and NaN is NaN */
-    *same = (PetscBool)(PetscAbsScalar(x->value - y->value) <= x->bound || x->value == y->value || (PetscIsNanScalar(x->value) && PetscIsNanScalar(y->value)));
+    *same = (PetscBool)(PetscAbsScalar(x->value - y->value) <= x->bound || x->value == y->value ||
+                        (PetscIsNanScalar(x->value) && PetscIsNanScalar(y->value)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

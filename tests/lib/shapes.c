@@ -2,7 +2,8 @@
 
 const char *const PatternNames[] = {"random",  "diagonals", "stencil",  "nodes",  "power law", "dense rows",
                                     "lengths", "holes",     "repeated", "groups", "full",      "none"};
-const char *const ValuesNames[]  = {"random", "equal", "few", "by diagonals", "integers", "wide", "denormal", "zeros", "nonfinite"};
+const char *const ValuesNames[]  = {"random", "equal",    "few",   "by diagonals", "integers",
+                                    "wide",   "denormal", "zeros", "nonfinite"};
 
 PetscReal HashUnit(PetscInt i, PetscInt j, PetscInt salt)
 {
@@ -27,7 +28,8 @@ PetscScalar ShapeValue(const Shape *s, PetscInt i, PetscInt j)
   case VALUES_FEW: return ScalarOf((PetscInt)(4 * u) - 1.7, 0.3 * (PetscInt)(3 * u));
   case VALUES_DIAGONALS: return Value(j - i, 0, s->salt);
   case VALUES_INTEGERS: return ScalarOf((PetscInt)(19 * u) - 9, (PetscInt)(5 * u) - 2);
-  case VALUES_WIDE: return PetscPowReal(10, PetscDefined(USE_REAL_SINGLE) ? 6 * u - 3 : 24 * u - 12) * Value(i, j, s->salt);
+  case VALUES_WIDE:
+    return PetscPowReal(10, PetscDefined(USE_REAL_SINGLE) ? 6 * u - 3 : 24 * u - 12) * Value(i, j, s->salt);
   case VALUES_DENORMAL: return u < 0.5 ? FUZZ_DENORMAL * Value(i, j, s->salt) : Value(i, j, s->salt);
   case VALUES_ZEROS: return u < 0.3 ? ScalarOf(0., 0.) : u < 0.6 ? ScalarOf(-0., 0.) : Value(i, j, s->salt);
   case VALUES_NONFINITE:
@@ -104,7 +106,9 @@ static PetscErrorCode ShapeRow(const Shape *s, PetscInt i, PetscInt *n, PetscInt
   if (s->dominant) cols[(*n)++] = i;
   for (PetscInt q = 0; q < *n; q++) {
     if (cols[q] < 0 || cols[q] >= s->N) continue;
-    if (!(s->dominant && cols[q] == i) && (HashUnit(i, 5, s->salt) < s->norow || HashUnit(cols[q], 6, s->salt) < s->nocolumn)) continue;
+    if (!(s->dominant && cols[q] == i) &&
+        (HashUnit(i, 5, s->salt) < s->norow || HashUnit(cols[q], 6, s->salt) < s->nocolumn))
+      continue;
     cols[k++] = cols[q];
   }
   *n = k;
@@ -172,7 +176,8 @@ void ShapeDraw(Shape *s, PetscBool small)
   s->norow    = Chance(25) ? 0.01 * draw(80) : 0;
   s->nocolumn = Chance(15) ? 0.01 * draw(80) : 0;
   s->dominant = PETSC_FALSE;
-  if (s->pattern != PATTERN_NODES || s->M % s->bs || s->N % s->bs) s->pattern = s->pattern == PATTERN_NODES ? PATTERN_GROUPS : s->pattern;
+  if (s->pattern != PATTERN_NODES || s->M % s->bs || s->N % s->bs)
+    s->pattern = s->pattern == PATTERN_NODES ? PATTERN_GROUPS : s->pattern;
 }
 
 PetscErrorCode ShapeCreate(MPI_Comm comm, Shape *s)
@@ -194,12 +199,14 @@ PetscErrorCode ShapeCreate(MPI_Comm comm, Shape *s)
   if (s->bs > 1 && Chance(70)) s->pattern = PATTERN_NODES;
   if (s->M == s->N && Chance(40)) {
     s->dominant = PETSC_TRUE;
-    if (s->values == VALUES_NONFINITE || s->values == VALUES_WIDE || s->values == VALUES_DENORMAL) s->values = VALUES_RANDOM;
+    if (s->values == VALUES_NONFINITE || s->values == VALUES_WIDE || s->values == VALUES_DENORMAL)
+      s->values = VALUES_RANDOM;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const char *const BuildNames[] = {"preallocated", "preallocated too little", "MatSetUp", "COO", "CSR", "converted", "converted in place"};
+const char *const BuildNames[] = {"preallocated", "preallocated too little", "MatSetUp", "COO", "CSR",
+                                  "converted",    "converted in place"};
 
 PetscErrorCode LocalRowsDestroy(LocalRows *r)
 {

@@ -1,5 +1,6 @@
 /*
-  Random matrices of the fuzzer: patterns, values and layouts, and the ways to assemble them. Nothing here calls PetscSpMV.
+  Random matrices of the fuzzer: patterns, values and layouts, and the ways to assemble them. Nothing here calls
+  PetscSpMV.
 */
 #pragma once
 
@@ -36,7 +37,16 @@ typedef enum {
   VALUES
 } Values_;
 
-typedef enum { BUILD_EXACT, BUILD_LITTLE, BUILD_SETUP, BUILD_COO, BUILD_CSR, BUILD_CONVERT, BUILD_INPLACE, BUILDS } Build;
+typedef enum {
+  BUILD_EXACT,
+  BUILD_LITTLE,
+  BUILD_SETUP,
+  BUILD_COO,
+  BUILD_CSR,
+  BUILD_CONVERT,
+  BUILD_INPLACE,
+  BUILDS
+} Build;
 
 extern const char *const PatternNames[], *const ValuesNames[], *const BuildNames[];
 
@@ -81,8 +91,8 @@ PetscScalar ShapeValue(const Shape *s, PetscInt i, PetscInt j);
 PetscErrorCode ShapeBuild(const Shape *s, const char *type, const char *prefix, Build way, Mat *A);
 
 PetscErrorCode LocalRowsOfShape(const Shape *s, PetscInt begin, LocalRows *r);
-/* The rows of a matrix of type AIJ or derived from it, read from its sequential matrices, as MatGetRow() of MPIAIJ is not
-   reliable after each change (PETSc 3.18 to 3.26) */
+/* The rows of a matrix of type AIJ or derived from it, read from its sequential matrices, as MatGetRow() of MPIAIJ is
+   not reliable after each change (PETSc 3.18 to 3.26) */
 PetscErrorCode LocalRowsOfMat(Mat A, LocalRows *r);
 PetscErrorCode LocalRowsDestroy(LocalRows *r);
 

@@ -17,7 +17,8 @@ PetscErrorCode Options(const char *options, PetscBool set)
   PetscCall(PetscStrToArray(options, ' ', &n, &word));
   for (int k = 0; k < n; k++) {
     char      name[128];
-    PetscBool value = (PetscBool)(k + 1 < n && (word[k + 1][0] != '-' || (word[k + 1][1] >= '0' && word[k + 1][1] <= '9')));
+    PetscBool value =
+        (PetscBool)(k + 1 < n && (word[k + 1][0] != '-' || (word[k + 1][1] >= '0' && word[k + 1][1] <= '9')));
 
     PetscCall(PetscSNPrintf(name, sizeof(name), "-%s%s", prefix, word[k] + 1));
     if (set)
@@ -44,6 +45,7 @@ PetscErrorCode RecordHistory(Record *r, KSP ksp, PetscBool random)
   PetscCall(RecordAdd(r, "iterations", 0, its, random ? 2 : 0, NULL));
   if (random) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPGetResidualHistory(ksp, &history, &n));
-  for (PetscInt k = 0; k < n; k++) PetscCall(RecordAdd(r, "residual of step", k, history[k], 1e-3 * history[k] + RTOL * history[0], NULL));
+  for (PetscInt k = 0; k < n; k++)
+    PetscCall(RecordAdd(r, "residual of step", k, history[k], 1e-3 * history[k] + RTOL * history[0], NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

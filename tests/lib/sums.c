@@ -8,7 +8,11 @@ PetscScalar XValue(XKind kind, PetscInt i, PetscInt salt)
   case X_ONES: return 1.;
   case X_SPARSE: return u < 0.7 ? ScalarOf(u < 0.3 ? -0. : 0., 0.) : Value(i, 9, salt);
   case X_WIDE: return PetscPowReal(10, PetscDefined(USE_REAL_SINGLE) ? 6 * u - 3 : 24 * u - 12) * Value(i, 9, salt);
-  case X_NONFINITE: return u < 0.03 ? ScalarOf(NAN, 0.) : u < 0.05 ? ScalarOf(INFINITY, 0.) : u < 0.07 ? ScalarOf(-INFINITY, 0.) : Value(i, 9, salt);
+  case X_NONFINITE:
+    return u < 0.03   ? ScalarOf(NAN, 0.)
+           : u < 0.05 ? ScalarOf(INFINITY, 0.)
+           : u < 0.07 ? ScalarOf(-INFINITY, 0.)
+                      : Value(i, 9, salt);
   case X_DENORMAL: return FUZZ_DENORMAL * Value(i, 9, salt);
   default: return Value(i, 9, salt);
   }
@@ -29,7 +33,8 @@ PetscErrorCode XFill(Vec x, XKind kind, PetscInt salt)
 
 static void SumAdd(Sum *s, PetscScalar a, PetscScalar x, PetscBool conjugate, int sign)
 {
-  const long double ar = PetscRealPart(a), ai = (conjugate ? -1 : 1) * PetscImaginaryPart(a), xr = PetscRealPart(x), xi = PetscImaginaryPart(x);
+  const long double ar = PetscRealPart(a), ai = (conjugate ? -1 : 1) * PetscImaginaryPart(a), xr = PetscRealPart(x),
+                    xi = PetscImaginaryPart(x);
 
   s->re += sign * (PetscDefined(USE_COMPLEX) ? ar * xr - ai * xi : ar * xr);
   if (PetscDefined(USE_COMPLEX)) s->im += sign * (ar * xi + ai * xr);
@@ -42,21 +47,24 @@ PetscBool SumIs(const Sum *s, PetscScalar y, PetscReal *error, PetscReal *bound)
   const long double re = s->re, im = s->im, factor = PetscDefined(USE_COMPLEX) ? 3 : 1;
 
   *error = *bound = 0;
-  if (s->abs > PETSC_MAX_REAL / 8) return PETSC_TRUE; /* overflow depends on the order of the terms, also if a value is Inf or NaN: */
+  /* overflow depends on the order of the terms, also if a value is Inf or NaN: */
+  if (s->abs > PETSC_MAX_REAL / 8) return PETSC_TRUE;
   if (!isfinite(re) || !isfinite(im)) {
     if (PetscDefined(USE_COMPLEX)) return (PetscBool)(PetscIsInfOrNanScalar(y));
     return (PetscBool)(isnan(re) ? PetscIsNanScalar(y) : PetscRealPart(y) == (PetscReal)re);
   }
   *error = (PetscReal)hypotl(PetscRealPart(y) - re, PetscImaginaryPart(y) - im);
-  *bound = (PetscReal)(factor * ((s->terms / 2 + 8) * PETSC_MACHINE_EPSILON * s->abs + 4 * (s->terms + 1) * FUZZ_REAL_MIN * PETSC_MACHINE_EPSILON));
+  *bound = (PetscReal)(factor * ((s->terms / 2 + 8) * PETSC_MACHINE_EPSILON * s->abs +
+                                 4 * (s->terms + 1) * FUZZ_REAL_MIN * PETSC_MACHINE_EPSILON));
   return (PetscBool)(*error <= *bound);
 }
 
-static const char *const ProductNames[] = {"A x",   "y + A x",   "y + A x into y",   "A^T x",   "y + A^T x", "y + A^T x into y",
-                                           "A^H x", "y + A^H x", "y + A^H x into y", "b - A x", "x + A x"};
+static const char *const ProductNames[] = {
+    "A x",   "y + A x",   "y + A x into y",   "A^T x",   "y + A^T x", "y + A^T x into y",
+    "A^H x", "y + A^H x", "y + A^H x into y", "b - A x", "x + A x"};
 
-PetscErrorCode ProductReference(const LocalRows *r, PetscInt N, PetscInt ys, PetscInt ny, int which, XKind xkind, PetscInt xsalt, XKind ykind, PetscInt ysalt,
-                                Sum sum[])
+PetscErrorCode ProductReference(const LocalRows *r, PetscInt N, PetscInt ys, PetscInt ny, int which, XKind xkind,
+                                PetscInt xsalt, XKind ykind, PetscInt ysalt, Sum sum[])
 {
   const PetscBool transpose = (PetscBool)(which >= 3 && which <= 8), conjugate = (PetscBool)(which >= 6 && which <= 8);
   const PetscBool add = (PetscBool)(which == 1 || which == 2 || which == 4 || which == 5 || which >= 7);
@@ -133,15 +141,16 @@ PetscErrorCode ProductCheck(Mat A, const LocalRows *r, const char *what)
   PetscCall(ProductRun(A, which, x, y, z));
   PetscCall(VecGetOwnershipRange(z, &ys, &ye));
   PetscCall(PetscMalloc1(PetscMax(PetscMax(M, N), 1), &sum));
-  PetscCall(ProductReference(r, N, ys, ye - ys, which, xkind, xsalt, which == 10 ? xkind : ykind, which == 10 ? xsalt : ysalt, sum));
+  PetscCall(ProductReference(r, N, ys, ye - ys, which, xkind, xsalt, which == 10 ? xkind : ykind,
+                             which == 10 ? xsalt : ysalt, sum));
   PetscCall(VecGetArrayRead(z, &z_));
   for (PetscInt i = 0; i < ye - ys && wrong < 0; i++) {
     if (!SumIs(&sum[i], z_[i], &error, &bound)) wrong = i;
   }
   if (wrong >= 0)
-    FuzzReport("%s, %s, row %" PetscInt_FMT ": %.17g%+.3gi, not %.17g%+.3gi; off by %g where %g is allowed", what, ProductNames[which], ys + wrong,
-               (double)PetscRealPart(z_[wrong]), (double)PetscImaginaryPart(z_[wrong]), (double)sum[wrong].re, (double)sum[wrong].im, (double)error,
-               (double)bound);
+    FuzzReport("%s, %s, row %" PetscInt_FMT ": %.17g%+.3gi, not %.17g%+.3gi; off by %g where %g is allowed", what,
+               ProductNames[which], ys + wrong, (double)PetscRealPart(z_[wrong]), (double)PetscImaginaryPart(z_[wrong]),
+               (double)sum[wrong].re, (double)sum[wrong].im, (double)error, (double)bound);
   fuzz.checks += ye - ys;
   PetscCall(VecRestoreArrayRead(z, &z_));
   PetscCall(PetscFree(sum));

@@ -17,13 +17,13 @@ typedef struct {
 PetscScalar    XValue(XKind kind, PetscInt i, PetscInt salt);
 PetscErrorCode XFill(Vec x, XKind kind, PetscInt salt);
 
-/* Whether y is the floating-point sum, computed in any order: its error may be half an epsilon per term, and a few more, times the sum of absolute values. It
-   must be Inf or NaN if the sum is */
+/* Whether y is the floating-point sum, computed in any order: its error may be half an epsilon per term, and a few
+   more, times the sum of absolute values. It must be Inf or NaN if the sum is */
 PetscBool SumIs(const Sum *s, PetscScalar y, PetscReal *error, PetscReal *bound);
 
 /* The expected result of product number `which` in this rank's part; sum has as many entries as the larger dimension */
-PetscErrorCode ProductReference(const LocalRows *r, PetscInt N, PetscInt ys, PetscInt ny, int which, XKind xkind, PetscInt xsalt, XKind ykind, PetscInt ysalt,
-                                Sum sum[]);
+PetscErrorCode ProductReference(const LocalRows *r, PetscInt N, PetscInt ys, PetscInt ny, int which, XKind xkind,
+                                PetscInt xsalt, XKind ykind, PetscInt ysalt, Sum sum[]);
 /* Collective. A random product with A, whose rows are r, compared with the sums; reports the first wrong row */
 PetscErrorCode ProductCheck(Mat A, const LocalRows *r, const char *what);
 

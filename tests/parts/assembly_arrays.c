@@ -2,8 +2,8 @@
 #include "assembly.h"
 
 /*
-  Two columns a row, from `first` on: ascending or, in some rows, descending. Rows that have the same columns for one `first` have
-  them for all, so that AIJ's inodes remain right
+  Two columns a row, from `first` on: ascending or, in some rows, descending. Rows that have the same columns for one
+  `first` have them for all, so that AIJ's inodes remain right
 */
 static void Columns(PetscInt m, PetscInt n, PetscInt first, PetscBool ascending, PetscInt j[], PetscScalar v[])
 {
@@ -18,8 +18,8 @@ static void Columns(PetscInt m, PetscInt n, PetscInt first, PetscBool ascending,
 }
 
 /*
-  An AIJ matrix with the program's arrays is converted in place. Then the program writes other values and other columns. Only
-  debug builds of PETSc reject columns that are not in ascending order
+  An AIJ matrix with the program's arrays is converted in place. Then the program writes other values and other columns.
+  Only debug builds of PETSc reject columns that are not in ascending order
 */
 static PetscErrorCode OwnColumns(Test *t, Record *r, PetscBool ascending)
 {
@@ -53,7 +53,8 @@ static PetscErrorCode OwnColumns(Test *t, Record *r, PetscBool ascending)
 PetscErrorCode WithArrays(Test *t, Record *r)
 {
   PetscFunctionBegin;
-  for (int ascending = PetscDefined(USE_DEBUG); ascending < 2; ascending++) PetscCall(OwnColumns(t, r, (PetscBool)ascending));
+  for (int ascending = PetscDefined(USE_DEBUG); ascending < 2; ascending++)
+    PetscCall(OwnColumns(t, r, (PetscBool)ascending));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -41,7 +41,8 @@ PetscErrorCode COO(Test *t, Record *r)
     a: in any order, most of them several times, some ignored, many rows empty
     l: all from the last rank, which does not own the rows
 */
-static PetscErrorCode Coordinates(Test *t, Mat A, char pattern, PetscInt salt, PetscInt *n, PetscInt **ci, PetscInt **cj)
+static PetscErrorCode Coordinates(Test *t, Mat A, char pattern, PetscInt salt, PetscInt *n, PetscInt **ci,
+                                  PetscInt **cj)
 {
   PetscInt M, N, rs, re, k = 0;
 
@@ -75,7 +76,8 @@ static PetscErrorCode Coordinates(Test *t, Mat A, char pattern, PetscInt salt, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Assembly from coordinates, again with another pattern after products, on a duplicate, and after other ways to change values */
+/* Assembly from coordinates, again with another pattern after products, on a duplicate, and after other ways to change
+   values */
 PetscErrorCode COOPatterns(Test *t, Record *r)
 {
   Mat          A;
@@ -92,7 +94,8 @@ PetscErrorCode COOPatterns(Test *t, Record *r)
     PetscCall(PetscMalloc1(n, &v));
     for (PetscInt step = 0; step < 5; step++) {
       for (PetscInt k = 0; k < n; k++) v[k] = Value(k, t->rank, 60 + step);
-      PetscCall(MatSetValuesCOO(A, v, step % 2 || (again == 1 && step < 2) ? ADD_VALUES : INSERT_VALUES)); /* the first values are added to zeros */
+      /* the first values are added to zeros */
+      PetscCall(MatSetValuesCOO(A, v, step % 2 || (again == 1 && step < 2) ? ADD_VALUES : INSERT_VALUES));
       PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
       if (step == 1) PetscCall(MatScale(A, 2.));
       if (step == 2) PetscCall(MatZeroEntries(A));

@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 /* Writes a file of 4 x 4 entries on rank 0, and reads it into A. The line % becomes a comment of 1500 characters */
-static PetscErrorCode ReadLines(Test *t, const char *header, const char *sizes, const char *const lines[], Mat A, PetscErrorCode *read)
+static PetscErrorCode ReadLines(Test *t, const char *header, const char *sizes, const char *const lines[], Mat A,
+                                PetscErrorCode *read)
 {
   char        name[64];
   int         id   = (int)getpid();
@@ -38,12 +39,14 @@ static PetscErrorCode ReadLines(Test *t, const char *header, const char *sizes, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Numbers that must be read, with Fortran's exponents, and files that must be refused on all ranks: a number with other characters or a number too many */
+/* Numbers that must be read, with Fortran's exponents, and files that must be refused on all ranks: a number with other
+   characters or a number too many */
 PetscErrorCode MatrixMarket(Test *t, Record *r)
 {
   const char *const good[]   = {"1 1 2", "%", "3 4 1.0D-01", "%", " 4\t2  3d0 ", "2 2 -1.5e1", NULL};
-  const char *const bad[][4] = {{"1 1 2", "%", "3 4 1x"},  {"1 1 2", "%", "3 4 1.0Dx"}, {"1 1 2", "%", "3 4 1.0 2.0"}, {"1 1 2", "%", "3 4"},
-                                {"1 1 2", "%", "3 4.5 1"}, {"1 1 2", "%", "3x 4 1"},    {"1 1 2", "%", "5 4 1"}};
+  const char *const bad[][4] = {{"1 1 2", "%", "3 4 1x"}, {"1 1 2", "%", "3 4 1.0Dx"}, {"1 1 2", "%", "3 4 1.0 2.0"},
+                                {"1 1 2", "%", "3 4"},    {"1 1 2", "%", "3 4.5 1"},   {"1 1 2", "%", "3x 4 1"},
+                                {"1 1 2", "%", "5 4 1"}};
   const PetscInt    at[][2]  = {{0, 0}, {2, 3}, {3, 1}, {1, 1}};
   const PetscReal   value[]  = {2, 0.1, 3, -15};
   PetscErrorCode    read;
@@ -59,7 +62,8 @@ PetscErrorCode MatrixMarket(Test *t, Record *r)
   PetscCall(MatSetSizes(B, PETSC_DECIDE, PETSC_DECIDE, 4, 4));
   PetscCall(MatSetType(B, t->type));
   PetscCall(MatSetUp(B));
-  for (int k = 0; k < 4; k++) PetscCall(MatSetValue(B, at[k][0], at[k][1], t->size > 1 ? value[k] / t->size : value[k], ADD_VALUES));
+  for (int k = 0; k < 4; k++)
+    PetscCall(MatSetValue(B, at[k][0], at[k][1], t->size > 1 ? value[k] / t->size : value[k], ADD_VALUES));
   PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAXPY(B, -1., A, SAME_NONZERO_PATTERN));

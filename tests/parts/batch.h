@@ -32,8 +32,10 @@ PetscErrorCode Fail(const char *what);
 void           Reseed(PetscInt k);
 PetscScalar    RandomNumber(void);
 PetscErrorCode VecFill(Vec);
-PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least, PetscInt most, MatBatchSharing, Arrays *);
-PetscErrorCode ChangeValues(Mat, Arrays *, PetscInt problem); /* new values of a problem, or of all (-1), in the arrays and in the matrix */
+PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least, PetscInt most, MatBatchSharing,
+                            Arrays *);
+/* new values of a problem, or of all (-1), in the arrays and in the matrix */
+PetscErrorCode ChangeValues(Mat, Arrays *, PetscInt problem);
 PetscErrorCode Compare(Vec y, Vec ref, Vec bound, const char *what);
 PetscErrorCode Same(Vec, Vec, const char *what); /* bit for bit */
 PetscErrorCode Apply(Mat, Op, Vec x, Vec z, Vec y);

@@ -2,7 +2,8 @@
 #include "batch.h"
 #include "dense.h"
 
-/* Creates a dense matrix that is random before column `nan` and NaN from it on, with a leading dimension longer than the columns */
+/* Creates a dense matrix that is random before column `nan` and NaN from it on, with a leading dimension longer than
+   the columns */
 static PetscErrorCode CreateDense(Mat A, PetscInt columns, PetscInt nan, PetscBool on_device, Mat *D)
 {
   PetscInt     n, N, lda;
@@ -19,7 +20,8 @@ static PetscErrorCode CreateDense(Mat A, PetscInt columns, PetscInt nan, PetscBo
   PetscCall(MatDenseGetLDA(*D, &lda));
   PetscCall(MatDenseGetArrayWrite(*D, &a));
   for (PetscInt q = 0; q < columns; q++) {
-    for (PetscInt r = 0; r < n; r++) a[(size_t)q * (size_t)lda + (size_t)r] = q >= nan ? (PetscScalar)NAN : RandomNumber();
+    for (PetscInt r = 0; r < n; r++)
+      a[(size_t)q * (size_t)lda + (size_t)r] = q >= nan ? (PetscScalar)NAN : RandomNumber();
   }
   PetscCall(MatDenseRestoreArrayWrite(*D, &a));
   PetscCall(MatAssemblyBegin(*D, MAT_FINAL_ASSEMBLY));
@@ -56,8 +58,8 @@ static PetscErrorCode CompareColumn(Mat aij, Mat bound, Mat B, Mat C, PetscInt q
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Multiplies into a new C, into the same C with other values of A, and into the caller's C, which must be overwritten. The last of several columns of B is NaN
-   */
+/* Multiplies into a new C, into the same C with other values of A, and into the caller's C, which must be overwritten.
+   The last of several columns of B is NaN */
 static PetscErrorCode Multiply(Mat A, Mat aij, Mat bound, PetscInt columns, Op op, PetscBool on_device)
 {
   static const char *const names[] = {"A B", "A^T B"}, *const passes[] = {"new", "again", "own C"};
@@ -81,7 +83,8 @@ static PetscErrorCode Multiply(Mat A, Mat aij, Mat bound, PetscInt columns, Op o
       PetscCall(MatProductSymbolic(C));
       PetscCall(MatProductNumeric(C));
     } else
-      PetscCall((op == MULT ? MatMatMult : MatTransposeMatMult)(A, B, pass ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+      PetscCall((op == MULT ? MatMatMult : MatTransposeMatMult)(A, B, pass ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX,
+                                                                PETSC_DEFAULT, &C));
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " columns, %s", names[op], columns, passes[pass]));
     for (PetscInt q = 0; q < numbers; q++) PetscCall(CompareColumn(aij, bound, B, C, q, op, what));
   }
@@ -101,7 +104,8 @@ PetscErrorCode Columns(Mat A, const Arrays *a)
   PetscCall(MakeAIJ(PetscObjectComm((PetscObject)A), a, &aij, &bound));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
     for (Op op = MULT; op <= TRANSPOSE; op++) {
-      for (int on_device = 0; on_device <= (int)device; on_device++) PetscCall(Multiply(A, aij, bound, columns[k], op, (PetscBool)on_device));
+      for (int on_device = 0; on_device <= (int)device; on_device++)
+        PetscCall(Multiply(A, aij, bound, columns[k], op, (PetscBool)on_device));
     }
   }
   PetscCall(MatDestroy(&aij));

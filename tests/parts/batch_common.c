@@ -12,7 +12,8 @@ PetscErrorCode Fail(const char *what)
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  if (failures++ < 40) PetscCall(PetscPrintf(PETSC_COMM_SELF, "FAILED: [%d] %s, kernel %s: %s\n", rank, now_case, now_kernel, what));
+  if (failures++ < 40)
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "FAILED: [%d] %s, kernel %s: %s\n", rank, now_case, now_kernel, what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -41,7 +42,8 @@ static PetscInt Length(const char *kind, PetscInt p, PetscInt r, PetscInt n)
   return PetscMin(n, 1 + draw(12));
 }
 
-PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least, PetscInt most, MatBatchSharing sharing, Arrays *A)
+PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least, PetscInt most, MatBatchSharing sharing,
+                            Arrays *A)
 {
   const PetscInt patterns = sharing && problems ? 1 : problems;
   PetscInt       at = 0, room = 1, row = 0, *mark;
@@ -71,12 +73,14 @@ PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least,
 
       stamp++;
       if (strcmp(kind, "nothing") && (r % 5 || strcmp(kind, "holes")) && len) mark[r] = stamp;
-      for (PetscInt k = 0; k < len; k++) mark[len == n ? k : (!strcmp(kind, "band") ? PetscMin(n - 1, PetscMax(0, r - 2 + k)) : draw(n))] = stamp;
+      for (PetscInt k = 0; k < len; k++)
+        mark[len == n ? k : (!strcmp(kind, "band") ? PetscMin(n - 1, PetscMax(0, r - 2 + k)) : draw(n))] = stamp;
       if (at + n > room || !A->j) {
         while (at + n > room) room *= 2;
         PetscCall(PetscRealloc(room * sizeof(*A->j), &A->j));
       }
-      for (PetscInt c = strcmp(kind, "band") ? 0 : PetscMax(0, r - 2); c < (strcmp(kind, "band") ? n : PetscMin(n, r + 3)); c++) {
+      for (PetscInt c = strcmp(kind, "band") ? 0 : PetscMax(0, r - 2);
+           c < (strcmp(kind, "band") ? n : PetscMin(n, r + 3)); c++) {
         if (mark[c] == stamp) A->j[at++] = c;
       }
       A->i[row + 1] = at;
@@ -154,7 +158,8 @@ PetscErrorCode Compare(Vec y, Vec ref, Vec bound, const char *what)
   PetscCall(VecGetArrayRead(bound, &c));
   for (PetscInt k = 0; k < n; k++) {
     const PetscReal off = PetscAbsScalar(a[k] - b[k]),
-                    may = PetscRealPart(c[k]) * 400 * PETSC_MACHINE_EPSILON; /* the longest rows have more than 300 entries */
+                    /* the longest rows have more than 300 entries */
+        may = PetscRealPart(c[k]) * 400 * PETSC_MACHINE_EPSILON;
 
     if (!(off <= may) && (where < 0 || off - may > worst)) {
       worst = off - may;
@@ -162,9 +167,10 @@ PetscErrorCode Compare(Vec y, Vec ref, Vec bound, const char *what)
     }
   }
   if (where >= 0)
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%s, local row %" PetscInt_FMT " of %" PetscInt_FMT ": %g%+gi, AIJ %g%+gi, bound %g", what, where, n,
-                            (double)PetscRealPart(a[where]), (double)PetscImaginaryPart(a[where]), (double)PetscRealPart(b[where]),
-                            (double)PetscImaginaryPart(b[where]), (double)PetscRealPart(c[where])));
+    PetscCall(PetscSNPrintf(
+        text, sizeof(text), "%s, local row %" PetscInt_FMT " of %" PetscInt_FMT ": %g%+gi, AIJ %g%+gi, bound %g", what,
+        where, n, (double)PetscRealPart(a[where]), (double)PetscImaginaryPart(a[where]),
+        (double)PetscRealPart(b[where]), (double)PetscImaginaryPart(b[where]), (double)PetscRealPart(c[where])));
   PetscCall(VecRestoreArrayRead(bound, &c));
   PetscCall(VecRestoreArrayRead(ref, &b));
   PetscCall(VecRestoreArrayRead(y, &a));
@@ -198,8 +204,8 @@ PetscErrorCode Same(Vec a, Vec b, const char *what)
   for (; k < n && same; k++) PetscCall(PetscMemcmp(x + k, y + k, sizeof(*x), &same));
   PetscCall(PetscStrncpy(text, what, sizeof(text)));
   if (!same)
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%s: local row %" PetscInt_FMT " of %" PetscInt_FMT ": %g and %g", what, k - 1, n,
-                            (double)PetscRealPart(x[k - 1]), (double)PetscRealPart(y[k - 1])));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s: local row %" PetscInt_FMT " of %" PetscInt_FMT ": %g and %g", what,
+                            k - 1, n, (double)PetscRealPart(x[k - 1]), (double)PetscRealPart(y[k - 1])));
   PetscCall(VecRestoreArrayRead(b, &y));
   PetscCall(VecRestoreArrayRead(a, &x));
   Check(same, text);
@@ -238,7 +244,8 @@ static PetscErrorCode Products(Mat A, Mat B, Mat bound, VecType type, const char
     else
       PetscCall(MatMultTranspose(bound, w, b));
     for (int add = 0; add < 3; add++) { /* y = A x, y = z + A x, y += A x */
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s, %s vectors, %s", names[op], add == 0 ? "" : (add == 1 ? " add" : " add in place"), type, when));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s, %s vectors, %s", names[op],
+                              add == 0 ? "" : (add == 1 ? " add" : " add in place"), type, when));
       PetscCall(Apply(B, op, h[0], add ? h[1] : NULL, ref));
       if (add == 1) { /* add |z| to the bound */
         PetscCall(VecCopy(h[1], h[2]));
@@ -285,7 +292,8 @@ PetscErrorCode AllProducts(Mat A, const Arrays *a, const char *when)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Infinite values of x must not reach rows without an entry in their columns: one value, then those of every second problem */
+/* Infinite values of x must not reach rows without an entry in their columns: one value, then those of every second
+   problem */
 PetscErrorCode Infinite(Mat A, const Arrays *a)
 {
   Vec                x, y;

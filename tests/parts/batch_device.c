@@ -2,7 +2,8 @@
 #include "batch.h"
 
 #if defined(PETSC_HAVE_CUDA)
-/* Two batches need more shared memory than the default limit of a kernel, the second less than the first: the first must still run */
+/* Two batches need more shared memory than the default limit of a kernel, the second less than the first: the first
+   must still run */
 static PetscErrorCode SharedMemory(void)
 {
   PetscFunctionBeginUser;
@@ -16,7 +17,8 @@ static PetscErrorCode SharedMemory(void)
       const PetscInt n = (m ? 52 : 104) * 1024 / (PetscInt)sizeof(PetscScalar); /* x takes 104 KB, then 52 */
 
       PetscCall(ArraysCreate("band", 2, n, n, MATBATCH_SHARE_NONE, &a[m]));
-      PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, a[m].sizes, a[m].i, a[m].j, a[m].a, MATBATCH_SHARE_NONE, PETSC_USE_POINTER, &A[m]));
+      PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, a[m].sizes, a[m].i, a[m].j, a[m].a, MATBATCH_SHARE_NONE,
+                               PETSC_USE_POINTER, &A[m]));
       PetscCall(SetKernel(A[m], kernels[k]));
       PetscCall(AllProducts(A[m], &a[m], m ? "the second" : "the first"));
     }
@@ -32,8 +34,8 @@ static PetscErrorCode SharedMemory(void)
 }
 
 /*
-  There are so many rows that some thread blocks have the largest size, with several windows, and groups have many problems. Without sharing, the matrix takes
-  more bytes than the L2 cache has, so that slices are chosen.
+  There are so many rows that some thread blocks have the largest size, with several windows, and groups have many
+  problems. Without sharing, the matrix takes more bytes than the L2 cache has, so that slices are chosen.
 */
 static PetscErrorCode Large(void)
 {
@@ -47,12 +49,16 @@ static PetscErrorCode Large(void)
   for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_VALUES; sharing++) {
     const PetscInt rows = 8 * 1024 * (PetscInt)processors, most = sharing ? 7 : 60;
     const PetscInt problems =
-        1 + PetscMax(rows / (sharing ? most : most / 2 - 1), sharing ? 0 : (PetscInt)(cache / 100 / sizeof(PetscScalar))); /* 180 entries each */
+        /* 180 entries each */
+        1 +
+        PetscMax(rows / (sharing ? most : most / 2 - 1), sharing ? 0 : (PetscInt)(cache / 100 / sizeof(PetscScalar)));
     Arrays a;
     Mat    A;
 
-    now_case = sharing ? (sharing == MATBATCH_SHARE_VALUES ? "large, values shared" : "large, pattern shared") : "large";
-    PetscCall(ArraysCreate(sharing ? "holes" : "random", problems, sharing ? most : 0, most, (MatBatchSharing)sharing, &a));
+    now_case =
+        sharing ? (sharing == MATBATCH_SHARE_VALUES ? "large, values shared" : "large, pattern shared") : "large";
+    PetscCall(
+        ArraysCreate(sharing ? "holes" : "random", problems, sharing ? most : 0, most, (MatBatchSharing)sharing, &a));
     PetscCall(MatCreateBatch(PETSC_COMM_SELF, problems, a.sizes, a.i, a.j, a.a, a.sharing, PETSC_COPY_VALUES, &A));
     PetscCall(AllProducts(A, &a, "first"));
     PetscCall(MatBatchGetInfo(A, &info));
@@ -85,7 +91,8 @@ static void CUDART_CB Pause(void *seconds)
   (void)PetscSleep(*(PetscReal *)seconds);
 }
 
-/* A product in one stream that runs late, then new values and a product in another stream: the results are those of the order of the calls */
+/* A product in one stream that runs late, then new values and a product in another stream: the results are those of the
+   order of the calls */
 static PetscErrorCode Streams(Mat A, Arrays *a)
 {
   PetscReal          pause = 0.02;
@@ -117,7 +124,9 @@ static PetscErrorCode Streams(Mat A, Arrays *a)
     PetscCall(MatMult(A, x, y[1]));
     PetscCallCUDA(cudaDeviceSynchronize());
     PetscCall(PetscDeviceContextSetCurrentContext(old));
-    PetscCall(Near(y[0], ref, one ? "a product, then new values of problems in another stream" : "a product, then new values in another stream"));
+    PetscCall(Near(y[0], ref,
+                   one ? "a product, then new values of problems in another stream"
+                       : "a product, then new values in another stream"));
     PetscCall(MatMult(A, x, ref));
     PetscCall(Near(y[1], ref, "a product with new values in another stream"));
   }
@@ -162,7 +171,8 @@ static PetscErrorCode Unaligned(Mat A)
   PetscCallCUDA(cudaDeviceSynchronize());
   PetscCall(VecCUDAResetArray(v[0]));
   PetscCall(VecCUDAGetArrayWrite(v[0], (PetscScalar **)&from)); /* the calculations below need aligned arrays */
-  PetscCallCUDA(cudaMemcpy((PetscScalar *)from, (PetscReal *)raw[0] + 1, (size_t)n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice));
+  PetscCallCUDA(cudaMemcpy((PetscScalar *)from, (PetscReal *)raw[0] + 1, (size_t)n * sizeof(PetscScalar),
+                           cudaMemcpyDeviceToDevice));
   PetscCall(VecCUDARestoreArrayWrite(v[0], (PetscScalar **)&from));
   PetscCall(Near(v[0], ref, "arrays that are not aligned"));
   for (int k = 0; k < 3; k++) {
@@ -208,7 +218,8 @@ PetscErrorCode Device(void)
   PetscFunctionBeginUser;
   now_case = "device";
   PetscCall(ArraysCreate("mixed", 50, 0, 90, MATBATCH_SHARE_NONE, &a));
-  PetscCall(MatCreateBatch(PETSC_COMM_SELF, a.problems, a.sizes, a.i, a.j, a.a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &A));
+  PetscCall(
+      MatCreateBatch(PETSC_COMM_SELF, a.problems, a.sizes, a.i, a.j, a.a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &A));
   PetscCall(MakeAIJ(PETSC_COMM_SELF, &a, &B, &bound));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(MatCreateVecs(B, &hx, &hy));
@@ -275,9 +286,10 @@ static PetscErrorCode Send(Vec from, Vec to)
 }
 
 /*
-  Products captured in a graph, and replayed with other values of x: they must neither synchronize nor allocate. CUDA's default stream cannot be captured, and
-  with another stream nothing else can be tested: VecSet(), VecCopy() and other PETSc functions still use the default stream, regardless of the order of the
-  other operations (they pass no device context to their asynchronous variants, which then use the context of the default stream; PETSc 3.26).
+  Products captured in a graph, and replayed with other values of x: they must neither synchronize nor allocate. CUDA's
+  default stream cannot be captured, and with another stream nothing else can be tested: VecSet(), VecCopy() and other
+  PETSc functions still use the default stream, regardless of the order of the other operations (they pass no device
+  context to their asynchronous variants, which then use the context of the default stream; PETSc 3.26).
 */
 PetscErrorCode Graph(void)
 {
@@ -293,9 +305,11 @@ PetscErrorCode Graph(void)
   PetscFunctionBeginUser;
   now_case = "graph";
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCheck(stream, PETSC_COMM_WORLD, PETSC_ERR_USER, "-cases graph needs -root_device_context_stream_type nonblocking");
+  PetscCheck(stream, PETSC_COMM_WORLD, PETSC_ERR_USER,
+             "-cases graph needs -root_device_context_stream_type nonblocking");
   PetscCall(ArraysCreate("mixed", 50, 0, 90, MATBATCH_SHARE_NONE, &a));
-  PetscCall(MatCreateBatch(PETSC_COMM_SELF, a.problems, a.sizes, a.i, a.j, a.a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &A));
+  PetscCall(
+      MatCreateBatch(PETSC_COMM_SELF, a.problems, a.sizes, a.i, a.j, a.a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &A));
   PetscCall(MakeAIJ(PETSC_COMM_SELF, &a, &B, &bound));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(x, &z));
@@ -309,7 +323,8 @@ PetscErrorCode Graph(void)
     for (int add = 0; add < 3; add++) { /* y = A x, y = z + A x, y += A x */
       const Vec from = add == 2 ? y : (add ? z : NULL);
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s", names[op], add == 0 ? "" : (add == 1 ? " add" : " add in place")));
+      PetscCall(
+          PetscSNPrintf(what, sizeof(what), "%s%s", names[op], add == 0 ? "" : (add == 1 ? " add" : " add in place")));
       PetscCall(VecFill(hx));
       PetscCall(Send(hx, x));
       PetscCall(Send(hz, y));

@@ -4,36 +4,41 @@
 
 static char message[2048];
 
-static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
+static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n,
+                                  PetscErrorType p, const char *mess, void *ctx)
 {
   if (p == PETSC_ERROR_INITIAL && mess) (void)PetscStrncpy(message, mess, sizeof(message));
   return n;
 }
 
 /* Collective: ends the program if only some ranks return an error */
-#define Refused(call, code, words)                                                                                                                         \
-  do {                                                                                                                                                     \
-    PetscErrorCode ierr_;                                                                                                                                  \
-    PetscBool      any_;                                                                                                                                   \
-    char           text_[512];                                                                                                                             \
-    message[0] = 0;                                                                                                                                        \
-    PetscCall(PetscPushErrorHandler(KeepMessage, NULL));                                                                                                   \
-    ierr_ = (call);                                                                                                                                        \
-    PetscCall(PetscPopErrorHandler());                                                                                                                     \
-    PetscCheck(RanksAgree(ierr_, &any_), PETSC_COMM_SELF, PETSC_ERR_PLIB, "error %d here, and not on all ranks: %s", (int)ierr_, words);                   \
-    PetscCall(PetscSNPrintf(text_, sizeof(text_), "%s must fail with error %d and the words '%s', but returned error %d and '%.100s'", #call, (int)(code), \
-                            words, (int)ierr_, message));                                                                                                  \
-    Check(ierr_ == (code) && strstr(message, words), text_);                                                                                               \
+#define Refused(call, code, words)                                                                                   \
+  do {                                                                                                               \
+    PetscErrorCode ierr_;                                                                                            \
+    PetscBool      any_;                                                                                             \
+    char           text_[512];                                                                                       \
+    message[0] = 0;                                                                                                  \
+    PetscCall(PetscPushErrorHandler(KeepMessage, NULL));                                                             \
+    ierr_ = (call);                                                                                                  \
+    PetscCall(PetscPopErrorHandler());                                                                               \
+    PetscCheck(RanksAgree(ierr_, &any_), PETSC_COMM_SELF, PETSC_ERR_PLIB, "error %d here, and not on all ranks: %s", \
+               (int)ierr_, words);                                                                                   \
+    PetscCall(PetscSNPrintf(text_, sizeof(text_),                                                                    \
+                            "%s must fail with error %d and the words '%s', but returned error %d and '%.100s'",     \
+                            #call, (int)(code), words, (int)ierr_, message));                                        \
+    Check(ierr_ == (code) && strstr(message, words), text_);                                                         \
   } while (0)
 
 /* Invalid arguments of MatCreateBatch(): the arrays of two problems, of 2 and 3 rows, with one error */
 static const PetscInt two[2] = {2, 3}, two_i[6] = {0, 1, 3, 4, 5, 6}, two_j[6] = {0, 0, 1, 0, 1, 2};
 static PetscScalar    two_a[6] = {1, 2, 3, 4, 5, 6};
 
-static const PetscInt negative[2] = {2, -3}, huge[2] = {2000000000, 2000000000}, beyond[2] = {PETSC_MAX_INT, PETSC_MAX_INT}, least[2] = {PETSC_MIN_INT, 2},
-                      decreasing[6] = {0, 1, 3, 2, 5, 6}, falling[6] = {0, 1, -3, 2, 5, 6}, one[6] = {1, 1, 3, 4, 5, 6}, minus[6] = {-1, 1, 3, 4, 5, 6},
-                      outside[6] = {0, 0, 1, 0, 1, 3}, below[6] = {0, 0, 1, 0, -1, 2}, last[6] = {0, 0, 1, 0, 1, PETSC_MAX_INT},
-                      unsorted[6] = {0, 1, 0, 0, 1, 2}, twice[6] = {0, 1, 1, 0, 1, 2};
+static const PetscInt negative[2] = {2, -3}, huge[2] = {2000000000, 2000000000},
+                      beyond[2] = {PETSC_MAX_INT, PETSC_MAX_INT}, least[2] = {PETSC_MIN_INT, 2},
+                      decreasing[6] = {0, 1, 3, 2, 5, 6}, falling[6] = {0, 1, -3, 2, 5, 6}, one[6] = {1, 1, 3, 4, 5, 6},
+                      minus[6] = {-1, 1, 3, 4, 5, 6}, outside[6] = {0, 0, 1, 0, 1, 3}, below[6] = {0, 0, 1, 0, -1, 2},
+                      last[6] = {0, 0, 1, 0, 1, PETSC_MAX_INT}, unsorted[6] = {0, 1, 0, 0, 1, 2},
+                      twice[6] = {0, 1, 1, 0, 1, 2};
 
 static const struct {
   const char     *words; /* of the message */
@@ -43,30 +48,53 @@ static const struct {
   PetscScalar    *a;
   int             sharing, mode;
 } creations[] = {
-    {"Number of problems -1 is negative", PETSC_ERR_ARG_OUTOFRANGE, -1, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"is negative", PETSC_ERR_ARG_OUTOFRANGE, PETSC_MIN_INT, two, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN, PETSC_COPY_VALUES},
-    {"problems on this process: at most", PETSC_ERR_ARG_OUTOFRANGE, PETSC_MAX_INT, two, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN, PETSC_COPY_VALUES},
-    {"Problem 1: its size -3 is negative", PETSC_ERR_ARG_OUTOFRANGE, 2, negative, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"Problem 0: its size", PETSC_ERR_ARG_OUTOFRANGE, 2, least, two_i, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES},
+    {"Number of problems -1 is negative", PETSC_ERR_ARG_OUTOFRANGE, -1, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"is negative", PETSC_ERR_ARG_OUTOFRANGE, PETSC_MIN_INT, two, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN,
+     PETSC_COPY_VALUES},
+    {"problems on this process: at most", PETSC_ERR_ARG_OUTOFRANGE, PETSC_MAX_INT, two, two_i, two_j, two_a,
+     MATBATCH_SHARE_PATTERN, PETSC_COPY_VALUES},
+    {"Problem 1: its size -3 is negative", PETSC_ERR_ARG_OUTOFRANGE, 2, negative, two_i, two_j, two_a,
+     MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"Problem 0: its size", PETSC_ERR_ARG_OUTOFRANGE, 2, least, two_i, two_j, two_a, MATBATCH_SHARE_VALUES,
+     PETSC_COPY_VALUES},
     {"4000000000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2, huge, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"4000000000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2, huge, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN, PETSC_COPY_VALUES},
-    {"4294966000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2147483000, two, two_i, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES},
-    {"rows of all problems", PETSC_ERR_ARG_OUTOFRANGE, 2, beyond, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"the array of sizes is NULL", PETSC_ERR_ARG_NULL, 2, NULL, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"the array of row offsets is NULL", PETSC_ERR_ARG_NULL, 2, two, NULL, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"the array of columns is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, NULL, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"the array of columns is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, NULL, two_a, MATBATCH_SHARE_VALUES, PETSC_USE_POINTER},
-    {"the array of values is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, two_j, NULL, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"the array of values is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, two_j, NULL, MATBATCH_SHARE_PATTERN, PETSC_USE_POINTER},
-    {"Problem 1, row 0: row offsets decrease", PETSC_ERR_ARG_OUTOFRANGE, 2, two, decreasing, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"Problem 0, row 1: row offsets decrease from 1 to -3", PETSC_ERR_ARG_OUTOFRANGE, 2, two, falling, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"Row offsets must begin with 0, not 1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, one, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"Row offsets must begin with 0, not -1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, minus, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES},
-    {"Problem 1, row 2: column 3", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, outside, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"Problem 1, row 1: column -1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, below, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"Problem 1, row 2: column", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, last, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"columns must ascend, but 0 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
-    {"columns must ascend, but 1 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, twice, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"4000000000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2, huge, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN,
+     PETSC_COPY_VALUES},
+    {"4294966000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2147483000, two, two_i, two_j, two_a, MATBATCH_SHARE_VALUES,
+     PETSC_COPY_VALUES},
+    {"rows of all problems", PETSC_ERR_ARG_OUTOFRANGE, 2, beyond, two_i, two_j, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"the array of sizes is NULL", PETSC_ERR_ARG_NULL, 2, NULL, two_i, two_j, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"the array of row offsets is NULL", PETSC_ERR_ARG_NULL, 2, two, NULL, two_j, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"the array of columns is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, NULL, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"the array of columns is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, NULL, two_a, MATBATCH_SHARE_VALUES,
+     PETSC_USE_POINTER},
+    {"the array of values is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, two_j, NULL, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"the array of values is NULL", PETSC_ERR_ARG_NULL, 2, two, two_i, two_j, NULL, MATBATCH_SHARE_PATTERN,
+     PETSC_USE_POINTER},
+    {"Problem 1, row 0: row offsets decrease", PETSC_ERR_ARG_OUTOFRANGE, 2, two, decreasing, two_j, two_a,
+     MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"Problem 0, row 1: row offsets decrease from 1 to -3", PETSC_ERR_ARG_OUTOFRANGE, 2, two, falling, two_j, two_a,
+     MATBATCH_SHARE_NONE, PETSC_COPY_VALUES},
+    {"Row offsets must begin with 0, not 1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, one, two_j, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"Row offsets must begin with 0, not -1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, minus, two_j, two_a,
+     MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES},
+    {"Problem 1, row 2: column 3", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, outside, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"Problem 1, row 1: column -1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, below, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"Problem 1, row 2: column", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, last, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"columns must ascend, but 0 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
+    {"columns must ascend, but 1 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, twice, two_a, MATBATCH_SHARE_NONE,
+     PETSC_COPY_VALUES},
     {"7 is not a MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, 7, PETSC_COPY_VALUES},
     {"is not a MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, -1, PETSC_COPY_VALUES},
     {"is not a MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, 3, PETSC_COPY_VALUES},
@@ -74,7 +102,8 @@ static const struct {
     {"is not a PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, -1},
     {"is not a PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, MATBATCH_SHARE_NONE, 99},
     /* the caller still owns these arrays, which are static */
-    {"columns must ascend", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a, MATBATCH_SHARE_NONE, PETSC_OWN_POINTER},
+    {"columns must ascend", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a, MATBATCH_SHARE_NONE,
+     PETSC_OWN_POINTER},
 };
 
 /* Tests each error on one rank, and on all ranks with invalid arguments only on the last one */
@@ -88,16 +117,16 @@ static PetscErrorCode BadCreations(void)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(creations); k++) {
-#define Create(comm)                                                                                                                                     \
-  MatCreateBatch(comm, creations[k].problems, creations[k].sizes, creations[k].i, creations[k].j, creations[k].a, (MatBatchSharing)creations[k].sharing, \
-                 (PetscCopyMode)creations[k].mode, &A)
+#define Create(comm)                                                                                              \
+  MatCreateBatch(comm, creations[k].problems, creations[k].sizes, creations[k].i, creations[k].j, creations[k].a, \
+                 (MatBatchSharing)creations[k].sharing, (PetscCopyMode)creations[k].mode, &A)
     Refused(Create(PETSC_COMM_SELF), creations[k].code, creations[k].words);
     if (size == 1) continue;
     if (rank == size - 1)
       Refused(Create(PETSC_COMM_WORLD), creations[k].code, creations[k].words);
     else
-      Refused(MatCreateBatch(PETSC_COMM_WORLD, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, (PetscCopyMode)(k % 2 ? PETSC_COPY_VALUES : PETSC_USE_POINTER),
-                             &A),
+      Refused(MatCreateBatch(PETSC_COMM_WORLD, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE,
+                             (PetscCopyMode)(k % 2 ? PETSC_COPY_VALUES : PETSC_USE_POINTER), &A),
               creations[k].code, "rank ");
 #undef Create
   }
@@ -116,8 +145,10 @@ static PetscErrorCode VictimCreate(Victim *c)
   const PetscInt elsewhere[6] = {1, 0, 1, 1, 2, 0};
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &c->A));
-  PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, two, two_i, elsewhere, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &c->other));
+  PetscCall(
+      MatCreateBatch(PETSC_COMM_SELF, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &c->A));
+  PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, two, two_i, elsewhere, two_a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES,
+                           &c->other));
   PetscCall(MatConvert(c->A, MATAIJ, MAT_INITIAL_MATRIX, &c->aij));
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, 5, &c->v));
   PetscCall(VecDuplicate(c->v, &c->w));
@@ -312,8 +343,10 @@ static PetscErrorCode BadMats(void)
   PetscFunctionBeginUser;
   now_case = "bad arguments of MatCreateBatchFromMats()";
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, -1, mats, &A), PETSC_ERR_ARG_OUTOFRANGE, "Number of problems -1 is negative");
-  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, PETSC_MAX_INT, mats, &A), PETSC_ERR_ARG_OUTOFRANGE, "problems on this process: at most");
+  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, -1, mats, &A), PETSC_ERR_ARG_OUTOFRANGE,
+          "Number of problems -1 is negative");
+  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, PETSC_MAX_INT, mats, &A), PETSC_ERR_ARG_OUTOFRANGE,
+          "problems on this process: at most");
   Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, NULL, &A), PETSC_ERR_ARG_NULL, "array of matrices is NULL");
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 3, 3, 1, NULL, &mats[0]));
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 2, 3, 1, NULL, &mats[1]));
@@ -331,13 +364,15 @@ static PetscErrorCode BadMats(void)
   PetscCall(MatDestroy(&mats[0]));
   if (size > 1) {
     PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 1, 1, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 0, NULL, &mats[0]));
-    Refused(MatCreateBatchFromMats(PETSC_COMM_WORLD, 1, mats, &A), PETSC_ERR_ARG_WRONG, "processes: each process owns whole problems");
+    Refused(MatCreateBatchFromMats(PETSC_COMM_WORLD, 1, mats, &A), PETSC_ERR_ARG_WRONG,
+            "processes: each process owns whole problems");
     PetscCall(MatDestroy(&mats[0]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJ matrices that cannot be converted: entries outside of the given blocks; rows with columns of other ranks, on all ranks and on the last one only */
+/* AIJ matrices that cannot be converted: entries outside of the given blocks; rows with columns of other ranks, on all
+   ranks and on the last one only */
 static PetscErrorCode BadConversions(Victim *c)
 {
   const PetscInt wrong[2] = {1, 4};
@@ -360,7 +395,8 @@ static PetscErrorCode BadConversions(Victim *c)
     }
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-    Refused(MatConvert(A, MATBATCH, MAT_INITIAL_MATRIX, &B), PETSC_ERR_ARG_WRONG, !alone || rank == size - 1 ? "another process owns" : "rank ");
+    Refused(MatConvert(A, MATBATCH, MAT_INITIAL_MATRIX, &B), PETSC_ERR_ARG_WRONG,
+            !alone || rank == size - 1 ? "another process owns" : "rank ");
     PetscCall(MatDestroy(&A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -376,7 +412,8 @@ static PetscErrorCode OwnValues(void)
 
   PetscFunctionBeginUser;
   now_case = "values of the matrix itself";
-  PetscCall(MatCreateBatch(PETSC_COMM_SELF, 2, sizes, two_i, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES, &A));
+  PetscCall(
+      MatCreateBatch(PETSC_COMM_SELF, 2, sizes, two_i, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES, &A));
   PetscCall(MatBatchGetProblem(A, 1, NULL, NULL, NULL, &a));
   PetscCall(MatBatchSetValues(A, 1, a));
   for (PetscInt p = 0; p < 2; p++) {

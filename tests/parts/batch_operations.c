@@ -164,7 +164,8 @@ static PetscErrorCode Rows(Mat A, Mat B)
 
     PetscCall(MatGetRow(A, row, &n[0], &cols[0], &vals[0]));
     PetscCall(MatGetRow(B, row, &n[1], &cols[1], &vals[1]));
-    for (PetscInt k = 0; k < n[0] && k < n[1]; k++) same = (PetscBool)(same && cols[0][k] == cols[1][k] && vals[0][k] == vals[1][k]);
+    for (PetscInt k = 0; k < n[0] && k < n[1]; k++)
+      same = (PetscBool)(same && cols[0][k] == cols[1][k] && vals[0][k] == vals[1][k]);
     Check(n[0] == n[1] && same, "MatGetRow()");
     for (PetscInt k = 0; k < n[0]; k++) {
       PetscScalar v;
@@ -271,8 +272,9 @@ static PetscErrorCode Files(Mat A, Mat B)
   PetscBool      is;
   Mat            C;
   PetscViewer    viewer;
-  int            process = (int)getpid(); /* the first rank's process number, because this test may run several times at once */
-  char           name[PETSC_MAX_PATH_LEN], tmp[PETSC_MAX_PATH_LEN];
+  /* the first rank's process number, because this test may run several times at once */
+  int  process = (int)getpid();
+  char name[PETSC_MAX_PATH_LEN], tmp[PETSC_MAX_PATH_LEN];
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
@@ -286,7 +288,8 @@ static PetscErrorCode Files(Mat A, Mat B)
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, &viewer));
   PetscCall(MatCreate(comm, &C));
-  if (size > 1) PetscCall(MatSetSizes(C, re - rs, re - rs, PETSC_DETERMINE, PETSC_DETERMINE)); /* whole problems on each */
+  /* whole problems on each */
+  if (size > 1) PetscCall(MatSetSizes(C, re - rs, re - rs, PETSC_DETERMINE, PETSC_DETERMINE));
   PetscCall(MatSetOptionsPrefix(C, "loaded_"));
   PetscCall(PetscObjectSetName((PetscObject)C, "loaded"));
   PetscCall(MatSetType(C, MATBATCH));
@@ -295,7 +298,8 @@ static PetscErrorCode Files(Mat A, Mat B)
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(SameMatrix(C, B, "MatView() and MatLoad()"));
   PetscCall(PetscViewerASCIIOpen(comm, "/dev/null", &viewer));
-  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL)); /* PETSc adds the block sizes, including those of ranks without problems */
+  /* PETSc adds the block sizes, including those of ranks without problems */
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
   PetscCall(MatView(A, viewer));
   PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
@@ -345,7 +349,8 @@ PetscErrorCode Operations(const Case *c)
   Check(is, "type");
   PetscCall(SameMatrix(A, B, "conversion to AIJ"));
   PetscCall(FromAIJ(B, &a));
-  if (!strcmp(c->name, "1-x-1") || c->sharing) PetscCall(FromAIJOtherSharing(A, B)); /* only here MatConvert() finds the blocks of A */
+  /* only here MatConvert() finds the blocks of A */
+  if (!strcmp(c->name, "1-x-1") || c->sharing) PetscCall(FromAIJOtherSharing(A, B));
   PetscCall(Conversions(A, B, &a));
   PetscCall(Numbers(A, B, &a));
   PetscCall(MatCreateVecs(A, &x, &y));
@@ -401,7 +406,8 @@ PetscErrorCode FromMats(void)
       PetscCall(MatSetUp(mats[p]));
       for (PetscInt r = 0; r < n; r++) {
         for (PetscInt c = 0; c < n; c++) {
-          if (p == 3 && twice ? PETSC_TRUE : (r + c) % 2 == 0 || twice) PetscCall(MatSetValue(mats[p], r, c, 5.0 + RandomNumber(), INSERT_VALUES));
+          if (p == 3 && twice ? PETSC_TRUE : (r + c) % 2 == 0 || twice)
+            PetscCall(MatSetValue(mats[p], r, c, 5.0 + RandomNumber(), INSERT_VALUES));
         }
       }
       PetscCall(MatAssemblyBegin(mats[p], MAT_FINAL_ASSEMBLY));

@@ -32,7 +32,8 @@ static const Run runs[] = {
 
 #define N 12 /* the most rows of a problem */
 
-/* Symmetric positive definite, diagonally dominant problems: tridiagonal, or dense, so that consecutive rows have the same columns (AIJ's inodes) */
+/* Symmetric positive definite, diagonally dominant problems: tridiagonal, or dense, so that consecutive rows have the
+   same columns (AIJ's inodes) */
 static PetscErrorCode SystemsCreate(MatBatchSharing sharing, PetscBool dense, Arrays *s)
 {
   PetscMPIInt rank;
@@ -102,7 +103,8 @@ static PetscErrorCode Solve(const Run *run, Mat A, Vec u, Vec b, Vec x)
     PetscCall(VecAXPY(x, -1.0, u));
     PetscCall(VecNorm(x, NORM_INFINITY, &off));
     PetscCall(VecNorm(u, NORM_INFINITY, &norm));
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%s: reason %d, %" PetscInt_FMT " iterations, error %g", run->options, (int)reason, its, (double)(off / norm)));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s: reason %d, %" PetscInt_FMT " iterations, error %g", run->options,
+                            (int)reason, its, (double)(off / norm)));
     Check(reason > 0 && its <= run->its && off <= 1e5 * PETSC_MACHINE_EPSILON * norm, text);
     PetscCall(MatScale(A, again ? 0.5 : 2.0));
     if (!strncmp(run->options, "-ksp_type richardson", 20)) { /* its scale is only for these values */
@@ -162,7 +164,8 @@ PetscErrorCode Solvers(MatBatchSharing sharing, PetscBool dense)
   Vec         x, b, u;
 
   PetscFunctionBeginUser;
-  now_case = dense ? (sharing ? "solvers, dense problems, shared" : "solvers, dense problems") : (sharing ? "solvers, shared" : "solvers");
+  now_case = dense ? (sharing ? "solvers, dense problems, shared" : "solvers, dense problems")
+                   : (sharing ? "solvers, shared" : "solvers");
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(SystemsCreate(sharing, dense, &s));
   PetscCall(MatCreateBatch(PETSC_COMM_WORLD, s.problems, s.sizes, s.i, s.j, s.a, sharing, PETSC_COPY_VALUES, &A));

@@ -100,7 +100,8 @@ PetscErrorCode BindBelow(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The ranks' sizes differ, so that -mat_bind_below binds the matrix only on the first rank; then the same for a vector, and for neither */
+/* The ranks' sizes differ, so that -mat_bind_below binds the matrix only on the first rank; then the same for a vector,
+   and for neither */
 PetscErrorCode BindSome(Test *t, Record *r)
 {
   const PetscInt m = t->rank ? 40 : 4;
@@ -121,7 +122,8 @@ PetscErrorCode BindSome(Test *t, Record *r)
   PetscCall(MatGetOwnershipRange(A, &rs, &re));
   PetscCall(MatGetSize(A, &N, NULL));
   for (PetscInt i = rs; i < re; i++) {
-    for (PetscInt k = -1; k < 3; k++) PetscCall(MatSetValue(A, i, (i + k * 3 + N) % N, 1. + .1 * (i % 7) + k, INSERT_VALUES));
+    for (PetscInt k = -1; k < 3; k++)
+      PetscCall(MatSetValue(A, i, (i + k * 3 + N) % N, 1. + .1 * (i % 7) + k, INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));

@@ -35,7 +35,8 @@ static PetscErrorCode FreeArray(Test *t, void *address)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Assembly from coordinates in arrays on the device: R's entries, each twice, half of them (away) in another rank's row */
+/* Assembly from coordinates in arrays on the device: R's entries, each twice, half of them (away) in another rank's row
+   */
 PetscErrorCode COO(Test *t, Record *r)
 {
   Mat          A;
@@ -71,8 +72,8 @@ PetscErrorCode COO(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Indices that are too large, in the program's arrays on the device or on the host: the error must be AIJ's, and the matrix unchanged. Then a map that is used
-   while the matrix is bound to the CPU */
+/* Indices that are too large, in the program's arrays on the device or on the host: the error must be AIJ's, and the
+   matrix unchanged. Then a map that is used while the matrix is bound to the CPU */
 PetscErrorCode COOErrors(Test *t, Record *r)
 {
   Mat          A;
@@ -102,7 +103,8 @@ PetscErrorCode COOErrors(Test *t, Record *r)
 #endif
     PetscCall(RecordMat(t, r, "type after an error", A));
   }
-  for (int bind = 0; bind < (strcmp(t->type, MATAIJCUSPARSE) ? 3 : 1); bind++) { /* AIJCUSPARSE has no function for this while bound */
+  /* AIJCUSPARSE has no function for this while bound */
+  for (int bind = 0; bind < (strcmp(t->type, MATAIJCUSPARSE) ? 3 : 1); bind++) {
     PetscInt    ci[] = {M - 1, 0, M - 1, -1, M - 1}, cj[] = {N - 1, 0, 0, 0, N - 1};
     PetscScalar value[] = {1.5, 2.0, -3.0, 4.0, 0.25};
 
@@ -125,7 +127,8 @@ PetscErrorCode COOErrors(Test *t, Record *r)
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
     ierr = MatSetValuesCOO(A, value, INSERT_VALUES);
     PetscCall(PetscPopErrorHandler());
-    PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The map of another pattern was used: error %d", (int)ierr);
+    PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+               "The map of another pattern was used: error %d", (int)ierr);
   }
   PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_coo"));
   PetscCall(MatDestroy(&A));

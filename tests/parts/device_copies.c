@@ -7,10 +7,13 @@
 
 typedef struct {
   const char *name;
-  PetscErrorCode (*prepare)(Test *, Mat A, Mat *B);        /* before A gets its newest values; NULL: nothing is prepared */
-  PetscErrorCode (*run)(Test *, Record *, Mat *A, Mat *B); /* the next product is with B if there is one, otherwise with A */
-  PetscBool   holes;                                       /* in a matrix without some of its diagonal entries */
-  PetscMPIInt most; /* the bytes are counted on up to so many ranks: PETSc's function does it on the host if there are more */
+  /* before A gets its newest values; NULL: nothing is prepared */
+  PetscErrorCode (*prepare)(Test *, Mat A, Mat *B);
+  /* the next product is with B if there is one, otherwise with A */
+  PetscErrorCode (*run)(Test *, Record *, Mat *A, Mat *B);
+  PetscBool holes; /* in a matrix without some of its diagonal entries */
+  /* the bytes are counted on up to so many ranks: PETSc's function does it on the host if there are more */
+  PetscMPIInt most;
 } Copying;
 
 /* Nine entries per row, some of them far from the diagonal */
@@ -250,29 +253,29 @@ static PetscErrorCode Several(Test *t, Record *r, Mat *A, Mat *B)
 }
 
 #define ANY 1000 /* any number of ranks */
-static const Copying copyings[] = {
-    {"MatNorm(), Frobenius", NULL, NormFrobenius, PETSC_FALSE, ANY},
-    {"MatNorm(), columns", NULL, NormColumns, PETSC_FALSE, ANY},
-    {"MatNorm(), rows", NULL, NormRows, PETSC_FALSE, ANY},
-    {"MatShift()", NULL, Shift, PETSC_FALSE, ANY},
-    {"MatZeroRows()", NULL, ZeroRows, PETSC_FALSE, ANY},
-    {"MatZeroRows() without a diagonal", NULL, ZeroRowsOnly, PETSC_FALSE, ANY},
-    {"MatZeroRowsColumns()", NULL, ZeroRowsColumns, PETSC_FALSE, 1},
-    {"MatDuplicate()", NULL, Duplicate, PETSC_FALSE, 0},
-    {"MatCopy() to a new matrix", NULL, CopyToNew, PETSC_FALSE, 0},
-    {"MatCopy()", PrepareCopy, Copy, PETSC_FALSE, ANY},
-    {"MatConvert()", NULL, Convert, PETSC_FALSE, 0},
-    {"MatTranspose()", NULL, Transpose, PETSC_FALSE, 0},
-    {"MatTranspose() again", PrepareTranspose, TransposeAgain, PETSC_FALSE, 1},
-    {"MatTranspose() in place", NULL, TransposeInPlace, PETSC_FALSE, 0},
-    {"MatZeroEntries() and MatSetValues()", NULL, Assemble, PETSC_FALSE, ANY}, /* the next product copies what the host has assembled */
-    {"MatZeroEntries(), MatShift(), MatSetValues()", NULL, ZeroShiftAdd, PETSC_FALSE, 0},
-    {"several", NULL, Several, PETSC_FALSE, 0},
-    {"MatShift(), new entries", NULL, Shift, PETSC_TRUE, 0},
-    {"MatZeroRows() that drops entries", NULL, ZeroRows, PETSC_TRUE, 0},
-    {"MatZeroRowsColumns(), missing entries", NULL, ZeroRowsColumns, PETSC_TRUE, 0},
-    {"MatDuplicate(), holes", NULL, Duplicate, PETSC_TRUE, 0},
-    {"MatTranspose(), holes", NULL, Transpose, PETSC_TRUE, 0}};
+static const Copying copyings[] = {{"MatNorm(), Frobenius", NULL, NormFrobenius, PETSC_FALSE, ANY},
+                                   {"MatNorm(), columns", NULL, NormColumns, PETSC_FALSE, ANY},
+                                   {"MatNorm(), rows", NULL, NormRows, PETSC_FALSE, ANY},
+                                   {"MatShift()", NULL, Shift, PETSC_FALSE, ANY},
+                                   {"MatZeroRows()", NULL, ZeroRows, PETSC_FALSE, ANY},
+                                   {"MatZeroRows() without a diagonal", NULL, ZeroRowsOnly, PETSC_FALSE, ANY},
+                                   {"MatZeroRowsColumns()", NULL, ZeroRowsColumns, PETSC_FALSE, 1},
+                                   {"MatDuplicate()", NULL, Duplicate, PETSC_FALSE, 0},
+                                   {"MatCopy() to a new matrix", NULL, CopyToNew, PETSC_FALSE, 0},
+                                   {"MatCopy()", PrepareCopy, Copy, PETSC_FALSE, ANY},
+                                   {"MatConvert()", NULL, Convert, PETSC_FALSE, 0},
+                                   {"MatTranspose()", NULL, Transpose, PETSC_FALSE, 0},
+                                   {"MatTranspose() again", PrepareTranspose, TransposeAgain, PETSC_FALSE, 1},
+                                   {"MatTranspose() in place", NULL, TransposeInPlace, PETSC_FALSE, 0},
+                                   /* the next product copies what the host has assembled */
+                                   {"MatZeroEntries() and MatSetValues()", NULL, Assemble, PETSC_FALSE, ANY},
+                                   {"MatZeroEntries(), MatShift(), MatSetValues()", NULL, ZeroShiftAdd, PETSC_FALSE, 0},
+                                   {"several", NULL, Several, PETSC_FALSE, 0},
+                                   {"MatShift(), new entries", NULL, Shift, PETSC_TRUE, 0},
+                                   {"MatZeroRows() that drops entries", NULL, ZeroRows, PETSC_TRUE, 0},
+                                   {"MatZeroRowsColumns(), missing entries", NULL, ZeroRowsColumns, PETSC_TRUE, 0},
+                                   {"MatDuplicate(), holes", NULL, Duplicate, PETSC_TRUE, 0},
+                                   {"MatTranspose(), holes", NULL, Transpose, PETSC_TRUE, 0}};
 
 static PetscErrorCode Counts(Test *t, PetscLogDouble bytes[2])
 {
@@ -334,12 +337,15 @@ PetscErrorCode Copies(Test *t, Record *r)
       PetscCall(CopyOnce(t, r, c, newest, copied));
       if (newest < 2 || t->size > c->most) continue;
       if (print && t->device)
-        PetscCall(PetscPrintf(t->comm, "%-12s %-40s bytes per nonzero: %5.1f to the host, %5.1f to the device, %5.1f by the next product\n", t->type, c->name,
-                              copied[0], copied[1], copied[2]));
+        PetscCall(PetscPrintf(
+            t->comm,
+            "%-12s %-40s bytes per nonzero: %5.1f to the host, %5.1f to the device, %5.1f by the next product\n",
+            t->type, c->name, copied[0], copied[1], copied[2]));
       PetscCall(RecordText(r, "operation", c->name));
       PetscCall(RecordInt(r, "values copied to the host", copied[0] >= sizeof(PetscScalar)));
       PetscCall(RecordInt(r, "values copied to the device", copied[1] >= sizeof(PetscScalar)));
-      if (!assembles) PetscCall(RecordInt(r, "values copied to the device by the next product", copied[2] >= sizeof(PetscScalar)));
+      if (!assembles)
+        PetscCall(RecordInt(r, "values copied to the device by the next product", copied[2] >= sizeof(PetscScalar)));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -45,7 +45,8 @@ static PetscErrorCode (*ReallocBehind)(size_t, int, const char[], const char[], 
 
 static PetscBool IsOurs(const char file[])
 {
-  static const char *const folders[] = {"src/core/", "impls/spmv/", "impls/sellp/", "impls/evchyb/", "impls/batch/", "src/sys/petscspmv"};
+  static const char *const folders[] = {"src/core/",     "impls/spmv/",  "impls/sellp/",
+                                        "impls/evchyb/", "impls/batch/", "src/sys/petscspmv"};
 
   for (size_t k = 0; file && k < PETSC_STATIC_ARRAY_LENGTH(folders); k++) {
     if (strstr(file, folders[k])) return PETSC_TRUE;
@@ -56,10 +57,12 @@ static PetscBool IsOurs(const char file[])
 static PetscErrorCode NoMemory(size_t bytes, int line, const char function[], const char file[])
 {
   PetscFunctionBegin; /* PetscError() pops the stack */
-  return PetscError(PETSC_COMM_SELF, line, function, file, PETSC_ERR_MEM, PETSC_ERROR_INITIAL, "Memory requested %.0f", (double)bytes);
+  return PetscError(PETSC_COMM_SELF, line, function, file, PETSC_ERR_MEM, PETSC_ERROR_INITIAL, "Memory requested %.0f",
+                    (double)bytes);
 }
 
-static PetscErrorCode FaultyMalloc(size_t bytes, PetscBool clear, int line, const char function[], const char file[], void **p)
+static PetscErrorCode FaultyMalloc(size_t bytes, PetscBool clear, int line, const char function[], const char file[],
+                                   void **p)
 {
   const PetscBool ours = (PetscBool)(bytes && IsOurs(file));
   PetscErrorCode  ierr;
@@ -108,12 +111,14 @@ void FaultsInstall(PetscBool install)
 }
 
 #if defined(PETSC_HAVE_CUDA)
-/* The linker exports the following functions, because the libraries refer to them. The library's own threads only prepare what it can do without */
+/* The linker exports the following functions, because the libraries refer to them. The library's own threads only
+   prepare what it can do without */
 static PetscBool CallerIsOurs(const void *address)
 {
   Dl_info info;
 
-  return (PetscBool)(pthread_equal(pthread_self(), testing) && dladdr(address, &info) && info.dli_fname && strstr(info.dli_fname, "libpetscspmv"));
+  return (PetscBool)(pthread_equal(pthread_self(), testing) && dladdr(address, &info) && info.dli_fname &&
+                     strstr(info.dli_fname, "libpetscspmv"));
 }
 
   #define Faulty(name, parameters, arguments, result)                            \
@@ -139,7 +144,9 @@ static PetscBool CallerIsOurs(const void *address)
       return (*behind)arguments;                                                 \
     }
 /* The library then calls cudaMalloc(), which must fail, too */
-__attribute__((visibility("default"))) cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void **p, size_t n, cudaMemPool_t pool, cudaStream_t stream)
+__attribute__((visibility("default"))) cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void **p, size_t n,
+                                                                                     cudaMemPool_t pool,
+                                                                                     cudaStream_t  stream)
 {
   static cudaError_t (*behind)(void **, size_t, cudaMemPool_t, cudaStream_t);
   const PetscBool ours = CallerIsOurs(__builtin_return_address(0));

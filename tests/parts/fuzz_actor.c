@@ -8,7 +8,8 @@ PetscErrorCode SeeInt(Actor *a, const char *what, PetscInt64 value)
 
 PetscErrorCode SeeScalar(Actor *a, const char *what, PetscInt where, PetscScalar value, PetscReal epsilons)
 {
-  return RecordAdd(&a->seen, what, where, value, (fuzzcase.loose ? 1e6 + epsilons : epsilons) * PETSC_MACHINE_EPSILON * PetscAbsScalar(value), NULL);
+  return RecordAdd(&a->seen, what, where, value,
+                   (fuzzcase.loose ? 1e6 + epsilons : epsilons) * PETSC_MACHINE_EPSILON * PetscAbsScalar(value), NULL);
 }
 
 PetscErrorCode SeeVecUpTo(Actor *a, const char *what, Vec v, PetscReal epsilons, PetscReal largest)
@@ -20,9 +21,11 @@ PetscErrorCode SeeVecUpTo(Actor *a, const char *what, Vec v, PetscReal epsilons,
   PetscCall(VecGetOwnershipRange(v, &s, &e));
   PetscCall(VecGetArrayRead(v, &x));
   if (PetscIsInfOrNanReal(largest)) largest = 0;
-  for (PetscInt i = 0; i < e - s; i++) largest = PetscIsInfOrNanScalar(x[i]) ? largest : PetscMax(largest, PetscAbsScalar(x[i]));
+  for (PetscInt i = 0; i < e - s; i++)
+    largest = PetscIsInfOrNanScalar(x[i]) ? largest : PetscMax(largest, PetscAbsScalar(x[i]));
   for (PetscInt i = s; i < e; i++)
-    PetscCall(RecordAdd(&a->seen, what, i, x[i - s], (fuzzcase.loose ? 1e6 + epsilons : epsilons) * PETSC_MACHINE_EPSILON * largest, NULL));
+    PetscCall(RecordAdd(&a->seen, what, i, x[i - s],
+                        (fuzzcase.loose ? 1e6 + epsilons : epsilons) * PETSC_MACHINE_EPSILON * largest, NULL));
   PetscCall(VecRestoreArrayRead(v, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -41,10 +44,12 @@ PetscErrorCode SeeRows(Actor *a, const LocalRows *r)
     PetscReal largest = 0;
 
     PetscCall(RecordAdd(&a->seen, "length of row", r->begin + i, r->i[i + 1] - r->i[i], 0, NULL));
-    for (PetscInt k = r->i[i]; k < r->i[i + 1]; k++) largest = PetscIsInfOrNanScalar(r->v[k]) ? largest : PetscMax(largest, PetscAbsScalar(r->v[k]));
+    for (PetscInt k = r->i[i]; k < r->i[i + 1]; k++)
+      largest = PetscIsInfOrNanScalar(r->v[k]) ? largest : PetscMax(largest, PetscAbsScalar(r->v[k]));
     for (PetscInt k = r->i[i]; k < r->i[i + 1]; k++) {
       PetscCall(RecordAdd(&a->seen, "column in row", r->begin + i, r->j[k], 0, NULL));
-      PetscCall(RecordAdd(&a->seen, "entry in row", r->begin + i, r->v[k], fuzzcase.loose ? 1e6 * PETSC_MACHINE_EPSILON * largest : 0, NULL));
+      PetscCall(RecordAdd(&a->seen, "entry in row", r->begin + i, r->v[k],
+                          fuzzcase.loose ? 1e6 * PETSC_MACHINE_EPSILON * largest : 0, NULL));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -62,7 +67,8 @@ PetscErrorCode SeeLayout(Actor *a, Mat A)
   PetscCall(SeeInt(a, "columns", N));
   PetscCall(SeeInt(a, "local rows", m));
   PetscCall(SeeInt(a, "local columns", n));
-  if (fuzz.device) PetscFunctionReturn(PETSC_SUCCESS); /* AIJCUSPARSE's operations do not keep block sizes as AIJ's do */
+  /* AIJCUSPARSE's operations do not keep block sizes as AIJ's do */
+  if (fuzz.device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SeeInt(a, "block size", rbs));
   PetscCall(SeeInt(a, "column block size", cbs));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -123,7 +129,7 @@ PetscErrorCode AdoptOrDestroy(Actor *a, Mat *C)
 PetscErrorCode Operand(Actor *a, PetscInt m, PetscInt n, PetscInt M, PetscInt N, Mat *B)
 {
   const PetscBool is_aij = Chance(30);
-  Shape           s      = {.comm = fuzz.comm, .rank = fuzz.rank, .size = fuzz.size, .M = M, .N = N, .m = m, .n = n, .bs = 1};
+  Shape s = {.comm = fuzz.comm, .rank = fuzz.rank, .size = fuzz.size, .M = M, .N = N, .m = m, .n = n, .bs = 1};
 
   PetscFunctionBegin;
   PetscCall(PetscSplitOwnership(fuzz.comm, &s.m, &s.M));

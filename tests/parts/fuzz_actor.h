@@ -14,10 +14,11 @@ typedef struct {
 } Actor;
 
 typedef struct {
-  Shape     shape;
-  Build     way;
-  char      prefix[16];
-  PetscBool loose; /* entries may differ by rounding from now on: the order of a sum depends on messages, or on the device */
+  Shape shape;
+  Build way;
+  char  prefix[16];
+  /* entries may differ by rounding from now on: the order of a sum depends on messages, or on the device */
+  PetscBool loose;
   char      option[16][64];
   int       noptions;
   PetscBool coo;   /* assembled by COO on several ranks: see SetValues() */
@@ -46,7 +47,8 @@ typedef struct {
 /* Operations by subject; the last one of each has no name */
 extern const FuzzOp FuzzEntries[], FuzzMatrices[], FuzzNumbers[], FuzzOptions[];
 
-/* A call that AIJ may refuse: the error is recorded, and the case continues. failed: whether there was an error on any rank */
+/* A call that AIJ may refuse: the error is recorded, and the case continues. failed: whether there was an error on any
+   rank */
 #define Try(a, what, call)                                           \
   do {                                                               \
     PetscErrorCode ierr_;                                            \
@@ -64,7 +66,8 @@ PetscErrorCode SeeInt(Actor *a, const char *what, PetscInt64 value);
 /* A number that both types compute with the same code */
 PetscErrorCode SeeScalar(Actor *a, const char *what, PetscInt where, PetscScalar value, PetscReal epsilons);
 PetscErrorCode SeeVec(Actor *a, const char *what, Vec v, PetscReal epsilons);
-PetscErrorCode SeeVecUpTo(Actor *a, const char *what, Vec v, PetscReal epsilons, PetscReal largest); /* entries of v may be sums of terms as large as this */
+/* entries of v may be sums of terms as large as this */
+PetscErrorCode SeeVecUpTo(Actor *a, const char *what, Vec v, PetscReal epsilons, PetscReal largest);
 PetscErrorCode SeeRows(Actor *a, const LocalRows *r);
 PetscErrorCode SeeLayout(Actor *a, Mat A);
 /* Records everything about a matrix of AIJ's kind: sizes, entries, and some products */

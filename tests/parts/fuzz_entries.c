@@ -5,13 +5,14 @@
 #include <petsc/private/petscimpl.h> /* PetscObjectStateIncrease() */
 
 /*
-  Sets existing or new entries, in rows of this rank or of other ranks; no entry is set by two ranks. After COO assembly the entries exist
-  already, because MPIAIJ (PETSc 3.18) is not reliable with new ones
+  Sets existing or new entries, in rows of this rank or of other ranks; no entry is set by two ranks. After COO assembly
+  the entries exist already, because MPIAIJ (PETSc 3.18) is not reliable with new ones
 */
 static PetscErrorCode SetValues(Actor *a)
 {
-  const PetscInt   count = draw(30), salt = draw(100000), away = Chance(40) && !fuzzcase.coo;
-  const PetscBool  fresh = (PetscBool)(Chance(50) && !fuzzcase.coo), allowed = Chance(70), ignore = Chance(10), again = Chance(30);
+  const PetscInt  count = draw(30), salt = draw(100000), away = Chance(40) && !fuzzcase.coo;
+  const PetscBool fresh = (PetscBool)(Chance(50) && !fuzzcase.coo), allowed = Chance(70), ignore = Chance(10),
+                  again = Chance(30);
   const InsertMode mode = Chance(50) ? ADD_VALUES : INSERT_VALUES;
   PetscInt         M, N, rs, re;
   Mat              A = a->A;
@@ -19,8 +20,8 @@ static PetscErrorCode SetValues(Actor *a)
   int              failed;
 
   PetscFunctionBegin;
-  FuzzLog(" %" PetscInt_FMT " %s%s%s%s%s", count, mode == ADD_VALUES ? "added" : "inserted", fresh ? " new" : "", allowed ? "" : " not allowed",
-          away ? " anywhere" : "", ignore ? " ignored" : "");
+  FuzzLog(" %" PetscInt_FMT " %s%s%s%s%s", count, mode == ADD_VALUES ? "added" : "inserted", fresh ? " new" : "",
+          allowed ? "" : " not allowed", away ? " anywhere" : "", ignore ? " ignored" : "");
   PetscCall(MatGetSize(A, &M, &N));
   PetscCall(MatGetOwnershipRange(A, &rs, &re));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, (PetscBool)!allowed));
@@ -30,8 +31,9 @@ static PetscErrorCode SetValues(Actor *a)
 
     PetscCall(LocalRowsOfMat(A, &r));
     for (PetscInt k = 0; k < count && !ierr; k++) {
-      const PetscReal   u   = HashUnit(k, pass, salt + 1);
-      const PetscInt    row = away && allowed ? (PetscInt)(M * u) : rs + (PetscInt)((re - rs) * HashUnit(k, fuzz.rank, salt));
+      const PetscReal u = HashUnit(k, pass, salt + 1);
+      const PetscInt  row =
+          away && allowed ? (PetscInt)(M * u) : rs + (PetscInt)((re - rs) * HashUnit(k, fuzz.rank, salt));
       PetscInt          col = (PetscInt)(N * HashUnit(k, pass + 2, salt + 2));
       const PetscScalar v   = (PetscReal)((PetscInt)(64 * u) - 20) / 8;
 
@@ -60,8 +62,8 @@ static PetscErrorCode SetValues(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets all entries again, with MatSetValues, COO or preallocation. While AIJCUSPARSE is bound to the CPU, its own COO functions are not used, and PETSc's
-   preallocate whole blocks */
+/* Sets all entries again, with MatSetValues, COO or preallocation. While AIJCUSPARSE is bound to the CPU, its own COO
+   functions are not used, and PETSc's preallocate whole blocks */
 static PetscErrorCode Refill(Actor *a)
 {
   Shape     s;
@@ -104,8 +106,8 @@ static PetscErrorCode ZeroEntries(Actor *a)
 }
 
 /*
-  Zeros rows, of any rank. Only rows with a diagonal entry, as PETSc (3.18 to 3.26) is not reliable for others; with columns, only if all
-  rows have one
+  Zeros rows, of any rank. Only rows with a diagonal entry, as PETSc (3.18 to 3.26) is not reliable for others; with
+  columns, only if all rows have one
 */
 static PetscErrorCode ZeroRows(Actor *a)
 {
@@ -116,7 +118,8 @@ static PetscErrorCode ZeroRows(Actor *a)
   Vec             x = NULL, b = NULL;
 
   PetscFunctionBegin;
-  FuzzLog("%s%s%s", both ? " and columns if the diagonal is full" : "", keep ? " keep the pattern" : "", vectors ? " vectors" : "");
+  FuzzLog("%s%s%s", both ? " and columns if the diagonal is full" : "", keep ? " keep the pattern" : "",
+          vectors ? " vectors" : "");
   PetscCall(MatGetSize(a->A, &M, NULL));
   PetscCall(PetscCalloc1(M, &has));
   PetscCall(LocalRowsOfMat(a->A, &r));
@@ -165,7 +168,8 @@ static PetscErrorCode Scale(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On several ranks, after MatDiagonalSet() MPIAIJ's buffer for MatGetRow() is too small for the new entries, see LocalRowsOfMat() */
+/* On several ranks, after MatDiagonalSet() MPIAIJ's buffer for MatGetRow() is too small for the new entries, see
+   LocalRowsOfMat() */
 static PetscErrorCode Reassemble(Mat A)
 {
   PetscFunctionBegin;
@@ -240,7 +244,8 @@ static PetscErrorCode Axpy(Actor *a)
   Mat               X;
 
   PetscFunctionBegin;
-  FuzzLog(" %s %s", ayp ? "ayp" : "axp", ((const char *[]){"same", "same, flagged different", "subset", "different"})[kind]);
+  FuzzLog(" %s %s", ayp ? "ayp" : "axp",
+          ((const char *[]){"same", "same, flagged different", "subset", "different"})[kind]);
   if (kind == 3)
     PetscCall(OperandLike(a, a->A, &X));
   else {
@@ -262,8 +267,9 @@ static PetscErrorCode Axpy(Actor *a)
 }
 
 /*
-  For rectangular matrices on a device, only the same pattern is used: with another one, MatCopy() gives the columns the block size of the rows, which may not
-  divide the number of columns (PETSc 3.26). On the host, products of matrices have no block size
+  For rectangular matrices on a device, only the same pattern is used: with another one, MatCopy() gives the columns the
+  block size of the rows, which may not divide the number of columns (PETSc 3.26). On the host, products of matrices
+  have no block size
 */
 static PetscErrorCode Copy(Actor *a)
 {
@@ -355,7 +361,8 @@ static PetscErrorCode Arrays(Actor *a)
   A = block[which];
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   nz = (PetscInt)info.nz_used;
-  FuzzLog(" block %" PetscInt_FMT " %s", which, ((const char *[]){"array", "array for writing", "pointer kept", "scaled"})[kind]);
+  FuzzLog(" block %" PetscInt_FMT " %s", which,
+          ((const char *[]){"array", "array for writing", "pointer kept", "scaled"})[kind]);
   if (kind == 0) {
     PetscCall(MatSeqAIJGetArray(A, &v));
     for (PetscInt k = 0; k < nz; k += 2) v[k] = Value(k, fuzz.rank, salt);

@@ -129,8 +129,8 @@ static PetscErrorCode Permute(Actor *a)
 }
 
 /*
-  Converts to another type and back. AIJPERM and AIJSELL are not reused (see tests/operations.c), and on several ranks BAIJ
-  is only for square matrices
+  Converts to another type and back. AIJPERM and AIJSELL are not reused (see tests/operations.c), and on several ranks
+  BAIJ is only for square matrices
 */
 static PetscErrorCode Convert(Actor *a)
 {
@@ -191,10 +191,12 @@ static PetscErrorCode Products(Actor *a)
 
   PetscFunctionBegin;
   PetscCall(SameLayouts(A, A, PETSC_TRUE, &square));
-  kind = kinds[draw(fuzz.size > 1 ? (square ? 4 : 3) : square ? 6 : 5)]; /* PETSc does not support the last two on several ranks */
+  /* PETSc does not support the last two on several ranks */
+  kind = kinds[draw(fuzz.size > 1 ? (square ? 4 : 3) : square ? 6 : 5)];
   if (kind == 3 && !square) kind = 0;
   if (kind == 4 && !square) kind = 1;
-  FuzzLog(" %s%s", ((const char *[]){"A B", "A^T B", "A B^T", "P^T A P", "R A R^T", "B^T A"})[kind], reuse ? " twice" : "");
+  FuzzLog(" %s%s", ((const char *[]){"A B", "A^T B", "A B^T", "P^T A P", "R A R^T", "B^T A"})[kind],
+          reuse ? " twice" : "");
   PetscCall(MatGetSize(A, &M, &N));
   PetscCall(MatGetLocalSize(A, &m, &n));
   if (kind == 0)
@@ -207,7 +209,8 @@ static PetscErrorCode Products(Actor *a)
     PetscCall(Operand(a, n, PETSC_DECIDE, N, 6, &P));
   else
     PetscCall(Operand(a, 6, n, 6, N, &P));
-  if (fuzz.size > 1) fuzzcase.loose = PETSC_TRUE; /* contributions of other ranks are added in the order in which they arrive */
+  /* contributions of other ranks are added in the order in which they arrive */
+  if (fuzz.size > 1) fuzzcase.loose = PETSC_TRUE;
   for (int k = 0; k <= reuse; k++) {
     const MatReuse r = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
 
@@ -221,7 +224,8 @@ static PetscErrorCode Products(Actor *a)
     PetscCall(MatScale(A, -1.5));
   }
   PetscCall(MatDestroy(&P));
-  if (fuzz.device && fuzz.size > 1) /* AIJ's parallel product rejects new values in other ranks' rows, AIJCUSPARSE's accepts them */
+  /* AIJ's parallel product rejects new values in other ranks' rows, AIJCUSPARSE's accepts them */
+  if (fuzz.device && fuzz.size > 1)
     PetscCall(MatDestroy(&C));
   else
     PetscCall(AdoptOrDestroy(a, &C));
@@ -245,12 +249,14 @@ static PetscErrorCode DenseProducts(Actor *a)
   PetscCall(MatCreateDense(fuzz.comm, kind ? m : n, PETSC_DECIDE, kind ? M : N, columns, NULL, &D));
   PetscCall(MatGetOwnershipRange(D, &rs, &re));
   for (PetscInt i = rs; i < re; i++) {
-    for (PetscInt j = 0; j < columns; j++) PetscCall(MatSetValue(D, i, j, XValue(X_RANDOM, i, salt + j), INSERT_VALUES));
+    for (PetscInt j = 0; j < columns; j++)
+      PetscCall(MatSetValue(D, i, j, XValue(X_RANDOM, i, salt + j), INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(D, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(D, MAT_FINAL_ASSEMBLY));
   PetscCall(PetscMalloc1(PetscMax(M, N), &sum));
-  for (int k = 0; k < (kind && fuzz.device ? 1 : 2); k++) { /* PETSc 3.26 computes A^T D again with A's earlier values on a device */
+  /* PETSc 3.26 computes A^T D again with A's earlier values on a device */
+  for (int k = 0; k < (kind && fuzz.device ? 1 : 2); k++) {
     const PetscScalar *v;
 
     if (kind)
@@ -265,7 +271,8 @@ static PetscErrorCode DenseProducts(Actor *a)
       PetscCall(ProductReference(&r, N, rs, re - rs, kind ? 3 : 0, X_RANDOM, salt + j, X_RANDOM, 0, sum));
       for (PetscInt i = 0; i < re - rs; i++) {
         if (SumIs(&sum[i], v[i + j * lda], &error, &bound)) continue;
-        FuzzReport("dense product, row %" PetscInt_FMT ", column %" PetscInt_FMT ": off by %g where %g is allowed", rs + i, j, (double)error, (double)bound);
+        FuzzReport("dense product, row %" PetscInt_FMT ", column %" PetscInt_FMT ": off by %g where %g is allowed",
+                   rs + i, j, (double)error, (double)bound);
         break;
       }
     }

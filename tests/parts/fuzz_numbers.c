@@ -83,15 +83,16 @@ static PetscErrorCode Relax(Actor *a)
   PetscCall(MatCreateVecs(a->A, &x, &b));
   PetscCall(VecFill(x, 1));
   PetscCall(VecFill(b, 2));
-  PetscCall(MatSOR(a->A, b, omega, (MatSORType)(types[kind] | (Chance(30) ? SOR_ZERO_INITIAL_GUESS : 0)), 0., its, 1, x));
+  PetscCall(
+      MatSOR(a->A, b, omega, (MatSORType)(types[kind] | (Chance(30) ? SOR_ZERO_INITIAL_GUESS : 0)), 0., its, 1, x));
   PetscCall(SeeVec(a, "relaxed", x, 1e5));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix that is factored. After MatTranspose() in place and MatAXPY(), factors of AIJ may be wrong, and those of a copy
-   are right (docs/petsc-issues.md) */
+/* The matrix that is factored. After MatTranspose() in place and MatAXPY(), factors of AIJ may be wrong, and those of a
+   copy are right (docs/petsc-issues.md) */
 static PetscErrorCode ToFactor(const Actor *a, Mat A, Mat *S)
 {
   PetscFunctionBegin;
@@ -193,7 +194,8 @@ static PetscErrorCode Solve(Actor *a)
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &its));
-    clear = (PetscBool)(reason > 0 && its < 100); /* after many steps, rounding may decide whether the solve converges */
+    /* after many steps, rounding may decide whether the solve converges */
+    clear = (PetscBool)(reason > 0 && its < 100);
     PetscCall(RecordAdd(&a->seen, "converged", k, reason > 0, clear ? 0 : 1, NULL));
     PetscCall(VecNorm(x, NORM_INFINITY, &largest));
     PetscCall(VecGetOwnershipRange(x, &s, &e));

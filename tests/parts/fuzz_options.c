@@ -37,7 +37,8 @@ static PetscErrorCode File(Actor *a)
 
 static PetscErrorCode View(Actor *a)
 {
-  const PetscViewerFormat formats[] = {PETSC_VIEWER_DEFAULT, PETSC_VIEWER_ASCII_INFO, PETSC_VIEWER_ASCII_INFO_DETAIL, PETSC_VIEWER_ASCII_MATLAB};
+  const PetscViewerFormat formats[] = {PETSC_VIEWER_DEFAULT, PETSC_VIEWER_ASCII_INFO, PETSC_VIEWER_ASCII_INFO_DETAIL,
+                                       PETSC_VIEWER_ASCII_MATLAB};
   PetscViewer             v;
 
   PetscFunctionBegin;
@@ -81,7 +82,8 @@ PetscErrorCode RandomOptions(void)
   if (fuzz.device) { /* AIJCUSPARSE has no inodes, and with inodes AIJ's relaxation is a different method */
     PetscCall(PetscOptionsSetValue(NULL, "-mat_no_inode", NULL));
     PetscCall(PetscOptionsSetValue(NULL, "-fuzz_mat_no_inode", NULL));
-    PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_coo", "device")); /* for so few entries, the default would sort them on the host */
+    /* for so few entries, the default would sort them on the host */
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_coo", "device"));
     PetscCall(PetscOptionsSetValue(NULL, "-fuzz_mat_spmv_coo", "device"));
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(options); k++) {
@@ -179,5 +181,6 @@ static PetscErrorCode BindToCPU(Actor *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const FuzzOp FuzzOptions[] = {{"MatLoad", File, 0, 1},     {"MatView", View, 0, 1},           {"options", Options, 0, 4},
-                              {"wrong", Wrong, F_FULL, 2}, {"MatBindToCPU", BindToCPU, 0, 1}, {NULL}};
+const FuzzOp FuzzOptions[] = {{"MatLoad", File, 0, 1},           {"MatView", View, 0, 1},
+                              {"options", Options, 0, 4},        {"wrong", Wrong, F_FULL, 2},
+                              {"MatBindToCPU", BindToCPU, 0, 1}, {NULL}};

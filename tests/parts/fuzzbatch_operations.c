@@ -19,7 +19,8 @@ PetscErrorCode DrawVec(const RandomBatch *batch, Vec v)
   PetscCall(VecGetArray(v, &a));
   for (PetscInt r = s; r < e; r++) {
     if (Hash(r, k, 1) > 0.85) a[r - s] = (PetscScalar)(Hash(r, k, 2) > 0 ? NAN : -0.0);
-    if (Hash(r, k, 1) < -0.85 && !PetscDefined(USE_COMPLEX)) a[r - s] = (PetscScalar)(Hash(r, k, 2) > 0 ? INFINITY : -INFINITY);
+    if (Hash(r, k, 1) < -0.85 && !PetscDefined(USE_COMPLEX))
+      a[r - s] = (PetscScalar)(Hash(r, k, 2) > 0 ? INFINITY : -INFINITY);
   }
   PetscCall(VecRestoreArray(v, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -31,8 +32,9 @@ PetscErrorCode Op_Products(RandomBatch *batch, Mat *M, Record *r)
   static const struct {
     const char *name;
     PetscErrorCode (*mult)(Mat, Vec, Vec), (*add)(Mat, Vec, Vec, Vec);
-  } products[] = {
-      {"A x", MatMult, MatMultAdd}, {"A^T x", MatMultTranspose, MatMultTransposeAdd}, {"A^H x", MatMultHermitianTranspose, MatMultHermitianTransposeAdd}};
+  } products[] = {{"A x", MatMult, MatMultAdd},
+                  {"A^T x", MatMultTranspose, MatMultTransposeAdd},
+                  {"A^H x", MatMultHermitianTranspose, MatMultHermitianTransposeAdd}};
   Vec x, y, z, b;
 
   PetscFunctionBegin;
@@ -223,7 +225,8 @@ PetscErrorCode Op_SetValues(RandomBatch *batch, Mat *M, Record *r)
   }
   PetscCall(MatDestroy(&D));
   seed = common + 1;
-  if (is_batch && fuzz.size == 1 && !assemble) PetscFunctionReturn(PETSC_SUCCESS); /* assembly is needed only if some ranks change nothing */
+  /* assembly is needed only if some ranks change nothing */
+  if (is_batch && fuzz.size == 1 && !assemble) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatAssemblyBegin(*M, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*M, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -253,7 +256,8 @@ PetscErrorCode Op_Norms(RandomBatch *batch, Mat *M, Record *r)
 
 PetscErrorCode Op_RowMax(RandomBatch *batch, Mat *M, Record *r)
 {
-  PetscErrorCode (*const extreme[])(Mat, Vec, PetscInt[]) = {MatGetRowMaxAbs, MatGetRowMinAbs, MatGetRowMax, MatGetRowMin};
+  PetscErrorCode (*const extreme[])(Mat, Vec, PetscInt[]) = {MatGetRowMaxAbs, MatGetRowMinAbs, MatGetRowMax,
+                                                             MatGetRowMin};
   PetscInt *where, n;
   Vec       v;
 
@@ -284,7 +288,8 @@ PetscErrorCode Op_Values(RandomBatch *batch, Mat *M, Record *r)
     PetscScalar    v[3];
 
     PetscCall(MatGetValues(*M, 1, &row, 3, cols, v));
-    for (int c = 0; c < 3; c++) PetscCall(RecordAdd(r, "value", row, v[c], 1e3 * PETSC_MACHINE_EPSILON * PetscAbsScalar(v[c]), NULL));
+    for (int c = 0; c < 3; c++)
+      PetscCall(RecordAdd(r, "value", row, v[c], 1e3 * PETSC_MACHINE_EPSILON * PetscAbsScalar(v[c]), NULL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -352,14 +357,16 @@ static PetscErrorCode RecordIS(Record *r, const char *what, IS is)
 /* The pattern that orderings use, an ordering, and a permutation by it */
 PetscErrorCode Op_Ordering(RandomBatch *batch, Mat *M, Record *r)
 {
-  static const char *const types[]   = {MATORDERINGNATURAL, MATORDERINGND, MATORDERING1WD, MATORDERINGRCM, MATORDERINGQMD, MATORDERINGROWLENGTH};
+  static const char *const types[]   = {MATORDERINGNATURAL, MATORDERINGND,  MATORDERING1WD,
+                                        MATORDERINGRCM,     MATORDERINGQMD, MATORDERINGROWLENGTH};
   const PetscBool          symmetric = (PetscBool)draw(2), inode = (PetscBool)draw(2);
-  const PetscInt           shift = draw(2), columns = draw(2) && batch->has & DIAGONAL; /* AIJ's are not reliable otherwise */
-  const PetscInt          *i, *j;
-  PetscInt                 n, N;
-  PetscBool                done;
-  IS                       rows, cols;
-  Mat                      P;
+  /* AIJ's are not reliable otherwise */
+  const PetscInt  shift = draw(2), columns = draw(2) && batch->has & DIAGONAL;
+  const PetscInt *i, *j;
+  PetscInt        n, N;
+  PetscBool       done;
+  IS              rows, cols;
+  Mat             P;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(*M, &N, NULL));
@@ -397,7 +404,8 @@ PetscErrorCode Op_MatProducts(RandomBatch *batch, Mat *M, Record *r)
     PetscCall(MatCreateDense(PetscObjectComm((PetscObject)*M), m, PETSC_DECIDE, N, 3, NULL, &P));
   else
     PetscCall(MatCreateAIJ(PetscObjectComm((PetscObject)*M), m, PETSC_DECIDE, N, N / 2 + 1, 1, NULL, 1, NULL, &P));
-  for (PetscInt i = s; i < e; i++) PetscCall(MatSetValue(P, i, which == 5 ? i % 3 : i / 2, Value(i, 1, 7), INSERT_VALUES));
+  for (PetscInt i = s; i < e; i++)
+    PetscCall(MatSetValue(P, i, which == 5 ? i % 3 : i / 2, Value(i, 1, 7), INSERT_VALUES));
   PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
   for (int again = 0; again < 2; again++) {
@@ -419,7 +427,8 @@ PetscErrorCode Op_MatProducts(RandomBatch *batch, Mat *M, Record *r)
 /* Blocks of the diagonal, and sweeps with them */
 PetscErrorCode Op_Relax(RandomBatch *batch, Mat *M, Record *r)
 {
-  static const MatSORType sweeps[] = {SOR_FORWARD_SWEEP, SOR_LOCAL_FORWARD_SWEEP, SOR_LOCAL_BACKWARD_SWEEP, SOR_LOCAL_SYMMETRIC_SWEEP, SOR_BACKWARD_SWEEP};
+  static const MatSORType sweeps[] = {SOR_FORWARD_SWEEP, SOR_LOCAL_FORWARD_SWEEP, SOR_LOCAL_BACKWARD_SWEEP,
+                                      SOR_LOCAL_SYMMETRIC_SWEEP, SOR_BACKWARD_SWEEP};
   const MatSORType        sweep    = sweeps[fuzz.size > 1 ? 1 + draw(3) : draw(5)];
   const PetscInt          lits     = fuzz.size > 1 ? 1 + draw(2) : 1; /* SeqAIJ with inodes ignores it */
   Mat                     D;
@@ -431,7 +440,8 @@ PetscErrorCode Op_Relax(RandomBatch *batch, Mat *M, Record *r)
   PetscCall(MatCreateVecs(*M, &x, &b));
   PetscCall(DrawVec(batch, b));
   PetscCall(VecSet(x, 0.5));
-  PetscCall(MatSOR(*M, b, draw(2) ? 1.0 : 1.2, (MatSORType)(sweep | (draw(2) ? SOR_ZERO_INITIAL_GUESS : 0)), 0.0, 1 + draw(2), lits, x));
+  PetscCall(MatSOR(*M, b, draw(2) ? 1.0 : 1.2, (MatSORType)(sweep | (draw(2) ? SOR_ZERO_INITIAL_GUESS : 0)), 0.0,
+                   1 + draw(2), lits, x));
   PetscCall(RecordVec(r, "relaxed", x, NULL, 1e5));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -444,7 +454,8 @@ PetscErrorCode Op_Relax(RandomBatch *batch, Mat *M, Record *r)
   }
   PetscCall(PetscMalloc1(total, &inverse));
   PetscCall(MatInvertVariableBlockDiagonal(D, blocks, sizes, inverse));
-  for (PetscInt k = 0; k < total; k++) PetscCall(RecordAdd(r, "inverse of the problems", k, inverse[k], 1e5 * PETSC_MACHINE_EPSILON, NULL));
+  for (PetscInt k = 0; k < total; k++)
+    PetscCall(RecordAdd(r, "inverse of the problems", k, inverse[k], 1e5 * PETSC_MACHINE_EPSILON, NULL));
   PetscCall(PetscFree(inverse));
   PetscCall(PetscFree(sizes));
   PetscFunctionReturn(PETSC_SUCCESS);

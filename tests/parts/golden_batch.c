@@ -3,7 +3,8 @@
 */
 #include "golden.h"
 
-static const char *const kernels[] = {"auto", "slices", "sellp", "coo", "csr-scalar", "csr-vector", "csr-smart", "csr-i", "ell"};
+static const char *const kernels[] = {"auto",       "slices",    "sellp", "coo", "csr-scalar",
+                                      "csr-vector", "csr-smart", "csr-i", "ell"};
 
 typedef struct {
   MatBatchSharing sharing;
@@ -56,14 +57,16 @@ static PetscErrorCode BatchLine(Golden *g, const char *name, const Batch *b, con
   PetscFunctionBegin;
   if (g->only && !strstr(setting, g->only)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GoldenOptions(MATBATCH, setting, PETSC_TRUE));
-  PetscCall((*g->createbatch)(PETSC_COMM_WORLD, b->problems, b->sizes, b->i, b->j, b->a, b->sharing, PETSC_COPY_VALUES, &A));
+  PetscCall(
+      (*g->createbatch)(PETSC_COMM_WORLD, b->problems, b->sizes, b->i, b->j, b->a, b->sharing, PETSC_COPY_VALUES, &A));
   PetscCall(MatSetFromOptions(A));
   PetscCall(GoldenHash(A, hash));
   PetscCall((*g->batchinfo)(A, &info));
   PetscCall(PetscSNPrintf(text, sizeof(text),
-                          "%" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt64_FMT " %d %" PetscInt64_FMT " %" PetscInt64_FMT " %s",
-                          info.problems, info.smallest, info.largest, info.nonzeros, (int)info.sharing, info.stored, g->bytes ? info.bytes : 0,
-                          info.kernel ? info.kernel : "none"));
+                          "%" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt64_FMT
+                          " %d %" PetscInt64_FMT " %" PetscInt64_FMT " %s",
+                          info.problems, info.smallest, info.largest, info.nonzeros, (int)info.sharing, info.stored,
+                          g->bytes ? info.bytes : 0, info.kernel ? info.kernel : "none"));
   PetscCall(PetscMalloc1(b->values, &a));
   for (PetscInt k = 0; k < b->values; k++) a[k] = Value(k, 0, 42);
   if (b->problems) PetscCall((*g->batchset)(A, MATBATCH_ALL, a));

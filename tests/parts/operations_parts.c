@@ -14,7 +14,8 @@ static PetscErrorCode ShellMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Conversion from a matrix that only has a product, as in MatComputeOperator() and MatConvert_Shell, and to such a matrix */
+/* Conversion from a matrix that only has a product, as in MatComputeOperator() and MatConvert_Shell, and to such a
+   matrix */
 PetscErrorCode Shell(Test *t, Record *r)
 {
   Mat      A, S, B;
@@ -69,7 +70,8 @@ PetscErrorCode Transpose(Test *t, Record *r)
   PetscCall(RecordMat(t, r, "type of that with other values", A));
   if (t->size == 1) { /* several ranks: not in PETSc */
     PetscCall(MatTransposeSymbolic(A, &C));
-    if (!now.device) PetscCall(RecordType(t, r, "type of the symbolic transpose", C)); /* on a device it is AIJ, for products */
+    /* on a device it is AIJ, for products */
+    if (!now.device) PetscCall(RecordType(t, r, "type of the symbolic transpose", C));
     PetscCall(MatDestroy(&C));
   }
   PetscCall(MatDestroy(&A));
@@ -187,7 +189,8 @@ PetscErrorCode Pieces(Test *t, Record *r)
     PetscCall(MatScale(A, 2.));
   }
   PetscCall(MatDestroy(&B));
-  /* MatAIJGetLocalMat() is not tested: it compares with the exact name MATMPIAIJ, and returns a matrix of any derived type unchanged */
+  /* MatAIJGetLocalMat() is not tested: it compares with the exact name MATMPIAIJ, and returns a matrix of any derived
+     type unchanged */
   if (t->size > 1) {
     PetscCall(MatMPIAIJGetLocalMatMerge(A, MAT_INITIAL_MATRIX, &is, &B));
     PetscCall(RecordMat(t, r, "type of the merged local matrix", B));
@@ -248,7 +251,8 @@ PetscErrorCode Tests(Test *t, Record *r)
   if (t->c->M == t->c->N) {
     PetscCall(MatIsSymmetric(A, 1e-10, &is));
     PetscCall(RecordInt(r, "MatIsSymmetric", is));
-    if (t->size == 1 && (PETSC_VERSION_LT(3, 21, 0) || PETSC_VERSION_GE(3, 24, 0))) { /* several ranks: not in PETSc 3.18. 3.21 to 3.23 reject every matrix */
+    /* several ranks: not in PETSc 3.18. 3.21 to 3.23 reject every matrix */
+    if (t->size == 1 && (PETSC_VERSION_LT(3, 21, 0) || PETSC_VERSION_GE(3, 24, 0))) {
       PetscCall(MatIsHermitian(A, 1e-10, &is));
       PetscCall(RecordInt(r, "MatIsHermitian", is));
     }
@@ -318,11 +322,12 @@ PetscErrorCode Binary(Test *t, Record *r)
 /* Text, line by line; lines that name the type differ, and the summary formats may print more */
 PetscErrorCode Ascii(Test *t, Record *r)
 {
-  const PetscViewerFormat formats[] = {PETSC_VIEWER_DEFAULT,    PETSC_VIEWER_ASCII_MATLAB, PETSC_VIEWER_ASCII_COMMON,     PETSC_VIEWER_ASCII_DENSE,
-                                       PETSC_VIEWER_ASCII_IMPL, PETSC_VIEWER_ASCII_INFO,   PETSC_VIEWER_ASCII_INFO_DETAIL};
-  Mat                     A;
-  PetscViewer             v;
-  char                    name[512], line[4096];
+  const PetscViewerFormat formats[] = {
+      PETSC_VIEWER_DEFAULT,    PETSC_VIEWER_ASCII_MATLAB, PETSC_VIEWER_ASCII_COMMON,     PETSC_VIEWER_ASCII_DENSE,
+      PETSC_VIEWER_ASCII_IMPL, PETSC_VIEWER_ASCII_INFO,   PETSC_VIEWER_ASCII_INFO_DETAIL};
+  Mat         A;
+  PetscViewer v;
+  char        name[512], line[4096];
 
   PetscFunctionBegin;
   PetscCall(TempName(t, name, sizeof(name)));

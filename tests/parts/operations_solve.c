@@ -17,13 +17,15 @@ PetscErrorCode BlockDiagonal(Test *t, Record *r)
   PetscCall(MatGetBlockSize(A, &bs));
   for (int k = 0; k < 2; k++) { /* the result is kept inside the matrix, so it may be stale the second time */
     PetscCall(MatInvertBlockDiagonal(A, &v));
-    for (PetscInt i = 0; i < m * bs; i++) PetscCall(RecordAdd(r, "inverse of diagonal blocks", i, v[i], 1e6 * PETSC_MACHINE_EPSILON, NULL));
+    for (PetscInt i = 0; i < m * bs; i++)
+      PetscCall(RecordAdd(r, "inverse of diagonal blocks", i, v[i], 1e6 * PETSC_MACHINE_EPSILON, NULL));
     PetscCall(MatScale(A, 2.));
   }
   PetscCall(PetscMalloc2(m / bs, &sizes, m * bs, &w));
   for (PetscInt i = 0; i < m / bs; i++) sizes[i] = bs;
   PetscCall(MatInvertVariableBlockDiagonal(A, m / bs, sizes, w));
-  for (PetscInt i = 0; i < m * bs; i++) PetscCall(RecordAdd(r, "inverse of variable diagonal blocks", i, w[i], 1e6 * PETSC_MACHINE_EPSILON, NULL));
+  for (PetscInt i = 0; i < m * bs; i++)
+    PetscCall(RecordAdd(r, "inverse of variable diagonal blocks", i, w[i], 1e6 * PETSC_MACHINE_EPSILON, NULL));
   PetscCall(PetscFree2(sizes, w));
   PetscCall(MatCreate(t->comm, &C));
   PetscCall(MatSetSizes(C, m, m, PETSC_DETERMINE, PETSC_DETERMINE));
@@ -195,7 +197,8 @@ PetscErrorCode FactorInPlace(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PAIRS: rows 2 k and 2 k + 1 have the same columns, so there are inodes. No two columns have the same rows, so the transpose, COLUMNS, has none */
+/* PAIRS: rows 2 k and 2 k + 1 have the same columns, so there are inodes. No two columns have the same rows, so the
+   transpose, COLUMNS, has none */
 enum { PAIRS, COLUMNS, DIAGONAL };
 
 static PetscErrorCode SetPairs(Mat A, int kind)
@@ -209,7 +212,8 @@ static PetscErrorCode SetPairs(Mat A, int kind)
       const PetscInt j = (i / 2 * 2 + k) % n;
 
       if (i != j && kind == DIAGONAL) continue;
-      PetscCall(MatSetValue(A, kind == COLUMNS ? j : i, kind == COLUMNS ? i : j, i == j ? 9. : Value(i, j, 5), INSERT_VALUES));
+      PetscCall(MatSetValue(A, kind == COLUMNS ? j : i, kind == COLUMNS ? i : j, i == j ? 9. : Value(i, j, 5),
+                            INSERT_VALUES));
     }
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
@@ -230,7 +234,8 @@ static PetscErrorCode MakePairs(Test *t, int kind, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After changes of the pattern, factors of AIJ may be wrong (docs/petsc-issues.md), so the model is factored as a dense matrix */
+/* After changes of the pattern, factors of AIJ may be wrong (docs/petsc-issues.md), so the model is factored as a dense
+   matrix */
 static PetscErrorCode SolveAgain(KSP ksp, Mat A, Record *r)
 {
   const PetscBool model = (PetscBool)strcmp(now.run, now.under);
@@ -266,7 +271,8 @@ static PetscErrorCode MakeLU(MPI_Comm comm, KSP *ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* LU of a matrix that MatTranspose() and MatAXPY() have merged with one of another pattern: in place, by a sum, and as the transpose of new entries */
+/* LU of a matrix that MatTranspose() and MatAXPY() have merged with one of another pattern: in place, by a sum, and as
+   the transpose of new entries */
 PetscErrorCode Refactor(Test *t, Record *r)
 {
   const int kind[][2] = {{PAIRS, PAIRS}, {COLUMNS, COLUMNS}, {DIAGONAL, PAIRS}, {DIAGONAL, COLUMNS}};
@@ -375,8 +381,8 @@ extern void __lsan_disable(void) __attribute__((weak));
 extern void __lsan_enable(void) __attribute__((weak));
 
 /*
-  Zeroing rows, one of which has no diagonal entry on each rank, fails after it has changed entries: products must be those of
-  the entries
+  Zeroing rows, one of which has no diagonal entry on each rank, fails after it has changed entries: products must be
+  those of the entries
 */
 PetscErrorCode ZeroRowsFails(Test *t, Record *r)
 {
@@ -446,8 +452,8 @@ PetscErrorCode Reorder(Test *t, Record *r)
 }
 
 /*
-  The ordering that the library registers: rows by length, then by first column. A is permuted with it, and the product with the
-  permuted matrix must be the permuted product.
+  The ordering that the library registers: rows by length, then by first column. A is permuted with it, and the product
+  with the permuted matrix must be the permuted product.
 */
 PetscErrorCode Ordering(Test *t, Record *r)
 {
@@ -479,7 +485,8 @@ PetscErrorCode Ordering(Test *t, Record *r)
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &late, 1, MPIU_INT, MPI_SUM, t->comm));
   PetscCheck(!late, t->comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " rows come too late, or some are missing", late);
   PetscCall(ISRestoreIndices(row, &p));
-  PetscCall(ISSetPermutation(row)); /* a repeated row would be detected here in a debug build of PETSc, and below in any build */
+  /* a repeated row would be detected here in a debug build of PETSc, and below in any build */
+  PetscCall(ISSetPermutation(row));
   PetscCall(ISSetPermutation(col));
   PetscCall(MatPermute(A, row, col, &B));
   PetscCall(RecordMat(t, r, "type of the permuted matrix", B));

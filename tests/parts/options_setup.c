@@ -22,7 +22,8 @@ PetscErrorCode ViewContains(Mat A, const char text[], PetscBool *found)
   n = ftell(file);
   PetscCall(PetscCalloc1(n + 1, &view));
   rewind(file);
-  PetscCheck(fread(view, 1, (size_t)n, file) == (size_t)n, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "cannot read the view back");
+  PetscCheck(fread(view, 1, (size_t)n, file) == (size_t)n, PETSC_COMM_SELF, PETSC_ERR_FILE_READ,
+             "cannot read the view back");
   PetscCall(PetscStrstr(view, text, &at));
   *found = (PetscBool) !!at;
   PetscCall(PetscFree(view));
@@ -46,7 +47,8 @@ static PetscErrorCode MakeWaiting(Test *t, const char after[], Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Tests whether the set-up of A's format is pending, where that can be observed: on one rank, on the host, for the type under test */
+/* Tests whether the set-up of A's format is pending, where that can be observed: on one rank, on the host, for the type
+   under test */
 static PetscErrorCode ExpectWaiting(Test *t, Mat A, PetscBool waits, const char when[])
 {
   PetscBool aij, found;
@@ -55,7 +57,8 @@ static PetscErrorCode ExpectWaiting(Test *t, Mat A, PetscBool waits, const char 
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   if (aij || now.device || t->size > 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ViewContains(A, "not yet set up", &found));
-  PetscCheck(found == waits, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s the format is %s", when, found ? "not yet set up" : "set up");
+  PetscCheck(found == waits, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s the format is %s", when,
+             found ? "not yet set up" : "set up");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -79,8 +82,8 @@ static PetscErrorCode Products(Test *t, Record *r, Mat A, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The products are right before the format is set up, when it is set up, and when values change after few or many products. Calls that need the format set it
-   up */
+/* The products are right before the format is set up, when it is set up, and when values change after few or many
+   products. Calls that need the format set it up */
 PetscErrorCode SetUpAfter(Test *t, Record *r)
 {
   Mat           A;
@@ -114,8 +117,8 @@ PetscErrorCode SetUpAfter(Test *t, Record *r)
 }
 
 /*
-  One matrix is multiplied in several threads, which begin with its first product at the same time. Debug builds of PETSc have a
-  global stack of functions, and so cannot
+  One matrix is multiplied in several threads, which begin with its first product at the same time. Debug builds of
+  PETSc have a global stack of functions, and so cannot
 */
 #define THREADS  4
 #define PRODUCTS 10
@@ -132,7 +135,8 @@ static void *Work(void *ctx)
   Worker *w = (Worker *)ctx;
 
   pthread_barrier_wait(w->begin);
-  for (int k = 0; k < PRODUCTS && !w->ierr; k++) w->ierr = (k % 3 == 2 ? MatMultTranspose : MatMult)(w->A, w->x, w->y[k]);
+  for (int k = 0; k < PRODUCTS && !w->ierr; k++)
+    w->ierr = (k % 3 == 2 ? MatMultTranspose : MatMult)(w->A, w->x, w->y[k]);
   return NULL;
 }
 
@@ -150,7 +154,8 @@ static PetscErrorCode InThreads(Record *r, Mat A)
     PetscCall(VecFill(worker[w].x, w));
     for (int k = 0; k < PRODUCTS; k++) PetscCall(VecDuplicate(worker[w].x, &worker[w].y[k]));
   }
-  for (int w = 0; w < THREADS; w++) PetscCheck(!pthread_create(&worker[w].thread, NULL, Work, &worker[w]), PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread");
+  for (int w = 0; w < THREADS; w++)
+    PetscCheck(!pthread_create(&worker[w].thread, NULL, Work, &worker[w]), PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread");
   for (int w = 0; w < THREADS; w++) pthread_join(worker[w].thread, NULL);
   for (int w = 0; w < THREADS; w++) {
     PetscCall(worker[w].ierr);
@@ -193,7 +198,8 @@ PetscErrorCode Threads(Test *t, Record *r)
 }
 
 /*
-  What a matrix that has not been multiplied takes in addition to AIJ's memory: programs keep tens of thousands of small matrices
+  What a matrix that has not been multiplied takes in addition to AIJ's memory: programs keep tens of thousands of small
+  matrices
 */
 PetscErrorCode SmallMemory(Test *t, Record *r)
 {
@@ -212,7 +218,8 @@ PetscErrorCode SmallMemory(Test *t, Record *r)
     for (size_t i = 0; i < count; i++) PetscCall(MatDestroy(&A[i]));
   }
   PetscCall(PetscFree(A));
-  PetscCheck(used[1] < used[0] + bytes * count, PETSC_COMM_SELF, PETSC_ERR_PLIB, "a matrix takes %zu bytes more than AIJ", (used[1] - used[0]) / count);
+  PetscCheck(used[1] < used[0] + bytes * count, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "a matrix takes %zu bytes more than AIJ", (used[1] - used[0]) / count);
   PetscFunctionReturn(PETSC_SUCCESS);
   #endif
 #endif

@@ -16,7 +16,8 @@ static PetscErrorCode MakeSparseRows(Test *t, PetscInt M, PetscInt first, PetscI
   PetscCall(MatMPIAIJSetPreallocation(*A, 3, NULL, 3, NULL));
   PetscCall(MatGetOwnershipRange(*A, &rs, &re));
   for (PetscInt i = rs; i < re; i++)
-    for (PetscInt k = 0; k < 3 && i >= first && (i - first) % every == 0; k++) PetscCall(MatSetValue(*A, i, (i + 17 * k) % 40, Value(i, k, 21), INSERT_VALUES));
+    for (PetscInt k = 0; k < 3 && i >= first && (i - first) % every == 0; k++)
+      PetscCall(MatSetValue(*A, i, (i + 17 * k) % 40, Value(i, k, 21), INSERT_VALUES));
   PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -53,7 +54,8 @@ static PetscErrorCode Transposes(Record *r, Mat A)
 
 PetscErrorCode EmptyRows(Test *t, Record *r)
 {
-  static const PetscInt shapes[][3] = {{90, 90, 1}, {90, 44, 90}, {90, 2, 9}, {1, 0, 1}, {1, 1, 1}}; /* rows, first, every */
+  /* rows, first, every */
+  static const PetscInt shapes[][3] = {{90, 90, 1}, {90, 44, 90}, {90, 2, 9}, {1, 0, 1}, {1, 1, 1}};
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(shapes); k++) {

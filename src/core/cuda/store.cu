@@ -28,29 +28,34 @@ cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream
   return store->order.Leave(stream);
 }
 
-cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
+cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *z,
+                         PetscScalar *y, cudaStream_t stream)
 {
   return Multiply(store, x, z, y, stream, [=](const Operands &v) { return store->Mult(form, v, stream); });
 }
 
-cudaError_t SpMVCudaMultColumns(SpMVCudaStore store, SpMVCudaForm form, PetscInt64 count, const PetscScalar *x, PetscInt64 ldx, const PetscScalar *z,
-                                PetscInt64 ldz, PetscScalar *y, PetscInt64 ldy, cudaStream_t stream)
+cudaError_t SpMVCudaMultColumns(SpMVCudaStore store, SpMVCudaForm form, PetscInt64 count, const PetscScalar *x,
+                                PetscInt64 ldx, const PetscScalar *z, PetscInt64 ldz, PetscScalar *y, PetscInt64 ldy,
+                                cudaStream_t stream)
 {
   if (!store->m) return cudaSuccess;
   if (count < 2 || !IsAligned(x) || !IsAligned(z) || !IsAligned(y)) {
-    for (PetscInt64 q = 0; q < count; q++) SPMV_TRY(SpMVCudaMult(store, form, x + q * ldx, z ? z + q * ldz : nullptr, y + q * ldy, stream));
+    for (PetscInt64 q = 0; q < count; q++)
+      SPMV_TRY(SpMVCudaMult(store, form, x + q * ldx, z ? z + q * ldz : nullptr, y + q * ldy, stream));
     return cudaSuccess;
   }
   SPMV_TRY(store->order.Enter(stream));
-  SPMV_TRY(store->MultColumns(form, {(const Scalar *)x, (const Scalar *)z, (Scalar *)y}, {ldx, ldz, ldy, count}, stream));
+  SPMV_TRY(
+      store->MultColumns(form, {(const Scalar *)x, (const Scalar *)z, (Scalar *)y}, {ldx, ldz, ldy, count}, stream));
   return store->Leave(stream);
 }
 
-cudaError_t SpMVCudaMultFused(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *halo, const PetscScalar *z, PetscScalar *y,
-                              PetscBool early, cudaStream_t stream)
+cudaError_t SpMVCudaMultFused(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *halo,
+                              const PetscScalar *z, PetscScalar *y, PetscBool early, cudaStream_t stream)
 {
   return Multiply(store, x, z, y, stream, [=](const Operands &v) {
-    return store->MultFused(form, v, (const Scalar *)halo, early && v.x == (const Scalar *)x, stream); // not early if x has just been copied
+    // not early if x has just been copied
+    return store->MultFused(form, v, (const Scalar *)halo, early && v.x == (const Scalar *)x, stream);
   });
 }
 
@@ -83,7 +88,8 @@ PetscBool SpMVCudaHasOffdiagonal(SpMVCudaStore store)
 
 cudaError_t SpMVCudaDestroy(SpMVCudaStore *store)
 {
-  const cudaError_t error = cudaDeviceSynchronize(); // kernels may still be writing to memory that is freed with the store, including host memory
+  // kernels may still be writing to memory that is freed with the store, including host memory
+  const cudaError_t error = cudaDeviceSynchronize();
   delete *store;
   *store = nullptr;
   return error == cudaSuccess ? PoolKeep() : error;

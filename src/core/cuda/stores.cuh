@@ -14,8 +14,8 @@ struct Dot; // epilogue.cuh
 struct Dots;
 
 /*
-  The off-diagonal block of a parallel matrix, in the form in which the diagonal block's fused product adds it: in each row, after the row's own entries. It is
-  a CSR matrix of groups of 32 units, without the groups that have no entries
+  The off-diagonal block of a parallel matrix, in the form in which the diagonal block's fused product adds it: in each
+  row, after the row's own entries. It is a CSR matrix of groups of 32 units, without the groups that have no entries
 */
 struct Offdiagonal {
   const int    *slot;  // the place of each group among the stored groups, or -1
@@ -53,7 +53,8 @@ struct OffdiagonalRows {
   Array<int>    slot, start, col;
   Array<Scalar> value;
 
-  cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t); // cudaErrorNotSupported: more than `most` rows, or long rows
+  // cudaErrorNotSupported: more than `most` rows, or long rows
+  cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t);
   cudaError_t Fill(const SpMVCudaCSR &, bool single, cudaStream_t);
   Offdiagonal With(const Scalar *halo) const
   {
@@ -99,7 +100,9 @@ struct _n_SpMVCudaStore {
   // The argument of AwaitInTurn() for a product that reads `bytes` of the matrix
   unsigned LastBlocks(size_t bytes) const
   {
-    return settled && bytes + ((size_t)m + n) * sizeof(spmv::Scalar) <= spmv::Tuning::NEXT_BYTES ? spmv::Tuning::NEXT_BLOCKS : 0;
+    return settled && bytes + ((size_t)m + n) * sizeof(spmv::Scalar) <= spmv::Tuning::NEXT_BYTES
+               ? spmv::Tuning::NEXT_BLOCKS
+               : 0;
   }
   // Ends a product in `stream`
   cudaError_t Leave(cudaStream_t stream)
@@ -121,14 +124,16 @@ struct _n_SpMVCudaStore {
   virtual cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t)               = 0;
   virtual cudaError_t Mult(SpMVCudaForm, const spmv::Operands &, cudaStream_t) = 0;
   // The same for several columns at once, with the same result as Mult() for each
-  virtual cudaError_t MultColumns(SpMVCudaForm form, const spmv::Operands &v, const spmv::Columns &c, cudaStream_t stream)
+  virtual cudaError_t MultColumns(SpMVCudaForm form, const spmv::Operands &v, const spmv::Columns &c,
+                                  cudaStream_t stream)
   {
     for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Mult(form, v.From(q, c), stream));
     return cudaSuccess;
   }
-  // The product that follows a halo exchange that is one kernel. early: it begins together with the exchange (see Kernel), and lets the next kernel begin. With
-  // a halo, it adds `fused`
-  virtual cudaError_t MultFused(SpMVCudaForm form, const spmv::Operands &v, const spmv::Scalar * /* halo */, bool /* early */, cudaStream_t stream)
+  // The product that follows a halo exchange that is one kernel. early: it begins together with the exchange (see
+  // Kernel), and lets the next kernel begin. With a halo, it adds `fused`
+  virtual cudaError_t MultFused(SpMVCudaForm form, const spmv::Operands &v, const spmv::Scalar * /* halo */,
+                                bool /* early */, cudaStream_t           stream)
   {
     return Mult(form, v, stream);
   }
@@ -136,8 +141,8 @@ struct _n_SpMVCudaStore {
   {
     return false;
   }
-  // MultDot() and MultDots() compute y = A x and, as the epilogue of the same kernel, the inner products of Dot or Dots. DotWarps() is the number of warps,
-  // each of which stores its sums, or 0 if there is no such kernel
+  // MultDot() and MultDots() compute y = A x and, as the epilogue of the same kernel, the inner products of Dot or
+  // Dots. DotWarps() is the number of warps, each of which stores its sums, or 0 if there is no such kernel
   virtual unsigned DotWarps() const
   {
     return 0;
@@ -157,7 +162,9 @@ struct _n_SpMVCudaStore {
 namespace spmv {
 
 // Calls product(operands) in the order of the store's work, with aligned arrays
-template <class F> cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
+template <class F>
+cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
+                     cudaStream_t stream, F product)
 {
   SPMV_TRY(store->order.Enter(stream));
   SPMV_TRY(store->arrays.Call(store->m, store->n, x, z, y, stream, product));
@@ -166,44 +173,52 @@ template <class F> cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *
 
 // The rules for forming slices, in which the formats differ on the device
 struct SliceRules {
-  int  sigma      = 0;     // units are sorted by length within windows of this size; 0 = over all units, 1 = not at all
-  bool by_column  = false; // sort ascending by length, then by first column (EVC-HYB); else descending by length
-  int  per_thread = 0;     // most entries per lane before a second lane shares the unit; 0 = chosen from the number of entries
-  int  threads    = 0;     // lanes per unit; 0 = by length
-  int  vector     = 0;     // longer units get a whole warp; 0 = decided by per_thread alone
-  int  whole      = 0;     // longer units are split
-  int  chunk      = 0;     // into parts with this many entries
-  bool narrow     = true;  // 16-bit columns, and none for runs of columns
+  int  sigma     = 0;     // units are sorted by length within windows of this size; 0 = over all units, 1 = not at all
+  bool by_column = false; // sort ascending by length, then by first column (EVC-HYB); else descending by length
+  // most entries per lane before a second lane shares the unit; 0 = chosen from the number of entries
+  int  per_thread = 0;
+  int  threads    = 0;    // lanes per unit; 0 = by length
+  int  vector     = 0;    // longer units get a whole warp; 0 = decided by per_thread alone
+  int  whole      = 0;    // longer units are split
+  int  chunk      = 0;    // into parts with this many entries
+  bool narrow     = true; // 16-bit columns, and none for runs of columns
 };
-// Sets the rules that a format leaves open: how units are distributed over lanes and warps, so that the whole device is used
+// Sets the rules that a format leaves open: how units are distributed over lanes and warps, so that the whole device is
+// used
 cudaError_t ShareOut(const SpMVCudaCSR &, const Nodes &, const Survey &, SliceRules *);
 // The same for row groups: `per_thread` and `whole` count values, `chunk` counts entries of a row
 cudaError_t ShareOutGroups(const SpMVCudaCSR &, const Survey &, SliceRules *);
 
 // Create the layouts, with zeros as values. *store is NULL if diagonals would store more than `limit`
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &, const Nodes &, bool single, int64_t limit, cudaStream_t, _n_SpMVCudaStore **store);
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &, const Nodes &, bool single, int64_t limit, cudaStream_t,
+                            _n_SpMVCudaStore **store);
 // groups: NULL, or the row groups of a matrix without node blocks.
-cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, const RowGroups *groups, bool single, const Survey &, SliceRules, const SpMVNames &, cudaStream_t,
-                         _n_SpMVCudaStore **);
+cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, const RowGroups *groups, bool single, const Survey &,
+                         SliceRules, const SpMVNames &, cudaStream_t, _n_SpMVCudaStore **);
 
-// The choice that the formats share: node blocks if there are any; diagonals if they take fewer bytes than slices; row groups if there are enough of them;
-// otherwise slices of single entries
+// The choice that the formats share: node blocks if there are any; diagonals if they take fewer bytes than slices; row
+// groups if there are enough of them; otherwise slices of single entries
 struct Choice {
-  int              node;                     // 0 = look for node blocks or row groups, 1 = none, otherwise the size of node blocks
-  bool             diagonals;                // diagonals may be used
-  bool             single;                   // store values in single precision
-  const SpMVNames &entries, &nodes, &groups; // names of the kernels for slices of entries, of node blocks and of row groups
+  // 0 = look for node blocks or row groups, 1 = none, otherwise the size of node blocks
+  int  node;
+  bool diagonals; // diagonals may be used
+  bool single;    // store values in single precision
+  // names of the kernels for slices of entries, of node blocks and of row groups
+  const SpMVNames &entries, &nodes, &groups;
 
   std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own rules for slices
 };
 cudaError_t Choose(const SpMVCudaCSR &, const Choice &, cudaStream_t, _n_SpMVCudaStore **);
 
 // Checks sizes, transposes if required, and calls f(csr, &store), which creates the layout
-template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaStore *store, F f)
+template <class F>
+cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, SpMVCudaStore *store, F f)
 {
   *store = nullptr;
-  // Columns, rows, and positions in transposed matrices are 32-bit numbers. So are these numbers rounded up to a multiple of what a thread block handles
-  if (csr->m > SPMVCUDA_MAX_SIZE || csr->n > SPMVCUDA_MAX_SIZE || (transpose && csr->nnz > SPMVCUDA_MAX_SIZE)) return cudaErrorNotSupported;
+  // Columns, rows, and positions in transposed matrices are 32-bit numbers. So are these numbers rounded up to a
+  // multiple of what a thread block handles
+  if (csr->m > SPMVCUDA_MAX_SIZE || csr->n > SPMVCUDA_MAX_SIZE || (transpose && csr->nnz > SPMVCUDA_MAX_SIZE))
+    return cudaErrorNotSupported;
   SPMV_TRY(Supported());
   SPMV_TRY(PoolKeep());
   SpMVCudaCSR       use = *csr;
@@ -213,8 +228,9 @@ template <class F> cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cud
     SPMV_TRY(TransposeCSR(*csr, stream, it, jt, value_index));
     use = {csr->n, csr->m, csr->nnz, it, jt, 4, nullptr};
   }
-  cudaError_t       error = Guarded([&] { return f(use, &s); });
-  const cudaError_t done  = cudaStreamSynchronize(stream); // arrays of the set-up, or after an error the store, are freed
+  cudaError_t error = Guarded([&] { return f(use, &s); });
+  // arrays of the set-up, or after an error the store, are freed
+  const cudaError_t done = cudaStreamSynchronize(stream);
   if (error == cudaSuccess) error = done;
   if (error != cudaSuccess) {
     delete s;

@@ -1,6 +1,7 @@
 /*
-  Stands in for PETSc's header where the device core is built alone, for its own tests and benchmark: on a machine that has a GPU but no
-  PETSc, and in every precision. -DPETSC_USE_COMPLEX -DPETSC_USE_REAL_SINGLE -DPETSC_USE_64BIT_INDICES choose.
+  Stands in for PETSc's header where the device core is built alone, for its own tests and benchmark: on a machine that
+  has a GPU but no PETSc, and in every precision. -DPETSC_USE_COMPLEX -DPETSC_USE_REAL_SINGLE -DPETSC_USE_64BIT_INDICES
+  choose.
 */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
-  The functions of the CUDA runtime that copies, pools and the thread that prepares first products call, in host memory: for tests of these threads by
-  ThreadSanitizer on a machine without a GPU.
+  The functions of the CUDA runtime that copies, pools and the thread that prepares first products call, in host memory:
+  for tests of these threads by ThreadSanitizer on a machine without a GPU.
 */
 #include "runtime.h"
 #include <atomic>

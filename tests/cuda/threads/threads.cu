@@ -1,6 +1,7 @@
 /*
-  Copies, numbers in pinned memory and pools while the thread of SpMVCudaPrepare() runs: right results, everything is freed, and ThreadSanitizer, with which
-  tests/cuda/run threads compiles this, finds no race. Options: a number of rounds (8); the program ends while the thread runs.
+  Copies, numbers in pinned memory and pools while the thread of SpMVCudaPrepare() runs: right results, everything is
+  freed, and ThreadSanitizer, with which tests/cuda/run threads compiles this, finds no race. Options: a number of
+  rounds (8); the program ends while the thread runs.
 */
 #include "prepare.cuh"
 #include "runtime.h"

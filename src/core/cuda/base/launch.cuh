@@ -38,9 +38,12 @@ struct Operands {
 class AlignedArrays {
 public:
   // Calls product(operands). rows, columns: of the matrix
-  template <class F> cudaError_t Call(int rows, int columns, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream, F product)
+  template <class F>
+  cudaError_t Call(int rows, int columns, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
+                   cudaStream_t stream, F product)
   {
-    if (IsAligned(x) && IsAligned(z) && IsAligned(y)) return product(Operands{(const Scalar *)x, (const Scalar *)z, (Scalar *)y});
+    if (IsAligned(x) && IsAligned(z) && IsAligned(y))
+      return product(Operands{(const Scalar *)x, (const Scalar *)z, (Scalar *)y});
     if (!copy_x) SPMV_TRY(copy_x.Alloc((size_t)columns));
     if (!copy_y) SPMV_TRY(copy_y.Alloc((size_t)rows));
     SPMV_TRY(cudaMemcpyAsync(copy_x, x, copy_x.Bytes(), cudaMemcpyDeviceToDevice, stream));
@@ -80,27 +83,38 @@ enum class Begin {
 };
 
 /*
-  A product's kernel, chosen at set-up, so that a product is a single call. If the device and the driver support it, the kernel is launched early ("programmatic
-  dependent launch"): its threads are already resident and waiting when the previous kernel of the stream ends. This saves a fifth of the host's launch time and
-  hides most of the device's. It also works for a product that is captured in a graph.
+  A product's kernel, chosen at set-up, so that a product is a single call. If the device and the driver support it, the
+  kernel is launched early ("programmatic dependent launch"): its threads are already resident and waiting when the
+  previous kernel of the stream ends. This saves a fifth of the host's launch time and hides most of the device's. It
+  also works for a product that is captured in a graph.
 
   The contract of early launches:
-  - A kernel that is launched by Kernel calls AwaitPrevious() before it reads or writes anything that earlier work in the stream writes or reads. A product
-    whose matrix is settled, because another product has waited for its last fill, may read the matrix before. These loads overlap with the end of the previous
-    kernel. The data must be read with LoadOrdered() or in assembly: the compiler moves __ldg() to a place before AwaitPrevious().
-  - The kernels of MultFused() are exempt. With Begin::EARLY they may only be launched directly after a halo exchange. The exchange kernel has already waited for the kernel that wrote x, and it writes only the halo, which
-    the fused kernel waits for. One warp of the fused kernel always waits for the exchange, so that the exchange is complete when the fused kernel is.
-  - LetNextBegin() is called by the exchange, by the kernels of MultFused(), and by the kernels of the Krylov methods, which have already waited for all
-    previous work, and by products with small settled matrices, before they wait. After any other kernel, the next kernel begins when that kernel has ended.
-  - Recording an event does not separate two kernels: after one without timing, such as StreamOrder's, the next kernel still begins early (on an H200 in 10 of 10
-    launches; after a default event or a memset in 0 of 10). Waiting for another stream's event holds the next kernel back. A kernel that is launched without
-    the attribute begins when all kernels before it have ended, also those that were launched early (tests/cuda/chain.cu).
-  - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a fused kernel do not call it. That they nevertheless see x as it was before
+  - A kernel that is launched by Kernel calls AwaitPrevious() before it reads or writes anything that earlier work in
+  the stream writes or reads. A product
+    whose matrix is settled, because another product has waited for its last fill, may read the matrix before. These
+    loads overlap with the end of the previous kernel. The data must be read with LoadOrdered() or in assembly: the
+    compiler moves __ldg() to a place before AwaitPrevious().
+  - The kernels of MultFused() are exempt. With Begin::EARLY they may only be launched directly after a halo exchange.
+  The exchange kernel has already waited for the kernel that wrote x, and it writes only the halo, which
+    the fused kernel waits for. One warp of the fused kernel always waits for the exchange, so that the exchange is
+    complete when the fused kernel is.
+  - LetNextBegin() is called by the exchange, by the kernels of MultFused(), and by the kernels of the Krylov methods,
+  which have already waited for all
+    previous work, and by products with small settled matrices, before they wait. After any other kernel, the next
+    kernel begins when that kernel has ended.
+  - Recording an event does not separate two kernels: after one without timing, such as StreamOrder's, the next kernel
+  still begins early (on an H200 in 10 of 10
+    launches; after a default event or a memset in 0 of 10). Waiting for another stream's event holds the next kernel
+    back. A kernel that is launched without the attribute begins when all kernels before it have ended, also those that
+    were launched early (tests/cuda/chain.cu).
+  - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a fused kernel do not call it. That
+  they nevertheless see x as it was before
     the exchange has been tested on Hopper (tests/cuda: "x as it is"). -mat_spmv_halo_early 0 avoids depending on it.
 */
 class Kernel {
 public:
-  // The kernel is loaded by its first launch: a matrix uses only one or two of the variants of its kernel, and loading one takes longer than many products
+  // The kernel is loaded by its first launch: a matrix uses only one or two of the variants of its kernel, and loading
+  // one takes longer than many products
   void Choose(const void *function)
   {
     code   = function;
@@ -113,14 +127,16 @@ public:
     if (loaded) return cudaSuccess;
     SPMV_TRY(cudaFuncGetAttributes(&attributes, code));
     SPMV_TRY(cudaDriverGetVersion(&driver));
-    early  = driver >= 12030 && attributes.ptxVersion >= 90; // graphs support it since CUDA 12.3; code for older devices does not wait
+    // graphs support it since CUDA 12.3; code for older devices does not wait
+    early  = driver >= 12030 && attributes.ptxVersion >= 90;
     loaded = true;
     return cudaSuccess;
   }
 
   // Launches a kernel with the arguments (args, form, x, z, y). Form must be the type of the kernel's second argument
   template <class Args, class Form>
-  cudaError_t Launch(unsigned grid, unsigned block, const Args &args, Form form, Operands v, cudaStream_t stream, size_t shared = 0, Begin begin = Begin::EARLY)
+  cudaError_t Launch(unsigned grid, unsigned block, const Args &args, Form form, Operands v, cudaStream_t stream,
+                     size_t shared = 0, Begin begin = Begin::EARLY)
   {
     SPMV_TRY(Load());
     void *arguments[] = {(void *)&args, &form, &v.x, &v.z, &v.y};

@@ -14,7 +14,8 @@ struct Pool {
   bool          tried  = false;
   cudaMemPool_t memory = nullptr;
 
-  // CUDA's threshold counts the memory in use, too. Beyond it, each synchronization unmaps what is unused, and mapping it again takes 0.1 ms
+  // CUDA's threshold counts the memory in use, too. Beyond it, each synchronization unmaps what is unused, and mapping
+  // it again takes 0.1 ms
   cudaError_t Keep() const
   {
     uint64_t used;

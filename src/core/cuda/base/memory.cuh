@@ -51,7 +51,8 @@ template <class F> cudaError_t Guarded(F f)
   }
 }
 
-// Called before launches and CUB calls, which report any error in cudaGetLastError(), including one that the program has left there
+// Called before launches and CUB calls, which report any error in cudaGetLastError(), including one that the program
+// has left there
 inline void ForgetErrors()
 {
   (void)cudaGetLastError();
@@ -59,10 +60,13 @@ inline void ForgetErrors()
 
 constexpr int DEVICES = 64; // devices with larger numbers have no pool
 
-// Allocates from the pool of the current device, for use in this stream, and in other streams after they have waited for it. *pooled is false if the memory is
-// from cudaMalloc(), because the device has no pools or the array is too large for them
+// Allocates from the pool of the current device, for use in this stream, and in other streams after they have waited
+// for it. *pooled is false if the memory is from cudaMalloc(), because the device has no pools or the array is too
+// large for them
 cudaError_t PoolAlloc(void **, size_t bytes, cudaStream_t, bool *pooled);
-cudaError_t PoolKeep();     // before a set-up and after a store was freed: the pool of the current device keeps Tuning::POOL_KEPT bytes beyond what is used now
+// before a set-up and after a store was freed: the pool of the current device keeps Tuning::POOL_KEPT bytes beyond what
+// is used now
+cudaError_t PoolKeep();
 cudaError_t PoolFinalize(); // all memory of the pools must have been freed
 
 /*
@@ -86,7 +90,8 @@ public:
     size = count;
     return cudaSuccess;
   }
-  // cudaMalloc and cudaFree take 50 us each, and a set-up would need dozens of them. Therefore stores and their set-up use a pool
+  // cudaMalloc and cudaFree take 50 us each, and a set-up would need dozens of them. Therefore stores and their set-up
+  // use a pool
   cudaError_t Alloc(size_t count, cudaStream_t stream)
   {
     Free();
@@ -135,7 +140,8 @@ protected:
   bool   pooled = false;
 };
 
-// A temporary array of a set-up, used in one stream. It is freed in the order of that stream, and the host does not wait for it
+// A temporary array of a set-up, used in one stream. It is freed in the order of that stream, and the host does not
+// wait for it
 template <class T> class Scratch : public Array<T> {
 public:
   explicit Scratch(cudaStream_t stream) : stream(stream)
@@ -156,10 +162,12 @@ private:
   cudaStream_t stream;
 };
 
-// A number in pinned memory, which the device writes and the host reads. Pinning memory takes a millisecond, so these numbers share a page
+// A number in pinned memory, which the device writes and the host reads. Pinning memory takes a millisecond, so these
+// numbers share a page
 cudaError_t PinnedWord(unsigned **);
-void        PinnedWordFree(unsigned *);  // or NULL
-void        PinnedWordOffer(unsigned *); // a pinned page of PINNED_WORDS numbers, valid until PinnedWordFinalize(), to be used first
+void        PinnedWordFree(unsigned *); // or NULL
+// a pinned page of PINNED_WORDS numbers, valid until PinnedWordFinalize(), to be used first
+void        PinnedWordOffer(unsigned *);
 cudaError_t PinnedWordFinalize();
 
 constexpr size_t PINNED_WORDS = 4096 / sizeof(unsigned);
@@ -168,7 +176,8 @@ constexpr size_t PINNED_WORDS = 4096 / sizeof(unsigned);
 template <class T> cudaError_t Upload(Array<T> &device, const std::vector<T> &host, cudaStream_t stream)
 {
   SPMV_TRY(device.Alloc(host.size(), stream));
-  return host.empty() ? cudaSuccess : cudaMemcpyAsync(device, host.data(), device.Bytes(), cudaMemcpyHostToDevice, stream);
+  return host.empty() ? cudaSuccess
+                      : cudaMemcpyAsync(device, host.data(), device.Bytes(), cudaMemcpyHostToDevice, stream);
 }
 
 // Reads a few numbers that the host needs in order to continue; for set-up only
@@ -187,10 +196,11 @@ inline cudaError_t DeviceHas(cudaDeviceAttr what, int *value)
 }
 
 /*
-  For a resource that only one kernel at a time may use: runs the work that uses it in the order in which it is queued, in any streams. With a single stream,
-  this costs a comparison, and two calls of the driver, about 0.1 us, unless it is the default stream. Once a second stream has been used, an event is recorded after each
-  piece of work, because the previous stream may have been destroyed when another one is used (the first time, the host waits instead). While a stream is
-  captured, the caller must order it with other streams.
+  For a resource that only one kernel at a time may use: runs the work that uses it in the order in which it is queued,
+  in any streams. With a single stream, this costs a comparison, and two calls of the driver, about 0.1 us, unless it is
+  the default stream. Once a second stream has been used, an event is recorded after each piece of work, because the
+  previous stream may have been destroyed when another one is used (the first time, the host waits instead). While a
+  stream is captured, the caller must order it with other streams.
 */
 class StreamOrder {
 public:
@@ -223,7 +233,8 @@ private:
     *captured = status != cudaStreamCaptureStatusNone;
     return cudaSuccess;
   }
-  // The handle of a destroyed stream may be that of a new one, and cudaStreamPerThread is a different stream in each thread
+  // The handle of a destroyed stream may be that of a new one, and cudaStreamPerThread is a different stream in each
+  // thread
   cudaError_t GetId(cudaStream_t stream, unsigned long long *id) const
   {
     *id = 0;

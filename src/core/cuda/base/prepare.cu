@@ -17,8 +17,9 @@ size_t            largest;              // copy for which lanes have been create
 void Prepare(int gpu, size_t bytes)
 {
   cudaStreamCaptureMode mode     = cudaStreamCaptureModeRelaxed; // another thread may be capturing a stream
-  cudaError_t (*const steps[])() = {LoadAnalysis, PoolPrepare, PinnedWordPrepare, LoadSlices, LoadDiagonals, LoadSliceProducts, LoadKrylov, LoadChebyshev};
-  bool right                     = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess && cudaSetDevice(gpu) == cudaSuccess;
+  cudaError_t (*const steps[])() = {LoadAnalysis,  PoolPrepare,       PinnedWordPrepare, LoadSlices,
+                                    LoadDiagonals, LoadSliceProducts, LoadKrylov,        LoadChebyshev};
+  bool right = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess && cudaSetDevice(gpu) == cudaSuccess;
   while (right && !ending && LanesCreateNext(gpu, bytes)) continue;
   for (auto step : steps) right = right && !ending && (loaded || step() == cudaSuccess);
   if (right) loaded = true;
@@ -57,7 +58,8 @@ cudaError_t SpMVCudaPrepare(size_t bytes)
   if ((loaded && bytes <= largest) || busy || !HasThreads()) return cudaSuccess;
   SPMV_TRY(cudaGetDevice(&gpu));
   Join();
-  // A program may end without PetscFinalize(), and CUDA must outlive the thread. In dlclose(), the loader's lock, which the thread may need, would be held
+  // A program may end without PetscFinalize(), and CUDA must outlive the thread. In dlclose(), the loader's lock, which
+  // the thread may need, would be held
   static const int registered = (KeepLoaded(), std::atexit(PrepareFinalize));
   (void)registered;
   busy    = true;

@@ -1,5 +1,6 @@
 /*
-  What the first product of a process would wait for: code that is loaded, memory that is pinned, the first allocation from a memory pool.
+  What the first product of a process would wait for: code that is loaded, memory that is pinned, the first allocation
+  from a memory pool.
 */
 #pragma once
 
@@ -18,11 +19,14 @@ cudaError_t LoadChebyshev();
 cudaError_t PoolPrepare();       // the first allocation from a pool takes about 10 ms
 cudaError_t PinnedWordPrepare(); // pinning takes a millisecond
 
-// Creates the pinned buffer and the stream of one more thread that copies, if a copy of this size would use more threads than have them; returns false if not
+// Creates the pinned buffer and the stream of one more thread that copies, if a copy of this size would use more
+// threads than have them; returns false if not
 bool LanesCreateNext(int gpu, size_t bytes);
 bool HasThreads(); // this process may use more than one core
 
-void PrepareEnd(); // the thread of SpMVCudaPrepare() is to end after what it is doing, because a set-up begins that loads what it needs itself
+// the thread of SpMVCudaPrepare() is to end after what it is doing, because a set-up begins that loads what it needs
+// itself
+void PrepareEnd();
 void PrepareFinalize();
 
 } // namespace spmv

@@ -15,7 +15,8 @@ template <class R> struct alignas(2 * sizeof(R)) Complex {
   R re, im;
 };
 
-// Values may be stored as Single, so that fewer bytes are read. Products and sums are computed in the precision of the scalar
+// Values may be stored as Single, so that fewer bytes are read. Products and sums are computed in the precision of the
+// scalar
 #if defined(PETSC_USE_COMPLEX)
 using Scalar = Complex<PetscReal>;
 using Single = Complex<float>;
@@ -67,8 +68,9 @@ template <class R> __device__ __forceinline__ Complex<R> Fresh(const Complex<R> 
 }
 
 /*
-  If the matrix has no entry at a place of a stored node block, that place holds a special NaN, "absent", which kernels skip. With 0 instead, an Inf in x would
-  become NaN in a row that does not refer to it. This is the upper word of that NaN, for complex numbers the upper word of the real part
+  If the matrix has no entry at a place of a stored node block, that place holds a special NaN, "absent", which kernels
+  skip. With 0 instead, an Inf in x would become NaN in a row that does not refer to it. This is the upper word of that
+  NaN, for complex numbers the upper word of the real part
 */
 constexpr uint32_t ABSENT = 0x7ff5c0de;
 
@@ -109,7 +111,8 @@ template <class S> struct Traits { // real
   {
     return Stream(p, policy...);
   }
-  template <bool ALWAYS> static __device__ S either(unsigned marks, unsigned has, int bit, const S *p, const S *q) // see StreamEither()
+  // see StreamEither()
+  template <bool ALWAYS> static __device__ S either(unsigned marks, unsigned has, int bit, const S *p, const S *q)
   {
     return StreamEither<ALWAYS>(marks, has, bit, p, q);
   }
@@ -240,10 +243,12 @@ template <class R> struct Traits<Complex<R>> {
 };
 using Num = Traits<Scalar>;
 
-// Convert() for a number of a BS x BS block: absent numbers stay absent, and other NaNs become NaNs that do not look absent
+// Convert() for a number of a BS x BS block: absent numbers stay absent, and other NaNs become NaNs that do not look
+// absent
 template <class To, int BS, class V> __device__ __forceinline__ To ConvertIn(V a)
 {
-  if constexpr (BS > 1 && !std::is_same_v<To, V>) return Traits<V>::is_absent(a) ? Traits<To>::absent() : Convert<To>(a);
+  if constexpr (BS > 1 && !std::is_same_v<To, V>)
+    return Traits<V>::is_absent(a) ? Traits<To>::absent() : Convert<To>(a);
   return Convert<To>(a);
 }
 

@@ -1,5 +1,6 @@
 /*
-  The tuned constants of the device core in one table, each with the measurement or the reason for its value. The constants of a format are in its rules.cu.
+  The tuned constants of the device core in one table, each with the measurement or the reason for its value. The
+  constants of a format are in its rules.cu.
 */
 #pragma once
 
@@ -7,88 +8,109 @@ namespace spmv {
 
 struct Tuning {
   // ---- choice between diagonals and slices
-  static constexpr int ONE_ROUND      = 9;   // diagonals whose loads are all issued at once. Up to this many, diagonals are faster for any number of rows
-  static constexpr int DIAGONALS_MIN  = 12;  // slices per multiprocessor: with more than ONE_ROUND diagonals, fewer slices cannot hide several rounds of loads
+  // diagonals whose loads are all issued at once. Up to this many, diagonals are faster for any number of rows
+  static constexpr int ONE_ROUND = 9;
+  // slices per multiprocessor: with more than ONE_ROUND diagonals, fewer slices cannot hide several rounds of loads
+  static constexpr int DIAGONALS_MIN  = 12;
   static constexpr int DIAGONALS_MOST = 192; // diagonals per slice; a matrix with more is stored in slices
 
   // ---- survey of the rows
   static constexpr int LONG = 1024; // entries: longer rows count as bulk and may be split
-  static constexpr int NEAR = 8192; // columns: a column within this distance of the diagonal is near. Near columns let neighboring rows share cached x
+  // columns: a column within this distance of the diagonal is near. Near columns let neighboring rows share cached x
+  static constexpr int NEAR = 8192;
 
-  // ---- search for node blocks: threads per multiprocessor. A grid with threads for all of 8 million rows takes 0.8 ms to start and finish, even if every
-  // check fails at once
+  // ---- search for node blocks: threads per multiprocessor. A grid with threads for all of 8 million rows takes 0.8 ms
+  // to start and finish, even if every check fails at once
   static constexpr int CHECK_THREADS = 2048;
 
   // ---- incomplete node blocks
-  static constexpr int SAMPLE         = 1024; // units that are examined first, for each block size
-  static constexpr int SAMPLE_LONGEST = 4096; // entries: units with longer rows are left out, because one such warp would delay all others
-  // Blocks must take less than this fraction of the bytes of single entries, because bytes predict the time of a product only to within a few percent
+  static constexpr int SAMPLE = 1024; // units that are examined first, for each block size
+  // entries: units with longer rows are left out, because one such warp would delay all others
+  static constexpr int SAMPLE_LONGEST = 4096;
+  // Blocks must take less than this fraction of the bytes of single entries, because bytes predict the time of a
+  // product only to within a few percent
   static constexpr double INCOMPLETE_GAIN = 0.97;
 
-  // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103 (49 entries per row, groups of 7). The other numbers here
-  // are estimates from bytes
-  // Groups are used if their columns are at most this fraction of the entries. With 16-bit columns and double precision, groups then take at most 92 % of the
-  // bytes of single entries. They also load x less often in the same proportion, which counts for more
+  // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103 (49 entries per
+  // row, groups of 7). The other numbers here are estimates from bytes Groups are used if their columns are at most
+  // this fraction of the entries. With 16-bit columns and double precision, groups then take at most 92 % of the bytes
+  // of single entries. They also load x less often in the same proportion, which counts for more
   static constexpr double GROUPS_SHARE = 0.6;
-  // and if rows have at most this number of entries on average: long rows read x in runs, whose columns take no bytes. tsopf (439 entries per row): 34 / 61
-  static constexpr int    GROUPS_MEAN    = 128;
-  static constexpr double GROUPS_MARGIN  = 0.1;     // by which the share in a sample of SAMPLE rows may be larger
-  static constexpr int    GROUPS_LONGEST = 1 << 24; // entries. A sort key has lengths next to sizes of groups, windows and columns
-  static constexpr int    GROUPS_VALUES  = 56;      // values per lane: 18 columns for groups of three rows
-  static constexpr int    GROUPS_CHUNK   = 128;     // fewest columns per part of a long group
-  static constexpr int    GROUPS_LONG    = 4096;    // values: longer groups are split. It is halved, at most down to
-  static constexpr int    GROUPS_LEAST   = 1024;    // this, while there would be fewer than CHUNKS pieces of this size per multiprocessor
+  // and if rows have at most this number of entries on average: long rows read x in runs, whose columns take no bytes.
+  // tsopf (439 entries per row): 34 / 61
+  static constexpr int    GROUPS_MEAN   = 128;
+  static constexpr double GROUPS_MARGIN = 0.1; // by which the share in a sample of SAMPLE rows may be larger
+  // entries. A sort key has lengths next to sizes of groups, windows and columns
+  static constexpr int GROUPS_LONGEST = 1 << 24;
+  static constexpr int GROUPS_VALUES  = 56;   // values per lane: 18 columns for groups of three rows
+  static constexpr int GROUPS_CHUNK   = 128;  // fewest columns per part of a long group
+  static constexpr int GROUPS_LONG    = 4096; // values: longer groups are split. It is halved, at most down to
+  // this, while there would be fewer than CHUNKS pieces of this size per multiprocessor
+  static constexpr int GROUPS_LEAST = 1024;
 
-  // ---- lanes per row in slices. The fewer lanes a row has, the more loads each lane issues at once; the longest rows get a whole warp in any case. More
-  // lanes are better if rows are short, or if many of the entries are in very long rows (bulk), so that the other rows do not finish last
-  static constexpr int PER_THREAD       = 16;  // entries per lane
-  static constexpr int PER_THREAD_MANY  = 32;  // entries per lane without node blocks, if the average number of entries per row is
+  // ---- lanes per row in slices. The fewer lanes a row has, the more loads each lane issues at once; the longest rows
+  // get a whole warp in any case. More lanes are better if rows are short, or if many of the entries are in very long
+  // rows (bulk), so that the other rows do not finish last
+  static constexpr int PER_THREAD = 16; // entries per lane
+  // entries per lane without node blocks, if the average number of entries per row is
+  static constexpr int PER_THREAD_MANY  = 32;
   static constexpr int MANY_FROM        = 16;  // at least this
   static constexpr int MANY_TO          = 256; // and less than this,
   static constexpr int MANY_TO_BULK     = 64;  // or less than this with bulk
   static constexpr int PER_THREAD_LEAST = 4;
-  static constexpr int THREADS          = 256; // per multiprocessor: the entries per lane are halved until this many threads have work
+  // per multiprocessor: the entries per lane are halved until this many threads have work
+  static constexpr int THREADS = 256;
 
   // ---- long rows in parts
-  static constexpr int CHUNK       = 256;  // entries per part: a few long rows should not finish last
-  static constexpr int CHUNK_BULK  = 4096; // if many rows are long, parts cost time, and their warps read x in several places at once
+  static constexpr int CHUNK = 256; // entries per part: a few long rows should not finish last
+  // if many rows are long, parts cost time, and their warps read x in several places at once
+  static constexpr int CHUNK_BULK  = 4096;
   static constexpr int CHUNK_LEAST = 1024; // CHUNK_BULK is halved, at most down to this, while there are fewer than
   static constexpr int CHUNKS      = 12;   // parts per multiprocessor
 
-  // ---- overlap of a product with the next one. Larger matrices gain less than 1 us, and some lose more: fem27:30:4 took 25 us instead of 21, because thread
-  // blocks that begin early are not spread evenly. If all 7813 thread blocks of tridiag let the next kernel begin, it took 10.0 us, with the last 512 7.4
+  // ---- overlap of a product with the next one. Larger matrices gain less than 1 us, and some lose more: fem27:30:4
+  // took 25 us instead of 21, because thread blocks that begin early are not spread evenly. If all 7813 thread blocks
+  // of tridiag let the next kernel begin, it took 10.0 us, with the last 512 7.4
   static constexpr size_t   NEXT_BYTES  = 24 << 20; // of the matrix and the vectors
   static constexpr unsigned NEXT_BLOCKS = 512;
 
   // ---- kernels of diagonals
-  static constexpr int DIAGONALS_BLOCK = 128; // threads; small, so that ten thread blocks with 48 registers per thread fit on a multiprocessor
-  // Warps that look at marks, or compute inner products, multiply up to DIAGONALS_SLICES slices of 3, 5 or 7 steps, one after the other. Time in us on an H200
-  // with 1, 2, 3, 4, 6 and 8 slices: bratu:100 9.9, 9.6, 9.4, 10.3, 9.7, 10.1, bratu:128 24.6, 23.1, 22.6, 24.6, 23.9, 24.6, bratu:200 -, 76.4, 73.3, 72.2,
-  // 72.6, 72.8. The number is chosen so that the last round of warps is nearly full
+  // threads; small, so that ten thread blocks with 48 registers per thread fit on a multiprocessor
+  static constexpr int DIAGONALS_BLOCK = 128;
+  // Warps that look at marks, or compute inner products, multiply up to DIAGONALS_SLICES slices of 3, 5 or 7 steps, one
+  // after the other. Time in us on an H200 with 1, 2, 3, 4, 6 and 8 slices: bratu:100 9.9, 9.6, 9.4, 10.3, 9.7, 10.1,
+  // bratu:128 24.6, 23.1, 22.6, 24.6, 23.9, 24.6, bratu:200 -, 76.4, 73.3, 72.2, 72.6, 72.8. The number is chosen so
+  // that the last round of warps is nearly full
   static constexpr int DIAGONALS_SLICES = 4;
   static constexpr int DIAGONALS_WARPS  = 40; // warps that fit on a multiprocessor
   static constexpr int EQUAL_SHARE      = 16; // products look for marks if more than one step in this many is marked
-  static constexpr int EXCEPTED_BYTES   = 2;  // a step of node blocks is marked if lanes with other blocks are in so many of the four bytes of its mask
-  static constexpr int UNIFORM_SHARE    = 32; // slices are padded to equal numbers of steps if that adds at most one step in this many
-  static constexpr int MORE_SHARE       = 4;  // slices have equal numbers of steps, except for a few longer ones, if at most one step in this many is extra
+  // a step of node blocks is marked if lanes with other blocks are in so many of the four bytes of its mask
+  static constexpr int EXCEPTED_BYTES = 2;
+  // slices are padded to equal numbers of steps if that adds at most one step in this many
+  static constexpr int UNIFORM_SHARE = 32;
+  // slices have equal numbers of steps, except for a few longer ones, if at most one step in this many is extra
+  static constexpr int MORE_SHARE = 4;
 
   // ---- kernels of slices
   static constexpr int SLICES_BLOCK  = 256;  // threads
   static constexpr int SLICES_WINDOW = 1024; // units: a warp forms the slices of one window of this size
-  // With few units, windows are smaller but have about this number of slices: a warp took 250 us for 1024 slices of one unit each
+  // With few units, windows are smaller but have about this number of slices: a warp took 250 us for 1024 slices of one
+  // unit each
   static constexpr int SLICES_OF_WINDOW = 64;
-  // Single entries multiply x in shared memory if x fits there (29,000 columns in double precision) and its reads are scattered: 32 lanes read it from at least
-  // SHARED_LINES cache lines. Time in us on an H100, x in shared memory / in the L1 cache: random:20000 (26 lines) 31.8 / 34.6; rows of 60 random columns of
-  // 27,000 7.5 / 10.8; of 240 within 4000 of the diagonal (22) 20.8 / 21.0, in evchyb's order (26) 24.1 / 27.3. But of 60 within 1000 (19) 7.4 / 6.1; of 240
-  // within 1000 (11) 21.3 / 19.5
+  // Single entries multiply x in shared memory if x fits there (29,000 columns in double precision) and its reads are
+  // scattered: 32 lanes read it from at least SHARED_LINES cache lines. Time in us on an H100, x in shared memory / in
+  // the L1 cache: random:20000 (26 lines) 31.8 / 34.6; rows of 60 random columns of 27,000 7.5 / 10.8; of 240 within
+  // 4000 of the diagonal (22) 20.8 / 21.0, in evchyb's order (26) 24.1 / 27.3. But of 60 within 1000 (19) 7.4 / 6.1; of
+  // 240 within 1000 (11) 21.3 / 19.5
   static constexpr int SHARED_LINES = 20;
-  // The values must take at least 1/SHARED_SHARE of the bytes of all copies of x: 40 random columns (0.29) 6.9 / 7.8. With less: 20 random columns of 1000
-  // (0.18) 2.21 / 2.10, of 27,000 (0.15) 5.6 / 6.0
+  // The values must take at least 1/SHARED_SHARE of the bytes of all copies of x: 40 random columns (0.29) 6.9 / 7.8.
+  // With less: 20 random columns of 1000 (0.18) 2.21 / 2.10, of 27,000 (0.15) 5.6 / 6.0
   static constexpr int SHARED_SHARE = 4;
   static constexpr int SHARED_BLOCK = 1024; // threads
-  // Values that stay in the L2 cache from one product to the next, if there are so few rows that the vectors leave room for them. Time in us on an H200 with 0,
-  // 12 and 20 MB of values kept (twins in quotes): 'bmwcra_1' (149,000 rows) 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1,
-  // 37.7, 37.0, random:20000 32.1, 30.5, 30.2; 28 MB gain no more. fem27:68:3:0.6 (943,000) gets slower: 96.3, 103.0, 102.9, and so does an iteration of
+  // Values that stay in the L2 cache from one product to the next, if there are so few rows that the vectors leave room
+  // for them. Time in us on an H200 with 0, 12 and 20 MB of values kept (twins in quotes): 'bmwcra_1' (149,000 rows)
+  // 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1, 37.7, 37.0, random:20000 32.1, 30.5,
+  // 30.2; 28 MB gain no more. fem27:68:3:0.6 (943,000) gets slower: 96.3, 103.0, 102.9, and so does an iteration of
   // devicecg on 60 nodes: 92, -, 99
   static constexpr int L2_FIT     = 2;  // values that take at most 1/L2_FIT of the cache stay there anyway
   static constexpr int L2_KEPT    = 4;  // values that take 1/L2_KEPT of the cache are kept
@@ -98,32 +120,38 @@ struct Tuning {
   static constexpr int COLUMNS_BLOCK  = 256; // threads
   static constexpr int COLUMNS_BYTES  = 192; // bytes of the sums that a thread keeps
   static constexpr int COLUMNS_PANELS = 8;   // panels per launch
-  // Diagonals of single entries, 7 points on 200^3: 186, 272, 434 with 1152 threads per multiprocessor, and 184, 265, 449 with 1280, which have fewer registers
-  // each. With thread blocks of 256: 198, 286, 452 with 1024 threads, 187, 271, 459 with 1280, 287, 306, 670 with 1536. With 1024 threads in blocks of 512:
-  // 213, 293, 455; in blocks of 1024: 237, 312, 466. Streaming stores make no difference
+  // Diagonals of single entries, 7 points on 200^3: 186, 272, 434 with 1152 threads per multiprocessor, and 184, 265,
+  // 449 with 1280, which have fewer registers each. With thread blocks of 256: 198, 286, 452 with 1024 threads, 187,
+  // 271, 459 with 1280, 287, 306, 670 with 1536. With 1024 threads in blocks of 512: 213, 293, 455; in blocks of 1024:
+  // 237, 312, 466. Streaming stores make no difference
   static constexpr int COLUMNS_BLOCK_ONE     = 128;
   static constexpr int COLUMNS_THREADS       = 1280; // threads per multiprocessor that the registers must suffice for
   static constexpr int COLUMNS_THREADS_EIGHT = 1152; // the same for eight columns
-  static constexpr int COLUMNS_LOADS         = 8;    // loads of x issued at once. With 16 and 768 threads: 204, 265, 443; 16 and 1024 threads: 289, 291, 469
-  // Single entries in slices, with X copied by rows. google: 58, 106, 230 with 768 threads per multiprocessor, 63, 119, 248 with 1024, 79, 168, 284 with 1280;
-  // with one product per column: 81, 167, 328
+  // loads of x issued at once. With 16 and 768 threads: 204, 265, 443; 16 and 1024 threads: 289, 291, 469
+  static constexpr int COLUMNS_LOADS = 8;
+  // Single entries in slices, with X copied by rows. google: 58, 106, 230 with 768 threads per multiprocessor, 63, 119,
+  // 248 with 1024, 79, 168, 284 with 1280; with one product per column: 81, 167, 328
   static constexpr int ENTRIES_BLOCK   = 128; // threads
   static constexpr int ENTRIES_THREADS = 768; // threads per multiprocessor that the registers must suffice for
   static constexpr int ENTRIES_STEPS   = 8;   // steps in shared memory at a time
   static constexpr int ENTRIES_LOADS   = 8;   // loads of x issued at once. With 16: 72, 126, 248
-  static constexpr int ENTRIES_SHARE   = 2;   // entries of A per row of X: with fewer, copying X takes longer than it saves
-  // Panels of two columns are used up to this many entries per row. random:20000, which has 490: 69 with them instead of 66
+  // entries of A per row of X: with fewer, copying X takes longer than it saves
+  static constexpr int ENTRIES_SHARE = 2;
+  // Panels of two columns are used up to this many entries per row. random:20000, which has 490: 69 with them instead
+  // of 66
   static constexpr int ENTRIES_TWO = 64;
 
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads
   static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once
-  // A thread block fills a slice of node blocks. It has at most so many warps; outside of diagonals, one for each FILL_NODES_VALUES values of a lane. With two warps,
-  // finite elements with 3 unknowns per node take 673 us instead of 418 in diagonals and 420 instead of 410 in slices. With eight, those with 2 unknowns and short
-  // rows take 114 us instead of 89
+  // A thread block fills a slice of node blocks. It has at most so many warps; outside of diagonals, one for each
+  // FILL_NODES_VALUES values of a lane. With two warps, finite elements with 3 unknowns per node take 673 us instead of
+  // 418 in diagonals and 420 instead of 410 in slices. With eight, those with 2 unknowns and short rows take 114 us
+  // instead of 89
   static constexpr int FILL_NODES_WARPS  = 8;
   static constexpr int FILL_NODES_VALUES = 16;
-  static constexpr int FILL_NODES_BLOCKS = 4; // as many thread blocks of FILL_NODES_WARPS warps find enough registers on a multiprocessor
+  // as many thread blocks of FILL_NODES_WARPS warps find enough registers on a multiprocessor
+  static constexpr int FILL_NODES_BLOCKS = 4;
 
   // ---- assembly from a coordinate array
   static constexpr int COO_BLOCK = 256; // threads
@@ -134,30 +162,36 @@ struct Tuning {
   static constexpr int OFFDIAGONAL_MOST = 32; // entries per unit, all added by one thread
 
   // ---- exchange of the halo
-  static constexpr int HALO_CHUNK  = 1024; // PEER: entries that a thread block sends at a time
-  static constexpr int HALO_BLOCKS = 64;   // PEER: most thread blocks, because the product that runs at the same time needs the multiprocessors more
-  // NCCL: thread blocks. NCCL's default slows a product down by 3 % with a halo of half a megabyte, and each thread block has a buffer of megabytes. Four are
-  // enough to move a halo during the product
+  static constexpr int HALO_CHUNK = 1024; // PEER: entries that a thread block sends at a time
+  // PEER: most thread blocks, because the product that runs at the same time needs the multiprocessors more
+  static constexpr int HALO_BLOCKS = 64;
+  // NCCL: thread blocks. NCCL's default slows a product down by 3 % with a halo of half a megabyte, and each thread
+  // block has a buffer of megabytes. Four are enough to move a halo during the product
   static constexpr int NCCL_BLOCKS = 4;
 
-  // ---- Krylov methods: kernels on vectors. More thread blocks than fit on the device at a time gain nothing, and each leaves more partial sums to add
-  static constexpr int KRYLOV_BLOCK  = 256; // threads
-  static constexpr int KRYLOV_BLOCKS = 4;   // thread blocks per multiprocessor: with four entries per thread, they keep enough bytes in flight
-  // The number of partial sums that a product's warps store, times the number of thread blocks of the next kernel. Up to this limit, each of those thread
-  // blocks adds all sums, and no separate kernel is launched to add them. With 32^3 rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of
-  // 13.0, and one of devicebicgstab 13.8 instead of 19.8; with 36^3 rows nothing was gained
+  // ---- Krylov methods: kernels on vectors. More thread blocks than fit on the device at a time gain nothing, and each
+  // leaves more partial sums to add
+  static constexpr int KRYLOV_BLOCK = 256; // threads
+  // thread blocks per multiprocessor: with four entries per thread, they keep enough bytes in flight
+  static constexpr int KRYLOV_BLOCKS = 4;
+  // The number of partial sums that a product's warps store, times the number of thread blocks of the next kernel. Up
+  // to this limit, each of those thread blocks adds all sums, and no separate kernel is launched to add them. With 32^3
+  // rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of 13.0, and one of devicebicgstab 13.8
+  // instead of 19.8; with 36^3 rows nothing was gained
   static constexpr int KRYLOV_PARTS = 1 << 17;
 
-  // ---- pools of device memory. The work on an array of more than the largest size takes longer than cudaMalloc() and cudaFree()
+  // ---- pools of device memory. The work on an array of more than the largest size takes longer than cudaMalloc() and
+  // cudaFree()
   static constexpr size_t POOL_LARGEST = 64 << 20; // bytes of an array
   static constexpr size_t POOL_KEPT    = 32 << 20; // unused bytes that a pool keeps
 
-  // ---- upload from pageable memory. The driver's own copy reaches a fifth of the speed of the bus
-  // Pinning a thread's buffer takes 0.7 ms, during which no thread can call the driver. A thread copies 5 to 8 GB/s. Smaller chunks need too many calls, which
-  // wait for one another: 20 GB/s with chunks of 512 KB, 40 GB/s with 2 MB
+  // ---- upload from pageable memory. The driver's own copy reaches a fifth of the speed of the bus Pinning a thread's
+  // buffer takes 0.7 ms, during which no thread can call the driver. A thread copies 5 to 8 GB/s. Smaller chunks need
+  // too many calls, which wait for one another: 20 GB/s with chunks of 512 KB, 40 GB/s with 2 MB
   static constexpr int UPLOAD_CHUNK   = 2 << 20; // bytes
   static constexpr int UPLOAD_THREADS = 8;
-  static constexpr int UPLOAD_LEAST   = 8 << 20; // bytes: the first upload uses n threads if it copies at least n^2 times as many
+  // bytes: the first upload uses n threads if it copies at least n^2 times as many
+  static constexpr int UPLOAD_LEAST = 8 << 20;
 };
 
 } // namespace spmv

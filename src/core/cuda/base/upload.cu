@@ -1,6 +1,7 @@
 /*
-  Copies of arrays from the host to the device, and back. The arrays are AIJ's own, in pageable memory. The driver copies such memory with one thread through a
-  small buffer, at a fifth of the speed of the bus. Several threads with their own pinned buffers reach the full speed.
+  Copies of arrays from the host to the device, and back. The arrays are AIJ's own, in pageable memory. The driver
+  copies such memory with one thread through a small buffer, at a fifth of the speed of the bus. Several threads with
+  their own pinned buffers reach the full speed.
 */
 #include "prepare.cuh"
 #include <atomic>
@@ -16,7 +17,8 @@ namespace {
 constexpr size_t CHUNK = Tuning::UPLOAD_CHUNK, PIECE = CHUNK / 2;
 constexpr int    THREADS = Tuning::UPLOAD_THREADS;
 
-// The number of cores that this process may use. If MPI binds it to one core, nothing is faster than the driver's own copy
+// The number of cores that this process may use. If MPI binds it to one core, nothing is faster than the driver's own
+// copy
 int Threads()
 {
   cpu_set_t set;
@@ -30,7 +32,8 @@ struct Piece {
   size_t         bytes;
 };
 
-// The resources of a thread, kept after its first copy: a pinned buffer with two halves, and a stream of the current device
+// The resources of a thread, kept after its first copy: a pinned buffer with two halves, and a stream of the current
+// device
 class Lane {
 public:
   Lane()             = default;
@@ -43,7 +46,8 @@ public:
   bool Create(int device)
   {
     if (!buffer) {
-      if (cudaHostAlloc((void **)&buffer, CHUNK + PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable) != cudaSuccess) {
+      if (cudaHostAlloc((void **)&buffer, CHUNK + PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable) !=
+          cudaSuccess) {
         (void)cudaGetLastError();
         buffer = nullptr;
         return false;
@@ -168,7 +172,9 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
   int threads;
   {
     std::lock_guard<std::mutex> lock(creating);
-    threads = total < 2 * CHUNK ? 0 : PetscMin(PetscMax(Existing(), ThreadsFor(total)), PetscMin(Threads(), (int)(PetscMin(total, (size_t)INT_MAX) / PIECE)));
+    threads = total < 2 * CHUNK ? 0
+                                : PetscMin(PetscMax(Existing(), ThreadsFor(total)),
+                                           PetscMin(Threads(), (int)(PetscMin(total, (size_t)INT_MAX) / PIECE)));
     for (int t = 0; t < threads; t++) {
       if (!lanes[t].Create(gpu)) threads = t;
     }
@@ -187,7 +193,8 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
   SPMV_TRY(SpMVCudaPrepare(0));
   for (int a = 0; a < count; a++) {
     for (size_t at = 0; at < bytes[a]; at += PIECE)
-      pieces.push_back({(unsigned char *)device[a] + at, (unsigned char *)host[a] + at, bytes[a] - at < PIECE ? bytes[a] - at : PIECE});
+      pieces.push_back({(unsigned char *)device[a] + at, (unsigned char *)host[a] + at,
+                        bytes[a] - at < PIECE ? bytes[a] - at : PIECE});
   }
   std::atomic<size_t>      next(0);
   std::vector<std::thread> workers;
@@ -217,7 +224,8 @@ cudaError_t SpMVCudaDownload(int count, void *const host[], const void *const de
 }
 
 // A large copy is made in other streams, a small one in the order of this stream
-static cudaError_t TransferInOrder(int count, void *const device[], const void *const host[], const size_t bytes[], size_t total, cudaStream_t stream)
+static cudaError_t TransferInOrder(int count, void *const device[], const void *const host[], const size_t bytes[],
+                                   size_t total, cudaStream_t stream)
 {
   using namespace spmv;
   if (total >= 2 * CHUNK) {
@@ -231,7 +239,8 @@ static cudaError_t TransferInOrder(int count, void *const device[], const void *
   return cudaStreamSynchronize(stream); // the program may have pinned its arrays, and may change them now
 }
 
-cudaError_t SpMVCudaUploadTemporary(int count, void *device[], const void *const host[], const size_t bytes[], cudaStream_t stream, SpMVCudaTemporary *copy)
+cudaError_t SpMVCudaUploadTemporary(int count, void *device[], const void *const host[], const size_t bytes[],
+                                    cudaStream_t stream, SpMVCudaTemporary *copy)
 {
   using namespace spmv;
   constexpr size_t ALIGN = 256;
@@ -254,7 +263,8 @@ cudaError_t SpMVCudaFreeTemporary(SpMVCudaTemporary *copy, cudaStream_t stream)
 {
   void *const memory = copy->memory;
   copy->memory       = nullptr;
-  return !memory ? cudaSuccess : copy->pooled ? cudaFreeAsync(memory, stream) : cudaFree(memory); // cudaFree() waits for the work that uses it
+  // cudaFree() waits for the work that uses it
+  return !memory ? cudaSuccess : copy->pooled ? cudaFreeAsync(memory, stream) : cudaFree(memory);
 }
 
 cudaError_t SpMVCudaFinalize(void)

@@ -1,10 +1,11 @@
 /*
-  Assembly from a coordinate array. Preallocation gives every entry of the block a key made of its row and then its column. A radix sort orders the keys,
-  together with the places of the entries, unless the keys already ascend. Every position where a new key begins is a nonzero. The sort is stable, so the places
-  of a nonzero's entries ascend, and their values are always added in that order.
+  Assembly from a coordinate array. Preallocation gives every entry of the block a key made of its row and then its
+  column. A radix sort orders the keys, together with the places of the entries, unless the keys already ascend. Every
+  position where a new key begins is a nonzero. The sort is stable, so the places of a nonzero's entries ascend, and
+  their values are always added in that order.
 
-  Two arrays are kept: the place of each entry in this order, in 32 bits if that is enough, and the position where the entries of each nonzero begin. An array
-  that would be 0, 1, 2, ... is not stored.
+  Two arrays are kept: the place of each entry in this order, in 32 bits if that is enough, and the position where the
+  entries of each nonzero begin. An array that would be 0, 1, 2, ... is not stored.
 */
 #include "coo.h"
 #include "core/cuda/layout/view.cuh"
@@ -21,8 +22,8 @@ constexpr int BLOCK = Tuning::COO_BLOCK, TILE = BLOCK * Tuning::COO_EACH;
 // ------------------------------------------------------------------------------------------------ selection
 
 /*
-  Lists the elements q < count for which pick(q) is true, in ascending order, by calling emit(rank, q) for each. It makes two passes over tiles, so that it
-  stores nothing as long as the array and the list is the same each time
+  Lists the elements q < count for which pick(q) is true, in ascending order, by calling emit(rank, q) for each. It
+  makes two passes over tiles, so that it stores nothing as long as the array and the list is the same each time
 */
 template <class Pick> __global__ void count_picked(int64_t count, Pick pick, int64_t *picked)
 {
@@ -35,7 +36,8 @@ template <class Pick> __global__ void count_picked(int64_t count, Pick pick, int
   if (threadIdx.x == 0) picked[blockIdx.x] = total;
 }
 
-template <class Pick, class Emit> __global__ void emit_picked(int64_t count, Pick pick, Emit emit, const int64_t *before)
+template <class Pick, class Emit>
+__global__ void emit_picked(int64_t count, Pick pick, Emit emit, const int64_t *before)
 {
   __shared__ int of_warp[BLOCK / WARP];
   const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -191,7 +193,8 @@ template <class P> struct EmitNonzero {
 };
 
 // Row r begins at the first nonzero whose row is at least r
-template <class P> __global__ void find_rows(int64_t rows, int64_t nonzeros, const uint64_t *key, int bits, const P *first, PetscInt *i)
+template <class P>
+__global__ void find_rows(int64_t rows, int64_t nonzeros, const uint64_t *key, int bits, const P *first, PetscInt *i)
 {
   const int64_t r   = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
   int64_t       low = 0, high = nonzeros;
@@ -257,8 +260,10 @@ template <class P> __global__ void add_single(int64_t nonzeros, const P *place, 
   }
 }
 
-// Nonzeros with several entries: loads in batches that are in flight at the same time, then sums in order. The lanes of a warp stay together
-template <class P> __global__ void add_repeated(int64_t nonzeros, const P *first, const P *place, Values v, bool insert, Scalar *a)
+// Nonzeros with several entries: loads in batches that are in flight at the same time, then sums in order. The lanes of
+// a warp stay together
+template <class P>
+__global__ void add_repeated(int64_t nonzeros, const P *first, const P *place, Values v, bool insert, Scalar *a)
 {
   constexpr int BATCH = Tuning::COO_BATCH;
   const int64_t t     = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
@@ -341,16 +346,19 @@ template <class P> struct Map : _n_SpMVCudaCOO {
     }
     SPMV_TRY(firsts.List(EmitNonzero<P>{key, ((uint64_t)1 << col_bits) - 1, j, first}, stream));
     SPMV_TRY(i.Alloc(of.a.row[1] - of.a.row[0] + 1));
-    SPMV_LAUNCH(of.a.row[1] - of.a.row[0] + 1, BLOCK, stream, find_rows, of.a.row[1] - of.a.row[0], nonzeros, key, col_bits, (const P *)(P *)first, i);
+    SPMV_LAUNCH(of.a.row[1] - of.a.row[0] + 1, BLOCK, stream, find_rows, of.a.row[1] - of.a.row[0], nonzeros, key,
+                col_bits, (const P *)(P *)first, i);
     return cudaStreamSynchronize(stream);
   }
 
   cudaError_t Add(const Values &v, bool insert, Scalar *a, cudaStream_t stream) const override
   {
     if (first)
-      SPMV_LAUNCH(nonzeros, BLOCK, stream, add_repeated, nonzeros, (const P *)(P *)first, (const P *)(P *)place, v, insert, a);
+      SPMV_LAUNCH(nonzeros, BLOCK, stream, add_repeated, nonzeros, (const P *)(P *)first, (const P *)(P *)place, v,
+                  insert, a);
     else
-      SPMV_LAUNCH((nonzeros + Tuning::COO_EACH - 1) / Tuning::COO_EACH, BLOCK, stream, add_single, nonzeros, (const P *)(P *)place, v, insert, a);
+      SPMV_LAUNCH((nonzeros + Tuning::COO_EACH - 1) / Tuning::COO_EACH, BLOCK, stream, add_single, nonzeros,
+                  (const P *)(P *)place, v, insert, a);
     return cudaSuccess;
   }
 
@@ -364,8 +372,9 @@ template <class P> struct Map : _n_SpMVCudaCOO {
 
 cudaError_t SpMVCudaCOOCreate(const SpMVCudaIndices *indices, cudaStream_t stream, SpMVCudaCOO *coo)
 {
-  const int64_t rows = indices->row[1] - indices->row[0], columns = indices->outside ? indices->N : indices->col[1] - indices->col[0];
-  const int     row_bits = BitsFor((uint64_t)PetscMax(rows - 1, 0)), col_bits = BitsFor((uint64_t)PetscMax(columns - 1, 0));
+  const int64_t rows    = indices->row[1] - indices->row[0],
+                columns = indices->outside ? indices->N : indices->col[1] - indices->col[0];
+  const int row_bits = BitsFor((uint64_t)PetscMax(rows - 1, 0)), col_bits = BitsFor((uint64_t)PetscMax(columns - 1, 0));
   *coo = nullptr;
   if (row_bits + col_bits > 63) return cudaErrorNotSupported;
   SPMV_TRY(Supported());
@@ -417,12 +426,14 @@ void SpMVCudaCOOReleasePattern(SpMVCudaCOO coo)
   coo->j.Free();
 }
 
-cudaError_t SpMVCudaCOOAdd(SpMVCudaCOO coo, const PetscScalar *const v[2], PetscBool insert, PetscScalar *a, cudaStream_t stream)
+cudaError_t SpMVCudaCOOAdd(SpMVCudaCOO coo, const PetscScalar *const v[2], PetscBool insert, PetscScalar *a,
+                           cudaStream_t stream)
 {
   return coo->Add(Values{(const Loose *)v[0], (const Loose *)v[1], coo->count}, (bool)insert, (Scalar *)a, stream);
 }
 
-cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t stream, PetscInt64 *count, PetscInt64 **place, PetscInt **i, PetscInt **j)
+cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t stream, PetscInt64 *count,
+                              PetscInt64 **place, PetscInt **i, PetscInt **j)
 {
   const Indices of = {*indices};
   Array<int>    failed;
@@ -446,7 +457,8 @@ cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t strea
   return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }
 
-cudaError_t SpMVCudaCOOPack(PetscInt64 count, const PetscInt64 *place, const PetscScalar *v, PetscScalar *to, cudaStream_t stream)
+cudaError_t SpMVCudaCOOPack(PetscInt64 count, const PetscInt64 *place, const PetscScalar *v, PetscScalar *to,
+                            cudaStream_t stream)
 {
   SPMV_LAUNCH(count, BLOCK, stream, pack, count, (const int64_t *)place, (const Loose *)v, (Loose *)to);
   return cudaSuccess;

@@ -71,7 +71,8 @@ template <class I> __global__ void count_descents(View<I> v, unsigned long long 
   Count(wrong, total);
 }
 
-template <class I> __global__ void count_missing(View<I> v, int64_t n, int64_t count, const PetscInt *row, unsigned long long *total)
+template <class I>
+__global__ void count_missing(View<I> v, int64_t n, int64_t count, const PetscInt *row, unsigned long long *total)
 {
   const int64_t k = Thread(), r = k < count ? (row ? (int64_t)row[k] : k) : n;
   Count(r < n && Position(v, r, r) < 0, total);
@@ -85,13 +86,16 @@ template <class I> __global__ void shift(View<I> v, int64_t n, Scalar value, Sca
   if (p >= 0) a[p] = Num::add(a[p], value);
 }
 
-template <class I> __global__ void zero_rows(View<I> v, int64_t n, int64_t count, const PetscInt *row, Scalar value, Scalar *a, const Scalar *x, Scalar *b)
+template <class I>
+__global__ void zero_rows(View<I> v, int64_t n, int64_t count, const PetscInt *row, Scalar value, Scalar *a,
+                          const Scalar *x, Scalar *b)
 {
   const int64_t k    = Thread() / LANES;
   const int     lane = threadIdx.x % LANES;
   if (k >= count) return;
   const int64_t r = row[k];
-  for (int64_t q = v.i[r] + lane; q < (int64_t)v.i[r + 1]; q += LANES) a[q] = (int64_t)v.j[q] == r ? value : Num::zero();
+  for (int64_t q = v.i[r] + lane; q < (int64_t)v.i[r + 1]; q += LANES)
+    a[q] = (int64_t)v.j[q] == r ? value : Num::zero();
   if (b && lane == 0 && r < n) b[r] = Num::fma(value, x[r], Num::zero());
 }
 
@@ -117,7 +121,8 @@ template <class I> __global__ void zero_columns(View<I> v, const char *marked, S
   if (use && threadIdx.x % LANES == 0) b[r] = Num::sub(b[r], sum);
 }
 
-template <class I> __global__ void transpose(View<I> v, View<I> t, const Scalar *a, Scalar *to, unsigned long long *absent)
+template <class I>
+__global__ void transpose(View<I> v, View<I> t, const Scalar *a, Scalar *to, unsigned long long *absent)
 {
   const int64_t r    = Thread() / LANES;
   unsigned      lost = 0;
@@ -132,11 +137,13 @@ template <class I> __global__ void transpose(View<I> v, View<I> t, const Scalar 
 // ------------------------------------------------------------------------------------------------ norms
 
 // position: of the entries of row r in a; NULL: they are in the order of the rows
-template <class I> __global__ void add_sums(int64_t rows, const I *i, const int *position, const Scalar *a, PetscReal *sum)
+template <class I>
+__global__ void add_sums(int64_t rows, const I *i, const int *position, const Scalar *a, PetscReal *sum)
 {
   const int64_t r = Thread() / LANES;
   PetscReal     d = 0;
-  for (int64_t q = r < rows ? i[r] + Thread() % LANES : 0; r < rows && q < (int64_t)i[r + 1]; q += LANES) d += Magnitude(a[position ? position[q] : q]);
+  for (int64_t q = r < rows ? i[r] + Thread() % LANES : 0; r < rows && q < (int64_t)i[r + 1]; q += LANES)
+    d += Magnitude(a[position ? position[q] : q]);
   for (int by = LANES / 2; by; by /= 2) d += __shfl_down_sync(ALL, d, by);
   if (r < rows && threadIdx.x % LANES == 0) sum[r] += d;
 }
@@ -209,7 +216,8 @@ template <class F, class Last> cudaError_t Reduce(int64_t count, F f, cudaStream
 cudaError_t AddRowSums(const SpMVCudaCSR &csr, PetscReal *sum, cudaStream_t stream)
 {
   return WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)v.units * LANES, BLOCK, stream, add_sums, (int64_t)v.units, v.i, nullptr, (const Scalar *)csr.a, sum);
+    SPMV_LAUNCH((int64_t)v.units * LANES, BLOCK, stream, add_sums, (int64_t)v.units, v.i, nullptr,
+                (const Scalar *)csr.a, sum);
     return cudaSuccess;
   });
 }
@@ -220,7 +228,8 @@ cudaError_t AddColumnSums(const SpMVCudaCSR &csr, PetscReal *sum, cudaStream_t s
   Array<int> it, jt, position;
   if (csr.n > SPMVCUDA_MAX_SIZE || csr.nnz > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   SPMV_TRY(TransposeCSR(csr, stream, it, jt, position));
-  SPMV_LAUNCH(csr.n * LANES, BLOCK, stream, add_sums, csr.n, (const int *)it, (const int *)position, (const Scalar *)csr.a, sum);
+  SPMV_LAUNCH(csr.n * LANES, BLOCK, stream, add_sums, csr.n, (const int *)it, (const int *)position,
+              (const Scalar *)csr.a, sum);
   return cudaStreamSynchronize(stream); // before the arrays are freed
 }
 
@@ -261,7 +270,8 @@ cudaError_t SpMVCudaCSRAscends(const SpMVCudaCSR *csr, cudaStream_t stream, Pets
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, cudaStream_t stream, PetscInt64 *missing)
+cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, cudaStream_t stream,
+                               PetscInt64 *missing)
 {
   SPMV_TRY(Check(csr));
   return Counted(stream, missing, [&](unsigned long long *total) {
@@ -281,18 +291,19 @@ cudaError_t SpMVCudaCSRShift(const SpMVCudaCSR *csr, const PetscScalar *value, P
   });
 }
 
-cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, const PetscScalar *value, PetscScalar *a, const PetscScalar *x,
-                                PetscScalar *b, cudaStream_t stream)
+cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, const PetscScalar *value,
+                                PetscScalar *a, const PetscScalar *x, PetscScalar *b, cudaStream_t stream)
 {
   SPMV_TRY(Check(csr));
   return WithView(*csr, 1, [&](auto v) {
-    SPMV_LAUNCH(count * LANES, BLOCK, stream, zero_rows, v, csr->n, count, row, ScalarOf(value), (Scalar *)a, (const Scalar *)x, (Scalar *)b);
+    SPMV_LAUNCH(count * LANES, BLOCK, stream, zero_rows, v, csr->n, count, row, ScalarOf(value), (Scalar *)a,
+                (const Scalar *)x, (Scalar *)b);
     return cudaSuccess;
   });
 }
 
-cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, PetscScalar *a, const PetscScalar *x, PetscScalar *b,
-                                   cudaStream_t stream)
+cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, PetscScalar *a,
+                                   const PetscScalar *x, PetscScalar *b, cudaStream_t stream)
 {
   Scratch<char> marked(stream);
   SPMV_TRY(Check(csr));
@@ -300,12 +311,14 @@ cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *csr, PetscInt64 count, con
   SPMV_TRY(marked.Zero(stream));
   SPMV_LAUNCH(count, BLOCK, stream, mark, count, row, (char *)marked);
   return WithView(*csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)v.units * LANES, BLOCK, stream, zero_columns, v, (const char *)marked, (Scalar *)a, (const Scalar *)x, (Scalar *)b);
+    SPMV_LAUNCH((int64_t)v.units * LANES, BLOCK, stream, zero_columns, v, (const char *)marked, (Scalar *)a,
+                (const Scalar *)x, (Scalar *)b);
     return cudaSuccess;
   });
 }
 
-cudaError_t SpMVCudaCSRTranspose(const SpMVCudaCSR *A, const SpMVCudaCSR *T, PetscScalar *t, cudaStream_t stream, PetscInt64 *absent)
+cudaError_t SpMVCudaCSRTranspose(const SpMVCudaCSR *A, const SpMVCudaCSR *T, PetscScalar *t, cudaStream_t stream,
+                                 PetscInt64 *absent)
 {
   SPMV_TRY(Check(A));
   SPMV_TRY(Check(T));
@@ -332,7 +345,8 @@ cudaError_t SpMVCudaCSRNorm(SpMVCudaNorm kind, int count, const SpMVCudaCSR csr[
   if (kind == SPMVCUDA_NORM_SQUARES) return cudaSuccess;
   SPMV_TRY(sum.Alloc(sums));
   SPMV_TRY(sum.Zero(stream));
-  for (int k = 0; k < count; k++) SPMV_TRY((kind == SPMVCUDA_NORM_COLUMNS ? AddColumnSums : AddRowSums)(csr[k], sum, stream));
+  for (int k = 0; k < count; k++)
+    SPMV_TRY((kind == SPMVCUDA_NORM_COLUMNS ? AddColumnSums : AddRowSums)(csr[k], sum, stream));
   return Reduce<Largest, Largest>(sums, {sum}, stream, norm);
 }
 

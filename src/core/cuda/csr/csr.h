@@ -12,20 +12,23 @@
 PETSC_INTERN cudaError_t SpMVCudaCSRAscends(const SpMVCudaCSR *, cudaStream_t, PetscBool *);
 /* The number of rows r < n without an entry in column r, among `count` rows that are listed on the device, or among
    the first `count` rows if row is NULL */
-PETSC_INTERN cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row, cudaStream_t, PetscInt64 *missing);
+PETSC_INTERN cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row, cudaStream_t,
+                                            PetscInt64 *missing);
 /* a: A's values. Adds *value to all diagonal entries */
 PETSC_INTERN cudaError_t SpMVCudaCSRShift(const SpMVCudaCSR *, const PetscScalar *value, PetscScalar *a, cudaStream_t);
 /* Sets the entries of the listed rows to zero, and those on the diagonal to *value; b (or NULL): sets b[r] = *value
    x[r] in these rows if r < n */
-PETSC_INTERN cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row, const PetscScalar *value, PetscScalar *a,
-                                             const PetscScalar *x, PetscScalar *b, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row,
+                                             const PetscScalar *value, PetscScalar *a, const PetscScalar *x,
+                                             PetscScalar *b, cudaStream_t);
 /* Sets the entries in the listed columns and in other rows to zero; b (or NULL): subtracts their product with x from
    it */
-PETSC_INTERN cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row, PetscScalar *a, const PetscScalar *x,
-                                                PetscScalar *b, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row,
+                                                PetscScalar *a, const PetscScalar *x, PetscScalar *b, cudaStream_t);
 /* The values t of T, which has the pattern of A^T. absent: the number of its entries that A does not have; they
    become 0 */
-PETSC_INTERN cudaError_t SpMVCudaCSRTranspose(const SpMVCudaCSR *A, const SpMVCudaCSR *T, PetscScalar *t, cudaStream_t, PetscInt64 *absent);
+PETSC_INTERN cudaError_t SpMVCudaCSRTranspose(const SpMVCudaCSR *A, const SpMVCudaCSR *T, PetscScalar *t, cudaStream_t,
+                                              PetscInt64 *absent);
 
 typedef enum {
   SPMVCUDA_NORM_SQUARES, /* the sum of the squares of the absolute values */

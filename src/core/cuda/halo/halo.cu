@@ -1,5 +1,6 @@
 /*
-  The halo exchange on the device: packing, the transport through the host, and the interface. The two other transports are in nccl.cu and peer.cu.
+  The halo exchange on the device: packing, the transport through the host, and the interface. The two other transports
+  are in nccl.cu and peer.cu.
 */
 #include "halo.cuh"
 #include <algorithm>
@@ -10,9 +11,11 @@ using namespace spmv;
 
 namespace {
 
-// Packs entries of x, column by column. If 32 consecutive entries are a run of x, no index is read. sent: the distance between the packed columns
+// Packs entries of x, column by column. If 32 consecutive entries are a run of x, no index is read. sent: the distance
+// between the packed columns
 __global__ void __launch_bounds__(256)
-    Pack(int n, const int *__restrict__ run, const int *__restrict__ index, int columns, const Scalar *__restrict__ x, int64_t ldx, Scalar *packed, int sent)
+    Pack(int n, const int *__restrict__ run, const int *__restrict__ index, int columns, const Scalar *__restrict__ x,
+         int64_t ldx, Scalar *packed, int sent)
 {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
@@ -22,7 +25,8 @@ __global__ void __launch_bounds__(256)
 
 // Adds the peers' contributions to each row, in the order of the peers
 __global__ void __launch_bounds__(256)
-    Add(int n, const int *__restrict__ row, const int *__restrict__ start, const int *__restrict__ place, const Scalar *__restrict__ received, Scalar *y)
+    Add(int n, const int *__restrict__ row, const int *__restrict__ start, const int *__restrict__ place,
+        const Scalar *__restrict__ received, Scalar *y)
 {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
@@ -60,37 +64,42 @@ cudaError_t _n_SpMVCudaHalo::Join(cudaStream_t stream)
   return cudaStreamWaitEvent(stream, done, 0);
 }
 
-// The transport through the host. Stage() copies the data from the device as soon as x is there; Unstage() calls the caller's function and copies the result
-// back
+// The transport through the host. Stage() copies the data from the device as soon as x is there; Unstage() calls the
+// caller's function and copies the result back
 cudaError_t _n_SpMVCudaHalo::Stage(bool reverse)
 {
   const size_t n = (size_t)(reverse ? received : sent) * columns;
-  if (n) SPMV_TRY(cudaMemcpyAsync(reverse ? host_received.p : host_sent.p, reverse ? halo : buffer, n * sizeof(Scalar), cudaMemcpyDeviceToHost, comm->stream));
+  if (n)
+    SPMV_TRY(cudaMemcpyAsync(reverse ? host_received.p : host_sent.p, reverse ? halo : buffer, n * sizeof(Scalar),
+                             cudaMemcpyDeviceToHost, comm->stream));
   return cudaEventRecord(staged, comm->stream);
 }
 
 cudaError_t _n_SpMVCudaHalo::Unstage(bool reverse)
 {
   const size_t n = (size_t)(reverse ? sent : received) * columns;
-  SPMV_TRY(cudaEventSynchronize(staged)); // after this, the previous exchange has also been copied from the pinned memory
+  // after this, the previous exchange has also been copied from the pinned memory
+  SPMV_TRY(cudaEventSynchronize(staged));
   const int error = staging(ctx, reverse ? PETSC_TRUE : PETSC_FALSE, columns);
   if (error) {
     Report(comm->error, "MPI error %d while exchanging the halo", error);
     return cudaErrorUnknown;
   }
   if (!n) return cudaSuccess;
-  return cudaMemcpyAsync(reverse ? buffer : halo, reverse ? host_sent.p : host_received.p, n * sizeof(Scalar), cudaMemcpyHostToDevice, comm->stream);
+  return cudaMemcpyAsync(reverse ? buffer : halo, reverse ? host_sent.p : host_received.p, n * sizeof(Scalar),
+                         cudaMemcpyHostToDevice, comm->stream);
 }
 
 /*
-  NCCL sends a list that is one run of x directly from x. All other lists are packed at the beginning of the buffer, which also has space for the runs. The
-  other transports pack every list, in order.
+  NCCL sends a list that is one run of x directly from x. All other lists are packed at the beginning of the buffer,
+  which also has space for the runs. The other transports pack every list, in order.
 */
 void _n_SpMVCudaHalo::Plan(const SpMVHaloList *s, const SpMVHaloList *r)
 {
   sent     = (int)s->start[s->peers];
   received = (int)r->start[r->peers];
-  for (int k = 0; k < r->peers; k++) receive.push_back({r->rank[k], (int)r->start[k], (int)(r->start[k + 1] - r->start[k]), -1});
+  for (int k = 0; k < r->peers; k++)
+    receive.push_back({r->rank[k], (int)r->start[k], (int)(r->start[k + 1] - r->start[k]), -1});
   for (int k = 0; k < s->peers; k++) {
     Piece p{s->rank[k], 0, (int)(s->start[k + 1] - s->start[k]), -1};
     bool  one = comm->transport == SPMV_TRANSPORT_NCCL;
@@ -110,8 +119,8 @@ void _n_SpMVCudaHalo::Plan(const SpMVHaloList *s, const SpMVHaloList *r)
 }
 
 /*
-  The sums of the reverse exchange are listed row by row, so that one kernel adds all of them. With one kernel per peer, a rank with many neighbors would wait
-  for as many launches.
+  The sums of the reverse exchange are listed row by row, so that one kernel adds all of them. With one kernel per peer,
+  a rank with many neighbors would wait for as many launches.
 */
 cudaError_t _n_SpMVCudaHalo::ListSums(const SpMVHaloList *s, const std::vector<int> &to)
 {
@@ -138,8 +147,9 @@ cudaError_t _n_SpMVCudaHalo::Allocate()
 {
   const size_t align = 256, in = (size_t)received * most, out = (size_t)sent * most;
   const auto   after = [=](size_t bytes) { return (bytes + align - 1) / align * align; };
-  const size_t posts = after(peers.size() * sizeof(Post)), halos = after(in * sizeof(Scalar)), bytes = posts + halos + out * sizeof(Scalar);
-  char        *first;
+  const size_t posts = after(peers.size() * sizeof(Post)), halos = after(in * sizeof(Scalar)),
+               bytes = posts + halos + out * sizeof(Scalar);
+  char *first;
   if (comm->transport == SPMV_TRANSPORT_PEER) {
     SPMV_TRY(comm->segments.Take(bytes, &part));
     first = part.Pointer();
@@ -203,12 +213,14 @@ cudaError_t _n_SpMVCudaHalo::Connect(char reason[SPMV_HALO_TEXT])
   return cudaSuccess;
 }
 
-PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm comm, const SpMVHaloList *send, const SpMVHaloList *receive, int columns, SpMVCudaHalo *halo)
+PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm comm, const SpMVHaloList *send, const SpMVHaloList *receive,
+                                            int columns, SpMVCudaHalo *halo)
 {
   int device;
   SPMV_TRY(cudaGetDevice(&device));
   if (device != comm->device) return cudaErrorInvalidDevice;
-  if (send->start[send->peers] > SPMVCUDA_MAX_SIZE || receive->start[receive->peers] > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
+  if (send->start[send->peers] > SPMVCUDA_MAX_SIZE || receive->start[receive->peers] > SPMVCUDA_MAX_SIZE)
+    return cudaErrorNotSupported;
   for (PetscInt i = 0; i < send->start[send->peers]; i++) {
     if (send->index[i] > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   }
@@ -286,7 +298,8 @@ PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo halo, const PetscScalar 
   return halo->Begin(false, 1, (const Scalar *)x, 0, stream);
 }
 
-PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo halo, int columns, const PetscScalar *x, PetscInt64 ldx, PetscBool overlap, cudaStream_t stream)
+PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo halo, int columns, const PetscScalar *x, PetscInt64 ldx,
+                                                  PetscBool overlap, cudaStream_t stream)
 {
   halo->overlap = (bool)overlap;
   return halo->Begin(false, columns, (const Scalar *)x, ldx, stream);

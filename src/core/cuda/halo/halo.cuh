@@ -1,5 +1,6 @@
 /*
-  The implementation of a halo exchange, shared by its transports: halo.cu (the interface, packing, and the transport through the host), nccl.cu and peer.cu.
+  The implementation of a halo exchange, shared by its transports: halo.cu (the interface, packing, and the transport
+  through the host), nccl.cu and peer.cu.
 */
 #pragma once
 
@@ -21,8 +22,8 @@ using NcclComm = void *;
 void Report(char text[SPMV_HALO_TEXT], const char *format, ...);
 
 /*
-  Calls f in a thread and waits for a limited time, because a set-up that involves other ranks never ends if one of them has failed. A thread that
-  does not finish in time is abandoned, and the code that it runs must stay loaded.
+  Calls f in a thread and waits for a limited time, because a set-up that involves other ranks never ends if one of them
+  has failed. A thread that does not finish in time is abandoned, and the code that it runs must stay loaded.
 */
 template <class Result, class F> bool Bounded(F f, Result *result)
 {
@@ -82,13 +83,14 @@ struct Event {
   }
 };
 
-// The entries exchanged with one rank: `count` entries from `start` on. For entries to send, `first` is their first index in x if they are one run of x, else
-// -1
+// The entries exchanged with one rank: `count` entries from `start` on. For entries to send, `first` is their first
+// index in x if they are one run of x, else -1
 struct Piece {
   int rank, start, count, first;
 };
 
-// PEER: `count` entries of each column to send, from position `at` on, to an array in another device's memory; distance: from column to column there
+// PEER: `count` entries of each column to send, from position `at` on, to an array in another device's memory;
+// distance: from column to column there
 struct Chunk {
   Scalar *to;
   int64_t distance;
@@ -99,12 +101,13 @@ struct Chunk {
 struct Exchange {
   const Chunk *chunk;
   const Link  *link;
-  const int   *run, *index;   // the entries of x to send, as in Pack()
-  unsigned    *count;         // number of exchanges so far, finished thread blocks of the current one, and whether a wait has timed out
-  int          chunks, links; // chunks of one column
-  unsigned     timeout;       // microseconds; 0: none
-  int          columns;
-  int64_t      ldx, ld_source; // distances between the columns of x and of the array that is sent without x
+  const int   *run, *index; // the entries of x to send, as in Pack()
+  // number of exchanges so far, finished thread blocks of the current one, and whether a wait has timed out
+  unsigned *count;
+  int       chunks, links; // chunks of one column
+  unsigned  timeout;       // microseconds; 0: none
+  int       columns;
+  int64_t   ldx, ld_source; // distances between the columns of x and of the array that is sent without x
 };
 
 } // namespace spmv
@@ -129,20 +132,23 @@ struct _n_SpMVCudaHalo {
   SpMVCudaComm             comm;
   std::vector<spmv::Piece> send, receive;
   int                      sent = 0, received = 0, packed = 0, rows = 0;
-  int                      most, columns = 1;                 // columns: the most of an exchange, and those of the exchange in progress
-  bool                     overlap = false;                   // PEER: the exchange runs on the halo's stream
-  spmv::Array<char>        memory;                            // for the transports NCCL and through the host
-  spmv::Segments::Part     part;                              // PEER: the memory that other ranks may write to
-  spmv::Scalar            *halo = nullptr, *buffer = nullptr; // the data received and the data to send; reversed in the reverse exchange
-  spmv::Array<int>         run, index;                        // the entries of x to pack
-  spmv::Array<int>         row, start, place;                 // the sums of the reverse exchange
-  spmv::Event              ready, staged, done;
-  spmv::Pinned             host_sent, host_received;
+  // columns: the most of an exchange, and those of the exchange in progress
+  int                  most, columns = 1;
+  bool                 overlap = false; // PEER: the exchange runs on the halo's stream
+  spmv::Array<char>    memory;          // for the transports NCCL and through the host
+  spmv::Segments::Part part;            // PEER: the memory that other ranks may write to
+  // the data received and the data to send; reversed in the reverse exchange
+  spmv::Scalar    *halo = nullptr, *buffer = nullptr;
+  spmv::Array<int> run, index;        // the entries of x to pack
+  spmv::Array<int> row, start, place; // the sums of the reverse exchange
+  spmv::Event      ready, staged, done;
+  spmv::Pinned     host_sent, host_received;
   int (*staging)(void *, PetscBool, int) = nullptr;
   void *ctx                              = nullptr;
 
   // PEER
-  std::vector<int>         peers;  // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
+  // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
+  std::vector<int>         peers;
   std::vector<int64_t>     opened; // the segment of each peer that this halo has opened, or -1
   spmv::Array<spmv::Link>  link;
   spmv::Array<spmv::Chunk> chunk;
@@ -175,8 +181,10 @@ struct _n_SpMVCudaHalo {
     return Join(stream);
   }
 
-  void        Plan(const SpMVHaloList *s, const SpMVHaloList *r);          // sets the pieces, and their places in the buffer
-  cudaError_t ListSums(const SpMVHaloList *s, const std::vector<int> &to); // to: the place in the buffer of each entry of the list
+  // sets the pieces, and their places in the buffer
+  void Plan(const SpMVHaloList *s, const SpMVHaloList *r);
+  // to: the place in the buffer of each entry of the list
+  cudaError_t ListSums(const SpMVHaloList *s, const std::vector<int> &to);
   cudaError_t Allocate();
   cudaError_t Create(const SpMVHaloList *s, const SpMVHaloList *r);
   cudaError_t Connect(char reason[SPMV_HALO_TEXT]);

@@ -1,25 +1,30 @@
 /*
   The halo exchange of parallel products on the device, free of PETSc objects and of MPI.
 
-  The off-diagonal block of a rank's rows reads entries of x that other ranks own. They are gathered in the halo, an array on the device with a piece for each
-  of these ranks ("peers"). The forward exchange fills it from the peers' x. The reverse exchange, for the transposed product, sends the pieces back to their
-  owners, which add them to y. Both run at the same time as the diagonal block's product: with PEER on the product's stream, otherwise on a stream of the halo:
+  The off-diagonal block of a rank's rows reads entries of x that other ranks own. They are gathered in the halo, an
+  array on the device with a piece for each of these ranks ("peers"). The forward exchange fills it from the peers' x.
+  The reverse exchange, for the transposed product, sends the pieces back to their owners, which add them to y. Both run
+  at the same time as the diagonal block's product: with PEER on the product's stream, otherwise on a stream of the
+  halo:
 
     SpMVCudaHaloBegin(halo, x, stream);   ...the diagonal block's product on stream...   SpMVCudaHaloEnd(halo, stream);
     ...the off-diagonal block's product on stream, from SpMVCudaHaloGetArray(halo)...
 
-  There are three transports. PEER, within a node, writes the values to the other devices' memory, with one kernel on the product's own stream. NCCL moves them
-  from device to device. With these two, an exchange allocates nothing, never waits for the host, and may be captured in a CUDA graph. The transport through the
-  host copies the values to pinned memory, and a function of the caller exchanges them; End waits for the data from the device.
+  There are three transports. PEER, within a node, writes the values to the other devices' memory, with one kernel on
+  the product's own stream. NCCL moves them from device to device. With these two, an exchange allocates nothing, never
+  waits for the host, and may be captured in a CUDA graph. The transport through the host copies the values to pinned
+  memory, and a function of the caller exchanges them; End waits for the data from the device.
 
-  With PEER, the halo is complete for work that follows Begin on the stream. If SpMVCudaMultFused() of the diagonal block follows directly, it begins at the
-  same time as the exchange: see Kernel in launch.cuh for the contract..
+  With PEER, the halo is complete for work that follows Begin on the stream. If SpMVCudaMultFused() of the diagonal
+  block follows directly, it begins at the same time as the exchange: see Kernel in launch.cuh for the contract..
 
-  A halo may be created for several columns: an exchange then moves the halos of up to that many columns of a dense matrix x at once. Such a halo has only the
-  forward exchange, after which the product does not start early. With PEER, too, it may run on the stream of the halo, at the same time as the product.
+  A halo may be created for several columns: an exchange then moves the halos of up to that many columns of a dense
+  matrix x at once. Such a halo has only the forward exchange, after which the product does not start early. With PEER,
+  too, it may run on the stream of the halo, at the same time as the product.
 
-  The exchanges of a halo run one after the other. If they may be in several streams, call SpMVCudaHaloEnter() before all work that writes or reads the halo and
-  SpMVCudaHaloLeave() after it. All ranks must begin the same exchanges of a communicator in the same order.
+  The exchanges of a halo run one after the other. If they may be in several streams, call SpMVCudaHaloEnter() before
+  all work that writes or reads the halo and SpMVCudaHaloLeave() after it. All ranks must begin the same exchanges of a
+  communicator in the same order.
 */
 #pragma once
 
@@ -41,9 +46,11 @@ typedef struct {
 
 /* One side of an exchange, on the host. Peers ascend. */
 typedef struct {
-  int       peers;
-  int      *rank;
-  PetscInt *start; /* peers + 1 numbers: the beginning of each peer's piece in index and in the staged array; for receives, also in the halo */
+  int  peers;
+  int *rank;
+  /* peers + 1 numbers: the beginning of each peer's piece in index and in the staged array; for receives, also in the
+     halo */
+  PetscInt *start;
   PetscInt *index; /* the entries of x to send; NULL for receives */
 } SpMVHaloList;
 
@@ -51,8 +58,8 @@ typedef struct {
 PETSC_INTERN int         SpMVNCCLLoad(char reason[SPMV_HALO_TEXT]);
 PETSC_INTERN cudaError_t SpMVNCCLGetId(SpMVNCCLId *, char reason[SPMV_HALO_TEXT]);
 
-/* PEER: the data that a rank sends to another: the segment of its memory with the halo, and the offsets in the segment, in bytes, of the other rank's post and
-   of the pieces that the other rank fills */
+/* PEER: the data that a rank sends to another: the segment of its memory with the halo, and the offsets in the segment,
+   in bytes, of the other rank's post and of the pieces that the other rank fills */
 typedef struct {
   cudaIpcMemHandle_t memory;
   int64_t            segment;          /* number of the segment among those of the rank */
@@ -61,40 +68,52 @@ typedef struct {
 } SpMVHaloOffer;
 
 /*
-  Collective with NCCL, which needs an id. NCCL and PEER need one device per rank. A failure is reported with a reason, after at most SPMV_HALO_SECONDS. The
-  ranks must then agree whether all of them have succeeded; if not, all of them abort.
+  Collective with NCCL, which needs an id. NCCL and PEER need one device per rank. A failure is reported with a reason,
+  after at most SPMV_HALO_SECONDS. The ranks must then agree whether all of them have succeeded; if not, all of them
+  abort.
 */
-PETSC_INTERN cudaError_t SpMVCudaCommCreate(SpMVTransport, int size, int rank, const SpMVNCCLId *, SpMVCudaComm *, char reason[SPMV_HALO_TEXT]);
-PETSC_INTERN void        SpMVCudaCommAbort(SpMVCudaComm, const char reason[]); /* ends work in progress; later exchanges fail with the reason */
-PETSC_INTERN void        SpMVCudaCommDestroy(SpMVCudaComm *);                  /* after its halos */
-PETSC_INTERN const char *SpMVCudaCommGetError(SpMVCudaComm);                   /* the failure, if it was not in a CUDA function */
+PETSC_INTERN cudaError_t SpMVCudaCommCreate(SpMVTransport, int size, int rank, const SpMVNCCLId *, SpMVCudaComm *,
+                                            char reason[SPMV_HALO_TEXT]);
+/* ends work in progress; later exchanges fail with the reason */
+PETSC_INTERN void SpMVCudaCommAbort(SpMVCudaComm, const char reason[]);
+PETSC_INTERN void SpMVCudaCommDestroy(SpMVCudaComm *); /* after its halos */
+/* the failure, if it was not in a CUDA function */
+PETSC_INTERN const char *SpMVCudaCommGetError(SpMVCudaComm);
 
 /* NCCL: adds `count` numbers on the device over all ranks, in place, in the order of the stream */
 PETSC_INTERN cudaError_t SpMVCudaCommSum(SpMVCudaComm, PetscReal *sums, int count, cudaStream_t);
 
-/* columns: the most columns of an exchange; with more than one there is no reverse exchange. Returns cudaErrorNotSupported and no halo if the halo is too large
-   for 32-bit numbers. `index` is copied. */
-PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm, const SpMVHaloList *send, const SpMVHaloList *receive, int columns, SpMVCudaHalo *);
-/* PEER, after all ranks have created the halo: GetOffers returns the data to send to each rank; Open opens the memory of the other ranks from their data */
+/* columns: the most columns of an exchange; with more than one there is no reverse exchange. Returns
+   cudaErrorNotSupported and no halo if the halo is too large for 32-bit numbers. `index` is copied. */
+PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm, const SpMVHaloList *send, const SpMVHaloList *receive,
+                                            int columns, SpMVCudaHalo *);
+/* PEER, after all ranks have created the halo: GetOffers returns the data to send to each rank; Open opens the memory
+   of the other ranks from their data */
 PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo, int size, SpMVHaloOffer mine[]);
 PETSC_INTERN cudaError_t SpMVCudaHaloOpen(SpMVCudaHalo, const SpMVHaloOffer theirs[]);
-/* One exchange in each direction that the halo has: NCCL connects the ranks in the first exchange, and PEER is tested. Fails like SpMVCudaCommCreate() */
+/* One exchange in each direction that the halo has: NCCL connects the ranks in the first exchange, and PEER is tested.
+   Fails like SpMVCudaCommCreate() */
 PETSC_INTERN cudaError_t SpMVCudaHaloConnect(SpMVCudaHalo, char reason[SPMV_HALO_TEXT]);
 /* The reverse of Open. All ranks must call it before the first of them destroys its halo */
 PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo);
 PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *);
-/* The transport through the host: the arrays in pinned memory, column by column, each column in the order of its list, and the function that moves the first
-   columns of `sent` to the peers' `received` (in reverse, `received` to their `sent`) and returns 0 on success */
+/* The transport through the host: the arrays in pinned memory, column by column, each column in the order of its list,
+   and the function that moves the first columns of `sent` to the peers' `received` (in reverse, `received` to their
+   `sent`) and returns 0 on success */
 PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo, PetscScalar **sent, PetscScalar **received);
-PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse, int columns), void *ctx);
+PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse, int columns),
+                                          void *ctx);
 
-/* The halo, filled by End (PEER with one column: by Begin), sent by ReverseBegin; NULL if empty. Its columns follow each other without gaps */
+/* The halo, filled by End (PEER with one column: by Begin), sent by ReverseBegin; NULL if empty. Its columns follow
+   each other without gaps */
 PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);
 PETSC_INTERN cudaError_t  SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloBegin(SpMVCudaHalo, const PetscScalar *x, cudaStream_t);
 /* overlap: PEER on the stream of the halo. The ranks need not agree on this */
-PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx, PetscBool overlap, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx,
+                                                  PetscBool overlap, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t); /* adds the received values to y, in the order of the peers */
+/* adds the received values to y, in the order of the peers */
+PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t);

@@ -8,7 +8,8 @@
 namespace spmv {
 
 /*
-  Signals from another rank. This rank's memory has one Post per rank that it exchanges data with, written by that rank. Both members are exchange numbers.
+  Signals from another rank. This rank's memory has one Post per rank that it exchanges data with, written by that rank.
+  Both members are exchange numbers.
 */
 struct alignas(128) Post {
   unsigned open;    // the other rank has read the previous contents of its halo, so this rank may write there

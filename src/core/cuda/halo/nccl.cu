@@ -1,6 +1,7 @@
 /*
-  The halo exchange with NCCL, and the communicators of all transports. NCCL's library is opened when it is first needed, so that this library does not
-  need it to build or load. The few NCCL types that the functions use have not changed since they were introduced.
+  The halo exchange with NCCL, and the communicators of all transports. NCCL's library is opened when it is first
+  needed, so that this library does not need it to build or load. The few NCCL types that the functions use have not
+  changed since they were introduced.
 */
 #include "halo.cuh"
 #include <climits>
@@ -41,7 +42,8 @@ struct NcclConfig {
 struct Nccl {
 #define NCCL_MEMBER(name, result, arguments) result(*name) arguments = nullptr;
   NCCL_FUNCTIONS(NCCL_MEMBER)
-  const char *(*GetLastError)(NcclComm)                                   = nullptr; // this function and the next one exist only in newer versions
+  // this function and the next one exist only in newer versions
+  const char *(*GetLastError)(NcclComm)                                   = nullptr;
   int (*InitConfig)(NcclComm *, int, SpMVNCCLId, int, const NcclConfig *) = nullptr;
   int  version                                                            = 0;
   char reason[SPMV_HALO_TEXT]                                             = "";
@@ -104,7 +106,8 @@ void spmv::Report(char text[SPMV_HALO_TEXT], const char *format, ...)
   va_end(arguments);
 }
 
-// Each column is a message of its own, so that columns need not be packed if they can be sent directly from x, and are received where they are read
+// Each column is a message of its own, so that columns need not be packed if they can be sent directly from x, and are
+// received where they are read
 cudaError_t _n_SpMVCudaHalo::ExchangeNccl(bool reverse, const Scalar *x, int64_t ldx)
 {
   const Nccl &nccl  = TheNccl();
@@ -117,7 +120,8 @@ cudaError_t _n_SpMVCudaHalo::ExchangeNccl(bool reverse, const Scalar *x, int64_t
       if (error) break;
       what  = reverse ? "ncclRecv" : "ncclSend";
       error = reverse ? nccl.Recv(at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream)
-                      : nccl.Send(x && p.first >= 0 ? x + q * ldx + p.first : at, (size_t)p.count * REALS, NCCL_REAL, p.rank, comm->nccl, comm->stream);
+                      : nccl.Send(x && p.first >= 0 ? x + q * ldx + p.first : at, (size_t)p.count * REALS, NCCL_REAL,
+                                  p.rank, comm->nccl, comm->stream);
     }
     for (const Piece &p : receive) {
       Scalar *const at = halo + q * received + p.start;
@@ -130,7 +134,8 @@ cudaError_t _n_SpMVCudaHalo::ExchangeNccl(bool reverse, const Scalar *x, int64_t
   const int end = nccl.GroupEnd(); // also after an error, to close the group
   if (error || end) return Failed(comm, error ? what : "ncclGroupEnd", error ? error : end);
   // Network errors are reported later. The query is cheap, but not free
-  if (comm->exchanges++ % 128 == 0 && (nccl.CommGetAsyncError(comm->nccl, &error) || (error && error != NCCL_IN_PROGRESS)))
+  if (comm->exchanges++ % 128 == 0 &&
+      (nccl.CommGetAsyncError(comm->nccl, &error) || (error && error != NCCL_IN_PROGRESS)))
     return Failed(comm, "an earlier exchange", error);
   return cudaSuccess;
 }
@@ -156,8 +161,8 @@ PETSC_INTERN cudaError_t SpMVNCCLGetId(SpMVNCCLId *id, char reason[SPMV_HALO_TEX
   return cudaErrorUnknown;
 }
 
-PETSC_INTERN cudaError_t SpMVCudaCommCreate(SpMVTransport transport, int size, int rank, const SpMVNCCLId *id, SpMVCudaComm *result,
-                                            char reason[SPMV_HALO_TEXT])
+PETSC_INTERN cudaError_t SpMVCudaCommCreate(SpMVTransport transport, int size, int rank, const SpMVNCCLId *id,
+                                            SpMVCudaComm *result, char reason[SPMV_HALO_TEXT])
 {
   std::unique_ptr<_n_SpMVCudaComm> comm(new (std::nothrow) _n_SpMVCudaComm{transport, rank});
   int                              low, high;

@@ -11,8 +11,8 @@ namespace {
 constexpr int CHUNK = Tuning::HALO_CHUNK; // entries that a thread block sends at a time
 
 /*
-  Waits until another device has signaled exchange n. Everything that the device wrote before is then visible. Returns false after a timeout. The loop pauses
-  between loads, because they take bandwidth from the product.
+  Waits until another device has signaled exchange n. Everything that the device wrote before is then visible. Returns
+  false after a timeout. The loop pauses between loads, because they take bandwidth from the product.
 */
 __device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Exchange &g)
 {
@@ -36,12 +36,14 @@ __device__ __forceinline__ bool Await(const unsigned *here, unsigned n, const Ex
 }
 
 /*
-  A complete exchange. At the beginning, the stream's earlier kernels are done and have read the previous halo, so `open` is sent to every peer. A chunk is
-  written once its receiver has sent `open`. The last thread block to finish sends `arrived` to all peers and waits for theirs. The stream's next kernel may
-  begin at the same time, provided that it does not read the halo before AwaitPrevious() and does not write x, because nothing here waits for that kernel. If x
-  is NULL, `source` is sent as it is.
+  A complete exchange. At the beginning, the stream's earlier kernels are done and have read the previous halo, so
+  `open` is sent to every peer. A chunk is written once its receiver has sent `open`. The last thread block to finish
+  sends `arrived` to all peers and waits for theirs. The stream's next kernel may begin at the same time, provided that
+  it does not read the halo before AwaitPrevious() and does not write x, because nothing here waits for that kernel. If
+  x is NULL, `source` is sent as it is.
 */
-__global__ void __launch_bounds__(256) exchange(Exchange g, SpMVCudaForm /* form */, const Scalar *x, const Scalar *source, Scalar * /* y */)
+__global__ void __launch_bounds__(256)
+    exchange(Exchange g, SpMVCudaForm /* form */, const Scalar *x, const Scalar *source, Scalar * /* y */)
 {
   __shared__ bool last;
   AwaitPrevious();
@@ -58,7 +60,8 @@ __global__ void __launch_bounds__(256) exchange(Exchange g, SpMVCudaForm /* form
     for (int i = threadIdx.x; i < k.count; i += blockDim.x) {
       const int at    = k.at + i;
       const int first = x ? g.run[at / WARP] : 0;
-      to[i]           = !x ? source[column * g.ld_source + at] : Read(x + column * g.ldx + (first >= 0 ? first + at % WARP : g.index[at]));
+      to[i]           = !x ? source[column * g.ld_source + at]
+                           : Read(x + column * g.ldx + (first >= 0 ? first + at % WARP : g.index[at]));
     }
   }
   __syncthreads();
@@ -110,7 +113,9 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
   std::vector<Chunk>  chunks;
   std::vector<char *> base(peers.size());
   int                 begin[3] = {}; // first chunk of each direction, and the end
-  const auto          place    = [&](int rank) { return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin()); };
+  const auto          place    = [&](int rank) {
+    return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin());
+  };
   opened.resize(peers.size(), -1);
   for (size_t k = 0; k < peers.size(); k++) {
     const SpMVHaloOffer &of = theirs[peers[k]];
@@ -123,7 +128,8 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
       const int            k  = place(p.rank);
       const SpMVHaloOffer &of = theirs[p.rank];
       Scalar *const        to = (Scalar *)(base[k] + (reverse ? of.sums : of.halo));
-      for (int i = 0; i < p.count; i += CHUNK) chunks.push_back({to + i, of.received, p.start + i, std::min(CHUNK, p.count - i), k});
+      for (int i = 0; i < p.count; i += CHUNK)
+        chunks.push_back({to + i, of.received, p.start + i, std::min(CHUNK, p.count - i), k});
     }
     begin[reverse + 1] = (int)chunks.size();
   }
@@ -132,7 +138,8 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
   SPMV_TRY(count.Alloc(3));
   SPMV_TRY(count.Zero(nullptr));
   for (const bool reverse : {false, true})
-    direction[reverse] = {chunk + begin[reverse], link, run, index, count, begin[reverse + 1] - begin[reverse], (int)links.size(), 0, 1, 0, sent};
+    direction[reverse] = {chunk + begin[reverse], link, run, index, count, begin[reverse + 1] - begin[reverse],
+                          (int)links.size(),      0,    1,   0,     sent};
   return cudaDeviceSynchronize();
 }
 
@@ -145,7 +152,8 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
   unsigned          late;
   columns                    = most;
   direction[reverse].timeout = SPMV_HALO_SECONDS * 1000000u / 4;
-  // Before this rank signals that others may write to its memory; not by cudaMemsetAsync(), which may load a kernel for milliseconds
+  // Before this rank signals that others may write to its memory; not by cudaMemsetAsync(), which may load a kernel for
+  // milliseconds
   SPMV_TRY(cudaMemcpyAsync(target, found.data(), size, cudaMemcpyHostToDevice, comm->stream));
   SPMV_TRY(ExchangePeer(reverse, nullptr, 0, comm->stream));
   SPMV_TRY(cudaStreamSynchronize(comm->stream));
@@ -160,9 +168,10 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
 PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo halo, int size, SpMVHaloOffer mine[])
 {
   const Segments::Segment *segment = halo->part.segment;
-  const auto               at      = [=](const void *p) { return (int64_t)((const char *)p - (char *)segment->memory); };
+  const auto               at = [=](const void *p) { return (int64_t)((const char *)p - (char *)segment->memory); };
   for (int r = 0; r < size; r++) mine[r] = {segment->handle, segment->number, -1, -1, -1, halo->received};
-  for (size_t k = 0; k < halo->peers.size(); k++) mine[halo->peers[k]].post = at((const Post *)halo->part.Pointer() + k);
+  for (size_t k = 0; k < halo->peers.size(); k++)
+    mine[halo->peers[k]].post = at((const Post *)halo->part.Pointer() + k);
   for (const Piece &p : halo->receive) mine[p.rank].halo = at(halo->halo + p.start);
   for (const Piece &p : halo->send) mine[p.rank].sums = at(halo->buffer + p.start);
   return cudaSuccess;
@@ -178,7 +187,8 @@ PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo halo)
   if (halo->comm->stuck || halo->opened.empty()) return cudaSuccess;
   cudaError_t first = cudaDeviceSynchronize(); // the last exchange may have been in any stream
   for (size_t k = 0; k < halo->opened.size(); k++) {
-    const cudaError_t error = halo->opened[k] < 0 ? cudaSuccess : halo->comm->segments.Close(halo->peers[k], halo->opened[k]);
+    const cudaError_t error =
+        halo->opened[k] < 0 ? cudaSuccess : halo->comm->segments.Close(halo->peers[k], halo->opened[k]);
     if (first == cudaSuccess) first = error;
     halo->opened[k] = -1;
   }

@@ -7,7 +7,8 @@
 namespace spmv {
 
 static constexpr size_t ALIGN = 256;
-static constexpr size_t WHOLE = 2 << 20; // an allocation in the same piece of 2 MiB would be accessible to other processes, too
+// an allocation in the same piece of 2 MiB would be accessible to other processes, too
+static constexpr size_t WHOLE = 2 << 20;
 
 cudaError_t Segments::Take(size_t bytes, Part *part)
 {
@@ -39,7 +40,8 @@ void Segments::Return(Segment *segment)
 
 std::list<Segments::Opened>::iterator Segments::Find(int rank, int64_t number)
 {
-  return std::find_if(opened.begin(), opened.end(), [=](const Opened &o) { return o.rank == rank && o.number == number; });
+  return std::find_if(opened.begin(), opened.end(),
+                      [=](const Opened &o) { return o.rank == rank && o.number == number; });
 }
 
 cudaError_t Segments::Open(int rank, int64_t number, const cudaIpcMemHandle_t &handle, char **memory)

@@ -1,9 +1,10 @@
 /*
   PEER: memory of this device that other ranks of the node write to.
 
-  Another process can only open an allocation as a whole, which takes milliseconds. Therefore the halos of a communicator share allocations ("segments"), and a
-  rank opens each segment of another rank once for all of them. A segment lives as long as a halo has a part of it. Parts are not used again, so that a new
-  halo cannot find what another rank has written for an earlier one.
+  Another process can only open an allocation as a whole, which takes milliseconds. Therefore the halos of a
+  communicator share allocations ("segments"), and a rank opens each segment of another rank once for all of them. A
+  segment lives as long as a halo has a part of it. Parts are not used again, so that a new halo cannot find what
+  another rank has written for an earlier one.
 */
 #pragma once
 

@@ -1,11 +1,13 @@
 /*
   The stabilized biconjugate gradient method on the device, equivalent to KSPBCGS in exact arithmetic.
 
-  KSPBCGS computes rho = (r, r0) from r. Here rho is (s, r0) - omega (t, r0), and the second product's kernel computes these sums. All scalars of the rest of
-  the iteration are then known, and one kernel computes x, r and the next p. The rounding is the same, because r = s - omega t.
+  KSPBCGS computes rho = (r, r0) from r. Here rho is (s, r0) - omega (t, r0), and the second product's kernel computes
+  these sums. All scalars of the rest of the iteration are then known, and one kernel computes x, r and the next p. The
+  rounding is the same, because r = s - omega t.
 
-  s overwrites r. Besides the matrix, an iteration reads and writes p, r0, v (first product); r, v, s (half); s, r0, t (second product); it reads x, p, s, t, v
-  and writes x, r, p (update). A left diagonal preconditioner is applied to the results of the products when these are written, a right one to s and p.
+  s overwrites r. Besides the matrix, an iteration reads and writes p, r0, v (first product); r, v, s (half); s, r0, t
+  (second product); it reads x, p, s, t, v and writes x, r, p (update). A left diagonal preconditioner is applied to the
+  results of the products when these are written, a right one to s and p.
 */
 #include "krylov.cuh"
 #include "core/cuda/stores.cuh"
@@ -15,9 +17,11 @@ using namespace spmv;
 namespace {
 
 constexpr int BLOCK = KRYLOV_BLOCK;
-constexpr int MANY  = Dots::NUMBERS; // number of sums of the second product; the first product has Dots::ONE, other kernels have one
+// number of sums of the second product; the first product has Dots::ONE, other kernels have one
+constexpr int MANY = Dots::NUMBERS;
 
-// ------------------------------------------------------------------------------------------------ what one thread decides
+// ------------------------------------------------------------------------------------------------ what one thread
+// decides
 
 enum Step { START, FIRST, SECOND, UPDATE };
 
@@ -73,7 +77,8 @@ __device__ void Decide(const BCGSArgs &g, State &s, int step, const PetscReal v[
   if (step == START || step == UPDATE || s.reason != SPMV_KRYLOV_ITERATING) ReportStatus(s, g.progress);
 }
 
-// ------------------------------------------------------------------------------------------------ kernels; their signature is that of Kernel
+// ------------------------------------------------------------------------------------------------ kernels; their
+// signature is that of Kernel
 
 // r0 = r and, unless the caller has computed p, p = r
 SPMV_KRYLOV_KERNEL start(BCGSArgs g, bool direction, const Scalar *, const Scalar *, Scalar *)
@@ -93,8 +98,8 @@ SPMV_KRYLOV_KERNEL start(BCGSArgs g, bool direction, const Scalar *, const Scala
 }
 
 /*
-  For all entries of B y, with as many threads per block of B as it has rows: calls y(i), then use(i, y(i), (B y)(i)). All threads of a thread block take part
-  until the end.
+  For all entries of B y, with as many threads per block of B as it has rows: calls y(i), then use(i, y(i), (B y)(i)).
+  All threads of a thread block take part until the end.
 */
 template <class Load, class Use> __device__ __forceinline__ void ForEachOfBlocks(const BCGSArgs &g, Load load, Use use)
 {
@@ -157,7 +162,8 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL middle(BCGSArgs g, bool, const Sca
 {
   __shared__ State s;
   Scalar           r[BATCH], v[BATCH], d[BATCH];
-  if (!EnterAfterProduct<Dots::ONE>(g, s, [](State &s, const PetscReal *v) { AfterFirst(s, Num::conj(ScalarOf(v))); })) return;
+  if (!EnterAfterProduct<Dots::ONE>(g, s, [](State &s, const PetscReal *v) { AfterFirst(s, Num::conj(ScalarOf(v))); }))
+    return;
   if (g.parts.count && blockIdx.x == 0 && threadIdx.x == 0) g.state->a = s.a;
   const Scalar minus = Negated(s.a);
   if (PC == SPMV_KRYLOV_PC_BLOCKS)
@@ -219,8 +225,8 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL second(BCGSArgs g, bool, const Sca
 }
 
 /*
-  x += a p + omega s, r = s - omega t, the norm of r, and p = r + b (p - omega v). With a right preconditioner, p and hat are the method's p and s multiplied by
-  B: x += a p + omega hat, p = B (r - b omega v) + b p
+  x += a p + omega s, r = s - omega t, the norm of r, and p = r + b (p - omega v). With a right preconditioner, p and
+  hat are the method's p and s multiplied by B: x += a p + omega hat, p = B (r - b omega v) + b p
 */
 template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
@@ -257,7 +263,8 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Sca
         },
         [&](int u, unsigned i) {
           const Scalar now = Num::fma(minus, t[u], r[u]), next = Num::fma(both, v[u], now);
-          Write(g.x + i, Num::fma(s.omega, PC == SPMV_KRYLOV_PC_POINTS ? Multiplied(d[u], r[u]) : r[u], Num::fma(s.a, p[u], x[u])));
+          Write(g.x + i, Num::fma(s.omega, PC == SPMV_KRYLOV_PC_POINTS ? Multiplied(d[u], r[u]) : r[u],
+                                  Num::fma(s.a, p[u], x[u])));
           g.r[i] = now;
           g.p[i] = Num::fma(s.b, p[u], PC == SPMV_KRYLOV_PC_POINTS ? Multiplied(d[u], next) : next);
           sum[0] += Square(now);
@@ -346,7 +353,8 @@ cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov k, const SpMVCudaBCGS *bcgs, cudaSt
 namespace {
 
 // A product with its epilogue; there is none with a left block preconditioner
-cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots dot, Kernel &sums, int step, cudaStream_t stream, PetscBool *done)
+cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots dot, Kernel &sums, int step,
+                     cudaStream_t stream, PetscBool *done)
 {
   *done = PETSC_FALSE;
   if (Of(k, true) == SPMV_KRYLOV_PC_BLOCKS) return cudaSuccess;
@@ -355,7 +363,8 @@ cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots 
   SPMV_TRY(k->MultDots(A, v, dot, k->bcgs.n, stream, done));
   if (!*done) return cudaSuccess;
   k->bcgs.parts = {k->product_part, A->DotWarps()};
-  if (k->ranks.size == 1 && k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess; // the next kernel adds them, but not over ranks
+  // the next kernel adds them, but not over ranks
+  if (k->ranks.size == 1 && k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess;
   SPMV_TRY(sums.Launch(k->Grid((int)(k->bcgs.parts.count / BATCH)), BLOCK, k->bcgs, false, {}, stream));
   k->bcgs.parts = {};
   return Conclude(k, step, step == FIRST ? Dots::ONE : MANY, stream);
@@ -388,7 +397,8 @@ cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream
   Dots dot{};
   dot.first  = k->bcgs.r;
   dot.second = k->bcgs.r0;
-  return MultDots(k, A, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? k->bcgs.r : k->bcgs.hat, nullptr, k->bcgs.t}, dot, k->b.second_sums, SECOND, stream, done);
+  return MultDots(k, A, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? k->bcgs.r : k->bcgs.hat, nullptr, k->bcgs.t}, dot,
+                  k->b.second_sums, SECOND, stream, done);
 }
 
 cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov k, cudaStream_t stream)

@@ -1,8 +1,8 @@
 /*
   The conjugate gradient method on the device, with the same steps as KSPCG.
 
-  Besides the product, an iteration reads p and w (p'w); reads r and w, and writes r (update); reads r, p and x, and writes p and x (direction). x is updated in
-  the kernel that reads p anyway.
+  Besides the product, an iteration reads p and w (p'w); reads r and w, and writes r (update); reads r, p and x, and
+  writes p and x (direction). x is updated in the kernel that reads p anyway.
 */
 #include "krylov.cuh"
 #include "core/cuda/stores.cuh"
@@ -22,7 +22,8 @@ __device__ __forceinline__ int Sign(PetscReal a)
   return (a > 0) - (a < 0);
 }
 
-// ------------------------------------------------------------------------------------------------ what one thread decides
+// ------------------------------------------------------------------------------------------------ what one thread
+// decides
 
 __device__ void AfterProduct(State &s, Scalar dpi)
 {
@@ -81,7 +82,8 @@ __device__ void Decide(const CGArgs &g, State &s, int step, const PetscReal v[])
   if (step & BETA || s.reason != SPMV_KRYLOV_ITERATING) ReportStatus(s, g.progress);
 }
 
-// ------------------------------------------------------------------------------------------------ kernels; their signature is that of Kernel
+// ------------------------------------------------------------------------------------------------ kernels; their
+// signature is that of Kernel
 
 SPMV_KRYLOV_KERNEL product(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
@@ -198,7 +200,8 @@ SPMV_KRYLOV_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *
         AddTo(v + 1, Term(g.hermitian, a[u], r[u]));
       });
   // the norm of r has already been tested by update()
-  if (AddAll(g, v)) Decide(g, s, start ? BETA | START : g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED ? BETA : TEST | BETA, v);
+  if (AddAll(g, v))
+    Decide(g, s, start ? BETA | START : g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED ? BETA : TEST | BETA, v);
 }
 
 // x += a p, if that is still to be done, and p = z + b p, unless the solve has ended
@@ -305,10 +308,12 @@ cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, cudaStream_t stream)
   return Conclude(k, PRODUCT, stream);
 }
 
-// Whether Update adds the product's partial sums. It must have sums of its own, because only the thread that adds those writes the state
+// Whether Update adds the product's partial sums. It must have sums of its own, because only the thread that adds those
+// writes the state
 static bool UpdateAddsParts(SpMVCudaKrylov k, SpMVCudaStore store)
 {
-  return (k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) && k->AddsParts(k->cg.n, store->DotWarps());
+  return (k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) &&
+         k->AddsParts(k->cg.n, store->DotWarps());
 }
 
 cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)

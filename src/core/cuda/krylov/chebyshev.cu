@@ -18,15 +18,17 @@ struct StepArgs {
   Scalar        of_before, of_now, of_residual;
 };
 
-// next = of_before before + of_now now + of_residual B (b - w); next may be any of the others except w. A block preconditioner
-// uses as many threads per block as it has rows
-template <SpMVKrylovPC PC> __global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+// next = of_before before + of_now now + of_residual B (b - w); next may be any of the others except w. A block
+// preconditioner uses as many threads per block as it has rows
+template <SpMVKrylovPC PC>
+__global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ Scalar shared[PC == SPMV_KRYLOV_PC_BLOCKS ? BLOCK : 1];
-  const int         rows = PC == SPMV_KRYLOV_PC_BLOCKS ? BLOCK / g.bs * g.bs : BLOCK, mine = (int)threadIdx.x, head = mine / g.bs * g.bs;
-  const int64_t     i   = (int64_t)blockIdx.x * rows + mine;
-  const bool        own = mine < rows && i < g.n;
-  Scalar            z   = Num::zero();
+  const int         rows = PC == SPMV_KRYLOV_PC_BLOCKS ? BLOCK / g.bs * g.bs : BLOCK, mine = (int)threadIdx.x,
+            head    = mine / g.bs * g.bs;
+  const int64_t i   = (int64_t)blockIdx.x * rows + mine;
+  const bool    own = mine < rows && i < g.n;
+  Scalar        z   = Num::zero();
   AwaitPrevious();
   if (g.early) LetNextBegin();
   if (own) {

@@ -1,5 +1,6 @@
 /*
-  The code that the Krylov methods on the device share: their memory, the sums over ranks, and the progress that the host sees.
+  The code that the Krylov methods on the device share: their memory, the sums over ranks, and the progress that the
+  host sees.
 */
 #include "krylov.cuh"
 #include "core/cuda/base/prepare.cuh"
@@ -79,7 +80,8 @@ cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t str
 
 // Calls product(dot) of a store, if it has such a product for n rows
 template <class D, class F>
-static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, int n, cudaStream_t stream, PetscBool *done, F product)
+static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, int n, cudaStream_t stream,
+                            PetscBool *done, F product)
 {
   const unsigned warps = store->DotWarps();
   const size_t   count = (size_t)warps * D::NUMBERS;
@@ -94,12 +96,14 @@ static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, in
   return cudaSuccess;
 }
 
-cudaError_t _n_SpMVCudaKrylov::MultDot(SpMVCudaStore A, const Operands &v, Dot dot, int n, cudaStream_t stream, PetscBool *done)
+cudaError_t _n_SpMVCudaKrylov::MultDot(SpMVCudaStore A, const Operands &v, Dot dot, int n, cudaStream_t stream,
+                                       PetscBool *done)
 {
   return MultWith(this, A, dot, n, stream, done, [&](const Dot &d) { return A->MultDot(v, d, stream); });
 }
 
-cudaError_t _n_SpMVCudaKrylov::MultDots(SpMVCudaStore A, const Operands &v, Dots dots, int n, cudaStream_t stream, PetscBool *done)
+cudaError_t _n_SpMVCudaKrylov::MultDots(SpMVCudaStore A, const Operands &v, Dots dots, int n, cudaStream_t stream,
+                                        PetscBool *done)
 {
   return MultWith(this, A, dots, n, stream, done, [&](const Dots &d) { return A->MultDots(v, d, stream); });
 }
@@ -120,7 +124,8 @@ cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *k)
 cudaError_t SpMVCudaKrylovDestroy(SpMVCudaKrylov *k)
 {
   if (!*k) return cudaSuccess;
-  const cudaError_t error = (*k)->progress ? cudaDeviceSynchronize() : cudaSuccess; // kernels may still be writing to host memory
+  // kernels may still be writing to host memory
+  const cudaError_t error = (*k)->progress ? cudaDeviceSynchronize() : cudaSuccess;
   delete *k;
   *k = nullptr;
   return error;

@@ -1,5 +1,6 @@
 /*
-  The implementation of the Krylov methods on the device: the state of a solve, the sums, and the progress that the host sees.
+  The implementation of the Krylov methods on the device: the state of a solve, the sums, and the progress that the host
+  sees.
 */
 #pragma once
 
@@ -16,7 +17,8 @@ constexpr int KRYLOV_BLOCK = Tuning::KRYLOV_BLOCK;
 constexpr int BATCH        = 4;             // entries of a vector whose loads a thread issues at once
 constexpr int SUMS         = 1 + 3 * REALS; // most sums of a kernel: one real number and three scalars
 
-// The progress that the host sees, in pinned memory. Each number is written and read as a whole. norm: the bits of a double, or EMPTY if not written yet
+// The progress that the host sees, in pinned memory. Each number is written and read as a whole. norm: the bits of a
+// double, or EMPTY if not written yet
 struct Progress {
   unsigned long long status; // bits 0-7 reason, 8-35 its, 36-63 norms
   unsigned long long norm[SPMV_KRYLOV_NORMS];
@@ -28,8 +30,9 @@ inline __host__ __device__ unsigned long long PackStatus(int reason, int its, in
   return (unsigned long long)reason | (unsigned long long)its << 8 | (unsigned long long)norms << 36;
 }
 
-// PEER: the sums that a rank writes to another rank's memory. The lower half of a word is half of a number of 64 bits, or a number of 32 bits; the upper half
-// is the number of the sum, as sums are counted. Words arrive as a whole, so that no fence is needed
+// PEER: the sums that a rank writes to another rank's memory. The lower half of a word is half of a number of 64 bits,
+// or a number of 32 bits; the upper half is the number of the sum, as sums are counted. Words arrive as a whole, so
+// that no fence is needed
 constexpr int HALVES = sizeof(PetscReal) / sizeof(unsigned);
 struct alignas(128) Mail {
   uint64_t word[SUMS * HALVES];
@@ -37,12 +40,13 @@ struct alignas(128) Mail {
 
 // The data for sums over all ranks. size 1: there is only one rank
 struct Ranks {
-  int          rank, size;
-  bool         outside; // the caller adds the sums
-  Mail        *mine;    // [2][size], written by the other ranks: one half for sums with even numbers, one for sums with odd numbers
-  Mail *const *theirs;  // the `mine` of each rank
-  unsigned    *number;  // number of the last sum
-  PetscReal   *sums;    // the sums that the caller adds
+  int  rank, size;
+  bool outside; // the caller adds the sums
+  // [2][size], written by the other ranks: one half for sums with even numbers, one for sums with odd numbers
+  Mail        *mine;
+  Mail *const *theirs; // the `mine` of each rank
+  unsigned    *number; // number of the last sum
+  PetscReal   *sums;   // the sums that the caller adds
 };
 
 // The state of a solve, in device memory. The second line is only for CG, the third only for BiCGStab
@@ -87,7 +91,8 @@ struct CGArgs : SolveArgs {
 };
 
 struct BCGSArgs : SolveArgs {
-  bool    left; // the preconditioner is applied to the products; otherwise to the vectors that are multiplied, `hat` and p
+  // the preconditioner is applied to the products; otherwise to the vectors that are multiplied, `hat` and p
+  bool    left;
   Scalar *x, *r, *r0, *v, *t, *p, *hat;
 };
 
@@ -116,10 +121,12 @@ template <int BLOCK, int N> __device__ __forceinline__ void AddBlock(PetscReal (
 }
 
 /*
-  Adds v over `count` thread blocks; this one has number `mine`. The thread block that arrives last has the sums in its first warp and returns true. part: space
-  for N * count numbers. All threads call it.
+  Adds v over `count` thread blocks; this one has number `mine`. The thread block that arrives last has the sums in its
+  first warp and returns true. part: space for N * count numbers. All threads call it.
 */
-template <int BLOCK, int N> __device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsigned count, PetscReal *part, unsigned *arrived)
+template <int BLOCK, int N>
+__device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsigned count, PetscReal *part,
+                                          unsigned *arrived)
 {
   __shared__ bool last;
   AddBlock<BLOCK>(v);
@@ -142,8 +149,9 @@ template <int BLOCK, int N> __device__ __forceinline__ bool AddBlocks(PetscReal 
 }
 
 /*
-  Adds the sums of all ranks in the order of the ranks, so that all ranks get the same bits. n: the number of this sum. All threads of a thread block call it;
-  only v of thread 0 counts. Several thread blocks may do so with the same v; one of them sends it.
+  Adds the sums of all ranks in the order of the ranks, so that all ranks get the same bits. n: the number of this sum.
+  All threads of a thread block call it; only v of thread 0 counts. Several thread blocks may do so with the same v; one
+  of them sends it.
 */
 template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[N], unsigned n, bool send)
 {
@@ -152,7 +160,8 @@ template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, Pe
   const int           half = (int)(n & 1) * ranks.size;
   if (threadIdx.x == 0) memcpy(own, v, sizeof(own));
   __syncthreads();
-  // When a rank writes sum n, it has received sum n - 1 of all ranks, so all ranks have read sum n - 2. Therefore two halves are enough
+  // When a rank writes sum n, it has received sum n - 1 of all ranks, so all ranks have read sum n - 2. Therefore two
+  // halves are enough
   for (int t = threadIdx.x; send && t < ranks.size * WORDS; t += blockDim.x)
     StoreRelaxedSystem(&ranks.theirs[t / WORDS][half + ranks.rank].word[t % WORDS], (uint64_t)n << 32 | own[t % WORDS]);
   for (int t = threadIdx.x; t < ranks.size * WORDS; t += blockDim.x) {
@@ -175,8 +184,9 @@ template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, Pe
 }
 
 /*
-  Adds v, the sums of the grid, over all ranks. Returns true in one thread, which has the sums and takes the next step, or in none if the caller adds the sums
-  over the ranks. before: the number of sums that this kernel has already added over the ranks. All threads of one thread block call it.
+  Adds v, the sums of the grid, over all ranks. Returns true in one thread, which has the sums and takes the next step,
+  or in none if the caller adds the sums over the ranks. before: the number of sums that this kernel has already added
+  over the ranks. All threads of one thread block call it.
 */
 template <int N> __device__ __forceinline__ bool AddAcross(const SolveArgs &g, PetscReal (&v)[N], unsigned before)
 {
@@ -236,20 +246,23 @@ __device__ __forceinline__ void End(State &s, int reason)
 #define SPMV_KRYLOV_KERNEL __global__ void __launch_bounds__(KRYLOV_BLOCK, Tuning::KRYLOV_BLOCKS)
 
 /*
-  The beginning of every kernel: waits for the previous kernel and copies the state to shared memory, so that the thread that takes the next step need not load
-  it. Returns false if the solve has ended.
+  The beginning of every kernel: waits for the previous kernel and copies the state to shared memory, so that the thread
+  that takes the next step need not load it. Returns false if the solve has ended.
 */
 __device__ __forceinline__ bool Enter(const SolveArgs &g, State &s)
 {
   AwaitPrevious();
   if (g.early) LetNextBegin();
-  static_assert(sizeof(State) % sizeof(unsigned) == 0 && sizeof(State) / sizeof(unsigned) <= KRYLOV_BLOCK, "a thread copies a word");
-  if (threadIdx.x < sizeof(State) / sizeof(unsigned)) ((unsigned *)&s)[threadIdx.x] = ((const volatile unsigned *)g.state)[threadIdx.x];
+  static_assert(sizeof(State) % sizeof(unsigned) == 0 && sizeof(State) / sizeof(unsigned) <= KRYLOV_BLOCK,
+                "a thread copies a word");
+  if (threadIdx.x < sizeof(State) / sizeof(unsigned))
+    ((unsigned *)&s)[threadIdx.x] = ((const volatile unsigned *)g.state)[threadIdx.x];
   __syncthreads();
   return s.reason == SPMV_KRYLOV_ITERATING;
 }
 
-// Calls load(u, i), then use(u, i), for all n entries of vectors, COUNT at a time. The lanes of a warp stay together, because Issue() is called between the two
+// Calls load(u, i), then use(u, i), for all n entries of vectors, COUNT at a time. The lanes of a warp stay together,
+// because Issue() is called between the two
 template <int COUNT = BATCH, class Load, class Use> __device__ __forceinline__ void ForEach(int n, Load load, Use use)
 {
   const unsigned stride = gridDim.x * KRYLOV_BLOCK, lane = threadIdx.x % WARP;
@@ -268,7 +281,8 @@ template <int COUNT = BATCH, class Load, class Use> __device__ __forceinline__ v
 }
 
 // Adds thread `first`'s share of the partial sums to v; `threads` threads share them
-template <int N> __device__ __forceinline__ void AddParts(PetscReal (&v)[N], const Parts &parts, unsigned first, unsigned threads)
+template <int N>
+__device__ __forceinline__ void AddParts(PetscReal (&v)[N], const Parts &parts, unsigned first, unsigned threads)
 {
   for (unsigned w = first; w < parts.count; w += threads) {
 #pragma unroll
@@ -277,11 +291,14 @@ template <int N> __device__ __forceinline__ void AddParts(PetscReal (&v)[N], con
 }
 
 /*
-  Enter() for the kernel that follows a product. If the product has few partial sums, each thread block adds all of them, so that no separate kernel is needed;
-  with several ranks, one thread block sends the sums, and each adds those of all ranks. One thread of each thread block calls after(s, v), which takes the step
-  that depends on the sums. What a thread block reads of the state and of the number of the last sum must not change before all thread blocks have entered.
+  Enter() for the kernel that follows a product. If the product has few partial sums, each thread block adds all of
+  them, so that no separate kernel is needed; with several ranks, one thread block sends the sums, and each adds those
+  of all ranks. One thread of each thread block calls after(s, v), which takes the step that depends on the sums. What a
+  thread block reads of the state and of the number of the last sum must not change before all thread blocks have
+  entered.
 */
-template <int N, class After> __device__ __forceinline__ bool EnterAfterProduct(const SolveArgs &g, State &s, After after)
+template <int N, class After>
+__device__ __forceinline__ bool EnterAfterProduct(const SolveArgs &g, State &s, After after)
 {
   PetscReal v[N] = {};
   if (!Enter(g, s)) {
@@ -338,12 +355,14 @@ struct _n_SpMVCudaKrylov {
   }
   cudaError_t Create();     // what all methods need
   cudaError_t CreateSums(); // the rest, which methods with sums need: Chebyshev's has none
-  void        Forget()      // resets the progress of the previous solve; the device stopped writing when that solve ended
+  // resets the progress of the previous solve; the device stopped writing when that solve ended
+  void Forget()
   {
     std::fill(progress->norm, progress->norm + SPMV_KRYLOV_NORMS, spmv::EMPTY);
     __atomic_store_n(&progress->status, 0ull, __ATOMIC_RELEASE);
   }
-  cudaError_t CreateCG(); // these choose the kernels of the methods. They are in the methods' files, the only calls from krylov.cu into these
+  // these choose the kernels of the methods. They are in the methods' files, the only calls from krylov.cu into these
+  cudaError_t CreateCG();
   cudaError_t CreateBCGS();
   cudaError_t CreateChebyshev();
   // Completes the arguments of a method and sets the initial state of a solve

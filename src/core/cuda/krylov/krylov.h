@@ -1,14 +1,17 @@
 /*
-  Krylov methods on the device, free of PETSc objects and of MPI: vectors are bare arrays, scalars are in device memory, and a method is a sequence of kernels
-  that the caller launches, with its own products and preconditioners in between. The host does not have to read anything before it launches the next kernel.
+  Krylov methods on the device, free of PETSc objects and of MPI: vectors are bare arrays, scalars are in device memory,
+  and a method is a sequence of kernels that the caller launches, with its own products and preconditioners in between.
+  The host does not have to read anything before it launches the next kernel.
 
-  A kernel with sums stores the partial sums of its thread blocks. The thread block that finishes last adds them, always in the same order, also over all ranks.
-  One of its threads then takes the step of the method that depends on the sums: new scalars, convergence, breakdown. If this step ends the solve, the kernels
-  that follow return immediately.
+  A kernel with sums stores the partial sums of its thread blocks. The thread block that finishes last adds them, always
+  in the same order, also over all ranks. One of its threads then takes the step of the method that depends on the sums:
+  new scalars, convergence, breakdown. If this step ends the solve, the kernels that follow return immediately.
 
-  The device writes the norm of every iteration and the state of the solve to pinned memory, so that the host sees them without waiting for anything.
+  The device writes the norm of every iteration and the state of the solve to pinned memory, so that the host sees them
+  without waiting for anything.
 
-  Sums over ranks use memory that the ranks have opened to each other (PEER), within the kernel that sums, or otherwise a function of the caller.
+  Sums over ranks use memory that the ranks have opened to each other (PEER), within the kernel that sums, or otherwise
+  a function of the caller.
 */
 #pragma once
 
@@ -43,16 +46,23 @@ typedef enum {
 } SpMVKrylovPC;
 
 /* The norm that is tested: 0, the norm of z, the norm of r, or sqrt |z'r| */
-typedef enum { SPMV_KRYLOV_NORM_NONE, SPMV_KRYLOV_NORM_PRECONDITIONED, SPMV_KRYLOV_NORM_UNPRECONDITIONED, SPMV_KRYLOV_NORM_NATURAL } SpMVKrylovNorm;
+typedef enum {
+  SPMV_KRYLOV_NORM_NONE,
+  SPMV_KRYLOV_NORM_PRECONDITIONED,
+  SPMV_KRYLOV_NORM_UNPRECONDITIONED,
+  SPMV_KRYLOV_NORM_NATURAL
+} SpMVKrylovNorm;
 
-/* Convergence as in KSPConvergedDefault(). With test = PETSC_FALSE the caller tests everything except breakdown and the number of iterations */
+/* Convergence as in KSPConvergedDefault(). With test = PETSC_FALSE the caller tests everything except breakdown and the
+   number of iterations */
 typedef struct {
   PetscBool test, enough; /* enough: the maximum number of iterations counts as convergence */
   PetscReal ttol, abstol, dtol;
   int       max_it, min_it, chknorm; /* no norm is computed in the first chknorm iterations */
 } SpMVKrylovTest;
 
-/* The conjugate gradient method. All arrays have n entries except d, which has n * bs: entry (i, i / bs * bs + j) of the preconditioner is d[j * n + i] */
+/* The conjugate gradient method. All arrays have n entries except d, which has n * bs: entry (i, i / bs * bs + j) of
+   the preconditioner is d[j * n + i] */
 typedef struct {
   int                n, bs; /* bs <= SPMV_KRYLOV_BLOCK */
   PetscScalar       *x, *r, *z, *p, *w;
@@ -65,8 +75,8 @@ typedef struct {
 } SpMVCudaCG;
 
 /*
-  The stabilized biconjugate gradient method. B is on the left (B A x = B b) or on the right. On the right, B is applied to the vectors before the products, so
-  that x is the solution itself and not the y of A B y = b. s overwrites r
+  The stabilized biconjugate gradient method. B is on the left (B A x = B b) or on the right. On the right, B is applied
+  to the vectors before the products, so that x is the solution itself and not the y of A B y = b. s overwrites r
 */
 typedef struct {
   int                n, bs;
@@ -83,24 +93,27 @@ typedef struct {
 #define SPMV_KRYLOV_BLOCK 8    /* the most rows of a block of the preconditioner */
 #define SPMV_KRYLOV_NORMS 1024 /* the most norms between two calls that read them */
 
-/* The kernel that follows a product adds the product's sums up to this number of sums times thread blocks: see Tuning::KRYLOV_PARTS. Tests change it */
+/* The kernel that follows a product adds the product's sums up to this number of sums times thread blocks: see
+   Tuning::KRYLOV_PARTS. Tests change it */
 PETSC_INTERN int SpMVCudaKrylovParts;
 
-/* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the stream */
+/* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the
+   stream */
 typedef cudaError_t (*SpMVCudaKrylovAllReduce)(void *ctx, PetscReal *sums, int count, cudaStream_t);
 
-/* sums: for a method with inner products or norms; pinning the memory that shows their values to the host takes a millisecond */
+/* sums: for a method with inner products or norms; pinning the memory that shows their values to the host takes a
+   millisecond */
 PETSC_INTERN cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *);
 PETSC_INTERN cudaError_t SpMVCudaKrylovDestroy(SpMVCudaKrylov *);
 PETSC_INTERN void        SpMVCudaKrylovSetAllReduce(SpMVCudaKrylov, SpMVCudaKrylovAllReduce, void *ctx);
-/* PEER: GetOffer returns a handle for the other ranks; Open opens the memory of all ranks, in their order; Close is the reverse, called by all ranks before the
-   first of them destroys the object */
+/* PEER: GetOffer returns a handle for the other ranks; Open opens the memory of all ranks, in their order; Close is the
+   reverse, called by all ranks before the first of them destroys the object */
 PETSC_INTERN cudaError_t SpMVCudaKrylovGetOffer(SpMVCudaKrylov, int size, cudaIpcMemHandle_t *);
 PETSC_INTERN cudaError_t SpMVCudaKrylovOpen(SpMVCudaKrylov, int rank, const cudaIpcMemHandle_t[]);
 PETSC_INTERN cudaError_t SpMVCudaKrylovClose(SpMVCudaKrylov);
 
-/* For the blocks of a preconditioner B that can only be applied: sets v to 1 at every entry whose place in its block is j, and to 0 elsewhere. B v is then
-   column j of d */
+/* For the blocks of a preconditioner B that can only be applied: sets v to 1 at every entry whose place in its block is
+   j, and to 0 elsewhere. B v is then column j of d */
 PETSC_INTERN cudaError_t SpMVCudaKrylovUnit(int n, int bs, int j, PetscScalar *v, cudaStream_t);
 /* An array for d, of at least `count` numbers, that the object owns */
 PETSC_INTERN cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov, size_t count, PetscScalar **d);
@@ -110,12 +123,14 @@ PETSC_INTERN cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov, size_t count, Pe
 
     Begin, Direction;   then in each iteration:   w = A p, Product, Update, Direction
 
-  With APPLIED, the caller computes z between Update and Sums, and Direction follows: w = A p, Product, Update, z = B r, Sums, Direction. If the norm is that of
-  r, Update has tested it, and the caller may find that it need not compute z: after Update, Direction completes x.
+  With APPLIED, the caller computes z between Update and Sums, and Direction follows: w = A p, Product, Update, z = B r,
+  Sums, Direction. If the norm is that of r, Update has tested it, and the caller may find that it need not compute z:
+  after Update, Direction completes x.
 */
 PETSC_INTERN cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov, const SpMVCudaCG *, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, cudaStream_t); /* p'w, and the length of the step */
-/* w = A p and Product in one kernel, if the store has such a kernel; otherwise nothing happens, and *done is PETSC_FALSE */
+/* w = A p and Product in one kernel, if the store has such a kernel; otherwise nothing happens, and *done is
+   PETSC_FALSE */
 PETSC_INTERN cudaError_t SpMVCudaCGMult(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
 PETSC_INTERN cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov, cudaStream_t);    /* r, z, norm, z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGSums(SpMVCudaKrylov, cudaStream_t);      /* norm and z'r */
@@ -128,23 +143,26 @@ PETSC_INTERN cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov, PetscReal *, cud
 
     Begin;   then in each iteration:   v = A p, First, Half, t = A s, Second, Update
 
-  where s is r, or hat with POINTS or BLOCKS on the right. With POINTS or BLOCKS on the left, First and Second apply B to v and t. If a solve ends as SINGULAR,
-  t = 0: s and p belong to the last iteration, and x has not been updated in that iteration.
+  where s is r, or hat with POINTS or BLOCKS on the right. With POINTS or BLOCKS on the left, First and Second apply B
+  to v and t. If a solve ends as SINGULAR, t = 0: s and p belong to the last iteration, and x has not been updated in
+  that iteration.
 */
 PETSC_INTERN cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov, const SpMVCudaBCGS *, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov, cudaStream_t);  /* B v, and (v, r0) */
 PETSC_INTERN cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov, cudaStream_t);   /* s */
 PETSC_INTERN cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov, cudaStream_t); /* B t, and all inner products with it */
 PETSC_INTERN cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov, cudaStream_t); /* x, r, the norm, p */
-/* v = A p and First, or t = A s and Second, in one kernel, if the store has such a kernel; otherwise nothing happens, and *done is PETSC_FALSE */
+/* v = A p and First, or t = A s and Second, in one kernel, if the store has such a kernel; otherwise nothing happens,
+   and *done is PETSC_FALSE */
 PETSC_INTERN cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
 PETSC_INTERN cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
 /* After SINGULAR: x + alpha p is the solution if s = 0; waits for the stream */
 PETSC_INTERN cudaError_t SpMVCudaBCGSGetStep(SpMVCudaKrylov, PetscScalar *alpha, cudaStream_t);
 
 /*
-  A step of Chebyshev's method, after the product w = A now: next = of_before before + of_now now + of_residual B (b - w). Arrays that are NULL count as zero;
-  next may be any of the others except w. The preconditioner must not be APPLIED.
+  A step of Chebyshev's method, after the product w = A now: next = of_before before + of_now now + of_residual B (b -
+  w). Arrays that are NULL count as zero; next may be any of the others except w. The preconditioner must not be
+  APPLIED.
 */
 typedef struct {
   int                n, bs;
@@ -156,7 +174,8 @@ typedef struct {
 } SpMVCudaChebyshev;
 PETSC_INTERN cudaError_t SpMVCudaChebyshevStep(SpMVCudaKrylov, const SpMVCudaChebyshev *, cudaStream_t);
 
-/* The state of the solve, as far as the host can see it now. its is counted as in PETSc: the iteration in progress, or the one in which the solve ended */
+/* The state of the solve, as far as the host can see it now. its is counted as in PETSc: the iteration in progress, or
+   the one in which the solve ended */
 typedef struct {
   SpMVKrylovReason reason;
   int              its, norms; /* norms: the number of iterations with a norm */

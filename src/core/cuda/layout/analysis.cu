@@ -17,7 +17,8 @@ cudaError_t ExclusiveSum(Array<int64_t> &a, int64_t count, cudaStream_t stream)
   return cub::DeviceScan::ExclusiveSum(scratch, bytes, (int64_t *)a, (int64_t *)a, count, stream);
 }
 
-template <class V> static cudaError_t Sort(Array<uint64_t> &key, Array<V> &value, int64_t count, int bits, cudaStream_t stream)
+template <class V>
+static cudaError_t Sort(Array<uint64_t> &key, Array<V> &value, int64_t count, int bits, cudaStream_t stream)
 {
   size_t            bytes = 0;
   Scratch<char>     scratch(stream);
@@ -93,7 +94,9 @@ cudaError_t Supported()
   int major;
   SPMV_TRY(DeviceHas(cudaDevAttrComputeCapabilityMajor, &major));
   const cudaError_t error = major < 8 ? cudaErrorNoKernelImageForDevice : Load((const void *)survey<int>);
-  if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction && error != cudaErrorUnsupportedPtxVersion) return error;
+  if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction &&
+      error != cudaErrorUnsupportedPtxVersion)
+    return error;
   ForgetErrors();
   return cudaErrorNotSupported;
 }
@@ -136,7 +139,8 @@ template <class I> __device__ bool check_rows(const View<I> &v, int u)
 template <class I> __global__ void check_node(View<I> v, int *failed)
 {
   const int64_t warps = (int64_t)gridDim.x * (blockDim.x / WARP);
-  for (int64_t u = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP; u < v.units && !IsRaised(failed); u += warps) {
+  for (int64_t u = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP; u < v.units && !IsRaised(failed);
+       u += warps) {
     if (!check_rows(v, (int)u)) Raise(failed);
   }
 }
@@ -170,7 +174,8 @@ static cudaError_t StartChecks(const SpMVCudaCSR &csr, int node, int *broken, cu
   return cudaSuccess;
 }
 
-// ------------------------------------------------------------------------------------------------ incomplete node blocks
+// ------------------------------------------------------------------------------------------------ incomplete node
+// blocks
 
 // The first entry of a row whose column is at least c
 template <class I> __device__ int64_t find_column(const View<I> &v, int64_t row, int64_t c)
@@ -186,8 +191,8 @@ template <class I> __device__ int64_t find_column(const View<I> &v, int64_t row,
   return low;
 }
 
-// Calls f(row of the unit, new, block column), in all lanes of the warp, for each entry of a unit. new: no earlier entry is in the same block. Returns false in
-// at least one lane if columns do not ascend
+// Calls f(row of the unit, new, block column), in all lanes of the warp, for each entry of a unit. new: no earlier
+// entry is in the same block. Returns false in at least one lane if columns do not ascend
 template <class I, class F> __device__ bool each_entry(const View<I> &v, int u, F f)
 {
   const int lane = threadIdx.x % WARP, s = v.bs;
@@ -226,7 +231,8 @@ template <class I> __device__ int64_t count_blocks(const View<I> &v, int u, bool
 // One warp per sampled unit; `groups` units for each block size 2, 3, ... MAX_NODE. v: the view with single entries
 template <class I> __global__ void sample_units(View<I> v, unsigned sizes, int groups, Sample *out)
 {
-  const int warp = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, s = 2 + warp / groups;
+  const int warp = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP,
+            s = 2 + warp / groups;
   v.units /= s;
   v.bs            = s;
   const int count = min(groups, v.units), u = (int)((int64_t)(warp % groups) * v.units / max(count, 1));
@@ -235,7 +241,8 @@ template <class I> __global__ void sample_units(View<I> v, unsigned sizes, int g
   for (int64_t row = (int64_t)u * s; row < (int64_t)(u + 1) * s; row++) {
     const int64_t begin = v.i[row], end = v.i[row + 1];
     if (end - begin > Tuning::SAMPLE_LONGEST) return; // would delay all other warps
-    for (int64_t q = begin + lane; q < end; q += WARP) indexed += q - begin < WARP - 1 || v.j[q] - v.j[q - (WARP - 1)] != WARP - 1;
+    for (int64_t q = begin + lane; q < end; q += WARP)
+      indexed += q - begin < WARP - 1 || v.j[q] - v.j[q - (WARP - 1)] != WARP - 1;
   }
   bool          listed, ascend;
   const int64_t blocks = count_blocks(v, u, &listed, &ascend);
@@ -266,7 +273,8 @@ template <class I> __global__ void count_listed(View<I> v, int64_t *count, unsig
   if (threadIdx.x == 0 && total) atomicAdd(entries, total);
 }
 
-// A warp lists the new blocks of a unit row by row, those of each row in ascending order, and then merges the rows. v.first: prefix sums
+// A warp lists the new blocks of a unit row by row, those of each row in ascending order, and then merges the rows.
+// v.first: prefix sums
 template <class I> __global__ void list_blocks(View<I> v, int *by_row, int *column, uint64_t *row)
 {
   const int u = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP, s = v.bs;
@@ -358,21 +366,27 @@ static cudaError_t SampleUnits(const SpMVCudaCSR &csr, int node, Sample *out, cu
   });
 }
 
-cudaError_t FindIncomplete(const SpMVCudaCSR &csr, int node, const Findings &found, size_t value, cudaStream_t stream, Nodes *nodes)
+cudaError_t FindIncomplete(const SpMVCudaCSR &csr, int node, const Findings &found, size_t value, cudaStream_t stream,
+                           Nodes *nodes)
 {
   int    best  = 1;
   double least = Tuning::INCOMPLETE_GAIN;
-  auto   entry = [&](const Sample &of) { return (double)value + 2.0 * (double)of.indexed / (double)of.entries; }; // bytes per entry, with 16-bit columns
-  auto   block = [&](int s) { return (double)(s * s) * (double)value + 2.0; };
+  // bytes per entry, with 16-bit columns
+  auto entry = [&](const Sample &of) { return (double)value + 2.0 * (double)of.indexed / (double)of.entries; };
+  auto block = [&](int s) { return (double)(s * s) * (double)value + 2.0; };
   for (int s = 2; s <= MAX_NODE; s++) {
     const Sample &of    = found.units[s];
-    const double  share = IsPossible(csr, node, s, false) && of.entries ? (double)of.blocks * block(s) / ((double)of.entries * entry(of)) : 1.0;
+    const double  share = IsPossible(csr, node, s, false) && of.entries
+                              ? (double)of.blocks * block(s) / ((double)of.entries * entry(of))
+                              : 1.0;
     if (share >= least) continue;
     least = share;
     best  = s;
   }
   if (best == 1) return cudaSuccess;
-  return ListBlocks(csr, best, (int64_t)(Tuning::INCOMPLETE_GAIN * (double)csr.nnz * entry(found.units[best]) / block(best)), stream, nodes);
+  return ListBlocks(csr, best,
+                    (int64_t)(Tuning::INCOMPLETE_GAIN * (double)csr.nnz * entry(found.units[best]) / block(best)),
+                    stream, nodes);
 }
 
 // ------------------------------------------------------------------------------------------------ row groups
@@ -393,8 +407,8 @@ __device__ __forceinline__ bool any_in_team(bool is)
   return __ballot_sync(ALL, is) >> (threadIdx.x % WARP / TEAM * TEAM) & ((1u << TEAM) - 1);
 }
 
-// Each team compares one row with the previous one. The rows are scattered, because rows at equal distances could all be, for example, the first ones of their
-// groups
+// Each team compares one row with the previous one. The rows are scattered, because rows at equal distances could all
+// be, for example, the first ones of their groups
 template <class I> __global__ void sample_rows(View<I> v, int count, Sample *out)
 {
   const unsigned t = blockIdx.x * blockDim.x + threadIdx.x, k = t / TEAM;
@@ -416,9 +430,10 @@ template <class I> __global__ void flag_runs(View<I> v, int64_t *flag)
   if (t % TEAM == 0 && r <= v.units) flag[r] = begins;
 }
 
-// Cuts runs into groups of nearly equal size. sum: prefix sums of the flags; start: first row of each run. flag[r]: whether row r begins a group. entries: the
-// total of the first rows of all groups
-template <class I> __global__ void flag_groups(View<I> v, const int64_t *sum, const int *start, int64_t *flag, unsigned long long *entries)
+// Cuts runs into groups of nearly equal size. sum: prefix sums of the flags; start: first row of each run. flag[r]:
+// whether row r begins a group. entries: the total of the first rows of all groups
+template <class I>
+__global__ void flag_groups(View<I> v, const int64_t *sum, const int *start, int64_t *flag, unsigned long long *entries)
 {
   const int64_t r      = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
   unsigned      length = 0;
@@ -426,9 +441,11 @@ template <class I> __global__ void flag_groups(View<I> v, const int64_t *sum, co
     bool begins = false;
     if (r < v.units) {
       const int64_t run   = sum[r + 1] - 1;
-      const int     first = start[run], rows = (run + 1 < sum[v.units] ? start[run + 1] : v.units) - first, at = (int)r - first;
-      const int     groups = (rows + RowGroups::MOST - 1) / RowGroups::MOST, size = rows / groups, larger = rows % groups * (size + 1);
-      begins = at < larger ? at % (size + 1) == 0 : (at - larger) % size == 0;
+      const int     first = start[run], rows = (run + 1 < sum[v.units] ? start[run + 1] : v.units) - first,
+                at     = (int)r - first;
+      const int groups = (rows + RowGroups::MOST - 1) / RowGroups::MOST, size = rows / groups,
+                larger = rows % groups * (size + 1);
+      begins           = at < larger ? at % (size + 1) == 0 : (at - larger) % size == 0;
     }
     flag[r] = begins;
     if (begins) length = (unsigned)v.len((int)r);
@@ -482,8 +499,10 @@ cudaError_t FindGroups(const SpMVCudaCSR &csr, const Findings &found, cudaStream
   int64_t                     runs, count;
   unsigned long long          stored;
   // Mostly empty rows: products must not touch empty rows. Longest: a sort key also has columns and the sizes of groups
-  if (rows < 2 || !csr.nnz || found.survey.empty > rows / 2 || found.survey.longest > Tuning::GROUPS_LONGEST) return cudaSuccess;
-  if ((double)found.rows.blocks > (Tuning::GROUPS_SHARE + Tuning::GROUPS_MARGIN) * (double)found.rows.entries) return cudaSuccess;
+  if (rows < 2 || !csr.nnz || found.survey.empty > rows / 2 || found.survey.longest > Tuning::GROUPS_LONGEST)
+    return cudaSuccess;
+  if ((double)found.rows.blocks > (Tuning::GROUPS_SHARE + Tuning::GROUPS_MARGIN) * (double)found.rows.entries)
+    return cudaSuccess;
 
   SPMV_TRY(run.Alloc((size_t)rows + 1));
   SPMV_TRY(WithView(csr, 1, [&](auto v) {
@@ -526,8 +545,10 @@ template <class I> __global__ void list_entries(View<I> v, uint64_t *key, int *p
   }
 }
 
-// Row offsets of the sorted entries: entry q sets the offsets of all rows after the previous entry's row, up to its own row
-static __global__ void offsets_of(int64_t nnz, int rows, const uint64_t *key, const int *position, const int *row, int *it, int *jt)
+// Row offsets of the sorted entries: entry q sets the offsets of all rows after the previous entry's row, up to its own
+// row
+static __global__ void offsets_of(int64_t nnz, int rows, const uint64_t *key, const int *position, const int *row,
+                                  int *it, int *jt)
 {
   const int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
   if (q > nnz) return;
@@ -536,7 +557,8 @@ static __global__ void offsets_of(int64_t nnz, int rows, const uint64_t *key, co
   if (q < nnz) jt[q] = row[position[q]];
 }
 
-cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int> &it, Array<int> &jt, Array<int> &value_index)
+cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int> &it, Array<int> &jt,
+                         Array<int> &value_index)
 {
   Scratch<uint64_t> key(stream);
   Scratch<int>      row(stream);

@@ -14,9 +14,11 @@ cudaError_t ShareOut(const SpMVCudaCSR &csr, const Nodes &nodes, const Survey &s
   int           processors;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
   if (!r->per_thread) {
-    const bool many = nodes.bs == 1 && entries >= Tuning::MANY_FROM * units && entries < (bulk ? Tuning::MANY_TO_BULK : Tuning::MANY_TO) * units;
-    r->per_thread   = many ? Tuning::PER_THREAD_MANY : Tuning::PER_THREAD;
-    while (r->per_thread > Tuning::PER_THREAD_LEAST && entries / r->per_thread < processors * Tuning::THREADS) r->per_thread /= 2;
+    const bool many = nodes.bs == 1 && entries >= Tuning::MANY_FROM * units &&
+                      entries < (bulk ? Tuning::MANY_TO_BULK : Tuning::MANY_TO) * units;
+    r->per_thread = many ? Tuning::PER_THREAD_MANY : Tuning::PER_THREAD;
+    while (r->per_thread > Tuning::PER_THREAD_LEAST && entries / r->per_thread < processors * Tuning::THREADS)
+      r->per_thread /= 2;
   }
   r->chunk = bulk ? Tuning::CHUNK_BULK : Tuning::CHUNK;
   while (r->chunk > Tuning::CHUNK_LEAST && entries / r->chunk < processors * Tuning::CHUNKS) r->chunk /= 2;
@@ -29,7 +31,8 @@ cudaError_t ShareOutGroups(const SpMVCudaCSR &csr, const Survey &survey, SliceRu
   int processors;
   r->per_thread = Tuning::GROUPS_VALUES;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-  while (r->per_thread > Tuning::PER_THREAD_LEAST && csr.nnz / r->per_thread < processors * Tuning::THREADS) r->per_thread /= 2;
+  while (r->per_thread > Tuning::PER_THREAD_LEAST && csr.nnz / r->per_thread < processors * Tuning::THREADS)
+    r->per_thread /= 2;
   SPMV_TRY(ShareOut(csr, 1, survey, r));
   r->chunk = PetscMax(r->chunk / RowGroups::MOST / WARP * WARP, (int)Tuning::GROUPS_CHUNK);
   r->whole = Tuning::GROUPS_LONG;
@@ -68,7 +71,8 @@ struct Layouts {
     int           processors;
     *store = nullptr;
     if (!c.diagonals || survey.empty > units / 2) return cudaSuccess;
-    // With few rows, slices give each row several lanes. Even then, diagonals are faster if one round of loads is enough
+    // With few rows, slices give each row several lanes. Even then, diagonals are faster if one round of loads is
+    // enough
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     if (survey.longest > Tuning::ONE_ROUND && units / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
     // In slices, a column index takes two or four bytes per entry; the padding of diagonals may take as much
@@ -104,8 +108,10 @@ cudaError_t Choose(const SpMVCudaCSR &csr, const Choice &c, cudaStream_t stream,
   Nodes nodes(NodeSize(csr, node, found)), some;
   SPMV_TRY(l.Take(nodes));
   // If most rows are empty, products must not touch the empty rows, but blocks may contain some
-  if (node != 1 && nodes.bs == 1 && l.survey.empty <= csr.m / 2) SPMV_TRY(FindIncomplete(csr, node, found, StoredSize(c.single), stream, &some));
-  if (some.bs > 1) { // diagonals of single entries have no column indices, and are better if they store about as many values as the blocks
+  if (node != 1 && nodes.bs == 1 && l.survey.empty <= csr.m / 2)
+    SPMV_TRY(FindIncomplete(csr, node, found, StoredSize(c.single), stream, &some));
+  // diagonals of single entries have no column indices, and are better if they store about as many values as the blocks
+  if (some.bs > 1) {
     SPMV_TRY(l.Diagonals(store, (int64_t)((double)(some.Blocks(csr) * some.bs * some.bs) / Tuning::INCOMPLETE_GAIN)));
     if (*store) return cudaSuccess;
     SPMV_TRY(l.Take(some));

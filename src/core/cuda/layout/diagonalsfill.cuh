@@ -1,5 +1,6 @@
 /*
-  The kernels that copy the values of A to the layout by diagonals and mark the steps whose values are all equal, or, with node blocks, almost all.
+  The kernels that copy the values of A to the layout by diagonals and mark the steps whose values are all equal, or,
+  with node blocks, almost all.
 */
 #pragma once
 
@@ -10,22 +11,25 @@ namespace spmv {
 namespace {
 
 template <int STEPS> struct FillShape {
-  static constexpr int    BATCH  = STEPS ? STEPS : Tuning::FILL_BATCH; // steps whose entries are loaded at once
-  static constexpr int    STRIDE = BATCH | 1;                          // distance of the lanes' values in shared memory: an odd number
+  static constexpr int BATCH = STEPS ? STEPS : Tuning::FILL_BATCH; // steps whose entries are loaded at once
+  // distance of the lanes' values in shared memory: an odd number
+  static constexpr int    STRIDE = BATCH | 1;
   static constexpr size_t SHARED = (size_t)Tuning::FILL_BLOCK * STRIDE * sizeof(Scalar);
 };
 
 constexpr int EQUALS = 256; // counters of marks, because a single one would delay the slices of a large matrix
 
-// Whether these lanes, whose node blocks differ from the common one, are in so many of the four bytes of a step's mask that the step is not marked
+// Whether these lanes, whose node blocks differ from the common one, are in so many of the four bytes of a step's mask
+// that the step is not marked
 __device__ __forceinline__ bool TooMany(unsigned lanes)
 {
   return __popc(__vcmpne4(lanes, 0)) > 8 * Tuning::EXCEPTED_BYTES;
 }
 
-// The lane whose first row of a node block, `own`, most of the lanes with an entry have (own < 0: this lane has none). If too many lanes differ from the previous
-// one, so that the step cannot be marked, it is the first lane with an entry. The values are compared by a hash: if two share one by chance, fewer lanes equal the
-// value that is stored for all of them
+// The lane whose first row of a node block, `own`, most of the lanes with an entry have (own < 0: this lane has none).
+// If too many lanes differ from the previous one, so that the step cannot be marked, it is the first lane with an
+// entry. The values are compared by a hash: if two share one by chance, fewer lanes equal the value that is stored for
+// all of them
 template <class V, int BS> __device__ __forceinline__ int LaneOfMost(const Scalar *shared, int own)
 {
   const int      lane = threadIdx.x % WARP;
@@ -40,14 +44,17 @@ template <class V, int BS> __device__ __forceinline__ int LaneOfMost(const Scala
     for (const unsigned w : word) hash = (hash ^ w ^ hash >> 15) * 0x9E3779B1u;
   }
   const unsigned before = __shfl_up_sync(ALL, hash, 1);
-  if (TooMany(__ballot_sync(ALL, own >= 0 && lane % 8 && owns >> (lane - 1) & 1 && hash != before))) return __ffs((int)owns) - 1;
+  if (TooMany(__ballot_sync(ALL, own >= 0 && lane % 8 && owns >> (lane - 1) & 1 && hash != before)))
+    return __ffs((int)owns) - 1;
   const unsigned like = __match_any_sync(ALL, hash) & owns;
   return (int)(__reduce_max_sync(ALL, own < 0 ? 0 : (unsigned)__popc(like) << 5 | (unsigned)lane) % WARP);
 }
 
-// Marks steps of node blocks, from `step` on. like: bit b says whether the lane's block of step b equals that of lane from[b]. Returns how many it marked
+// Marks steps of node blocks, from `step` on. like: bit b says whether the lane's block of step b equals that of lane
+// from[b]. Returns how many it marked
 template <class V, int BS, int BATCH>
-__device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like, const int (&from)[BATCH], const V *value, V *equal_value, unsigned *equal)
+__device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like, const int (&from)[BATCH],
+                                          const V *value, V *equal_value, unsigned *equal)
 {
   const int lane   = threadIdx.x % WARP;
   unsigned  mine   = 0;
@@ -58,7 +65,8 @@ __device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like
     if (b >= steps) break;
     const unsigned lanes = __ballot_sync(ALL, like >> b & 1);
     if (TooMany(~lanes)) continue;
-    for (int e = lane; e < BS * BS; e += WARP) equal_value[(step + b) * (BS * BS) + e] = value[((step + b) * (BS * BS) + e) * WARP + from[b]];
+    for (int e = lane; e < BS * BS; e += WARP)
+      equal_value[(step + b) * (BS * BS) + e] = value[((step + b) * (BS * BS) + e) * WARP + from[b]];
     if (lane == b) mine = lanes;
     marked++;
   }
@@ -66,36 +74,46 @@ __device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like
   return marked;
 }
 
-// Both the steps and a lane's entries are in the order of the columns. So the entries of a few steps are consecutive in each row, and no permutation is needed.
-// The rows of a slice are consecutive, too: they are copied in one piece if they fit. STEPS > 0: all slices have this many steps
+// Both the steps and a lane's entries are in the order of the columns. So the entries of a few steps are consecutive in
+// each row, and no permutation is needed. The rows of a slice are consecutive, too: they are copied in one piece if
+// they fit. STEPS > 0: all slices have this many steps
 template <int STEPS, class V, class I>
-__global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const int *value_index, const Scalar *a, V *value, V *equal_value,
-                             int2 *pattern_of_slice, unsigned *equal, unsigned *equals)
+__global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const int *value_index, const Scalar *a,
+                             V *value, V *equal_value, int2 *pattern_of_slice, unsigned *equal, unsigned *equals)
 {
   constexpr int BATCH = FillShape<STEPS>::BATCH, STRIDE = FillShape<STEPS>::STRIDE;
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
-  const int64_t first  = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
-  const int2   *step   = args.step + pattern_of_slice[s].x;
-  const bool    more   = !STEPS && args.more && args.more[s + 1] > args.more[s];
-  const int     beyond = more ? __popc(__ballot_sync(ALL, args.steps + lane < args.longest && Lanes(step[args.steps + lane]))) : 0; // additional steps
-  const int     steps = STEPS ? STEPS : uniform ? args.steps + beyond : (int)(args.first_value[s + 1] - (unsigned)first), unit = s * WARP + lane;
-  const int64_t start = unit < v.units ? v.start(unit) : 0;
-  const int     width = unit < v.units ? v.len(unit) : 0;
-  V            *to = value + first * WARP + lane, *next = more ? value + (int64_t)args.slices * args.steps * WARP + args.more[s] : nullptr;
+  const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
+  const int2   *step  = args.step + pattern_of_slice[s].x;
+  const bool    more  = !STEPS && args.more && args.more[s + 1] > args.more[s];
+  // additional steps
+  const int beyond =
+      more ? __popc(__ballot_sync(ALL, args.steps + lane < args.longest && Lanes(step[args.steps + lane]))) : 0;
+  const int steps      = STEPS     ? STEPS
+                         : uniform ? args.steps + beyond
+                                   : (int)(args.first_value[s + 1] - (unsigned)first),
+            unit       = s * WARP + lane;
+  const int64_t start  = unit < v.units ? v.start(unit) : 0;
+  const int     width  = unit < v.units ? v.len(unit) : 0;
+  V            *to     = value + first * WARP + lane,
+    *next              = more ? value + (int64_t)args.slices * args.steps * WARP + args.more[s] : nullptr;
   Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
   int           done = 0, mine = lane * STRIDE; // mine: the position in `shared` at which the lane's values begin
   unsigned      word = 0, total = 0;
-  const int64_t begin = __shfl_sync(ALL, start, 0), end = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
-  const bool    whole = end - begin <= WARP * STRIDE;
+  const int64_t begin = __shfl_sync(ALL, start, 0),
+                end   = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
+  const bool whole    = end - begin <= WARP * STRIDE;
   if (whole) {
-    for (int q = lane; q < (int)(end - begin); q += WARP) Num::copy(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
+    for (int q = lane; q < (int)(end - begin); q += WARP)
+      Num::copy(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
     AwaitCopies();
     __syncwarp();
     mine = (int)(start - begin);
   }
   for (int k0 = 0; k0 < steps; k0 += BATCH) {
-    int      at[BATCH], from[BATCH], count = 0; // positions in `shared` of the lane's own entry, and of the first lane's, with which it is compared
+    // positions in `shared` of the lane's own entry, and of the first lane's, with which it is compared
+    int      at[BATCH], from[BATCH], count = 0;
     unsigned same = (1u << min(BATCH, steps - k0)) - 1;
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
@@ -109,7 +127,8 @@ __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const i
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       if (k0 + b >= steps) break;
-      const V t0 = from[b] < 0 ? Traits<V>::zero() : Convert<V>(shared[from[b]]), t = at[b] < 0 ? t0 : Convert<V>(shared[at[b]]);
+      const V t0 = from[b] < 0 ? Traits<V>::zero() : Convert<V>(shared[from[b]]),
+              t  = at[b] < 0 ? t0 : Convert<V>(shared[at[b]]);
       if (!__all_sync(ALL, Traits<V>::same(t, t0)))
         same &= ~(1u << b);
       else if (lane == 0 && (!more || k0 + b < args.steps))
@@ -123,7 +142,8 @@ __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const i
     }
     done += count;
     if (whole) mine += count;
-    if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0; // additional steps have no marks
+    // additional steps have no marks
+    if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0;
     total += __popc(same);
     word |= same << k0 % WARP;
     if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
@@ -137,16 +157,18 @@ __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const i
   if (lane == 0) atomicAdd(equals + s % EQUALS, total);
 }
 
-constexpr int NODES_BATCH = sizeof(Scalar) <= 8 ? Tuning::FILL_BATCH / 2 : Tuning::FILL_BATCH / 4; // steps of node blocks that a warp takes at once
+// steps of node blocks that a warp takes at once
+constexpr int NODES_BATCH = sizeof(Scalar) <= 8 ? Tuning::FILL_BATCH / 2 : Tuning::FILL_BATCH / 4;
 static_assert(NODES_BATCH <= WARP);
 
 // The same for node blocks, one slice per thread block, `staged` steps at a time
 template <int BS, class V, class I>
 __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_NODES_BLOCKS)
-    fill_nodes(View<I> v, DiagonalArgs args, bool uniform, int staged, const int *value_index, const Scalar *a, V *value, V *equal_value, unsigned *equal,
-               unsigned *equals)
+    fill_nodes(View<I> v, DiagonalArgs args, bool uniform, int staged, const int *value_index, const Scalar *a,
+               V *value, V *equal_value, unsigned *equal, unsigned *equals)
 {
-  const int      s = (int)blockIdx.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP, unit = s * WARP + lane;
+  const int s = (int)blockIdx.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP,
+            unit        = s * WARP + lane;
   const int64_t  first  = uniform ? (int64_t)s * args.steps : args.first_value[s];
   const int      steps  = uniform ? args.steps : (int)(args.first_value[s + 1] - (unsigned)first);
   const int2    *step   = args.step + args.pattern_of_slice[s].x;
@@ -188,8 +210,9 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
           const bool like_listed = lists >> (like[b] & (WARP - 1)) & 1;
 #pragma unroll
           for (int j = 0; j < BS; j++) {
-            const V t0 = like_row < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(ReadStaged(shared, like_row + j, like_listed));
-            const V t  = row < 0 ? t0 : ConvertIn<V, BS>(ReadStaged(shared, row + j, listed));
+            const V t0 =
+                like_row < 0 ? Traits<V>::zero() : ConvertIn<V, BS>(ReadStaged(shared, like_row + j, like_listed));
+            const V t = row < 0 ? t0 : ConvertIn<V, BS>(ReadStaged(shared, row + j, listed));
             if (!Traits<V>::same(t, t0)) same &= ~(1u << b);
             to[((k0 + b) * (BS * BS) + i * BS + j) * WARP] = t;
           }
@@ -204,8 +227,9 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
 template <class V, int STEPS, class I> cudaError_t Fill(const View<I> &v, const FillArgs &f, cudaStream_t stream)
 {
   const unsigned grid = Blocks((int64_t)f.args.slices * WARP, Tuning::FILL_BLOCK);
-  fill_entries<STEPS><<<grid, Tuning::FILL_BLOCK, FillShape<STEPS>::SHARED, stream>>>(v, f.args, f.uniform, f.value_index, f.a, (V *)f.value,
-                                                                                      (V *)f.equal_value, f.pattern_of_slice, f.equal, f.equals);
+  fill_entries<STEPS><<<grid, Tuning::FILL_BLOCK, FillShape<STEPS>::SHARED, stream>>>(
+      v, f.args, f.uniform, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.pattern_of_slice, f.equal,
+      f.equals);
   return cudaGetLastError();
 }
 
@@ -214,8 +238,8 @@ template <class V, int BS, class I> cudaError_t FillNodes(const View<I> &v, cons
   const int warps = PetscMin((f.args.steps + NODES_BATCH - 1) / NODES_BATCH, Tuning::FILL_NODES_WARPS);
   Staging   s;
   SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<BS, V, I>, f.args.steps, NODES_BATCH, &s));
-  fill_nodes<BS><<<f.args.slices, PetscMax(warps, 1) * WARP, s.shared, stream>>>(v, f.args, f.uniform, s.steps, f.value_index, f.a, (V *)f.value,
-                                                                                 (V *)f.equal_value, f.equal, f.equals);
+  fill_nodes<BS><<<f.args.slices, PetscMax(warps, 1) * WARP, s.shared, stream>>>(
+      v, f.args, f.uniform, s.steps, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.equal, f.equals);
   return cudaGetLastError();
 }
 
@@ -230,7 +254,8 @@ template <class V, class I> cudaError_t FillEntries(const View<I> &v, const Fill
   }
 }
 
-template <class V> cudaError_t FillDiagonals(const SpMVCudaCSR &csr, const Nodes &nodes, const FillArgs &f, cudaStream_t stream)
+template <class V>
+cudaError_t FillDiagonals(const SpMVCudaCSR &csr, const Nodes &nodes, const FillArgs &f, cudaStream_t stream)
 {
   return WithView(csr, nodes, [&](auto v) {
     ForgetErrors();

@@ -1,10 +1,13 @@
 /*
-  Slices of row groups: one to eight consecutive rows with the same columns (PETSc's inodes), of any sizes, in a matrix without node blocks.
+  Slices of row groups: one to eight consecutive rows with the same columns (PETSc's inodes), of any sizes, in a matrix
+  without node blocks.
 
-  See slices.cu for the layout. A unit is a group, and all groups of a slice have the same number of rows, R. Each column is stored once per group. Step k of a
-  slice has 32 columns and 32 R values, those of the groups' first rows first, 32 lanes side by side. A lane loads x once for R values. Rows are not padded to a
-  common group size, and groups may begin at any row. Groups of a slice have about the same length, so that the lanes that have no entry in the last step are
-  the last ones. They load nothing: with 16 lanes a group, padding would be a quarter of the bytes of groups of 49 columns.
+  See slices.cu for the layout. A unit is a group, and all groups of a slice have the same number of rows, R. Each
+  column is stored once per group. Step k of a slice has 32 columns and 32 R values, those of the groups' first rows
+  first, 32 lanes side by side. A lane loads x once for R values. Rows are not padded to a common group size, and groups
+  may begin at any row. Groups of a slice have about the same length, so that the lanes that have no entry in the last
+  step are the last ones. They load nothing: with 16 lanes a group, padding would be a quarter of the bytes of groups of
+  49 columns.
 */
 #include "core/cuda/product/sliceproduct.cuh"
 
@@ -17,16 +20,18 @@ using Args = SliceArgs;
 
 // The columns have one loop for both modes, because there are eight loops already
 template <class V, int R>
-__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, bool wait, const Scalar *x, Scalar (&d)[MOST])
+__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, bool wait,
+                                           const Scalar *x, Scalar (&d)[MOST])
 {
   constexpr int BATCH = R == 1 ? 6 : R == 2 ? 5 : R == 3 ? 4 : R == 4 ? 3 : 2;
-  Accumulate<V, R, 1, 1, EITHER, BATCH>(args, self, (const V *)args.value + (int64_t)self.value * WARP + lane, lane, form, wait, x, d);
+  Accumulate<V, R, 1, 1, EITHER, BATCH>(args, self, (const V *)args.value + (int64_t)self.value * WARP + lane, lane,
+                                        form, wait, x, d);
 }
 
 // A warp multiplies one slice. The code that follows the loop exists only once
 template <class V, bool FUSED, class D>
-__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z,
-                                         Scalar *y)
+__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane,
+                                         SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Slice self  = ReadSlice(args, s);
   const int   rows  = Rows(self.shape);
@@ -90,8 +95,10 @@ __global__ void __launch_bounds__(BLOCK, sizeof(Scalar) > 8 ? 2 : 3)
 const void *GroupsProduct(bool single, int which)
 {
   switch (which) {
-  case 0: return single ? (const void *)groups<Single, false, NoEpilogue> : (const void *)groups<Scalar, false, NoEpilogue>;
-  case 1: return single ? (const void *)groups<Single, true, NoEpilogue> : (const void *)groups<Scalar, true, NoEpilogue>;
+  case 0:
+    return single ? (const void *)groups<Single, false, NoEpilogue> : (const void *)groups<Scalar, false, NoEpilogue>;
+  case 1:
+    return single ? (const void *)groups<Single, true, NoEpilogue> : (const void *)groups<Scalar, true, NoEpilogue>;
   case 2: return (const void *)groups<Scalar, false, DotEpilogue>;
   default: return (const void *)groups<Scalar, false, DotsEpilogue>;
   }

@@ -1,5 +1,6 @@
 /*
-  How slices are formed: the order of the units, the extent of each slice, and its column indices. See slices.cu for the layout.
+  How slices are formed: the order of the units, the extent of each slice, and its column indices. See slices.cu for the
+  layout.
 */
 #include "core/cuda/base/prepare.cuh"
 #include "core/cuda/product/slices.cuh"
@@ -78,13 +79,15 @@ __device__ int longest(const int *length, int first, int count)
   return __reduce_max_sync(ALL, w);
 }
 
-// Calls f(first place, units, log2 U, log2 T, steps, parts), in all lanes of the warp, for the slices of places first to end - 1. With row groups, those of a
-// slice have the same number of rows
-template <class F> __device__ void form(const int *length, const int *rows, int first, int end, int bs, const SliceRules &r, F f)
+// Calls f(first place, units, log2 U, log2 T, steps, parts), in all lanes of the warp, for the slices of places first
+// to end - 1. With row groups, those of a slice have the same number of rows
+template <class F>
+__device__ void form(const int *length, const int *rows, int first, int end, int bs, const SliceRules &r, F f)
 {
   while (first < end) {
-    const int here = length[first], n = rows ? rows[first] : 1, per_thread = rows ? max(r.per_thread / n, 1) : r.per_thread;
-    int       last = end;
+    const int here = length[first], n = rows ? rows[first] : 1,
+              per_thread = rows ? max(r.per_thread / n, 1) : r.per_thread;
+    int last             = end;
     if (rows) {
       const int      p     = first + (int)(threadIdx.x % WARP);
       const unsigned other = __ballot_sync(ALL, p >= end || rows[p] != n);
@@ -100,7 +103,8 @@ template <class F> __device__ void form(const int *length, const int *rows, int 
     units = min(left, WARP << lu);
     if (!lu) {
       for (; lt < 5; lt++) {
-        if (r.threads ? 1 << lt < r.threads : here > per_thread << lt || (r.vector && here > r.vector)) continue; // other units may only be longer
+        // other units may only be longer
+        if (r.threads ? 1 << lt < r.threads : here > per_thread << lt || (r.vector && here > r.vector)) continue;
         w = longest(length, first, min(left, WARP >> lt));
         if (r.threads || w <= per_thread << lt) break;
       }
@@ -132,7 +136,8 @@ __global__ void pick(const int64_t *from, int64_t stride, int64_t *to)
 }
 
 // counts: for each window, the numbers of slices of rank 0, 1 and 2, of long units, and of parts
-__global__ void count_slices(int places, int window, int windows, const int *length, const int *rows, int bs, SliceRules r, int64_t *counts, Found *found)
+__global__ void count_slices(int places, int window, int windows, const int *length, const int *rows, int bs,
+                             SliceRules r, int64_t *counts, Found *found)
 {
   const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
   if (w > windows) return;
@@ -143,17 +148,18 @@ __global__ void count_slices(int places, int window, int windows, const int *len
   int64_t n[3] = {0, 0, 0}, groups = 0, all = 0;
   int     long_units = 0, most = 0;
   bool    several = false;
-  form(length, rows, w * window, min(places, (w + 1) * window), bs, r, [&](int first, int, int lu, int lt, int steps, int parts) {
-    const int own = rows ? rows[first] : 1, rank = rank_of(lu, lt, steps * own), add = parts ? parts : 1;
-    n[0] += rank == 0 ? add : 0;
-    n[1] += rank == 1 ? add : 0;
-    n[2] += rank == 2 ? add : 0;
-    groups += parts > 0;
-    all += parts;
-    long_units += parts ? own : 0;
-    several = several || lu > 0;
-    most    = max(most, steps);
-  });
+  form(length, rows, w * window, min(places, (w + 1) * window), bs, r,
+       [&](int first, int, int lu, int lt, int steps, int parts) {
+         const int own = rows ? rows[first] : 1, rank = rank_of(lu, lt, steps * own), add = parts ? parts : 1;
+         n[0] += rank == 0 ? add : 0;
+         n[1] += rank == 1 ? add : 0;
+         n[2] += rank == 2 ? add : 0;
+         groups += parts > 0;
+         all += parts;
+         long_units += parts ? own : 0;
+         several = several || lu > 0;
+         most    = max(most, steps);
+       });
   if (threadIdx.x % WARP) return;
   atomicMax(&found->longest, most);
   if (several) Raise(&found->many);
@@ -164,37 +170,42 @@ __global__ void count_slices(int places, int window, int windows, const int *len
 }
 
 // counts: prefix sums
-__global__ void write_slices(int places, int window, int windows, const int *length, const int *rows, const int *order, int bs, SliceRules r,
-                             const int64_t *counts, Slice *slice, int *parts_of)
+__global__ void write_slices(int places, int window, int windows, const int *length, const int *rows, const int *order,
+                             int bs, SliceRules r, const int64_t *counts, Slice *slice, int *parts_of)
 {
   const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (w >= windows) return;
   const int64_t W     = windows;
   int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, part = counts[4 * W + w] - counts[4 * W];
-  form(length, rows, w * window, min(places, (w + 1) * window), bs, r, [&](int first, int units, int lu, int lt, int steps, int parts) {
-    const int      rank  = rank_of(lu, lt, rows ? steps * rows[first] : steps);
-    const unsigned shape = rows ? GroupShape(rows[first]) : 0;
-    int64_t        s     = rank == 0 ? at[0] : rank == 1 ? at[1] : at[2];
-    const int      add   = parts ? parts : 1;
-    at[0] += rank == 0 ? add : 0;
-    at[1] += rank == 1 ? add : 0;
-    at[2] += rank == 2 ? add : 0;
-    if (!parts) {
-      if (lane == 0) slice[s] = {0, 0, steps, Shape(lt, lu, false, units) | shape, first, 0, 0, 0};
-      return;
-    }
-    for (int k = lane; k < parts; k += WARP) {
-      const int entries = min(r.chunk, length[first] - k * r.chunk);
-      slice[s + k]      = {0, 0, (entries + WARP - 1) / WARP, Shape(5, 0, true, 1) | shape, order ? order[first] : first, 0, k, (int)part};
-    }
-    if (lane == 0) parts_of[part] = parts;
-    part += parts;
-  });
+  form(length, rows, w * window, min(places, (w + 1) * window), bs, r,
+       [&](int first, int units, int lu, int lt, int steps, int parts) {
+         const int      rank  = rank_of(lu, lt, rows ? steps * rows[first] : steps);
+         const unsigned shape = rows ? GroupShape(rows[first]) : 0;
+         int64_t        s     = rank == 0 ? at[0] : rank == 1 ? at[1] : at[2];
+         const int      add   = parts ? parts : 1;
+         at[0] += rank == 0 ? add : 0;
+         at[1] += rank == 1 ? add : 0;
+         at[2] += rank == 2 ? add : 0;
+         if (!parts) {
+           if (lane == 0) slice[s] = {0, 0, steps, Shape(lt, lu, false, units) | shape, first, 0, 0, 0};
+           return;
+         }
+         for (int k = lane; k < parts; k += WARP) {
+           const int entries = min(r.chunk, length[first] - k * r.chunk);
+           slice[s + k]      = {
+                    0, 0,        (entries + WARP - 1) / WARP, Shape(5, 0, true, 1) | shape, order ? order[first] : first, 0,
+                    k, (int)part};
+         }
+         if (lane == 0) parts_of[part] = parts;
+         part += parts;
+       });
 }
 
 // ------------------------------------------------------------------------------------------------ columns
 
-template <class I> __global__ void measure(View<I> v, int count, Slice *slice, const int *order, int chunk, bool narrow, int64_t *values, int64_t *indices)
+template <class I>
+__global__ void measure(View<I> v, int count, Slice *slice, const int *order, int chunk, bool narrow, int64_t *values,
+                        int64_t *indices)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= count) {
@@ -203,7 +214,8 @@ template <class I> __global__ void measure(View<I> v, int count, Slice *slice, c
   }
   Slice self  = slice[s];
   int   least = INT_MAX, most = -1, tail = WARP, start = 0;
-  bool  runs = narrow && LogT(self.shape) == 5 && !HasGroups(self.shape), line = runs; // one index serves all rows of a group anyway
+  // one index serves all rows of a group anyway
+  bool runs = narrow && LogT(self.shape) == 5 && !HasGroups(self.shape), line = runs;
   entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
     const int col = own ? v.col(start_of_row, entry) : -1;
     if (own) {
@@ -234,7 +246,8 @@ template <class I> __global__ void measure(View<I> v, int count, Slice *slice, c
 }
 
 template <class I>
-__global__ void write_columns(View<I> v, int count, Slice *slice, const int *order, int chunk, const int64_t *values, const int64_t *indices, char *index)
+__global__ void write_columns(View<I> v, int count, Slice *slice, const int *order, int chunk, const int64_t *values,
+                              const int64_t *indices, char *index)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= count) return;
@@ -264,8 +277,8 @@ cudaError_t LoadSlices()
   return Load((const void *)measure<PetscInt>);
 }
 
-cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, const SliceRules &rules, const RowGroups *row_groups, cudaStream_t stream,
-                              Array<int> *rows)
+cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, const SliceRules &rules,
+                              const RowGroups *row_groups, cudaStream_t stream, Array<int> *rows)
 {
   const int  units = (int)(csr.m / bs);
   const bool sort  = row_groups || rules.by_column || rules.sigma != 1;
@@ -285,9 +298,11 @@ cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, cons
     SPMV_LAUNCH(places, 256, stream, iota, places, order);
   if (!sort || !places) return cudaSuccess;
 
-  // Row groups of different sizes cannot share a slice, so they are sorted by size even if the rows are not sorted by length
+  // Row groups of different sizes cannot share a slice, so they are sorted by size even if the rows are not sorted by
+  // length
   Scratch<uint64_t> key(stream);
-  Keys              keys = {rules.sigma ? rules.sigma : units, rules.by_column, rules.sigma != 1, survey.longest, BitsFor(survey.longest), nullptr};
+  Keys              keys = {rules.sigma ? rules.sigma : units, rules.by_column, rules.sigma != 1, survey.longest,
+               BitsFor(survey.longest),           nullptr};
   if (row_groups) {
     keys.first = row_groups->first;
     if (rules.sigma == 1) keys.sigma = WINDOW;
@@ -304,12 +319,14 @@ cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, cons
   return cudaSuccess;
 }
 
-// The number of units whose slices a warp forms, one slice after the other. With few units, more warps form fewer slices each: not too few, because the last
-// slice of a window may have lanes without a unit
+// The number of units whose slices a warp forms, one slice after the other. With few units, more warps form fewer
+// slices each: not too few, because the last slice of a window may have lanes without a unit
 static cudaError_t Window(int places, int64_t entries, const SliceRules &rules, int *window)
 {
-  const int64_t units = rules.threads ? WARP : (int64_t)WARP * rules.per_thread * places / PetscMax(entries, (int64_t)1) + 1; // of a slice
-  int           processors;
+  // of a slice
+  const int64_t units =
+      rules.threads ? WARP : (int64_t)WARP * rules.per_thread * places / PetscMax(entries, (int64_t)1) + 1;
+  int processors;
   *window = WINDOW;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
   while (*window / 2 >= Tuning::SLICES_OF_WINDOW * units && places / *window < 2 * processors) *window /= 2;
@@ -334,7 +351,8 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
     SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
     return cudaSuccess;
   }));
-  SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, window, windows, length, rows, bs, rules, counts, scratch);
+  SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, window, windows, length, rows, bs, rules,
+              counts, scratch);
   SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
   SPMV_LAUNCH(3, 3, stream, pick, (int64_t *)counts + 3 * (int64_t)windows, windows, ((Found *)scratch)->end);
   SPMV_TRY(Fetch(&found, (Found *)scratch, 1, stream));
@@ -353,7 +371,8 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
     SPMV_TRY(partial.Alloc((size_t)all_parts * sums, stream));
     SPMV_TRY(Vacate(partial, stream));
   }
-  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs, rules, counts, slice, parts);
+  SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs,
+              rules, counts, slice, parts);
   return cudaSuccess;
 }
 
@@ -365,7 +384,8 @@ cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &
   SPMV_TRY(sizes.Alloc(2 * sums + 2));
   int64_t *values = sizes, *indices = sizes + sums;
   SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow, values, indices);
+    SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow,
+                values, indices);
     return cudaSuccess;
   }));
   SPMV_TRY(ExclusiveSum(sizes, 2 * sums, stream));
@@ -377,7 +397,8 @@ cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &
   SPMV_TRY(index.Alloc(pieces * 32, stream));
   SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
   return WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices, index);
+    SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices,
+                index);
     return cudaSuccess;
   });
 }

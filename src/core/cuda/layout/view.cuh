@@ -1,5 +1,6 @@
 /*
-  The CSR matrix that set-up and fills read: a view of it with node blocks of any size, statistics of its pattern, and the sorts and scans that set-up uses.
+  The CSR matrix that set-up and fills read: a view of it with node blocks of any size, statistics of its pattern, and
+  the sorts and scans that set-up uses.
 */
 #pragma once
 
@@ -11,16 +12,20 @@
 namespace spmv {
 
 /*
-  A CSR pattern of bs x bs node blocks (bs = 1: single entries). A unit has bs rows, and it has every block in which at least one of these rows has an entry. If
-  all rows of a unit have the same complete blocks, the blocks are read from the CSR itself. Other units are listed: a list has their blocks in ascending order,
-  and their start() is negative
+  A CSR pattern of bs x bs node blocks (bs = 1: single entries). A unit has bs rows, and it has every block in which at
+  least one of these rows has an entry. If all rows of a unit have the same complete blocks, the blocks are read from
+  the CSR itself. Other units are listed: a list has their blocks in ascending order, and their start() is negative
 */
 template <class I> struct View {
-  const I        *i, *j;
-  int             units, bs;
-  const int64_t  *first;  // where the blocks of each unit begin in the list, and the end. Units that are not listed have none. NULL: no unit is listed
-  const int      *column; // block column of each listed block
-  const uint64_t *row;    // for each row of a listed block: the position of its first entry in A, times 256, plus a bit for each place with an entry
+  const I *i, *j;
+  int      units, bs;
+  // where the blocks of each unit begin in the list, and the end. Units that are not listed have none. NULL: no unit is
+  // listed
+  const int64_t *first;
+  const int     *column; // block column of each listed block
+  // for each row of a listed block: the position of its first entry in A, times 256, plus a bit for each place with an
+  // entry
+  const uint64_t *row;
 
   __host__ __device__ bool listed(int u) const
   {
@@ -95,7 +100,8 @@ struct Survey {
   unsigned long long natural; // entries of 32-unit slices in the natural order, padding included
   unsigned long long bulk;    // entries in units longer than Tuning::LONG
   int                longest, empty;
-  unsigned           looked, near; // number of sampled columns, and how many of them are within Tuning::NEAR of the diagonal
+  // number of sampled columns, and how many of them are within Tuning::NEAR of the diagonal
+  unsigned looked, near;
 
   bool local() const // neighboring units read neighboring x, so their order matters
   {
@@ -109,8 +115,10 @@ constexpr int MAX_NODE = 6; // the largest node blocks; matrices with larger one
 // Counts over a sample of rows, or of units of several rows
 struct Sample {
   unsigned long long entries;
-  unsigned long long indexed; // entries with a stored column in slices: all but the 32nd and later ones of a run of columns
-  unsigned long long blocks;  // node blocks of the units, or entries of the rows that begin a run of rows with equal columns
+  // entries with a stored column in slices: all but the 32nd and later ones of a run of columns
+  unsigned long long indexed;
+  // node blocks of the units, or entries of the rows that begin a run of rows with equal columns
+  unsigned long long blocks;
 };
 
 // What is known of a pattern before its layout is chosen. The host waits for the device once for all of it
@@ -125,9 +133,11 @@ cudaError_t Find(const SpMVCudaCSR &, int node, cudaStream_t, Findings *);
 
 // The largest s such that A consists of dense s x s blocks on an s x s grid; 1 if none
 int NodeSize(const SpMVCudaCSR &, int node, const Findings &);
-// Finds node blocks, some of them incomplete, if they take clearly fewer bytes than single entries; otherwise *nodes is unchanged. value: bytes per value
+// Finds node blocks, some of them incomplete, if they take clearly fewer bytes than single entries; otherwise *nodes is
+// unchanged. value: bytes per value
 cudaError_t FindIncomplete(const SpMVCudaCSR &, int node, const Findings &, size_t value, cudaStream_t, Nodes *nodes);
-// Lists the s x s blocks of any matrix; *nodes is unchanged if there are more than `most` blocks, or if the columns of an incomplete unit do not ascend
+// Lists the s x s blocks of any matrix; *nodes is unchanged if there are more than `most` blocks, or if the columns of
+// an incomplete unit do not ascend
 cudaError_t ListBlocks(const SpMVCudaCSR &, int s, int64_t most, cudaStream_t, Nodes *nodes);
 // Finds row groups if they save enough loads of columns and of x; otherwise groups->count stays 0
 cudaError_t FindGroups(const SpMVCudaCSR &, const Findings &, cudaStream_t, RowGroups *groups);
@@ -149,12 +159,15 @@ inline int BitsFor(uint64_t largest)
 }
 
 /*
-  Loads, for each lane, `count` (at most 4 PER) consecutive values, the first one from a[at]; if value_index is not NULL, a value is read from a[value_index[...]]
-  instead. Four lanes together read the values of one lane, because 32 scattered reads at once would keep the cache busy for 32 cycles. The values are stored in
-  `shared`, with a distance of `stride` between lanes. All lanes call it. All loads are issued before the first value is used; copies without registers (CopyAsync)
-  would take a third longer here.
+  Loads, for each lane, `count` (at most 4 PER) consecutive values, the first one from a[at]; if value_index is not
+  NULL, a value is read from a[value_index[...]] instead. Four lanes together read the values of one lane, because 32
+  scattered reads at once would keep the cache busy for 32 cycles. The values are stored in `shared`, with a distance of
+  `stride` between lanes. All lanes call it. All loads are issued before the first value is used; copies without
+  registers (CopyAsync) would take a third longer here.
 */
-template <int PER> __device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, int64_t at, int count, int stride, Scalar *shared)
+template <int PER>
+__device__ __forceinline__ void Gather(const Scalar *a, const int *value_index, int64_t at, int count, int stride,
+                                       Scalar *shared)
 {
   const int lane = threadIdx.x % WARP, group = lane / 4;
   Scalar    v[4][PER];
@@ -182,7 +195,8 @@ template <int PER> __device__ __forceinline__ void Gather(const Scalar *a, const
 
 // Reads row r of block q of the listed unit that begins at start
 template <int BS, class I>
-__device__ __forceinline__ void ReadListed(const View<I> &v, int64_t start, int q, int r, const Scalar *a, const int *value_index, Scalar *to)
+__device__ __forceinline__ void ReadListed(const View<I> &v, int64_t start, int q, int r, const Scalar *a,
+                                           const int *value_index, Scalar *to)
 {
   const uint64_t row    = v.row[(~start + q) * BS + r];
   const unsigned places = (unsigned)row;

@@ -1,7 +1,8 @@
 /*
-  Products with several columns at once, Y = A X: the code that the kernels of all layouts share. A thread keeps the sums of up to eight columns in registers,
-  so that the matrix is read once for all of them. More columns are split into panels. Consecutive thread blocks handle the same rows for different panels, so
-  that only the first of them reads the matrix from memory, and the others find it in the L2 cache. Each column is summed in the order of a product with one
+  Products with several columns at once, Y = A X: the code that the kernels of all layouts share. A thread keeps the
+  sums of up to eight columns in registers, so that the matrix is read once for all of them. More columns are split into
+  panels. Consecutive thread blocks handle the same rows for different panels, so that only the first of them reads the
+  matrix from memory, and the others find it in the L2 cache. Each column is summed in the order of a product with one
   vector.
 */
 #pragma once
@@ -50,8 +51,10 @@ inline int PanelWidth(int bs, int64_t count)
 
 // The work of one launch: panels of `width` columns each, or one panel with fewer columns
 struct Panels {
-  Columns  columns;
-  int64_t  x[MAX_WIDTH]; // distance in bytes from a panel's first column to each of its columns; past the last column, the distance to the last
+  Columns columns;
+  // distance in bytes from a panel's first column to each of its columns; past the last column, the distance to the
+  // last
+  int64_t  x[MAX_WIDTH];
   unsigned panels;
   int      width, count; // of each panel: the columns that the kernel has sums for, and those that exist
   bool     marked;       // diagonals: look for steps of equal values
@@ -75,13 +78,15 @@ struct Panel {
 };
 
 /*
-  d[q][i] += a x for BATCH entries (ROWS x COLS blocks) a of a row and the K columns of a panel. place: the index of each entry's x, in units from `x`; if the
-  row does not have the entry, the index of any number that can be read. x of GROUP columns is loaded before the first is used. The distances between columns
-  are kernel arguments, which are only added: 64-bit multiplications would take as long as everything else
+  d[q][i] += a x for BATCH entries (ROWS x COLS blocks) a of a row and the K columns of a panel. place: the index of
+  each entry's x, in units from `x`; if the row does not have the entry, the index of any number that can be read. x of
+  GROUP columns is loaded before the first is used. The distances between columns are kernel arguments, which are only
+  added: 64-bit multiplications would take as long as everything else
 */
 template <int ROWS, int BATCH, int K, int GROUP, int COLS = ROWS>
-__device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS], const bool (&has)[BATCH], const int (&place)[BATCH], const Scalar *x,
-                                           const Panels &panels, Scalar (&d)[K][ROWS])
+__device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS], const bool (&has)[BATCH],
+                                           const int (&place)[BATCH], const Scalar *x, const Panels &panels,
+                                           Scalar (&d)[K][ROWS])
 {
 #pragma unroll
   for (int q0 = 0; q0 < K; q0 += GROUP) {
@@ -105,7 +110,8 @@ __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS]
         for (int g = 0; g < GROUP; g++) {
 #pragma unroll
           for (int i = 0; i < ROWS; i++) {
-            if (COLS == 1 || !Num::is_absent(a[b][i * COLS + j])) d[q0 + g][i] = Num::fma(a[b][i * COLS + j], xs[g][b][j], d[q0 + g][i]);
+            if (COLS == 1 || !Num::is_absent(a[b][i * COLS + j]))
+              d[q0 + g][i] = Num::fma(a[b][i * COLS + j], xs[g][b][j], d[q0 + g][i]);
           }
         }
       }
@@ -121,7 +127,8 @@ __device__ __forceinline__ Scalar Sum(SpMVCudaForm form, bool add, const Scalar 
 
 // Writes a unit's sums, starting at its first row; z and y: the panel's first columns
 template <int BS, int K>
-__device__ __forceinline__ void WriteColumns(SpMVCudaForm form, const Panels &p, int64_t row, const Scalar (&d)[K][BS], const Scalar *z, Scalar *y)
+__device__ __forceinline__ void WriteColumns(SpMVCudaForm form, const Panels &p, int64_t row, const Scalar (&d)[K][BS],
+                                             const Scalar *z, Scalar *y)
 {
   const bool add = z != nullptr;
   y += row;
@@ -153,12 +160,15 @@ private:
   bool   chosen[3] = {};
 };
 
-// Calls launch(grid, operands, panels) repeatedly, each time for as many columns as one launch may have. A single remaining column is a product with a vector
+// Calls launch(grid, operands, panels) repeatedly, each time for as many columns as one launch may have. A single
+// remaining column is a product with a vector
 template <class F>
-cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, int bs, const Operands &v, const Columns &columns, cudaStream_t stream, F launch)
+cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, int bs, const Operands &v,
+                      const Columns &columns, cudaStream_t stream, F launch)
 {
   const unsigned blocks = Blocks((int64_t)slices * WARP, ColumnsBlock(bs));
-  const int64_t  most   = PetscMax(1u, PetscMin((unsigned)Tuning::COLUMNS_PANELS, (unsigned)INT_MAX / PetscMax(blocks, 1u)));
+  const int64_t  most =
+      PetscMax(1u, PetscMin((unsigned)Tuning::COLUMNS_PANELS, (unsigned)INT_MAX / PetscMax(blocks, 1u)));
   for (int64_t first = 0, left = columns.count; left; first = columns.count - left) {
     const Operands now   = v.From(first, columns);
     const int      width = PanelWidth(bs, left), count = (int)PetscMin((int64_t)width, left);

@@ -1,12 +1,16 @@
 /*
-  Matrices whose entries lie on few diagonals (stencils, also with several unknowns per point): slices of 32 consecutive units, one unit per lane.
+  Matrices whose entries lie on few diagonals (stencils, also with several unknowns per point): slices of 32 consecutive
+  units, one unit per lane.
 
-  A slice refers to a pattern: the list of its steps, each an offset (column minus row) and a mask of the lanes that have an entry there. Equal patterns are
-  stored once, so that they stay in L1. From memory, a product reads only values, 8 to 12 bytes per slice, x and y. Lanes without an entry do not read x.
+  A slice refers to a pattern: the list of its steps, each an offset (column minus row) and a mask of the lanes that
+  have an entry there. Equal patterns are stored once, so that they stay in L1. From memory, a product reads only
+  values, 8 to 12 bytes per slice, x and y. Lanes without an entry do not read x.
 
-  Each fill marks the steps whose values are all equal: a warp then reads one value instead of 32. It reads a second copy of the value, in an array with one
-  value per step, because reading 8 bytes transfers 64 from memory. Lanes without an entry hold another lane's value, so that they do not prevent the marking.
-  A step of node blocks is also marked if only a few lanes have another block, such as those at the end of a line of finite elements; these read their own.
+  Each fill marks the steps whose values are all equal: a warp then reads one value instead of 32. It reads a second
+  copy of the value, in an array with one value per step, because reading 8 bytes transfers 64 from memory. Lanes
+  without an entry hold another lane's value, so that they do not prevent the marking. A step of node blocks is also
+  marked if only a few lanes have another block, such as those at the end of a line of finite elements; these read their
+  own.
 */
 #include "columns.cuh"
 #include "core/cuda/layout/diagonalsfill.cuh"
@@ -22,7 +26,8 @@ constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("
 
 // ------------------------------------------------------------------------------------------------ layout
 
-// Merges the warp's 32 units by offset: calls f(k, offset, lanes) for each diagonal. Returns -1 if there are more than `limit` or columns do not ascend
+// Merges the warp's 32 units by offset: calls f(k, offset, lanes) for each diagonal. Returns -1 if there are more than
+// `limit` or columns do not ascend
 template <class I, class F> __device__ int walk(const View<I> &v, int slice, int limit, F f)
 {
   const int     unit  = slice * WARP + (int)(threadIdx.x % WARP);
@@ -55,12 +60,14 @@ struct Count {
   int                longest, failed;
 };
 
-template <class I> __global__ void find(View<I> v, int slices, int limit, uint64_t *hash, int *slice, int64_t *steps, Count *count)
+template <class I>
+__global__ void find(View<I> v, int slices, int limit, uint64_t *hash, int *slice, int64_t *steps, Count *count)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
   if (s >= slices || __any_sync(ALL, IsRaised(&count->failed))) return; // all lanes return together
   uint64_t  h = 1;
-  const int k = walk(v, s, limit, [&](int, int offset, unsigned lanes) { h = mix(h, (uint64_t)(unsigned)offset << 32 | lanes); });
+  const int k =
+      walk(v, s, limit, [&](int, int offset, unsigned lanes) { h = mix(h, (uint64_t)(unsigned)offset << 32 | lanes); });
   if (threadIdx.x % WARP == 0) {
     if (k < 0)
       Raise(&count->failed);
@@ -81,8 +88,10 @@ __global__ void flag_new(int slices, const uint64_t *hash, int64_t *flag)
   if (t <= slices) flag[t] = t < slices && (t == 0 || hash[t] != hash[t - 1]);
 }
 
-// Computes the number of each slice's pattern from the prefix sums of the flags. The first slice of a pattern, at `begin` in the sorted order, represents it
-__global__ void number(int slices, const uint64_t *hash, const int *slice, const int64_t *sum, int *pattern, int *representative, int *begin)
+// Computes the number of each slice's pattern from the prefix sums of the flags. The first slice of a pattern, at
+// `begin` in the sorted order, represents it
+__global__ void number(int slices, const uint64_t *hash, const int *slice, const int64_t *sum, int *pattern,
+                       int *representative, int *begin)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (t >= slices) return;
@@ -95,7 +104,8 @@ __global__ void number(int slices, const uint64_t *hash, const int *slice, const
   }
 }
 
-template <class I> __global__ void write_patterns(View<I> v, int patterns, const int *representative, int stride, int2 *step)
+template <class I>
+__global__ void write_patterns(View<I> v, int patterns, const int *representative, int stride, int2 *step)
 {
   const int p = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
   if (p >= patterns) return;
@@ -105,24 +115,29 @@ template <class I> __global__ void write_patterns(View<I> v, int patterns, const
 }
 
 // Checks that slices with equal hashes have equal patterns; otherwise products would be wrong without notice
-template <class I> __global__ void verify(View<I> v, int slices, int stride, const int2 *step, int *pattern, int *failed)
+template <class I>
+__global__ void verify(View<I> v, int slices, int stride, const int2 *step, int *pattern, int *failed)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP);
   if (s >= slices) return;
   const int2 *mine = step + (int64_t)pattern[s] * stride;
   bool        same = true;
-  const int   k    = walk(v, s, stride, [&](int i, int offset, unsigned lanes) { same = same && Offset(mine[i]) == offset && Lanes(mine[i]) == lanes; });
+  const int   k    = walk(v, s, stride, [&](int i, int offset, unsigned lanes) {
+    same = same && Offset(mine[i]) == offset && Lanes(mine[i]) == lanes;
+  });
   if (!same || (k < stride && Lanes(mine[k]))) *failed = 1;
 }
 
 struct FoundPatterns {
-  unsigned long long most; // the number of slices with the frequent pattern, and that of the pattern in the lower word; 0 if there is none
+  // the number of slices with the frequent pattern, and that of the pattern in the lower word; 0 if there is none
+  unsigned long long most;
   FrequentPattern    frequent;
   int                failed;
 };
 
 // usual: the number of steps that all slices have, or 0 if it differs
-__global__ void find_frequent(int patterns, int slices, int stride, int usual, const int *begin, const int2 *step, FoundPatterns *found)
+__global__ void find_frequent(int patterns, int slices, int stride, int usual, const int *begin, const int2 *step,
+                              FoundPatterns *found)
 {
   const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (p >= patterns) return;
@@ -130,7 +145,8 @@ __global__ void find_frequent(int patterns, int slices, int stride, int usual, c
   int         k    = 0; // the first steps with an entry in every lane
   while (k < stride && Lanes(mine[k]) == ALL) k++;
   if (usual ? k < usual : k == 0 || k > FrequentPattern::MOST || (k < stride && Lanes(mine[k]))) return;
-  atomicMax(&found->most, (unsigned long long)((p + 1 < patterns ? begin[p + 1] : slices) - begin[p]) << 32 | (unsigned)p);
+  atomicMax(&found->most,
+            (unsigned long long)((p + 1 < patterns ? begin[p + 1] : slices) - begin[p]) << 32 | (unsigned)p);
 }
 
 // Runs with FrequentPattern::MOST threads
@@ -169,7 +185,8 @@ __global__ void count_more(int slices, const int64_t *steps, unsigned long long 
 }
 
 // Counts the entries of each slice in its steps beyond `usual`
-__global__ void count_entries(int slices, int usual, int longest, const int2 *pattern_of_slice, const int2 *step, int64_t *entries)
+__global__ void count_entries(int slices, int usual, int longest, const int2 *pattern_of_slice, const int2 *step,
+                              int64_t *entries)
 {
   const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (s > slices) return;
@@ -190,7 +207,8 @@ __global__ void shorten(int count, const int64_t *wide, unsigned *to)
   if (t < count) to[t] = (unsigned)wide[t];
 }
 
-// Reports to the host whether there are enough marks for products to look at them. The host does not wait for the report. Runs with EQUALS threads
+// Reports to the host whether there are enough marks for products to look at them. The host does not wait for the
+// report. Runs with EQUALS threads
 __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *report)
 {
   __shared__ unsigned total;
@@ -203,13 +221,15 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
 
 // ------------------------------------------------------------------------------------------------ store
 
-// [1][]: for MultFused(), [2][], [3][]: for MultDot() and MultDots(), loaded when they are needed; [][1]: looks at marks
+// [1][]: for MultFused(), [2][], [3][]: for MultDot() and MultDots(), loaded when they are needed; [][1]: looks at
+// marks
 constexpr int KERNELS = 4;
 
 struct Diagonals : _n_SpMVCudaStore {
-  int             bs      = 1;
-  bool            uniform = true;
-  bool            marked = true, unreported = true; // marked: products look at marks; unreported: the last fill has not reported yet whether they should
+  int  bs      = 1;
+  bool uniform = true;
+  // marked: products look at marks; unreported: the last fill has not reported yet whether they should
+  bool            marked = true, unreported = true;
   Args            args = {};
   Kernel          kernel[KERNELS][2];
   ColumnKernels   columns;
@@ -223,8 +243,8 @@ struct Diagonals : _n_SpMVCudaStore {
   cudaError_t Shape(Array<int64_t> &count, const Count &found, cudaStream_t);
   cudaError_t Allocate(Array<int64_t> &count, cudaStream_t);
 
-  // The warps run in rounds of as many as fit on the multiprocessors. Takes the number of slices per warp with which all rounds take the least time, where
-  // beginning a warp takes half as long as a slice
+  // The warps run in rounds of as many as fit on the multiprocessors. Takes the number of slices per warp with which
+  // all rounds take the least time, where beginning a warp takes half as long as a slice
   cudaError_t ChooseSlicesOfWarp(int steps_of_kernel)
   {
     int processors, most = Loops(steps_of_kernel, true, false) ? Tuning::DIAGONALS_SLICES : 1, least = INT_MAX;
@@ -243,7 +263,10 @@ struct Diagonals : _n_SpMVCudaStore {
 
   cudaError_t ChooseKernels()
   {
-    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0, args.more ? SOME_LONGER : uniform ? SAME_LENGTH : ANY_LENGTH};
+    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0,
+                                args.more ? SOME_LONGER
+                                : uniform ? SAME_LENGTH
+                                          : ANY_LENGTH};
     SPMV_TRY(ChooseSlicesOfWarp(v.steps));
     for (int marks = 0; marks < 2; marks++) {
       kernel[0][marks].Choose(single ? DiagonalsSingle(v, false, marks) : ProductOf<Scalar, false>(v, marks));
@@ -268,10 +291,21 @@ struct Diagonals : _n_SpMVCudaStore {
     marked = unreported = true;
     SPMV_TRY(equals.Zero(stream));
     if (args.slices) {
-      const FillArgs fill = {args, bs, uniform, value_index, (const Scalar *)csr.a, (char *)value, (char *)equal_value, pattern_of_slice, equal, equals};
-      SPMV_TRY(single ? FillDiagonalsSingle(csr, nodes, fill, stream) : FillDiagonals<Scalar>(csr, nodes, fill, stream));
+      const FillArgs fill = {args,
+                             bs,
+                             uniform,
+                             value_index,
+                             (const Scalar *)csr.a,
+                             (char *)value,
+                             (char *)equal_value,
+                             pattern_of_slice,
+                             equal,
+                             equals};
+      SPMV_TRY(single ? FillDiagonalsSingle(csr, nodes, fill, stream)
+                      : FillDiagonals<Scalar>(csr, nodes, fill, stream));
     }
-    SPMV_LAUNCH(EQUALS, EQUALS, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals, generation, report);
+    SPMV_LAUNCH(EQUALS, EQUALS, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals,
+                generation, report);
     return cudaSuccess;
   }
 
@@ -291,7 +325,8 @@ struct Diagonals : _n_SpMVCudaStore {
           .Launch(grid, ColumnsBlock(bs), WithPanels<Args>{args, p}, form, now, stream);
     });
   }
-  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early,
+                        cudaStream_t stream) override
   {
     return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
   }
@@ -320,33 +355,40 @@ struct Diagonals : _n_SpMVCudaStore {
   template <class D> cudaError_t LaunchDot(int which, const Operands &v, const D &dot, cudaStream_t stream)
   {
     LookForReport();
-    return kernel[which][marked].Launch(Grid(true), Block(), WithDot<Args, D>{Settled(args), dot}, SPMVCUDA_MULT, v, stream);
+    return kernel[which][marked].Launch(Grid(true), Block(), WithDot<Args, D>{Settled(args), dot}, SPMVCUDA_MULT, v,
+                                        stream);
   }
   void LookForReport()
   {
-    if (unreported) { // products look at marks until the fill reports that there are too few; the result is bitwise the same
+    // products look at marks until the fill reports that there are too few; the result is bitwise the same
+    if (unreported) {
       const unsigned last = *(volatile unsigned *)report;
       unreported          = last >> 1 != generation;
       marked              = unreported || (last & 1);
     }
   }
-  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool parallel = false, Begin begin = Begin::EARLY)
+  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool parallel = false,
+                     Begin begin = Begin::EARLY)
   {
     LookForReport();
     if (!args.slices) return cudaSuccess;
-    return kernel[parallel][marked].Launch(Grid(marked), Block(), Shifted(use, Grid(marked)), form, v, stream, 0, begin);
+    return kernel[parallel][marked].Launch(Grid(marked), Block(), Shifted(use, Grid(marked)), form, v, stream, 0,
+                                           begin);
   }
-  // Threads per thread block. A thread block ends with the last of its warps: if many slices have additional steps, half as many warps wait for those
+  // Threads per thread block. A thread block ends with the last of its warps: if many slices have additional steps,
+  // half as many warps wait for those
   unsigned Block() const
   {
     return additional > args.slices / 4 ? BLOCK / 2 : BLOCK;
   }
-  // The number of thread blocks of a product; several: by a kernel whose warps multiply several slices, if there is one for this number of steps
+  // The number of thread blocks of a product; several: by a kernel whose warps multiply several slices, if there is one
+  // for this number of steps
   unsigned Grid(bool several) const
   {
     return Blocks(args.slices, Block() / WARP * (several ? args.slices_of_warp : 1));
   }
-  // Boundary rows are often the first and the last ones. With a halo, they are moved to the middle of the product, when the halo has arrived
+  // Boundary rows are often the first and the last ones. With a halo, they are moved to the middle of the product, when
+  // the halo has arrived
   static Args Shifted(Args use, unsigned grid)
   {
     if (use.offdiag.halo) use.block_shift = grid / 2;
@@ -358,8 +400,9 @@ struct Diagonals : _n_SpMVCudaStore {
     s->stored   = steps * WARP * bs * bs + additional;
     s->slices   = args.slices;
     s->diagonal = args.slices;
-    s->bytes    = pattern_of_slice.Bytes() + first_value.Bytes() + more.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes() + equal_value.Bytes();
-    s->node     = bs;
+    s->bytes    = pattern_of_slice.Bytes() + first_value.Bytes() + more.Bytes() + equal.Bytes() + step.Bytes() +
+               value.Bytes() + equal_value.Bytes();
+    s->node = bs;
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
@@ -385,7 +428,8 @@ struct Diagonals : _n_SpMVCudaStore {
             for (int e = 0; e < bs * bs; e++) {
               const auto &a = stored[k < usual ? ((begin + k) * bs * bs + e) * WARP + l : next++];
               if (bs == 1 || !Traits<decltype(type)>::is_absent(a))
-                Show(entry, ctx, ((int64_t)s * WARP + l) * bs + e / bs, ((int64_t)s * WARP + l + Offset(d)) * bs + e % bs, a);
+                Show(entry, ctx, ((int64_t)s * WARP + l) * bs + e / bs,
+                     ((int64_t)s * WARP + l + Offset(d)) * bs + e % bs, a);
             }
           }
         }
@@ -395,8 +439,10 @@ struct Diagonals : _n_SpMVCudaStore {
   }
 };
 
-// hash: that of each slice's pattern; slice: 0, 1, 2, ... *stored is false if there are too many patterns, or (which should never happen) if two share a hash
-cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t stream)
+// hash: that of each slice's pattern; slice: 0, 1, 2, ... *stored is false if there are too many patterns, or (which
+// should never happen) if two share a hash
+cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &hash, Array<int> &slice, bool *stored,
+                                     cudaStream_t stream)
 {
   const int              slices = args.slices, stride = args.longest;
   const bool             looks = bs == 1 && (!uniform || args.steps <= FrequentPattern::MOST); // for a frequent pattern
@@ -423,11 +469,13 @@ cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &ha
   SPMV_TRY(step.Zero(stream));
   SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(patterns * WARP, 256, stream, write_patterns, v, (int)patterns, representative, stride, step);
-    SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, verify, v, slices, stride, step, pattern, &((FoundPatterns *)found)->failed);
+    SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, verify, v, slices, stride, step, pattern,
+                &((FoundPatterns *)found)->failed);
     return cudaSuccess;
   }));
   if (looks) {
-    SPMV_LAUNCH(patterns, 256, stream, find_frequent, (int)patterns, slices, stride, uniform ? args.steps : 0, begin, step, found);
+    SPMV_LAUNCH(patterns, 256, stream, find_frequent, (int)patterns, slices, stride, uniform ? args.steps : 0, begin,
+                step, found);
     SPMV_LAUNCH(FrequentPattern::MOST, FrequentPattern::MOST, stream, copy_frequent, stride, step, found);
   }
   SPMV_LAUNCH(slices, 256, stream, write_patterns_of_slices, slices, stride, pattern, pattern_of_slice);
@@ -437,7 +485,8 @@ cudaError_t Diagonals::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &ha
   return cudaSuccess;
 }
 
-// Chooses how many steps are stored per slice: the same number for all if that needs little padding, or the number of a star or box stencil, and more for a few
+// Chooses how many steps are stored per slice: the same number for all if that needs little padding, or the number of a
+// star or box stencil, and more for a few
 cudaError_t Diagonals::Shape(Array<int64_t> &count, const Count &found, cudaStream_t stream)
 {
   const int64_t slices = args.slices, all = (int64_t)found.steps;
@@ -457,7 +506,8 @@ cudaError_t Diagonals::Shape(Array<int64_t> &count, const Count &found, cudaStre
   SPMV_TRY(Fetch(host, (unsigned long long *)beyond, USUALS, stream));
   for (int k = 0; k < USUALS; k++) {
     const int64_t stored = slices * Usual(k) + (int64_t)host[k];
-    if ((int64_t)host[k] * Tuning::MORE_SHARE > all || host[k] > UINT_MAX / WARP || stored > all + all / Tuning::UNIFORM_SHARE || (uniform && stored >= least))
+    if ((int64_t)host[k] * Tuning::MORE_SHARE > all || host[k] > UINT_MAX / WARP ||
+        stored > all + all / Tuning::UNIFORM_SHARE || (uniform && stored >= least))
       continue;
     uniform    = true;
     args.steps = Usual(k);
@@ -473,7 +523,9 @@ cudaError_t Diagonals::Allocate(Array<int64_t> &count, cudaStream_t stream)
   const int slices = args.slices;
   if (!uniform || args.longest > args.steps) {
     Array<unsigned> &first = uniform ? more : first_value;
-    if (uniform) SPMV_LAUNCH(slices + 1, 256, stream, count_entries, slices, args.steps, args.longest, pattern_of_slice, step, count);
+    if (uniform)
+      SPMV_LAUNCH(slices + 1, 256, stream, count_entries, slices, args.steps, args.longest, pattern_of_slice, step,
+                  count);
     SPMV_TRY(ExclusiveSum(count, slices + 1, stream));
     if (uniform) SPMV_TRY(Fetch(&additional, (int64_t *)count + slices, 1, stream));
     SPMV_TRY(first.Alloc(slices + 1, stream));
@@ -507,7 +559,8 @@ cudaError_t LoadDiagonals()
   return Load((const void *)find<PetscInt>);
 }
 
-cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single, int64_t limit, cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single, int64_t limit, cudaStream_t stream,
+                            _n_SpMVCudaStore **store)
 {
   const int         bs = nodes.bs, units = (int)(csr.m / bs), slices = (units + WARP - 1) / WARP;
   Scratch<uint64_t> hash(stream);
@@ -524,7 +577,8 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool sin
   SPMV_TRY(count.Zero(stream));
   SPMV_TRY(steps.Zero(stream));
   SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, find, v, slices, (int)Tuning::DIAGONALS_MOST, hash, slice, steps, count);
+    SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, find, v, slices, (int)Tuning::DIAGONALS_MOST, hash, slice, steps,
+                count);
     return cudaSuccess;
   }));
   SPMV_TRY(Fetch(&found, (Count *)count, 1, stream));

@@ -7,8 +7,8 @@
 
 namespace spmv {
 
-// The pattern that most slices have, of those with an entry in every lane of each step: that of the inner points of a grid. Its offsets are arguments of the kernel,
-// so that products need not load its steps
+// The pattern that most slices have, of those with an entry in every lane of each step: that of the inner points of a
+// grid. Its offsets are arguments of the kernel, so that products need not load its steps
 struct FrequentPattern {
   static constexpr int MOST  = 32; // offsets
   int                  first = -1; // its first step; -1: there is no such pattern, or it has more offsets
@@ -16,29 +16,37 @@ struct FrequentPattern {
 };
 
 struct DiagonalArgs {
-  int             units, slices, steps, words; // steps: per slice, if all have the same number; words: of `equal`, per slice, for single entries
-  int             longest;                     // most steps of a pattern; shorter ones end with steps without lanes
-  int             slices_of_warp;              // for kernels whose warps multiply several slices; 1 if there is none for this number of steps
-  const int2     *pattern_of_slice;            // x: first step of its pattern; y: marks of the first 32 steps, MORE
-  const unsigned *first_value;                 // the step at which the values of each slice begin, and the end of the last; used if slices differ in length
-  const unsigned *more;                        // where the entries of each slice's steps beyond `steps` begin, after the steps of all slices: only those of
-                                               // lanes that have one, step by step. NULL: no slice has any
-  const int2     *step;                        // steps of the patterns. x: offset; y: lanes
-  const unsigned *equal;       // marks of the steps after the first 32. Node blocks: the lanes of each step that have its equal_value; 0: not marked
-  const void     *value;       // Single or Scalar
-  const void     *equal_value; // the value of each marked step, in the order of the steps: adjacent marked steps share a cache line
+  // steps: per slice, if all have the same number; words: of `equal`, per slice, for single entries
+  int units, slices, steps, words;
+  int longest; // most steps of a pattern; shorter ones end with steps without lanes
+  // for kernels whose warps multiply several slices; 1 if there is none for this number of steps
+  int         slices_of_warp;
+  const int2 *pattern_of_slice; // x: first step of its pattern; y: marks of the first 32 steps, MORE
+  // the step at which the values of each slice begin, and the end of the last; used if slices differ in length
+  const unsigned *first_value;
+  const unsigned *
+      more; // where the entries of each slice's steps beyond `steps` begin, after the steps of all slices: only those of
+            // lanes that have one, step by step. NULL: no slice has any
+  const int2 *step; // steps of the patterns. x: offset; y: lanes
+  // marks of the steps after the first 32. Node blocks: the lanes of each step that have its equal_value; 0: not marked
+  const unsigned *equal;
+  const void     *value; // Single or Scalar
+  // the value of each marked step, in the order of the steps: adjacent marked steps share a cache line
+  const void     *equal_value;
   FrequentPattern frequent;
   bool            settled;     // wait for the previous kernel only before x is read: see Kernel
   unsigned        last_blocks; // see AwaitInTurn()
-  unsigned        block_shift; // for MultFused(): thread block b works on the slices of block b + block_shift, modulo the grid; otherwise 0
-  Offdiagonal     offdiag;
+  // for MultFused(): thread block b works on the slices of block b + block_shift, modulo the grid; otherwise 0
+  unsigned    block_shift;
+  Offdiagonal offdiag;
 };
 
-// A bit among the marks of a slice: it has more than DiagonalArgs::steps steps. No mark uses this bit, because these kernels exist only for a few numbers of
-// steps
+// A bit among the marks of a slice: it has more than DiagonalArgs::steps steps. No mark uses this bit, because these
+// kernels exist only for a few numbers of steps
 constexpr int MORE = 1 << 30;
 
-// The product accesses .x and .y directly, and compares pattern_of_slice[].x with 0 directly: functions, or a variable, would change its machine code
+// The product accesses .x and .y directly, and compares pattern_of_slice[].x with 0 directly: functions, or a variable,
+// would change its machine code
 __host__ __device__ __forceinline__ int Offset(int2 step)
 {
   return step.x;
@@ -54,7 +62,8 @@ __device__ __forceinline__ int LanesBefore(int2 step, int lane)
   return __popc(Lanes(step) & ((1u << lane) - 1));
 }
 
-// The number of steps of the slices: any number, the same number for all, or at least that number, with some slices having more
+// The number of steps of the slices: any number, the same number for all, or at least that number, with some slices
+// having more
 enum Lengths { ANY_LENGTH, SAME_LENGTH, SOME_LONGER };
 
 // What a kernel is compiled for: the size of node blocks, the number of steps, 0 for any number, and the lengths
@@ -76,8 +85,9 @@ struct FillArgs {
 };
 
 /*
-  Kernels of the product that most programs do not use. They are in files of their own, because the first use of any kernel loads all kernels of its file, and
-  that takes about 25 us for each of them: the 253 kernels of this layout took 6 to 8 ms on an H200.
+  Kernels of the product that most programs do not use. They are in files of their own, because the first use of any
+  kernel loads all kernels of its file, and that takes about 25 us for each of them: the 253 kernels of this layout took
+  6 to 8 ms on an H200.
 */
 const void *DiagonalsParallel(const DiagonalsVariant &, bool marked);              // for MultFused()
 const void *DiagonalsSingle(const DiagonalsVariant &, bool parallel, bool marked); // values stored as Single

@@ -10,8 +10,10 @@ namespace {
 using Args = WithPanels<DiagonalArgs>;
 
 template <int BS, int K> struct DiagonalsShape {
-  static constexpr int BATCH   = BS == 1 ? Tuning::COLUMNS_LOADS / K : BS == 2 ? 2 : 1; // steps whose values are loaded before the first is used
-  static constexpr int GROUP   = BS == 1 ? K : PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is loaded before the first is used
+  // steps whose values are loaded before the first is used
+  static constexpr int BATCH = BS == 1 ? Tuning::COLUMNS_LOADS / K : BS == 2 ? 2 : 1;
+  // columns whose x is loaded before the first is used
+  static constexpr int GROUP   = BS == 1 ? K : PetscMin(K, BS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4);
   static constexpr int BLOCK   = ColumnsBlock(BS);
   static constexpr int THREADS = BS > 4                         ? 256
                                  : BS > 1 || sizeof(Scalar) > 8 ? 512
@@ -21,26 +23,31 @@ template <int BS, int K> struct DiagonalsShape {
 
 // Multiplies K columns
 template <class V, int BS, int K>
-__global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<BS, K>::THREADS / DiagonalsShape<BS, K>::BLOCK)
+__global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
+                                  DiagonalsShape<BS, K>::THREADS / DiagonalsShape<BS, K>::BLOCK)
     diagonals_columns(Args arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = DiagonalsShape<BS, K>::BATCH, GROUP = DiagonalsShape<BS, K>::GROUP;
-  // Whether marked steps are read from equal_value. With two columns there are not enough registers: 200^3 with random values would take 198 us instead of 183
+  // Whether marked steps are read from equal_value. With two columns there are not enough registers: 200^3 with random
+  // values would take 198 us instead of 183
   constexpr bool      ONCE   = BS > 1 || K > 2;
   const DiagonalArgs &args   = arguments.args;
   const Panels       &panels = arguments.panels;
   const Panel         own(panels);
-  const int           s = (int)((own.block * ColumnsBlock(BS) + threadIdx.x) / WARP), lane = threadIdx.x % WARP, unit = s * WARP + lane;
+  const int           s = (int)((own.block * ColumnsBlock(BS) + threadIdx.x) / WARP), lane = threadIdx.x % WARP,
+            unit = s * WARP + lane;
   AwaitPrevious();
   if (unit >= args.units) return;
-  const int2      pattern = LoadOrdered(args.pattern_of_slice + s);
-  const int64_t   first   = args.first_value ? (int64_t)args.first_value[s] : (int64_t)s * args.steps;
-  int             left    = args.first_value ? (int)(args.first_value[s + 1] - (unsigned)first) : args.steps; // steps
-  const int2     *step    = args.step + pattern.x;
-  const V        *value   = (const V *)args.value + first * (WARP * BS * BS);
-  const V        *same    = (const V *)args.equal_value + first * (BS * BS);
-  unsigned        equal   = BS == 1 && panels.marked ? (unsigned)pattern.y : 0;     // marks of the first 32 steps; the other steps are read in full
-  const unsigned *alike   = BS > 1 && panels.marked ? args.equal + first : nullptr; // lanes of each step that have the same node block
+  const int2    pattern = LoadOrdered(args.pattern_of_slice + s);
+  const int64_t first   = args.first_value ? (int64_t)args.first_value[s] : (int64_t)s * args.steps;
+  int           left    = args.first_value ? (int)(args.first_value[s + 1] - (unsigned)first) : args.steps; // steps
+  const int2   *step    = args.step + pattern.x;
+  const V      *value   = (const V *)args.value + first * (WARP * BS * BS);
+  const V      *same    = (const V *)args.equal_value + first * (BS * BS);
+  // marks of the first 32 steps; the other steps are read in full
+  unsigned equal = BS == 1 && panels.marked ? (unsigned)pattern.y : 0;
+  // lanes of each step that have the same node block
+  const unsigned *alike = BS > 1 && panels.marked ? args.equal + first : nullptr;
   Scalar          d[K][BS];
 
 #pragma unroll
@@ -50,7 +57,8 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
   }
   x += own.first * panels.columns.ldx + (int64_t)unit * BS;
 #pragma unroll 1
-  for (; left > 0; left -= BATCH, step += BATCH, equal >>= BATCH, value += BATCH * (WARP * BS * BS), same += BATCH * (BS * BS)) {
+  for (; left > 0;
+       left -= BATCH, step += BATCH, equal >>= BATCH, value += BATCH * (WARP * BS * BS), same += BATCH * (BS * BS)) {
     V        v[BATCH][BS * BS];
     unsigned lanes[BATCH];
     Scalar   a[BATCH][BS * BS];
@@ -63,7 +71,8 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
       const bool marked = BS == 1 ? equal >> b & 1 : lanes[b] >> lane & 1;
       const V   *p      = ONCE && marked ? same + b * (BS * BS) : value + b * (WARP * BS * BS) + (marked ? 0 : lane);
 #pragma unroll
-      for (int i = 0; i < BS * BS; i++) v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * (ONCE && marked ? 1 : WARP)) : Traits<V>::zero();
+      for (int i = 0; i < BS * BS; i++)
+        v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * (ONCE && marked ? 1 : WARP)) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll
@@ -80,7 +89,9 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
     AddColumns<BS, BATCH, K, GROUP>(a, has, distance, x, panels, d);
     if (BS > 1 && alike) alike += BATCH;
   }
-  if (BS == 1 && args.more) { // the additional steps, which few slices have. Everything is loaded again, so that no register holds it during the other steps
+  // the additional steps, which few slices have. Everything is loaded again, so that no register holds it during the
+  // other steps
+  if (BS == 1 && args.more) {
     const unsigned from  = args.more[unit / WARP];
     const int      count = (int)(args.more[unit / WARP + 1] - from), lane = unit % WARP; // entries
     value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + from;
@@ -91,13 +102,15 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK, DiagonalsShape<B
       const bool has[1]      = {(bool)(Lanes(now) >> lane & 1)};
       const int  distance[1] = {has[0] ? Offset(now) : -unit};
       Scalar     a[1][BS * BS];
-      a[0][0] = has[0] ? Conjugated(form, Convert<Scalar>(Traits<V>::stream(value + done + LanesBefore(now, lane)))) : Num::zero();
+      a[0][0] = has[0] ? Conjugated(form, Convert<Scalar>(Traits<V>::stream(value + done + LanesBefore(now, lane))))
+                       : Num::zero();
       AddColumns<BS, 1, K, GROUP>(a, has, distance, x, panels, d);
       done += __popc(Lanes(now));
     }
   }
   const Panel again(panels);
-  WriteColumns<BS, K>(form, panels, (int64_t)unit * BS, d, z ? z + again.first * panels.columns.ldz : nullptr, y + again.first * panels.columns.ldy);
+  WriteColumns<BS, K>(form, panels, (int64_t)unit * BS, d, z ? z + again.first * panels.columns.ldz : nullptr,
+                      y + again.first * panels.columns.ldy);
 }
 
 template <class V, int BS> const void *Pick(int width)

@@ -1,5 +1,6 @@
 /*
-  The kernels of products with inner products for matrices stored by diagonals. DotsEpilogue and, with node blocks, DotEpilogue always look at marks:
+  The kernels of products with inner products for matrices stored by diagonals. DotsEpilogue and, with node blocks,
+  DotEpilogue always look at marks:
   fewer kernels make a smaller library.
 */
 #include "diagonalsproduct.cuh"

@@ -13,7 +13,8 @@ constexpr int BLOCK = Tuning::DIAGONALS_BLOCK;
 
 using Args = DiagonalArgs;
 
-// Whether all lanes have an entry in all of these steps, as in most slices. The product then needs no predicates, which are a third of its instructions
+// Whether all lanes have an entry in all of these steps, as in most slices. The product then needs no predicates, which
+// are a third of its instructions
 template <int COUNT> __device__ __forceinline__ bool HaveAllLanes(const int2 (&steps)[COUNT])
 {
   unsigned lanes = ALL;
@@ -22,10 +23,11 @@ template <int COUNT> __device__ __forceinline__ bool HaveAllLanes(const int2 (&s
   return lanes == ALL;
 }
 
-// Adds the steps of a unit's slice beyond those that all slices have. begin, end: of its entries. It loads everything else again, so that no register holds it
-// during the other steps
+// Adds the steps of a unit's slice beyond those that all slices have. begin, end: of its entries. It loads everything
+// else again, so that no register holds it during the other steps
 template <class V>
-__device__ __forceinline__ Scalar add_more(const Args &args, int unit, unsigned begin, unsigned end, SpMVCudaForm form, const Scalar *x, Scalar d)
+__device__ __forceinline__ Scalar add_more(const Args &args, int unit, unsigned begin, unsigned end, SpMVCudaForm form,
+                                           const Scalar *x, Scalar d)
 {
   constexpr int BATCH = 4;
   const int     s = unit / WARP, lane = unit % WARP;
@@ -55,13 +57,15 @@ __device__ __forceinline__ Scalar add_more(const Args &args, int unit, unsigned 
   return d;
 }
 
-// Whether the warps of a kernel multiply several slices one after the other. With 9 steps, 64 registers would not suffice
+// Whether the warps of a kernel multiply several slices one after the other. With 9 steps, 64 registers would not
+// suffice
 __host__ __device__ constexpr bool Loops(int steps, bool equal, bool dot)
 {
   return (steps == 3 || steps == 5 || steps == 7) && (equal || dot);
 }
 
-// The threads that must fit on a multiprocessor, which limits the registers of a thread: 48, 56, 64 or 128. Complex numbers would not fit in 64
+// The threads that must fit on a multiprocessor, which limits the registers of a thread: 48, 56, 64 or 128. Complex
+// numbers would not fit in 64
 constexpr int Resident(int bs, int steps, Lengths lengths, bool equal, bool fused, bool dot)
 {
   if (sizeof(Scalar) > 8 || bs > 1) return 512;
@@ -74,22 +78,25 @@ constexpr int Resident(int bs, int steps, Lengths lengths, bool equal, bool fuse
 template <int BS> constexpr bool LATE = BS == 1;
 
 /*
-  The product of a slice's units with x, as far as its steps were added, and its next steps. STEPS > 0: the number of steps; all loads are issued before the first
-  is used. EQUAL: some steps are marked; otherwise nothing waits for the marks
+  The product of a slice's units with x, as far as its steps were added, and its next steps. STEPS > 0: the number of
+  steps; all loads are issued before the first is used. EQUAL: some steps are marked; otherwise nothing waits for the
+  marks
 */
 template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
-  const Args     &args;
-  int2            pattern;
-  SpMVCudaForm    form;
-  const Scalar   *x, *own_x; // own_x: of the unit
-  int             unit;
-  const int2     *step;
-  const V        *value, *same; // same: of marked steps
-  const unsigned *equal;        // of single entries: the last word of marks; of node blocks: the lanes that have the value of the step
-  unsigned        marks;        // of single entries
+  const Args   &args;
+  int2          pattern;
+  SpMVCudaForm  form;
+  const Scalar *x, *own_x; // own_x: of the unit
+  int           unit;
+  const int2   *step;
+  const V      *value, *same; // same: of marked steps
+  // of single entries: the last word of marks; of node blocks: the lanes that have the value of the step
+  const unsigned *equal;
+  unsigned        marks; // of single entries
   Scalar          d[BS];
 
-  __device__ __forceinline__ SliceProduct(const Args &args_, int s, int2 pattern_, int64_t first, SpMVCudaForm form_, const Scalar *x_, int unit_)
+  __device__ __forceinline__ SliceProduct(const Args &args_, int s, int2 pattern_, int64_t first, SpMVCudaForm form_,
+                                          const Scalar *x_, int unit_)
       : args(args_), pattern(pattern_), form(form_), x(x_), own_x(AsOne(x_ + (int64_t)unit_ * BS)), unit(unit_)
   {
     step  = args.step + pattern.x;
@@ -107,7 +114,8 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     for (int i = 0; i < BS; i++) d[i] = Num::zero();
   }
 
-  // Adds COUNT steps, from step k0 on; with !FULL those of them that are in `has`. Returns false if pattern.x is negative, which it never is
+  // Adds COUNT steps, from step k0 on; with !FULL those of them that are in `has`. Returns false if pattern.x is
+  // negative, which it never is
   template <int COUNT, bool FULL> __device__ __forceinline__ bool Add(int k0, unsigned has = ALL)
   {
     const V       *a = AsOne(value + k0 * (WARP * BS * BS)), *common = AsOne(same + k0 * (BS * BS));
@@ -134,7 +142,9 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
           v[b][i] = in(b) ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
       }
     }
-    // Keeps the loads of the values behind that of `pattern`; before, the compiler would drop the __syncwarp() in Issue(). If the values are loaded first, the 7-point product with 200^3 points takes 138.5 us on an H200 instead of 135.7
+    // Keeps the loads of the values behind that of `pattern`; before, the compiler would drop the __syncwarp() in
+    // Issue(). If the values are loaded first, the 7-point product with 200^3 points takes 138.5 us on an H200 instead
+    // of 135.7
     if (pattern.x < 0) return false;
     Issue();
     if (LATE<BS> && k0 == 0 && args.settled) AwaitInTurn(args.last_blocks);
@@ -150,7 +160,8 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
       }
       return true;
     };
-    if (UNMASKED && EQUAL && pattern.x == args.frequent.first) return unmasked([&](int b) { return args.frequent.offset[k0 + b]; });
+    if (UNMASKED && EQUAL && pattern.x == args.frequent.first)
+      return unmasked([&](int b) { return args.frequent.offset[k0 + b]; });
 #pragma unroll
     for (int b = 0; b < COUNT; b++) now[b] = in(b) ? __ldg(here + b) : make_int2(0, 0);
     if (UNMASKED && FULL && HaveAllLanes(now)) return unmasked([&](int b) { return now[b].x; });
@@ -211,13 +222,14 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
 };
 
 /*
-  Multiplies slice s. STEPS > 0: all slices have this many steps, or some have additional ones (SOME_LONGER), which follow. Only with ANY_LENGTH do loads wait for
-  first_value. FUSED: for the parallel product, MultFused(). V: the type of the stored values. sums: the inner products of E, to which it adds
-  those of the unit
+  Multiplies slice s. STEPS > 0: all slices have this many steps, or some have additional ones (SOME_LONGER), which
+  follow. Only with ANY_LENGTH do loads wait for first_value. FUSED: for the parallel product, MultFused(). V: the type
+  of the stored values. sums: the inner products of E, to which it adds those of the unit
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
-__device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &arguments, int s, int2 pattern, SpMVCudaForm form, const Scalar *x, const Scalar *z,
-                                              Scalar *y, PetscReal (&sums)[E::Type::NUMBERS])
+__device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &arguments, int s, int2 pattern,
+                                              SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y,
+                                              PetscReal (&sums)[E::Type::NUMBERS])
 {
   constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
 
@@ -257,14 +269,16 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (E::DOT && !DOTS) AddTo(sums, Term(DotOf(arguments)->hermitian, Num::ordered(x + (int64_t)unit * BS + i), d[i]));
+    if constexpr (E::DOT && !DOTS)
+      AddTo(sums, Term(DotOf(arguments)->hermitian, Num::ordered(x + (int64_t)unit * BS + i), d[i]));
   }
 }
 
 /*
-  A warp multiplies one slice, or with Loops() several, one after the other. There is a kernel for each use, because warps with few steps run for so short a time
-  that a few more instructions, or loads in a different order, make a difference. E: with DotEpilogue, and with DotsEpilogue for a square matrix, the kernel also
-  computes inner products, for MultDot() and MultDots(); all threads then take part until the end.
+  A warp multiplies one slice, or with Loops() several, one after the other. There is a kernel for each use, because
+  warps with few steps run for so short a time that a few more instructions, or loads in a different order, make a
+  difference. E: with DotEpilogue, and with DotsEpilogue for a square matrix, the kernel also computes inner products,
+  for MultDot() and MultDots(); all threads then take part until the end.
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUSED, E::DOT) / BLOCK)
@@ -281,7 +295,9 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUS
   PetscReal sums[E::Type::NUMBERS] = {};
   if (FUSED ? blockIdx.x == 0 && threadIdx.x < WARP : !LATE<BS> || !args.settled)
     AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
-  const auto multiply = [&](int s, int2 pattern) { MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, FUSED, E>(arguments, s, pattern, form, x, z, y, sums); };
+  const auto multiply = [&](int s, int2 pattern) {
+    MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, FUSED, E>(arguments, s, pattern, form, x, z, y, sums);
+  };
   if constexpr (Loops(STEPS, EQUAL, E::DOT)) {
     const int begin = warp * args.slices_of_warp, end = min(begin + args.slices_of_warp, args.slices);
     int2      next = begin < end ? LoadOrdered(args.pattern_of_slice + begin) : make_int2(0, 0);

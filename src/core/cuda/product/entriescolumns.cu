@@ -1,15 +1,16 @@
 /*
   Products with several columns for matrices stored in slices of single entries. See slices.cu for the layout.
 
-  Each entry would read the columns of X at different places in memory. Therefore a panel of X is first copied by rows, which reads and writes it once. An entry
-  then reads one or two pieces of 32 bytes, and A is read once.
+  Each entry would read the columns of X at different places in memory. Therefore a panel of X is first copied by rows,
+  which reads and writes it once. An entry then reads one or two pieces of 32 bytes, and A is read once.
 
-  A warp multiplies a slice. It copies a few steps of values and columns to shared memory, 32 lanes side by side as they are stored. For the sums, the threads
-  are assigned to lanes and columns differently: thread t handles column t % K for the lanes t / K, t / K + 32 / K, ..., so that K threads read a row of the
-  panel in one piece. Each column is summed in the order of a product with one vector, so that it has the same bits.
+  A warp multiplies a slice. It copies a few steps of values and columns to shared memory, 32 lanes side by side as they
+  are stored. For the sums, the threads are assigned to lanes and columns differently: thread t handles column t % K for
+  the lanes t / K, t / K + 32 / K, ..., so that K threads read a row of the panel in one piece. Each column is summed in
+  the order of a product with one vector, so that it has the same bits.
 
-  If neighbors in the order of the slices are distant rows, as in EVC-HYB's order, every single number written to Y costs 32 bytes. In this case Y is collected
-  by rows, too, and copied to columns afterwards.
+  If neighbors in the order of the slices are distant rows, as in EVC-HYB's order, every single number written to Y
+  costs 32 bytes. In this case Y is collected by rows, too, and copied to columns afterwards.
 */
 #include "slices.cuh"
 
@@ -38,7 +39,8 @@ __device__ __forceinline__ int LogWidth(const PanelArgs &p)
   return p.width == 8 ? 3 : p.width == 4 ? 2 : 1;
 }
 
-constexpr int TILE = MAX_WIDTH + 1; // numbers per row in shared memory: an odd number, so that the lanes use different banks
+// numbers per row in shared memory: an odd number, so that the lanes use different banks
+constexpr int TILE = MAX_WIDTH + 1;
 
 // Copies `rows` numbers of each column to rows of `width` numbers, with zeros past the last column
 __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, const Scalar *x, const Scalar *, Scalar *to)
@@ -49,7 +51,8 @@ __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, cons
   Scalar           *mine = tile + (threadIdx.x - lane) * TILE, t[MAX_WIDTH];
   AwaitPrevious();
 #pragma unroll
-  for (int q = 0; q < MAX_WIDTH; q++) t[q] = q < p.count && row + lane < p.rows ? Num::stream(x + q * p.ld + row + lane) : Num::zero();
+  for (int q = 0; q < MAX_WIDTH; q++)
+    t[q] = q < p.count && row + lane < p.rows ? Num::stream(x + q * p.ld + row + lane) : Num::zero();
 #pragma unroll
   for (int q = 0; q < MAX_WIDTH; q++) mine[lane * TILE + q] = t[q];
   __syncwarp();
@@ -61,7 +64,8 @@ __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, cons
 }
 
 // The reverse: copies the results of a product, stored as rows of `width` numbers, to the columns of y, and adds z
-__global__ void __launch_bounds__(BLOCK) by_columns(PanelArgs p, SpMVCudaForm form, const Scalar *from, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK)
+    by_columns(PanelArgs p, SpMVCudaForm form, const Scalar *from, const Scalar *z, Scalar *y)
 {
   __shared__ Scalar tile[BLOCK * TILE];
   const int         lane = threadIdx.x % WARP, log = LogWidth(p);
@@ -76,7 +80,8 @@ __global__ void __launch_bounds__(BLOCK) by_columns(PanelArgs p, SpMVCudaForm fo
   __syncwarp();
 #pragma unroll
   for (int q = 0; q < MAX_WIDTH; q++) {
-    if (q < p.count && row + lane < p.rows) y[q * p.ld + row + lane] = Sum(form, z != nullptr, z + q * p.ldz + row + lane, mine[lane * TILE + q]);
+    if (q < p.count && row + lane < p.rows)
+      y[q * p.ld + row + lane] = Sum(form, z != nullptr, z + q * p.ldz + row + lane, mine[lane * TILE + q]);
   }
 }
 
@@ -99,12 +104,14 @@ template <class V> struct __align__(16) Staged
 };
 
 // Copies the units of a slice whose rows are sorted to shared memory
-template <class V> __device__ __forceinline__ void StageUnits(const SliceArgs &args, const Slice &self, int lane, Staged<V> &to)
+template <class V>
+__device__ __forceinline__ void StageUnits(const SliceArgs &args, const Slice &self, int lane, Staged<V> &to)
 {
 #pragma unroll
   for (int u = 0; u < 1 << MAX_LU; u++) {
     const int place = u * WARP + lane;
-    if (place < Units(self.shape)) CopyAsync((float *)to.unit + place, (const float *)args.order + self.first + place); // as bits
+    // as bits
+    if (place < Units(self.shape)) CopyAsync((float *)to.unit + place, (const float *)args.order + self.first + place);
   }
 }
 
@@ -119,21 +126,28 @@ template <int BYTES> __device__ __forceinline__ void CopyPieces(void *to, const 
 }
 
 // Copies the values and columns of `here` steps from k0 on
-template <class V> __device__ __forceinline__ void Stage(const SliceArgs &args, const Slice &self, int k0, int here, int lane, Staged<V> &to)
+template <class V>
+__device__ __forceinline__ void Stage(const SliceArgs &args, const Slice &self, int k0, int here, int lane,
+                                      Staged<V> &to)
 {
   const int   mode  = ModeOf(self.shape);
   const char *index = args.index + (int64_t)self.index * 32;
-  CopyPieces<sizeof(to.value)>(to.value, FirstValue((const V *)args.value, self) + k0 * WARP, here * (int)(WARP * sizeof(V)), lane);
+  CopyPieces<sizeof(to.value)>(to.value, FirstValue((const V *)args.value, self) + k0 * WARP,
+                               here * (int)(WARP * sizeof(V)), lane);
   if (mode == WIDE)
     CopyPieces<sizeof(to.col)>(to.col, index + (int64_t)k0 * (WARP * 4), here * (WARP * 4), lane);
   else if (mode == NARROW) {
     int distance[STEPS];
 #pragma unroll
-    for (int b = 0; b < STEPS; b++) distance[b] = b < here ? __ldcs((const unsigned short *)index + (k0 + b) * WARP + lane) : 0;
+    for (int b = 0; b < STEPS; b++)
+      distance[b] = b < here ? __ldcs((const unsigned short *)index + (k0 + b) * WARP + lane) : 0;
 #pragma unroll
-    for (int b = 0; b < STEPS; b++) to.col[b * WARP + lane] = distance[b] == (int)NO_COLUMN ? -1 : self.base + distance[b];
+    for (int b = 0; b < STEPS; b++)
+      to.col[b * WARP + lane] = distance[b] == (int)NO_COLUMN ? -1 : self.base + distance[b];
   } else { // each step is a run of columns
-    const int start = mode == LINE ? self.base + (k0 + lane) * WARP : lane < here ? __ldg((const int *)index + k0 + lane) : 0;
+    const int start = mode == LINE  ? self.base + (k0 + lane) * WARP
+                      : lane < here ? __ldg((const int *)index + k0 + lane)
+                                    : 0;
 #pragma unroll
     for (int b = 0; b < STEPS; b++) {
       const int first         = __shfl_sync(ALL, start, b);
@@ -144,7 +158,8 @@ template <class V> __device__ __forceinline__ void Stage(const SliceArgs &args, 
   __syncwarp();
 }
 
-// Adds the sums of a unit's lanes into its first lane, in the order of a product with one vector. alone: number of units that are side by side in the slice
+// Adds the sums of a unit's lanes into its first lane, in the order of a product with one vector. alone: number of
+// units that are side by side in the slice
 template <int K> __device__ __forceinline__ void AddLanes(int alone, Scalar (&d)[K])
 {
   constexpr int GROUPS = WARP / K;
@@ -152,18 +167,21 @@ template <int K> __device__ __forceinline__ void AddLanes(int alone, Scalar (&d)
   for (int by = WARP / 2; by; by >>= 1) {
     if (by < alone) break;
 #pragma unroll
-    for (int j = 0; j < PetscMax(by / GROUPS, 1); j++) d[j] = Num::add(d[j], by < GROUPS ? Num::down(d[j], by * K) : d[(j + by / GROUPS) % K]);
+    for (int j = 0; j < PetscMax(by / GROUPS, 1); j++)
+      d[j] = Num::add(d[j], by < GROUPS ? Num::down(d[j], by * K) : d[(j + by / GROUPS) % K]);
   }
 }
 
-// A part of a long unit stores its sums, and the last part to arrive adds all of them. Returns true if this part is the last
+// A part of a long unit stores its sums, and the last part to arrive adds all of them. Returns true if this part is the
+// last
 template <int K> __device__ __forceinline__ bool AddParts(const Args &args, int lane, Scalar (&d)[K])
 {
   constexpr int GROUPS = WARP / K, FRESH = PetscMin(K, 4);
-  const Slice  &self = args.slices.slice[(BlockIndex() * (int64_t)BLOCK + threadIdx.x) / WARP]; // read again, so that no register holds it until here
-  const int     sums = __ldg(&self.sums), count = __ldg(args.slices.parts + sums);
-  Scalar       *parts = args.partial + (int64_t)sums * K + lane % K;
-  int           last  = 0;
+  // read again, so that no register holds it until here
+  const Slice &self = args.slices.slice[(BlockIndex() * (int64_t)BLOCK + threadIdx.x) / WARP];
+  const int    sums = __ldg(&self.sums), count = __ldg(args.slices.parts + sums);
+  Scalar      *parts = args.partial + (int64_t)sums * K + lane % K;
+  int          last  = 0;
   if (lane < K) Partial::hand(parts + (int64_t)__ldg(&self.part) * K, d[0]);
   if (lane == 0) last = ArriveLastRelaxed(args.slices.arrived + sums, (unsigned)count);
   if (!__shfl_sync(ALL, last, 0)) return false;
@@ -191,11 +209,13 @@ template <class V, int K>
 __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENTRIES_THREADS) / BLOCK)
     entries_columns(Args arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
-  constexpr int GROUPS = WARP / K, AHEAD = Tuning::ENTRIES_LOADS / K; // lanes that are multiplied at the same time; steps whose x is loaded at once
+  // lanes that are multiplied at the same time; steps whose x is loaded at once
+  constexpr int GROUPS = WARP / K, AHEAD = Tuning::ENTRIES_LOADS / K;
   __shared__ Staged<V> staged[WARPS];
   const SliceArgs     &args = arguments.slices;
-  const int            s = (int)((blockIdx.x * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, mine = lane / K, q = lane % K;
-  Staged<V>           &own = staged[threadIdx.x / WARP];
+  const int s = (int)((blockIdx.x * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, mine = lane / K,
+            q    = lane % K;
+  Staged<V> &own = staged[threadIdx.x / WARP];
   AwaitPrevious();
   if (s >= args.slices) return;
   const Slice self = ReadSlice(args, s);
@@ -235,7 +255,8 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
 #pragma unroll
           for (int j = 0; j < K; j++) {
             if (!has[b][j]) continue;
-            d[j] = Num::fma(Conjugated(form, Convert<Scalar>(own.value[(k + b * U) * WARP + j * GROUPS + mine])), xs[b][j], d[j]);
+            d[j] = Num::fma(Conjugated(form, Convert<Scalar>(own.value[(k + b * U) * WARP + j * GROUPS + mine])),
+                            xs[b][j], d[j]);
           }
         }
       }
@@ -264,7 +285,9 @@ const void *Pick(bool single, int width)
 {
   return WithStored(single, [=](auto type) {
     using V = decltype(type);
-    return width == 8 ? (const void *)entries_columns<V, 8> : width == 4 ? (const void *)entries_columns<V, 4> : (const void *)entries_columns<V, 2>;
+    return width == 8   ? (const void *)entries_columns<V, 8>
+           : width == 4 ? (const void *)entries_columns<V, 4>
+                        : (const void *)entries_columns<V, 2>;
   });
 }
 
@@ -281,7 +304,8 @@ bool EntriesByRows::Pays(const _n_SpMVCudaStore &store, int64_t columns)
   return columns >= Least(store) && store.nnz > (int64_t)Tuning::ENTRIES_SHARE * store.n;
 }
 
-cudaError_t EntriesByRows::Allocate(const _n_SpMVCudaStore &store, const int *order, size_t partial, cudaStream_t stream)
+cudaError_t EntriesByRows::Allocate(const _n_SpMVCudaStore &store, const int *order, size_t partial,
+                                    cudaStream_t stream)
 {
   int          far = 0;
   Scratch<int> count(stream);
@@ -315,20 +339,24 @@ bool EntriesByRows::Reserve(const _n_SpMVCudaStore &store, const int *order, siz
 }
 
 // Multiplies `count` columns, as one panel
-cudaError_t EntriesByRows::MultPanel(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form, const Operands &v, const Columns &c, int width,
-                                     int count, cudaStream_t stream)
+cudaError_t EntriesByRows::MultPanel(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form,
+                                     const Operands &v, const Columns &c, int width, int count, cudaStream_t stream)
 {
   const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
   Kernel        &kernel = product.Get(width, [&](int w) { return Pick(store.single, w); });
-  SPMV_TRY(to_rows.Launch(Blocks(store.n, BLOCK), BLOCK, PanelArgs{store.n, width, count, 0, c.ldx}, form, {v.x, nullptr, rows}, stream));
-  if (!sums || width == 2) // google in evchyb's order, 2, 4, 8 columns: 71, 232, 515 us without `sums`, 82, 97, 169 with it
+  SPMV_TRY(to_rows.Launch(Blocks(store.n, BLOCK), BLOCK, PanelArgs{store.n, width, count, 0, c.ldx}, form,
+                          {v.x, nullptr, rows}, stream));
+  // google in evchyb's order, 2, 4, 8 columns: 71, 232, 515 us without `sums`, 82, 97, 169 with it
+  if (!sums || width == 2)
     return kernel.Launch(blocks, BLOCK, Args{args, parts, count, c.ldz, c.ldy, 1}, form, {rows, v.z, v.y}, stream);
   SPMV_TRY(kernel.Launch(blocks, BLOCK, Args{args, parts, width, 0, 1, width}, form, {rows, nullptr, sums}, stream));
-  return to_columns.Launch(Blocks(store.m, BLOCK), BLOCK, PanelArgs{store.m, width, count, c.ldz, c.ldy}, form, {sums, v.z, v.y}, stream);
+  return to_columns.Launch(Blocks(store.m, BLOCK), BLOCK, PanelArgs{store.m, width, count, c.ldz, c.ldy}, form,
+                           {sums, v.z, v.y}, stream);
 }
 
 // Uses panels of eight columns, and at the end one of four or two
-cudaError_t EntriesByRows::Mult(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
+cudaError_t EntriesByRows::Mult(_n_SpMVCudaStore &store, const SliceArgs &args, SpMVCudaForm form, const Operands &v,
+                                const Columns &c, cudaStream_t stream)
 {
   for (int64_t first = 0, left = c.count; left; first = c.count - left) {
     const bool     alone = left < Least(store);

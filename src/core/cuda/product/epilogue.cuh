@@ -1,5 +1,6 @@
 /*
-  Inner products as the epilogue of a product y = A x, for the Krylov methods, and the arithmetic that epilogues and methods need.
+  Inner products as the epilogue of a product y = A x, for the Krylov methods, and the arithmetic that epilogues and
+  methods need.
 */
 #pragma once
 
@@ -63,7 +64,8 @@ __device__ __forceinline__ PetscReal Divided(PetscReal a, PetscReal b)
 {
   return a / b;
 }
-template <class R> __device__ Complex<R> Divided(Complex<R> a, Complex<R> b) // Smith's method, which has no intermediate overflow
+// Smith's method, which has no intermediate overflow
+template <class R> __device__ Complex<R> Divided(Complex<R> a, Complex<R> b)
 {
   if (fabs(b.re) >= fabs(b.im)) {
     const R q = b.im / b.re, d = b.re + b.im * q;
@@ -98,17 +100,20 @@ __device__ __forceinline__ PetscReal Square(Scalar a)
 
 // ------------------------------------------------------------------------------------------------ the epilogue
 
-// The arguments for a product's kernel that also stores the sums of x'y of its warps. It is for CG; more general code would cost CG time
+// The arguments for a product's kernel that also stores the sums of x'y of its warps. It is for CG; more general code
+// would cost CG time
 struct Dot {
   static constexpr int NUMBERS = REALS;
 
   bool       hermitian; // complex numbers: conjugate; if false, nothing is conjugated
   PetscReal *part;
 
-  // Stores the sums of the warp; v are this lane's. Nothing waits: if they were added here, every thread block would have to wait until its writes are visible
+  // Stores the sums of the warp; v are this lane's. Nothing waits: if they were added here, every thread block would
+  // have to wait until its writes are visible
   __device__ __forceinline__ void Leave(PetscReal (&v)[NUMBERS]) const
   {
-    const size_t warps = (size_t)gridDim.x * (blockDim.x / WARP), warp = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+    const size_t warps = (size_t)gridDim.x * (blockDim.x / WARP),
+                 warp  = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
 #pragma unroll
     for (int k = 0; k < REALS; k++) {
 #pragma unroll
@@ -119,8 +124,9 @@ struct Dot {
 };
 
 /*
-  The same for BiCGStab. The kernel computes y = A x, or D A x if d is not NULL. Its warps store the sums first'y and, if second is not NULL, also second'y,
-  first'second and y'y. The first sum of all warps comes first, then the second sum of all warps, and so on. The second factor is conjugated
+  The same for BiCGStab. The kernel computes y = A x, or D A x if d is not NULL. Its warps store the sums first'y and,
+  if second is not NULL, also second'y, first'second and y'y. The first sum of all warps comes first, then the second
+  sum of all warps, and so on. The second factor is conjugated
 */
 struct Dots {
   static constexpr int ONE = REALS, NUMBERS = 3 * REALS + 1;
@@ -153,8 +159,9 @@ struct Dots {
   __device__ __forceinline__ void Leave(PetscReal (&v)[NUMBERS]) const
   {
     constexpr int COUNT = REALS == 1 ? 4 : 8; // a power of two
-    const size_t  warps = (size_t)gridDim.x * (blockDim.x / WARP), warp = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
-    const int     lane = (int)(threadIdx.x % WARP), mine = lane / (WARP / COUNT);
+    const size_t  warps = (size_t)gridDim.x * (blockDim.x / WARP),
+                 warp   = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+    const int lane = (int)(threadIdx.x % WARP), mine = lane / (WARP / COUNT);
     if (!second) {
 #pragma unroll
       for (int k = 0; k < ONE; k++) {

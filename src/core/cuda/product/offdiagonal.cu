@@ -1,7 +1,7 @@
 /*
-  The off-diagonal block in the form in which the diagonal block's product adds it: see Offdiagonal in stores.cuh. It is for off-diagonal blocks with few and
-  short rows, such as those of a subdomain's faces. A separate product would begin after the diagonal block's product, and its launch would take longer than its
-  work.
+  The off-diagonal block in the form in which the diagonal block's product adds it: see Offdiagonal in stores.cuh. It is
+  for off-diagonal blocks with few and short rows, such as those of a subdomain's faces. A separate product would begin
+  after the diagonal block's product, and its launch would take longer than its work.
 */
 #include "core/cuda/stores.cuh"
 
@@ -31,8 +31,10 @@ template <class I> __global__ void measure_rows(View<I> v, Extent *extent)
   atomicMax(&extent->longest, most);
 }
 
-// sum: prefix sums of the flags. Groups that are left out have no entries, so each row ends where the next stored row begins
-template <class I> __global__ void write_starts(View<I> v, int groups, int rows, const int64_t *sum, int *slot, int *start)
+// sum: prefix sums of the flags. Groups that are left out have no entries, so each row ends where the next stored row
+// begins
+template <class I>
+__global__ void write_starts(View<I> v, int groups, int rows, const int64_t *sum, int *slot, int *start)
 {
   const int64_t t = blockIdx.x * (int64_t)blockDim.x + threadIdx.x, g = t / rows;
   if (g >= groups) return;

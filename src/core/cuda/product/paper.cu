@@ -5,7 +5,8 @@
 
 using namespace spmv;
 
-cudaError_t SpMVCudaMultScaled(SpMVCudaStore store, PetscScalar alpha, const PetscScalar *x, PetscScalar beta, PetscScalar *y, cudaStream_t stream)
+cudaError_t SpMVCudaMultScaled(SpMVCudaStore store, PetscScalar alpha, const PetscScalar *x, PetscScalar beta,
+                               PetscScalar *y, cudaStream_t stream)
 {
   PaperStore  *paper = dynamic_cast<PaperStore *>(store);
   const Scalar zero  = Num::zero();
@@ -14,7 +15,8 @@ cudaError_t SpMVCudaMultScaled(SpMVCudaStore store, PetscScalar alpha, const Pet
   memcpy(&a, &alpha, sizeof(a));
   memcpy(&b, &beta, sizeof(b));
   const bool read = memcmp(&b, &zero, sizeof(zero)) != 0;
-  return Multiply(store, x, y, y, stream, [=](const Operands &v) { return paper->Product(a, v.x, read, b, false, v.y, stream); });
+  return Multiply(store, x, y, y, stream,
+                  [=](const Operands &v) { return paper->Product(a, v.x, read, b, false, v.y, stream); });
 }
 
 cudaError_t SpMVCudaSetReorder(SpMVCudaStore store, PetscBool reorder)

@@ -22,7 +22,8 @@ __device__ __forceinline__ Scalar Entry(int col, const Scalar *__restrict__ x)
 
 struct PaperStore : _n_SpMVCudaStore {
   // y = alpha A x + beta y; read: beta is not 0
-  virtual cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t) = 0;
+  virtual cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y,
+                              cudaStream_t) = 0;
   // false: y stays in the order of the sorted rows
   virtual cudaError_t SetReorder(bool)
   {
@@ -34,7 +35,8 @@ struct PaperStore : _n_SpMVCudaStore {
     Scalar one = Num::zero(), sign = Num::zero();
     ((PetscReal *)&one)[0]  = 1;
     ((PetscReal *)&sign)[0] = form == SPMVCUDA_RESIDUAL ? -1 : 1;
-    if (v.z && v.z != v.y) SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
+    if (v.z && v.z != v.y)
+      SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
     return Product(sign, v.x, v.z != nullptr, one, form == SPMVCUDA_CONJUGATE, v.y, stream);
   }
 };

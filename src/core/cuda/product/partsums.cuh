@@ -1,9 +1,10 @@
 /*
   The partial sums that the parts of a long unit hand to the part that adds them.
 
-  A place is vacant, with a NaN in it whose bits are all set, until a sum is stored there, and again after the sum was taken. Each part stores its sums and counts
-  its arrival. The part that arrives last adds the sums: all of them have been sent, and it waits for those that are not there yet. Thus a sum is its own signal.
-  With a fence between the sums and the arrival, the last part would begin a microsecond later.
+  A place is vacant, with a NaN in it whose bits are all set, until a sum is stored there, and again after the sum was
+  taken. Each part stores its sums and counts its arrival. The part that arrives last adds the sums: all of them have
+  been sent, and it waits for those that are not there yet. Thus a sum is its own signal. With a fence between the sums
+  and the arrival, the last part would begin a microsecond later.
 */
 #pragma once
 
@@ -30,7 +31,8 @@ template <class R> struct PartialSum { // real
   }
   static __device__ void hand(R *place, R sum)
   {
-    StoreRelaxed(place, is_vacant(sum) ? with_bits(INT64_MAX) : sum); // any other NaN. Sums of NaNs may have the bits of a NaN in A or x
+    // any other NaN. Sums of NaNs may have the bits of a NaN in A or x
+    StoreRelaxed(place, is_vacant(sum) ? with_bits(INT64_MAX) : sum);
   }
 };
 
@@ -53,7 +55,8 @@ template <class R> struct PartialSum<Complex<R>> {
 using Partial = PartialSum<Scalar>;
 
 // Takes up to COUNT sums. Sum b is at place + b step; it exists if has(b) is true, and is 0 otherwise
-template <int COUNT, class F> __device__ __forceinline__ void TakeSums(Scalar *place, int step, F has, Scalar (&sum)[COUNT])
+template <int COUNT, class F>
+__device__ __forceinline__ void TakeSums(Scalar *place, int step, F has, Scalar (&sum)[COUNT])
 {
   bool missing;
   do {

@@ -22,14 +22,15 @@ __device__ __forceinline__ Scalar LoadX(InShared, int64_t k)
 }
 
 /*
-  Adds the lane's sums of a slice to d. value: the lane's first value. V: the type of the stored values. An entry is a block of ROWS x COLS values: a node
-  block, a single value, or a column of a row group (COLS = 1). U: units per lane. BATCH: steps whose loads are issued before the first
-  is used. Each mode has its own loop: with branches between the loads, dense rows take twice as long. With MODE = EITHER there is one branch per batch,
-  before the first load. wait: for the previous kernel, before x is read
+  Adds the lane's sums of a slice to d. value: the lane's first value. V: the type of the stored values. An entry is a
+  block of ROWS x COLS values: a node block, a single value, or a column of a row group (COLS = 1). U: units per lane.
+  BATCH: steps whose loads are issued before the first is used. Each mode has its own loop: with branches between the
+  loads, dense rows take twice as long. With MODE = EITHER there is one branch per batch, before the first load. wait:
+  for the previous kernel, before x is read
 */
 template <class V, int ROWS, int COLS, int U, int MODE, int BATCH, class X, int SUMS>
-__device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &self, const V *value, int lane, SpMVCudaForm form, bool wait, X x,
-                                           Scalar (&d)[SUMS])
+__device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &self, const V *value, int lane,
+                                           SpMVCudaForm form, bool wait, X x, Scalar (&d)[SUMS])
 {
   const int   steps = self.steps * U;
   const char *index = args.index + (int64_t)self.index * 32;
@@ -39,17 +40,20 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
   // FULL: all steps exist, so that there are no tests between the loads
   auto batch = [&](int k0, auto full) {
     constexpr bool FULL = decltype(full)::value;
-    auto           has  = [&](int k) { return FULL || k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)); }; // for row groups
-    V              v[BATCH][ROWS * COLS];
-    Scalar         xs[BATCH][COLS];
-    int            col[BATCH];
+    // for row groups
+    auto   has = [&](int k) { return FULL || k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)); };
+    V      v[BATCH][ROWS * COLS];
+    Scalar xs[BATCH][COLS];
+    int    col[BATCH];
     if (MODE == EITHER) {
       if (near) {
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) col[b] = has(k0 + b) ? __ldcs((const unsigned short *)index + (k0 + b) * WARP + lane) : none;
+        for (int b = 0; b < BATCH; b++)
+          col[b] = has(k0 + b) ? __ldcs((const unsigned short *)index + (k0 + b) * WARP + lane) : none;
       } else {
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) col[b] = has(k0 + b) ? __ldcs((const int *)index + (k0 + b) * WARP + lane) : none;
+        for (int b = 0; b < BATCH; b++)
+          col[b] = has(k0 + b) ? __ldcs((const int *)index + (k0 + b) * WARP + lane) : none;
       }
     }
 #pragma unroll
@@ -63,18 +67,22 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
       else if (MODE == NARROW)
         col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
       else
-        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? (MODE == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane : -1;
+        col[b] = in && (k < steps - 1 || lane < Tail(self.shape))
+                     ? (MODE == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane
+                     : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++) {
-        v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * (ROWS * COLS) + i) * WARP, args.policy) : Traits<V>::zero();
+        v[b][i] =
+            in ? Traits<V>::stream(value + ((int64_t)k * (ROWS * COLS) + i) * WARP, args.policy) : Traits<V>::zero();
       }
     }
     Issue();
     if (k0 == 0 && wait) AwaitInTurn(args.last_blocks);
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const bool    own = MODE == NARROW || MODE == EITHER ? col[b] != none : col[b] >= 0;
-      const int64_t at  = (int64_t)(MODE == NARROW || MODE == EITHER ? self.base + col[b] : col[b]) * COLS; // base is 0 with WIDE
+      const bool own = MODE == NARROW || MODE == EITHER ? col[b] != none : col[b] >= 0;
+      // base is 0 with WIDE
+      const int64_t at = (int64_t)(MODE == NARROW || MODE == EITHER ? self.base + col[b] : col[b]) * COLS;
 #pragma unroll
       for (int j = 0; j < COLS; j++) xs[b][j] = own ? LoadX(x, at + j) : Num::zero();
     }
@@ -86,7 +94,8 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
           if (COLS > 1 && Traits<V>::is_absent(v[b][i * COLS + j])) continue;
-          d[b % U * ROWS + i] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][i * COLS + j])), xs[b][j], d[b % U * ROWS + i]);
+          d[b % U * ROWS + i] =
+              Num::fma(Conjugated(form, Convert<Scalar>(v[b][i * COLS + j])), xs[b][j], d[b % U * ROWS + i]);
         }
       }
     }
@@ -96,10 +105,12 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
   if ((BATCH > 1 || MODE == EITHER) && k0 < steps) batch(k0, std::false_type{});
 }
 
-// Adds the first `rows` sums of the lanes that share a unit in the first of these lanes. For a part of a unit, the last part to arrive adds the sums of all
-// parts in the lane in which it sets `unit`. Returns whether there is anything to write
+// Adds the first `rows` sums of the lanes that share a unit in the first of these lanes. For a part of a unit, the last
+// part to arrive adds the sums of all parts in the lane in which it sets `unit`. Returns whether there is anything to
+// write
 template <int SUMS>
-__device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &self, int lane, Scalar (&d)[SUMS], int *unit, bool parts, int rows = SUMS)
+__device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &self, int lane, Scalar (&d)[SUMS],
+                                         int *unit, bool parts, int rows = SUMS)
 {
   constexpr int FRESH = sizeof(Scalar) > 8 || SUMS > 1 ? 4 : 8; // partial sums that a lane loads at once
   const int     alone = WARP >> LogT(self.shape);
@@ -125,7 +136,8 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
   for (int i = 0; i < SUMS; i++) {
     if (i >= rows) break;
     d[i] = Num::zero();
-    for (int k0 = lane; k0 < count; k0 += FRESH * WARP) { // all loads before the first sum: nothing else is left to hide their latency
+    // all loads before the first sum: nothing else is left to hide their latency
+    for (int k0 = lane; k0 < count; k0 += FRESH * WARP) {
       Scalar     v[FRESH];
       const auto has = [=](int b) { return k0 + b * WARP < count; };
       TakeSums(place + (int64_t)k0 * SUMS + i, WARP * SUMS, has, v);

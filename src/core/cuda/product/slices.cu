@@ -1,14 +1,16 @@
 /*
   Slices of sorted rows, for every pattern that is not stored by diagonals.
 
-  One warp multiplies one slice. Depending on the lengths of its units (rows, or node rows of dense bs x bs blocks), a slice holds
+  One warp multiplies one slice. Depending on the lengths of its units (rows, or node rows of dense bs x bs blocks), a
+  slice holds
     - 64, 128 or 256 short units, 2, 4 or 8 per lane, so that a warp still has eight vector loads to issue at once;
     - 32 / T units with T = 1, 2, ..., 32 lanes each;
     - a part of one long unit: the parts store partial sums, and the warp that arrives last adds them in order.
-  slicesform.cu forms the slices. Row groups, which groups.cu multiplies, are units of a different number of rows in each slice.
-  Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that are shorter than their slice are filled up with
-  marked entries that read no x. Columns are 32-bit numbers, or 16-bit distances from the slice's smallest column. If each step of a one-unit slice is a run of
-  columns, one number per step is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
+  slicesform.cu forms the slices. Row groups, which groups.cu multiplies, are units of a different number of rows in
+  each slice. Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that
+  are shorter than their slice are filled up with marked entries that read no x. Columns are 32-bit numbers, or 16-bit
+  distances from the slice's smallest column. If each step of a one-unit slice is a run of columns, one number per step
+  is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
 */
 #include "core/cuda/base/prepare.cuh"
 #include "sliceproduct.cuh"
@@ -27,7 +29,8 @@ using Args = SliceArgs;
 
 // One loop per mode
 template <class V, int BS, int U, class X>
-__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, bool wait, X x, Scalar (&d)[U * BS])
+__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, bool wait,
+                                           X x, Scalar (&d)[U * BS])
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   const int     mode  = ModeOf(self.shape);
@@ -46,8 +49,8 @@ __device__ __forceinline__ void accumulate(const Args &args, const Slice &self, 
 
 // The code that follows the loops exists only once
 template <class V, int BS, bool FUSED, int U, class D, class X>
-__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane, SpMVCudaForm form, X x, const Scalar *z,
-                                        Scalar *y)
+__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane,
+                                        SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
 {
   const int  units = Units(self.shape);
   const bool part  = U == 1 && IsPart(self.shape);
@@ -89,10 +92,11 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
   }
 }
 
-// A warp multiplies one slice, depending on its kind. MANY: some slices have several units per lane. A kernel without them has room for a third more warps: a
-// twin of cage14 takes 91 us instead of 98, random:20000 29 instead of 31
+// A warp multiplies one slice, depending on its kind. MANY: some slices have several units per lane. A kernel without
+// them has room for a third more warps: a twin of cage14 takes 91 us instead of 98, random:20000 29 instead of 31
 template <class V, int BS, bool MANY, bool FUSED, class D, class X>
-__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane, SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane,
+                                         SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
 {
   const Slice self = ReadSlice(args, s);
   const int   lu   = MANY ? LogU(self.shape) : 0;
@@ -108,11 +112,12 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
   }
 }
 
-// Thread blocks per multiprocessor that the registers must suffice for: of real single entries, as many as with 80 and 64 registers per thread
+// Thread blocks per multiprocessor that the registers must suffice for: of real single entries, as many as with 80 and
+// 64 registers per thread
 template <int BS, bool MANY> constexpr int RESIDENT = BS > 1 || sizeof(Scalar) > 8 ? 2 : MANY ? 3 : 4;
 
-// E: with DotEpilogue or DotsEpilogue, for a square matrix without parts of units, the kernel also computes inner products, for MultDot() and MultDots(); all
-// threads then take part until the end
+// E: with DotEpilogue or DotsEpilogue, for a square matrix without parts of units, the kernel also computes inner
+// products, for MultDot() and MultDots(); all threads then take part until the end
 template <class V, int BS, bool MANY, bool FUSED, class E>
 __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
     slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
@@ -121,7 +126,8 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal   sums[E::Type::NUMBERS] = {};
   if (FUSED) LetNextBegin();
-  if (FUSED ? s == 0 : !args.settled) AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
+  // one warp waits, so that all previous work is done when all warps are
+  if (FUSED ? s == 0 : !args.settled) AwaitPrevious();
   if (s < args.slices) multiply<V, BS, MANY, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
   if (E::DOT) AwaitPrevious();
   if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
@@ -135,16 +141,22 @@ template <class V> __device__ __forceinline__ void prefetch(const Args &args, in
   const int4  a     = __ldcg((const int4 *)(args.slice + s));
   const Slice self  = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, 0, 0, 0, 0};
   const int   mode  = ModeOf(self.shape);
-  const char *value = (const char *)FirstValue((const V *)args.value, self), *index = args.index + (int64_t)self.index * 32;
-  for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (WARP * sizeof(V)); k += WARP * LINE_BYTES) PrefetchL2(value + k);
+  const char *value = (const char *)FirstValue((const V *)args.value, self),
+             *index = args.index + (int64_t)self.index * 32;
+  for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (WARP * sizeof(V)); k += WARP * LINE_BYTES)
+    PrefetchL2(value + k);
   if (mode != WIDE && mode != NARROW) return;
-  for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (mode == WIDE ? WARP * 4 : WARP * 2); k += WARP * LINE_BYTES) PrefetchL2(index + k);
+  for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (mode == WIDE ? WARP * 4 : WARP * 2);
+       k += WARP * LINE_BYTES)
+    PrefetchL2(index + k);
 }
 
-// For scattered entries in few columns. There is one thread block per multiprocessor, which copies x to shared memory: there, 32 scattered reads take a third of
-// the time that they take in the L1 cache. Its warps then multiply one slice after the other
+// For scattered entries in few columns. There is one thread block per multiprocessor, which copies x to shared memory:
+// there, 32 scattered reads take a third of the time that they take in the L1 cache. Its warps then multiply one slice
+// after the other
 template <class V>
-__global__ void __launch_bounds__(SHARED_BLOCK, 1) slices_shared(SharedArgs shared, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(SHARED_BLOCK, 1)
+    slices_shared(SharedArgs shared, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args = shared.args;
   const int   lane = threadIdx.x % WARP;
@@ -152,23 +164,27 @@ __global__ void __launch_bounds__(SHARED_BLOCK, 1) slices_shared(SharedArgs shar
   int         s    = (int)(threadIdx.x / WARP * gridDim.x + blockIdx.x);
   if (s < args.slices) prefetch<V>(args, s, lane); // while x is copied
   AwaitPrevious();
-  for (int k = (int)threadIdx.x; k < shared.n * REALS; k += SHARED_BLOCK) CopyAsync((PetscReal *)spmv_shared + k, (const PetscReal *)x + k);
+  for (int k = (int)threadIdx.x; k < shared.n * REALS; k += SHARED_BLOCK)
+    CopyAsync((PetscReal *)spmv_shared + k, (const PetscReal *)x + k);
   AwaitCopies();
   __syncthreads();
-  for (; s < args.slices; s += (int)gridDim.x * (SHARED_BLOCK / WARP)) multiply<V, 1, false, false>(args, none, nullptr, s, lane, form, InShared{}, z, y);
+  for (; s < args.slices; s += (int)gridDim.x * (SHARED_BLOCK / WARP))
+    multiply<V, 1, false, false>(args, none, nullptr, s, lane, form, InShared{}, z, y);
 }
 
-// Counts the cache lines that slices read x from: a warp those of one step of one slice. sum: steps of the slices, and their lines
+// Counts the cache lines that slices read x from: a warp those of one step of one slice. sum: steps of the slices, and
+// their lines
 __global__ void sample_lines(Args args, int samples, unsigned long long *sum)
 {
   const int w = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (w >= samples) return;
   const Slice self = args.slice[(int64_t)w * args.slices / samples];
   if (!self.steps) return;
-  const int      column = Column(self, ModeOf(self.shape), args.index + (int64_t)self.index * 32, self.steps / 2, self.steps, lane);
-  const int      line   = column < 0 ? -1 : (int)(column * (int64_t)sizeof(Scalar) / LINE_BYTES);
-  const bool     first  = (__match_any_sync(ALL, line) & ((1u << lane) - 1)) == 0;
-  const unsigned lines  = __popc(__ballot_sync(ALL, first && line >= 0));
+  const int column =
+      Column(self, ModeOf(self.shape), args.index + (int64_t)self.index * 32, self.steps / 2, self.steps, lane);
+  const int      line  = column < 0 ? -1 : (int)(column * (int64_t)sizeof(Scalar) / LINE_BYTES);
+  const bool     first = (__match_any_sync(ALL, line) & ((1u << lane) - 1)) == 0;
+  const unsigned lines = __popc(__ballot_sync(ALL, first && line >= 0));
   if (lane) return;
   atomicAdd(sum, (unsigned long long)self.steps);
   atomicAdd(sum + 1, (unsigned long long)self.steps * lines);
@@ -184,8 +200,8 @@ __global__ void __launch_bounds__(BLOCK, sizeof(V) < sizeof(Scalar) ? RESIDENT<B
   const Dot    *none   = nullptr;
   AwaitPrevious();
   if (s >= each.args.slices) return;
-  multiply<V, BS, MANY, false>(each.args, none, nullptr, s, threadIdx.x % WARP, form, x + column * each.columns.ldx, z + column * each.columns.ldz,
-                               y + column * each.columns.ldy);
+  multiply<V, BS, MANY, false>(each.args, none, nullptr, s, threadIdx.x % WARP, form, x + column * each.columns.ldx,
+                               z + column * each.columns.ldz, y + column * each.columns.ldy);
 }
 
 // ------------------------------------------------------------------------------------------------ values
@@ -201,8 +217,9 @@ __global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
   const Slice self = args.slice[s];
-  const int   lt = LogT(self.shape), rows = Rows(self.shape), n = rows << LogU(self.shape); // one row per unit, or one unit per lane
-  V          *to = value + (int64_t)self.value * WARP + lane;
+  // one row per unit, or one unit per lane
+  const int lt = LogT(self.shape), rows = Rows(self.shape), n = rows << LogU(self.shape);
+  V        *to = value + (int64_t)self.value * WARP + lane;
   for (int u = 0; u < n; u++) {
     LaneEntries e = lane_entries(v, self, args.order, chunk, rows > 1 ? 0 : u);
     if (rows > 1) e.start += (int64_t)u * e.len;
@@ -212,7 +229,7 @@ __global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
       for (int b = 0; b < BATCH; b++) {
         const int     entry = e.entry + ((k0 + b) << lt);
         const int64_t at    = e.start + entry;
-        t[b]                = k0 + b < self.steps && entry < e.end ? a[value_index ? value_index[at] : at] : Num::zero();
+        t[b] = k0 + b < self.steps && entry < e.end ? a[value_index ? value_index[at] : at] : Num::zero();
       }
       Issue();
 #pragma unroll
@@ -235,10 +252,12 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
   V                *p      = value + (int64_t)self.value * (BS * BS * WARP) + lane;
   Scalar           *shared = (Scalar *)spmv_shared;
   for (int k0 = 0; k0 < self.steps; k0 += staged) {
-    const int first = e.entry - lane / alone + (k0 << lt), count = max(min(e.end - first, staged << lt), 0); // node blocks of the lane's unit
+    // node blocks of the lane's unit
+    const int first = e.entry - lane / alone + (k0 << lt), count = max(min(e.end - first, staged << lt), 0);
     if (k0) __syncthreads();
-    const int position = StageBlocks<BS>(v, alone, e.start, e.len, first, lane < alone ? count : 0, a, value_index, shared);
-    const int unit     = __shfl_sync(ALL, position, lane % alone) - first * BS;
+    const int position =
+        StageBlocks<BS>(v, alone, e.start, e.len, first, lane < alone ? count : 0, a, value_index, shared);
+    const int unit = __shfl_sync(ALL, position, lane % alone) - first * BS;
     __syncthreads();
     for (int k = k0 + warp; k < min(k0 + staged, self.steps); k += warps) {
       const int  entry = e.entry + (k << lt), block = unit + entry * BS;
@@ -246,7 +265,8 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
 #pragma unroll
       for (int i = 0; i < BS * BS; i++)
         p[((int64_t)k * BS * BS + i) * WARP] =
-            own ? ConvertIn<V, BS>(ReadStaged(shared, block + i / BS * count * BS + i % BS, e.start < 0)) : Traits<V>::zero();
+            own ? ConvertIn<V, BS>(ReadStaged(shared, block + i / BS * count * BS + i % BS, e.start < 0))
+                : Traits<V>::zero();
     }
   }
 }
@@ -254,7 +274,8 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
 // ------------------------------------------------------------------------------------------------ store
 
 struct Slices : SlicedStore {
-  Kernel        kernel[5]; // [1]: for MultFused(), [2], [3]: for MultDot() and MultDots(), [4]: for each column; loaded when they are needed
+  // [1]: for MultFused(), [2], [3]: for MultDot() and MultDots(), [4]: for each column; loaded when they are needed
+  Kernel        kernel[5];
   ColumnKernels columns;
   EntriesByRows by_rows;
   Array<char>   value;
@@ -267,7 +288,9 @@ struct Slices : SlicedStore {
     if constexpr (BS == 1 && !MANY) {
       if (shared) {
         kernel[0].Choose((const void *)slices_shared<V>);
-        SPMV_TRY(cudaFuncSetAttribute((const void *)slices_shared<V>, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared)); // for any matrix
+        // for any matrix
+        SPMV_TRY(cudaFuncSetAttribute((const void *)slices_shared<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      most_shared));
       }
     }
     kernel[1].Choose((const void *)slices<V, BS, MANY, true, NoEpilogue>);
@@ -291,7 +314,8 @@ struct Slices : SlicedStore {
       if (value.Bytes() * Tuning::SHARED_SHARE < bytes * (size_t)processors) return cudaSuccess;
       SPMV_TRY(sum.Alloc(2));
       SPMV_TRY(sum.Zero(stream));
-      SPMV_LAUNCH((int)Tuning::SAMPLE * WARP, 256, stream, sample_lines, args, PetscMin(args.slices, (int)Tuning::SAMPLE), sum);
+      SPMV_LAUNCH((int)Tuning::SAMPLE * WARP, 256, stream, sample_lines, args,
+                  PetscMin(args.slices, (int)Tuning::SAMPLE), sum);
       SPMV_TRY(Fetch(found, (unsigned long long *)sum, 2, stream));
       if (found[1] < found[0] * (unsigned long long)SpMVCudaSharedLines) return cudaSuccess;
     }
@@ -314,15 +338,17 @@ struct Slices : SlicedStore {
     }
   }
 
-  template <class V, int BS, class I> cudaError_t FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
+  template <class V, int BS, class I>
+  cudaError_t FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
   {
-    const int64_t mean  = steps / args.slices;
-    const int64_t warps = PetscMin(PetscMax(mean * (BS * BS) / Tuning::FILL_NODES_VALUES, (int64_t)2), (int64_t)Tuning::FILL_NODES_WARPS);
-    const int64_t most  = PetscMax((int64_t)longest, groups ? chunk / WARP : 0); // steps of a slice or a part
+    const int64_t mean = steps / args.slices;
+    const int64_t warps =
+        PetscMin(PetscMax(mean * (BS * BS) / Tuning::FILL_NODES_VALUES, (int64_t)2), (int64_t)Tuning::FILL_NODES_WARPS);
+    const int64_t most = PetscMax((int64_t)longest, groups ? chunk / WARP : 0); // steps of a slice or a part
     Staging       s;
     SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<V, BS, I>, PetscMin(most, 2 * mean + 1), 1, &s));
-    fill_nodes<V, BS>
-        <<<args.slices, (unsigned)warps * WARP, s.shared, stream>>>(v, args, chunk, s.steps, value_index, (const Scalar *)csr.a, (V *)(char *)value);
+    fill_nodes<V, BS><<<args.slices, (unsigned)warps * WARP, s.shared, stream>>>(
+        v, args, chunk, s.steps, value_index, (const Scalar *)csr.a, (V *)(char *)value);
     return cudaGetLastError();
   }
 
@@ -335,8 +361,8 @@ struct Slices : SlicedStore {
         ForgetErrors();
         switch (bs) {
         case 1:
-          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(v, args, chunk, value_index, (const Scalar *)csr.a,
-                                                                                                   (V *)(char *)value);
+          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(
+              v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
           return cudaGetLastError();
         case 2: return FillNodes<V, 2>(v, csr, stream);
         case 3: return FillNodes<V, 3>(v, csr, stream);
@@ -360,29 +386,36 @@ struct Slices : SlicedStore {
   cudaError_t SetRows(const Operands &v, cudaStream_t stream) const
   {
     const size_t bytes = (size_t)m * sizeof(Scalar);
-    return !v.z ? cudaMemsetAsync(v.y, 0, bytes, stream) : v.z == v.y ? cudaSuccess : cudaMemcpyAsync(v.y, v.z, bytes, cudaMemcpyDeviceToDevice, stream);
+    return !v.z         ? cudaMemsetAsync(v.y, 0, bytes, stream)
+           : v.z == v.y ? cudaSuccess
+                        : cudaMemcpyAsync(v.y, v.z, bytes, cudaMemcpyDeviceToDevice, stream);
   }
-  // Node blocks, row groups and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu. The few nonempty rows of a compact
-  // matrix, such as an off-diagonal block, are multiplied by one kernel that reads them once per column; long node rows or row groups, which need partial sums,
-  // by several
+  // Node blocks, row groups and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu.
+  // The few nonempty rows of a compact matrix, such as an off-diagonal block, are multiplied by one kernel that reads
+  // them once per column; long node rows or row groups, which need partial sums, by several
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
     const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
     if (args.slices && compact && bs == 1 && !groups && c.count <= INT_MAX / blocks) {
       for (int64_t q = 0; q < c.count; q++) SPMV_TRY(SetRows(v.From(q, c), stream));
-      return kernel[4].Launch(blocks * (unsigned)c.count, BLOCK, EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks}, form, {v.x, v.y, v.y}, stream);
+      return kernel[4].Launch(blocks * (unsigned)c.count, BLOCK,
+                              EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks}, form, {v.x, v.y, v.y}, stream);
     }
     if (!args.slices || compact ||
-        (bs == 1 && !grouped ? !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream) : groups > 0))
+        (bs == 1 && !grouped
+             ? !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream)
+             : groups > 0))
       return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
     if (bs == 1 && !grouped) return by_rows.Mult(*this, args, form, v, c, stream);
     const int rows = grouped ? GROUP_PIECE : bs;
-    return ForPanels(*this, form, args.slices, rows, v, c, stream, [&](unsigned grid, const Operands &now, const Panels &p) {
-      return columns.Get(p.width, [this](int w) { return SlicesColumns(single, bs, w); })
-          .Launch(grid, ColumnsBlock(rows), WithPanels<Args>{args, p}, form, now, stream);
-    });
+    return ForPanels(*this, form, args.slices, rows, v, c, stream,
+                     [&](unsigned grid, const Operands &now, const Panels &p) {
+                       return columns.Get(p.width, [this](int w) { return SlicesColumns(single, bs, w); })
+                           .Launch(grid, ColumnsBlock(rows), WithPanels<Args>{args, p}, form, now, stream);
+                     });
   }
-  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early, cudaStream_t stream) override
+  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early,
+                        cudaStream_t stream) override
   {
     if (compact) return Mult(form, v, stream);
     return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
@@ -397,23 +430,29 @@ struct Slices : SlicedStore {
   {
     return !compact;
   }
-  unsigned DotWarps() const override // not if the last warp to arrive adds the parts of a unit: the order of the sums would vary
+  // not if the last warp to arrive adds the parts of a unit: the order of the sums would vary
+  unsigned DotWarps() const override
   {
     return single || compact || groups ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK) * (BLOCK / WARP);
   }
   cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
   {
-    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{Settled(args), dot}, SPMVCUDA_MULT, v, stream);
+    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{Settled(args), dot}, SPMVCUDA_MULT,
+                            v, stream);
   }
   cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
   {
-    return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{Settled(args), dots}, SPMVCUDA_MULT, v, stream);
+    return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{Settled(args), dots}, SPMVCUDA_MULT,
+                            v, stream);
   }
-  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool after_exchange = false, Begin begin = Begin::EARLY)
+  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream,
+                     bool after_exchange = false, Begin begin = Begin::EARLY)
   {
     if (!args.slices) return cudaSuccess;
-    if (shared && !after_exchange) return kernel[0].Launch((unsigned)processors, SHARED_BLOCK, SharedArgs{use, n}, form, v, stream, shared, begin);
-    return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0, begin);
+    if (shared && !after_exchange)
+      return kernel[0].Launch((unsigned)processors, SHARED_BLOCK, SharedArgs{use, n}, form, v, stream, shared, begin);
+    return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0,
+                                         begin);
   }
 
   void Stats(SpMVStats *s) const override
@@ -421,8 +460,9 @@ struct Slices : SlicedStore {
     s->stored    = steps * WARP * bs * bs;
     s->slices    = args.slices;
     s->long_rows = (PetscInt64)long_units * bs;
-    s->bytes     = slice.Bytes() + order.Bytes() + parts.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() + arrived.Bytes() + by_rows.Bytes();
-    s->node      = bs;
+    s->bytes     = slice.Bytes() + order.Bytes() + parts.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() +
+               arrived.Bytes() + by_rows.Bytes();
+    s->node = bs;
   }
 
   cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
@@ -438,7 +478,8 @@ struct Slices : SlicedStore {
       using V            = decltype(type);
       const auto *stored = (const V *)v.data();
       for (const Slice &self : S) {
-        const int   U = 1 << LogU(self.shape), alone = WARP >> LogT(self.shape), mode = ModeOf(self.shape), count = self.steps * U;
+        const int U = 1 << LogU(self.shape), alone = WARP >> LogT(self.shape), mode = ModeOf(self.shape),
+                  count  = self.steps * U;
         const int   rows = Rows(self.shape);
         const char *p    = ix.data() + (int64_t)self.index * 32;
         for (int k = 0; k < count; k++) {
@@ -462,7 +503,8 @@ struct Slices : SlicedStore {
             const int unit = IsPart(self.shape) ? self.first : o.empty() ? self.first + r : o[self.first + r];
             for (int e = 0; e < rows * bs * bs; e++) {
               const auto &a = stored[(((int64_t)self.value + (int64_t)k * rows) * bs * bs + e) * WARP + l];
-              if (bs == 1 || !Traits<V>::is_absent(a)) Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
+              if (bs == 1 || !Traits<V>::is_absent(a))
+                Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
             }
           }
         }
@@ -479,11 +521,13 @@ cudaError_t LoadSliceProducts()
   return Load((const void *)slices<Scalar, 1, false, false, NoEpilogue>);
 }
 
-cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGroups *groups, bool single, const Survey &survey, SliceRules rules,
-                         const SpMVNames &names, cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGroups *groups, bool single,
+                         const Survey &survey, SliceRules rules, const SpMVNames &names, cudaStream_t stream,
+                         _n_SpMVCudaStore **store)
 {
   const int bs = nodes.bs, units = (int)(csr.m / bs);
-  if (rules.threads && survey.longest / rules.threads >= INT_MAX / WARP) return cudaErrorNotSupported; // entries of a slice are counted in 32 bits
+  // entries of a slice are counted in 32 bits
+  if (rules.threads && survey.longest / rules.threads >= INT_MAX / WARP) return cudaErrorNotSupported;
   Slices *s = new (std::nothrow) Slices;
   if (!s) return cudaErrorMemoryAllocation;
   *store     = s;
@@ -503,7 +547,8 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   SPMV_TRY(s->value.Zero(stream));
   uint64_t policy;
   SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
-  s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived, policy, false, 0, {}};
+  s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived,
+             policy,         false,    0,        {}};
   SPMV_TRY(s->ShareX(csr, stream));
   return WithStored(single, [&](auto type) { return s->Pick(type); });
 }

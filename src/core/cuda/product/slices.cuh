@@ -29,8 +29,8 @@ __device__ __forceinline__ Slice AsSlice(int4 a, int4 b)
 {
   return {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
 }
-// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS, LINE, row groups), 24-26 rows
-// of a row group less 1, 27 row groups
+// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS,
+// LINE, row groups), 24-26 rows of a row group less 1, 27 row groups
 __host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
 {
   return (unsigned)(lt | lu << 3 | part << 7 | units << 8);
@@ -74,7 +74,8 @@ __host__ __device__ inline int Rows(unsigned s) // of each row group; 1 if there
 }
 
 // The first value of a slice in an array of values
-template <class V> __host__ __device__ __forceinline__ const V *FirstValue(const V *value, const Slice &self, int per_entry = 1)
+template <class V>
+__host__ __device__ __forceinline__ const V *FirstValue(const V *value, const Slice &self, int per_entry = 1)
 {
   return value + (int64_t)self.value * (WARP * per_entry);
 }
@@ -121,10 +122,12 @@ cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t, uint64_t *
 class EntriesByRows {
 public:
   static bool Pays(const _n_SpMVCudaStore &, int64_t columns);
-  // The first call allocates the memory that Mult() needs and keeps it. Returns false if that failed, or while a graph is captured, when nothing can be
-  // allocated. order: the row at each place, or NULL; partial: the number of partial sums of a product with a vector
+  // The first call allocates the memory that Mult() needs and keeps it. Returns false if that failed, or while a graph
+  // is captured, when nothing can be allocated. order: the row at each place, or NULL; partial: the number of partial
+  // sums of a product with a vector
   bool        Reserve(const _n_SpMVCudaStore &, const int *order, size_t partial, cudaStream_t);
-  cudaError_t Mult(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &, cudaStream_t);
+  cudaError_t Mult(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &,
+                   cudaStream_t);
   size_t      Bytes() const
   {
     return rows.Bytes() + sums.Bytes() + parts.Bytes();
@@ -132,7 +135,8 @@ public:
 
 private:
   cudaError_t Allocate(const _n_SpMVCudaStore &, const int *order, size_t partial, cudaStream_t);
-  cudaError_t MultPanel(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &, int width, int count, cudaStream_t);
+  cudaError_t MultPanel(_n_SpMVCudaStore &, const SliceArgs &, SpMVCudaForm, const Operands &, const Columns &,
+                        int width, int count, cudaStream_t);
 
   Kernel        to_rows, to_columns;
   ColumnKernels product;
@@ -156,9 +160,12 @@ struct SlicedStore : _n_SpMVCudaStore {
   Array<char>     index;
   Array<unsigned> arrived;
 
-  // Puts the units in the order in which they form slices, without the empty ones if `compact`. rows: of the row group at each place
-  cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, const RowGroups *, cudaStream_t, Array<int> *rows);
-  cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, const int *rows, cudaStream_t); // rows: NULL if there are no row groups
+  // Puts the units in the order in which they form slices, without the empty ones if `compact`. rows: of the row group
+  // at each place
+  cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, const RowGroups *, cudaStream_t,
+                   Array<int> *rows);
+  // rows: NULL if there are no row groups
+  cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, const int *rows, cudaStream_t);
   cudaError_t IndexColumns(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
 };
 
@@ -177,16 +184,18 @@ __device__ __forceinline__ int Column(const Slice &self, int mode, const char *i
   return mode == LINE ? self.base + k * WARP + lane : __ldg((const int *)index + k) + lane;
 }
 
-// A lane's entries in one of its units of a slice: entry, entry + 2^lt, ... below end. They are counted in the CSR row (the unit's first row) that begins at
-// start and has len entries
+// A lane's entries in one of its units of a slice: entry, entry + 2^lt, ... below end. They are counted in the CSR row
+// (the unit's first row) that begins at start and has len entries
 struct LaneEntries {
   int64_t start;
   int     entry, end, len;
 };
 
-template <class I> __device__ LaneEntries lane_entries(const View<I> &v, const Slice &self, const int *order, int chunk, int u)
+template <class I>
+__device__ LaneEntries lane_entries(const View<I> &v, const Slice &self, const int *order, int chunk, int u)
 {
-  const int   lane = threadIdx.x % WARP, lu = LogU(self.shape), alone = WARP >> LogT(self.shape), r = lu ? u * WARP + lane : lane % alone;
+  const int lane = threadIdx.x % WARP, lu = LogU(self.shape), alone = WARP >> LogT(self.shape),
+            r   = lu ? u * WARP + lane : lane % alone;
   LaneEntries e = {0, lu ? 0 : lane / alone, 0, 0};
   if (r < Units(self.shape)) {
     const int unit = IsPart(self.shape) ? self.first : order ? order[self.first + r] : self.first + r;
@@ -200,8 +209,10 @@ template <class I> __device__ LaneEntries lane_entries(const View<I> &v, const S
   return e;
 }
 
-// Calls f(step, own, entry within the CSR row, beginning of the row) for a lane's entries of a slice; all lanes have the same steps
-template <class I, class F> __device__ void entries(const View<I> &v, const Slice &self, const int *order, int chunk, F f)
+// Calls f(step, own, entry within the CSR row, beginning of the row) for a lane's entries of a slice; all lanes have
+// the same steps
+template <class I, class F>
+__device__ void entries(const View<I> &v, const Slice &self, const int *order, int chunk, F f)
 {
   const int lt = LogT(self.shape), U = 1 << LogU(self.shape);
   for (int u = 0; u < U; u++) {

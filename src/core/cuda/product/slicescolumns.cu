@@ -1,5 +1,6 @@
 /*
-  Products with several columns for matrices stored in slices of node blocks or of row groups. See slices.cu and groups.cu for the layouts.
+  Products with several columns for matrices stored in slices of node blocks or of row groups. See slices.cu and
+  groups.cu for the layouts.
 */
 #include "slices.cuh"
 
@@ -10,15 +11,17 @@ using Args = WithPanels<SliceArgs>;
 
 // Blocks of ROWS x COLS values, K columns of X
 template <int ROWS, int COLS, int K> struct SlicesShape {
-  static constexpr int BATCH = COLS == 1 ? (ROWS == 1 ? 4 : 2) : ROWS == 2 ? 2 : 1; // steps whose values and columns are loaded before the first is used
-  static constexpr int GROUP = PetscMin(K, ROWS == 2 && COLS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4); // columns whose x is loaded before the first is used
+  // steps whose values and columns are loaded before the first is used
+  static constexpr int BATCH = COLS == 1 ? (ROWS == 1 ? 4 : 2) : ROWS == 2 ? 2 : 1;
+  // columns whose x is loaded before the first is used
+  static constexpr int GROUP = PetscMin(K, ROWS == 2 && COLS == 2 ? 4 : (int)sizeof(Scalar) > 8 ? 2 : 4);
 };
 
-// A warp multiplies one slice, whose values begin at `value` for this lane and are `stride` values per step. row(unit): the first row to write, unless the
-// lane's unit is negative
+// A warp multiplies one slice, whose values begin at `value` for this lane and are `stride` values per step. row(unit):
+// the first row to write, unless the lane's unit is negative
 template <class V, int ROWS, int COLS, int K, class F>
-__device__ __forceinline__ void product(const Args &arguments, const Slice &self, const V *value, int stride, int unit, F row, int lane, SpMVCudaForm form,
-                                        const Scalar *x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void product(const Args &arguments, const Slice &self, const V *value, int stride, int unit,
+                                        F row, int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = SlicesShape<ROWS, COLS, K>::BATCH, GROUP = SlicesShape<ROWS, COLS, K>::GROUP;
   const int     steps = self.steps, mode = ModeOf(self.shape);
@@ -37,11 +40,13 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
     bool   has[BATCH];
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const int  k  = k0 + b;
-      const bool in = COLS == 1 ? k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)) : BATCH == 1 || k < steps;
-      col[b]        = in ? Column(self, mode, index, k, steps, lane) : -1;
+      const int  k = k0 + b;
+      const bool in =
+          COLS == 1 ? k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)) : BATCH == 1 || k < steps;
+      col[b] = in ? Column(self, mode, index, k, steps, lane) : -1;
 #pragma unroll
-      for (int i = 0; i < ROWS * COLS; i++) v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * stride + i) * WARP) : Traits<V>::zero();
+      for (int i = 0; i < ROWS * COLS; i++)
+        v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * stride + i) * WARP) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll
@@ -66,18 +71,23 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
 
 // Node blocks
 template <class V, int BS, int K>
-__device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form,
+                                      const Scalar *x, const Scalar *z, Scalar *y)
 {
   const SliceArgs &args  = arguments.args;
   const V         *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
-  const int        unit  = lane >= Units(self.shape) ? -1 : args.order ? __ldg(args.order + self.first + lane) : self.first + lane;
+  const int        unit  = lane >= Units(self.shape) ? -1
+                           : args.order              ? __ldg(args.order + self.first + lane)
+                                                     : self.first + lane;
   auto             row   = [&](int u) { return (int64_t)u * BS; };
   product<V, BS, BS, K>(arguments, self, value, BS * BS, unit, row, lane, form, x, z, y);
 }
 
-// Row groups. As many rows at a time as a thread has registers for; columns and x are loaded again for the next ones, but not values
+// Row groups. As many rows at a time as a thread has registers for; columns and x are loaded again for the next ones,
+// but not values
 template <class V, int K>
-__device__ __forceinline__ void groups(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void groups(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form,
+                                       const Scalar *x, const Scalar *z, Scalar *y)
 {
   const int rows  = Rows(self.shape);
   const V  *value = (const V *)arguments.args.value + (int64_t)self.value * WARP + lane;
@@ -98,7 +108,8 @@ __device__ __forceinline__ void groups(const Args &arguments, const Slice &self,
 
 // BS = 1: row groups
 template <class V, int BS, int K>
-__global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE), (BS > 4 ? 256 : 512) / ColumnsBlock(BS > 1 ? BS : GROUP_PIECE))
+__global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE),
+                                  (BS > 4 ? 256 : 512) / ColumnsBlock(BS > 1 ? BS : GROUP_PIECE))
     slices_columns(Args arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   constexpr int    BLOCK   = ColumnsBlock(BS > 1 ? BS : GROUP_PIECE);
@@ -120,7 +131,8 @@ __global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE), (BS >
 
 template <class V, int BS> const void *Pick(int width)
 {
-  return OfWidth<(BS > 1 ? BS : GROUP_PIECE)>(width, [](auto k) { return (const void *)slices_columns<V, BS, decltype(k)::value>; });
+  return OfWidth<(BS > 1 ? BS : GROUP_PIECE)>(
+      width, [](auto k) { return (const void *)slices_columns<V, BS, decltype(k)::value>; });
 }
 
 } // namespace

@@ -13,7 +13,8 @@ typedef struct {
 /* The work vectors, in KSPBCGS's order. R also holds s; HAT is B s, or a work vector for PCApplyBAorAB() */
 enum { R, R0, V, T, HAT, P };
 
-/* Computes the initial residual and its norm, and tests it, with PETSc's functions: they set the values that later tests compare with */
+/* Computes the initial residual and its norm, and tests it, with PETSc's functions: they set the values that later
+   tests compare with */
 static PetscErrorCode KSPDeviceBCGSStart(KSP ksp)
 {
   Vec       r    = ksp->work[R];
@@ -34,7 +35,8 @@ static PetscErrorCode KSPDeviceBCGSStart(KSP ksp)
 }
 
 /* Computes w = A p with our kernels or with PETSc's functions, then the sums */
-static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *fused, cudaError_t (*sums)(SpMVCudaKrylov, cudaStream_t))
+static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *fused,
+                                        cudaError_t (*sums)(SpMVCudaKrylov, cudaStream_t))
 {
   PetscBool done = PETSC_FALSE;
 
@@ -54,12 +56,14 @@ static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w
 
 static PetscErrorCode KSPDeviceBCGSIterate(KSP ksp, KSPDeviceRun *run)
 {
-  const PetscBool right = (PetscBool)(ksp->pc_side == PC_RIGHT && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS));
+  const PetscBool right =
+      (PetscBool)(ksp->pc_side == PC_RIGHT && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS));
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceBCGSMult(ksp, run, ksp->work[P], ksp->work[V], SpMVCudaBCGSMultFirst, SpMVCudaBCGSFirst));
   PetscCallCUDA(SpMVCudaBCGSHalf(run->krylov, run->stream));
-  PetscCall(KSPDeviceBCGSMult(ksp, run, ksp->work[right ? HAT : R], ksp->work[T], SpMVCudaBCGSMultSecond, SpMVCudaBCGSSecond));
+  PetscCall(KSPDeviceBCGSMult(ksp, run, ksp->work[right ? HAT : R], ksp->work[T], SpMVCudaBCGSMultSecond,
+                              SpMVCudaBCGSSecond));
   PetscCallCUDA(SpMVCudaBCGSUpdate(run->krylov, run->stream));
   PetscCall(PetscLogGpuFlops(run->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -75,7 +79,8 @@ static PetscErrorCode KSPDeviceBCGSBegin(KSP ksp, KSP_Device *d)
   PetscCall(PetscMemzero(&what, sizeof(what)));
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   what.left = (PetscBool)(ksp->pc_side == PC_LEFT);
-  if (!what.left && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS)) PetscCall(PCApply(ksp->pc, ksp->work[R], ksp->work[P]));
+  if (!what.left && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS))
+    PetscCall(PCApply(ksp->pc, ksp->work[R], ksp->work[P]));
   PetscCall(KSPDeviceTouch(ksp->vec_sol, &what.x));
   PetscCall(KSPDeviceTouch(ksp->work[R], &what.r));
   PetscCall(KSPDeviceTouch(ksp->work[R0], &what.r0));
@@ -182,7 +187,8 @@ static PetscErrorCode KSPBuildSolution_DeviceBCGS(KSP ksp, Vec v, Vec *V)
     PetscCall((*d->petsc.buildsolution)(ksp, v, V));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCheck(v || !bcgs->inside, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Not working with right preconditioner");
+  PetscCheck(v || !bcgs->inside, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP,
+             "Not working with right preconditioner");
   if (bcgs->inside) {
     PetscCall(KSP_PCApply(ksp, ksp->vec_sol, v));
     if (bcgs->guess) PetscCall(VecAXPY(v, 1., bcgs->guess));
@@ -204,8 +210,8 @@ static PetscErrorCode KSPDeviceReset_BCGS(KSP_Device *d)
 #endif
 
 /*MC
-   KSPDEVICEBICGSTAB - The stabilized biconjugate gradient method, `KSPBCGS`, for nonsymmetric systems, with its iterations on the GPU; no iteration
-   waits for the host
+   KSPDEVICEBICGSTAB - The stabilized biconjugate gradient method, `KSPBCGS`, for nonsymmetric systems, with its
+   iterations on the GPU; no iteration waits for the host
 
    Options Database Keys:
 +  -ksp_type devicebicgstab   - use this type
@@ -218,19 +224,21 @@ static PetscErrorCode KSPDeviceReset_BCGS(KSP_Device *d)
    Level: beginner
 
    Notes:
-   The iterations, the convergence test, and all options and results are the same as for `KSPBCGS`, except for rounding errors: terms are added in a different
-   but fixed order, and (r, r0) is computed before r, from the vectors that r is computed from.
+   The iterations, the convergence test, and all options and results are the same as for `KSPBCGS`, except for rounding
+   errors: terms are added in a different but fixed order, and (r, r0) is computed before r, from the vectors that r is
+   computed from.
 
-   An iteration consists of two products and four more kernels. If their kernels support it, the products also apply a diagonal preconditioner on the left and
-   compute the inner products. No scalar from the host is needed.
+   An iteration consists of two products and four more kernels. If their kernels support it, the products also apply a
+   diagonal preconditioner on the left and compute the inner products. No scalar from the host is needed.
 
-   The GPU iterations are used for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU and vectors of type `VECCUDA`. In all other cases PETSc's `KSPBCGS`
-   runs: for other matrices and vectors, with `KSPSetComputeSingularValues()`, and in `KSPSolveTranspose()`. `-ksp_view` after a solve shows which of the two
-   was used, and why.
+   The GPU iterations are used for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU and vectors of type `VECCUDA`.
+   In all other cases PETSc's `KSPBCGS` runs: for other matrices and vectors, with `KSPSetComputeSingularValues()`, and
+   in `KSPSolveTranspose()`. `-ksp_view` after a solve shows which of the two was used, and why.
 
-   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are applied by the kernels, on either side. Other preconditioners, and all preconditioners if
-   there is a null space, are applied by `PCApplyBAorAB()` between the kernels; the host then waits for each iteration. The notes of `KSPDEVICECG` on the host,
-   several processes and norms also apply to this type.
+   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are applied by the kernels, on either side. Other
+   preconditioners, and all preconditioners if there is a null space, are applied by `PCApplyBAorAB()` between the
+   kernels; the host then waits for each iteration. The notes of `KSPDEVICECG` on the host, several processes and norms
+   also apply to this type.
 
 .seealso: `KSPBCGS`, `KSPDEVICECG`, `MATSELLP`, `MATEVCHYB`, `KSPSetType()`, `KSPSetPCSide()`
 M*/

@@ -1,8 +1,8 @@
 /*
   The type devicecg: PETSc's conjugate gradient method, KSPCG, with its iterations on the device.
 
-  The scalars stay in the device's memory, and the device decides when the solve has ended. The device writes what the host
-  needs for the history and for monitors to memory that the host can read.
+  The scalars stay in the device's memory, and the device decides when the solve has ended. The device writes what the
+  host needs for the history and for monitors to memory that the host can read.
 */
 #include "deviceksp.h"
 
@@ -90,7 +90,8 @@ static PetscErrorCode KSPSetFromOptions_DeviceCG(KSP ksp, SpMVOptionItems PetscO
   PetscFunctionBegin;
   PetscCall(KSPDeviceCGGet(ksp, &cg));
   if (PetscDefined(USE_COMPLEX)) {
-    PetscCall(PetscOptionsGetEnum(((PetscObject)ksp)->options, ((PetscObject)ksp)->prefix, "-ksp_cg_type", KSPCGTypes, &type, &set));
+    PetscCall(PetscOptionsGetEnum(((PetscObject)ksp)->options, ((PetscObject)ksp)->prefix, "-ksp_cg_type", KSPCGTypes,
+                                  &type, &set));
     if (set) cg->type = (KSPCGType)type;
   }
   PetscCall((*cg->setfromoptions)(ksp, PetscOptionsObject));
@@ -125,11 +126,12 @@ static PetscErrorCode KSPDeviceCGDot(KSPDeviceCG *cg, Vec z, Vec r, PetscScalar 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes the initial residual and its norm, and tests it, with PETSc's functions: they set the values that later tests compare with */
+/* Computes the initial residual and its norm, and tests it, with PETSc's functions: they set the values that later
+   tests compare with */
 static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *cg)
 {
-  Vec         X = ksp->vec_sol, B = ksp->vec_rhs, R = ksp->work[0], Z = run->pc == SPMV_KRYLOV_PC_NONE ? R : ksp->work[1];
-  PetscReal   norm = 0.;
+  Vec       X = ksp->vec_sol, B = ksp->vec_rhs, R = ksp->work[0], Z = run->pc == SPMV_KRYLOV_PC_NONE ? R : ksp->work[1];
+  PetscReal norm   = 0.;
   PetscScalar beta = 0., a[2] = {0., 0.};
 
   PetscFunctionBegin;
@@ -142,7 +144,8 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
   } else
     PetscCall(VecCopy(B, R));
   cg->objective = 0.5 * PetscRealPart(a[0] - a[1]);
-  PetscCall(VecFlag(R, (PetscInt)(ksp->reason == KSP_DIVERGED_PC_FAILED))); /* perhaps on some ranks only; the norm is then Inf on all ranks */
+  /* perhaps on some ranks only; the norm is then Inf on all ranks */
+  PetscCall(VecFlag(R, (PetscInt)(ksp->reason == KSP_DIVERGED_PC_FAILED)));
   ksp->reason = KSP_CONVERGED_ITERATING;
   switch (ksp->normtype) {
   case KSP_NORM_PRECONDITIONED:
@@ -166,7 +169,8 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
   PetscCall(KSPMonitor(ksp, 0, norm));
   ksp->rnorm = norm;
   PetscCall((*ksp->converged)(ksp, 0, norm, &ksp->reason, ksp->cnvP));
-  if (!ksp->reason && Z != R && ksp->normtype != KSP_NORM_PRECONDITIONED && ksp->normtype != KSP_NORM_NATURAL) PetscCall(KSP_PCApply(ksp, R, Z));
+  if (!ksp->reason && Z != R && ksp->normtype != KSP_NORM_PRECONDITIONED && ksp->normtype != KSP_NORM_NATURAL)
+    PetscCall(KSP_PCApply(ksp, R, Z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -181,7 +185,8 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
   if (!done) PetscCallCUDA(SpMVCudaCGProduct(run->krylov, run->stream));
   PetscCallCUDA(SpMVCudaCGUpdate(run->krylov, run->stream));
   if (run->pc == SPMV_KRYLOV_PC_APPLIED) {
-    if (ksp->normtype == KSP_NORM_UNPRECONDITIONED) PetscCall(KSPDeviceAwaitNorm(run)); /* the last residual needs no preconditioner */
+    /* the last residual needs no preconditioner */
+    if (ksp->normtype == KSP_NORM_UNPRECONDITIONED) PetscCall(KSPDeviceAwaitNorm(run));
     if (!run->status.reason) {
       PetscCall(KSPDeviceTouch(R, NULL));
       PetscCall(KSP_PCApply(ksp, R, Z));
@@ -251,7 +256,8 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
   cg = (KSPDeviceCG *)d->method;
   if (d->device && d->run.krylov) {
     *objective = 0.;
-    if (ksp->its) PetscCallCUDA(SpMVCudaCGGetObjective(d->run.krylov, objective, d->run.stream)); /* otherwise the solve ended before its first iteration */
+    /* otherwise the solve ended before its first iteration */
+    if (ksp->its) PetscCallCUDA(SpMVCudaCGGetObjective(d->run.krylov, objective, d->run.stream));
     *objective += cg->objective;
   } else
     PetscCall((*cg->getobjective)(ksp, objective));
@@ -260,7 +266,8 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
 #endif
 
 /*MC
-   KSPDEVICECG - The preconditioned conjugate gradient method, `KSPCG`, with its iterations on the GPU; no iteration waits for the host
+   KSPDEVICECG - The preconditioned conjugate gradient method, `KSPCG`, with its iterations on the GPU; no iteration
+   waits for the host
 
    Options Database Keys:
 +  -ksp_type devicecg                       - use this type
@@ -274,25 +281,30 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
    Level: beginner
 
    Notes:
-   The iterations, the convergence test, and all options and results are the same as for `KSPCG`, except for rounding errors, because terms are added in a
-   different but fixed order. An iteration consists of the product and two more kernels if the product's kernel can also compute p'Ap, otherwise three more
-   kernels. They need no scalar from the host. The default convergence test is evaluated on the GPU.
+   The iterations, the convergence test, and all options and results are the same as for `KSPCG`, except for rounding
+   errors, because terms are added in a different but fixed order. An iteration consists of the product and two more
+   kernels if the product's kernel can also compute p'Ap, otherwise three more kernels. They need no scalar from the
+   host. The default convergence test is evaluated on the GPU.
 
-   The GPU iterations are used for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU and vectors of type `VECCUDA`. In all other cases PETSc's `KSPCG` runs:
-   for other matrices and vectors, with `KSPCGSetRadius()`, `KSPCGSetObjectiveTarget()`, `KSPCGUseSingleReduction()` or `KSPSetComputeEigenvalues()`, and in
-   `KSPSolveTranspose()`. `-ksp_view` after a solve shows which of the two was used, and why.
+   The GPU iterations are used for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU and vectors of type `VECCUDA`.
+   In all other cases PETSc's `KSPCG` runs:
+   for other matrices and vectors, with `KSPCGSetRadius()`, `KSPCGSetObjectiveTarget()`, `KSPCGUseSingleReduction()` or
+   `KSPSetComputeEigenvalues()`, and in `KSPSolveTranspose()`. `-ksp_view` after a solve shows which of the two was
+   used, and why.
 
-   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are applied by the kernels. Other preconditioners, and all preconditioners if there is a null
-   space, are applied by `PCApply()` between the kernels; the host then waits for each iteration, because `PCApply()` may launch other work.
+   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are applied by the kernels. Other preconditioners, and
+   all preconditioners if there is a null space, are applied by `PCApply()` between the kernels; the host then waits for
+   each iteration, because `PCApply()` may launch other work.
 
-   With a user-defined convergence test (`KSPSetConvergenceTest()`) or a monitor that may read more than the norm (all but `-ksp_monitor`), the host waits for
-   each iteration.
+   With a user-defined convergence test (`KSPSetConvergenceTest()`) or a monitor that may read more than the norm (all
+   but `-ksp_monitor`), the host waits for each iteration.
 
-   On several processes, sums over processes are computed through the memory of the other GPUs if the halo is exchanged in this way (see `-mat_spmv_halo`), by
-   NCCL, or by MPI. With the first two the host takes no part in an iteration. The product's
-   kernel computes no inner product then; a kernel more does that.
+   On several processes, sums over processes are computed through the memory of the other GPUs if the halo is exchanged
+   in this way (see `-mat_spmv_halo`), by NCCL, or by MPI. With the first two the host takes no part in an iteration.
+   The product's kernel computes no inner product then; a kernel more does that.
 
-   The norm of a vector is the square root of the sum of squares, without scaling: a residual with entries above 1e154 has the norm Inf.
+   The norm of a vector is the square root of the sum of squares, without scaling: a residual with entries above 1e154
+   has the norm Inf.
 
 .seealso: `KSPCG`, `MATSELLP`, `MATEVCHYB`, `KSPSetType()`, `KSPCGSetType()`
 M*/
@@ -316,9 +328,11 @@ PetscErrorCode KSPCreate_DeviceCG(KSP ksp)
   PetscCall(PetscObjectQueryFunction(o, "KSPCGSetObjectiveTarget_C", &cg->settarget));
   PetscCall(PetscObjectQueryFunction(o, "KSPCGGetObjFcn_C", &cg->getobjective));
   if (cg->settype) PetscCall(PetscObjectComposeFunction(o, "KSPCGSetType_C", KSPCGSetType_DeviceCG));
-  if (cg->usesingle) PetscCall(PetscObjectComposeFunction(o, "KSPCGUseSingleReduction_C", KSPCGUseSingleReduction_DeviceCG));
+  if (cg->usesingle)
+    PetscCall(PetscObjectComposeFunction(o, "KSPCGUseSingleReduction_C", KSPCGUseSingleReduction_DeviceCG));
   if (cg->setradius) PetscCall(PetscObjectComposeFunction(o, "KSPCGSetRadius_C", KSPCGSetRadius_DeviceCG));
-  if (cg->settarget) PetscCall(PetscObjectComposeFunction(o, "KSPCGSetObjectiveTarget_C", KSPCGSetObjectiveTarget_DeviceCG));
+  if (cg->settarget)
+    PetscCall(PetscObjectComposeFunction(o, "KSPCGSetObjectiveTarget_C", KSPCGSetObjectiveTarget_DeviceCG));
 #if defined(PETSCSPMV_HAVE_CUDA)
   d->ondevice = KSPDeviceCGSolve;
   if (cg->getobjective) PetscCall(PetscObjectComposeFunction(o, "KSPCGGetObjFcn_C", KSPCGGetObjFcn_DeviceCG));

@@ -1,6 +1,6 @@
 /*
-  The type devicechebyshev: PETSc's Chebyshev method, KSPCHEBYSHEV, with its iterations on the device: an iteration is the
-  product and one kernel. PETSc's set-up estimates the eigenvalues.
+  The type devicechebyshev: PETSc's Chebyshev method, KSPCHEBYSHEV, with its iterations on the device: an iteration is
+  the product and one kernel. PETSc's set-up estimates the eigenvalues.
 */
 #include "deviceksp.h"
 
@@ -18,7 +18,8 @@ typedef struct {
   KSPChebyshevKind kind;
 } KSPDeviceChebyshevData;
 
-/* Checks that the private data have this layout: the members that public functions return must be the same as those read here */
+/* Checks that the private data have this layout: the members that public functions return must be the same as those
+   read here */
 static PetscErrorCode KSPDeviceChebyshevCheck(KSP ksp, PetscBool *right)
 {
   const KSPDeviceChebyshevData *data = (const KSPDeviceChebyshevData *)ksp->data;
@@ -57,7 +58,8 @@ static void KSPDeviceChebyshevGetBounds(KSP ksp, PetscReal *emax, PetscReal *emi
     *emin = t[0] * data->emin_provided + t[1] * data->emax_provided;
 }
 
-/* The iterations of KSPSolve_Chebyshev_FirstKind() without norms, as kernels. In the last step `out` is the array of the solution */
+/* The iterations of KSPSolve_Chebyshev_FirstKind() without norms, as kernels. In the last step `out` is the array of
+   the solution */
 static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
 {
   KSPDeviceRun      *run  = &d->run;
@@ -156,7 +158,8 @@ static PetscErrorCode KSPDeviceWhyNot_Chebyshev(KSP ksp, char why[], size_t len)
   if (ksp->normtype != KSP_NORM_NONE)
     PetscCall(PetscStrncpy(why, "norms are computed (-ksp_norm_type none for a smoother)", len));
   else if (ksp->max_it < 1 || ksp->err_hist || ksp->pc_side != PC_LEFT || ksp->reason)
-    PetscCall(PetscStrncpy(why, "zero iterations, an error history, a right preconditioner, or a failed preconditioner", len));
+    PetscCall(PetscStrncpy(why, "zero iterations, an error history, a right preconditioner, or a failed preconditioner",
+                           len));
   else if (!right)
     PetscCall(PetscStrncpy(why, "KSPCHEBYSHEV's private data have another layout in this PETSc", len));
   else if (data->kind != KSP_CHEBYSHEV_FIRST)
@@ -164,7 +167,8 @@ static PetscErrorCode KSPDeviceWhyNot_Chebyshev(KSP ksp, char why[], size_t len)
   else if (null)
     PetscCall(PetscStrncpy(why, "a null space", len));
   else if (bs > SPMV_KRYLOV_BLOCK)
-    PetscCall(PetscStrncpy(why, "the preconditioner is not none, jacobi, or pbjacobi with blocks of up to 8 rows", len));
+    PetscCall(
+        PetscStrncpy(why, "the preconditioner is not none, jacobi, or pbjacobi with blocks of up to 8 rows", len));
 #else
   (void)ksp;
   (void)why;
@@ -187,7 +191,8 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
 }
 
 /*MC
-   KSPDEVICECHEBYSHEV - The Chebyshev method, `KSPCHEBYSHEV`, with its iterations on the GPU, for the smoothers of `PCMG` and `PCGAMG`
+   KSPDEVICECHEBYSHEV - The Chebyshev method, `KSPCHEBYSHEV`, with its iterations on the GPU, for the smoothers of
+   `PCMG` and `PCGAMG`
 
    Options Database Keys:
 +  -mg_levels_ksp_type devicechebyshev - use this type as smoother
@@ -197,14 +202,16 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
    Level: intermediate
 
    Notes:
-   The options are those of `KSPCHEBYSHEV`, whose set-up estimates the eigenvalues. An iteration consists of the product and one kernel.
+   The options are those of `KSPCHEBYSHEV`, whose set-up estimates the eigenvalues. An iteration consists of the product
+   and one kernel.
 
-   If there is a GPU, `KSPCHEBYSHEV` itself is replaced by this type, because `PCMG` and `PCGAMG` use `KSPCHEBYSHEV` for their smoothers, and `PCGAMG` passes
-   its eigenvalue estimates to no other type. The type name remains chebyshev, and `-ksp_view` adds a line if the iterations ran on the device.
+   If there is a GPU, `KSPCHEBYSHEV` itself is replaced by this type, because `PCMG` and `PCGAMG` use `KSPCHEBYSHEV` for
+   their smoothers, and `PCGAMG` passes its eigenvalue estimates to no other type. The type name remains chebyshev, and
+   `-ksp_view` adds a line if the iterations ran on the device.
 
-   The GPU iterations are used for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, vectors of type `VECCUDA`, polynomials of the first kind, no norm
-   (`KSP_NORM_NONE`, as in smoothers), and `PCNONE`, `PCJACOBI` or `PCPBJACOBI` with blocks of up to 8 rows. Otherwise PETSc's iterations run, and
-   `-ksp_view` shows why.
+   The GPU iterations are used for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, vectors of type `VECCUDA`,
+   polynomials of the first kind, no norm (`KSP_NORM_NONE`, as in smoothers), and `PCNONE`, `PCJACOBI` or `PCPBJACOBI`
+   with blocks of up to 8 rows. Otherwise PETSc's iterations run, and `-ksp_view` shows why.
 
 .seealso: `KSPCHEBYSHEV`, `KSPDEVICECG`, `MATSELLP`, `MATEVCHYB`, `KSPSetType()`
 M*/

@@ -1,5 +1,6 @@
 /*
-  Functions shared by the Krylov methods on the device: creation from PETSc's own type, the decision where a solve runs, views.
+  Functions shared by the Krylov methods on the device: creation from PETSc's own type, the decision where a solve runs,
+  views.
 */
 #include "deviceksp.h"
 
@@ -23,7 +24,8 @@ PetscErrorCode KSPDeviceGet(KSP ksp, KSP_Device **d)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)ksp, KSPDeviceName, (PetscObject *)&container));
-  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "KSP of type %s is not a type of PetscSpMV", ((PetscObject)ksp)->type_name);
+  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "KSP of type %s is not a type of PetscSpMV",
+             ((PetscObject)ksp)->type_name);
   PetscCall(PetscContainerGetPointer(container, (void **)d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -70,15 +72,19 @@ static PetscErrorCode KSPView_Device(KSP ksp, PetscViewer viewer)
   if (d->petsc.view) PetscCall((*d->petsc.view)(ksp, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, d->type, &replaced));
-  if (!isascii || (replaced && !d->device)) PetscFunctionReturn(PETSC_SUCCESS); /* KSPCHEBYSHEV with PETSc's iterations: print nothing of this library */
+  /* KSPCHEBYSHEV with PETSc's iterations: print nothing of this library */
+  if (!isascii || (replaced && !d->device)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!d->solved)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  not used yet: iterates on the device if the matrix and the vectors are on the device, otherwise PETSc's %s\n",
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "  not used yet: iterates on the device if the matrix and the vectors are on the "
+                                     "device, otherwise PETSc's %s\n",
                                      d->type));
   else if (!d->device)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations of PETSc's %s: %s\n", d->type, d->why));
 #if defined(PETSCSPMV_HAVE_CUDA)
   else
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations on the device, preconditioner %s%s\n", KSPDeviceDescribePC(&d->run), d->run.sums));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations on the device, preconditioner %s%s\n",
+                                     KSPDeviceDescribePC(&d->run), d->run.sums));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -92,10 +98,13 @@ static PetscErrorCode KSPSetFromOptions_Device(KSP ksp, SpMVOptionItems PetscOpt
   if (d->petsc.setfromoptions) PetscCall((*d->petsc.setfromoptions)(ksp, PetscOptionsObject));
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP options on the device");
   PetscCall(PetscOptionsBool("-ksp_device", "Iterate on the device if possible", "KSPDEVICECG", d->use, &d->use, NULL));
-  PetscCall(PetscOptionsInt("-ksp_device_ahead", "Number of iterations started before an earlier one is known to have ended", "KSPDEVICECG", d->ahead,
-                            &d->ahead, NULL));
-  PetscCall(PetscOptionsBool("-ksp_device_early", "Launch each kernel before the previous one has ended", "KSPDEVICECG", d->early, &d->early, NULL));
-  PetscCall(PetscOptionsBool("-ksp_device_fuse", "The product's kernel also computes an inner product", "KSPDEVICECG", d->fuse, &d->fuse, NULL));
+  PetscCall(PetscOptionsInt("-ksp_device_ahead",
+                            "Number of iterations started before an earlier one is known to have ended", "KSPDEVICECG",
+                            d->ahead, &d->ahead, NULL));
+  PetscCall(PetscOptionsBool("-ksp_device_early", "Launch each kernel before the previous one has ended", "KSPDEVICECG",
+                             d->early, &d->early, NULL));
+  PetscCall(PetscOptionsBool("-ksp_device_fuse", "The product's kernel also computes an inner product", "KSPDEVICECG",
+                             d->fuse, &d->fuse, NULL));
   PetscOptionsHeadEnd();
   PetscCheck(d->ahead >= 0 && d->ahead <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-ksp_device_ahead is %" PetscInt_FMT ": it must be between 0 and 100", d->ahead);
@@ -234,8 +243,9 @@ PetscErrorCode KSPSolve_Device(KSP ksp)
 }
 
 /*
-  If there is a device, KSPCHEBYSHEV is replaced by KSPDEVICECHEBYSHEV: the smoothers of PCMG and PCGAMG have type KSPCHEBYSHEV by default, and PCGAMG passes
-  its eigenvalue estimates to no other type. For other matrices and on the host, KSPCHEBYSHEV works as before
+  If there is a device, KSPCHEBYSHEV is replaced by KSPDEVICECHEBYSHEV: the smoothers of PCMG and PCGAMG have type
+  KSPCHEBYSHEV by default, and PCGAMG passes its eigenvalue estimates to no other type. For other matrices and on the
+  host, KSPCHEBYSHEV works as before
 */
 static PetscErrorCode KSPDeviceReplaceChebyshev(PetscBool device)
 {

@@ -1,8 +1,9 @@
 /*
   Krylov methods whose iterations run on the device, and the data and functions that their types share.
 
-  Each type is one of PETSc's own types, created by PETSc's function, with another solve function. If the iterations can run on
-  the device they do; otherwise PETSc's solve runs. Everything else (options, work vectors, norms, views) is PETSc's.
+  Each type is one of PETSc's own types, created by PETSc's function, with another solve function. If the iterations can
+  run on the device they do; otherwise PETSc's solve runs. Everything else (options, work vectors, norms, views) is
+  PETSc's.
 
     deviceksp.c  creation, the decision where a solve runs, views
     krylov.c     a solve on the device: preconditioner, product, sums over ranks, the results that the host reads
@@ -60,19 +61,22 @@ typedef cudaError_t(KSPDeviceMultFn)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t
 
 typedef struct _n_KSP_Device KSP_Device;
 struct _n_KSP_Device {
-  KSPType        type;                               /* PETSc's own type, from which this type is created */
-  struct _KSPOps petsc;                              /* the operations of PETSc's type */
-  PetscBool      use;                                /* -ksp_device */
-  PetscBool      alone;                              /* ranks need not agree on where to run: no sums, and as many products as in PETSc's solve */
-  PetscBool      solved;                             /* there has been a solve */
-  PetscBool      device;                             /* the last solve ran on the device */
-  char           why[256];                           /* why it did not */
-  PetscBool      fuse, early;                        /* fuse: see KSPDeviceRun; early: kernels let the next kernel begin */
-  PetscInt       ahead;                              /* see KSPDeviceRun */
+  KSPType        type;  /* PETSc's own type, from which this type is created */
+  struct _KSPOps petsc; /* the operations of PETSc's type */
+  PetscBool      use;   /* -ksp_device */
+  /* ranks need not agree on where to run: no sums, and as many products as in PETSc's solve */
+  PetscBool alone;
+  PetscBool solved;   /* there has been a solve */
+  PetscBool device;   /* the last solve ran on the device */
+  char      why[256]; /* why it did not */
+  /* fuse: see KSPDeviceRun; early: kernels let the next kernel begin */
+  PetscBool fuse, early;
+  PetscInt  ahead;                                   /* see KSPDeviceRun */
   PetscErrorCode (*whynot)(KSP, char why[], size_t); /* gets what the method does not support on the device; or NULL */
-  PetscErrorCode (*ondevice)(KSP, KSP_Device *);     /* the method's solve on the device; NULL if the library has no GPU code */
-  PetscErrorCode (*reset)(KSP_Device *);             /* frees the method's data in KSPReset(); or NULL */
-  void *method;                                      /* the method's own data; freed with this structure */
+  /* the method's solve on the device; NULL if the library has no GPU code */
+  PetscErrorCode (*ondevice)(KSP, KSP_Device *);
+  PetscErrorCode (*reset)(KSP_Device *); /* frees the method's data in KSPReset(); or NULL */
+  void *method;                          /* the method's own data; freed with this structure */
 #if defined(PETSCSPMV_HAVE_CUDA)
   KSPDeviceRun run;
 #endif
@@ -117,7 +121,8 @@ PETSC_INTERN PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *);
 PETSC_INTERN PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *, PetscInt n, PetscBool *);
 /* Passes the norms that have been computed to the history and the monitors */
 PETSC_INTERN PetscErrorCode KSPDeviceDeliver(KSP, KSPDeviceRun *);
-/* Runs all iterations, with their norms, tests and monitors; sets the reason if the host decides it. `iterate` starts one iteration on the device */
+/* Runs all iterations, with their norms, tests and monitors; sets the reason if the host decides it. `iterate` starts
+   one iteration on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceIterations(KSP, KSPDeviceRun *, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *));
 /* Sets the number of iterations and the reason from the device's status */
 PETSC_INTERN PetscErrorCode KSPDeviceConclude(KSP, KSPDeviceRun *);

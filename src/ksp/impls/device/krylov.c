@@ -27,7 +27,8 @@ static cudaError_t KSPDeviceAllReduce_NCCL(void *ctx, PetscReal *sums, int count
 }
 
 /* Collective. Gives the ranks access to each other's memory; if that fails on one rank, all ranks get the reason */
-static PetscErrorCode KSPDeviceOpenPeers(KSPDeviceRun *run, PetscMPIInt rank, PetscMPIInt size, char reason[SPMV_HALO_TEXT])
+static PetscErrorCode KSPDeviceOpenPeers(KSPDeviceRun *run, PetscMPIInt rank, PetscMPIInt size,
+                                         char reason[SPMV_HALO_TEXT])
 {
   cudaIpcMemHandle_t mine, *theirs = NULL;
   cudaError_t        error;
@@ -189,7 +190,8 @@ const char *KSPDeviceDescribePC(const KSPDeviceRun *run)
   }
 }
 
-/* Gets the state on which the preconditioner's entries depend: it is set up again when the state of the matrix or one of its own settings has changed */
+/* Gets the state on which the preconditioner's entries depend: it is set up again when the state of the matrix or one
+   of its own settings has changed */
 static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
 {
   PetscBool jacobi;
@@ -211,8 +213,9 @@ static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
 }
 
 /*
-  The entries are obtained by applying the preconditioner to unit vectors, one for each position in a block. This needs no access to the preconditioner's data,
-  and the entries are bitwise the same, because all other terms of its sums are 0
+  The entries are obtained by applying the preconditioner to unit vectors, one for each position in a block. This needs
+  no access to the preconditioner's data, and the entries are bitwise the same, because all other terms of its sums are
+  0
 */
 PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
 {
@@ -253,7 +256,9 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
     PetscCallCUDA(SpMVCudaKrylovUnit((int)n, (int)run->bs, (int)j, a, run->stream));
     PetscCall(PCApply(ksp->pc, u, v));
     PetscCall(KSPDeviceTouch(v, &a));
-    if (n) PetscCallCUDA(cudaMemcpyAsync(run->d + j * n, a, (size_t)n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, run->stream));
+    if (n)
+      PetscCallCUDA(
+          cudaMemcpyAsync(run->d + j * n, a, (size_t)n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, run->stream));
   }
   run->pckey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -286,7 +291,8 @@ PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *f
   if (product->halo) {
     PetscCall(SpMVHaloEnter(product->halo, run->stream));
     PetscCall(SpMVHaloBegin(product->halo, run->p, run->stream));
-    PetscCallCUDA(SpMVCudaMultFused(product->store, SPMVCUDA_MULT, run->p, product->received, NULL, run->w, product->early, run->stream));
+    PetscCallCUDA(SpMVCudaMultFused(product->store, SPMVCUDA_MULT, run->p, product->received, NULL, run->w,
+                                    product->early, run->stream));
     PetscCall(SpMVHaloLeave(product->halo, run->stream));
   } else {
     if (fused && run->fuse) PetscCallCUDA((*fused)(run->krylov, product->store, run->stream, done));
@@ -332,19 +338,23 @@ PetscErrorCode KSPDeviceGetTest(KSP ksp, KSPDeviceRun *run, SpMVKrylovTest *t, S
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lets other processes run. Returns an error if the device has failed, or has completed all its work so that the awaited event will not happen */
+/* Lets other processes run. Returns an error if the device has failed, or has completed all its work so that the
+   awaited event will not happen */
 static PetscErrorCode KSPDevicePause(KSPDeviceRun *run, PetscBool *idle)
 {
   cudaError_t error;
 
   PetscFunctionBegin;
-  PetscCheck(!*idle, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The device has completed all its work, but the solve has not ended");
+  PetscCheck(!*idle, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "The device has completed all its work, but the solve has not ended");
   error = cudaStreamQuery(run->stream);
   if (error == cudaErrorNotReady)
     (void)cudaGetLastError();
   else
     PetscCallCUDA(error);
-  *idle = (PetscBool)(error == cudaSuccess); /* the caller looks once more, because the device may have written in the meantime */
+  *idle =
+      (PetscBool)(error ==
+                  cudaSuccess); /* the caller looks once more, because the device may have written in the meantime */
   (void)sched_yield();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -383,15 +393,17 @@ PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *run)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The number of iterations of a solve that has ended. With these two reasons, the last iteration counted has only found that the one before it was the last */
+/* The number of iterations of a solve that has ended. With these two reasons, the last iteration counted has only found
+   that the one before it was the last */
 static PetscInt KSPDeviceLast(const SpMVKrylovStatus *s)
 {
   return s->its - (s->reason == SPMV_KRYLOV_ZERO || s->reason == SPMV_KRYLOV_INDEFINITE_PC);
 }
 
 /*
-  All ranks must start the same iterations, because each product exchanges values. A rank that is ahead of the others may have started a few iterations after
-  the last one before it saw the end of the solve, so all ranks start the same number of extra iterations
+  All ranks must start the same iterations, because each product exchanges values. A rank that is ahead of the others
+  may have started a few iterations after the last one before it saw the end of the solve, so all ranks start the same
+  number of extra iterations
 */
 PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
 {
@@ -420,7 +432,8 @@ PetscErrorCode KSPDeviceDeliver(KSP ksp, KSPDeviceRun *run)
 }
 
 /* For a user-defined test or monitor: each iteration is complete before the host processes it */
-static PetscErrorCode KSPDeviceIterationsExact(KSP ksp, KSPDeviceRun *run, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *))
+static PetscErrorCode KSPDeviceIterationsExact(KSP ksp, KSPDeviceRun *run,
+                                               PetscErrorCode (*iterate)(KSP, KSPDeviceRun *))
 {
   PetscFunctionBegin;
   for (PetscInt n = 1; !ksp->reason; n++) {
@@ -461,8 +474,8 @@ static PetscErrorCode KSPDeviceConcludeNaN(KSP ksp, const char what[])
   PCFailedReason reason;
 
   PetscFunctionBegin;
-  PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "KSPSolve has not converged due to infinity or NaN %s",
-             what);
+  PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED,
+             "KSPSolve has not converged due to infinity or NaN %s", what);
   PetscCall(PCReduceFailedReason(ksp->pc));
   PetscCall(PCGetFailedReason(ksp->pc, &reason));
   PetscCall(VecFlag(ksp->vec_sol, (PetscInt)reason));
@@ -494,17 +507,19 @@ PetscErrorCode KSPDeviceConclude(KSP ksp, KSPDeviceRun *run)
     ksp->reason = KSP_DIVERGED_INDEFINITE_PC;
     break;
   case SPMV_KRYLOV_INDEFINITE_MAT:
-    if (!ksp->converged_neg_curve) PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED, "Diverged due to indefinite matrix");
+    if (!ksp->converged_neg_curve)
+      PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED, "Diverged due to indefinite matrix");
     ksp->reason = ksp->converged_neg_curve ? KSP_CONVERGED_NEG_CURVE : KSP_DIVERGED_INDEFINITE_MAT;
     break;
   case SPMV_KRYLOV_BREAKDOWN:
-    PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED, "KSPSolve breakdown due to zero inner product");
+    PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED,
+               "KSPSolve breakdown due to zero inner product");
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
     break;
   default: SETERRQ(comm, PETSC_ERR_PLIB, "The solve has not ended");
   }
-  PetscCall(
-      PetscInfo(ksp, "Ended on the device in iteration %" PetscInt_FMT ": %s, norm %g\n", ksp->its, KSPConvergedReasons[ksp->reason], (double)ksp->rnorm));
+  PetscCall(PetscInfo(ksp, "Ended on the device in iteration %" PetscInt_FMT ": %s, norm %g\n", ksp->its,
+                      KSPConvergedReasons[ksp->reason], (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

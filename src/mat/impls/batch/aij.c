@@ -1,5 +1,6 @@
 /*
-  The copy of a batch in AIJ, and the operations that use it: products of matrices, factorizations, orderings, relaxation, submatrices.
+  The copy of a batch in AIJ, and the operations that use it: products of matrices, factorizations, orderings,
+  relaxation, submatrices.
 */
 #include "batch.h"
 
@@ -27,7 +28,9 @@ static PetscErrorCode MatBatchGetCSR(Mat A, PetscInt shift, PetscInt **i, PetscI
   PetscCall(MatBatchGet(A, &b));
   nz = BatchNonzeros(&b->p);
   PetscCheck(nz <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%" PetscInt64_FMT " nonzeros on this process do not fit in a PetscInt, as AIJ needs: use more processes, or a PETSc with 64-bit indices", nz);
+             "%" PetscInt64_FMT " nonzeros on this process do not fit in a PetscInt, as AIJ needs: use more processes, "
+             "or a PETSc with 64-bit indices",
+             nz);
   PetscCall(PetscMalloc1((size_t)A->rmap->n + 1, i));
   PetscCall(PetscMalloc1((size_t)nz, j));
   PetscCall(PetscMalloc1((size_t)nz, v));
@@ -63,7 +66,8 @@ static PetscErrorCode MatBatchToAIJ(Mat A, MPI_Comm comm, PetscInt shift, Mat *B
   PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, PETSC_DETERMINE, PETSC_DETERMINE));
   PetscCall(MatSetBlockSize(*B, bs));
   PetscCall(MatSetType(*B, MATAIJ));
-  PetscCall(MatSeqAIJSetPreallocationCSR(*B, i, j, v)); /* this call does nothing for a parallel matrix, and the next call does nothing for a sequential one */
+  /* this call does nothing for a parallel matrix, and the next call does nothing for a sequential one */
+  PetscCall(MatSeqAIJSetPreallocationCSR(*B, i, j, v));
   PetscCall(MatMPIAIJSetPreallocationCSR(*B, i, j, v));
   PetscCall(PetscFree(i));
   PetscCall(PetscFree(j));
@@ -111,8 +115,9 @@ static PetscErrorCode MatGetDiagonalBlock_Batch(Mat A, Mat *B)
 
 #if defined(PETSCSPMV_HAVE_CUDA) && PETSC_VERSION_GE(3, 26, 0)
 /*
-  For PCVPBJACOBI on a GPU, which needs AIJCUSPARSE. A rank without rows returns a matrix on the host. With a matrix on the device PCVPBJACOBI would not touch
-  this rank's vectors, so they would keep their cached norms while the other ranks compute norms collectively.
+  For PCVPBJACOBI on a GPU, which needs AIJCUSPARSE. A rank without rows returns a matrix on the host. With a matrix on
+  the device PCVPBJACOBI would not touch this rank's vectors, so they would keep their cached norms while the other
+  ranks compute norms collectively.
 */
 static PetscErrorCode MatGetVBlockDiagonal_Batch(Mat A, Mat *B)
 {
@@ -139,7 +144,8 @@ static PetscErrorCode MatInvertBlockDiagonal_Batch(Mat A, const PetscScalar **va
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatInvertVariableBlockDiagonal_Batch(Mat A, PetscInt nblocks, const PetscInt *sizes, PetscScalar *values)
+static PetscErrorCode MatInvertVariableBlockDiagonal_Batch(Mat A, PetscInt nblocks, const PetscInt *sizes,
+                                                           PetscScalar *values)
 {
   Mat B = NULL;
 
@@ -153,10 +159,11 @@ static PetscErrorCode MatInvertVariableBlockDiagonal_Batch(Mat A, PetscInt nbloc
 
 /* ---------------------------------------------------------------- patterns, orderings, relaxation */
 
-typedef PetscErrorCode IJFunction(Mat, PetscInt, PetscBool, PetscBool, PetscInt *, const PetscInt *[], const PetscInt *[], PetscBool *);
+typedef PetscErrorCode IJFunction(Mat, PetscInt, PetscBool, PetscBool, PetscInt *, const PetscInt *[],
+                                  const PetscInt *[], PetscBool *);
 
-static PetscErrorCode MatBatchGetIJ(IJFunction *get, Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[],
-                                    const PetscInt *j[], PetscBool *done)
+static PetscErrorCode MatBatchGetIJ(IJFunction *get, Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode,
+                                    PetscInt *n, const PetscInt *i[], const PetscInt *j[], PetscBool *done)
 {
   Mat         B;
   PetscMPIInt size;
@@ -170,8 +177,9 @@ static PetscErrorCode MatBatchGetIJ(IJFunction *get, Mat A, PetscInt shift, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatBatchRestoreIJ(IJFunction *restore, Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[],
-                                        const PetscInt *j[], PetscBool *done)
+static PetscErrorCode MatBatchRestoreIJ(IJFunction *restore, Mat A, PetscInt shift, PetscBool symmetric,
+                                        PetscBool inode, PetscInt *n, const PetscInt *i[], const PetscInt *j[],
+                                        PetscBool *done)
 {
   Mat_Batch *b = (Mat_Batch *)A->data;
 
@@ -180,33 +188,33 @@ static PetscErrorCode MatBatchRestoreIJ(IJFunction *restore, Mat A, PetscInt shi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatGetRowIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[], const PetscInt *j[],
-                                        PetscBool *done)
+static PetscErrorCode MatGetRowIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n,
+                                        const PetscInt *i[], const PetscInt *j[], PetscBool *done)
 {
   return MatBatchGetIJ(MatGetRowIJ, A, shift, symmetric, inode, n, i, j, done);
 }
 
-static PetscErrorCode MatRestoreRowIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[], const PetscInt *j[],
-                                            PetscBool *done)
+static PetscErrorCode MatRestoreRowIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n,
+                                            const PetscInt *i[], const PetscInt *j[], PetscBool *done)
 {
   return MatBatchRestoreIJ(MatRestoreRowIJ, A, shift, symmetric, inode, n, i, j, done);
 }
 
-static PetscErrorCode MatGetColumnIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[], const PetscInt *j[],
-                                           PetscBool *done)
+static PetscErrorCode MatGetColumnIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n,
+                                           const PetscInt *i[], const PetscInt *j[], PetscBool *done)
 {
   return MatBatchGetIJ(MatGetColumnIJ, A, shift, symmetric, inode, n, i, j, done);
 }
 
-static PetscErrorCode MatRestoreColumnIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n, const PetscInt *i[],
-                                               const PetscInt *j[], PetscBool *done)
+static PetscErrorCode MatRestoreColumnIJ_Batch(Mat A, PetscInt shift, PetscBool symmetric, PetscBool inode, PetscInt *n,
+                                               const PetscInt *i[], const PetscInt *j[], PetscBool *done)
 {
   return MatBatchRestoreIJ(MatRestoreColumnIJ, A, shift, symmetric, inode, n, i, j, done);
 }
 
 /*
-  MatGetRowIJ() of AIJ returns consecutive rows with the same columns (inodes) as one row. AIJ has two functions that expand orderings and colorings of inodes
-  into orderings and colorings of rows
+  MatGetRowIJ() of AIJ returns consecutive rows with the same columns (inodes) as one row. AIJ has two functions that
+  expand orderings and colorings of inodes into orderings and colorings of rows
 */
 static PetscErrorCode MatInodeAdjustForInodes_Batch(Mat A, IS *row, IS *col)
 {
@@ -218,7 +226,8 @@ static PetscErrorCode MatInodeAdjustForInodes_Batch(Mat A, IS *row, IS *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatColoringPatch_Batch(Mat A, PetscInt colors, PetscInt n, ISColoringValue color[], ISColoring *coloring)
+static PetscErrorCode MatColoringPatch_Batch(Mat A, PetscInt colors, PetscInt n, ISColoringValue color[],
+                                             ISColoring *coloring)
 {
   Mat B = NULL;
 
@@ -228,7 +237,8 @@ static PetscErrorCode MatColoringPatch_Batch(Mat A, PetscInt colors, PetscInt n,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCEISENSTAT multiplies with the blocks that relaxation inverts. An AIJ matrix has this operation only if it has inodes */
+/* PCEISENSTAT multiplies with the blocks that relaxation inverts. An AIJ matrix has this operation only if it has
+   inodes */
 static PetscErrorCode MatMultDiagonalBlock_Batch(Mat A, Vec x, Vec y)
 {
   Mat B = NULL;
@@ -254,8 +264,10 @@ static PetscErrorCode MatHasOperation_Batch(Mat A, MatOperation op, PetscBool *h
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* No problem is coupled to another process, so all its * lits sweeps are local. Their number is passed as `its`, because SeqAIJ with inodes ignores `lits` */
-static PetscErrorCode MatSOR_Batch(Mat A, Vec bb, PetscReal omega, MatSORType flag, PetscReal shift, PetscInt its, PetscInt lits, Vec xx)
+/* No problem is coupled to another process, so all its * lits sweeps are local. Their number is passed as `its`,
+   because SeqAIJ with inodes ignores `lits` */
+static PetscErrorCode MatSOR_Batch(Mat A, Vec bb, PetscReal omega, MatSORType flag, PetscReal shift, PetscInt its,
+                                   PetscInt lits, Vec xx)
 {
   Mat B = NULL;
   Vec rhs, x;
@@ -286,7 +298,9 @@ static PetscErrorCode MatBatchCheckIS(Mat A, PetscInt n, const IS is[])
     PetscCall(ISGetLocalSize(is[k], &len));
     PetscCall(ISGetMinMax(is[k], &min, &max));
     PetscCheck(!len || (min >= 0 && max < A->rmap->N), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-               "Index set with numbers from %" PetscInt_FMT " to %" PetscInt_FMT ", for a matrix of %" PetscInt_FMT " rows and columns", min, max, A->rmap->N);
+               "Index set with numbers from %" PetscInt_FMT " to %" PetscInt_FMT ", for a matrix of %" PetscInt_FMT
+               " rows and columns",
+               min, max, A->rmap->N);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -303,7 +317,8 @@ static PetscErrorCode MatBatchCheckIS(Mat A, PetscInt n, const IS is[])
     PetscCall(ierr_);                       \
   } while (0)
 
-static PetscErrorCode MatCreateSubMatrices_Batch(Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[])
+static PetscErrorCode MatCreateSubMatrices_Batch(Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse,
+                                                 Mat *sub[])
 {
   PetscFunctionBegin;
   PetscCall(MatBatchCheckIS(A, n, rows));
@@ -312,7 +327,8 @@ static PetscErrorCode MatCreateSubMatrices_Batch(Mat A, PetscInt n, const IS row
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatCreateSubMatricesMPI_Batch(Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[])
+static PetscErrorCode MatCreateSubMatricesMPI_Batch(Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse,
+                                                    Mat *sub[])
 {
   PetscFunctionBegin;
   PetscCall(MatBatchCheckIS(A, n, rows));
@@ -410,11 +426,13 @@ static PetscErrorCode MatIsHermitian_Batch(Mat A, PetscReal tol, PetscBool *is)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Only PCGAMG calls this operation. It would then create interpolations of the same type, so the operation returns an error */
+/* Only PCGAMG calls this operation. It would then create interpolations of the same type, so the operation returns an
+   error */
 #if PETSC_VERSION_LT(3, 19, 0)
 static PetscErrorCode MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool scale, PetscReal filter, Mat *G)
 #else
-static PetscErrorCode MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool scale, PetscReal filter, PetscInt n, PetscInt index[], Mat *G)
+static PetscErrorCode MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool scale, PetscReal filter, PetscInt n,
+                                           PetscInt index[], Mat *G)
 #endif
 {
   PetscFunctionBegin;
@@ -432,9 +450,9 @@ static PetscErrorCode MatCreateGraph_Batch(Mat A, PetscBool symmetric, PetscBool
   } while (0)
 
 /*
-  Products of matrices use AIJ's functions: while they run, copies in AIJ replace the factors that are batches. The copies and AIJ's functions are composed with
-  the product, and its later numeric phases update the copies. A batch and a dense matrix are multiplied by PETSc itself, column by column, except for A B on
-  the host.
+  Products of matrices use AIJ's functions: while they run, copies in AIJ replace the factors that are batches. The
+  copies and AIJ's functions are composed with the product, and its later numeric phases update the copies. A batch and
+  a dense matrix are multiplied by PETSc itself, column by column, except for A B on the host.
 */
 static PetscErrorCode MatBatchProductCall(Mat C, PetscErrorCode (*call)(Mat))
 {
@@ -498,7 +516,8 @@ static PetscErrorCode MatProductSetFromOptions_Batch(Mat C)
     PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C->product->B, &dense, MATSEQDENSE, MATMPIDENSE, ""));
   if (dense) { /* PETSc has found this function through A, which is a batch */
     PetscCall(MatBoundToCPU(A, &bound));
-    if (type == MATPRODUCT_AB && (bound || !((Mat_Batch *)A->data)->device)) C->ops->productsymbolic = MatProductSymbolic_BatchDense;
+    if (type == MATPRODUCT_AB && (bound || !((Mat_Batch *)A->data)->device))
+      C->ops->productsymbolic = MatProductSymbolic_BatchDense;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatBatchProductCall(C, MatProductSetFromOptions));
@@ -507,7 +526,8 @@ static PetscErrorCode MatProductSetFromOptions_Batch(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Factorizations use AIJ's symbolic and numeric functions. They are composed with the factor and called with the local part in place of the matrix */
+/* Factorizations use AIJ's symbolic and numeric functions. They are composed with the factor and called with the local
+   part in place of the matrix */
 static PetscErrorCode MatLUFactorNumeric_Batch(Mat F, Mat A, const MatFactorInfo *info)
 {
   PetscErrorCode (*f)(Mat, Mat, const MatFactorInfo *);
@@ -524,7 +544,8 @@ static PetscErrorCode MatLUFactorNumeric_Batch(Mat F, Mat A, const MatFactorInfo
 static PetscErrorCode MatBatchHookNumeric(Mat F)
 {
   PetscErrorCode (**op)(Mat, Mat, const MatFactorInfo *) =
-      F->factortype == MAT_FACTOR_CHOLESKY || F->factortype == MAT_FACTOR_ICC ? &F->ops->choleskyfactornumeric : &F->ops->lufactornumeric;
+      F->factortype == MAT_FACTOR_CHOLESKY || F->factortype == MAT_FACTOR_ICC ? &F->ops->choleskyfactornumeric
+                                                                              : &F->ops->lufactornumeric;
 
   PetscFunctionBegin;
   if (*op != MatLUFactorNumeric_Batch) PetscCall(PetscObjectComposeFunction((PetscObject)F, "MatBatchNumeric_C", *op));
@@ -566,7 +587,8 @@ static PetscErrorCode MatBatchCreateFactor(Mat A, MatSolverType solver, MatFacto
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   PetscCheck(size == 1, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
-             "Factors of a " MATBATCH " matrix on several processes: use -pc_type bjacobi, which is exact with -sub_pc_type lu");
+             "Factors of a " MATBATCH
+             " matrix on several processes: use -pc_type bjacobi, which is exact with -sub_pc_type lu");
   PetscCall(MatBatchGetAIJ(A, &B));
   PetscCall(MatGetFactor(B, solver, type, F));
   switch (type) {
@@ -616,8 +638,8 @@ PetscErrorCode MatBatchRegisterFactors(void)
     PetscBool device;
 
     PetscCall(SpMVUseDevice(PETSC_COMM_SELF, &device));
-    if (device)
-      PetscCall(MatSolverTypeRegister(MATSOLVERCUSPARSE, MATBATCH, types[k], MatGetFactor_batch_cusparse)); /* the first one registered is the default */
+    if (device) /* the first one registered is the default */
+      PetscCall(MatSolverTypeRegister(MATSOLVERCUSPARSE, MATBATCH, types[k], MatGetFactor_batch_cusparse));
 #endif
     PetscCall(MatSolverTypeRegister(MATSOLVERPETSC, MATBATCH, types[k], MatGetFactor_batch_petsc));
   }
@@ -657,6 +679,7 @@ PetscErrorCode MatBatchSetOps_AIJ(Mat A)
   if (((Mat_Batch *)A->data)->device) A->ops->getvblockdiagonal = MatGetVBlockDiagonal_Batch;
 #endif
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatInodeAdjustForInodes_C", MatInodeAdjustForInodes_Batch));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Batch));
+  PetscCall(
+      PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Batch));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,8 +3,9 @@
 */
 #include "batch.h"
 
-const char *const BatchKernelTypes[] = {"auto",  "slices", "sellp",      "coo",         "csr-scalar", "csr-vector", "csr-smart",
-                                        "csr-i", "ell",    "coo-atomic", "BatchKernel", "BATCH_",     NULL};
+const char *const BatchKernelTypes[] = {"auto",        "slices",    "sellp", "coo", "csr-scalar",
+                                        "csr-vector",  "csr-smart", "csr-i", "ell", "coo-atomic",
+                                        "BatchKernel", "BATCH_",    NULL};
 
 PetscErrorCode MatBatchGet(Mat A, Mat_Batch **b)
 {
@@ -22,7 +23,8 @@ PetscErrorCode MatBatchGet(Mat A, Mat_Batch **b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that v has the layout of the rows. PETSc checks this for products only, and not if they are called through the table of operations */
+/* Checks that v has the layout of the rows. PETSc checks this for products only, and not if they are called through the
+   table of operations */
 PetscErrorCode MatBatchCheckVec(Mat A, Vec v)
 {
   PetscInt n;
@@ -30,8 +32,9 @@ PetscErrorCode MatBatchCheckVec(Mat A, Vec v)
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(v, &n));
   PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-             "Nonconforming matrix and vector: the matrix has %" PetscInt_FMT " local rows and columns, the vector %" PetscInt_FMT " local entries", A->rmap->n,
-             n);
+             "Nonconforming matrix and vector: the matrix has %" PetscInt_FMT
+             " local rows and columns, the vector %" PetscInt_FMT " local entries",
+             A->rmap->n, n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -39,8 +42,8 @@ PetscErrorCode MatBatchCheckVec(Mat A, Vec v)
 PetscErrorCode MatBatchGetKernel(Mat A)
 {
   PetscFunctionBegin;
-  PetscCall(PetscOptionsGetEnum(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_batch_kernel", BatchKernelTypes,
-                                (PetscEnum *)&((Mat_Batch *)A->data)->kernel, NULL));
+  PetscCall(PetscOptionsGetEnum(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_batch_kernel",
+                                BatchKernelTypes, (PetscEnum *)&((Mat_Batch *)A->data)->kernel, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -65,7 +68,8 @@ static void MatBatchSetStale(Mat_Batch *b, PetscInt first, PetscInt last)
 #endif
 }
 
-/* Marks all problems as stale if the state was changed by anything but MatBatchChanged(): with PETSC_USE_POINTER the caller may write to the array */
+/* Marks all problems as stale if the state was changed by anything but MatBatchChanged(): with PETSC_USE_POINTER the
+   caller may write to the array */
 static PetscErrorCode MatBatchSync(Mat A)
 {
   Mat_Batch       *b = (Mat_Batch *)A->data;
@@ -104,7 +108,8 @@ PetscErrorCode MatBatchForget(Mat_Batch *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives each problem its own copy of shared values. *old is the array of the shared values if the caller must free it; otherwise it is unchanged */
+/* Gives each problem its own copy of shared values. *old is the array of the shared values if the caller must free it;
+   otherwise it is unchanged */
 PetscErrorCode MatBatchUnshare(Mat A, PetscScalar **old)
 {
   Mat_Batch     *b       = (Mat_Batch *)A->data;
@@ -156,7 +161,8 @@ static PetscErrorCode MatBatchCheckCUDA(Mat A, cudaError_t error)
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
-            "Out of memory for the layout of a " MATBATCH " matrix of %" PetscInt64_FMT " nonzeros on the GPU. Use more processes, or MatBindToCPU()",
+            "Out of memory for the layout of a " MATBATCH " matrix of %" PetscInt64_FMT
+            " nonzeros on the GPU. Use more processes, or MatBindToCPU()",
             BatchNonzeros(&((Mat_Batch *)A->data)->p));
   }
   PetscCallCUDA(error);
@@ -264,7 +270,8 @@ static PetscErrorCode BatchOperandRestore(BatchOperand *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the layout of the product up to date. The product runs on the device if one of the vectors is on the device; host vectors are then copied for it */
+/* Brings the layout of the product up to date. The product runs on the device if one of the vectors is on the device;
+   host vectors are then copied for it */
 static PetscErrorCode MatBatchUpdate(Mat A, SpMVOp op, Vec x, Vec z, Vec y, PetscBool *device)
 {
   PetscFunctionBegin;
@@ -286,7 +293,8 @@ static PetscErrorCode MatBatchUpdate(Mat A, SpMVOp op, Vec x, Vec z, Vec y, Pets
     }
   }
 #endif
-  if (!*device && op == SPMV_NORMAL) PetscCall(MatBatchUpdateHost(A)); /* transposed products on the host read the arrays of the matrix instead */
+  /* transposed products on the host read the arrays of the matrix instead */
+  if (!*device && op == SPMV_NORMAL) PetscCall(MatBatchUpdateHost(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -405,13 +413,15 @@ static PetscErrorCode MatGetInfo_Batch(Mat A, MatInfoType type, MatInfo *info)
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b));
   sum[0] = (PetscLogDouble)BatchNonzeros(&b->p);
-  sum[1] = ((PetscLogDouble)BatchPatternEntries(&b->p) + (PetscLogDouble)BatchPatternRows(&b->p) + (PetscLogDouble)b->p.problems) *
+  sum[1] = ((PetscLogDouble)BatchPatternEntries(&b->p) + (PetscLogDouble)BatchPatternRows(&b->p) +
+            (PetscLogDouble)b->p.problems) *
                (PetscLogDouble)sizeof(PetscInt) +
            (PetscLogDouble)BatchValues(&b->p) * (PetscLogDouble)sizeof(PetscScalar);
   PetscCall(PetscMemzero(info, sizeof(*info)));
   info->block_size = 1.0;
   if (type != MAT_LOCAL)
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_DOUBLE, type == MAT_GLOBAL_MAX ? MPI_MAX : MPI_SUM, PetscObjectComm((PetscObject)A)));
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_DOUBLE, type == MAT_GLOBAL_MAX ? MPI_MAX : MPI_SUM,
+                               PetscObjectComm((PetscObject)A)));
   info->nz_allocated = info->nz_used = sum[0];
   info->memory                       = sum[1];
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -453,7 +463,8 @@ static PetscErrorCode MatBatchGetStats(Mat A, BatchStats *stats)
    Level: intermediate
 
    Note:
-   Creates the layout of the kernel if no product has done so yet. `-mat_view ::ascii_info` prints the same information, summed over the processes.
+   Creates the layout of the kernel if no product has done so yet. `-mat_view ::ascii_info` prints the same information,
+   summed over the processes.
 
    Errors:
 +  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`

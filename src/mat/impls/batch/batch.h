@@ -1,10 +1,11 @@
 /*
-  The matrix type batch: the block-diagonal matrix of many small problems. Each process owns whole problems, so a product needs no communication, and one type
-  serves any communicator.
+  The matrix type batch: the block-diagonal matrix of many small problems. Each process owns whole problems, so a
+  product needs no communication, and one type serves any communicator.
 
-  The matrix consists of the CSR arrays of the problems on the host. The first product that needs a layout creates it. When values have changed, the next
-  product refreshes only the problems that changed, if they are known. Operations other than products and simple operations on values (factorizations,
-  submatrices, inverses of diagonal blocks) use a copy of the local part in AIJ, created when it is first needed.
+  The matrix consists of the CSR arrays of the problems on the host. The first product that needs a layout creates it.
+  When values have changed, the next product refreshes only the problems that changed, if they are known. Operations
+  other than products and simple operations on values (factorizations, submatrices, inverses of diagonal blocks) use a
+  copy of the local part in AIJ, created when it is first needed.
 
     batch.c   the data, products, queries
     aij.c     the copy in AIJ and the operations that use it
@@ -48,16 +49,21 @@ typedef struct {
 
 /* batch.c */
 PETSC_INTERN const char *const BatchKernelTypes[];
-PETSC_INTERN PetscErrorCode    MatBatchGet(Mat, Mat_Batch **); /* an error if the matrix has another type, or no problems yet */
-PETSC_INTERN PetscErrorCode    MatBatchCheckVec(Mat, Vec);
-PETSC_INTERN PetscErrorCode    MatBatchGetKernel(Mat);                              /* reads -mat_batch_kernel */
-PETSC_INTERN PetscErrorCode    MatBatchForget(Mat_Batch *);                         /* destroys the layouts */
-PETSC_INTERN PetscErrorCode    MatBatchChanged(Mat, PetscInt first, PetscInt last); /* call it after changing the values of these problems */
-PETSC_INTERN PetscErrorCode    MatProductSymbolic_BatchDense(Mat);                  /* for A B on the host with a dense B */
-PETSC_INTERN PetscErrorCode    MatBatchUnshare(Mat, PetscScalar **old);             /* call it before setting values that differ between problems */
+/* an error if the matrix has another type, or no problems yet */
+PETSC_INTERN PetscErrorCode MatBatchGet(Mat, Mat_Batch **);
+PETSC_INTERN PetscErrorCode MatBatchCheckVec(Mat, Vec);
+PETSC_INTERN PetscErrorCode MatBatchGetKernel(Mat);      /* reads -mat_batch_kernel */
+PETSC_INTERN PetscErrorCode MatBatchForget(Mat_Batch *); /* destroys the layouts */
+/* call it after changing the values of these problems */
+PETSC_INTERN PetscErrorCode MatBatchChanged(Mat, PetscInt first, PetscInt last);
+/* for A B on the host with a dense B */
+PETSC_INTERN PetscErrorCode MatProductSymbolic_BatchDense(Mat);
+/* call it before setting values that differ between problems */
+PETSC_INTERN PetscErrorCode MatBatchUnshare(Mat, PetscScalar **old);
 
 /* create.c */
-PETSC_INTERN PetscErrorCode MatBatchCreateLike(Mat A, PetscErrorCode ierr, PetscInt *i, PetscInt *j, PetscScalar *a, Mat *B);
+PETSC_INTERN PetscErrorCode MatBatchCreateLike(Mat A, PetscErrorCode ierr, PetscInt *i, PetscInt *j, PetscScalar *a,
+                                               Mat *B);
 PETSC_INTERN PetscErrorCode MatBatchReturn(Mat A, Mat B, MatReuse, Mat *M);
 
 /* aij.c */

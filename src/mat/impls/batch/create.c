@@ -3,8 +3,8 @@
 */
 #include "batch.h"
 
-static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *first, PetscInt *i, PetscInt *j, PetscScalar *a, MatBatchSharing sharing,
-                                        PetscBool own)
+static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *first, PetscInt *i, PetscInt *j,
+                                        PetscScalar *a, MatBatchSharing sharing, PetscBool own)
 {
   Mat_Batch *b = (Mat_Batch *)A->data;
   PetscInt  *sizes, nsizes = 0;
@@ -42,7 +42,9 @@ static PetscErrorCode MatBatchCheckRows(PetscInt64 rows)
 {
   PetscFunctionBegin;
   PetscCheck(rows <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%" PetscInt64_FMT " rows of all problems on this process: at most %d fit into a " MATBATCH " matrix, use more processes", rows, SPMV_MAX_SIZE);
+             "%" PetscInt64_FMT " rows of all problems on this process: at most %d fit into a " MATBATCH
+             " matrix, use more processes",
+             rows, SPMV_MAX_SIZE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -59,11 +61,12 @@ static PetscErrorCode MatBatchCreateEmpty(MPI_Comm comm, PetscInt rows, Mat *A)
 }
 
 /*
-  Collective: creates a matrix from the arrays. The matrix owns `first` and, if `own`, also i, j and a. If ierr is an error on any rank, or an error occurs
-  here, no matrix is created, and the caller still owns all arrays.
+  Collective: creates a matrix from the arrays. The matrix owns `first` and, if `own`, also i, j and a. If ierr is an
+  error on any rank, or an error occurs here, no matrix is created, and the caller still owns all arrays.
 */
-static PetscErrorCode MatBatchCreateWithArrays(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first, PetscInt *i, PetscInt *j, PetscScalar *a,
-                                               MatBatchSharing sharing, PetscBool own, Mat *A)
+static PetscErrorCode MatBatchCreateWithArrays(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first,
+                                               PetscInt *i, PetscInt *j, PetscScalar *a, MatBatchSharing sharing,
+                                               PetscBool own, Mat *A)
 {
   Mat B = NULL;
 
@@ -92,15 +95,21 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
   PetscFunctionBegin;
   for (PetscInt r = 0; r < n; r++) {
     PetscCheck(i[r + 1] >= i[r], PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-               "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": row offsets decrease from %" PetscInt_FMT " to %" PetscInt_FMT, p, r, i[r], i[r + 1]);
-    PetscCheck(j || i[r + 1] == i[r], PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "Problem %" PetscInt_FMT " has entries, but the array of columns is NULL", p);
+               "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": row offsets decrease from %" PetscInt_FMT
+               " to %" PetscInt_FMT,
+               p, r, i[r], i[r + 1]);
+    PetscCheck(j || i[r + 1] == i[r], PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+               "Problem %" PetscInt_FMT " has entries, but the array of columns is NULL", p);
     for (PetscInt k = i[r]; k < i[r + 1]; k++) {
       PetscCheck(j[k] >= 0 && j[k] < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-                 "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": column %" PetscInt_FMT " is not within the problem, which has %" PetscInt_FMT
+                 "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": column %" PetscInt_FMT
+                 " is not within the problem, which has %" PetscInt_FMT
                  " columns (column indices start from 0 in each problem)",
                  p, r, j[k], n);
       PetscCheck(k == i[r] || j[k] > j[k - 1], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
-                 "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": columns must ascend, but %" PetscInt_FMT " follows %" PetscInt_FMT, p, r, j[k], j[k - 1]);
+                 "Problem %" PetscInt_FMT ", row %" PetscInt_FMT ": columns must ascend, but %" PetscInt_FMT
+                 " follows %" PetscInt_FMT,
+                 p, r, j[k], j[k - 1]);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -109,21 +118,27 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
 static PetscErrorCode BatchCheckCount(PetscInt problems)
 {
   PetscFunctionBegin;
-  PetscCheck(problems >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Number of problems %" PetscInt_FMT " is negative", problems);
+  PetscCheck(problems >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "Number of problems %" PetscInt_FMT " is negative", problems);
   PetscCheck(problems <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%" PetscInt_FMT " problems on this process: at most %d fit into a " MATBATCH " matrix, use more processes", problems, SPMV_MAX_SIZE);
+             "%" PetscInt_FMT " problems on this process: at most %d fit into a " MATBATCH
+             " matrix, use more processes",
+             problems, SPMV_MAX_SIZE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Checks the sizes and computes the first row of each problem. The caller frees the array, even after an error */
-static PetscErrorCode BatchGetFirst(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing, PetscInt **first)
+static PetscErrorCode BatchGetFirst(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing,
+                                    PetscInt **first)
 {
   PetscInt64 rows = 0;
 
   PetscFunctionBegin;
-  PetscCheck(sizes || !problems, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "There are problems, but the array of sizes is NULL");
+  PetscCheck(sizes || !problems, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+             "There are problems, but the array of sizes is NULL");
   for (PetscInt p = 0; p < (sharing ? PetscMin(1, problems) : problems); p++) {
-    PetscCheck(sizes[p] >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Problem %" PetscInt_FMT ": its size %" PetscInt_FMT " is negative", p, sizes[p]);
+    PetscCheck(sizes[p] >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "Problem %" PetscInt_FMT ": its size %" PetscInt_FMT " is negative", p, sizes[p]);
     PetscCall(MatBatchCheckRows(sizes[p]));
     rows += sharing ? (PetscInt64)sizes[p] * problems : (PetscInt64)sizes[p];
     PetscCall(MatBatchCheckRows(rows));
@@ -134,9 +149,11 @@ static PetscErrorCode BatchGetFirst(PetscInt problems, const PetscInt sizes[], M
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the arguments of MatCreateBatch(); if `copy`, i, j and a become copies. The caller frees `first` and the copies, even after an error */
-static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing, PetscCopyMode mode, PetscBool copy,
-                                          PetscInt **first, PetscInt **i, PetscInt **j, PetscScalar **a)
+/* Checks the arguments of MatCreateBatch(); if `copy`, i, j and a become copies. The caller frees `first` and the
+   copies, even after an error */
+static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing,
+                                          PetscCopyMode mode, PetscBool copy, PetscInt **first, PetscInt **i,
+                                          PetscInt **j, PetscScalar **a)
 {
   const PetscInt    *rowoffsets = *i, *columns = *j, patterns = sharing ? PetscMin(1, problems) : problems;
   const PetscScalar *values = *a;
@@ -147,19 +164,23 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
     *i = *j = NULL;
     *a      = NULL;
   }
-  PetscCheck(mode == PETSC_COPY_VALUES || mode == PETSC_OWN_POINTER || mode == PETSC_USE_POINTER, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%d is not a PetscCopyMode", (int)mode);
-  PetscCheck(sharing >= MATBATCH_SHARE_NONE && sharing <= MATBATCH_SHARE_VALUES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%d is not a MatBatchSharing",
-             (int)sharing);
+  PetscCheck(mode == PETSC_COPY_VALUES || mode == PETSC_OWN_POINTER || mode == PETSC_USE_POINTER, PETSC_COMM_SELF,
+             PETSC_ERR_ARG_OUTOFRANGE, "%d is not a PetscCopyMode", (int)mode);
+  PetscCheck(sharing >= MATBATCH_SHARE_NONE && sharing <= MATBATCH_SHARE_VALUES, PETSC_COMM_SELF,
+             PETSC_ERR_ARG_OUTOFRANGE, "%d is not a MatBatchSharing", (int)sharing);
   PetscCall(BatchCheckCount(problems));
   PetscCall(BatchGetFirst(problems, sizes, sharing, first));
-  PetscCheck(rowoffsets, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "There are problems, but the array of row offsets is NULL");
-  PetscCheck(rowoffsets[0] == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row offsets must begin with 0, not %" PetscInt_FMT, rowoffsets[0]);
-  for (PetscInt p = 0; p < patterns; p++) PetscCall(BatchCheckProblem(p, (*first)[p + 1] - (*first)[p], rowoffsets + (*first)[p], columns));
+  PetscCheck(rowoffsets, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+             "There are problems, but the array of row offsets is NULL");
+  PetscCheck(rowoffsets[0] == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "Row offsets must begin with 0, not %" PetscInt_FMT, rowoffsets[0]);
+  for (PetscInt p = 0; p < patterns; p++)
+    PetscCall(BatchCheckProblem(p, (*first)[p + 1] - (*first)[p], rowoffsets + (*first)[p], columns));
   rows    = (size_t)(*first)[patterns];
   entries = (size_t)rowoffsets[rows];
   count   = entries * (size_t)(sharing == MATBATCH_SHARE_PATTERN ? problems : 1);
-  PetscCheck(values || !count, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "The problems have entries, but the array of values is NULL");
+  PetscCheck(values || !count, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+             "The problems have entries, but the array of values is NULL");
   if (copy) {
     PetscCall(PetscMalloc1(rows + 1, i));
     PetscCall(PetscMalloc1(entries, j));
@@ -172,7 +193,8 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
 }
 
 /*@
-   MatCreateBatch - Creates a `MATBATCH` matrix, the block-diagonal matrix of many small square problems, from the CSR arrays of the problems
+   MatCreateBatch - Creates a `MATBATCH` matrix, the block-diagonal matrix of many small square problems, from the CSR
+   arrays of the problems
 
    Collective
 
@@ -196,11 +218,12 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
    Notes:
    A vector of the matrix holds the vectors of the problems, one after the other.
 
-   If the arguments of one process are invalid, the call returns an error on all processes. The caller then still owns the arrays, even with
-   `PETSC_OWN_POINTER`.
+   If the arguments of one process are invalid, the call returns an error on all processes. The caller then still owns
+   the arrays, even with `PETSC_OWN_POINTER`.
 
-   Use `MatBatchSetValues()` to change values. With `PETSC_USE_POINTER` the caller may also change the array of values and then call `MatAssemblyBegin()` and
-   `MatAssemblyEnd()` (or `PetscObjectStateIncrease()`). Operations such as `MatScale()` write to that array.
+   Use `MatBatchSetValues()` to change values. With `PETSC_USE_POINTER` the caller may also change the array of values
+   and then call `MatAssemblyBegin()` and `MatAssemblyEnd()` (or `PetscObjectStateIncrease()`). Operations such as
+   `MatScale()` write to that array.
 
    Errors:
    The message names the problem and the row.
@@ -211,10 +234,12 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
 
 .seealso: `MATBATCH`, `MatCreateBatchFromMats()`, `MatBatchSetValues()`, `MatBatchSharing`, `PetscCopyMode`
 @*/
-PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt sizes[], const PetscInt rowoffsets[], const PetscInt columns[],
-                              PetscScalar values[], MatBatchSharing sharing, PetscCopyMode mode, Mat *A)
+PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt sizes[], const PetscInt rowoffsets[],
+                              const PetscInt columns[], PetscScalar values[], MatBatchSharing sharing,
+                              PetscCopyMode mode, Mat *A)
 {
-  const PetscBool none = (PetscBool)!nproblems, copy = (PetscBool)(none || mode == PETSC_COPY_VALUES); /* without problems the arrays may be NULL */
+  /* without problems the arrays may be NULL */
+  const PetscBool none = (PetscBool)!nproblems, copy = (PetscBool)(none || mode == PETSC_COPY_VALUES);
   PetscInt        zero = 0, *first = NULL, *i = none ? &zero : (PetscInt *)rowoffsets, *j = (PetscInt *)columns;
   PetscScalar    *a = values;
   PetscErrorCode  ierr;
@@ -222,8 +247,8 @@ PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt 
   PetscFunctionBegin;
   PetscAssertPointer(A, 9);
   ierr = BatchCheckArguments(nproblems, sizes, sharing, mode, copy, &first, &i, &j, &a);
-  ierr =
-      MatBatchCreateWithArrays(comm, ierr, nproblems, first, i, j, a, none ? MATBATCH_SHARE_NONE : sharing, (PetscBool)(copy || mode == PETSC_OWN_POINTER), A);
+  ierr = MatBatchCreateWithArrays(comm, ierr, nproblems, first, i, j, a, none ? MATBATCH_SHARE_NONE : sharing,
+                                  (PetscBool)(copy || mode == PETSC_OWN_POINTER), A);
   if (ierr) {
     PetscCall(PetscFree(first));
     if (copy) {
@@ -243,7 +268,8 @@ PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt 
 
 /* CSR arrays that grow as rows are added */
 typedef struct {
-  PetscInt     row, rows, entries, capacity; /* rows added so far, rows in all, entries so far, and the allocated length of j and a */
+  /* rows added so far, rows in all, entries so far, and the allocated length of j and a */
+  PetscInt     row, rows, entries, capacity;
   PetscInt    *i, *j;
   PetscScalar *a;
 } Rows;
@@ -263,9 +289,12 @@ static PetscErrorCode RowsReserve(Rows *R, PetscInt64 entries)
 {
   PetscFunctionBegin;
   PetscCheck(entries <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%" PetscInt64_FMT " nonzeros on this process do not fit in a PetscInt: use more processes, or a PETSc with 64-bit indices", entries);
+             "%" PetscInt64_FMT
+             " nonzeros on this process do not fit in a PetscInt: use more processes, or a PETSc with 64-bit indices",
+             entries);
   if (entries > R->capacity) {
-    const PetscInt capacity = (PetscInt)PetscMin((PetscInt64)PETSC_MAX_INT, PetscMax(entries, (PetscInt64)R->capacity + R->capacity / 2));
+    const PetscInt capacity =
+        (PetscInt)PetscMin((PetscInt64)PETSC_MAX_INT, PetscMax(entries, (PetscInt64)R->capacity + R->capacity / 2));
 
     PetscCall(PetscRealloc((size_t)capacity * sizeof(*R->j), &R->j));
     PetscCall(PetscRealloc((size_t)capacity * sizeof(*R->a), &R->a));
@@ -283,8 +312,10 @@ static PetscErrorCode RowsFree(Rows *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: creates a matrix, which owns R and `first`; after an error they are freed. If all problems have the same pattern, it is stored once */
-static PetscErrorCode MatBatchCreateFromRows(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first, Rows *R, Mat *A)
+/* Collective: creates a matrix, which owns R and `first`; after an error they are freed. If all problems have the same
+   pattern, it is stored once */
+static PetscErrorCode MatBatchCreateFromRows(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first,
+                                             Rows *R, Mat *A)
 {
   PetscBool shared = PETSC_FALSE;
 
@@ -301,7 +332,8 @@ static PetscErrorCode MatBatchCreateFromRows(MPI_Comm comm, PetscErrorCode ierr,
     if (shared) ierr = PetscRealloc(((size_t)n + 1) * sizeof(*R->i), &R->i);
     if (shared && !ierr) ierr = PetscRealloc((size_t)entries * sizeof(*R->j), &R->j);
   }
-  ierr = MatBatchCreateWithArrays(comm, ierr, problems, first, R->i, R->j, R->a, shared ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_NONE, PETSC_TRUE, A);
+  ierr = MatBatchCreateWithArrays(comm, ierr, problems, first, R->i, R->j, R->a,
+                                  shared ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_NONE, PETSC_TRUE, A);
   if (ierr) {
     PetscCall(RowsFree(R));
     PetscCall(PetscFree(first));
@@ -332,7 +364,8 @@ static PetscErrorCode RowsAdd(Rows *R, Mat A, PetscInt *outside)
       R->j[R->entries + k] = cols[k] - cs;
       R->a[R->entries + k] = vals[k];
     }
-    if (!ierr) PetscCall(PetscSortIntWithScalarArray(n, R->j + R->entries, R->a + R->entries)); /* returns at once if the columns are ascending */
+    /* returns at once if the columns are ascending */
+    if (!ierr) PetscCall(PetscSortIntWithScalarArray(n, R->j + R->entries, R->a + R->entries));
     R->entries += n;
     R->i[++R->row] = R->entries;
     PetscCall(MatRestoreRow(A, r, &n, &cols, &vals));
@@ -341,7 +374,8 @@ static PetscErrorCode RowsAdd(Rows *R, Mat A, PetscInt *outside)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets A itself if it is AIJ, otherwise a conversion to AIJ, because not every type has MatGetRow(). The caller destroys *B */
+/* Gets A itself if it is AIJ, otherwise a conversion to AIJ, because not every type has MatGetRow(). The caller
+   destroys *B */
 static PetscErrorCode BatchAsAIJ(Mat A, Mat *B)
 {
   PetscBool seq, mpi;
@@ -366,17 +400,18 @@ static PetscErrorCode BatchCheckMat(PetscInt p, Mat A)
   PetscCheck(A, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "Problem %" PetscInt_FMT " is NULL", p);
   PetscValidHeaderSpecific(A, MAT_CLASSID, 3);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  PetscCheck(size == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Problem %" PetscInt_FMT " is a matrix of %d processes: each process owns whole problems", p,
-             size);
-  PetscCheck(A->assembled && !A->factortype, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Problem %" PetscInt_FMT ": not for %s matrix", p,
-             A->factortype ? "factored" : "unassembled");
+  PetscCheck(size == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+             "Problem %" PetscInt_FMT " is a matrix of %d processes: each process owns whole problems", p, size);
+  PetscCheck(A->assembled && !A->factortype, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "Problem %" PetscInt_FMT ": not for %s matrix", p, A->factortype ? "factored" : "unassembled");
   PetscCall(MatGetSize(A, &M, &N));
-  PetscCheck(M == N, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Problem %" PetscInt_FMT " is %" PetscInt_FMT " x %" PetscInt_FMT ": problems must be square", p, M,
-             N);
+  PetscCheck(M == N, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+             "Problem %" PetscInt_FMT " is %" PetscInt_FMT " x %" PetscInt_FMT ": problems must be square", p, M, N);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the arguments of MatCreateBatchFromMats() and copies the matrices. The caller frees R and `first`, even after an error */
+/* Checks the arguments of MatCreateBatchFromMats() and copies the matrices. The caller frees R and `first`, even after
+   an error */
 static PetscErrorCode RowsAddMats(PetscInt n, const Mat mats[], Rows *R, PetscInt **first)
 {
   PetscInt64 rows = 0;
@@ -408,7 +443,8 @@ static PetscErrorCode RowsAddMats(PetscInt n, const Mat mats[], Rows *R, PetscIn
 }
 
 /*@
-   MatCreateBatchFromMats - Creates a `MATBATCH` matrix, the block-diagonal matrix of many small square problems, from one matrix for each problem
+   MatCreateBatchFromMats - Creates a `MATBATCH` matrix, the block-diagonal matrix of many small square problems, from
+   one matrix for each problem
 
    Collective
 
@@ -450,7 +486,8 @@ PetscErrorCode MatCreateBatchFromMats(MPI_Comm comm, PetscInt n, const Mat mats[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: creates a matrix with the problems and options of A. It owns the arrays. They are freed if ierr is an error or an error occurs here */
+/* Collective: creates a matrix with the problems and options of A. It owns the arrays. They are freed if ierr is an
+   error or an error occurs here */
 PetscErrorCode MatBatchCreateLike(Mat A, PetscErrorCode ierr, PetscInt *i, PetscInt *j, PetscScalar *v, Mat *B)
 {
   Mat_Batch *a     = (Mat_Batch *)A->data;
@@ -459,7 +496,8 @@ PetscErrorCode MatBatchCreateLike(Mat A, PetscErrorCode ierr, PetscInt *i, Petsc
   PetscFunctionBegin;
   if (!ierr) ierr = PetscMalloc1(a->p.problems + 1, &first);
   if (!ierr) PetscCall(PetscArraycpy(first, a->first, a->p.problems + 1));
-  ierr = MatBatchCreateWithArrays(PetscObjectComm((PetscObject)A), ierr, a->p.problems, first, i, j, v, (MatBatchSharing)a->p.sharing, PETSC_TRUE, B);
+  ierr = MatBatchCreateWithArrays(PetscObjectComm((PetscObject)A), ierr, a->p.problems, first, i, j, v,
+                                  (MatBatchSharing)a->p.sharing, PETSC_TRUE, B);
   if (ierr) {
     PetscCall(PetscFree(first));
     PetscCall(PetscFree(i));
@@ -528,7 +566,8 @@ static PetscErrorCode RowsFindBlocks(const Rows *R, PetscInt *problems, PetscInt
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  SpMVCall(PetscCalloc1((size_t)m + 1, &open)); /* row intervals, from the smallest to the largest index, that begin at r minus those that end at r */
+  /* row intervals, from the smallest to the largest index, that begin at r minus those that end at r */
+  SpMVCall(PetscCalloc1((size_t)m + 1, &open));
   for (PetscInt r = 0; r < m; r++) {
     PetscInt lo = r, hi = r;
 
@@ -553,8 +592,8 @@ done:
 }
 
 /*
-  Divides the local rows of A into problems: the blocks set by MatSetVariableBlockSizes(), or the smallest possible blocks if none were set. B is A as AIJ. The
-  caller frees R and `first`, even after an error.
+  Divides the local rows of A into problems: the blocks set by MatSetVariableBlockSizes(), or the smallest possible
+  blocks if none were set. B is A as AIJ. The caller frees R and `first`, even after an error.
 */
 static PetscErrorCode RowsAddBlocks(Mat A, Mat B, Rows *R, PetscInt *problems, PetscInt **first)
 {
@@ -563,12 +602,15 @@ static PetscErrorCode RowsAddBlocks(Mat A, Mat B, Rows *R, PetscInt *problems, P
 
   PetscFunctionBegin;
   PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-             "%" PetscInt_FMT " local rows and %" PetscInt_FMT " local columns: the problems of a batch are square", A->rmap->n, A->cmap->n);
+             "%" PetscInt_FMT " local rows and %" PetscInt_FMT " local columns: the problems of a batch are square",
+             A->rmap->n, A->cmap->n);
   PetscCall(RowsCreate(A->rmap->n, R));
   PetscCall(RowsReserve(R, 1));
   PetscCall(RowsAdd(R, B, &outside));
   PetscCheck(outside < 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
-             "Row %" PetscInt_FMT " has columns that another process owns: each process must own whole diagonal blocks, see MatSetSizes()", outside);
+             "Row %" PetscInt_FMT
+             " has columns that another process owns: each process must own whole diagonal blocks, see MatSetSizes()",
+             outside);
   if (A->nblocks > 0) {
     *problems = A->nblocks;
     PetscCall(PetscMalloc1(A->nblocks + 1, first));
@@ -582,8 +624,9 @@ static PetscErrorCode RowsAddBlocks(Mat A, Mat B, Rows *R, PetscInt *problems, P
     for (PetscInt r = begin; r < end; r++) {
       for (PetscInt k = R->i[r]; k < R->i[r + 1]; k++) {
         PetscCheck(R->j[k] >= begin && R->j[k] < end, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
-                   "The entry in row %" PetscInt_FMT ", column %" PetscInt_FMT " is outside of the diagonal blocks of MatSetVariableBlockSizes()", rs + r,
-                   rs + R->j[k]);
+                   "The entry in row %" PetscInt_FMT ", column %" PetscInt_FMT
+                   " is outside of the diagonal blocks of MatSetVariableBlockSizes()",
+                   rs + r, rs + R->j[k]);
         R->j[k] -= begin;
       }
     }

@@ -64,9 +64,11 @@ struct _n_BatchHost {
   PetscInt64   stored, bytes;
 };
 
-static const char *const BatchHostNames[] = {"", "slices", "block-diagonal", "COO", "CSR-scalar", "CSR-vector", "CSR-smart", "CSR-I", "ELL"};
+static const char *const BatchHostNames[] = {"",           "slices",    "block-diagonal", "COO", "CSR-scalar",
+                                             "CSR-vector", "CSR-smart", "CSR-I",          "ELL"};
 
-/* Stores the batch as one CSR matrix. Its columns must be numbered from its first row; row offsets and values are used in place */
+/* Stores the batch as one CSR matrix. Its columns must be numbered from its first row; row offsets and values are used
+   in place */
 static PetscErrorCode SetUpStore(const BatchPattern *B, BatchHost h)
 {
   const PetscInt rows = BatchPatternRows(B);
@@ -152,7 +154,8 @@ static PetscErrorCode SetUpELL(const BatchPattern *B, BatchHost h)
   h->start[0] = 0;
   for (PetscInt p = 0; p < patterns; p++) {
     h->width[p] = 0;
-    for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++) h->width[p] = PetscMax(h->width[p], (int)(B->i[r + 1] - B->i[r]));
+    for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++)
+      h->width[p] = PetscMax(h->width[p], (int)(B->i[r + 1] - B->i[r]));
     h->start[p + 1] = h->start[p] + (PetscInt64)h->width[p] * (B->first[p + 1] - B->first[p]);
   }
   PetscCall(PetscMalloc1((size_t)h->start[patterns], &h->col));
@@ -160,12 +163,13 @@ static PetscErrorCode SetUpELL(const BatchPattern *B, BatchHost h)
     const PetscInt *i = B->i + B->first[p], n = B->first[p + 1] - B->first[p];
 
     for (int k = 0; k < h->width[p]; k++) {
-      for (PetscInt r = 0; r < n; r++) h->col[h->start[p] + (PetscInt64)k * n + r] = i[r] + k < i[r + 1] ? (int)B->j[i[r] + k] : -1;
+      for (PetscInt r = 0; r < n; r++)
+        h->col[h->start[p] + (PetscInt64)k * n + r] = i[r] + k < i[r + 1] ? (int)B->j[i[r] + k] : -1;
     }
   }
   h->stored = h->start[patterns] * (B->sharing == BATCH_SHARE_PATTERN ? B->problems : 1);
-  h->bytes =
-      h->start[patterns] * (PetscInt64)sizeof(int) + h->stored * (PetscInt64)sizeof(PetscScalar) + patterns * (PetscInt64)(sizeof(int) + sizeof(*h->start));
+  h->bytes  = h->start[patterns] * (PetscInt64)sizeof(int) + h->stored * (PetscInt64)sizeof(PetscScalar) +
+             patterns * (PetscInt64)(sizeof(int) + sizeof(*h->start));
   PetscCall(PetscMalloc1((size_t)h->stored, &h->value));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -177,7 +181,8 @@ static PetscErrorCode SetUpLayout(const BatchPattern *B, BatchKernel kernel, Bat
   if (kernel == BATCH_AUTO || (kernel == BATCH_SELLP && B->sharing == BATCH_SHARE_PATTERN))
     h->kernel = B->sharing == BATCH_SHARE_PATTERN || !BatchPatternEntries(B) ? BATCH_CSR_SMART : BATCH_SELLP;
   h->stored = BatchValues(B);
-  h->bytes  = ((PetscInt64)BatchPatternEntries(B) + BatchPatternRows(B) + 1) * (PetscInt64)sizeof(PetscInt) + h->stored * (PetscInt64)sizeof(PetscScalar);
+  h->bytes  = ((PetscInt64)BatchPatternEntries(B) + BatchPatternRows(B) + 1) * (PetscInt64)sizeof(PetscInt) +
+             h->stored * (PetscInt64)sizeof(PetscScalar);
   switch (h->kernel) {
   case BATCH_SELLP: PetscCall(SetUpStore(B, h)); break;
   case BATCH_SLICES: PetscCall(SetUpSlices(B, h)); break;
@@ -205,7 +210,9 @@ PetscErrorCode BatchHostCreate(const BatchPattern *B, BatchKernel kernel, BatchH
 /* The values of problem p in the ELL layout */
 static inline PetscScalar *ELLValues(BatchHost h, const BatchPattern *B, PetscInt p)
 {
-  return h->value + (B->sharing == BATCH_SHARE_NONE ? h->start[p] : (B->sharing == BATCH_SHARE_PATTERN ? (PetscInt64)p * h->start[1] : 0));
+  return h->value + (B->sharing == BATCH_SHARE_NONE
+                         ? h->start[p]
+                         : (B->sharing == BATCH_SHARE_PATTERN ? (PetscInt64)p * h->start[1] : 0));
 }
 
 static void ELLFill(BatchHost h, const BatchPattern *B, const PetscScalar *a, PetscInt p)
@@ -241,8 +248,8 @@ PetscErrorCode BatchHostFill(BatchHost h, const BatchPattern *B, const PetscScal
 }
 
 /* Multiplies rows, with V partial sums for each row */
-static inline void RowsMult(int V, PetscInt n, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z,
-                            PetscScalar *y)
+static inline void RowsMult(int V, PetscInt n, const PetscInt *i, const PetscInt *j, const PetscScalar *a,
+                            const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   for (PetscInt r = 0; r < n; r++) {
     PetscScalar d[8] = {0.0}, sum = z ? z[r] : 0.0;
@@ -258,7 +265,8 @@ static inline void RowsMult(int V, PetscInt n, const PetscInt *i, const PetscInt
 }
 
 /* The number of partial sums is the mean row length rounded up to a power of two, as in the paper */
-static void CSRSmartMult(PetscInt n, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+static void CSRSmartMult(PetscInt n, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x,
+                         const PetscScalar *z, PetscScalar *y)
 {
   int V = 1;
 
@@ -274,7 +282,8 @@ static void CSRSmartMult(PetscInt n, const PetscInt *i, const PetscInt *j, const
 }
 
 /* The next three functions add to y. row: the row of each entry; entries are numbered as in i */
-static void COOMultAdd(PetscInt n, const int *row, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x, PetscScalar *y)
+static void COOMultAdd(PetscInt n, const int *row, const PetscInt *i, const PetscInt *j, const PetscScalar *a,
+                       const PetscScalar *x, PetscScalar *y)
 {
   for (PetscInt k = i[0]; k < i[n];) {
     const int   r   = row[k];
@@ -286,7 +295,8 @@ static void COOMultAdd(PetscInt n, const int *row, const PetscInt *i, const Pets
 }
 
 /* row: the first row of each part */
-static void CSRIMultAdd(PetscInt n, const int *row, const PetscInt *i, const PetscInt *j, const PetscScalar *a, const PetscScalar *x, PetscScalar *y)
+static void CSRIMultAdd(PetscInt n, const int *row, const PetscInt *i, const PetscInt *j, const PetscScalar *a,
+                        const PetscScalar *x, PetscScalar *y)
 {
   const PetscInt64 entries = i[n] - i[0];
 
@@ -303,7 +313,8 @@ static void CSRIMultAdd(PetscInt n, const int *row, const PetscInt *i, const Pet
   }
 }
 
-static void ELLMultAdd(PetscInt n, int width, const int *col, const PetscScalar *value, const PetscScalar *x, PetscScalar *y)
+static void ELLMultAdd(PetscInt n, int width, const int *col, const PetscScalar *value, const PetscScalar *x,
+                       PetscScalar *y)
 {
   for (int k = 0; k < width; k++, col += n, value += n) {
     for (PetscInt r = 0; r < n; r++) {
@@ -312,9 +323,10 @@ static void ELLMultAdd(PetscInt n, int width, const int *col, const PetscScalar 
   }
 }
 
-/* Multiplies problem p, whose pattern is q; x, z and y begin with its first row. After BatchHostFill() ELL does not need `a` */
-static void ProblemMult(BatchHost h, const BatchPattern *B, PetscInt p, PetscInt q, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z,
-                        PetscScalar *y)
+/* Multiplies problem p, whose pattern is q; x, z and y begin with its first row. After BatchHostFill() ELL does not
+   need `a` */
+static void ProblemMult(BatchHost h, const BatchPattern *B, PetscInt p, PetscInt q, const PetscScalar *a,
+                        const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   const PetscInt *i = BatchOffsets(B, p), *j = B->j, n = B->first[p + 1] - B->first[p];
 
@@ -332,7 +344,8 @@ static void ProblemMult(BatchHost h, const BatchPattern *B, PetscInt p, PetscInt
   }
 }
 
-void BatchHostMult(BatchHost h, const BatchPattern *B, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+void BatchHostMult(BatchHost h, const BatchPattern *B, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z,
+                   PetscScalar *y)
 {
   if (h->kernel == BATCH_SLICES) {
     BatchSlicesMult(B, &h->slices, h->value, x, z, y);
@@ -349,10 +362,12 @@ void BatchHostMult(BatchHost h, const BatchPattern *B, const PetscScalar *a, con
     }
     return;
   }
-  for (PetscInt p = 0; p < B->problems; p++) ProblemMult(h, B, p, B->sharing ? 0 : p, a, x + B->first[p], z ? z + B->first[p] : NULL, y + B->first[p]);
+  for (PetscInt p = 0; p < B->problems; p++)
+    ProblemMult(h, B, p, B->sharing ? 0 : p, a, x + B->first[p], z ? z + B->first[p] : NULL, y + B->first[p]);
 }
 
-/* How many of `count` columns SpMVCSRMultColumns() multiplies together, which is faster than one after the other for three columns but not for two */
+/* How many of `count` columns SpMVCSRMultColumns() multiplies together, which is faster than one after the other for
+   three columns but not for two */
 static PetscInt ColumnsByRows(BatchHost h, PetscInt count)
 {
   const PetscInt rest = count % SPMV_LANES;
@@ -362,8 +377,8 @@ static PetscInt ColumnsByRows(BatchHost h, PetscInt count)
   return rest >= 3 ? count : count - rest;
 }
 
-void BatchHostMultColumns(BatchHost h, const BatchPattern *B, const PetscScalar *a, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y,
-                          PetscInt ldy)
+void BatchHostMultColumns(BatchHost h, const BatchPattern *B, const PetscScalar *a, PetscInt count,
+                          const PetscScalar *x, PetscInt ldx, PetscScalar *y, PetscInt ldy)
 {
   const PetscInt rows = ColumnsByRows(h, count);
 
@@ -377,11 +392,14 @@ void BatchHostMultColumns(BatchHost h, const BatchPattern *B, const PetscScalar 
     for (PetscInt q = 0; q < rows; q++) /* out of memory */
       RowsMult(1, n, csr.i, csr.j, csr.a, from + (size_t)q * (size_t)ldx, NULL, to + (size_t)q * (size_t)ldy);
   }
-  for (PetscInt q = rows; q < count; q++) BatchHostMult(h, B, a, x + (size_t)q * (size_t)ldx, NULL, y + (size_t)q * (size_t)ldy);
+  for (PetscInt q = rows; q < count; q++)
+    BatchHostMult(h, B, a, x + (size_t)q * (size_t)ldx, NULL, y + (size_t)q * (size_t)ldy);
 }
 
-/* The same loop for all kernels: it adds in the order of the rows, so it needs no second copy and its results are bitwise reproducible */
-void BatchMultTranspose(const BatchPattern *B, PetscBool conjugate, const PetscScalar *a, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+/* The same loop for all kernels: it adds in the order of the rows, so it needs no second copy and its results are
+   bitwise reproducible */
+void BatchMultTranspose(const BatchPattern *B, PetscBool conjugate, const PetscScalar *a, const PetscScalar *x,
+                        const PetscScalar *z, PetscScalar *y)
 {
   for (PetscInt r = 0; r < BatchRows(B) && y != z; r++) y[r] = z ? z[r] : 0.0;
   for (PetscInt p = 0; p < B->problems; p++) {
@@ -400,7 +418,9 @@ void BatchHostStats(BatchHost h, BatchStats *stats)
   stats->bytes  = h->bytes;
   stats->slices = h->slices.slices;
   stats->index =
-      h->kernel == BATCH_SLICES ? h->slices.width : (h->kernel == BATCH_SELLP ? 0 : (h->kernel == BATCH_ELL ? (int)sizeof(int) : (int)sizeof(PetscInt)));
+      h->kernel == BATCH_SLICES
+          ? h->slices.width
+          : (h->kernel == BATCH_SELLP ? 0 : (h->kernel == BATCH_ELL ? (int)sizeof(int) : (int)sizeof(PetscInt)));
   stats->kernel = h->name;
 }
 

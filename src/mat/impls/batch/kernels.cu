@@ -34,7 +34,8 @@ struct Core : _n_BatchCuda {
     SPMV_TRY(UploadAs(i, B->i, m + 1));
     csr = {(PetscInt64)m, (PetscInt64)m, (PetscInt64)nz, (I *)i, (I *)j, (int)sizeof(I), nullptr};
     SELLPParamsDefault(&params);
-    SPMV_TRY(SpMVCudaSELLPSetUp(&csr, &params, SPMVCUDA_KERNEL_AUTO, transpose ? PETSC_TRUE : PETSC_FALSE, stream, &store));
+    SPMV_TRY(
+        SpMVCudaSELLPSetUp(&csr, &params, SPMVCUDA_KERNEL_AUTO, transpose ? PETSC_TRUE : PETSC_FALSE, stream, &store));
     SpMVCudaGetStats(store, &stats); // reads the slices back: not in each refresh
     name = stats.kernel;
     // A refresh needs the row offsets, not the columns
@@ -47,7 +48,8 @@ struct Core : _n_BatchCuda {
 
   cudaError_t Create(const BatchPattern *B, bool transpose, cudaStream_t stream)
   {
-    return BatchPatternEntries(B) < INT_MAX ? CreateAs<int>(B, transpose, stream) : CreateAs<int64_t>(B, transpose, stream);
+    return BatchPatternEntries(B) < INT_MAX ? CreateAs<int>(B, transpose, stream)
+                                            : CreateAs<int64_t>(B, transpose, stream);
   }
 
   cudaError_t Fill(cudaStream_t stream) override
@@ -58,7 +60,8 @@ struct Core : _n_BatchCuda {
 
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
-    return SpMVCudaMult(store, conjugate ? SPMVCUDA_CONJUGATE : SPMVCUDA_MULT, (const PetscScalar *)x, (const PetscScalar *)z, (PetscScalar *)y, stream);
+    return SpMVCudaMult(store, conjugate ? SPMVCUDA_CONJUGATE : SPMVCUDA_MULT, (const PetscScalar *)x,
+                        (const PetscScalar *)z, (PetscScalar *)y, stream);
   }
 
   void Stats(BatchStats *s) const override
@@ -80,10 +83,11 @@ cudaError_t CreateCore(Side &side, cudaStream_t stream, _n_BatchCuda **b)
 }
 
 /*
-  Only slices can store a shared pattern once. For other batches, the core's layout is faster as long as everything stays in the L2 cache, because its warps do
-  not wait for each other; a quarter of the cache is reserved for other data. For larger batches slices are faster, since they read each x and write each y once
-  and in order, unless the core's layout needs considerably fewer bytes (it stores no columns for stencils, dense blocks and runs) or x does not fit in shared
-  memory.
+  Only slices can store a shared pattern once. For other batches, the core's layout is faster as long as everything
+  stays in the L2 cache, because its warps do not wait for each other; a quarter of the cache is reserved for other
+  data. For larger batches slices are faster, since they read each x and write each y once and in order, unless the
+  core's layout needs considerably fewer bytes (it stores no columns for stencils, dense blocks and runs) or x does not
+  fit in shared memory.
 */
 cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
 {
@@ -102,7 +106,9 @@ cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
       SPMV_TRY(DeviceHas(cudaDevAttrL2CacheSize, &cache));
       (*b)->Stats(&stats);
       if (4 * (stats.bytes + 2 * (PetscInt64)sizeof(Scalar) * BatchRows(A)) < 3 * (PetscInt64)cache) return error;
-      if (BatchPatternEntries(A) * (double)(sizeof(Scalar) + (most > 255 ? 2 : 1)) > SLICES_MAY_TAKE * (double)stats.bytes) return error;
+      if (BatchPatternEntries(A) * (double)(sizeof(Scalar) + (most > 255 ? 2 : 1)) >
+          SLICES_MAY_TAKE * (double)stats.bytes)
+        return error;
     }
   }
   return CreateSlices(side, b);
@@ -110,7 +116,8 @@ cudaError_t Choose(Side &side, cudaStream_t stream, _n_BatchCuda **b)
 
 } // namespace
 
-cudaError_t BatchCudaCreate(const BatchPattern *A, PetscBool transpose, BatchKernel kernel, cudaStream_t stream, BatchCuda *batch)
+cudaError_t BatchCudaCreate(const BatchPattern *A, PetscBool transpose, BatchKernel kernel, cudaStream_t stream,
+                            BatchCuda *batch)
 {
   Side          side(A, (bool)transpose);
   _n_BatchCuda *b = nullptr;
@@ -141,10 +148,12 @@ cudaError_t BatchCudaCreate(const BatchPattern *A, PetscBool transpose, BatchKer
 }
 
 /*
-  Copies values to the device in the order of the matrix, and then into the layout. After the first call for only some of the problems, the copy in the order of
-  the matrix is kept, so that later calls need to copy only the values that changed.
+  Copies values to the device in the order of the matrix, and then into the layout. After the first call for only some
+  of the problems, the copy in the order of the matrix is kept, so that later calls need to copy only the values that
+  changed.
 */
-cudaError_t BatchCudaFill(BatchCuda b, const BatchPattern *A, const PetscScalar *a, PetscInt first, PetscInt last, cudaStream_t stream)
+cudaError_t BatchCudaFill(BatchCuda b, const BatchPattern *A, const PetscScalar *a, PetscInt first, PetscInt last,
+                          cudaStream_t stream)
 {
   const bool all   = (first <= 0 && last >= A->problems) || A->sharing == BATCH_SHARE_VALUES;
   int64_t    begin = 0, end = b->values;
@@ -163,11 +172,13 @@ cudaError_t BatchCudaFill(BatchCuda b, const BatchPattern *A, const PetscScalar 
   cudaError_t  error = bytes ? SpMVCudaUpload(1, &to, &from, &bytes) : cudaSuccess;
   if (error == cudaSuccess) error = b->Fill(stream);
   if (error == cudaSuccess) error = b->order.Leave(stream);
-  if (error != cudaSuccess || (!b->read_source && !b->keep_source)) b->source.Free(); // synchronizes; after an error the next call copies all values
+  // synchronizes; after an error the next call copies all values
+  if (error != cudaSuccess || (!b->read_source && !b->keep_source)) b->source.Free();
   return error;
 }
 
-cudaError_t BatchCudaMult(BatchCuda b, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y, cudaStream_t stream)
+cudaError_t BatchCudaMult(BatchCuda b, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z, PetscScalar *y,
+                          cudaStream_t stream)
 {
   auto product = [=](const Operands &v) { return b->Mult(conjugate, v.x, v.z, v.y, stream); };
   SPMV_TRY(b->order.Enter(stream));

@@ -1,10 +1,11 @@
 /*
   The paper's kernels on the device.
 
-  A thread block multiplies one problem, with x (and y, if the kernel divides rows among warps) in shared memory. Problems that do not fit in shared memory use
-  the same kernel on x and y in global memory. There is one change: the paper's kernels add with atomics, in any order. Here each warp stores the sums of its
-  first and its last row, the only rows that other warps may contribute to, and one thread adds these sums in the order of the warps. coo-atomic is the paper's
-  COO without this change.
+  A thread block multiplies one problem, with x (and y, if the kernel divides rows among warps) in shared memory.
+  Problems that do not fit in shared memory use the same kernel on x and y in global memory. There is one change: the
+  paper's kernels add with atomics, in any order. Here each warp stores the sums of its first and its last row, the only
+  rows that other warps may contribute to, and one thread adds these sums in the order of the warps. coo-atomic is the
+  paper's COO without this change.
 */
 #include "kernels.cuh"
 
@@ -53,8 +54,8 @@ __device__ __forceinline__ const Scalar *StageX(const Problem &p, const Scalar *
   return shared;
 }
 
-// V lanes per row: 1 for CSR-scalar, 32 for CSR-vector. V = 0 for CSR-smart, where the number of lanes is the problem's mean row length, rounded up to a power
-// of two
+// V lanes per row: 1 for CSR-scalar, 32 for CSR-vector. V = 0 for CSR-smart, where the number of lanes is the problem's
+// mean row length, rounded up to a power of two
 template <int V> __global__ void csr(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Problem p  = ProblemOfBlock(args);
@@ -79,7 +80,8 @@ template <int V> __global__ void csr(PaperArgs args, bool conjugate, const Scala
   }
 }
 
-// Adds the sums of consecutive lanes with equal rows to y, or, for the first and the last row of the warp, to its two carries
+// Adds the sums of consecutive lanes with equal rows to y, or, for the first and the last row of the warp, to its two
+// carries
 __device__ __forceinline__ void Flush(int row, Scalar sum, int first_row, int last_row, Scalar *carry, Scalar *ys)
 {
   const int lane = threadIdx.x % WARP;
@@ -115,7 +117,8 @@ __device__ __forceinline__ void FlushAtomic(int row, Scalar sum, Scalar *y)
 }
 
 // The paper's COO: x is in shared memory, sums are added to y in global memory
-__global__ void __launch_bounds__(1024) coo_atomic(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(1024)
+    coo_atomic(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Problem  p    = ProblemOfBlock(args);
   const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
@@ -143,8 +146,11 @@ __global__ void __launch_bounds__(1024) coo_atomic(PaperArgs args, bool conjugat
   FlushAtomic(row, sum, ys);
 }
 
-// Each warp processes the same number of nonzeros. COO (LISTED) reads the row of each entry; CSR-I searches for it, starting at the first row of the warp
-template <bool LISTED> __device__ __forceinline__ void nonzeros(const PaperArgs &args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+// Each warp processes the same number of nonzeros. COO (LISTED) reads the row of each entry; CSR-I searches for it,
+// starting at the first row of the warp
+template <bool LISTED>
+__device__ __forceinline__ void nonzeros(const PaperArgs &args, bool conjugate, const Scalar *x, const Scalar *z,
+                                         Scalar *y)
 {
   const Problem  p    = ProblemOfBlock(args);
   const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
@@ -206,7 +212,8 @@ template <bool LISTED> __device__ __forceinline__ void nonzeros(const PaperArgs 
   for (int r = threadIdx.x; r < p.n; r += blockDim.x) Store(z, y, (int64_t)p.first + r, ys[r]);
 }
 
-// The bound makes the compiler use 27 registers instead of 40, so that more thread blocks are resident: up to 1.5 times as fast on batches of equal problems
+// The bound makes the compiler use 27 registers instead of 40, so that more thread blocks are resident: up to 1.5 times
+// as fast on batches of equal problems
 __global__ void __launch_bounds__(1024) coo(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
 {
   nonzeros<true>(args, conjugate, x, z, y);
@@ -244,7 +251,8 @@ __global__ void permute(int64_t count, int64_t entries, const int *value_index, 
 }
 
 // position[k]: the position in ELL of entry k of the pattern
-__global__ void fill_ell(int64_t count, int64_t entries, int64_t stored, const int64_t *position, const int *value_index, const Scalar *a, Scalar *value)
+__global__ void fill_ell(int64_t count, int64_t entries, int64_t stored, const int64_t *position,
+                         const int *value_index, const Scalar *a, Scalar *value)
 {
   const int64_t k = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
   if (k < count) value[k / entries * stored + position[k % entries]] = a[ValueOf(k, entries, value_index)];
@@ -273,13 +281,17 @@ struct Paper : _n_BatchCuda {
     stored   = entries;
     for (PetscInt p = 0; p < B->problems; p++) most = PetscMax(most, (int)(B->first[p + 1] - B->first[p]));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &limit));
-    threads = kind == BATCH_ELL ? PetscMin(1024, (most + WARP - 1) / WARP * WARP) : most <= 64 ? 64 : most <= 256 ? 128 : 256;
+    threads = kind == BATCH_ELL ? PetscMin(1024, (most + WARP - 1) / WARP * WARP)
+              : most <= 64      ? 64
+              : most <= 256     ? 128
+                                : 256;
     threads = PetscMax(threads, WARP);
     if (kind == BATCH_CSR_I) SPMV_TRY(ThreadsCSRI(most, limit));
     const bool   both     = kind == BATCH_COO || kind == BATCH_CSR_I; // x and y in shared memory
     const int    warps    = threads / WARP;
-    const size_t overhead = both ? warps * 2 * (sizeof(Scalar) + sizeof(int)) : 0, each = (both ? 2 : 1) * sizeof(Scalar);
-    args.capacity = 0;
+    const size_t overhead = both ? warps * 2 * (sizeof(Scalar) + sizeof(int)) : 0,
+                 each     = (both ? 2 : 1) * sizeof(Scalar);
+    args.capacity         = 0;
     for (PetscInt p = 0; p < B->problems; p++) {
       const int n = (int)(B->first[p + 1] - B->first[p]);
       if (overhead + n * each <= (size_t)limit) args.capacity = PetscMax(args.capacity, n);
@@ -294,7 +306,8 @@ struct Paper : _n_BatchCuda {
     case BATCH_ELL: kernel = ell, name = "ELL"; break;
     default: kernel = csr<0>, name = "CSR-smart";
     }
-    // The attribute belongs to the kernel: set it to the limit and not to what this batch needs, because another batch may need more
+    // The attribute belongs to the kernel: set it to the limit and not to what this batch needs, because another batch
+    // may need more
     if (memory > 48 * 1024) SPMV_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
     SPMV_TRY(UploadAs(first, B->first, (size_t)B->problems + 1));
     SPMV_TRY(Upload(i, B->i, (size_t)BatchPatternRows(B) + 1));
@@ -321,14 +334,16 @@ struct Paper : _n_BatchCuda {
   }
 
   /*
-    Section 3.5 of the paper: the device's threads are divided equally among the problems, with at least one warp for each problem. However, a thread block has
-    enough threads that the number of thread blocks on a multiprocessor is limited by their threads and not by their shared memory (x and y)
+    Section 3.5 of the paper: the device's threads are divided equally among the problems, with at least one warp for
+    each problem. However, a thread block has enough threads that the number of thread blocks on a multiprocessor is
+    limited by their threads and not by their shared memory (x and y)
   */
   cudaError_t ThreadsCSRI(int most, int limit)
   {
     int          processors, resident, shared;
     const size_t needs =
-        PetscMin((size_t)limit, 2 * sizeof(Scalar) * (size_t)most + 32 * 2 * (sizeof(Scalar) + sizeof(int))) + 1024; // CUDA reserves 1 KB for itself
+        // CUDA reserves 1 KB for itself
+        PetscMin((size_t)limit, 2 * sizeof(Scalar) * (size_t)most + 32 * 2 * (sizeof(Scalar) + sizeof(int))) + 1024;
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxThreadsPerMultiProcessor, &resident));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &shared));
@@ -416,7 +431,8 @@ struct Paper : _n_BatchCuda {
   void Stats(BatchStats *s) const override
   {
     s->stored = stored * copies;
-    s->bytes  = (PetscInt64)(first.Bytes() + j.Bytes() + row.Bytes() + width.Bytes() + start.Bytes() + stored * copies * sizeof(Scalar));
+    s->bytes  = (PetscInt64)(first.Bytes() + j.Bytes() + row.Bytes() + width.Bytes() + start.Bytes() +
+                            stored * copies * sizeof(Scalar));
     if (kind != BATCH_COO && kind != BATCH_COO_ATOMIC && kind != BATCH_ELL) s->bytes += (PetscInt64)i.Bytes();
     s->slices = 0;
     s->index  = sizeof(int);

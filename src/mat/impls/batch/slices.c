@@ -43,7 +43,8 @@ static inline PetscInt64 Entries(const Group *g, PetscInt first, PetscInt end)
 
 enum { LENGTHS = 1024 };
 
-static inline int LengthBucket(const PetscInt *i, int r) /* buckets in descending order of length; one bucket has all rows of at least a certain length */
+/* buckets in descending order of length; one bucket has all rows of at least a certain length */
+static inline int LengthBucket(const PetscInt *i, int r)
 {
   return LENGTHS - 1 - (int)PetscMin(RowLength(i, r), LENGTHS - 1);
 }
@@ -66,8 +67,9 @@ static void SortByLength(const PetscInt *i, int r0, int end, int row[])
 }
 
 /*
-  Finds the window that begins at row r0, in problem p: several whole problems, or a part of a problem that has more rows or entries than a thread block may
-  have. The window's rows are r0 to *end - 1, and its columns are g->first[p] to *past - 1.
+  Finds the window that begins at row r0, in problem p: several whole problems, or a part of a problem that has more
+  rows or entries than a thread block may have. The window's rows are r0 to *end - 1, and its columns are g->first[p] to
+  *past - 1.
 */
 static void FindWindow(const Group *g, int reach, PetscInt p, int r0, int *end, int *past)
 {
@@ -76,18 +78,21 @@ static void FindWindow(const Group *g, int reach, PetscInt p, int r0, int *end, 
   *past = *end = (int)g->first[p + 1];
   if (*end - begin > g->most_rows || Entries(g, begin, *end) > g->most_entries) {
     const int parts = (*end - begin - 1) / g->most_rows + 1;
-    int       part  = ((*end - begin - 1) / parts / BATCH_WARP + 1) * BATCH_WARP; /* equal parts, each with no more entries than a thread block may have */
+    /* equal parts, each with no more entries than a thread block may have */
+    int part = ((*end - begin - 1) / parts / BATCH_WARP + 1) * BATCH_WARP;
 
     while (part > BATCH_WARP && Entries(g, r0, r0 + PetscMin(part, *end - r0)) > g->most_entries) part -= BATCH_WARP;
     *end = r0 + PetscMin(part, *end - r0);
   } else {
-    for (PetscInt q = p + 1;
-         q < g->problems && g->first[q + 1] - begin <= PetscMin(reach, g->most_rows) && Entries(g, begin, g->first[q + 1]) <= g->most_entries; q++)
+    for (PetscInt q = p + 1; q < g->problems && g->first[q + 1] - begin <= PetscMin(reach, g->most_rows) &&
+                             Entries(g, begin, g->first[q + 1]) <= g->most_entries;
+         q++)
       *past = *end = (int)g->first[q + 1];
   }
 }
 
-/* Appends the slices of a window to S; returns false if a row is too long. row: the window's rows r0 to end - 1, sorted */
+/* Appends the slices of a window to S; returns false if a row is too long. row: the window's rows r0 to end - 1, sorted
+   */
 static PetscBool FormWindow(const Group *g, int base, int r0, int end, const int row[], BatchSlices *S)
 {
   for (int k = r0, rows; k < end; k += rows) {
@@ -95,8 +100,10 @@ static PetscBool FormWindow(const Group *g, int base, int r0, int end, const int
     int            log_rows = 2, log_lanes = 0;
     PetscInt       steps;
 
-    while (log_rows && (longest > 8 >> log_rows || BATCH_WARP << (log_rows - 1) >= end - k)) log_rows--; /* as many rows per lane as eight steps can hold */
-    while (!log_rows && log_lanes < 5 && (longest > (PetscInt64)g->lane_entries << log_lanes || BATCH_WARP >> (log_lanes + 1) >= end - k))
+    /* as many rows per lane as eight steps can hold */
+    while (log_rows && (longest > 8 >> log_rows || BATCH_WARP << (log_rows - 1) >= end - k)) log_rows--;
+    while (!log_rows && log_lanes < 5 &&
+           (longest > (PetscInt64)g->lane_entries << log_lanes || BATCH_WARP >> (log_lanes + 1) >= end - k))
       log_lanes++; /* the last few rows share the lanes */
     rows  = PetscMin(end - k, log_rows ? BATCH_WARP << log_rows : BATCH_WARP >> log_lanes);
     steps = (longest + (1 << log_lanes) - 1) >> log_lanes;
@@ -117,10 +124,11 @@ static PetscBool FormWindow(const Group *g, int base, int r0, int end, const int
 }
 
 /*
-  Forms the slices for indices of S->width bytes, and assigns them to thread blocks. If S has no arrays yet, it only counts. Returns false if a row is too long.
+  Forms the slices for indices of S->width bytes, and assigns them to thread blocks. If S has no arrays yet, it only
+  counts. Returns false if a row is too long.
 
-  A thread block processes as many windows as its limits of rows, entries and columns allow. The smallest window has as many rows as a warp has lanes and is
-  never divided, no matter how many entries it has.
+  A thread block processes as many windows as its limits of rows, entries and columns allow. The smallest window has as
+  many rows as a warp has lanes and is never divided, no matter how many entries it has.
 */
 static PetscBool FormSlices(const Group *g, BatchSlices *S)
 {
@@ -137,7 +145,8 @@ static PetscBool FormSlices(const Group *g, BatchSlices *S)
     while (g->first[p + 1] <= r0) p++;
     base = (int)g->first[p];
     FindWindow(g, reach, p, r0, &end, &past);
-    if (!r0 || end - block.first_row > g->most_rows || Entries(g, block.first_row, end) > g->most_entries || past - block.first_column > BATCH_BLOCK_COLUMNS) {
+    if (!r0 || end - block.first_row > g->most_rows || Entries(g, block.first_row, end) > g->most_entries ||
+        past - block.first_column > BATCH_BLOCK_COLUMNS) {
       block.first_slice  = (unsigned)S->slices;
       block.first_row    = r0;
       block.first_column = base;
@@ -158,32 +167,35 @@ static PetscBool FormSlices(const Group *g, BatchSlices *S)
 
 PetscInt64 BatchSlicesBytes(const BatchPattern *B, const BatchSlices *S)
 {
-  return S->slices * (PetscInt64)sizeof(BatchSlice) + S->blocks * (PetscInt64)sizeof(BatchBlock) + (PetscInt64)S->rows * S->width +
-         S->steps * BATCH_WARP * (S->width + (PetscInt64)sizeof(PetscScalar) * (B->sharing == BATCH_SHARE_PATTERN ? S->groups : 1));
+  return S->slices * (PetscInt64)sizeof(BatchSlice) + S->blocks * (PetscInt64)sizeof(BatchBlock) +
+         (PetscInt64)S->rows * S->width +
+         S->steps * BATCH_WARP *
+             (S->width + (PetscInt64)sizeof(PetscScalar) * (B->sharing == BATCH_SHARE_PATTERN ? S->groups : 1));
 }
 
-/* Executes `body` for each position of a value, in order, with its slice, its row, and the entry of the group that is stored there, or -1 */
-#define ForSlicePositions(S, slice, position, row, entry, body)                                                               \
-  do {                                                                                                                        \
-    for (PetscInt s_ = 0; s_ < (S)->slices; s_++) {                                                                           \
-      const BatchSlice *slice      = (S)->slice + s_;                                                                         \
-      const int         log_lanes_ = BatchSliceLogLanes(slice->shape), rows_per_lane_ = 1 << BatchSliceLogRows(slice->shape); \
-      PetscInt64        position = (PetscInt64)slice->first_step * BATCH_WARP;                                                \
-      for (int k_ = 0; k_ < BatchSliceSteps(slice->shape); k_++)                                                              \
-        for (int u_ = 0; u_ < rows_per_lane_; u_++)                                                                           \
-          for (int lane_ = 0; lane_ < BATCH_WARP; lane_++, position++) {                                                      \
-            const int  rows_at_once_ = BATCH_WARP >> log_lanes_;                                                              \
-            const int  q_            = rows_per_lane_ > 1 ? u_ * BATCH_WARP + lane_ : lane_ % rows_at_once_;                  \
-            int        row           = -1;                                                                                    \
-            PetscInt64 entry         = -1;                                                                                    \
-            if (q_ < BatchSliceRows(slice->shape)) {                                                                          \
-              row   = slice->base + IndexGet((S)->order, (S)->width, slice->first_row + q_);                                  \
-              entry = (S)->i[row] + ((PetscInt64)k_ << log_lanes_) + (rows_per_lane_ > 1 ? 0 : lane_ / rows_at_once_);        \
-              if (entry >= (S)->i[row + 1]) entry = -1;                                                                       \
-            }                                                                                                                 \
-            body                                                                                                              \
-          }                                                                                                                   \
-    }                                                                                                                         \
+/* Executes `body` for each position of a value, in order, with its slice, its row, and the entry of the group that is
+   stored there, or -1 */
+#define ForSlicePositions(S, slice, position, row, entry, body)                                                        \
+  do {                                                                                                                 \
+    for (PetscInt s_ = 0; s_ < (S)->slices; s_++) {                                                                    \
+      const BatchSlice *slice = (S)->slice + s_;                                                                       \
+      const int  log_lanes_ = BatchSliceLogLanes(slice->shape), rows_per_lane_ = 1 << BatchSliceLogRows(slice->shape); \
+      PetscInt64 position = (PetscInt64)slice->first_step * BATCH_WARP;                                                \
+      for (int k_ = 0; k_ < BatchSliceSteps(slice->shape); k_++)                                                       \
+        for (int u_ = 0; u_ < rows_per_lane_; u_++)                                                                    \
+          for (int lane_ = 0; lane_ < BATCH_WARP; lane_++, position++) {                                               \
+            const int  rows_at_once_ = BATCH_WARP >> log_lanes_;                                                       \
+            const int  q_            = rows_per_lane_ > 1 ? u_ * BATCH_WARP + lane_ : lane_ % rows_at_once_;           \
+            int        row           = -1;                                                                             \
+            PetscInt64 entry         = -1;                                                                             \
+            if (q_ < BatchSliceRows(slice->shape)) {                                                                   \
+              row   = slice->base + IndexGet((S)->order, (S)->width, slice->first_row + q_);                           \
+              entry = (S)->i[row] + ((PetscInt64)k_ << log_lanes_) + (rows_per_lane_ > 1 ? 0 : lane_ / rows_at_once_); \
+              if (entry >= (S)->i[row + 1]) entry = -1;                                                                \
+            }                                                                                                          \
+            body                                                                                                       \
+          }                                                                                                            \
+    }                                                                                                                  \
   } while (0)
 
 PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSlices *S, PetscBool *fits)
@@ -200,8 +212,11 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSli
   S->i        = B->i;
   g.first     = B->first;
   g.most_rows = BATCH_BLOCK_ROWS;
-  /* Eight thread blocks per multiprocessor, or one if they would be small, since each reads the whole x of its problems */
-  while (g.most_rows > BATCH_WARP && (PetscInt64)BatchRows(B) < (g.most_rows > 128 ? 8 : 1) * (PetscInt64)g.most_rows * processors) g.most_rows /= 2;
+  /* Eight thread blocks per multiprocessor, or one if they would be small, since each reads the whole x of its problems
+     */
+  while (g.most_rows > BATCH_WARP &&
+         (PetscInt64)BatchRows(B) < (g.most_rows > 128 ? 8 : 1) * (PetscInt64)g.most_rows * processors)
+    g.most_rows /= 2;
   if (B->sharing) {
     const PetscInt n = B->first[1], entries = B->i[n];
 
@@ -224,8 +239,11 @@ PetscErrorCode BatchSlicesCreate(const BatchPattern *B, int processors, BatchSli
   g.lane_entries = mean < 16.0 ? 16 : 32;
   /* Limit the entries of a thread block so that the last thread blocks do not take long */
   g.most_entries = processors ? PetscMax(8192, S->entries * S->groups / (8 * processors)) : S->entries * S->groups + 1;
-  while (g.lane_entries > 2 && (double)S->rows * (double)S->groups * (1.0 + mean / g.lane_entries) < 16.0 * BATCH_WARP * processors) g.lane_entries /= 2;
-  /* Minimize the bytes: use indices of one byte if the problems are small enough, unless the smaller windows waste more than such indices save */
+  while (g.lane_entries > 2 &&
+         (double)S->rows * (double)S->groups * (1.0 + mean / g.lane_entries) < 16.0 * BATCH_WARP * processors)
+    g.lane_entries /= 2;
+  /* Minimize the bytes: use indices of one byte if the problems are small enough, unless the smaller windows waste more
+     than such indices save */
   narrow   = *S;
   S->width = most > 65535 ? 4 : 2;
   *fits    = FormSlices(&g, S);
@@ -264,8 +282,9 @@ PetscErrorCode BatchSlicesSetIndices(const BatchPattern *B, BatchSlices *S)
   PetscFunctionBegin;
   SpMVCall(BatchSlicesGetFirstRows(B, S, &first));
   SpMVCall(PetscMalloc((size_t)S->steps * BATCH_WARP * S->width, &S->index));
-  ForSlicePositions(S, slice, position, row, entry,
-                    { IndexSet(S->index, S->width, position, entry < 0 ? -1 : (int)(B->j[entry % entries] + first[row] - slice->base)); });
+  ForSlicePositions(S, slice, position, row, entry, {
+    IndexSet(S->index, S->width, position, entry < 0 ? -1 : (int)(B->j[entry % entries] + first[row] - slice->base));
+  });
 done:
   PetscCall(PetscFree(first));
   PetscCall(ierr);
@@ -302,7 +321,8 @@ void BatchSlicesFill(const BatchPattern *B, const BatchSlices *S, const PetscSca
 }
 
 /* Multiplies lane by lane, and adds in the same order as on the device */
-void BatchSlicesMult(const BatchPattern *B, const BatchSlices *S, const PetscScalar *value, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+void BatchSlicesMult(const BatchPattern *B, const BatchSlices *S, const PetscScalar *value, const PetscScalar *x,
+                     const PetscScalar *z, PetscScalar *y)
 {
   const PetscInt rows = BatchRows(B);
 

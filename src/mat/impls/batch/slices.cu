@@ -35,14 +35,16 @@ template <class T> __device__ __forceinline__ void Prefetch(const T *from, int c
   }
 }
 
-// Computes the rows of y of a slice in shared memory. Columns and rows are numbered from the slice's base. U: rows per lane. SHARING: data that other groups
-// also read stays in the caches
+// Computes the rows of y of a slice in shared memory. Columns and rows are numbered from the slice's base. U: rows per
+// lane. SHARING: data that other groups also read stays in the caches
 template <class I, int SHARING, int U, class X>
-__device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice &slice, int lane, int64_t value, SpMVCudaForm form, const X &x, int ys)
+__device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice &slice, int lane, int64_t value,
+                                        SpMVCudaForm form, const X &x, int ys)
 {
-  const int     steps = BatchSliceSteps(slice.shape) * U, rows_at_once = WARP >> (U == 1 ? BatchSliceLogLanes(slice.shape) : 0);
-  const Scalar *v     = args.value + value + (int64_t)slice.first_step * WARP + lane;
-  const I      *index = (const I *)args.index + (int64_t)slice.first_step * WARP + lane;
+  const int steps        = BatchSliceSteps(slice.shape) * U,
+            rows_at_once = WARP >> (U == 1 ? BatchSliceLogLanes(slice.shape) : 0);
+  const Scalar *v        = args.value + value + (int64_t)slice.first_step * WARP + lane;
+  const I      *index    = (const I *)args.index + (int64_t)slice.first_step * WARP + lane;
   Scalar        sum[U];
   int           row[U];
 
@@ -61,7 +63,9 @@ __device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice 
     for (int k = 0; k < UNROLL; k++) {
       const bool in = FULL || k0 + k < steps;
       col[k]        = !in ? (I) ~(I)0 : SHARING ? __ldg(index + (k0 + k) * WARP) : __ldcs(index + (k0 + k) * WARP);
-      a[k] = !in ? Num::zero() : SHARING == BATCH_SHARE_VALUES ? Num::ordered(v + (int64_t)(k0 + k) * WARP) : Num::stream(v + (int64_t)(k0 + k) * WARP);
+      a[k]          = !in                             ? Num::zero()
+                      : SHARING == BATCH_SHARE_VALUES ? Num::ordered(v + (int64_t)(k0 + k) * WARP)
+                                                      : Num::stream(v + (int64_t)(k0 + k) * WARP);
     }
     Issue();
 #pragma unroll
@@ -84,17 +88,22 @@ __device__ __forceinline__ void product(const SliceArgs &args, const BatchSlice 
 }
 
 /*
-  Multiplies the windows of a thread block. x is loaded into registers and then stored in shared memory. In between, each warp prefetches its first slice, so
-  that the two latencies overlap. (Prefetching all slices of the thread block costs more in the L2 cache than it gains.)
+  Multiplies the windows of a thread block. x is loaded into registers and then stored in shared memory. In between,
+  each warp prefetches its first slice, so that the two latencies overlap. (Prefetching all slices of the thread block
+  costs more in the L2 cache than it gains.)
 */
 template <class I, int SHARING>
-__global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(BLOCK, 4)
+    slices(SliceArgs args, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   constexpr int  WARPS = BLOCK / WARP, EACH = BATCH_BLOCK_ROWS / BLOCK;
-  const unsigned group = SHARING ? blockIdx.x / args.blocks : 0, b = blockIdx.x - group * args.blocks, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const int4     own   = __ldg((const int4 *)args.block + b),
-             next      = __ldg((const int4 *)args.block + b + 1);                // BatchBlock: first_slice, first_row, first_column, columns
-  const int      first = (int)group * args.group_rows, left = args.rows - first; // the last group may have fewer problems
+  const unsigned group = SHARING ? blockIdx.x / args.blocks : 0, b = blockIdx.x - group * args.blocks,
+                 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  const int4 own = __ldg((const int4 *)args.block + b),
+             // BatchBlock: first_slice, first_row, first_column, columns
+      next = __ldg((const int4 *)args.block + b + 1);
+  // the last group may have fewer problems
+  const int      first = (int)group * args.group_rows, left = args.rows - first;
   const int      rows = next.y - own.y, columns = own.w;
   const int64_t  value = group * args.stride;
   const unsigned begin = own.x + warp, end = next.x;
@@ -102,7 +111,9 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm 
   Scalar staged[EACH];
   int4   w = {};
 
-  auto load = [&](int k) { return k < columns && own.z + k < left ? Num::ordered(x + first + own.z + k) : Num::zero(); };
+  auto load = [&](int k) {
+    return k < columns && own.z + k < left ? Num::ordered(x + first + own.z + k) : Num::zero();
+  };
   if (begin < end) w = __ldg((const int4 *)args.slice + begin);
   AwaitPrevious();
 #pragma unroll
@@ -124,7 +135,8 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm 
   for (unsigned s = begin; s < end; s += WARPS) {
     const BatchSlice slice = {(unsigned)w.x, w.y, w.z, (unsigned)w.w};
 
-    if (s + WARPS < end) w = __ldg((const int4 *)args.slice + s + WARPS); // the next slice, loaded while this one is multiplied
+    // the next slice, loaded while this one is multiplied
+    if (s + WARPS < end) w = __ldg((const int4 *)args.slice + s + WARPS);
     auto multiply = [&](const auto &at) {
       switch (BatchSliceLogRows(slice.shape)) {
       case 0: product<I, SHARING, 1>(args, slice, (int)lane, value, form, at, slice.base - own.y); break;
@@ -147,10 +159,14 @@ __global__ void __launch_bounds__(BLOCK, 4) slices(SliceArgs args, SpMVCudaForm 
   }
 }
 
-// Calls f(position, row, entry) for each position of a value in the warp's slice; entry is -1 for padding. Rows and entries are numbered within a group
-template <class I, class F> __device__ __forceinline__ void ForPositions(const SliceArgs &args, const BatchSlice &slice, const PetscInt *i, const F &f)
+// Calls f(position, row, entry) for each position of a value in the warp's slice; entry is -1 for padding. Rows and
+// entries are numbered within a group
+template <class I, class F>
+__device__ __forceinline__ void ForPositions(const SliceArgs &args, const BatchSlice &slice, const PetscInt *i,
+                                             const F &f)
 {
-  const int lane = threadIdx.x % WARP, log_lanes = BatchSliceLogLanes(slice.shape), U = 1 << BatchSliceLogRows(slice.shape), rows_at_once = WARP >> log_lanes;
+  const int lane = threadIdx.x % WARP, log_lanes = BatchSliceLogLanes(slice.shape),
+            U = 1 << BatchSliceLogRows(slice.shape), rows_at_once = WARP >> log_lanes;
   const int steps = BatchSliceSteps(slice.shape);
   for (int u = 0; u < U; u++) {
     const int q = U > 1 ? u * WARP + lane : lane % rows_at_once;
@@ -161,14 +177,16 @@ template <class I, class F> __device__ __forceinline__ void ForPositions(const S
       e   = i[r] + (U > 1 ? 0 : lane / rows_at_once);
       end = i[r + 1];
     }
-    for (int k = 0; k < steps; k++, e += 1 << log_lanes) f(((int64_t)slice.first_step + k * U + u) * WARP + lane, r, e < end ? e : -1);
+    for (int k = 0; k < steps; k++, e += 1 << log_lanes)
+      f(((int64_t)slice.first_step + k * U + u) * WARP + lane, r, e < end ? e : -1);
   }
 }
 
-// Each warp fills a slice of a group. i: row offsets of a group. Numbers: `entries` of a group, `pattern_entries` of the pattern, `values` of the matrix
+// Each warp fills a slice of a group. i: row offsets of a group. Numbers: `entries` of a group, `pattern_entries` of
+// the pattern, `values` of the matrix
 template <class I>
-__global__ void fill_slices(SliceArgs args, const PetscInt *i, int64_t entries, int64_t pattern_entries, int64_t values, int sharing, const int *value_index,
-                            const Scalar *a, Scalar *to)
+__global__ void fill_slices(SliceArgs args, const PetscInt *i, int64_t entries, int64_t pattern_entries, int64_t values,
+                            int sharing, const int *value_index, const Scalar *a, Scalar *to)
 {
   const int64_t s = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP;
   if (s >= (int64_t)args.groups * args.slices) return;
@@ -177,7 +195,8 @@ __global__ void fill_slices(SliceArgs args, const PetscInt *i, int64_t entries, 
   ForPositions<I>(args, slice, i, [&](int64_t position, int, int64_t e) {
     Scalar value = Num::zero();
     if (e >= 0) {
-      const int64_t at = ValueOf(sharing == BATCH_SHARE_VALUES ? e % pattern_entries : e + group * entries, pattern_entries, value_index);
+      const int64_t at = ValueOf(sharing == BATCH_SHARE_VALUES ? e % pattern_entries : e + group * entries,
+                                 pattern_entries, value_index);
       if (at < values) value = a[at]; // the last group may have fewer problems
     }
     to[group * args.stride + position] = value;
@@ -185,13 +204,16 @@ __global__ void fill_slices(SliceArgs args, const PetscInt *i, int64_t entries, 
 }
 
 // j: columns of the pattern; first: for each row of a group, the first row of its problem
-template <class I> __global__ void index_slices(SliceArgs args, const PetscInt *i, const int *j, int64_t pattern_entries, const int *first, I *to)
+template <class I>
+__global__ void index_slices(SliceArgs args, const PetscInt *i, const int *j, int64_t pattern_entries, const int *first,
+                             I *to)
 {
   const int64_t s = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP;
   if (s >= args.slices) return;
   const BatchSlice slice = args.slice[s];
-  ForPositions<I>(args, slice, i,
-                  [&](int64_t position, int r, int64_t e) { to[position] = e < 0 ? (I) ~(I)0 : (I)(first[r] - slice.base + j[e % pattern_entries]); });
+  ForPositions<I>(args, slice, i, [&](int64_t position, int r, int64_t e) {
+    to[position] = e < 0 ? (I) ~(I)0 : (I)(first[r] - slice.base + j[e % pattern_entries]);
+  });
 }
 
 struct Slices : _n_BatchCuda {
@@ -208,7 +230,8 @@ struct Slices : _n_BatchCuda {
 
   template <class I> cudaError_t CreateAs(const BatchPattern *B, const BatchSlices *S)
   {
-    const void *all[] = {(const void *)slices<I, BATCH_SHARE_NONE>, (const void *)slices<I, BATCH_SHARE_PATTERN>, (const void *)slices<I, BATCH_SHARE_VALUES>};
+    const void *all[] = {(const void *)slices<I, BATCH_SHARE_NONE>, (const void *)slices<I, BATCH_SHARE_PATTERN>,
+                         (const void *)slices<I, BATCH_SHARE_VALUES>};
     int        *rows;
     Array<int>  j, first;
     kernel.Choose(all[sharing]);
@@ -218,7 +241,8 @@ struct Slices : _n_BatchCuda {
     if (PetscFree(rows)) error = cudaErrorUnknown;
     SPMV_TRY(error);
     SPMV_TRY(UploadAs(j, B->j, (size_t)entries));
-    SPMV_LAUNCH((int64_t)args.slices * WARP, BLOCK, nullptr, index_slices<I>, args, i, j, entries, first, (I *)(char *)index);
+    SPMV_LAUNCH((int64_t)args.slices * WARP, BLOCK, nullptr, index_slices<I>, args, i, j, entries, first,
+                (I *)(char *)index);
     return cudaSuccess;
   }
 
@@ -233,7 +257,8 @@ struct Slices : _n_BatchCuda {
     bytes         = BatchSlicesBytes(B, S);
     stored        = S->steps * WARP * copies;
     for (PetscInt b = 0; b < S->blocks; b++)
-      shared = std::max(shared, (size_t)(S->block[b + 1].first_row - S->block[b].first_row + S->block[b].columns) * sizeof(Scalar));
+      shared = std::max(shared, (size_t)(S->block[b + 1].first_row - S->block[b].first_row + S->block[b].columns) *
+                                    sizeof(Scalar));
     SPMV_TRY(Upload(slice, S->slice, (size_t)S->slices));
     SPMV_TRY(Upload(block, S->block, (size_t)S->blocks + 1));
     SPMV_TRY(Upload(order, (const char *)S->order, (size_t)S->rows * width));
@@ -251,7 +276,9 @@ struct Slices : _n_BatchCuda {
     args.stride     = copies > 1 ? S->steps * WARP : 0;
     args.group_rows = S->rows;
     args.rows       = rows;
-    SPMV_TRY(width == 1 ? CreateAs<unsigned char>(B, S) : width == 2 ? CreateAs<unsigned short>(B, S) : CreateAs<int>(B, S));
+    SPMV_TRY(width == 1   ? CreateAs<unsigned char>(B, S)
+             : width == 2 ? CreateAs<unsigned short>(B, S)
+                          : CreateAs<int>(B, S));
     return cudaDeviceSynchronize();
   }
 
@@ -259,20 +286,23 @@ struct Slices : _n_BatchCuda {
   {
     SliceArgs use = args;
     if (sharing == BATCH_SHARE_VALUES) use.groups = 1; // the values are stored once
-    SPMV_LAUNCH((int64_t)use.groups * use.slices * WARP, BLOCK, stream, fill_slices<I>, use, i, group_entries, entries, values, (int)sharing, value_index,
-                source, value);
+    SPMV_LAUNCH((int64_t)use.groups * use.slices * WARP, BLOCK, stream, fill_slices<I>, use, i, group_entries, entries,
+                values, (int)sharing, value_index, source, value);
     return cudaSuccess;
   }
 
   cudaError_t Fill(cudaStream_t stream) override
   {
-    return width == 1 ? FillAs<unsigned char>(stream) : width == 2 ? FillAs<unsigned short>(stream) : FillAs<int>(stream);
+    return width == 1   ? FillAs<unsigned char>(stream)
+           : width == 2 ? FillAs<unsigned short>(stream)
+                        : FillAs<int>(stream);
   }
 
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
     if (!args.slices) return cudaSuccess;
-    return kernel.Launch(args.blocks * args.groups, BLOCK, args, conjugate ? SPMVCUDA_CONJUGATE : SPMVCUDA_MULT, {x, z, y}, stream, shared);
+    return kernel.Launch(args.blocks * args.groups, BLOCK, args, conjugate ? SPMVCUDA_CONJUGATE : SPMVCUDA_MULT,
+                         {x, z, y}, stream, shared);
   }
 
   void Stats(BatchStats *s) const override

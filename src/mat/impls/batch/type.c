@@ -1,5 +1,6 @@
 /*
-  The type batch: views and options, creation and destruction. This file calls functions of the other files; none of them calls functions of this file.
+  The type batch: views and options, creation and destruction. This file calls functions of the other files; none of
+  them calls functions of this file.
 */
 #include "batch.h"
 
@@ -31,10 +32,12 @@ static PetscErrorCode MatView_Batch(Mat A, PetscViewer viewer)
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 4, MPIU_INT64, MPI_SUM, comm));
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, max, 2, MPIU_INT64, MPI_MAX, comm));
     PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "  batch of %" PetscInt64_FMT " problems of %" PetscInt64_FMT " to %" PetscInt64_FMT " rows, %.1f entries per row%s\n",
-                                     sum[0], sum[0] ? -max[0] : 0, max[1], (double)sum[1] / (double)PetscMax(1, M), shared[info.sharing]));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  kernel: %s, %" PetscInt64_FMT " values stored, %.2f bytes per entry\n", info.kernel, sum[2],
-                                     (double)sum[3] / (double)PetscMax(1, sum[1])));
+                                     "  batch of %" PetscInt64_FMT " problems of %" PetscInt64_FMT
+                                     " to %" PetscInt64_FMT " rows, %.1f entries per row%s\n",
+                                     sum[0], sum[0] ? -max[0] : 0, max[1], (double)sum[1] / (double)PetscMax(1, M),
+                                     shared[info.sharing]));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  kernel: %s, %" PetscInt64_FMT " values stored, %.2f bytes per entry\n",
+                                     info.kernel, sum[2], (double)sum[3] / (double)PetscMax(1, sum[1])));
   } else { /* print the entries like AIJ */
     PetscCall(MatBatchConvertToAIJ(A, &B));
     PetscCall(PetscObjectSetName((PetscObject)B, ((PetscObject)A)->name));
@@ -53,7 +56,8 @@ static PetscErrorCode MatSetFromOptions_Batch(Mat A, SpMVOptionItems PetscOption
   (void)PetscOptionsObject;
   { /* so that the options have their own title in the output of -help */
     SpMVOptionsBegin(A, "Batch matrix options", "MATBATCH");
-    PetscCall(PetscOptionsEnum("-mat_batch_kernel", "Kernel of the product", "MATBATCH", BatchKernelTypes, (PetscEnum)kernel, (PetscEnum *)&kernel, NULL));
+    PetscCall(PetscOptionsEnum("-mat_batch_kernel", "Kernel of the product", "MATBATCH", BatchKernelTypes,
+                               (PetscEnum)kernel, (PetscEnum *)&kernel, NULL));
     PetscOptionsEnd();
   }
   if (kernel != b->kernel) {
@@ -112,7 +116,8 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
 }
 
 /*MC
-   MATBATCH - "batch" - The block-diagonal matrix of many small square problems, each with its own size, pattern and values. One product multiplies all of them
+   MATBATCH - "batch" - The block-diagonal matrix of many small square problems, each with its own size, pattern and
+   values. One product multiplies all of them
 
    Options Database Keys:
 +  -mat_type batch - sets the type in `MatSetFromOptions()`, before `MatLoad()`
@@ -121,21 +126,22 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
 
    Level: beginner
 
-   Notes: Created by `MatCreateBatch()` from the CSR arrays of all problems, by `MatCreateBatchFromMats()`, or by `MatConvert()` from a block-diagonal matrix.
-   The blocks of this matrix are those set by `MatSetVariableBlockSizes()`, or otherwise the smallest blocks that contain all entries. `MatConvert()` to
-   `MATAIJ` converts back.
+   Notes: Created by `MatCreateBatch()` from the CSR arrays of all problems, by `MatCreateBatchFromMats()`, or by
+   `MatConvert()` from a block-diagonal matrix. The blocks of this matrix are those set by `MatSetVariableBlockSizes()`,
+   or otherwise the smallest blocks that contain all entries. `MatConvert()` to `MATAIJ` converts back.
 
-   Each process owns whole problems, so a product needs no communication. If PETSc is configured with CUDA and there is a GPU, products with GPU vectors run on
-   the GPU, and `MatCreateVecs()` creates such vectors.
+   Each process owns whole problems, so a product needs no communication. If PETSc is configured with CUDA and there is
+   a GPU, products with GPU vectors run on the GPU, and `MatCreateVecs()` creates such vectors.
 
-   The patterns of the problems cannot be changed. Values are changed by `MatBatchSetValues()`, and by `MatScale()`, `MatDiagonalScale()`, `MatShift()`,
-   `MatAXPY()`, ...
+   The patterns of the problems cannot be changed. Values are changed by `MatBatchSetValues()`, and by `MatScale()`,
+   `MatDiagonalScale()`, `MatShift()`, `MatAXPY()`, ...
 
-   `PCVPBJACOBI` inverts the problems. Factorizations, `PCBJACOBI`, `PCASM`, `PCSOR` and products of matrices use a copy in AIJ. `PCGAMG` does not support the
-   type: use `MatConvert()` to `MATAIJ`.
+   `PCVPBJACOBI` inverts the problems. Factorizations, `PCBJACOBI`, `PCASM`, `PCSOR` and products of matrices use a copy
+   in AIJ. `PCGAMG` does not support the type: use `MatConvert()` to `MATAIJ`.
 
-   The kernels coo to ell are those of the paper, except that they add in a fixed order. coo-atomic adds with atomics on a GPU, like the paper's kernel, so the
-   last bits of its results may differ from product to product. auto chooses between slices and sellp, which docs/batch.md describes.
+   The kernels coo to ell are those of the paper, except that they add in a fixed order. coo-atomic adds with atomics on
+   a GPU, like the paper's kernel, so the last bits of its results may differ from product to product. auto chooses
+   between slices and sellp, which docs/batch.md describes.
 
    Errors:
 +  PETSC_ERR_SUP            - `MatSetValues()`: entries cannot be set one by one
@@ -145,7 +151,8 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
    References:
 .  * - H. Anzt, G. Collins, J. Dongarra, G. Flegar and E. S. Quintana-Orti, Flexible Batched Sparse Matrix-Vector Product on GPUs, 2017
 
-.seealso: `MatCreateBatch()`, `MatCreateBatchFromMats()`, `MatBatchSetValues()`, `MatBatchGetProblem()`, `MatBatchGetInfo()`, `MatBatchSharing`
+.seealso: `MatCreateBatch()`, `MatCreateBatchFromMats()`, `MatBatchSetValues()`, `MatBatchGetProblem()`,
+`MatBatchGetInfo()`, `MatBatchSharing`
 M*/
 static PetscErrorCode MatCreate_Batch(Mat A)
 {

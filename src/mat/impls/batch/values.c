@@ -7,7 +7,8 @@ static PetscErrorCode MatBatchCheckProblem(const Mat_Batch *b, PetscInt problem)
 {
   PetscFunctionBegin;
   PetscCheck(problem >= 0 && problem < b->p.problems, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "Problem %" PetscInt_FMT ": this process has %" PetscInt_FMT " problems, numbered from 0", problem, b->p.problems);
+             "Problem %" PetscInt_FMT ": this process has %" PetscInt_FMT " problems, numbered from 0", problem,
+             b->p.problems);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -23,11 +24,12 @@ static PetscErrorCode MatBatchCheckProblem(const Mat_Batch *b, PetscInt problem)
 
    Level: beginner
 
-   Notes: No new set-up is needed: the next product updates its layout with the new values. If problems were changed one by one, it updates only those. If the
-   values are shared, setting the values of one problem ends the sharing.
+   Notes: No new set-up is needed: the next product updates its layout with the new values. If problems were changed one
+   by one, it updates only those. If the values are shared, setting the values of one problem ends the sharing.
 
-   Preconditioners are set up again after values have changed. If only some processes change problems one by one and the set-up of the preconditioner is
-   collective (for example `PCASM`), all processes must call `MatAssemblyBegin()` and `MatAssemblyEnd()` afterwards, so that all of them set it up again.
+   Preconditioners are set up again after values have changed. If only some processes change problems one by one and the
+   set-up of the preconditioner is collective (for example `PCASM`), all processes must call `MatAssemblyBegin()` and
+   `MatAssemblyEnd()` afterwards, so that all of them set it up again.
 
    Errors:
 +  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`
@@ -44,7 +46,8 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b));
   if (problem == MATBATCH_ALL) {
-    PetscCheck(values || !BatchValues(&b->p), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "The problems have entries, but the array of values is NULL");
+    PetscCheck(values || !BatchValues(&b->p), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+               "The problems have entries, but the array of values is NULL");
     if (BatchValues(&b->p)) PetscCall(PetscArraymove(b->a, values, (size_t)BatchValues(&b->p)));
     PetscCall(MatBatchChanged(A, 0, b->p.problems));
   } else {
@@ -54,9 +57,12 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
     PetscCall(MatBatchCheckProblem(b, problem));
     n       = b->first[problem + 1] - b->first[problem];
     entries = BatchOffsets(&b->p, problem)[n] - BatchOffsets(&b->p, problem)[0];
-    PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "Problem %" PetscInt_FMT " has entries, but the array of values is NULL", problem);
+    PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+               "Problem %" PetscInt_FMT " has entries, but the array of values is NULL", problem);
     PetscCall(MatBatchUnshare(A, &old)); /* frees nothing yet: `values` may point into the old array */
-    if (entries) PetscCall(PetscArraymove(b->a + BatchValueShift(&b->p, problem) + BatchOffsets(&b->p, problem)[0], values, (size_t)entries));
+    if (entries)
+      PetscCall(PetscArraymove(b->a + BatchValueShift(&b->p, problem) + BatchOffsets(&b->p, problem)[0], values,
+                               (size_t)entries));
     PetscCall(PetscFree(old));
     PetscCall(MatBatchChanged(A, problem, problem + 1));
   }
@@ -90,7 +96,8 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
 
 .seealso: `MATBATCH`, `MatBatchSetValues()`, `MatBatchGetInfo()`
 @*/
-PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const PetscInt *rowoffsets[], const PetscInt *columns[], const PetscScalar *values[])
+PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const PetscInt *rowoffsets[],
+                                  const PetscInt *columns[], const PetscScalar *values[])
 {
   Mat_Batch *b = NULL;
 
@@ -129,8 +136,9 @@ static PetscErrorCode MatGetRow_Batch(Mat A, PetscInt row, PetscInt *n, PetscInt
   const PetscInt *i;
 
   PetscFunctionBegin;
-  PetscCheck(r >= 0 && r < A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row %" PetscInt_FMT " is not local: [%" PetscInt_FMT ", %" PetscInt_FMT ")",
-             row, A->rmap->rstart, A->rmap->rend);
+  PetscCheck(r >= 0 && r < A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "Row %" PetscInt_FMT " is not local: [%" PetscInt_FMT ", %" PetscInt_FMT ")", row, A->rmap->rstart,
+             A->rmap->rend);
   p   = BatchProblemOf(b, r);
   i   = BatchOffsets(&b->p, p);
   q   = r - b->first[p];
@@ -175,7 +183,8 @@ static PetscScalar *BatchEntry(Mat_Batch *b, PetscInt p, PetscInt row, PetscInt 
   return lo < i[row + 1] && b->j[lo] == col ? b->a + BatchValueShift(&b->p, p) + lo : NULL;
 }
 
-static PetscErrorCode MatGetValues_Batch(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[], PetscScalar v[])
+static PetscErrorCode MatGetValues_Batch(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[],
+                                         PetscScalar v[])
 {
   Mat_Batch *b = (Mat_Batch *)A->data;
 
@@ -191,7 +200,8 @@ static PetscErrorCode MatGetValues_Batch(Mat A, PetscInt m, const PetscInt rows[
       const PetscScalar *entry;
 
       if (cols[c] < 0) continue;
-      PetscCheck(cols[c] < A->cmap->N, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Column %" PetscInt_FMT " of %" PetscInt_FMT, cols[c], A->cmap->N);
+      PetscCheck(cols[c] < A->cmap->N, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+                 "Column %" PetscInt_FMT " of %" PetscInt_FMT, cols[c], A->cmap->N);
       entry        = BatchEntry(b, p, rows[r] - A->rmap->rstart - b->first[p], cols[c] - A->cmap->rstart - b->first[p]);
       v[r * n + c] = entry ? *entry : 0.0;
     }
@@ -208,10 +218,13 @@ static PetscErrorCode MatBatchRefuseValues(Mat A)
   A->insertmode = NOT_SET_VALUES;
   PetscCall(MatBatchGet(A, &b));
   A->assembled = PETSC_TRUE;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP, "Entries of a " MATBATCH " matrix cannot be set one by one: use MatBatchSetValues(), or convert the matrix to aij");
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP,
+          "Entries of a " MATBATCH
+          " matrix cannot be set one by one: use MatBatchSetValues(), or convert the matrix to aij");
 }
 
-static PetscErrorCode MatSetValues_Batch(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[], const PetscScalar v[], InsertMode mode)
+static PetscErrorCode MatSetValues_Batch(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[],
+                                         const PetscScalar v[], InsertMode mode)
 {
   return MatBatchRefuseValues(A);
 }
@@ -223,7 +236,8 @@ static PetscErrorCode MatSetValuesRow_Batch(Mat A, PetscInt row, const PetscScal
 
 /* ---------------------------------------------------------------- operations on one matrix */
 
-/* Executes `body` for each entry, with its local row and column and a pointer to its value. For a shared value `body` is executed once for each problem */
+/* Executes `body` for each entry, with its local row and column and a pointer to its value. For a shared value `body`
+   is executed once for each problem */
 #define BatchForEntries(b, row, column, value, body)                                                        \
   do {                                                                                                      \
     for (PetscInt p_ = 0; p_ < (b)->p.problems; p_++) {                                                     \
@@ -318,7 +332,9 @@ static PetscErrorCode BatchCheckDiagonal(Mat_Batch *b)
   for (PetscInt p = 0; p < BatchPatterns(&b->p); p++) {
     for (PetscInt r = 0; r < b->first[p + 1] - b->first[p]; r++)
       PetscCheck(BatchEntry(b, p, r, r), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
-                 "Problem %" PetscInt_FMT " has no diagonal entry in row %" PetscInt_FMT ", and the pattern of a " MATBATCH " matrix does not change", p, r);
+                 "Problem %" PetscInt_FMT " has no diagonal entry in row %" PetscInt_FMT
+                 ", and the pattern of a " MATBATCH " matrix does not change",
+                 p, r);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -369,7 +385,8 @@ static PetscErrorCode MatNorm_Batch(Mat A, NormType type, PetscReal *norm)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCheck(type == NORM_FROBENIUS || type == NORM_1 || type == NORM_INFINITY, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "No support for this norm");
+  PetscCheck(type == NORM_FROBENIUS || type == NORM_1 || type == NORM_INFINITY, PetscObjectComm((PetscObject)A),
+             PETSC_ERR_SUP, "No support for this norm");
   ierr = PetscCalloc1(A->rmap->n, &sums);
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   if (ierr) PetscCall(PetscFree(sums));
@@ -381,7 +398,8 @@ static PetscErrorCode MatNorm_Batch(Mat A, NormType type, PetscReal *norm)
       sums[type == NORM_1 ? column : row] += PetscAbsScalar(*value);
   });
   for (PetscInt r = 0; r < A->rmap->n; r++) sum = PetscMax(sum, sums[r]);
-  PetscCallMPI(MPI_Allreduce(&sum, norm, 1, MPIU_REAL, type == NORM_FROBENIUS ? MPIU_SUM : MPIU_MAX, PetscObjectComm((PetscObject)A)));
+  PetscCallMPI(MPI_Allreduce(&sum, norm, 1, MPIU_REAL, type == NORM_FROBENIUS ? MPIU_SUM : MPIU_MAX,
+                             PetscObjectComm((PetscObject)A)));
   if (type == NORM_FROBENIUS) *norm = PetscSqrtReal(*norm);
   PetscCall(PetscFree(sums));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -389,7 +407,8 @@ static PetscErrorCode MatNorm_Batch(Mat A, NormType type, PetscReal *norm)
 
 /* ---------------------------------------------------------------- operations on two matrices */
 
-/* Whether A and B have the same problems with the same patterns on this process. The patterns may be shared in one matrix and not in the other */
+/* Whether A and B have the same problems with the same patterns on this process. The patterns may be shared in one
+   matrix and not in the other */
 static PetscErrorCode MatBatchSamePattern(Mat A, Mat B, PetscBool *same)
 {
   Mat_Batch *a = (Mat_Batch *)A->data, *b = NULL;
@@ -418,8 +437,9 @@ static PetscErrorCode MatBatchCheckPattern(Mat A, Mat B)
 }
 
 /*
-  Prepares B for values of A: checks that the patterns are the same, and makes B share its values only if A does. *copies is the number of times that A's values
-  must be repeated in B. Values that are not shared are stored in the same order whether or not the pattern is shared.
+  Prepares B for values of A: checks that the patterns are the same, and makes B share its values only if A does.
+  *copies is the number of times that A's values must be repeated in B. Values that are not shared are stored in the
+  same order whether or not the pattern is shared.
 */
 static PetscErrorCode MatBatchMatchSharing(Mat A, Mat B, PetscInt *copies)
 {
@@ -453,7 +473,8 @@ static PetscErrorCode MatCopy_Batch(Mat A, Mat B, MatStructure str)
   }
   PetscCall(MatBatchMatchSharing(A, B, &copies));
   b = (Mat_Batch *)B->data;
-  for (PetscInt p = 0; p < copies; p++) PetscCall(PetscArraycpy(b->a + p * BatchValues(&a->p), a->a, (size_t)BatchValues(&a->p)));
+  for (PetscInt p = 0; p < copies; p++)
+    PetscCall(PetscArraycpy(b->a + p * BatchValues(&a->p), a->a, (size_t)BatchValues(&a->p)));
   PetscCall(MatBatchChanged(B, 0, b->p.problems));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -475,8 +496,9 @@ static PetscErrorCode MatAXPY_Batch(Mat Y, PetscScalar alpha, Mat X, MatStructur
 
 static PetscErrorCode MatDuplicate_Batch(Mat A, MatDuplicateOption op, Mat *B)
 {
-  Mat_Batch     *a    = (Mat_Batch *)A->data;
-  const size_t   rows = (size_t)BatchPatternRows(&a->p), entries = (size_t)BatchPatternEntries(&a->p), values = (size_t)BatchValues(&a->p);
+  Mat_Batch   *a    = (Mat_Batch *)A->data;
+  const size_t rows = (size_t)BatchPatternRows(&a->p), entries = (size_t)BatchPatternEntries(&a->p),
+               values = (size_t)BatchValues(&a->p);
   PetscInt      *i = NULL, *j = NULL;
   PetscScalar   *v    = NULL;
   PetscErrorCode ierr = PETSC_SUCCESS;
@@ -509,7 +531,8 @@ static PetscErrorCode MatTranspose_Batch(Mat A, MatReuse reuse, Mat *B)
   SpMVCall(BatchTranspose(&a->p, &i, &j, &value_index));
   SpMVCall(PetscMalloc1((size_t)BatchValues(&a->p), &v));
   for (PetscInt p = 0; p < (a->p.sharing == BATCH_SHARE_PATTERN ? a->p.problems : 1); p++) {
-    for (PetscInt k = 0; k < entries; k++) v[(PetscInt64)p * entries + k] = a->a[(PetscInt64)p * entries + value_index[k]];
+    for (PetscInt k = 0; k < entries; k++)
+      v[(PetscInt64)p * entries + k] = a->a[(PetscInt64)p * entries + value_index[k]];
   }
 done:
   PetscCall(PetscFree(value_index));
@@ -528,7 +551,8 @@ static PetscErrorCode MatEqual_Batch(Mat A, Mat B, PetscBool *equal)
   for (PetscInt p = 0; p < a->p.problems && *equal; p++) {
     const PetscInt *i = BatchOffsets(&a->p, p), *k = BatchOffsets(&b->p, p), n = a->first[p + 1] - a->first[p];
 
-    PetscCall(PetscArraycmp(a->a + BatchValueShift(&a->p, p) + i[0], b->a + BatchValueShift(&b->p, p) + k[0], (size_t)(i[n] - i[0]), equal));
+    PetscCall(PetscArraycmp(a->a + BatchValueShift(&a->p, p) + i[0], b->a + BatchValueShift(&b->p, p) + k[0],
+                            (size_t)(i[n] - i[0]), equal));
   }
   mine = *equal;
   PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));

@@ -1,5 +1,6 @@
 /*
-  The matrix type evchyb: the options and views of EVC-HYB, its row order as a PETSc ordering, and the table that defines the type.
+  The matrix type evchyb: the options and views of EVC-HYB, its row order as a PETSc ordering, and the table that
+  defines the type.
 */
 #include "mat/impls/spmv/matspmv.h"
 #include "evchyb.h"
@@ -18,7 +19,8 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
 
   PetscFunctionBegin;
   SpMVOptionsBegin(A, "EVC-HYB (evchyb) matrix options", "MATEVCHYB");
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_ell_limit", "Nonzeros of the longest row of the ELL part", "MATEVCHYB", 0, PETSC_MAX_INT,
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_ell_limit",
+                           "Nonzeros of the longest row of the ELL part", "MATEVCHYB", 0, PETSC_MAX_INT,
                            &params->ell_limit));
   PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "evchyb", "MATEVCHYB", &params->common));
   PetscOptionsEnd();
@@ -31,7 +33,8 @@ static PetscErrorCode EVCHYBSetUpStore(const SpMVCSR *A, const void *params, SpM
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t EVCHYBSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaStore *store)
+static cudaError_t EVCHYBSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream,
+                                        SpMVCudaStore *store)
 {
   const EVCHYBParams *params = (const EVCHYBParams *)ctx;
 
@@ -45,10 +48,11 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
   const EVCHYBParams *p = (const EVCHYBParams *)params;
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(text, len,
-                          "%" PetscInt64_FMT " slices (%" PetscInt64_FMT " by diagonals) of rows up to %" PetscInt_FMT " nonzeros, node size %" PetscInt_FMT
-                          ", %" PetscInt64_FMT " rows of %" PetscInt64_FMT " entries in vector CSR",
-                          stats->slices, stats->diagonal, p->ell_limit, stats->node, stats->long_rows, stats->long_stored));
+  PetscCall(PetscSNPrintf(
+      text, len,
+      "%" PetscInt64_FMT " slices (%" PetscInt64_FMT " by diagonals) of rows up to %" PetscInt_FMT
+      " nonzeros, node size %" PetscInt_FMT ", %" PetscInt64_FMT " rows of %" PetscInt64_FMT " entries in vector CSR",
+      stats->slices, stats->diagonal, p->ell_limit, stats->node, stats->long_rows, stats->long_stored));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -58,11 +62,13 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
    Level: intermediate
 
    Notes:
-   This is the order in which `MATEVCHYB` stores the rows, for `MatGetOrdering()`, `MatPermute()` and options whose value is a `MatOrderingType`. The
-   products of `MATEVCHYB` return y in the matrix's own order. The paper's kernel (`-mat_evchyb_kernel paper`) needs an additional pass over y for this, unless
-   the matrix was permuted once with this ordering.
+   This is the order in which `MATEVCHYB` stores the rows, for `MatGetOrdering()`, `MatPermute()` and options whose
+   value is a `MatOrderingType`. The products of `MATEVCHYB` return y in the matrix's own order. The paper's kernel
+   (`-mat_evchyb_kernel paper`) needs an additional pass over y for this, unless the matrix was permuted once with this
+   ordering.
 
-   It works for `MATAIJ` and all types derived from it. For a parallel matrix, the rows of each process are ordered separately, using its diagonal block.
+   It works for `MATAIJ` and all types derived from it. For a parallel matrix, the rows of each process are ordered
+   separately, using its diagonal block.
 
    References:
 .  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015
@@ -109,39 +115,45 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
 }
 
 /*MC
-   MATEVCHYB - "evchyb" - A sparse matrix type derived from `MATAIJ` whose products run on the EVC-HYB format: rows sorted by length, then by
-   first column; ELLPACK for rows of up to 128 nonzeros, vector CSR for longer ones
+   MATEVCHYB - "evchyb" - A sparse matrix type derived from `MATAIJ` whose products run on the EVC-HYB format: rows
+   sorted by length, then by first column; ELLPACK for rows of up to 128 nonzeros, vector CSR for longer ones
 
    Options Database Keys:
 +  -mat_type evchyb                        - sets the type in `MatSetFromOptions()`
 .  -mat_evchyb_ell_limit <nonzeros>        - longest row of the ELL part (default 128)
 .  -mat_evchyb_node_size <s>               - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be
-                                             incomplete); 1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with equal columns
+                                             incomplete); 1 for no blocks, 0 (the default) to detect them and, on a GPU,
+                                             groups of rows with equal columns
 .  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_evchyb_compress <bool>             - use diagonals and node blocks, which imply column indices (default true)
 .  -mat_evchyb_kernel <kernel>             - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's
-                                             product; paper is the paper's kernel on a GPU, slices on the host; csr is the adaptive CSR kernel that preceded
-                                             the format on a GPU, vector CSR on the host
+                                             product; paper is the paper's kernel on a GPU, slices on the host; csr is
+                                             the adaptive CSR kernel that preceded the format on a GPU, vector CSR on
+                                             the host
 .  -mat_spmv_coo <place>                   - with a GPU, where MatSetPreallocationCOO() sorts entries: auto (the default) chooses depending on their number,
                                              host uses AIJ's own function, device sorts on the GPU
 .  -mat_spmv_halo <type>                   - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
 .  -mat_spmv_halo_rows <fraction>          - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the fused
                                              product to be used (default 0.1)
 .  -mat_evchyb_setup_after <n>             - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first
-                                             product, -1 (the default) chooses the number of products that take as long as the set-up
+                                             product, -1 (the default) chooses the number of products that take as long
+                                             as the set-up
 -  -mat_spmv_halo_early <bool>             - for GPUs of one node, start each product together with its halo exchange instead of after it (default true)
 
    Level: beginner
 
    Notes:
-   If AIJ's own product is estimated to be faster, it is used; `-mat_view ::ascii_info` and `-ksp_view` report the choice.
+   If AIJ's own product is estimated to be faster, it is used; `-mat_view ::ascii_info` and `-ksp_view` report the
+   choice.
 
-   `MatGetType()` returns `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works;
-   all except the products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
+   `MatGetType()` returns `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`.
+   Every operation of `MATAIJ` works; all except the products with vectors are AIJ's own. A parallel matrix stores its
+   diagonal block and its off-diagonal block in the format.
 
-   After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the values. On a GPU the first product does
-   this. On the host, AIJ's product is used first, for as many products as take as long as the set-up or the copy (see `-mat_evchyb_setup_after`).
-   `PetscSpMVGetInfo()` sets the format up immediately.
+   After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the
+   values. On a GPU the first product does this. On the host, AIJ's product is used first, for as many products as take
+   as long as the set-up or the copy (see `-mat_evchyb_setup_after`). `PetscSpMVGetInfo()` sets the format up
+   immediately.
 
    Errors:
 +  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message contains its name, and the matrix is unchanged

@@ -19,7 +19,8 @@ typedef struct {
 
 PETSC_INTERN void EVCHYBParamsDefault(EVCHYBParams *);
 
-/* The paper's partition. It depends only on the lengths of the rows; the order of rows of equal length depends on their first columns */
+/* The paper's partition. It depends only on the lengths of the rows; the order of rows of equal length depends on their
+   first columns */
 #define EVCHYB_MAX_RANGES 32
 typedef struct {
   PetscInt first, rows, length; /* in sorted order; all rows of the block are padded to `length` */
@@ -36,7 +37,8 @@ typedef struct {
   PetscInt        range_rows[EVCHYB_MAX_RANGES]; /* rows of the vector CSR part that have 2^k threads each */
 } EVCHYBPartition;
 
-PETSC_INTERN PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[] /* can be NULL */,
-                                                  const EVCHYBParams *, EVCHYBPartition *);
+PETSC_INTERN PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[],
+                                                  const PetscInt first_column[] /* can be NULL */, const EVCHYBParams *,
+                                                  EVCHYBPartition *);
 PETSC_INTERN PetscErrorCode EVCHYBPartitionDestroy(EVCHYBPartition *);
 PETSC_INTERN PetscErrorCode EVCHYBSetUp(const SpMVCSR *, const EVCHYBParams *, SpMVStore *);

@@ -7,4 +7,5 @@
 #include "evchyb.h"
 
 /* spmvcuda.h describes the set-up functions */
-PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
+PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel,
+                                             PetscBool transpose, cudaStream_t, SpMVCudaStore *);

@@ -40,7 +40,8 @@ __global__ void ends(int m, const uint64_t *key, int bounds, const int *bound, i
   end[q] = lo;
 }
 
-__global__ void csr_sizes(int m, int isplit, int align, const uint64_t *key, int64_t *size, const int *order, int *moved)
+__global__ void csr_sizes(int m, int isplit, int align, const uint64_t *key, int64_t *size, const int *order,
+                          int *moved)
 {
   const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (p < m && order[p] != p) *moved = 1;
@@ -50,8 +51,8 @@ __global__ void csr_sizes(int m, int isplit, int align, const uint64_t *key, int
 
 // A warp writes 32 sorted rows: the values if `a` is given, otherwise the columns
 template <class I>
-__global__ void evchyb_write(View<I> v, int isplit, SubELL ell, SubCSR csr, const int *order, const int *value_index, const Scalar *a, int *j, int *csr_j,
-                             Scalar *as, Scalar *csr_as)
+__global__ void evchyb_write(View<I> v, int isplit, SubELL ell, SubCSR csr, const int *order, const int *value_index,
+                             const Scalar *a, int *j, int *csr_j, Scalar *as, Scalar *csr_as)
 {
   const int p = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   auto      put = [&](int row, int64_t q, int64_t at, int *jj, Scalar *aa) {
@@ -62,7 +63,8 @@ __global__ void evchyb_write(View<I> v, int isplit, SubELL ell, SubCSR csr, cons
     else
       jj[at] = own ? (int)v.j[s] : -1;
   };
-  if ((int64_t)p * WARP < isplit) { // row blocks begin at multiples of 32 if they are aligned like that; otherwise search for each row
+  // row blocks begin at multiples of 32 if they are aligned like that; otherwise search for each row
+  if ((int64_t)p * WARP < isplit) {
     const int r = p * WARP + lane;
     if (r >= isplit) return;
     int ib = 0, hi = ell.np;
@@ -78,7 +80,8 @@ __global__ void evchyb_write(View<I> v, int isplit, SubELL ell, SubCSR csr, cons
   } else {
     const int r = p - (isplit + WARP - 1) / WARP;
     if (r >= v.units - isplit) return;
-    for (int64_t q = lane; q < csr.i[r + 1] - csr.i[r]; q += WARP) put(order[isplit + r], q, csr.i[r] + q, csr_j, csr_as);
+    for (int64_t q = lane; q < csr.i[r + 1] - csr.i[r]; q += WARP)
+      put(order[isplit + r], q, csr.i[r] + q, csr_j, csr_as);
   }
 }
 
@@ -91,12 +94,14 @@ template <class T> cudaError_t Put(Array<T> &to, const std::vector<T> &values, c
 template <class V> cudaError_t Write(EVCHYBPaperLayout &l, V v, const Scalar *a, cudaStream_t stream)
 {
   const int64_t warps = (l.isplit + WARP - 1) / WARP + (v.units - l.isplit);
-  SPMV_LAUNCH(warps * WARP, 256, stream, evchyb_write, v, l.isplit, l.ell, l.csr, l.order, l.value_index, a, l.j, l.csr_j, l.as, l.csr_as);
+  SPMV_LAUNCH(warps * WARP, 256, stream, evchyb_write, v, l.isplit, l.ell, l.csr, l.order, l.value_index, a, l.j,
+              l.csr_j, l.as, l.csr_as);
   return cudaSuccess;
 }
 
 // The number of rows that are not longer than each bound
-cudaError_t CountRows(const Array<uint64_t> &key, int rows, const std::vector<int> &bounds, std::vector<int> &ended, cudaStream_t stream)
+cudaError_t CountRows(const Array<uint64_t> &key, int rows, const std::vector<int> &bounds, std::vector<int> &ended,
+                      cudaStream_t stream)
 {
   Array<int> bound, end;
   SPMV_TRY(Put(bound, bounds, stream));
@@ -113,8 +118,8 @@ struct Parts {
   int64_t              entries = 0;
   std::vector<int>     csr_mark{0}, csr_blocks{0};
 
-  // ELL: forms blocks of rows of one length; the number of rows is a multiple of `align`. Remaining rows join the rows of the next length, and finally the CSR
-  // part. Returns the first row of the CSR part
+  // ELL: forms blocks of rows of one length; the number of rows is a multiple of `align`. Remaining rows join the rows
+  // of the next length, and finally the CSR part. Returns the first row of the CSR part
   int FormELL(const std::vector<int> &ended, int limit, int align, int threads)
   {
     int isplit = 0;
@@ -128,7 +133,8 @@ struct Parts {
       isplit += n;
     }
     mark.push_back(isplit);
-    for (size_t b = 0; b < length.size(); b++) { // lengths above half of the longest have one row per thread, those above a quarter two, ...
+    // lengths above half of the longest have one row per thread, those above a quarter two, ...
+    for (size_t b = 0; b < length.size(); b++) {
       int per = 1;
       for (int l = length.back(); length[b] <= l / 2 && l > 1 && per < 1 << 20; l /= 2) per *= 2;
       blocks.push_back(blocks.back() + (int)Blocks(mark[b + 1] - mark[b], threads * per));
@@ -151,7 +157,8 @@ struct Parts {
 
 cudaError_t EVCHYBPaperLayout::Create(const SpMVCudaCSR &A, const EVCHYBParams &p, bool adaptive, cudaStream_t stream)
 {
-  const int        rows = (int)A.m, logs = (int)PetscMin(p.max_threads_log2, (PetscInt)9), np = logs + 1, csr_align = adaptive ? 1 : EVCHYB_CSR_ALIGN;
+  const int rows = (int)A.m, logs = (int)PetscMin(p.max_threads_log2, (PetscInt)9), np = logs + 1,
+            csr_align = adaptive ? 1 : EVCHYB_CSR_ALIGN;
   Array<uint64_t>  key;
   Array<int>       moved;
   Parts            parts;
@@ -170,7 +177,8 @@ cudaError_t EVCHYBPaperLayout::Create(const SpMVCudaCSR &A, const EVCHYBParams &
     SPMV_LAUNCH(rows, 256, stream, keys, v, key, order, moved);
     return cudaSuccess;
   }));
-  // If the lengths of the rows are ascending already, rows are not sorted: such a matrix was permuted once, and y needs no reordering
+  // If the lengths of the rows are ascending already, rows are not sorted: such a matrix was permuted once, and y needs
+  // no reordering
   SPMV_TRY(Fetch(&unsorted, (int *)moved, 1, stream));
   if (unsorted) SPMV_TRY(SortPairs(key, order, rows, 63, stream));
   if (rows) SPMV_TRY(Fetch(&longest, (uint64_t *)key + rows - 1, 1, stream));
@@ -226,8 +234,9 @@ void EVCHYBPaperLayout::Stats(SpMVStats *o) const
   o->stored      = (PetscInt64)(as.Bytes() / sizeof(Scalar)) + o->long_stored;
   o->slices      = ell.np;
   o->long_rows   = m - isplit;
-  o->bytes = bnz.Bytes() + csr_i.Bytes() + clen.Bytes() + rmark.Bytes() + gbmark.Bytes() + csr_rmark.Bytes() + csr_gbmark.Bytes() + j.Bytes() + csr_j.Bytes() +
-             order.Bytes() + as.Bytes() + csr_as.Bytes() + y_sorted.Bytes();
+  o->bytes       = bnz.Bytes() + csr_i.Bytes() + clen.Bytes() + rmark.Bytes() + gbmark.Bytes() + csr_rmark.Bytes() +
+             csr_gbmark.Bytes() + j.Bytes() + csr_j.Bytes() + order.Bytes() + as.Bytes() + csr_as.Bytes() +
+             y_sorted.Bytes();
   o->node = 1;
 }
 
@@ -258,7 +267,8 @@ cudaError_t EVCHYBPaperLayout::Visit(SpMVVisitor entry, void *ctx) const
   return cudaSuccess;
 }
 
-cudaError_t EVCHYBPaperCreate(const SpMVCudaCSR &csr, const EVCHYBParams &p, bool adaptive, cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t EVCHYBPaperCreate(const SpMVCudaCSR &csr, const EVCHYBParams &p, bool adaptive, cudaStream_t stream,
+                              _n_SpMVCudaStore **store)
 {
   return EVCHYBPaperCreateWith<EVCHYBMultiply>(csr, p, adaptive, stream, store);
 }

@@ -1,6 +1,6 @@
 /*
-  EVC-HYB's kernels as printed in the paper. The multiplication and the load of x are template parameters, so that the paper's experiments, which hold an
-  operand constant, use the same kernels.
+  EVC-HYB's kernels as printed in the paper. The multiplication and the load of x are template parameters, so that the
+  paper's experiments, which hold an operand constant, use the same kernels.
 */
 #pragma once
 
@@ -39,14 +39,16 @@ struct EVCHYBMultiply {
   }
 };
 
-template <class Arithmetic> __device__ Scalar Term(Scalar v, int j, const Scalar *__restrict__ x, bool conjugate, Scalar sum)
+template <class Arithmetic>
+__device__ Scalar Term(Scalar v, int j, const Scalar *__restrict__ x, bool conjugate, Scalar sum)
 {
   return Arithmetic::fma(conjugate ? Num::conj(v) : v, Arithmetic::load(j, x), sum);
 }
 
 /*
-  Both listings search for the range that this GPU block belongs to. In the listings each thread checks one range, so they need as many threads as ranges. Here
-  each thread may check several ranges, because a thread block may have fewer threads.
+  Both listings search for the range that this GPU block belongs to. In the listings each thread checks one range, so
+  they need as many threads as ranges. Here each thread may check several ranges, because a thread block may have fewer
+  threads.
 */
 inline __device__ int find_range(const int *gbmark, int np, int bid)
 {
@@ -60,11 +62,13 @@ inline __device__ int find_range(const int *gbmark, int np, int bid)
 
 // Listing 1
 template <class Arithmetic>
-__device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read, Scalar beta, bool conjugate)
+__device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read,
+                                  Scalar beta, bool conjugate)
 {
-  const int      tid = threadIdx.x, bid = blockIdx.x, bDim = blockDim.x;
-  const int      ib      = find_range(ell.gbmark, ell.np, bid);
-  const unsigned NROWB   = ell.rmark[ib + 1] - ell.rmark[ib]; // the last row and a stride fit into 32 bits, but not into 31
+  const int tid = threadIdx.x, bid = blockIdx.x, bDim = blockDim.x;
+  const int ib = find_range(ell.gbmark, ell.np, bid);
+  // the last row and a stride fit into 32 bits, but not into 31
+  const unsigned NROWB   = ell.rmark[ib + 1] - ell.rmark[ib];
   const unsigned rstride = bDim * (ell.gbmark[ib + 1] - ell.gbmark[ib]);
   const int64_t  vlen    = (int64_t)ell.clen[ib] * NROWB;
   Scalar        *yb      = y + ell.rmark[ib];
@@ -80,17 +84,19 @@ __device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ 
   }
 }
 
-// Listing 2. Its barriers are in a loop that threads leave at different times; here the whole thread block stays in the loop until its last row
+// Listing 2. Its barriers are in a loop that threads leave at different times; here the whole thread block stays in the
+// loop until its last row
 template <class Arithmetic>
-__device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read, Scalar beta, bool conjugate,
-                                     int EC_BOUNDARY)
+__device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y,
+                                     bool read, Scalar beta, bool conjugate, int EC_BOUNDARY)
 {
   Scalar        *sd1 = (Scalar *)spmv_shared;
   const int      tid = threadIdx.x, bid = blockIdx.x - EC_BOUNDARY, bDim = blockDim.x;
-  const int      ib          = find_range(csr.gbmark, csr.np, bid);
-  const int      TPR         = bDim >> (csr.np - 1 - ib);
-  const unsigned NROWB       = csr.rmark[ib + 1] - csr.rmark[ib];
-  const unsigned rstride     = bDim / TPR * (csr.gbmark[ib + 1] - csr.gbmark[ib]); // dividing first avoids the number of threads, which may be more than 2^31
+  const int      ib    = find_range(csr.gbmark, csr.np, bid);
+  const int      TPR   = bDim >> (csr.np - 1 - ib);
+  const unsigned NROWB = csr.rmark[ib + 1] - csr.rmark[ib];
+  // dividing first avoids the number of threads, which may be more than 2^31
+  const unsigned rstride     = bDim / TPR * (csr.gbmark[ib + 1] - csr.gbmark[ib]);
   const int      irc         = csr.rmark[ib];
   const int64_t  ivstart     = csr.i[irc];
   const int64_t *iib         = csr.i + irc;
@@ -104,7 +110,8 @@ __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict
     Scalar sum = Num::zero();
     if (row < NROWB) {
       const int64_t n = iib[row] - iib[0], len = iib[row + 1] - iib[row];
-      for (int64_t j = thread_lane; j < len; j += TPR) sum = Term<Arithmetic>(vb[n + j], idxb[n + j], x, conjugate, sum);
+      for (int64_t j = thread_lane; j < len; j += TPR)
+        sum = Term<Arithmetic>(vb[n + j], idxb[n + j], x, conjugate, sum);
     }
     sd1[tid] = sum;
     __syncthreads();
@@ -119,8 +126,8 @@ __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict
 
 // Algorithm 1: one launch
 template <class Arithmetic>
-__global__ void SpMV_EVCHYB_adaptive(SubELL ell, SubCSR csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read, Scalar beta, bool conjugate,
-                                     int isplit)
+__global__ void SpMV_EVCHYB_adaptive(SubELL ell, SubCSR csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y,
+                                     bool read, Scalar beta, bool conjugate, int isplit)
 {
   if ((int)blockIdx.x < ell.gpublks)
     SpMV_ELL_adaptive<Arithmetic>(ell, x, alpha, y, read, beta, conjugate);
@@ -130,10 +137,11 @@ __global__ void SpMV_EVCHYB_adaptive(SubELL ell, SubCSR csr, const Scalar *__res
 
 // The layout, which does not depend on the arithmetic
 struct EVCHYBPaperLayout : PaperStore {
-  SubELL         ell    = {};
-  SubCSR         csr    = {};
-  int            isplit = 0, threads = 0;
-  bool           sorted = false, permute = true; // rows are not stored in their natural order; y is to be in natural order
+  SubELL ell    = {};
+  SubCSR csr    = {};
+  int    isplit = 0, threads = 0;
+  // rows are not stored in their natural order; y is to be in natural order
+  bool           sorted = false, permute = true;
   Array<int64_t> bnz, csr_i;
   Array<int>     clen, rmark, gbmark, csr_rmark, csr_gbmark, j, csr_j, order;
   Array<Scalar>  as, csr_as, y_sorted;
@@ -152,27 +160,30 @@ struct EVCHYBPaperLayout : PaperStore {
 };
 
 template <class Arithmetic> struct EVCHYBPaper : EVCHYBPaperLayout {
-  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t stream) override
+  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y,
+                      cudaStream_t stream) override
   {
     const bool     after = sorted && permute;
     const unsigned grid  = (unsigned)(ell.gpublks + csr.gpublks);
     if (!grid) return cudaSuccess;
     ForgetErrors();
-    SpMV_EVCHYB_adaptive<Arithmetic>
-        <<<grid, threads, threads * sizeof(Scalar), stream>>>(ell, csr, x, alpha, after ? (Scalar *)y_sorted : y, read && !after, beta, conjugate, isplit);
+    SpMV_EVCHYB_adaptive<Arithmetic><<<grid, threads, threads * sizeof(Scalar), stream>>>(
+        ell, csr, x, alpha, after ? (Scalar *)y_sorted : y, read && !after, beta, conjugate, isplit);
     SPMV_TRY(cudaGetLastError());
     return after ? Reorder(read, beta, y, stream) : cudaSuccess;
   }
 };
 
 template <class Arithmetic>
-cudaError_t EVCHYBPaperCreateWith(const SpMVCudaCSR &csr, const EVCHYBParams &p, bool adaptive, cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t EVCHYBPaperCreateWith(const SpMVCudaCSR &csr, const EVCHYBParams &p, bool adaptive, cudaStream_t stream,
+                                  _n_SpMVCudaStore **store)
 {
   auto *s = new (std::nothrow) EVCHYBPaper<Arithmetic>;
   *store  = s;
   return s ? s->Create(csr, p, adaptive, stream) : cudaErrorMemoryAllocation;
 }
 // The layout with EVCHYBMultiply
-cudaError_t EVCHYBPaperCreate(const SpMVCudaCSR &, const EVCHYBParams &, bool adaptive, cudaStream_t, _n_SpMVCudaStore **);
+cudaError_t EVCHYBPaperCreate(const SpMVCudaCSR &, const EVCHYBParams &, bool adaptive, cudaStream_t,
+                              _n_SpMVCudaStore **);
 
 } // namespace spmv

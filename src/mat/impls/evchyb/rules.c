@@ -8,19 +8,22 @@ void EVCHYBParamsDefault(EVCHYBParams *p)
   p->max_threads_log2 = 9;
 }
 
-/* 4 if the next four rows have the same length, as most rows of a grid's matrix do, else 1. Counting four rows at once saves three updates of one counter, each
-   of which waits for the one before: they took most of the time of sorting by length */
+/* 4 if the next four rows have the same length, as most rows of a grid's matrix do, else 1. Counting four rows at once
+   saves three updates of one counter, each of which waits for the one before: they took most of the time of sorting by
+   length */
 static inline PetscInt EVCHYBAlike(PetscInt rows, const PetscInt length[])
 {
   return rows >= 4 && !((length[0] ^ length[1]) | (length[0] ^ length[2]) | (length[0] ^ length[3])) ? 4 : 1;
 }
 
-/* Sorts the rows of each length by first column; stable. On entry perm has the rows in order of length, and end[L] is the place after those of length L. The rows
-   of a grid's interior are in order of their first column already. All rows of the lengths that are not are sorted by column together and put back */
-static PetscErrorCode EVCHYBSortByColumn(PetscInt n, PetscInt longest, const PetscInt end[], const PetscInt length[], const PetscInt first_column[],
-                                         PetscInt perm[])
+/* Sorts the rows of each length by first column; stable. On entry perm has the rows in order of length, and end[L] is
+   the place after those of length L. The rows of a grid's interior are in order of their first column already. All rows
+   of the lengths that are not are sorted by column together and put back */
+static PetscErrorCode EVCHYBSortByColumn(PetscInt n, PetscInt longest, const PetscInt end[], const PetscInt length[],
+                                         const PetscInt first_column[], PetscInt perm[])
 {
-  PetscInt      *place = NULL, *rows = NULL, *count = NULL, *sorted = NULL, nrows = 0; /* place: of the next row of each length */
+  /* place: of the next row of each length */
+  PetscInt      *place = NULL, *rows = NULL, *count = NULL, *sorted = NULL, nrows = 0;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
@@ -48,12 +51,14 @@ done:
 }
 
 /*
-  Rows are sorted by length and, within one length, by first column. A row block has a multiple of EVCHYB_ROW_ALIGN rows of one length; the
-  remaining ones join the rows of the next length, and finally, with the rows longer than ell_limit, the vector CSR part. A row block
-  has at least 2 EVCHYB_ROW_ALIGN rows. The paper's text does not say so, but its Table 3 shows it: 57 rows of cage14, which has none longer
-  than 41, are in the vector CSR part; and all figures of ibm-dc1 agree.
+  Rows are sorted by length and, within one length, by first column. A row block has a multiple of EVCHYB_ROW_ALIGN rows
+  of one length; the remaining ones join the rows of the next length, and finally, with the rows longer than ell_limit,
+  the vector CSR part. A row block has at least 2 EVCHYB_ROW_ALIGN rows. The paper's text does not say so, but its Table
+  3 shows it: 57 rows of cage14, which has none longer than 41, are in the vector CSR part; and all figures of ibm-dc1
+  agree.
 */
-PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[], const EVCHYBParams *p, EVCHYBPartition *E)
+PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[], const PetscInt first_column[],
+                                     const EVCHYBParams *p, EVCHYBPartition *E)
 {
   PetscInt      *count = NULL, longest = 0, first = 0, next = 0;
   PetscErrorCode ierr = PETSC_SUCCESS;
@@ -112,20 +117,21 @@ PetscErrorCode EVCHYBPartitionDestroy(EVCHYBPartition *E)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows in the partition's order. A row that it leaves to the vector CSR part because EVCHYB_ROW_ALIGN rows of its length are not to be had is better off in a
-   slice of eight, so on the host only the length decides */
+/* The rows in the partition's order. A row that it leaves to the vector CSR part because EVCHYB_ROW_ALIGN rows of its
+   length are not to be had is better off in a slice of eight, so on the host only the length decides */
 PetscErrorCode EVCHYBSetUp(const SpMVCSR *A, const EVCHYBParams *p, SpMVStore *store)
 {
   EVCHYBPartition E      = {0};
   PetscInt       *length = NULL, *column = NULL;
   PetscErrorCode  ierr = PETSC_SUCCESS;
-  SpMVRules       R    = {.kernel       = p->common.kernel,
-                          .node         = p->common.compress ? p->common.node : 1,
-                          .longest      = p->common.kernel == SPMV_KERNEL_SLICES ? PETSC_MAX_INT : p->ell_limit,
-                          .multiple     = 1,
-                          .sigma        = 1,
-                          .long_align   = EVCHYB_CSR_ALIGN,
-                          .diagonal_run = SPMV_LANES - 2, /* sorting leaves runs of consecutive rows; shorter ones are better packed with other rows */
+  SpMVRules       R    = {.kernel     = p->common.kernel,
+                          .node       = p->common.compress ? p->common.node : 1,
+                          .longest    = p->common.kernel == SPMV_KERNEL_SLICES ? PETSC_MAX_INT : p->ell_limit,
+                          .multiple   = 1,
+                          .sigma      = 1,
+                          .long_align = EVCHYB_CSR_ALIGN,
+                          /* sorting leaves runs of consecutive rows; shorter ones are better packed with other rows */
+                          .diagonal_run = SPMV_LANES - 2,
                           .diagonals    = p->common.compress ? PETSC_TRUE : PETSC_FALSE};
 
   PetscFunctionBegin;

@@ -16,12 +16,13 @@ constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("
 } // namespace
 } // namespace spmv
 
-cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, SpMVCudaKernel kernel, PetscBool transpose, cudaStream_t stream,
-                                SpMVCudaStore *store)
+cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, SpMVCudaKernel kernel,
+                                PetscBool transpose, cudaStream_t stream, SpMVCudaStore *store)
 {
   using namespace spmv;
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
-    if (kernel == SPMVCUDA_KERNEL_PAPER || kernel == SPMVCUDA_KERNEL_ADAPTIVE) return EVCHYBPaperCreate(A, *p, kernel == SPMVCUDA_KERNEL_ADAPTIVE, stream, b);
+    if (kernel == SPMVCUDA_KERNEL_PAPER || kernel == SPMVCUDA_KERNEL_ADAPTIVE)
+      return EVCHYBPaperCreate(A, *p, kernel == SPMVCUDA_KERNEL_ADAPTIVE, stream, b);
     Choice c = {p->common.compress ? (int)p->common.node : 1,
                 p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
@@ -33,8 +34,9 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, S
       SliceRules r;
       r.narrow = p->common.compress != 0;
       r.vector = (int)PetscMin(p->ell_limit, (PetscInt)INT_MAX);
-      // The format's order, by length and first column over all rows, separates neighboring rows. If neighboring rows read the same x, rows are sorted within
-      // windows. Without node blocks, sorting by first column is a disadvantage there, too: without it, rows of equal length stay in their own order
+      // The format's order, by length and first column over all rows, separates neighboring rows. If neighboring rows
+      // read the same x, rows are sorted within windows. Without node blocks, sorting by first column is a disadvantage
+      // there, too: without it, rows of equal length stay in their own order
       r.by_column = bs > 1 || !s.local();
       r.sigma     = !s.local() ? 0 : bs > 1 ? WINDOW_NODES : WINDOW;
       return r;

@@ -16,23 +16,28 @@ struct Sliced {
 constexpr SpMVNames PAPER = SPMV_NAMES("CUDA SELL-P, the paper's kernel");
 
 /*
-  Figure 2 of the paper: b x t threads per slice, the loop unrolled by two, reduction through shared memory, a 2-D grid. There are five changes:
+  Figure 2 of the paper: b x t threads per slice, the loop unrolled by two, reduction through shared memory, a 2-D grid.
+  There are five changes:
     - t may be any power of two;
-    - all threads reach the barriers (Figure 2 has them in branches, which GPUs since Volta do not allow), and once no more than a warp works, only the warp
+    - all threads reach the barriers (Figure 2 has them in branches, which GPUs since Volta do not allow), and once no
+    more than a warp works, only the warp
       synchronizes;
     - the offsets give the number of steps without a division;
     - padding does not read x;
-    - a thread block processes several slices if they are small, because a GPU starts about one thread block per cycle, and blocks of 64 threads do not keep it
+    - a thread block processes several slices if they are small, because a GPU starts about one thread block per cycle,
+    and blocks of 64 threads do not keep it
       busy at that rate.
 */
-__global__ void sellp_paper(Sliced s, Scalar alpha, const Scalar *__restrict__ x, bool read, Scalar beta, bool conjugate, Scalar *y)
+__global__ void sellp_paper(Sliced s, Scalar alpha, const Scalar *__restrict__ x, bool read, Scalar beta,
+                            bool conjugate, Scalar *y)
 {
-  const int idx    = threadIdx.x;     // local row
-  const int idy    = threadIdx.y;     // thread in row
-  const int ldx    = idy * s.b + idx; // first element to be accessed
-  const int block  = s.b * s.t;
-  const int bdx    = (blockIdx.y * gridDim.x + blockIdx.x) * blockDim.z + threadIdx.z; // slice
-  const int row    = bdx < s.slices ? bdx * s.b + idx : s.m;                           // the grid may hold more blocks than slices
+  const int idx   = threadIdx.x;     // local row
+  const int idy   = threadIdx.y;     // thread in row
+  const int ldx   = idy * s.b + idx; // first element to be accessed
+  const int block = s.b * s.t;
+  const int bdx   = (blockIdx.y * gridDim.x + blockIdx.x) * blockDim.z + threadIdx.z; // slice
+  // the grid may hold more blocks than slices
+  const int row    = bdx < s.slices ? bdx * s.b + idx : s.m;
   Scalar   *shared = (Scalar *)spmv_shared + threadIdx.z * block;
   Scalar    dot    = Num::zero();
 
@@ -79,7 +84,8 @@ template <class I> __global__ void widths(View<I> v, int b, int t, int slices, i
 }
 
 // The threads are assigned as in the product. Writes the values if `a` is given, otherwise the columns
-template <class I> __global__ void sellp_write(View<I> v, Sliced s, const int *value_index, const Scalar *a, int *col, Scalar *value)
+template <class I>
+__global__ void sellp_write(View<I> v, Sliced s, const int *value_index, const Scalar *a, int *col, Scalar *value)
 {
   const int     bdx = blockIdx.x, row = bdx * s.b + threadIdx.x, block = s.b * s.t;
   const int64_t start = row < v.units ? v.start(row) : 0, end = s.offset[bdx + 1] * block;
@@ -131,7 +137,8 @@ struct Paper : PaperStore {
     return WithView(csr, 1, [&](auto v) { return Write(v, (const Scalar *)csr.a, stream); });
   }
 
-  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y, cudaStream_t stream) override
+  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y,
+                      cudaStream_t stream) override
   {
     if (!s.slices) return cudaSuccess;
     const int      block = s.b * s.t, several = block % WARP ? 1 : PetscMax(1, 256 / block);
@@ -139,8 +146,8 @@ struct Paper : PaperStore {
     unsigned       side   = 1;
     while ((int64_t)side * side < blocks) side++;
     ForgetErrors();
-    sellp_paper<<<dim3(side, Blocks(blocks, side)), dim3(s.b, s.t, several), (size_t)block * several * sizeof(Scalar), stream>>>(s, alpha, x, read, beta,
-                                                                                                                                 conjugate, y);
+    sellp_paper<<<dim3(side, Blocks(blocks, side)), dim3(s.b, s.t, several), (size_t)block * several * sizeof(Scalar),
+                  stream>>>(s, alpha, x, read, beta, conjugate, y);
     return cudaGetLastError();
   }
 
@@ -171,7 +178,8 @@ struct Paper : PaperStore {
 
 } // namespace
 
-cudaError_t SELLPPaperCreate(const SpMVCudaCSR &csr, const SELLPParams &p, cudaStream_t stream, _n_SpMVCudaStore **store)
+cudaError_t SELLPPaperCreate(const SpMVCudaCSR &csr, const SELLPParams &p, cudaStream_t stream,
+                             _n_SpMVCudaStore **store)
 {
   Paper    *s = new (std::nothrow) Paper;
   const int t = p.t ? PowerOfTwo(p.t, 128) : 8;

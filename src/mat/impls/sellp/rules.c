@@ -11,16 +11,17 @@ void SELLPParamsDefault(SELLPParams *p)
 
 PetscErrorCode SELLPSetUp(const SpMVCSR *A, const SELLPParams *p, SpMVStore *store)
 {
-  const SpMVKernel kernel    = p->common.kernel;
-  const PetscBool  diagonals = p->common.compress && p->sigma <= 1 ? PETSC_TRUE : PETSC_FALSE; /* with sigma, all rows are to be sorted */
-  const SpMVRules  R         = {.kernel     = kernel,
-                                .node       = p->common.compress ? p->common.node : 1,
-                                .longest    = PETSC_MAX_INT,
-                                .multiple   = p->t > 0 ? p->t : 1,
-                                .sigma      = p->sigma,
-                                .long_align = SPMV_LANES,
-                                .diagonals  = diagonals,
-                                .outliers   = kernel == SPMV_KERNEL_AUTO ? PETSC_TRUE : PETSC_FALSE};
+  const SpMVKernel kernel = p->common.kernel;
+  /* with sigma, all rows are to be sorted */
+  const PetscBool diagonals = p->common.compress && p->sigma <= 1 ? PETSC_TRUE : PETSC_FALSE;
+  const SpMVRules R         = {.kernel     = kernel,
+                               .node       = p->common.compress ? p->common.node : 1,
+                               .longest    = PETSC_MAX_INT,
+                               .multiple   = p->t > 0 ? p->t : 1,
+                               .sigma      = p->sigma,
+                               .long_align = SPMV_LANES,
+                               .diagonals  = diagonals,
+                               .outliers   = kernel == SPMV_KERNEL_AUTO ? PETSC_TRUE : PETSC_FALSE};
 
   PetscFunctionBegin;
   PetscCall(SpMVStoreCreate(A, &R, store));

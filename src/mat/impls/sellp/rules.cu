@@ -7,10 +7,12 @@
 namespace spmv {
 namespace {
 
-constexpr int UNSORTED_SHARE = 20;   // rows are not sorted if slices of unsorted rows have at most one padding entry per this many entries
+// rows are not sorted if slices of unsorted rows have at most one padding entry per this many entries
+constexpr int UNSORTED_SHARE = 20;
 constexpr int WINDOW         = 1024; // rows that are sorted together
-constexpr int WINDOW_SHORT   = 4096; // the same for short rows whose columns are scattered: they have no locality to lose
-constexpr int SHORT          = 16;   // entries
+// the same for short rows whose columns are scattered: they have no locality to lose
+constexpr int WINDOW_SHORT = 4096;
+constexpr int SHORT        = 16; // entries
 
 constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES("CUDA SELL-P slices of node blocks"),
                     GROUPS = SPMV_NAMES("CUDA SELL-P slices of row groups");
@@ -18,8 +20,8 @@ constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES(
 } // namespace
 } // namespace spmv
 
-cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpMVCudaKernel kernel, PetscBool transpose, cudaStream_t stream,
-                               SpMVCudaStore *store)
+cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpMVCudaKernel kernel, PetscBool transpose,
+                               cudaStream_t stream, SpMVCudaStore *store)
 {
   using namespace spmv;
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {

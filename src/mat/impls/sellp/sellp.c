@@ -19,14 +19,17 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
 
   PetscFunctionBegin;
   SpMVOptionsBegin(A, "SELL-P (sellp) matrix options", "MATSELLP");
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_threads_per_row",
-                           "Threads per row; row lengths are padded to a multiple of this number (default: chosen from the matrix)", "MATSELLP", 1, 32,
-                           &params->t));
+  PetscCall(SpMVOptionsInt(
+      A, PetscOptionsObject, "-mat_sellp_threads_per_row",
+      "Threads per row; row lengths are padded to a multiple of this number (default: chosen from the matrix)",
+      "MATSELLP", 1, 32, &params->t));
   PetscCheck(!(params->t & (params->t - 1)), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
-             "Option -%smat_sellp_threads_per_row is %" PetscInt_FMT ": it must be 1, 2, 4, 8, 16 or 32", prefix, params->t);
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_sellp_sigma",
-                           "Rows are sorted by length in windows of this many rows; 1: not sorted (default: chosen from the matrix)", "MATSELLP", 1,
-                           PETSC_MAX_INT, &params->sigma));
+             "Option -%smat_sellp_threads_per_row is %" PetscInt_FMT ": it must be 1, 2, 4, 8, 16 or 32", prefix,
+             params->t);
+  PetscCall(SpMVOptionsInt(
+      A, PetscOptionsObject, "-mat_sellp_sigma",
+      "Rows are sorted by length in windows of this many rows; 1: not sorted (default: chosen from the matrix)",
+      "MATSELLP", 1, PETSC_MAX_INT, &params->sigma));
   PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "sellp", "MATSELLP", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -38,11 +41,13 @@ static PetscErrorCode SELLPSetUpStore(const SpMVCSR *A, const void *params, SpMV
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t SELLPSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream, SpMVCudaStore *store)
+static cudaError_t SELLPSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream,
+                                       SpMVCudaStore *store)
 {
   const SELLPParams *params = (const SELLPParams *)ctx;
 
-  if (params->common.kernel == SPMV_KERNEL_PARENT || params->common.kernel == SPMV_KERNEL_VECTOR) return cudaErrorNotSupported;
+  if (params->common.kernel == SPMV_KERNEL_PARENT || params->common.kernel == SPMV_KERNEL_VECTOR)
+    return cudaErrorNotSupported;
   return SpMVCudaSELLPSetUp(A, params, SpMVKernelCUDA(params->common.kernel), transpose, stream, store);
 }
 #endif
@@ -53,20 +58,24 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
   (void)params; /* the view shows the values that were chosen */
   if (stats->height) {
     PetscCall(PetscSNPrintf(text, len,
-                            "%" PetscInt64_FMT " slices of height %" PetscInt_FMT " (%" PetscInt64_FMT " by diagonals), threads per row %" PetscInt_FMT
-                            ", sigma %" PetscInt_FMT ", node size %" PetscInt_FMT ", %" PetscInt64_FMT " long rows in vector CSR",
-                            stats->slices, stats->height, stats->diagonal, stats->threads, stats->sigma, stats->node, stats->long_rows));
+                            "%" PetscInt64_FMT " slices of height %" PetscInt_FMT " (%" PetscInt64_FMT
+                            " by diagonals), threads per row %" PetscInt_FMT ", sigma %" PetscInt_FMT
+                            ", node size %" PetscInt_FMT ", %" PetscInt64_FMT " long rows in vector CSR",
+                            stats->slices, stats->height, stats->diagonal, stats->threads, stats->sigma, stats->node,
+                            stats->long_rows));
   } else { /* on a device, each slice has its own height and number of threads per row */
-    PetscCall(PetscSNPrintf(
-        text, len, "%" PetscInt64_FMT " slices (%" PetscInt64_FMT " by diagonals), node size %" PetscInt_FMT ", %" PetscInt64_FMT " long rows in vector CSR",
-        stats->slices, stats->diagonal, stats->node, stats->long_rows));
+    PetscCall(PetscSNPrintf(text, len,
+                            "%" PetscInt64_FMT " slices (%" PetscInt64_FMT " by diagonals), node size %" PetscInt_FMT
+                            ", %" PetscInt64_FMT " long rows in vector CSR",
+                            stats->slices, stats->diagonal, stats->node, stats->long_rows));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*MC
-   MATSELLP - "sellp" - A sparse matrix type derived from `MATAIJ` whose products run on the SELL-P format: slices of b rows, each padded to
-   the length of its longest row and to a multiple of t threads per row, after sorting by length in windows of sigma rows
+   MATSELLP - "sellp" - A sparse matrix type derived from `MATAIJ` whose products run on the SELL-P format: slices of b
+   rows, each padded to the length of its longest row and to a multiple of t threads per row, after sorting by length in
+   windows of sigma rows
 
    Options Database Keys:
 +  -mat_type sellp                    - sets the type in `MatSetFromOptions()`
@@ -75,12 +84,13 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 .  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many rows; 1 keeps their order, as in the paper (default chosen from the
                                         matrix)
 .  -mat_sellp_node_size <s>           - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be incomplete);
-                                        1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with equal columns
+                                        1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows
+                                        with equal columns
 .  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
 .  -mat_sellp_compress <bool>         - use diagonals and node blocks, which imply column indices (default true)
 .  -mat_sellp_kernel <kernel>         - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's
-                                        product; paper is the paper's kernel on a GPU, slices on the host; csr is AIJ's product on a GPU, vector CSR on the
-                                        host
+                                        product; paper is the paper's kernel on a GPU, slices on the host; csr is AIJ's
+                                        product on a GPU, vector CSR on the host
 .  -mat_spmv_coo <place>              - with a GPU, where MatSetPreallocationCOO() sorts entries: auto (the default) chooses depending on their number, host
                                         uses AIJ's own function, device sorts on the GPU
 .  -mat_spmv_halo <type>              - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
@@ -93,15 +103,17 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
    Level: beginner
 
    Notes:
-   On the host b is 8. Without these options, t and sigma, and b on a GPU, are chosen from the lengths of the rows. If AIJ's own product is estimated to be faster, it is used;
-   `-mat_view ::ascii_info` and `-ksp_view` report the choice.
+   On the host b is 8. Without these options, t and sigma, and b on a GPU, are chosen from the lengths of the rows. If
+   AIJ's own product is estimated to be faster, it is used; `-mat_view ::ascii_info` and `-ksp_view` report the choice.
 
-   `MatGetType()` returns `MATSEQAIJSELLP` or `MATMPIAIJSELLP`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`. Every operation of `MATAIJ` works;
-   all except the products with vectors are AIJ's own. A parallel matrix stores its diagonal block and its off-diagonal block in the format.
+   `MatGetType()` returns `MATSEQAIJSELLP` or `MATMPIAIJSELLP`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`.
+   Every operation of `MATAIJ` works; all except the products with vectors are AIJ's own. A parallel matrix stores its
+   diagonal block and its off-diagonal block in the format.
 
-   After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the values. On a GPU the first product does
-   this. On the host, AIJ's product is used first, for as many products as take as long as the set-up or the copy (see `-mat_sellp_setup_after`).
-   `PetscSpMVGetInfo()` sets the format up immediately.
+   After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the
+   values. On a GPU the first product does this. On the host, AIJ's product is used first, for as many products as take
+   as long as the set-up or the copy (see `-mat_sellp_setup_after`). `PetscSpMVGetInfo()` sets the format up
+   immediately.
 
    Errors:
 +  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message contains its name, and the matrix is unchanged

@@ -7,4 +7,5 @@
 #include "sellp.h"
 
 /* spmvcuda.h describes the set-up functions */
-PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
+PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel,
+                                            PetscBool transpose, cudaStream_t, SpMVCudaStore *);

@@ -37,7 +37,8 @@ PetscErrorCode SpMVAgree(MPI_Comm comm, PetscErrorCode mine)
       const char *message;
 
       PetscCallMPI(MPI_Comm_rank(comm, &rank));
-      PetscCall(PetscErrorMessage(mine, NULL, (void *)&message)); /* pointer to const char or to char, depending on the release */
+      /* pointer to const char or to char, depending on the release */
+      PetscCall(PetscErrorMessage(mine, NULL, (void *)&message));
       PetscCall(PetscSNPrintf(text, sizeof(text), "rank %d: %s", rank, message));
     }
     PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, text, sizeof(text)));

@@ -1,7 +1,7 @@
 /*
-  The name of a matrix type in a DM. DMDA and DMStag create interpolations, restrictions and injections as AIJ matrices on
-  the host, unless the name of their matrix type begins with aij, seqaij or mpiaij (PETSc 3.18 to 3.26). A multigrid cycle
-  on a device then spends its time in copies.
+  The name of a matrix type in a DM. DMDA and DMStag create interpolations, restrictions and injections as AIJ matrices
+  on the host, unless the name of their matrix type begins with aij, seqaij or mpiaij (PETSc 3.18 to 3.26). A multigrid
+  cycle on a device then spends its time in copies.
 */
 #include "matspmv.h"
 #include <petscdm.h>
@@ -31,9 +31,9 @@ static PetscErrorCode DMSetMatType_SpMV(DM dm, const char format[])
 /*
   MatSpMVNameDM - Renames the matrix type of the DM that created A, and of its coarser DMs that exist already
 
-  The operator is created and assembled before an interpolation is needed, and DMs that are refined or coarsened from this
-  DM later inherit the name. This is done on a device only. On the host, setting up the format of an interpolation takes as
-  long as dozens of products with it, which is more than the cycles of one solve gain.
+  The operator is created and assembled before an interpolation is needed, and DMs that are refined or coarsened from
+  this DM later inherit the name. This is done on a device only. On the host, setting up the format of an interpolation
+  takes as long as dozens of products with it, which is more than the cycles of one solve gain.
 */
 PetscErrorCode MatSpMVNameDM(Mat A, const SpMVFormat *format)
 {

@@ -6,7 +6,8 @@
 
 static PetscErrorCode MatSpMVUnhook(Mat);
 
-/* The format of a type name, NULL if it is not ours: sellp, seqsellp, mpisellp, seqaijsellp, mpiaijsellp, seqaijcusparsesellp */
+/* The format of a type name, NULL if it is not ours: sellp, seqsellp, mpisellp, seqaijsellp, mpiaijsellp,
+   seqaijcusparsesellp */
 static PetscErrorCode SpMVFormatFind(MatType type, const SpMVFormat **format)
 {
   const char *const prefix[] = {"", "seq", "mpi", "seqaij", "mpiaij", "aij", "seqaijcusparse", "mpiaijcusparse"};
@@ -43,8 +44,8 @@ PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
       PetscCall(MatSpMVUnhook(block[k]));
       own = NULL;
     }
-    if (own)
-      PetscCall(MatSpMVSetParams(block[k], own, spmv->params)); /* the block was created by type name: it has the format, but not our parameters */
+    if (own) /* the block was created by type name: it has the format, but not our parameters */
+      PetscCall(MatSpMVSetParams(block[k], own, spmv->params));
     else {
       /* with -mat_seqaij_type the block may have another type */
       PetscCall(MatConvert(block[k], spmv->device ? MATSEQAIJCUSPARSE : MATSEQAIJ, MAT_INPLACE_MATRIX, &block[k]));
@@ -71,11 +72,13 @@ static PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
 }
 
 /*
-  MatHeaderMerge(), which MatAXPY() calls for another pattern, gives a matrix the data and the nonzero state of a new one, but not its operations. PETSc 3.18 to
-  3.26 then look for inodes, which determine operations, only if the state has changed since they were last looked for. And if the state is the one that the
-  matrix had before (in 3.18 also if it is smaller), PC takes the new pattern for the old one. Both make LU fail or give wrong solutions. So on the
-  host, where both matrices are of our types, the state of each sequential matrix changes after its first assembly to one that no other matrix has had.
-  Parallel matrices do not need this for inodes, and their states are the sums of their blocks'
+  MatHeaderMerge(), which MatAXPY() calls for another pattern, gives a matrix the data and the nonzero state of a new
+  one, but not its operations. PETSc 3.18 to
+  3.26 then look for inodes, which determine operations, only if the state has changed since they were last looked for.
+  And if the state is the one that the matrix had before (in 3.18 also if it is smaller), PC takes the new pattern for
+  the old one. Both make LU fail or give wrong solutions. So on the host, where both matrices are of our types, the
+  state of each sequential matrix changes after its first assembly to one that no other matrix has had. Parallel
+  matrices do not need this for inodes, and their states are the sums of their blocks'
 */
 static void SpMVNonzeroStateRenew(Mat A)
 {
@@ -112,7 +115,8 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
   else if (spmv->host.use_parent)
     MatSpMVUseParent_Seq(A, spmv, PETSC_FALSE);
-  if (A->ops->view != spmv->ours.view) { /* the DM that created the matrix has set its own view, which does not show the format */
+  /* the DM that created the matrix has set its own view, which does not show the format */
+  if (A->ops->view != spmv->ours.view) {
     spmv->view   = A->ops->view;
     A->ops->view = spmv->ours.view;
   }
@@ -120,8 +124,8 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
 }
 
 /*
-  Duplicates A with the parent's function, on all ranks or on none: PETSc duplicates the blocks of a parallel matrix one by
-  one and returns at the first error
+  Duplicates A with the parent's function, on all ranks or on none: PETSc duplicates the blocks of a parallel matrix one
+  by one and returns at the first error
 */
 static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDuplicateOption op, Mat *B)
 {
@@ -143,7 +147,8 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVDuplicateAsParent(A, spmv, op, B)); /* creates a matrix with A's type name, which on the device is AIJCUSPARSE's */
+  /* creates a matrix with A's type name, which on the device is AIJCUSPARSE's */
+  PetscCall(SpMVDuplicateAsParent(A, spmv, op, B));
   PetscCall(MatSpMVGet(*B, &copy));
   if (!copy) {
     PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* PETSc has copied the functions composed with A */
@@ -165,7 +170,8 @@ static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv && ((PetscObject)A)->refct > 0 && ((PetscObject)A)->type_name && A->assembled && !spmv->device) { /* MatSetType() */
+  /* MatSetType() */
+  if (spmv && ((PetscObject)A)->refct > 0 && ((PetscObject)A)->type_name && A->assembled && !spmv->device) {
     PetscCall(MatSpMVUnhook(A));
     destroy = A->ops->destroy;
     PetscCall(SpMVFormerSet(A));
@@ -201,7 +207,8 @@ static PetscErrorCode MatDestroy_MPISpMVCUDA(Mat A)
   return MatDestroy_SpMV(A, SpMVParents[1][1].destroy);
 }
 
-static PetscErrorCode (*const SpMVDestroys[2][2])(Mat) = {{MatDestroy_SeqSpMV, MatDestroy_MPISpMV}, {MatDestroy_SeqSpMVCUDA, MatDestroy_MPISpMVCUDA}};
+static PetscErrorCode (*const SpMVDestroys[2][2])(Mat) = {{MatDestroy_SeqSpMV, MatDestroy_MPISpMV},
+                                                          {MatDestroy_SeqSpMVCUDA, MatDestroy_MPISpMVCUDA}};
 
 /* The parent reads its own options first; ours have their own heading */
 static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptionsObject)
@@ -316,7 +323,8 @@ static PetscErrorCode SpMVCopy(Mat A, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Converts a matrix of one of our types to any other type, through the parent type, whose converters PETSc finds by name */
+/* Converts a matrix of one of our types to any other type, through the parent type, whose converters PETSc finds by
+   name */
 static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
   const SpMVFormat *format;
@@ -327,7 +335,8 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
   PetscCall(SpMVFormatFind(newtype, &format));
   if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatConvertToHypre_SpMV(A, newtype, reuse, newmat, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
-  if (reuse == MAT_REUSE_MATRIX) PetscCall(PetscObjectTypeCompareAny((PetscObject)*newmat, &is_aij, MATSEQAIJ, MATMPIAIJ, ""));
+  if (reuse == MAT_REUSE_MATRIX)
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)*newmat, &is_aij, MATSEQAIJ, MATMPIAIJ, ""));
   if (format)
     PetscCall(MatConvertFrom_SpMV(A, newtype, reuse, newmat));
   else if (is_aij)
@@ -357,7 +366,8 @@ static PetscErrorCode SpMVConvertToParent(Mat *A)
 
   PetscFunctionBegin;
   PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)*A), &device));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &is_parent, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &is_parent, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE,
+                                      MATMPIAIJCUSPARSE, ""));
   PetscCall(SpMVHideSeqAIJType(*A, &hidden));
   if (!is_parent) ierr = MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A);
   if (!ierr && device) ierr = MatConvert(*A, MATAIJCUSPARSE, MAT_INPLACE_MATRIX, A);
@@ -389,7 +399,8 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
 
   PetscFunctionBegin;
   PetscCall(SpMVFormatFind(newtype, &format));
-  PetscCheck(format, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "Type %s is not a type of PetscSpMV", newtype);
+  PetscCheck(format, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "Type %s is not a type of PetscSpMV",
+             newtype);
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   if (reuse == MAT_INPLACE_MATRIX)
@@ -417,8 +428,9 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
 }
 
 /*
-  For in-place factorization. LU merges the matrix with its factors, which are AIJ, and PETSc requires both to have the same
-  type. ILU leaves an AIJCUSPARSE matrix that cannot be destroyed (PETSc 3.26). So the matrix is converted to AIJ first.
+  For in-place factorization. LU merges the matrix with its factors, which are AIJ, and PETSc requires both to have the
+  same type. ILU leaves an AIJCUSPARSE matrix that cannot be destroyed (PETSc 3.26). So the matrix is converted to AIJ
+  first.
 */
 static PetscErrorCode SpMVConvertToAIJ(Mat A)
 {
@@ -447,8 +459,8 @@ static PetscErrorCode MatILUFactor_SpMV(Mat A, IS row, IS col, const MatFactorIn
 /*
   MatSpMVHook - turns an AIJ or AIJCUSPARSE matrix into one of ours, in place
 
-  The matrix may be unassembled. It must have AIJ's regular operations, not the operations for inserting entries into a hash
-  table.
+  The matrix may be unassembled. It must have AIJ's regular operations, not the operations for inserting entries into a
+  hash table.
 */
 PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 {
@@ -460,12 +472,14 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is_aij, MATSEQAIJ, MATMPIAIJ, ""));
-  PetscCheck(is_aij || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot convert a matrix of type %s in place to type %s. Convert it to %s first",
+  PetscCheck(is_aij || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
+             "Cannot convert a matrix of type %s in place to type %s. Convert it to %s first",
              ((PetscObject)A)->type_name, format->name, MATAIJ);
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(SpMVParentsSetUp(device, mpi));
   PetscCall(SpMVParentsSetUp(PETSC_FALSE, PETSC_FALSE)); /* AIJ's products on the host, also of AIJCUSPARSE matrices */
-  PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Parameters of %s are too large", format->name);
+  PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "Parameters of %s are too large", format->name);
   PetscCall(MatSpMVNew(A, &spmv));
   spmv->format     = format;
   spmv->device     = device;
@@ -525,7 +539,8 @@ static PetscErrorCode MatSpMVUnhook(Mat A)
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi && A->preallocated) PetscCall(MatSpMVUnhookBlocks_MPI(A));
   view = A->ops->view == spmv->ours.view ? spmv->view : A->ops->view;
-/* PETSc may have replaced one of our operations since then, for example `destroy` of submatrices; keep PETSc's operation */
+/* PETSc may have replaced one of our operations since then, for example `destroy` of submatrices; keep PETSc's
+   operation */
 #define SpMVGiveBack(op) \
   if (A->ops->op == spmv->ours.op) A->ops->op = spmv->parent.op
   SpMVHooks(SpMVGiveBack);
@@ -550,8 +565,8 @@ static PetscErrorCode SpMVCreate(Mat A, MatType parent, const SpMVFormat *format
   PetscCall(ierr);
   PetscCall(MatSpMVHook(A, format, NULL));
   /*
-    MatConvert() creates a matrix of the new type and calls its convertfrom. Only matrices created here have our convertfrom;
-    matrices that are of our type because of -mat_seqaij_type do not.
+    MatConvert() creates a matrix of the new type and calls its convertfrom. Only matrices created here have our
+    convertfrom; matrices that are of our type because of -mat_seqaij_type do not.
   */
   A->ops->convertfrom = MatConvertFrom_SpMV;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -14,8 +14,8 @@ PetscErrorCode SpMVKeepBegin(Mat A, const Mat_SpMV *spmv, SpMVKeep *keep)
 }
 
 /*
-  B has been created from A by the parent's function and has A's type name. On the host, this name has already given it the
-  format. On the device, B is AIJCUSPARSE and gets the format here
+  B has been created from A by the parent's function and has A's type name. On the host, this name has already given it
+  the format. On the device, B is AIJCUSPARSE and gets the format here
 */
 PetscErrorCode SpMVKeepSet(SpMVKeep *keep, Mat B)
 {
@@ -54,10 +54,11 @@ PetscErrorCode SpMVKeepEnd(SpMVKeep *keep)
   } while (0)
 
 /*
-  In place, or if a matrix is reused that has the transpose of an older pattern (PETSc 3.26), MatHeaderMerge() gives the matrix the data of the transpose and its
-  nonzero state, which the matrix may have had before (see SpMVNonzeroStateRenew()). It keeps its operations, those for inodes or those without, even if the
-  transpose is of the other kind: factorizations fail or are wrong (PETSc 3.18 to 3.26). With a new nonzero state, the end of an assembly looks for inodes
-  again
+  In place, or if a matrix is reused that has the transpose of an older pattern (PETSc 3.26), MatHeaderMerge() gives the
+  matrix the data of the transpose and its nonzero state, which the matrix may have had before (see
+  SpMVNonzeroStateRenew()). It keeps its operations, those for inodes or those without, even if the transpose is of the
+  other kind: factorizations fail or are wrong (PETSc 3.18 to 3.26). With a new nonzero state, the end of an assembly
+  looks for inodes again
 */
 static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
 {
@@ -84,15 +85,17 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
     C->nonzerostate = PetscMax(C->nonzerostate, nonzerostate) + 1;
     PetscCall(SpMVIsMPI(C, &mpi));
     PetscCall(MatSpMVGet(C, &spmv));
-    if (spmv && !mpi) PetscCall((*spmv->parent.assemblyend)(C, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
+    /* MatAssemblyEnd() would be counted as an assembly */
+    if (spmv && !mpi) PetscCall((*spmv->parent.assemblyend)(C, MAT_FINAL_ASSEMBLY));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  On the device the result is AIJ. AIJ's functions for A B^T and R A R^T call MatSetType() to give the symbolic transpose of B
-  the type of A. This empties the transpose unless the name of A's type begins with the name of its own type. If plain AIJ is
-  multiplied with one of our matrices on the device, PETSc calls these functions without calling ours.
+  On the device the result is AIJ. AIJ's functions for A B^T and R A R^T call MatSetType() to give the symbolic
+  transpose of B the type of A. This empties the transpose unless the name of A's type begins with the name of its own
+  type. If plain AIJ is multiplied with one of our matrices on the device, PETSc calls these functions without calling
+  ours.
 */
 static PetscErrorCode MatTransposeSymbolic_SpMV(Mat A, Mat *B)
 {
@@ -126,7 +129,8 @@ static PetscErrorCode MatCreateSubMatrix_SpMV(Mat A, IS row, IS col, MatReuse re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatCreateSubMatrices_SpMV(Mat A, PetscInt n, const IS row[], const IS col[], MatReuse reuse, Mat *B[])
+static PetscErrorCode MatCreateSubMatrices_SpMV(Mat A, PetscInt n, const IS row[], const IS col[], MatReuse reuse,
+                                                Mat *B[])
 {
   PetscFunctionBegin;
   SpMVKeepFormat(A, n, *B, createsubmatrices, A, n, row, col, reuse, B);

@@ -1,6 +1,6 @@
 /*
-  The state of a matrix of any format: the Mat_SpMV composed with the matrix, the keys that show whether stored copies are
-  up to date, and freeing the copies.
+  The state of a matrix of any format: the Mat_SpMV composed with the matrix, the keys that show whether stored copies
+  are up to date, and freeing the copies.
 */
 #include "matspmv.h"
 
@@ -24,9 +24,10 @@ static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
 }
 
 /*
-  MatAXPY() calls MatHeaderMerge() if the patterns differ. MatHeaderMerge() replaces the data of a matrix and, in older PETSc
-  (before 3.21.1), also the objects composed with it, so the matrix would get the parameters of the matrix that it is merged with.
-  The old data are destroyed first; at that point the parameters are saved here, and MatSpMVGet() restores them.
+  MatAXPY() calls MatHeaderMerge() if the patterns differ. MatHeaderMerge() replaces the data of a matrix and, in older
+  PETSc (before 3.21.1), also the objects composed with it, so the matrix would get the parameters of the matrix that it
+  is merged with. The old data are destroyed first; at that point the parameters are saved here, and MatSpMVGet()
+  restores them.
 */
 static struct {
   Mat               mat; /* NULL for none */
@@ -95,10 +96,10 @@ PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
 }
 
 /*
-  If AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for checking the object state;
-  assembly installs ours again. AIJ's product is correct even if the matrix changes in the meantime. The transposed products
-  are not replaced, see MatSpMVApplyAIJ_Seq(). Nor are any products on the device, because AIJCUSPARSE's accept device vectors
-  only.
+  If AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for checking the object
+  state; assembly installs ours again. AIJ's product is correct even if the matrix changes in the meantime. The
+  transposed products are not replaced, see MatSpMVApplyAIJ_Seq(). Nor are any products on the device, because
+  AIJCUSPARSE's accept device vectors only.
 */
 void MatSpMVUseParent_Seq(Mat A, Mat_SpMV *spmv, PetscBool use)
 {
@@ -167,13 +168,14 @@ PetscBool SpMVKeyHasNonzeroState(const SpMVKey *key, Mat A)
 {
   const PetscObjectState nonzerostate = SpMVAtomicGet(&key->nonzerostate);
 
-  return (PetscBool)(SpMVAtomicGet(&key->mat) == A && SpMVAtomicGet(&key->id) == ((PetscObject)A)->id && nonzerostate == A->nonzerostate);
+  return (PetscBool)(SpMVAtomicGet(&key->mat) == A && SpMVAtomicGet(&key->id) == ((PetscObject)A)->id &&
+                     nonzerostate == A->nonzerostate);
 }
 
 PetscBool SpMVKeyHasPattern(const SpMVKey *key, Mat A, const SpMVCSR *csr)
 {
-  return (PetscBool)(SpMVKeyHasNonzeroState(key, A) && key->m == csr->m && key->n == csr->n && key->nz == csr->i[csr->m] && key->i == csr->i &&
-                     key->j == csr->j);
+  return (PetscBool)(SpMVKeyHasNonzeroState(key, A) && key->m == csr->m && key->n == csr->n &&
+                     key->nz == csr->i[csr->m] && key->i == csr->i && key->j == csr->j);
 }
 
 void SpMVKeySet(SpMVKey *key, Mat A)
@@ -205,12 +207,14 @@ PetscErrorCode MatSpMVGetPattern_Seq(Mat A, SpMVCSR *csr)
 
   PetscFunctionBegin;
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr->i, &csr->j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s", ((PetscObject)A)->type_name);
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s",
+             ((PetscObject)A)->type_name);
   csr->m = A->rmap->n;
   csr->n = A->cmap->n;
   csr->a = NULL;
   if (!csr->i) {
-    PetscCheck(!csr->m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix of type %s has rows but no row offsets", ((PetscObject)A)->type_name);
+    PetscCheck(!csr->m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix of type %s has rows but no row offsets",
+               ((PetscObject)A)->type_name);
     csr->i = SpMVNoRows;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

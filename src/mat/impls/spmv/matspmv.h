@@ -72,11 +72,14 @@ struct _n_SpMVFormat {
   PetscErrorCode (*creatempi)(Mat);
   PetscErrorCode (*create)(Mat); /* by the size of the communicator */
   void (*defaults)(void *params);
-  PetscErrorCode (*options)(Mat, void *params);                              /* reads and checks the format's options, prints them under -help */
+  /* reads and checks the format's options, prints them under -help */
+  PetscErrorCode (*options)(Mat, void *params);
   PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVStore *); /* creates the layout from the pattern */
-  PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len); /* the format's part of a view */
+  /* the format's part of a view */
+  PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len);
 #if defined(PETSCSPMV_HAVE_CUDA)
-  /* creates the layout of A or its transpose on the device; returns cudaErrorNotSupported if the parent's product is to be used */
+  /* creates the layout of A or its transpose on the device; returns cudaErrorNotSupported if the parent's product is to
+     be used */
   cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
 #endif
 };
@@ -97,7 +100,8 @@ PETSC_INTERN PetscErrorCode MatCreate_MPISpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatCreate_SpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
 
-/* Defines the three functions that MatRegister() needs for a format called NAME. The macro ends with a declaration, so a semicolon follows its use */
+/* Defines the three functions that MatRegister() needs for a format called NAME. The macro ends with a declaration, so
+   a semicolon follows its use */
 #define SpMVFormatCreate(NAME)                             \
   PETSC_INTERN const SpMVFormat SpMVFormat##NAME;          \
   static PetscErrorCode         MatCreate_Seq##NAME(Mat A) \
@@ -120,8 +124,8 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   PetscOptionsObject->options = ((PetscObject)A)->options
 
 /*
-  AIJ's operations that a format may replace. The parent's operations are saved, so that they can be called and restored. The
-  operations below the line are replaced on the device only
+  AIJ's operations that a format may replace. The parent's operations are saved, so that they can be called and
+  restored. The operations below the line are replaced on the device only
 */
 #define SpMVHooks(X)                \
   X(mult);                          \
@@ -187,21 +191,22 @@ typedef struct {
 } SpMVKey;
 
 /*
-  Every documented way to change values increases the object state, and every change of the pattern increases the nonzero
-  state. The key contains the Mat itself because MatHeaderReplace() moves the data to another Mat, which counts its states
-  independently, and the Mat's id because another Mat may be allocated at the same address. The function is inline because
-  every product calls it. It takes no lock: a thread that finds the key current also sees the copy that another thread has
-  finished before it set the key.
+  Every documented way to change values increases the object state, and every change of the pattern increases the
+  nonzero state. The key contains the Mat itself because MatHeaderReplace() moves the data to another Mat, which counts
+  its states independently, and the Mat's id because another Mat may be allocated at the same address. The function is
+  inline because every product calls it. It takes no lock: a thread that finds the key current also sees the copy that
+  another thread has finished before it set the key.
 */
 static inline PetscBool SpMVKeyIsCurrent(const SpMVKey *key, Mat A)
 {
   const PetscObjectState state = SpMVAtomicGet(&key->state), nonzerostate = SpMVAtomicGet(&key->nonzerostate);
 
-  return (PetscBool)(SpMVAtomicGet(&key->mat) == A && SpMVAtomicGet(&key->id) == ((PetscObject)A)->id && state == ((PetscObject)A)->state &&
-                     nonzerostate == A->nonzerostate);
+  return (PetscBool)(SpMVAtomicGet(&key->mat) == A && SpMVAtomicGet(&key->id) == ((PetscObject)A)->id &&
+                     state == ((PetscObject)A)->state && nonzerostate == A->nonzerostate);
 }
 
-/* A sequential matrix on the host: counts of the products requested. They determine when the format is set up and when it is refreshed */
+/* A sequential matrix on the host: counts of the products requested. They determine when the format is set up and when
+   it is refreshed */
 typedef struct {
   SpMVKey    key;           /* the state of the matrix for which `values` is counted */
   PetscInt64 pattern;       /* products with the current pattern */
@@ -226,13 +231,14 @@ typedef struct {
   pthread_mutex_t lock;
   SpMVKey         key;
   SpMVStore       store;
-  PetscBool       use_parent; /* AIJ's own product is used: columns are unsorted, there are no values, AIJ is cheaper, ... */
-  PetscInt        nonzerorows;
-  SpMVAsked       asked;
+  /* AIJ's own product is used: columns are unsorted, there are no values, AIJ is cheaper, ... */
+  PetscBool use_parent;
+  PetscInt  nonzerorows;
+  SpMVAsked asked;
 } SpMVHostCopy;
 
-/* The state of a parallel matrix when its copies were last up to date on all ranks. This state is the same on all ranks; the
-   states of the blocks may differ, because a rank may change its own blocks */
+/* The state of a parallel matrix when its copies were last up to date on all ranks. This state is the same on all
+   ranks; the states of the blocks may differ, because a rank may change its own blocks */
 typedef struct {
   SpMVKey   key;
   PetscBool bound; /* to the CPU */
@@ -274,7 +280,9 @@ typedef struct {
 /* A matrix whose entries are zero on the device, while those on the host are old */
 typedef struct {
   SpMVKey key;
-  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[], InsertMode); /* AIJ's */
+  /* AIJ's */
+  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[],
+                              InsertMode);
 } SpMVZeroed;
 
 /* An MPI matrix: the exchange of its halo on the device */
@@ -291,7 +299,9 @@ typedef struct {
 typedef enum {
   SPMV_SYMBOLIC,      /* the result gets the format and the parameters */
   SPMV_SYMBOLIC_HOST, /* the same, and the numeric phase of a product on the device is AIJ's on the host */
-  SPMV_SYMBOLIC_AIJ   /* the factors have AIJ's type name during the call: MATSHELL and other types look at the names of the factors' types */
+  /* the factors have AIJ's type name during the call: MATSHELL and other types look at the names of the factors' types
+     */
+  SPMV_SYMBOLIC_AIJ
 } SpMVProductKind;
 
 /* Stored with the first factor of our types in a product of matrices: the symbolic phase of the latest such product */
@@ -307,10 +317,11 @@ typedef PetscInt64 SpMVParams[16];
 typedef struct {
   const SpMVFormat *format;
   SpMVParams        params;
-  MatType           parenttype;             /* restored by MatSpMVUnhook() */
-  PetscBool         device;                 /* the parent is AIJCUSPARSE */
-  SpMVOps           parent, ours;           /* the operations before and after MatSpMVHook() */
-  PetscErrorCode (*view)(Mat, PetscViewer); /* the previous view: AIJ's, or the view set by the DM that created the matrix */
+  MatType           parenttype;   /* restored by MatSpMVUnhook() */
+  PetscBool         device;       /* the parent is AIJCUSPARSE */
+  SpMVOps           parent, ours; /* the operations before and after MatSpMVHook() */
+  /* the previous view: AIJ's, or the view set by the DM that created the matrix */
+  PetscErrorCode (*view)(Mat, PetscViewer);
   SpMVProductPhase phase;
   PetscInt64       pattern; /* a hash of row offsets and columns that PETSc has not allocated, 0 otherwise */
   SpMVHostCopy     host;
@@ -321,12 +332,14 @@ typedef struct {
   SpMVFused      fused;
   SpMVZeroed     zeroed;
   SpMVExchange   exchange;
-  PetscBool      may_lack;        /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
-  PetscBool      ignores_offproc; /* MAT_IGNORE_OFF_PROC_ENTRIES was set */
+  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
+  PetscBool may_lack;
+  PetscBool ignores_offproc; /* MAT_IGNORE_OFF_PROC_ENTRIES was set */
 #endif
 } Mat_SpMV;
 
-typedef enum { SPMV_NORMAL, SPMV_RESIDUAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp; /* RESIDUAL: zz = yy - A xx, on the device only */
+/* RESIDUAL: zz = yy - A xx, on the device only */
+typedef enum { SPMV_NORMAL, SPMV_RESIDUAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
 
 /* matspmv.c: the state of a matrix */
 PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
@@ -336,7 +349,8 @@ PETSC_INTERN PetscErrorCode MatSpMVSet(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode SpMVMergedSet(Mat, const Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params);
 PETSC_INTERN void           MatSpMVUseParent_Seq(Mat, Mat_SpMV *, PetscBool);
-PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *);         /* frees all copies; the next product sets them up again */
+/* frees all copies; the next product sets them up again */
+PETSC_INTERN PetscErrorCode MatSpMVForget(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVForgetHost_Seq(Mat, Mat_SpMV *); /* frees the host's copy */
 PETSC_INTERN PetscBool      SpMVKeyHasNonzeroState(const SpMVKey *, Mat);
 PETSC_INTERN PetscBool      SpMVKeyHasPattern(const SpMVKey *, Mat, const SpMVCSR *);
@@ -364,7 +378,8 @@ typedef struct {
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*copy)(Mat, Mat, MatStructure);
-  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[], InsertMode);
+  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[],
+                              InsertMode);
   PetscErrorCode (*mult)(Mat, Vec, Vec);
   PetscErrorCode (*multadd)(Mat, Vec, Vec, Vec);
   PetscErrorCode (*multtransposeadd)(Mat, Vec, Vec, Vec);
@@ -393,8 +408,10 @@ PETSC_INTERN PetscErrorCode SpMVRegisterNames(void);
 PETSC_INTERN PetscErrorCode SpMVFinalizeNames(void);
 
 /* options.c */
-PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt, PetscInt, PetscInt *);
-PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[], SpMVCommonParams *);
+PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt,
+                                           PetscInt, PetscInt *);
+PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[],
+                                              SpMVCommonParams *);
 PETSC_INTERN PetscErrorCode SpMVReadOptions(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat, const Mat_SpMV *, SpMVHaloOptions *);
 
@@ -425,21 +442,25 @@ typedef struct {
 } SpMVOperands;
 
 PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* whether new matrices use AIJCUSPARSE */
-PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);                 /* marks the host's values as newer, after AIJ has changed them without doing so */
+/* marks the host's values as newer, after AIJ has changed them without doing so */
+PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);
 PETSC_INTERN PetscErrorCode SpMVOperandsBegin(SpMVPlace, Vec xx, Vec yy, Vec zz, SpMVOperands *);
 PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 
 /* host.c: the copy on the host and its products */
 /* brings the copy up to date if there have been enough products, or with `setup`; current: whether it is up to date */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *, PetscBool setup, PetscBool *current);
-PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat); /* uses AIJ's product if out of memory, which is not an error */
+/* uses AIJ's product if out of memory, which is not an error */
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsNone_Seq(Mat, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
 /* seq.c: a sequential matrix, on the host or on the device */
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose); /* brings the copy that such a product reads up to date */
-PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, PetscBool setup, SpMVStats *);          /* brings the copy up to date first; without `setup` only if due */
+/* brings the copy that such a product reads up to date */
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose);
+/* brings the copy up to date first; without `setup` only if due */
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, PetscBool setup, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
 
 /* hook.c: hooking a matrix and unhooking it */
@@ -469,12 +490,13 @@ PETSC_INTERN PetscErrorCode    MatSpMVShareCOO(Mat A, Mat B);
 PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 
 /*
-  types.c: what is replaced in each kind of matrix. setops set operations; compose composes functions that PETSc looks up by
-  name, or restores the parent's if `ours` is false
+  types.c: what is replaced in each kind of matrix. setops set operations; compose composes functions that PETSc looks
+  up by name, or restores the parent's if `ours` is false
 */
 typedef struct {
   MatType parent;
-  void (*setops[9])(Mat);                                                             /* called in this order, ending with NULL */
+  /* called in this order, ending with NULL */
+  void (*setops[9])(Mat);
   PetscErrorCode (*compose[5])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ending with NULL */
 } SpMVKind;
 
@@ -499,7 +521,8 @@ PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, Pet
 PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
 
-/* coo.c: bytes on this rank's device of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date; has: whether there are maps */
+/* coo.c: bytes on this rank's device of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date; has: whether
+   there are maps */
 PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 bytes[2]);
 
 /* matspmv.c */
@@ -509,14 +532,18 @@ PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees c
 PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel);
 
 /* device.c */
-PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);                                      /* the stream of PETSc's vectors */
-PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged); /* copies host arrays to the device */
-PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *); /* a device vector with the values of a host vector, or the vector itself */
-PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *);  /* copies the values back if `copy` */
+/* the stream of PETSc's vectors */
+PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);
+/* copies host arrays to the device */
+PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged);
+/* a device vector with the values of a host vector, or the vector itself */
+PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *);
+PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *); /* copies the values back if `copy` */
 /* to = scale from, which may be the same vector, on this rank alone: VecCopy() and VecScale() are collective */
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to);
 
-/* mpi.c: the product of a parallel matrix whose diagonal block's kernel adds the off-diagonal block's product. It follows SpMVHaloBegin() */
+/* mpi.c: the product of a parallel matrix whose diagonal block's kernel adds the off-diagonal block's product. It
+   follows SpMVHaloBegin() */
 typedef struct {
   SpMVHalo           halo;
   SpMVCudaStore      store;    /* of the diagonal block; NULL: this rank's product is not such a kernel */
@@ -532,7 +559,8 @@ PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec,
 
 /* cuda.c: the copies on the device and their products */
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* NULL: AIJCUSPARSE multiplies */
+/* NULL: AIJCUSPARSE multiplies */
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
 PETSC_INTERN PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
@@ -546,7 +574,8 @@ typedef struct {
   cudaStream_t stream;
 } SpMVValues;
 
-PETSC_INTERN PetscErrorCode MatSpMVOnDevice_Seq(Mat, PetscBool *device); /* whether the newest values are there and can be used */
+/* whether the newest values are there and can be used */
+PETSC_INTERN PetscErrorCode MatSpMVOnDevice_Seq(Mat, PetscBool *device);
 PETSC_INTERN PetscErrorCode SpMVValuesGet(Mat, PetscBool write, SpMVValues *);
 PETSC_INTERN PetscErrorCode SpMVValuesRestore(Mat, SpMVValues *);
 PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
@@ -555,12 +584,14 @@ PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVNorm_MPICUDA(Mat, NormType, PetscReal *, PetscBool *done);
 
 /* copies.c */
-PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours); /* called after the newest values have moved to the device or to the host */
+/* called after the newest values have moved to the device or to the host */
+PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
 PETSC_INTERN PetscErrorCode MatSpMVTranspose_SeqCUDA(Mat, Mat, PetscBool *done);
 
 /* dense.c */
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat);
-PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **); /* NULL: AIJCUSPARSE multiplies, or out of memory */
+/* NULL: AIJCUSPARSE multiplies, or out of memory */
+PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
 
 /* mpi.c: the halo for these vectors, which may be NULL. Collective */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat, Mat_SpMV *, Vec, Vec, Vec, PetscBool *ours);

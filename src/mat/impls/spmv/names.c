@@ -3,9 +3,9 @@
   derived from AIJ. On the host they would refuse our matrices or, worse, treat them as matrices of another kind: PCILU
   replaces the shift NONZERO by INBLOCKS, and MatGetOrdering() of PETSc 3.18 takes a parallel matrix for a sequential
   one. The functions belong to types that PETSc finds in its lists: preconditioners, colorings, coarsenings, orderings,
-  MATNEST. Each type is replaced by one whose constructor calls PETSc's and then replaces the operation that receives the
-  matrix. The operation calls PETSc's while the matrix has AIJ's name. docs/types.md lists all such functions, with those
-  that remain.
+  MATNEST. Each type is replaced by one whose constructor calls PETSc's and then replaces the operation that receives
+  the matrix. The operation calls PETSc's while the matrix has AIJ's name. docs/types.md lists all such functions, with
+  those that remain.
 
   On the device our matrices have AIJCUSPARSE's name, so they are treated as AIJCUSPARSE matrices are.
 */
@@ -89,7 +89,8 @@ SpMVNameType(PC, ILU, PCILU, setup, pmat, (object), PC object);
 SpMVNameType(PC, TFS, PCTFS, setup, pmat, (object), PC object);
 SpMVNameType(PC, CP, PCCP, setup, pmat, (object), PC object);
 SpMVNameType(MatColoring, JP, MATCOLORINGJP, apply, mat, (object, coloring), MatColoring object, ISColoring *coloring);
-SpMVNameType(MatColoring, GREEDY, MATCOLORINGGREEDY, apply, mat, (object, coloring), MatColoring object, ISColoring *coloring);
+SpMVNameType(MatColoring, GREEDY, MATCOLORINGGREEDY, apply, mat, (object, coloring), MatColoring object,
+             ISColoring *coloring);
 SpMVNameType(MatCoarsen, HEM, MATCOARSENHEM, apply, graph, (object), MatCoarsen object);
 
 /* The orderings, as they were registered */
@@ -191,7 +192,8 @@ static PetscErrorCode MatSeqAIJKron_SpMV(Mat A, Mat B, MatReuse reuse, Mat *C)
 PetscErrorCode MatSpMVCompose_Names(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   PetscFunctionBegin;
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSeqAIJKron_C", ours ? MatSeqAIJKron_SpMV : SpMVParents[device][mpi].kron));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSeqAIJKron_C",
+                                       ours ? MatSeqAIJKron_SpMV : SpMVParents[device][mpi].kron));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -264,7 +266,8 @@ static PetscErrorCode MatCreate_AIJ(Mat A, PetscBool mpi)
   A->preallocated = A->assembled = PETSC_TRUE;
   B->preallocated = B->assembled = PETSC_FALSE;
   PetscCall(PetscObjectCompose((PetscObject)A, SpMVFormer, NULL));
-  if (!mpi && hidden.set[hidden.set[1]]) PetscCall(MatSeqAIJSetType(A, hidden.type[hidden.set[1]])); /* with the prefix, if both are set */
+  /* with the prefix, if both are set */
+  if (!mpi && hidden.set[hidden.set[1]]) PetscCall(MatSeqAIJSetType(A, hidden.type[hidden.set[1]]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

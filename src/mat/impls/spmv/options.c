@@ -5,9 +5,10 @@
 
 const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "paper", "SpMVKernel", "SPMV_KERNEL_", NULL};
 
-/* An integer option within [lower, upper]. PetscOptionsRangeInt() cannot be used: it rejects the default 0 ("choose") as out of range */
-PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const char option[], const char text[], const char manual[], PetscInt lower,
-                              PetscInt upper, PetscInt *value)
+/* An integer option within [lower, upper]. PetscOptionsRangeInt() cannot be used: it rejects the default 0 ("choose")
+   as out of range */
+PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const char option[], const char text[],
+                              const char manual[], PetscInt lower, PetscInt upper, PetscInt *value)
 {
   const char *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
   PetscBool   set;
@@ -16,7 +17,8 @@ PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const c
   PetscCall(PetscOptionsInt(option, text, manual, *value, value, &set));
   if (set) {
     PetscCheck(*value >= lower && *value <= upper, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
-               "Option -%s%s is %" PetscInt_FMT ": it must be from %" PetscInt_FMT " to %" PetscInt_FMT, prefix, option + 1, *value, lower, upper);
+               "Option -%s%s is %" PetscInt_FMT ": it must be from %" PetscInt_FMT " to %" PetscInt_FMT, prefix,
+               option + 1, *value, lower, upper);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -33,7 +35,8 @@ static PetscErrorCode SpMVOptionName(const char format[], const char what[], cha
 }
 
 /* Reads the options -mat_<format>_<name> that every format has; manual: the format's manual page */
-PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[], SpMVCommonParams *p)
+PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[],
+                                 SpMVCommonParams *p)
 {
   const struct {
     const char *name, *text;
@@ -44,14 +47,17 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
 
   PetscFunctionBegin;
   PetscCall(SpMVOptionName(format, "node_size", option, sizeof(option)));
-  PetscCall(
-      SpMVOptionsInt(A, PetscOptionsObject, option, "Rows and columns of a node block (1: no node blocks, 0: detect)", manual, 0, SPMV_MAX_NODE, &p->node));
-  PetscCall(SpMVOptionName(format, "kernel", option, sizeof(option)));
-  PetscCall(PetscOptionsEnum(option, "Kernel of the product", manual, SpMVKernelTypes, (PetscEnum)p->kernel, (PetscEnum *)&p->kernel, NULL));
-  PetscCall(SpMVOptionName(format, "setup_after", option, sizeof(option)));
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option,
-                           "On the host, number of AIJ products before the format is set up (-1: as many as take as long as the set-up)", manual, PETSC_DECIDE,
-                           PETSC_MAX_INT, &p->after));
+                           "Rows and columns of a node block (1: no node blocks, 0: detect)", manual, 0, SPMV_MAX_NODE,
+                           &p->node));
+  PetscCall(SpMVOptionName(format, "kernel", option, sizeof(option)));
+  PetscCall(PetscOptionsEnum(option, "Kernel of the product", manual, SpMVKernelTypes, (PetscEnum)p->kernel,
+                             (PetscEnum *)&p->kernel, NULL));
+  PetscCall(SpMVOptionName(format, "setup_after", option, sizeof(option)));
+  PetscCall(SpMVOptionsInt(
+      A, PetscOptionsObject, option,
+      "On the host, number of AIJ products before the format is set up (-1: as many as take as long as the set-up)",
+      manual, PETSC_DECIDE, PETSC_MAX_INT, &p->after));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(flags); k++) {
     PetscBool on = (PetscBool)*flags[k].value;
 
@@ -76,15 +82,17 @@ PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOp
   o->rows  = 0.1;
   o->early = PETSC_TRUE;
   SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
-  PetscCall(
-      PetscOptionsEnum("-mat_spmv_halo", "How GPUs exchange the halo", spmv->format->name, SpMVHaloTypes, (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
-  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows", "Largest fraction of boundary rows for the fused product to be used", spmv->format->name, o->rows, &o->rows,
-                             NULL));
-  PetscCall(PetscOptionsBool("-mat_spmv_halo_early", "With peer exchange, start the product together with the exchange", spmv->format->name, o->early,
-                             &o->early, NULL));
+  PetscCall(PetscOptionsEnum("-mat_spmv_halo", "How GPUs exchange the halo", spmv->format->name, SpMVHaloTypes,
+                             (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
+  PetscCall(PetscOptionsReal("-mat_spmv_halo_rows",
+                             "Largest fraction of boundary rows for the fused product to be used", spmv->format->name,
+                             o->rows, &o->rows, NULL));
+  PetscCall(PetscOptionsBool("-mat_spmv_halo_early", "With peer exchange, start the product together with the exchange",
+                             spmv->format->name, o->early, &o->early, NULL));
   PetscOptionsEnd();
   PetscCheck(o->rows >= 0 && o->rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
-             "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1", prefix, (double)o->rows); /* NaN fails both comparisons */
+             /* NaN fails both comparisons */
+             "Option -%smat_spmv_halo_rows is %g: it must be from 0 to 1", prefix, (double)o->rows);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -94,8 +102,8 @@ PetscErrorCode MatSpMVGetCOOPlace(Mat A, const Mat_SpMV *spmv, SpMVCOOPlace *pla
   PetscFunctionBegin;
   *place = SPMV_COO_AUTO;
   SpMVOptionsBegin(A, "Assembly from coordinates on GPUs", spmv->format->name);
-  PetscCall(PetscOptionsEnum("-mat_spmv_coo", "Where MatSetPreallocationCOO() sorts", spmv->format->name, SpMVCOOPlaces, (PetscEnum)*place, (PetscEnum *)place,
-                             NULL));
+  PetscCall(PetscOptionsEnum("-mat_spmv_coo", "Where MatSetPreallocationCOO() sorts", spmv->format->name, SpMVCOOPlaces,
+                             (PetscEnum)*place, (PetscEnum *)place, NULL));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -112,7 +120,8 @@ PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &halo));
   PetscCall(MatSpMVGetCOOPlace(A, spmv, &coo));
   PetscCall(MatSpMVSetParams(A, spmv, params));
-  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed))); /* on all ranks, even if the parameters have not changed */
+  /* on all ranks, even if the parameters have not changed */
+  PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

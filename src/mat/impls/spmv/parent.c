@@ -1,15 +1,15 @@
 /*
-  The types that ours are derived from, AIJ and AIJCUSPARSE: their functions, and the creation of matrices of these types
-  even if -mat_seqaij_type is set.
+  The types that ours are derived from, AIJ and AIJCUSPARSE: their functions, and the creation of matrices of these
+  types even if -mat_seqaij_type is set.
 */
 #include "matspmv.h"
 
 /*
-  With -mat_seqaij_type, new sequential AIJ matrices get the type given by the option: one of ours or, say, AIJPERM. The code
-  that creates them does not expect this. MatDuplicate() fills the new matrix but skips what AIJPERM does at assembly,
-  MatTranspose() empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook() cannot hook such a
-  matrix. So the option is hidden while the parent creates matrices: without a prefix, which new matrices do not have, and
-  as A itself reads it.
+  With -mat_seqaij_type, new sequential AIJ matrices get the type given by the option: one of ours or, say, AIJPERM. The
+  code that creates them does not expect this. MatDuplicate() fills the new matrix but skips what AIJPERM does at
+  assembly, MatTranspose() empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook()
+  cannot hook such a matrix. So the option is hidden while the parent creates matrices: without a prefix, which new
+  matrices do not have, and as A itself reads it.
 */
 PetscErrorCode SpMVHideSeqAIJType(Mat A, SpMVHidden *hidden)
 {
@@ -19,9 +19,11 @@ PetscErrorCode SpMVHideSeqAIJType(Mat A, SpMVHidden *hidden)
   PetscFunctionBegin;
   hidden->set[1] = PETSC_FALSE;
   for (int k = 0; k < (prefix[1] || options[1] ? 2 : 1); k++) {
-    PetscCall(PetscOptionsGetString(options[k], prefix[k], "-mat_seqaij_type", hidden->type[k], sizeof(hidden->type[k]), &hidden->set[k]));
+    PetscCall(PetscOptionsGetString(options[k], prefix[k], "-mat_seqaij_type", hidden->type[k], sizeof(hidden->type[k]),
+                                    &hidden->set[k]));
     if (!hidden->set[k]) continue;
-    PetscCall(PetscSNPrintf(hidden->option[k], sizeof(hidden->option[k]), "-%smat_seqaij_type", prefix[k] ? prefix[k] : ""));
+    PetscCall(
+        PetscSNPrintf(hidden->option[k], sizeof(hidden->option[k]), "-%smat_seqaij_type", prefix[k] ? prefix[k] : ""));
     hidden->options[k] = options[k];
     PetscCall(PetscOptionsClearValue(options[k], hidden->option[k]));
   }
@@ -38,11 +40,11 @@ PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *hidden)
 }
 
 /*
-  The parents' functions, for use when the matrix no longer has them: MatHeaderMerge() calls destroy after it has removed the
-  composed objects, and MatDuplicate() copies our composed functions to matrices that are not ours. The functions are read
-  from a new matrix of the parent type, because PETSc replaces functions of some matrices (submatrices). This is done only
-  when a matrix of the type is first hooked: creating an AIJCUSPARSE matrix initializes the device, and programs that use
-  none of our types must not pay for that.
+  The parents' functions, for use when the matrix no longer has them: MatHeaderMerge() calls destroy after it has
+  removed the composed objects, and MatDuplicate() copies our composed functions to matrices that are not ours. The
+  functions are read from a new matrix of the parent type, because PETSc replaces functions of some matrices
+  (submatrices). This is done only when a matrix of the type is first hooked: creating an AIJCUSPARSE matrix initializes
+  the device, and programs that use none of our types must not pay for that.
 */
 SpMVParent SpMVParents[2][2];
 
@@ -61,10 +63,13 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   PetscCall(ierr);
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &SpMVParents[device][mpi].retrieve));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &SpMVParents[device][mpi].store));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C", &SpMVParents[device][mpi].productsetfromoptions));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqdense_C", &SpMVParents[device][mpi].productdense));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
+                                     &SpMVParents[device][mpi].productsetfromoptions));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqdense_C",
+                                     &SpMVParents[device][mpi].productdense));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSeqAIJKron_C", &SpMVParents[device][mpi].kron));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &SpMVParents[device][mpi].preallocatecoo));
+  PetscCall(
+      PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &SpMVParents[device][mpi].preallocatecoo));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &SpMVParents[device][mpi].setvaluescoo));
   SpMVParents[device][mpi].copy             = A->ops->copy;
   SpMVParents[device][mpi].setvalues        = A->ops->setvalues;
@@ -88,8 +93,8 @@ PetscErrorCode SpMVReplaceFunction(Mat A, const char name[], PetscErrorCode (*fu
 }
 
 /*
-  Before PETSc 3.26, MatRetrieveValues() does not increase the object state. In 3.26 it does not mark the host's values as
-  newer than the values on the device (AIJCUSPARSE)
+  Before PETSc 3.26, MatRetrieveValues() does not increase the object state. In 3.26 it does not mark the host's values
+  as newer than the values on the device (AIJCUSPARSE)
 */
 static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
 {
@@ -105,7 +110,8 @@ static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStoreValues() of AIJCUSPARSE stores the host's values even if the device's are newer (up to PETSc 3.26): copy them first */
+/* MatStoreValues() of AIJCUSPARSE stores the host's values even if the device's are newer (up to PETSc 3.26): copy them
+   first */
 static PetscErrorCode MatStoreValues_SpMV(Mat A)
 {
   const PetscScalar *a;
@@ -122,8 +128,9 @@ static PetscErrorCode MatStoreValues_SpMV(Mat A)
   changed entries: where a diagonal entry is missing. So the state increases before, on all ranks, and after an error
   the pattern of a sequential matrix counts as changed, too.
 */
-static PetscErrorCode SpMVZeroRows(Mat A, PetscErrorCode (*zero)(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec), PetscInt n, const PetscInt rows[],
-                                   PetscScalar diag, Vec x, Vec b)
+static PetscErrorCode SpMVZeroRows(Mat A,
+                                   PetscErrorCode (*zero)(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec),
+                                   PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
   PetscBool      mpi;
   PetscErrorCode ierr;
@@ -166,12 +173,15 @@ void MatSpMVSetOps_Parent(Mat A)
 PetscErrorCode MatSpMVCompose_Parent(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   PetscFunctionBegin;
-  PetscCall(SpMVReplaceFunction(A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : SpMVParents[device][mpi].retrieve));
-  if (device && !mpi) PetscCall(SpMVReplaceFunction(A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : SpMVParents[device][mpi].store));
+  PetscCall(
+      SpMVReplaceFunction(A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : SpMVParents[device][mpi].retrieve));
+  if (device && !mpi)
+    PetscCall(SpMVReplaceFunction(A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : SpMVParents[device][mpi].store));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes our functions with A, or the parent's again. A may be a copy of one of our matrices without being hooked itself */
+/* Composes our functions with A, or the parent's again. A may be a copy of one of our matrices without being hooked
+   itself */
 PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
 {
   PetscBool mpi, device;
@@ -179,6 +189,7 @@ PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
   PetscFunctionBegin;
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  for (int k = 0; SpMVKinds[device][mpi].compose[k]; k++) PetscCall((*SpMVKinds[device][mpi].compose[k])(A, device, mpi, ours));
+  for (int k = 0; SpMVKinds[device][mpi].compose[k]; k++)
+    PetscCall((*SpMVKinds[device][mpi].compose[k])(A, device, mpi, ours));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,7 +10,8 @@ static PetscInt64 SpMVStatsFormatted(const SpMVStats *stats)
 }
 
 /* Prints one line for a sequential matrix, or for the diagonal or off-diagonal blocks of all ranks */
-static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm, PetscViewer viewer)
+static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm,
+                                    PetscViewer viewer)
 {
   SpMVStats  all = *local;
   char       what[256], rest[64] = "";
@@ -27,15 +28,20 @@ static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpM
   all.long_stored = sum[5];
   all.bytes       = sum[6];
   PetscCall((*spmv->format->describe)(spmv->params, &all, what, sizeof(what)));
-  if (sum[7] > sum[0]) PetscCall(PetscSNPrintf(rest, sizeof(rest), ", %" PetscInt64_FMT " nonzeros by AIJ's own product", sum[7] - sum[0]));
+  if (sum[7] > sum[0])
+    PetscCall(
+        PetscSNPrintf(rest, sizeof(rest), ", %" PetscInt64_FMT " nonzeros by AIJ's own product", sum[7] - sum[0]));
   if (all.stored) {
-    PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "%s format%s: %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " nonzeros (padding %.2f%%), %" PetscInt64_FMT
-                                     " bytes, kernel: %s%s\n",
-                                     spmv->format->name, which, what, all.stored, all.nonzeros,
-                                     all.nonzeros ? 100. * (double)(all.stored - all.nonzeros) / (double)all.nonzeros : 0., all.bytes, all.kernel, rest));
+    PetscCall(
+        PetscViewerASCIIPrintf(viewer,
+                               "%s format%s: %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT
+                               " nonzeros (padding %.2f%%), %" PetscInt64_FMT " bytes, kernel: %s%s\n",
+                               spmv->format->name, which, what, all.stored, all.nonzeros,
+                               all.nonzeros ? 100. * (double)(all.stored - all.nonzeros) / (double)all.nonzeros : 0.,
+                               all.bytes, all.kernel, rest));
   } else
-    PetscCall(PetscViewerASCIIPrintf(viewer, "%s format%s: nothing stored, kernel: %s\n", spmv->format->name, which, all.kernel));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "%s format%s: nothing stored, kernel: %s\n", spmv->format->name, which,
+                                     all.kernel));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -62,7 +68,8 @@ static PetscErrorCode MatSpMVViewCOO(Mat A, const Mat_SpMV *spmv, PetscViewer vi
   if (!has) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 2, MPIU_INT64, MPI_SUM, PetscObjectComm((PetscObject)A)));
   PetscCall(PetscViewerASCIIPrintf(viewer,
-                                   "%s format, map of MatSetPreallocationCOO(): %" PetscInt64_FMT " bytes, AIJCUSPARSE's arrays: %" PetscInt64_FMT " bytes\n",
+                                   "%s format, map of MatSetPreallocationCOO(): %" PetscInt64_FMT
+                                   " bytes, AIJCUSPARSE's arrays: %" PetscInt64_FMT " bytes\n",
                                    spmv->format->name, bytes[0], bytes[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -84,7 +91,8 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   else
     PetscCall((*spmv->view)(A, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
-  if (!isascii || !A->assembled || A->factortype || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL))
+  if (!isascii || !A->assembled || A->factortype ||
+      (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL))
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi) {
@@ -94,7 +102,9 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
     PetscCall(SpMVAgree(comm, MatSpMVGetStats_MPI(A, spmv, stats)));
     for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(spmv, which[k], &stats[k], comm, viewer));
 #if defined(PETSCSPMV_HAVE_CUDA)
-    if (spmv->exchange.halo) PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name, SpMVHaloDescribe(spmv->exchange.halo)));
+    if (spmv->exchange.halo)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name,
+                                       SpMVHaloDescribe(spmv->exchange.halo)));
 #endif
   } else {
     PetscCall(MatSpMVGetStats_Seq(A, PETSC_FALSE, &stats[0]));
@@ -125,8 +135,8 @@ void MatSpMVSetOps_View(Mat A)
    Level: intermediate
 
    Note:
-   `MatGetType()` returns the name of a type derived from AIJ (`MATSEQAIJSELLP`, ...), because much of PETSc identifies AIJ matrices by the beginning of
-   that name.
+   `MatGetType()` returns the name of a type derived from AIJ (`MATSEQAIJSELLP`, ...), because much of PETSc identifies
+   AIJ matrices by the beginning of that name.
 
 .seealso: `MATSELLP`, `MATEVCHYB`, `PetscSpMVGetInfo()`
 @*/
@@ -156,7 +166,8 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
    Level: intermediate
 
    Notes:
-   Sets up the format if no product has done so yet. `-mat_view ::ascii_info`, `-ksp_view` and `-snes_view` print the same numbers, summed over the processes.
+   Sets up the format if no product has done so yet. `-mat_view ::ascii_info`, `-ksp_view` and `-snes_view` print the
+   same numbers, summed over the processes.
 
    Errors:
 +  PETSC_ERR_ARG_TYPENOTSET - the matrix has no type
@@ -174,9 +185,11 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscAssertPointer(info, 2);
-  PetscCheck(((PetscObject)A)->type_name, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_TYPENOTSET, "Matrix object's type is not set: Argument # 1");
+  PetscCheck(((PetscObject)A)->type_name, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_TYPENOTSET,
+             "Matrix object's type is not set: Argument # 1");
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCheck(spmv, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Matrix type %s is not a type of PetscSpMV", ((PetscObject)A)->type_name);
+  PetscCheck(spmv, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Matrix type %s is not a type of PetscSpMV",
+             ((PetscObject)A)->type_name);
   PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
   PetscCall(PetscMemzero(info, sizeof(*info)));
   PetscCall(SpMVIsMPI(A, &mpi));

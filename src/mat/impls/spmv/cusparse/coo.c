@@ -1,17 +1,17 @@
 /*
-  MatSetPreallocationCOO() and MatSetValuesCOO() on the device. The device sorts and merges the indices and sums the values,
-  no matter whether the program's arrays are on the host or on the device. AIJ's own functions sort on one core of the host
-  and copy their map.
+  MatSetPreallocationCOO() and MatSetValuesCOO() on the device. The device sorts and merges the indices and sums the
+  values, no matter whether the program's arrays are on the host or on the device. AIJ's own functions sort on one core
+  of the host and copy their map.
 
-  The matrix is left in the same state as by AIJCUSPARSE's functions: AIJ's pattern is on the host, and the CSR arrays on
-  the device hold the values, which are newer than those on the host. AIJ's arrays are filled through
+  The matrix is left in the same state as by AIJCUSPARSE's functions: AIJ's pattern is on the host, and the CSR arrays
+  on the device hold the values, which are newer than those on the host. AIJ's arrays are filled through
   MatSeqAIJSetPreallocation() and MatSeqAIJSetColumnIndices(), which do not process the entries one by one.
 
   In parallel, each rank sends the indices of entries in other ranks' rows to their owners, once. The entries that it
   receives are appended to its own. The diagonal block and the off-diagonal block have separate maps.
 
-  The maps are in a container that is composed with the matrix. Duplicates of the matrix share the container. It remains if
-  the matrix is converted back to its parent type. A matrix without this container was preallocated by AIJCUSPARSE's
+  The maps are in a container that is composed with the matrix. Duplicates of the matrix share the container. It remains
+  if the matrix is converted back to its parent type. A matrix without this container was preallocated by AIJCUSPARSE's
   functions.
 */
 #include "mat/impls/spmv/matspmv.h"
@@ -26,10 +26,11 @@ static const char SpMVCOOContainer[] = "PetscSpMV_COO";
 
 /* Entries in other ranks' rows */
 typedef struct {
-  PetscSF      sf; /* leaves: the entries sent; roots: the entries received. NULL if no rank sends any */
-  PetscInt64   nsend, nreceive;
-  PetscInt64  *place;          /* on the device: the positions in the program's arrays of the entries sent */
-  PetscInt    *received;       /* on the device, until the maps are made: row and column indices of the entries received */
+  PetscSF     sf; /* leaves: the entries sent; roots: the entries received. NULL if no rank sends any */
+  PetscInt64  nsend, nreceive;
+  PetscInt64 *place; /* on the device: the positions in the program's arrays of the entries sent */
+  /* on the device, until the maps are made: row and column indices of the entries received */
+  PetscInt    *received;
   PetscScalar *send, *receive; /* on the device */
 } SpMVCOOExchange;
 
@@ -75,7 +76,8 @@ static PetscErrorCode SpMVCOOGet(Mat A, SpMVCOO **coo)
 
 /* ---------------------------------------------------------------- indices and values on the device */
 
-/* Replaces arrays on the host by copies on the device, in one allocation; *error is cudaErrorMemoryAllocation if there is no room */
+/* Replaces arrays on the host by copies on the device, in one allocation; *error is cudaErrorMemoryAllocation if there
+   is no room */
 static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes, void **copy, cudaError_t *error)
 {
   const void  *host[2];
@@ -140,19 +142,22 @@ static PetscErrorCode MatSpMVSetColumns_Seq(Mat A, SpMVCudaCOO map)
   PetscFunctionBegin;
   SpMVCudaCOOPattern(map, &i, &j);
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s", ((PetscObject)A)->type_name);
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s",
+             ((PetscObject)A)->type_name);
   host   = (void *)hj;
   device = j;
   PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
   PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
   SpMVCudaCOOReleasePattern(map);
-  if (bytes) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj)); /* the columns are already in place: this call only counts the entries of each row */
+  /* the columns are already in place: this call only counts the entries of each row */
+  if (bytes) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets AIJ's new values to zero on the device: AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
+/* Sets AIJ's new values to zero on the device: AIJCUSPARSE creates its arrays from the host's uninitialized values;
+   after that the device's values are valid */
 static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
 {
   const PetscInt *i, *j;
@@ -232,7 +237,8 @@ static PetscErrorCode SpMVCOOCheck(cudaError_t error, SpMVCOOFailure *failure)
 static PetscErrorCode MatSpMVAgreeCOO(Mat A, SpMVCOOFailure *failure)
 {
   int         mine  = *failure, all;
-  const char *why[] = {NULL, "out of GPU memory", "too many entries for the device, or the device is not supported", "an index is too large"};
+  const char *why[] = {NULL, "out of GPU memory", "too many entries for the device, or the device is not supported",
+                       "an index is too large"};
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
@@ -242,7 +248,8 @@ static PetscErrorCode MatSpMVAgreeCOO(Mat A, SpMVCOOFailure *failure)
 }
 
 /* Sorts the entries of a sequential matrix, or of both blocks */
-static PetscErrorCode SpMVCOOSort(const SpMVCudaIndices *all, PetscBool mpi, cudaStream_t stream, SpMVCOO *coo, SpMVCOOFailure *failure)
+static PetscErrorCode SpMVCOOSort(const SpMVCudaIndices *all, PetscBool mpi, cudaStream_t stream, SpMVCOO *coo,
+                                  SpMVCOOFailure *failure)
 {
   SpMVCudaIndices indices = *all;
   cudaError_t     error   = cudaSuccess;
@@ -256,8 +263,10 @@ static PetscErrorCode SpMVCOOSort(const SpMVCudaIndices *all, PetscBool mpi, cud
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sorts the entries that other ranks own by owner: count[] is the number of entries of each owner, to[] the position of each entry in this order */
-static PetscErrorCode SpMVCOOCountOwners(PetscLayout rmap, PetscInt n, const PetscInt row[], PetscInt count[], PetscInt to[])
+/* Sorts the entries that other ranks own by owner: count[] is the number of entries of each owner, to[] the position of
+   each entry in this order */
+static PetscErrorCode SpMVCOOCountOwners(PetscLayout rmap, PetscInt n, const PetscInt row[], PetscInt count[],
+                                         PetscInt to[])
 {
   PetscMPIInt size, owner = 0;
   PetscInt   *next;
@@ -266,7 +275,8 @@ static PetscErrorCode SpMVCOOCountOwners(PetscLayout rmap, PetscInt n, const Pet
   PetscCallMPI(MPI_Comm_size(rmap->comm, &size));
   PetscCall(PetscArrayzero(count, size));
   for (PetscInt q = 0; q < n; q++) {
-    if (row[q] < rmap->range[owner] || row[q] >= rmap->range[owner + 1]) PetscCall(PetscLayoutFindOwner(rmap, row[q], &owner));
+    if (row[q] < rmap->range[owner] || row[q] >= rmap->range[owner + 1])
+      PetscCall(PetscLayoutFindOwner(rmap, row[q], &owner));
     to[q] = owner;
     count[owner]++;
   }
@@ -277,7 +287,8 @@ static PetscErrorCode SpMVCOOCountOwners(PetscLayout rmap, PetscInt n, const Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Creates the PetscSF that sends entries, sorted by owner, to their owners. An owner stores what it receives in the order of the senders' ranks */
+/* Collective. Creates the PetscSF that sends entries, sorted by owner, to their owners. An owner stores what it
+   receives in the order of the senders' ranks */
 static PetscErrorCode SpMVCOOExchangeCreate(MPI_Comm comm, const PetscInt count[], SpMVCOOExchange *e)
 {
   PetscInt    *from, *offset, *theirs, total = 0, q = 0;
@@ -309,10 +320,11 @@ static PetscErrorCode SpMVCOOExchangeCreate(MPI_Comm comm, const PetscInt count[
 }
 
 /*
-  Gets from the device the entries that other ranks own: the number for each rank, and their row and column indices sorted
-  by owner, in arrays that the caller frees. `place` on the device is put into the same order
+  Gets from the device the entries that other ranks own: the number for each rank, and their row and column indices
+  sorted by owner, in arrays that the caller frees. `place` on the device is put into the same order
 */
-static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt64 *place, PetscInt *i, PetscInt **count, PetscInt **indices)
+static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt64 *place, PetscInt *i, PetscInt **count,
+                                       PetscInt **indices)
 {
   PetscInt   *row, *to, *col;
   PetscInt64 *at, *ordered;
@@ -344,9 +356,10 @@ static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt6
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Sends the indices of entries in other ranks' rows to the owners; the indices received are appended to `indices` */
-static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaIndices *indices, cudaStream_t stream, SpMVCOOExchange *e,
-                                                 SpMVCOOFailure *failure)
+/* Collective. Sends the indices of entries in other ranks' rows to the owners; the indices received are appended to
+   `indices` */
+static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaIndices *indices, cudaStream_t stream,
+                                                 SpMVCOOExchange *e, SpMVCOOFailure *failure)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)A);
   PetscInt      *i = NULL, *j = NULL, *count, *sent, *received;
@@ -390,16 +403,21 @@ static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCuda
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Creates the maps. *coo is NULL if AIJ has to sort: for lack of memory, or because an index is wrong, which AIJ reports */
-static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, PetscCount n, const PetscInt i[], const PetscInt j[], SpMVCOO **coo)
+/* Collective. Creates the maps. *coo is NULL if AIJ has to sort: for lack of memory, or because an index is wrong,
+   which AIJ reports */
+static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, PetscCount n, const PetscInt i[],
+                                          const PetscInt j[], SpMVCOO **coo)
 {
-  SpMVCudaIndices indices = {
-      .M = A->rmap->N, .N = A->cmap->N, .count = {n, 0}, .row = {A->rmap->rstart, A->rmap->rend}, .col = {A->cmap->rstart, A->cmap->rend}};
-  const void    *array[2] = {i, j};
-  SpMVCOOFailure failure  = SPMV_COO_SORTED;
-  void          *copy;
-  cudaStream_t   stream;
-  cudaError_t    error;
+  SpMVCudaIndices indices  = {.M     = A->rmap->N,
+                              .N     = A->cmap->N,
+                              .count = {n, 0},
+                              .row   = {A->rmap->rstart, A->rmap->rend},
+                              .col   = {A->cmap->rstart, A->cmap->rend}};
+  const void     *array[2] = {i, j};
+  SpMVCOOFailure  failure  = SPMV_COO_SORTED;
+  void           *copy;
+  cudaStream_t    stream;
+  cudaError_t     error;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(coo));
@@ -419,12 +437,15 @@ static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Whether the device sorts. It does not if AIJ is faster, orders the columns in another way, or stores no values */
+/* Collective. Whether the device sorts. It does not if AIJ is faster, orders the columns in another way, or stores no
+   values */
 static PetscErrorCode MatSpMVSortsCOO(Mat A, SpMVCOOPlace place, PetscCount n, PetscBool *sorts)
 {
-  const PetscInt64 least = 20000; /* entries of a rank: with 7000, AIJ takes as long as an H200; with 28000, twice as long */
-  PetscInt64       most[2];       /* whether some rank cannot sort on the device, and the maximum number of entries of a rank */
-  PetscBool        hypre;
+  /* entries of a rank: with 7000, AIJ takes as long as an H200; with 28000, twice as long */
+  const PetscInt64 least = 20000;
+  /* whether some rank cannot sort on the device, and the maximum number of entries of a rank */
+  PetscInt64 most[2];
+  PetscBool  hypre;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp("_internal_COO_mat_for_hypre", ((PetscObject)A)->name, &hypre)); /* PETSc's name for it */
@@ -435,7 +456,8 @@ static PetscErrorCode MatSpMVSortsCOO(Mat A, SpMVCOOPlace place, PetscCount n, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes the maps with A, which then owns them, and removes those of earlier preallocations. With coo = NULL it only removes ours */
+/* Composes the maps with A, which then owns them, and removes those of earlier preallocations. With coo = NULL it only
+   removes ours */
 static PetscErrorCode MatSpMVSetCOO(Mat A, SpMVCOO *coo)
 {
   const char *const theirs[]  = {"__PETSc_MatCOOStruct_Host", "__PETSc_MatCOOStruct_Device"};
@@ -454,8 +476,8 @@ static PetscErrorCode MatSpMVSetCOO(Mat A, SpMVCOO *coo)
 }
 
 /*
-  While a sequential matrix is bound to the CPU, AIJCUSPARSE composes no functions, so that PETSc uses its fallback. This
-  fallback works only if MatSetValuesCOO_C is not composed either
+  While a sequential matrix is bound to the CPU, AIJCUSPARSE composes no functions, so that PETSc uses its fallback.
+  This fallback works only if MatSetValuesCOO_C is not composed either
 */
 static PetscErrorCode MatSpMVPreallocateAsParent(Mat A, PetscBool mpi, PetscCount n, PetscInt i[], PetscInt j[])
 {
@@ -498,14 +520,16 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
   A->assembled        = PETSC_FALSE;
   A->was_assembled    = PETSC_TRUE;
   A->ass_nonzerostate = coo->nonzerostate;
-  PetscCall(PetscInfo(A, "Sorted %" PetscCount_FMT " entries on the device, and %" PetscInt64_FMT " of other ranks\n", n, coo->exchange.nreceive));
+  PetscCall(PetscInfo(A, "Sorted %" PetscCount_FMT " entries on the device, and %" PetscInt64_FMT " of other ranks\n",
+                      n, coo->exchange.nreceive));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---------------------------------------------------------------- values */
 
 /* Sums on the device, then inserts the sums into the values on the host, or adds them */
-static PetscErrorCode MatSpMVAddCOO_SeqHost(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode, cudaStream_t stream)
+static PetscErrorCode MatSpMVAddCOO_SeqHost(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode,
+                                            cudaStream_t stream)
 {
   const PetscInt64 nz    = SpMVCudaCOONonzeros(map);
   size_t           bytes = (size_t)nz * sizeof(PetscScalar);
@@ -516,7 +540,8 @@ static PetscErrorCode MatSpMVAddCOO_SeqHost(Mat A, SpMVCudaCOO map, const PetscS
   PetscFunctionBegin;
   if (cudaMalloc((void **)&sum, bytes) != cudaSuccess) {
     (void)cudaGetLastError();
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory: %zu bytes for the sums of MatSetValuesCOO()", bytes);
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory: %zu bytes for the sums of MatSetValuesCOO()",
+            bytes);
   }
   PetscCallCUDA(SpMVCudaCOOAdd(map, v, PETSC_TRUE, sum, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
@@ -554,7 +579,8 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
     PetscCall(MatSpMVAddCOO_SeqHost(A, map, v, mode, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (insert && PetscOffloadDevice(A->offloadmask)) /* otherwise AIJCUSPARSE may have no array, or an array for another pattern */
+  /* otherwise AIJCUSPARSE may have no array, or an array for another pattern */
+  if (insert && PetscOffloadDevice(A->offloadmask))
     PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
   else
     PetscCall(MatSeqAIJCUSPARSEGetArray(A, &a));
@@ -595,7 +621,8 @@ static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v
   PetscCall(SpMVGetStream(&stream));
   PetscCallCUDA(SpMVCudaCOOPack(e->nsend, e->place, v, e->send, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscSFReduceWithMemTypeBegin(e->sf, MPIU_SCALAR, PETSC_MEMTYPE_CUDA, e->send, PETSC_MEMTYPE_CUDA, e->receive, MPI_REPLACE));
+  PetscCall(PetscSFReduceWithMemTypeBegin(e->sf, MPIU_SCALAR, PETSC_MEMTYPE_CUDA, e->send, PETSC_MEMTYPE_CUDA,
+                                          e->receive, MPI_REPLACE));
   PetscCall(PetscSFReduceEnd(e->sf, MPIU_SCALAR, e->send, e->receive, MPI_REPLACE));
   if (stream != PetscDefaultCudaStream) PetscCallCUDA(cudaStreamSynchronize(PetscDefaultCudaStream)); /* PetscSF's */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -616,7 +643,8 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   PetscCall(SpMVCOOGet(A, &coo));
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &theirs));
-  PetscCheck(coo || theirs, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Call MatSetPreallocationCOO() before MatSetValuesCOO()");
+  PetscCheck(coo || theirs, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
+             "Call MatSetPreallocationCOO() before MatSetValuesCOO()");
   if (theirs) {
     PetscCall((*SpMVParents[1][mpi].setvaluescoo)(A, v, mode));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -625,7 +653,9 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   PetscCall(MatSpMVCheckCOO(A, mpi, block, coo));
   PetscCall(SpMVCOOStage(1, (const void **)array, (size_t)coo->n * sizeof(PetscScalar), &copy, &error));
   PetscCheck(error != cudaErrorMemoryAllocation, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
-             "Out of GPU memory for a copy of %" PetscCount_FMT " values of MatSetValuesCOO(). Pass an array on the device", coo->n);
+             "Out of GPU memory for a copy of %" PetscCount_FMT
+             " values of MatSetValuesCOO(). Pass an array on the device",
+             coo->n);
   PetscCallCUDA(error);
   if (coo->exchange.sf) PetscCall(SpMVCOOSend(&coo->exchange, array[0]));
   array[1] = coo->exchange.receive;
@@ -663,7 +693,8 @@ PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
   *has     = (PetscBool) !!coo;
   bytes[0] = bytes[1] = 0;
   if (!coo) PetscFunctionReturn(PETSC_SUCCESS);
-  bytes[0] = coo->exchange.nsend * (PetscInt64)(sizeof(PetscInt64) + sizeof(PetscScalar)) + coo->exchange.nreceive * (PetscInt64)sizeof(PetscScalar);
+  bytes[0] = coo->exchange.nsend * (PetscInt64)(sizeof(PetscInt64) + sizeof(PetscScalar)) +
+             coo->exchange.nreceive * (PetscInt64)sizeof(PetscScalar);
   PetscCall(SpMVIsMPI(A, &mpi));
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   for (int k = 0; k < (mpi ? 2 : 1); k++) {
@@ -671,7 +702,8 @@ PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
 
     bytes[0] += SpMVCudaCOOBytes(coo->map[k]);
     if (PetscOffloadDevice(block[k]->offloadmask))
-      bytes[1] += (block[k]->rmap->n + 1 + nonzeros) * (PetscInt64)sizeof(PetscInt) + nonzeros * (PetscInt64)sizeof(PetscScalar);
+      bytes[1] += (block[k]->rmap->n + 1 + nonzeros) * (PetscInt64)sizeof(PetscInt) +
+                  nonzeros * (PetscInt64)sizeof(PetscScalar);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -692,7 +724,8 @@ PetscErrorCode MatSpMVCompose_COO(Mat A, PetscBool device, PetscBool mpi, PetscB
                                        ours     ? MatSetPreallocationCOO_SpMVCUDA
                                        : absent ? NULL
                                                 : parent->preallocatecoo));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", ours || coo ? MatSetValuesCOO_SpMVCUDA : parent->setvaluescoo));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C",
+                                       ours || coo ? MatSetValuesCOO_SpMVCUDA : parent->setvaluescoo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -1,8 +1,9 @@
 /*
-  Copies and transposes of sequential matrices whose newest values are on the device, to matrices that have arrays there:
-  the values stay on the device (see values.c). The values of new matrices go through the host, because it takes longer to
-  make AIJCUSPARSE's arrays: with those, MatDuplicate() of 140,000 nonzeros and a product took 1.4 ms instead of 0.9 on an
-  H200, and with 14 million as long as through the host.
+  Copies and transposes of sequential matrices whose newest values are on the device, to matrices that have arrays
+  there:
+  the values stay on the device (see values.c). The values of new matrices go through the host, because it takes longer
+  to make AIJCUSPARSE's arrays: with those, MatDuplicate() of 140,000 nonzeros and a product took 1.4 ms instead of 0.9
+  on an H200, and with 14 million as long as through the host.
 */
 #include "mat/impls/spmv/matspmv.h"
 
@@ -19,7 +20,8 @@ static PetscErrorCode MatSpMVCopyValues_SeqCUDA(Mat A, Mat B)
   PetscFunctionBegin;
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &from));
   PetscCall(SpMVValuesGet(B, PETSC_TRUE, &to));
-  PetscCallCUDA(cudaMemcpyAsync(to.a, from.csr.a, (size_t)from.csr.nnz * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, from.stream));
+  PetscCallCUDA(cudaMemcpyAsync(to.a, from.csr.a, (size_t)from.csr.nnz * sizeof(PetscScalar), cudaMemcpyDeviceToDevice,
+                                from.stream));
   PetscCall(SpMVValuesRestore(B, &to));
   PetscCall(SpMVValuesRestore(A, &from));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -36,7 +38,8 @@ static PetscErrorCode MatSpMVCanCopy_Seq(Mat A, Mat B, MatStructure str, PetscBo
   if (str != SAME_NONZERO_PATTERN || A->offloadmask != PETSC_OFFLOAD_GPU) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVOnDevice_Seq(A, device));
   PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJCUSPARSE, &cusparse));
-  if (!cusparse || B->boundtocpu || B->structure_only || !B->assembled || B->offloadmask == PETSC_OFFLOAD_UNALLOCATED) *device = PETSC_FALSE;
+  if (!cusparse || B->boundtocpu || B->structure_only || !B->assembled || B->offloadmask == PETSC_OFFLOAD_UNALLOCATED)
+    *device = PETSC_FALSE;
   if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info[0]));
   PetscCall(MatGetInfo(B, MAT_LOCAL, &info[1]));
@@ -100,7 +103,8 @@ static PetscErrorCode MatSpMVCanTranspose_Seq(Mat A, Mat T, PetscBool *device)
   if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompare((PetscObject)T, MATSEQAIJCUSPARSE, &cusparse));
   PetscCall(PetscObjectQuery((PetscObject)T, "MatTransposeParent", (PetscObject *)&container));
-  *device = (PetscBool)(cusparse && container && T->assembled && !T->boundtocpu && !T->structure_only && T->offloadmask != PETSC_OFFLOAD_UNALLOCATED);
+  *device = (PetscBool)(cusparse && container && T->assembled && !T->boundtocpu && !T->structure_only &&
+                        T->offloadmask != PETSC_OFFLOAD_UNALLOCATED);
   if (*device) PetscCall(PetscContainerGetPointer(container, (void **)&made));
   if (*device && made->nonzerostate != A->nonzerostate) *device = PETSC_FALSE;
   if (!*device) PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,14 +1,15 @@
 /*
-  Operations of AIJCUSPARSE that are corrected for our matrices, because they accept device vectors only or have bugs. Each
-  problem was found in PETSc 3.26.1; with a later release, check whether the correction is still needed.
+  Operations of AIJCUSPARSE that are corrected for our matrices, because they accept device vectors only or have bugs.
+  Each problem was found in PETSc 3.26.1; with a later release, check whether the correction is still needed.
 */
 #include "mat/impls/spmv/matspmv.h"
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 
 /*
-  AIJCUSPARSE's function writes to device vectors only, does not check their length, and does not handle compressed rows. If
-  the matrix may be compressed, the host gets the diagonal: AIJCUSPARSE calls AIJ's function if the host's values are newer.
+  AIJCUSPARSE's function writes to device vectors only, does not check their length, and does not handle compressed
+  rows. If the matrix may be compressed, the host gets the diagonal: AIJCUSPARSE calls AIJ's function if the host's
+  values are newer.
 */
 static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
 {
@@ -67,8 +68,8 @@ static PetscErrorCode MatScale_SeqSpMVCUDA(Mat A, PetscScalar a)
 }
 
 /*
-  Setting a value marks the host's values as newer. If a new pattern has no entries, no value is set, and AIJCUSPARSE would
-  keep using its previous entries: multiply by them, or copy them to the host's arrays, which are now too short.
+  Setting a value marks the host's values as newer. If a new pattern has no entries, no value is set, and AIJCUSPARSE
+  would keep using its previous entries: multiply by them, or copy them to the host's arrays, which are now too short.
 */
 PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat A)
 {
@@ -81,8 +82,8 @@ PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat A)
 }
 
 /*
-  AIJCUSPARSE zeros its values on the device and marks the host's as old. If the host's values are newer, its pattern may be
-  as well, so the host's are zeroed instead.
+  AIJCUSPARSE zeros its values on the device and marks the host's as old. If the host's values are newer, its pattern
+  may be as well, so the host's are zeroed instead.
 */
 static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 {
@@ -106,8 +107,8 @@ static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 }
 
 /*
-  AIJCUSPARSE adds on the device if both matrices have its operation. It does not handle compressed rows there, so matrices
-  that may have them are added on the host.
+  AIJCUSPARSE adds on the device if both matrices have its operation. It does not handle compressed rows there, so
+  matrices that may have them are added on the host.
 */
 static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
 {
@@ -128,9 +129,11 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
     PetscCall(MatSpMVGet(mat[k], &spmv));
     if (spmv) mat[k]->ops->axpy = spmv->parent.axpy;
   }
-  ierr = (*A->ops->axpy)(A, a, X, str);                    /* if the pattern changes, this replaces A's data but not its operations */
+  /* if the pattern changes, this replaces A's data but not its operations */
+  ierr = (*A->ops->axpy)(A, a, X, str);
   for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* even after an error */
-  if (A->data != data) A->nonzerostate = PetscMax(A->nonzerostate, nonzerostate) + 1; /* merged, see SpMVNonzeroStateRenew() */
+  /* merged, see SpMVNonzeroStateRenew() */
+  if (A->data != data) A->nonzerostate = PetscMax(A->nonzerostate, nonzerostate) + 1;
   if (!ierr && (compressed[0] || compressed[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
   PetscCall(ierr);
   PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
@@ -161,7 +164,8 @@ static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MPIAIJ sums the columns into new vectors that it assumes to be zero. PETSc's new host vectors are zero, its new device vectors are not */
+/* MPIAIJ sums the columns into new vectors that it assumes to be zero. PETSc's new host vectors are zero, its new
+   device vectors are not */
 static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
 {
   Mat_SpMV      *spmv;
@@ -186,8 +190,8 @@ static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
 }
 
 /*
-  MPIAIJCUSPARSE's preallocation leaves the diagonal block with block size 1, whereas MPIAIJ's own gives it the block size
-  of the matrix, which PCPBJACOBI needs.
+  MPIAIJCUSPARSE's preallocation leaves the diagonal block with block size 1, whereas MPIAIJ's own gives it the block
+  size of the matrix, which PCPBJACOBI needs.
 */
 PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
 {
@@ -204,8 +208,9 @@ PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
 
   #if defined(PETSC_USE_COMPLEX)
 /*
-  MPIAIJCUSPARSE compiles MPIAIJ's functions for entries in a hash table as CUDA C++, which requires a greater alignment of
-  complex numbers than they have there. So such a matrix gets MPIAIJ's functions, from a matrix that is created for that.
+  MPIAIJCUSPARSE compiles MPIAIJ's functions for entries in a hash table as CUDA C++, which requires a greater alignment
+  of complex numbers than they have there. So such a matrix gets MPIAIJ's functions, from a matrix that is created for
+  that.
 */
 static PetscErrorCode MatSetUp_MPISpMVCUDA(Mat A)
 {

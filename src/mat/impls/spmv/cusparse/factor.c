@@ -1,25 +1,28 @@
 /*
   Triangular solves with factors of our matrices on the device.
 
-  The solves of AIJCUSPARSE accept device vectors only. With other vectors they lose the result without an error (PETSc 3.26,
-  optimized build). Users of AIJCUSPARSE choose device vectors together with the type; users of our types may have chosen
-  the type only. So the factors of our matrices get solves that copy host vectors to the device and back. PETSc lets us
-  register another function that creates factors. Each numeric factorization sets the solves, so they are replaced after it.
+  The solves of AIJCUSPARSE accept device vectors only. With other vectors they lose the result without an error (PETSc
+  3.26, optimized build). Users of AIJCUSPARSE choose device vectors together with the type; users of our types may have
+  chosen the type only. So the factors of our matrices get solves that copy host vectors to the device and back. PETSc
+  lets us register another function that creates factors. Each numeric factorization sets the solves, so they are
+  replaced after it.
 */
 #include "mat/impls/spmv/matspmv.h"
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 
-static const char          SpMVFactorKey[]                                   = "PetscSpMVFactor";
-static const char *const   SpMVFactorKeys[]                                  = {"PetscSpMVFactorRows", "PetscSpMVFactorColumns", "PetscSpMVFactorTransposed"};
-static const MatFactorType SpMVFactorType[]                                  = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ICC};
+static const char          SpMVFactorKey[]  = "PetscSpMVFactor";
+static const char *const   SpMVFactorKeys[] = {"PetscSpMVFactorRows", "PetscSpMVFactorColumns",
+                                               "PetscSpMVFactorTransposed"};
+static const MatFactorType SpMVFactorType[] = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ICC};
 static PetscErrorCode (*MatGetFactor_AIJCUSPARSE)(Mat, MatFactorType, Mat *) = NULL;
 
 /* Data of one of our factors. Its objects are composed with the factor under SpMVFactorKeys[] */
 typedef struct {
   struct _MatOps ops; /* AIJCUSPARSE's operations */
   MatFactorType  type;
-  PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *); /* for LU and ILU: the symbolic phase and its arguments */
+  /* for LU and ILU: the symbolic phase and its arguments */
+  PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *);
   IS            row, col;
   MatFactorInfo info;
   PetscBool     transposed; /* a transposed system has been solved */
@@ -46,8 +49,9 @@ static PetscErrorCode SpMVFactorGet(Mat F, SpMVFactor **f)
       }                                                 \
     } while (0)
 
-static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor *f, PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *), IS row, IS col,
-                                     const MatFactorInfo *info)
+static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor                                                      *f,
+                                     PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *), IS row,
+                                     IS col, const MatFactorInfo *info)
 {
   const PetscObject object[] = {(PetscObject)row, (PetscObject)col, NULL};
 
@@ -63,10 +67,10 @@ static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor *f, PetscErrorCode (*symb
 }
 
 /*
-  Before its first transposed solve, AIJCUSPARSE lets cuSPARSE analyze the transposed factors, including their values. It
-  does not repeat the analysis after the next numeric phase, so it would solve with the old values (PETSc 3.26). Therefore,
-  once a transposed system has been solved, each numeric phase creates a new factor for transposed systems. Cholesky and
-  ICC solve transposed systems with the same factor.
+  Before its first transposed solve, AIJCUSPARSE lets cuSPARSE analyze the transposed factors, including their values.
+  It does not repeat the analysis after the next numeric phase, so it would solve with the old values (PETSc 3.26).
+  Therefore, once a transposed system has been solved, each numeric phase creates a new factor for transposed systems.
+  Cholesky and ICC solve transposed systems with the same factor.
 */
 static PetscErrorCode SpMVFactorRenewTransposed(Mat F, SpMVFactor *f, Mat A, const MatFactorInfo *info)
 {
@@ -89,7 +93,8 @@ static PetscErrorCode SpMVFactorSolve(Mat F, PetscBool transpose, Vec b, Vec x)
 
   PetscFunctionBegin;
   PetscCall(SpMVFactorGet(F, &f));
-  PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb)); /* even if the factor is bound to the CPU: AIJCUSPARSE still solves on the device */
+  /* even if the factor is bound to the CPU: AIJCUSPARSE still solves on the device */
+  PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb));
   PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
   if (transpose) f->transposed = PETSC_TRUE;
   if (transpose && f->fresh)

@@ -18,7 +18,9 @@ PetscErrorCode MatSpMVOnDevice_Seq(Mat A, PetscBool *device)
 {
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, device));
-  if (A->boundtocpu || A->structure_only || !A->assembled || !PetscOffloadDevice(A->offloadmask) || !SpMVCudaIsSupported()) *device = PETSC_FALSE;
+  if (A->boundtocpu || A->structure_only || !A->assembled || !PetscOffloadDevice(A->offloadmask) ||
+      !SpMVCudaIsSupported())
+    *device = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +102,8 @@ PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
 
 /* AIJ's function, after the zeros that AIJCUSPARSE has set on the device are set on the host, too: copying them would
    take longer */
-static PetscErrorCode MatSetValues_SpMVCUDA(Mat A, PetscInt m, const PetscInt im[], PetscInt n, const PetscInt in[], const PetscScalar v[], InsertMode mode)
+static PetscErrorCode MatSetValues_SpMVCUDA(Mat A, PetscInt m, const PetscInt im[], PetscInt n, const PetscInt in[],
+                                            const PetscScalar v[], InsertMode mode)
 {
   Mat          block[2] = {A, NULL};
   Mat_SpMV    *spmv;
@@ -154,7 +157,9 @@ static PetscErrorCode MatZeroEntries_MPISpMVCUDA(Mat A)
 
 static PetscErrorCode MatNorm_SeqSpMVCUDA(Mat A, NormType type, PetscReal *norm)
 {
-  const SpMVCudaNorm kind = type == NORM_1 ? SPMVCUDA_NORM_COLUMNS : type == NORM_INFINITY ? SPMVCUDA_NORM_ROWS : SPMVCUDA_NORM_SQUARES;
+  const SpMVCudaNorm kind = type == NORM_1          ? SPMVCUDA_NORM_COLUMNS
+                            : type == NORM_INFINITY ? SPMVCUDA_NORM_ROWS
+                                                    : SPMVCUDA_NORM_SQUARES;
   Mat_SpMV          *spmv;
   SpMVValues         v;
   PetscBool          done = PETSC_FALSE;
@@ -179,7 +184,8 @@ static PetscErrorCode MatNorm_SeqSpMVCUDA(Mat A, NormType type, PetscReal *norm)
 
 /* This rank's part of a norm: the sum of squares, the largest row sum, or the sums of all columns of each block,
    which the caller frees */
-static PetscErrorCode MatSpMVLocalNorm_MPICUDA(NormType type, const Mat block[2], PetscReal *norm, PetscReal *sum[2], PetscBool *done)
+static PetscErrorCode MatSpMVLocalNorm_MPICUDA(NormType type, const Mat block[2], PetscReal *norm, PetscReal *sum[2],
+                                               PetscBool *done)
 {
   SpMVCudaCSR  csr[2];
   SpMVValues   v[2];
@@ -205,13 +211,16 @@ static PetscErrorCode MatSpMVLocalNorm_MPICUDA(NormType type, const Mat block[2]
     PetscCall(SpMVValuesRestore(block[k], &v[k])); /* the arrays stay valid and unchanged while we use them */
   }
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  if (type != NORM_1) error = SpMVCudaCSRNorm(type == NORM_INFINITY ? SPMVCUDA_NORM_ROWS : SPMVCUDA_NORM_SQUARES, count, csr, stream, norm);
+  if (type != NORM_1)
+    error =
+        SpMVCudaCSRNorm(type == NORM_INFINITY ? SPMVCUDA_NORM_ROWS : SPMVCUDA_NORM_SQUARES, count, csr, stream, norm);
   PetscCall(SpMVValuesTried(error, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The largest sum of a column over all ranks; sum[]: this rank's sums of the columns of the two blocks */
-static PetscErrorCode SpMVLargestColumn(Mat A, PetscInt offdiag, const PetscInt garray[], PetscReal *const sum[2], PetscReal *norm)
+static PetscErrorCode SpMVLargestColumn(Mat A, PetscInt offdiag, const PetscInt garray[], PetscReal *const sum[2],
+                                        PetscReal *norm)
 {
   Vec          col;
   PetscScalar *array, value;
@@ -367,7 +376,8 @@ typedef struct {
 
 /* Copies the rows to the device. *done is false if the device cannot do it, or if one of them has no diagonal entry
    for a diagonal that is not zero */
-static PetscErrorCode SpMVRowsGet(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, SpMVRows *rows, PetscBool *done)
+static PetscErrorCode SpMVRowsGet(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, SpMVRows *rows,
+                                  PetscBool *done)
 {
   const void  *from    = row;
   const size_t bytes   = (size_t)n * sizeof(*row);
@@ -378,14 +388,16 @@ static PetscErrorCode SpMVRowsGet(Mat A, PetscInt n, const PetscInt row[], Petsc
   PetscFunctionBegin;
   rows->row = NULL;
   for (PetscInt k = 0; k < n; k++) {
-    PetscCheck(row[k] >= 0 && row[k] < A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "row %" PetscInt_FMT " out of range", row[k]);
+    PetscCheck(row[k] >= 0 && row[k] < A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "row %" PetscInt_FMT " out of range", row[k]);
   }
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
   PetscCall(SpMVValuesTried(SpMVCudaUploadTemporary(1, &to, &from, &bytes, v.stream, &rows->copy), done));
   if (*done) {
     PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
     rows->row = (PetscInt *)to;
-    if (diag != (PetscScalar)0.0) PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, n, rows->row, v.stream, &missing), done));
+    if (diag != (PetscScalar)0.0)
+      PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, n, rows->row, v.stream, &missing), done));
     if (missing) *done = PETSC_FALSE;
     if (!*done) PetscCallCUDA(SpMVCudaFreeTemporary(&rows->copy, v.stream));
   }
@@ -395,7 +407,8 @@ static PetscErrorCode SpMVRowsGet(Mat A, PetscInt n, const PetscInt row[], Petsc
 
 /* Sets entries of the rows, and with `columns` also of the columns, to zero on the device; *done is false if it
    cannot */
-static PetscErrorCode MatSpMVZeroRows_SeqCUDA(Mat A, PetscBool columns, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x, Vec b, PetscBool *done)
+static PetscErrorCode MatSpMVZeroRows_SeqCUDA(Mat A, PetscBool columns, PetscInt n, const PetscInt row[],
+                                              PetscScalar diag, Vec x, Vec b, PetscBool *done)
 {
   const PetscBool vecs  = (PetscBool)(x && b);
   cudaError_t     error = cudaSuccess;
@@ -415,8 +428,10 @@ static PetscErrorCode MatSpMVZeroRows_SeqCUDA(Mat A, PetscBool columns, PetscInt
   }
   if (*done) {
     PetscCall(SpMVValuesGet(A, PETSC_TRUE, &v));
-    if (columns) error = SpMVCudaCSRZeroColumns(&v.csr, n, rows.row, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
-    if (!error) error = SpMVCudaCSRZeroRows(&v.csr, n, rows.row, &diag, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
+    if (columns)
+      error = SpMVCudaCSRZeroColumns(&v.csr, n, rows.row, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
+    if (!error)
+      error = SpMVCudaCSRZeroRows(&v.csr, n, rows.row, &diag, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
     PetscCall(SpMVValuesRestore(A, &v));
     PetscCall(SpMVValuesTried(error, done));
   }
@@ -439,7 +454,8 @@ static PetscErrorCode MatZeroRows_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatZeroRowsColumns_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x, Vec b)
+static PetscErrorCode MatZeroRowsColumns_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x,
+                                                     Vec b)
 {
   PetscBool device;
 

@@ -1,8 +1,9 @@
 /*
   The copies of a sequential matrix and of its transpose on the device, in its format, and the products with them.
 
-  The format is laid out from AIJCUSPARSE's CSR arrays on the device if these are up to date. Otherwise it is laid out from
-  a temporary copy of the host's arrays, so that a loop of products keeps one copy of the matrix on the device, not two.
+  The format is laid out from AIJCUSPARSE's CSR arrays on the device if these are up to date. Otherwise it is laid out
+  from a temporary copy of the host's arrays, so that a loop of products keeps one copy of the matrix on the device, not
+  two.
 */
 #include "mat/impls/spmv/matspmv.h"
 
@@ -23,7 +24,8 @@ static PetscErrorCode SpMVDeviceCSRRestore(SpMVDeviceCSR *d, cudaStream_t stream
 }
 
 /* The columns are copied only if `columns`: a refresh of the values does not need them. *error: of CUDA */
-static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool columns, cudaStream_t stream, SpMVDeviceCSR *d, cudaError_t *error)
+static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool columns, cudaStream_t stream,
+                                       SpMVDeviceCSR *d, cudaError_t *error)
 {
   const PetscScalar *a;
 
@@ -46,7 +48,8 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool col
     PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
   } else {
     const int    arrays    = columns ? 3 : 2;
-    const size_t bytes[3]  = {(size_t)(host->m + 1) * sizeof(PetscInt), (size_t)d->csr.nnz * sizeof(PetscScalar), (size_t)d->csr.nnz * sizeof(PetscInt)};
+    const size_t bytes[3]  = {(size_t)(host->m + 1) * sizeof(PetscInt), (size_t)d->csr.nnz * sizeof(PetscScalar),
+                              (size_t)d->csr.nnz * sizeof(PetscInt)};
     const void  *source[3] = {host->i, NULL, host->j};
     void        *dest[3];
     size_t       total = 0;
@@ -66,8 +69,9 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool col
 }
 
 /*
-  Begins to prepare the process's first product, if the program already uses the device: it often continues with its own work before it multiplies, and code,
-  pinned memory and the memory pool then take it 7 to 25 ms less. An error is not one of this matrix
+  Begins to prepare the process's first product, if the program already uses the device: it often continues with its own
+  work before it multiplies, and code, pinned memory and the memory pool then take it 7 to 25 ms less. An error is not
+  one of this matrix
 */
 PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat A)
 {
@@ -77,14 +81,16 @@ PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat A)
   if (A->boundtocpu || !PetscDeviceInitialized(PETSC_DEVICE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   if (PetscOffloadDevice(A->offloadmask)) info.nz_used = 0; /* nothing will be copied from the host */
-  if (SpMVCudaPrepare((size_t)info.nz_used * (sizeof(PetscScalar) + sizeof(PetscInt))) != cudaSuccess) (void)cudaGetLastError();
+  if (SpMVCudaPrepare((size_t)info.nz_used * (sizeof(PetscScalar) + sizeof(PetscInt))) != cudaSuccess)
+    (void)cudaGetLastError();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---------------------------------------------------------------- the stored copies */
 
 /* Lays out a new pattern of A (k = 0) or of its transpose (k = 1). *error is the error of CUDA or of the format */
-static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr, cudaStream_t stream, cudaError_t *error)
+static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr,
+                                                cudaStream_t stream, cudaError_t *error)
 {
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
@@ -98,7 +104,8 @@ static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, co
   because the calling rank may have changed a block of a parallel matrix without the other ranks' knowledge. AIJCUSPARSE
   then multiplies, and the exchange continues
 */
-static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBool pattern, const SpMVCSR *host, cudaStream_t stream, PetscBool *lacks)
+static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBool pattern, const SpMVCSR *host,
+                                           cudaStream_t stream, PetscBool *lacks)
 {
   SpMVDeviceCSR device;
   cudaError_t   error;
@@ -114,15 +121,20 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
   PetscCall(SpMVDeviceCSRRestore(&device, stream));
   if (error == cudaErrorNotSupported) {
     spmv->cuda[k].use_parent = PETSC_TRUE;
-    PetscCall(PetscInfo(A, "Using the product of AIJCUSPARSE: %s\n",
-                        SpMVCudaIsSupported() ? "selected by -mat_<type>_kernel, or the matrix is too large for 32-bit indices"
-                                              : "the library was not compiled for this GPU (make CUDA_ARCHS=..., compute capability 8.0 or later)"));
+    PetscCall(PetscInfo(
+        A, "Using the product of AIJCUSPARSE: %s\n",
+        SpMVCudaIsSupported()
+            ? "selected by -mat_<type>_kernel, or the matrix is too large for 32-bit indices"
+            : "the library was not compiled for this GPU (make CUDA_ARCHS=..., compute capability 8.0 or later)"));
   } else if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     PetscCheck(spmv->may_lack, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
-               "Out of GPU memory for the %s format%s of a matrix of %" PetscInt64_FMT " nonzeros. Use more processes or -mat_type aijcusparse",
+               "Out of GPU memory for the %s format%s of a matrix of %" PetscInt64_FMT
+               " nonzeros. Use more processes or -mat_type aijcusparse",
                spmv->format->name, k ? " of the transpose" : "", (PetscInt64)device.csr.nnz);
-    PetscCall(PetscInfo(A, "Out of GPU memory for the %s format; using AIJCUSPARSE's product until the matrix changes\n", spmv->format->name));
+    PetscCall(PetscInfo(A,
+                        "Out of GPU memory for the %s format; using AIJCUSPARSE's product until the matrix changes\n",
+                        spmv->format->name));
     *lacks = PETSC_TRUE;
   } else
     PetscCallCUDA(error);
@@ -143,7 +155,8 @@ static PetscErrorCode MatSpMVUpdate_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, cudaSt
   if (SpMVKeyIsCurrent(&spmv->cuda[k].key, A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscCall(MatSpMVGetPattern_Seq(A, &host));
-  pattern = (PetscBool)((!spmv->cuda[k].store && !spmv->cuda[k].use_parent) || !SpMVKeyHasPattern(&spmv->cuda[k].key, A, &host));
+  pattern = (PetscBool)((!spmv->cuda[k].store && !spmv->cuda[k].use_parent) ||
+                        !SpMVKeyHasPattern(&spmv->cuda[k].key, A, &host));
   if (pattern) {
     PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
     spmv->cuda[k].use_parent = A->structure_only;
@@ -191,14 +204,16 @@ PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
 /* ---------------------------------------------------------------- products */
 
 /*
-  zz = yy + op(A) xx, where yy may be zz, or NULL for zero; or zz = yy - A xx. The device multiplies if at least one vector
-  is on the device. If all are on the host, the host multiplies, because that is faster than copying them to the device and
-  back. The host also multiplies if the device has no memory for copies of the vectors: an error on this rank alone, in the
-  middle of a parallel product, would leave the other ranks waiting.
+  zz = yy + op(A) xx, where yy may be zz, or NULL for zero; or zz = yy - A xx. The device multiplies if at least one
+  vector is on the device. If all are on the host, the host multiplies, because that is faster than copying them to the
+  device and back. The host also multiplies if the device has no memory for copies of the vectors: an error on this rank
+  alone, in the middle of a parallel product, would leave the other ranks waiting.
 */
 PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  const SpMVCudaForm form      = op == SPMV_HERMITIAN ? SPMVCUDA_CONJUGATE : op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT;
+  const SpMVCudaForm form      = op == SPMV_HERMITIAN  ? SPMVCUDA_CONJUGATE
+                                 : op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL
+                                                       : SPMVCUDA_MULT;
   const PetscBool    transpose = (PetscBool)(op == SPMV_TRANSPOSE || op == SPMV_HERMITIAN);
   SpMVCudaCopy      *copy      = &spmv->cuda[transpose];
   PetscBool          staged    = PETSC_TRUE;
@@ -239,10 +254,11 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
 /* ---------------------------------------------------------------- for parallel products */
 
 /*
-  Fuses the off-diagonal block B into the diagonal block's store: creates the layout if the pattern is new, and copies the
-  values. Sets fused.refused if B cannot be fused or the device is out of memory
+  Fuses the off-diagonal block B into the diagonal block's store: creates the layout if the pattern is new, and copies
+  the values. Sets fused.refused if B cannot be fused or the device is out of memory
 */
-static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal fraction, PetscBool pattern, const SpMVCSR *host)
+static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal fraction, PetscBool pattern,
+                                                const SpMVCSR *host)
 {
   const SpMVCudaStore store = spmv->cuda[0].store;
   SpMVDeviceCSR       device;
@@ -252,7 +268,8 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
   PetscFunctionBegin;
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVDeviceCSRGet(B, host, pattern, stream, &device, &error));
-  if (error == cudaSuccess && pattern) error = SpMVCudaFuseOffdiagonal(store, &device.csr, (PetscInt64)(fraction * (PetscReal)host->m), stream);
+  if (error == cudaSuccess && pattern)
+    error = SpMVCudaFuseOffdiagonal(store, &device.csr, (PetscInt64)(fraction * (PetscReal)host->m), stream);
   if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
   if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) {
     spmv->fused.refused = PETSC_TRUE; /* B is then multiplied by a separate kernel */
@@ -264,7 +281,8 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the fused off-diagonal block B up to date; the diagonal block is up to date already. *fused is false if B cannot be fused */
+/* Brings the fused off-diagonal block B up to date; the diagonal block is up to date already. *fused is false if B
+   cannot be fused */
 PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal fraction, PetscBool *fused)
 {
   SpMVCSR        host;

@@ -1,22 +1,24 @@
 /*
-  Products with dense matrices, A B and A^T B, in the formats: one pass over A for several columns of B. PETSc's symbolic phases are used unchanged; in the
-  numeric phase only the computation of the product is replaced. On the host, products of parallel matrices use the products of their blocks; on a device, see
-  mpidense.c.
+  Products with dense matrices, A B and A^T B, in the formats: one pass over A for several columns of B. PETSc's
+  symbolic phases are used unchanged; in the numeric phase only the computation of the product is replaced. On the host,
+  products of parallel matrices use the products of their blocks; on a device, see mpidense.c.
 */
 #include "mat/impls/spmv/matspmv.h"
 
 /* AIJ's function for the product with a dense matrix; it is the same for all AIJ matrices */
 static PetscErrorCode (*SpMVDenseAIJ)(Mat, Mat, Mat);
 
-/* C = A B on the host. Each column is counted as a product when deciding whether to set the format up. PETSc also calls this function for other matrices */
+/* C = A B on the host. Each column is counted as a product when deciding whether to set the format up. PETSc also calls
+   this function for other matrices */
 static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
 {
   const PetscInt     n = B->cmap->n;
   Mat_SpMV          *spmv;
   const PetscScalar *x;
   PetscScalar       *y;
-  PetscInt           ldx, ldy, rows = 0; /* rows: the number of columns that are multiplied by SpMVCSRMultColumns(), which stores X by rows first */
-  PetscBool          current = PETSC_FALSE, bound;
+  /* rows: the number of columns that are multiplied by SpMVCSRMultColumns(), which stores X by rows first */
+  PetscInt  ldx, ldy, rows = 0;
+  PetscBool current = PETSC_FALSE, bound;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -46,7 +48,9 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
     PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
     if (ierr) rows = 0; /* out of memory */
   }
-  if (rows < n) SpMVStoreMultColumns(spmv->host.store, n - rows, x + (size_t)rows * (size_t)ldx, ldx, NULL, 0, y + (size_t)rows * (size_t)ldy, ldy);
+  if (rows < n)
+    SpMVStoreMultColumns(spmv->host.store, n - rows, x + (size_t)rows * (size_t)ldx, ldx, NULL, 0,
+                         y + (size_t)rows * (size_t)ldy, ldy);
   PetscCall(MatDenseRestoreArrayWrite(C, &y));
   PetscCall(MatDenseRestoreArrayRead(B, &x));
   PetscCall(PetscLogFlops((PetscLogDouble)n * (2.0 * spmv->host.key.nz - spmv->host.nonzerorows)));
@@ -60,7 +64,8 @@ PetscErrorCode SpMVDenseTakeNumeric(Mat C)
   PetscBool dense, mpi = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (C->product->type != MATPRODUCT_AB || !C->ops->matmultnumeric || C->ops->matmultnumeric == MatMatMultNumeric_SeqSpMV_SeqDense)
+  if (C->product->type != MATPRODUCT_AB || !C->ops->matmultnumeric ||
+      C->ops->matmultnumeric == MatMatMultNumeric_SeqSpMV_SeqDense)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGet(C->product->A, &spmv));
   if (spmv) PetscCall(SpMVIsMPI(C->product->A, &mpi));
@@ -92,14 +97,16 @@ PetscErrorCode SpMVDenseSymbolic(Mat C, PetscErrorCode (*symbolic)(Mat), PetscEr
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
-/* AIJCUSPARSE's functions for products with a dense matrix; they are the same for all AIJCUSPARSE matrices and kinds of products */
+/* AIJCUSPARSE's functions for products with a dense matrix; they are the same for all AIJCUSPARSE matrices and kinds of
+   products */
 static struct {
   PetscErrorCode (*symbolic)(Mat), (*numeric)(Mat);
 } SpMVDenseCUSPARSE;
 
 /*
-  Brings the copy of A or its transpose up to date. *ours is NULL if AIJCUSPARSE is to multiply. That includes lack of memory for the copy: an error on this
-  rank alone, in the middle of a parallel product, would leave the other ranks waiting
+  Brings the copy of A or its transpose up to date. *ours is NULL if AIJCUSPARSE is to multiply. That includes lack of
+  memory for the copy: an error on this rank alone, in the middle of a parallel product, would leave the other ranks
+  waiting
 */
 PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **ours)
 {
@@ -141,7 +148,8 @@ static PetscErrorCode SpMVDenseMultiply_SeqCUDA(const SpMVCudaCopy *copy, Mat B,
 }
 
 /*
-  AIJCUSPARSE's product. A^T B of a matrix without entries, which it does not support (CUDA 13, PETSc 3.26.1), is set to zero
+  AIJCUSPARSE's product. A^T B of a matrix without entries, which it does not support (CUDA 13, PETSc 3.26.1), is set to
+  zero
 */
 static PetscErrorCode SpMVDenseMultiplyParent_SeqCUDA(Mat C)
 {

@@ -61,7 +61,8 @@ PetscErrorCode SpMVHostIsNewer(Mat A)
 #if defined(PETSCSPMV_HAVE_CUDA)
   PetscBool same;
 
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same)); /* an MPI matrix has no values of its own */
+  /* an MPI matrix has no values of its own */
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same));
   if (same && A->offloadmask != PETSC_OFFLOAD_UNALLOCATED) A->offloadmask = PETSC_OFFLOAD_CPU;
 #else
   (void)A;
@@ -222,12 +223,12 @@ PetscErrorCode SpMVOperandsEnd(SpMVOperands *o)
 
 /*
   When PETSc first uses a device, each process, even a single one, sends a device array to itself. PETSc aborts if that
-  fails, unless -use_gpu_aware_mpi 0 was given. The option sets the variable use_gpu_aware_mpi, which PETSc reads at that
-  point, when it creates a PetscSF, for hypre, and for -log_view. So if MPI reports that it does not support device arrays,
-  set the variable to false as the option would.
+  fails, unless -use_gpu_aware_mpi 0 was given. The option sets the variable use_gpu_aware_mpi, which PETSc reads at
+  that point, when it creates a PetscSF, for hypre, and for -log_view. So if MPI reports that it does not support device
+  arrays, set the variable to false as the option would.
 
-  Nothing is done if MPI has no function that reports this, or if the device shares the host's page tables: any MPI may be
-  able to read the memory of such a device.
+  Nothing is done if MPI has no function that reports this, or if the device shares the host's page tables: any MPI may
+  be able to read the memory of such a device.
 */
 PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
 {
@@ -251,7 +252,8 @@ PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
     PetscCallMPI(mpich(0 /* MPIX_GPU_SUPPORT_CUDA */, &aware));
   if (aware) PetscFunctionReturn(PETSC_SUCCESS);
   if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
-  if (!devices || cudaDeviceGetAttribute(&shared, cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0) != cudaSuccess) shared = 1;
+  if (!devices || cudaDeviceGetAttribute(&shared, cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0) != cudaSuccess)
+    shared = 1;
   (void)cudaGetLastError(); /* no device is not an error */
   if (shared) PetscFunctionReturn(PETSC_SUCCESS);
 
@@ -260,7 +262,8 @@ PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (size > 1)
     PetscCall(PetscFPrintf(comm, PETSC_STDERR,
-                           "PetscSpMV: this MPI does not support device arrays, so PETSc communicates through host memory (-use_gpu_aware_mpi 0 "
+                           "PetscSpMV: this MPI does not support device arrays, so PETSc communicates through host "
+                           "memory (-use_gpu_aware_mpi 0 "
                            "silences this)\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -293,8 +296,8 @@ static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream, Pets
 
 /*
   Copies the operands that are on the host to the device for one product: all of them or none. SpMVVecOnDevice() is not
-  suitable: to find out where a vector is, it gets the values, even of a vector that the product overwrites, and it copies
-  through a second array on the host.
+  suitable: to find out where a vector is, it gets the values, even of a vector that the product overwrites, and it
+  copies through a second array on the host.
 */
 PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool *staged)
 {
@@ -308,7 +311,8 @@ PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool
 
 /* ---------------------------------------------------------------- vectors */
 
-/* Gets a device vector to use instead of the host vector v, with v's values if `copy`; if v is a device vector, gets v itself */
+/* Gets a device vector to use instead of the host vector v, with v's values if `copy`; if v is a device vector, gets v
+   itself */
 PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
 {
   const PetscScalar *a;
@@ -356,8 +360,9 @@ PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
     PetscCall(VecRestoreArrayRead(*d, &a));
     /*
       VecMDot() of a device vector with v copies v to the device and considers that copy up to date from then on,
-      because nothing marks v as changed (PETSc 3.26). A basis of GMRES may contain both kinds of vectors: KSPCreateVecs()
-      creates the first vectors with the DM (for a field of a DMDA these are host vectors) and later ones like the solution.
+      because nothing marks v as changed (PETSc 3.26). A basis of GMRES may contain both kinds of vectors:
+      KSPCreateVecs() creates the first vectors with the DM (for a field of a DMDA these are host vectors) and later
+      ones like the solution.
     */
     v->offloadmask = PETSC_OFFLOAD_CPU;
   }

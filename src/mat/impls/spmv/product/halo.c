@@ -1,8 +1,8 @@
 /*
   The halo of a parallel matrix on the device.
 
-  Every step of the set-up that can fail on a single rank is followed by SpMVHaloAgree(), so that either all ranks continue
-  or none does: if one rank returned alone, the others would wait for it forever in MPI or in NCCL.
+  Every step of the set-up that can fail on a single rank is followed by SpMVHaloAgree(), so that either all ranks
+  continue or none does: if one rank returned alone, the others would wait for it forever in MPI or in NCCL.
 */
 #include "halo.h"
 
@@ -29,13 +29,15 @@ PetscErrorCode SpMVHaloAgree(MPI_Comm comm, cudaError_t error, char reason[SPMV_
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  if (error != cudaSuccess && !reason[0]) PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "rank %d: %s", rank, cudaGetErrorString(error)));
+  if (error != cudaSuccess && !reason[0])
+    PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "rank %d: %s", rank, cudaGetErrorString(error)));
   if (error != cudaSuccess) (void)cudaGetLastError(); /* or the next launch would report it */
   PetscCall(SpMVAgreeOnText(comm, (PetscBool)(error != cudaErrorTimeout), reason, SPMV_HALO_TEXT));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- lists: what is sent to and received from each rank */
+/* ---------------------------------------------------------------- lists: what is sent to and received from each rank
+   */
 
 PetscErrorCode SpMVHaloListDestroy(SpMVHaloList *list)
 {
@@ -46,7 +48,8 @@ PetscErrorCode SpMVHaloListDestroy(SpMVHaloList *list)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVHaloListCreate(PetscInt peers, const PetscMPIInt rank[], const PetscInt start[], const PetscInt index[], SpMVHaloList *list)
+static PetscErrorCode SpMVHaloListCreate(PetscInt peers, const PetscMPIInt rank[], const PetscInt start[],
+                                         const PetscInt index[], SpMVHaloList *list)
 {
   PetscFunctionBegin;
   list->peers = (int)peers;
@@ -64,8 +67,8 @@ static PetscErrorCode SpMVHaloListCreate(PetscInt peers, const PetscMPIInt rank[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloList *send, SpMVHaloList *receive,
-                                   char reason[SPMV_HALO_TEXT])
+PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[],
+                                   SpMVHaloList *send, SpMVHaloList *receive, char reason[SPMV_HALO_TEXT])
 {
   PetscSF            sf;
   SpMVRankCount      owners, readers;
@@ -83,7 +86,8 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nha
   PetscCall(PetscSFSetUp(sf));
   PetscCall(PetscSFGetRootRanks(sf, &owners, &owner, &ostart, &leaf, NULL));
   PetscCall(PetscSFGetLeafRanks(sf, &readers, &reader, &rstart, &index));
-  /* garray is ascending, so the columns of each owner are contiguous. Only matrices made from the user's own blocks may be different */
+  /* garray is ascending, so the columns of each owner are contiguous. Only matrices made from the user's own blocks may
+     be different */
   for (SpMVRankCount k = 0; k < owners; k++) {
     if (owner[k] == rank || (k && owner[k] < owner[k - 1])) usable = PETSC_FALSE;
     for (PetscInt i = ostart[k]; i < ostart[k + 1]; i++) {
@@ -94,7 +98,9 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nha
     if (reader[k] < reader[k - 1]) usable = PETSC_FALSE;
   }
   if (!usable)
-    PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "on rank %d, the columns of the off-diagonal block are not ascending or include its own columns", rank));
+    PetscCall(PetscSNPrintf(
+        reason, SPMV_HALO_TEXT,
+        "on rank %d, the columns of the off-diagonal block are not ascending or include its own columns", rank));
   ierr = SpMVHaloListCreate(readers, reader, rstart, index, send);
   if (!ierr) ierr = SpMVHaloListCreate(owners, owner, ostart, NULL, receive);
   PetscCall(PetscSFDestroy(&sf));
@@ -111,7 +117,8 @@ PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nha
 
 typedef struct _n_SpMVHaloLink *SpMVHaloLink;
 struct _n_SpMVHaloLink {
-  MPI_Comm     comm; /* the link is an attribute of this communicator; MPI_COMM_NULL after the communicator has been freed */
+  /* the link is an attribute of this communicator; MPI_COMM_NULL after the communicator has been freed */
+  MPI_Comm     comm;
   PetscInt     refct;
   SpMVCudaComm transport[SPMV_TRANSPORTS];
   PetscBool    tried[SPMV_TRANSPORTS]; /* the set-up may be expensive, so it is tried only once */
@@ -216,7 +223,8 @@ static PetscErrorCode SpMVHaloLinkCompareCards(SpMVHaloLink link, SpMVHaloCard *
   PetscCallMPI(MPI_Allgather(mine, sizeof(*mine), MPI_BYTE, card, sizeof(*mine), MPI_BYTE, link->comm));
   for (PetscMPIInt r = 1; r < size && !reason[0]; r++) {
     if (card[r].version != card[0].version)
-      PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "rank 0 has NCCL %d, rank %d has %d", card[0].version, r, card[r].version));
+      PetscCall(PetscSNPrintf(reason, SPMV_HALO_TEXT, "rank 0 has NCCL %d, rank %d has %d", card[0].version, r,
+                              card[r].version));
   }
   qsort(card, (size_t)size, sizeof(*card), SpMVHaloCardCompare);
   for (PetscMPIInt r = 1; r < size && !reason[0]; r++) {
@@ -317,7 +325,8 @@ struct _n_SpMVHalo {
   char          text[3 * SPMV_HALO_TEXT];
 };
 
-/* The messages of the columns between two ranks differ only in their order, and MPI_Startall() may start them in any order */
+/* The messages of the columns between two ranks differ only in their order, and MPI_Startall() may start them in any
+   order */
 static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse, int columns)
 {
   const SpMVHaloCore *core  = (const SpMVHaloCore *)ctx;
@@ -331,7 +340,8 @@ static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse, int columns)
   return error;
 }
 
-/* Persistent requests, because every exchange uses the same pinned memory. Receives come first so that they are started first */
+/* Persistent requests, because every exchange uses the same pinned memory. Receives come first so that they are started
+   first */
 static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo, int columns, SpMVHaloCore *core)
 {
   PetscScalar *sent, *received;
@@ -353,7 +363,8 @@ static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo, int columns, SpMVHalo
       PetscScalar        *a    = array[side ^ reverse] + (size_t)(part / 2) * (size_t)l->start[l->peers];
 
       for (int k = 0; k < l->peers; k++, request++) {
-        const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]); /* SpMVCudaHaloCreate() has rejected larger ones */
+        /* SpMVCudaHaloCreate() has rejected larger ones */
+        const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]);
 
         if (side == 0)
           PetscCallMPI(MPI_Recv_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
@@ -374,7 +385,8 @@ static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, SpMVHaloCore *core, cud
   PetscFunctionBegin;
   *error = cudaSuccess;
   for (int k = 0; k < 2; k++) {
-    for (PetscMPIInt r = 0; core->request[k] && r < core->requests * (core == &halo->several ? SPMV_HALO_COLUMNS : 1); r++) {
+    for (PetscMPIInt r = 0; core->request[k] && r < core->requests * (core == &halo->several ? SPMV_HALO_COLUMNS : 1);
+         r++) {
       if (core->request[k][r] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&core->request[k][r]));
     }
     PetscCall(PetscFree(core->request[k]));
@@ -413,7 +425,8 @@ static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, SpMVCudaHalo core, cudaError_t
 }
 
 /* Collective. If the transport fails on one rank, its set-up is undone on all ranks, and all ranks get the reason */
-static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, SpMVHaloCore *core, char reason[SPMV_HALO_TEXT])
+static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, SpMVHaloCore *core,
+                                  char reason[SPMV_HALO_TEXT])
 {
   const int    columns = core == &halo->several ? SPMV_HALO_COLUMNS : 1;
   SpMVHaloLink link    = halo->link;
@@ -434,12 +447,14 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, SpMVHa
       error = SpMVCudaHaloConnect(core->core, reason);
       PetscCall(SpMVHaloAgree(halo->comm, error, reason));
     }
-    if (reason[0] && columns == 1) { /* the transport does not work between these ranks; with NCCL, the halos that exist share the broken connection */
+    /* the transport does not work between these ranks; with NCCL, the halos that exist share the broken connection */
+    if (reason[0] && columns == 1) {
       int memory = error == cudaErrorMemoryAllocation; /* memory may be available again for the next halo */
 
       if (transport == SPMV_TRANSPORT_NCCL) SpMVCudaCommAbort(link->transport[transport], reason);
       PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &memory, 1, MPI_INT, MPI_MAX, halo->comm));
-      if (transport == SPMV_TRANSPORT_NCCL || !memory) PetscCall(PetscStrncpy(link->reason[transport], reason, SPMV_HALO_TEXT));
+      if (transport == SPMV_TRANSPORT_NCCL || !memory)
+        PetscCall(PetscStrncpy(link->reason[transport], reason, SPMV_HALO_TEXT));
     }
   }
   if (reason[0]) {
@@ -463,7 +478,8 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   peers = PetscMax(halo->send.peers, halo->receive.peers);
   PetscCallMPI(MPI_Allreduce(&local, &sum, 1, MPIU_INT64, MPI_SUM, halo->comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &peers, 1, MPI_INT, MPI_MAX, halo->comm));
-  PetscCall(PetscSNPrintf(amount, sizeof(amount), "at most %d peer%s, %" PetscInt64_FMT " values sent", peers, peers == 1 ? "" : "s", sum));
+  PetscCall(PetscSNPrintf(amount, sizeof(amount), "at most %d peer%s, %" PetscInt64_FMT " values sent", peers,
+                          peers == 1 ? "" : "s", sum));
   if (!sum) {
     PetscCall(PetscStrncpy(halo->text, "nothing to exchange", sizeof(halo->text)));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -494,14 +510,16 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
 
     PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_NCCL, &halo->one, reason));
     if (!reason[0]) {
-      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "NCCL %d.%d.%d, %s%s", *v / 10000, *v / 100 % 100, *v % 100, amount, why));
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "NCCL %d.%d.%d, %s%s", *v / 10000, *v / 100 % 100,
+                              *v % 100, amount, why));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
   if (reason[0]) {
     PetscBool same;
 
-    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
+    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type],
+               reason);
     PetscCall(PetscStrcmp(peer, reason, &same));
     if (same || !peer[0])
       PetscCall(PetscSNPrintf(why, sizeof(why), " (neither peer nor NCCL: %s)", reason));
@@ -515,7 +533,8 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
       PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "MPI on host arrays, %s%s", amount, why));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
+    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type],
+               reason);
     PetscCall(PetscInfo(NULL, "No exchange through pinned memory: %s\n", reason));
   }
   halo->petsc = PETSC_TRUE;
@@ -523,7 +542,8 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[], SpMVHaloType type, SpMVHalo *halo)
+PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[],
+                              SpMVHaloType type, SpMVHalo *halo)
 {
   char           reason[SPMV_HALO_TEXT] = "";
   SpMVHalo       h                      = NULL;
@@ -579,7 +599,8 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After a failure on any rank, which is mostly lack of memory, columns are exchanged one by one on all ranks, until the halo is created again */
+/* After a failure on any rank, which is mostly lack of memory, columns are exchanged one by one on all ranks, until the
+   halo is created again */
 PetscErrorCode SpMVHaloSetUpColumns(SpMVHalo halo, PetscBool *possible)
 {
   PetscFunctionBegin;
@@ -605,7 +626,8 @@ PetscBool SpMVHaloUsesPetsc(SpMVHalo halo)
 
 PetscBool SpMVHaloUsesPeer(SpMVHalo halo)
 {
-  return (PetscBool)(halo->one.core && halo->transport == SPMV_TRANSPORT_PEER && (halo->send.peers || halo->receive.peers));
+  return (PetscBool)(halo->one.core && halo->transport == SPMV_TRANSPORT_PEER &&
+                     (halo->send.peers || halo->receive.peers));
 }
 
 const char *SpMVHaloDescribe(SpMVHalo halo)
@@ -618,7 +640,9 @@ PetscErrorCode SpMVHaloGetVec(SpMVHalo halo, Vec *v)
   PetscScalar *array;
 
   PetscFunctionBegin;
-  if (!halo->vec) PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, halo->receive.start[halo->receive.peers], SpMVHaloGetArray(halo), &halo->vec));
+  if (!halo->vec)
+    PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, halo->receive.start[halo->receive.peers],
+                                        SpMVHaloGetArray(halo), &halo->vec));
   PetscCall(VecCUDAGetArrayWrite(halo->vec, &array)); /* the exchange has changed the values on the device */
   PetscCall(VecCUDARestoreArrayWrite(halo->vec, &array));
   *v = halo->vec;
@@ -630,7 +654,8 @@ PetscScalar *SpMVHaloGetArray(SpMVHalo halo)
   return halo->one.core ? SpMVCudaHaloGetArray(halo->one.core) : NULL;
 }
 
-/* ---------------------------------------------------------------- the exchange: the core's functions, with PETSc's errors, if there is anything to exchange */
+/* ---------------------------------------------------------------- the exchange: the core's functions, with PETSc's
+   errors, if there is anything to exchange */
 
 /* Turns an error of the core into PETSc's, with the transport's own text if it has one */
 static PetscErrorCode SpMVHaloCheck(SpMVHalo halo, cudaError_t error)
@@ -710,10 +735,12 @@ PetscErrorCode SpMVHaloLeaveColumns(SpMVHalo halo, cudaStream_t stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVHaloBeginColumns(SpMVHalo halo, PetscInt columns, const PetscScalar x[], PetscInt ldx, PetscBool overlap, cudaStream_t stream)
+PetscErrorCode SpMVHaloBeginColumns(SpMVHalo halo, PetscInt columns, const PetscScalar x[], PetscInt ldx,
+                                    PetscBool overlap, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (halo->several.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBeginColumns(halo->several.core, (int)columns, x, ldx, overlap, stream)));
+  if (halo->several.core)
+    PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBeginColumns(halo->several.core, (int)columns, x, ldx, overlap, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -10,7 +10,8 @@
 static PetscBool SpMVCSRIsSorted(const SpMVCSR *csr)
 {
   const PetscInt *i = csr->i, *j = csr->j;
-  PetscInt        all = 0, between = 0; /* places where the column index does not increase: all of them, and those where a row begins */
+  /* places where the column index does not increase: all of them, and those where a row begins */
+  PetscInt all = 0, between = 0;
 
   for (PetscInt k = 1; k < i[csr->m]; k++) all += j[k] <= j[k - 1];
   for (PetscInt r = 1; r < csr->m; r++)
@@ -23,7 +24,8 @@ static PetscErrorCode MatSpMVSetUpStore_Seq(Mat A, Mat_SpMV *spmv, const SpMVCSR
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVForgetHost_Seq(A, spmv));
-  if (!A->structure_only && SpMVCSRIsSorted(csr)) PetscCall((*spmv->format->setup)(csr, spmv->params, &spmv->host.store));
+  if (!A->structure_only && SpMVCSRIsSorted(csr))
+    PetscCall((*spmv->format->setup)(csr, spmv->params, &spmv->host.store));
   spmv->host.use_parent = (PetscBool)(!spmv->host.store || SpMVStoreUsesParent(spmv->host.store));
   MatSpMVUseParent_Seq(A, spmv, spmv->host.use_parent);
   spmv->host.nonzerorows = SpMVCSRNonzeroRows(csr);
@@ -84,7 +86,8 @@ static PetscErrorCode MatSpMVCountPattern_Seq(Mat A, Mat_SpMV *spmv)
   asked->pattern = 0;
   asked->values  = 0;
   asked->needed  = params->after;
-  if (params->after < 0) asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(csr.m, csr.i[csr.m]) : 0;
+  if (params->after < 0)
+    asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(csr.m, csr.i[csr.m]) : 0;
   asked->most = PetscMax(asked->needed, SpMVRefreshProducts());
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -105,11 +108,10 @@ static PetscErrorCode MatSpMVCount_Seq(Mat A, Mat_SpMV *spmv)
 }
 
 /*
-  Setting the format up, and copying values to it, take as long as some products by AIJ. Until as many have been asked for,
-  AIJ multiplies: whatever the number of products will be, they take about twice the time of the better choice at most, or
-  somewhat more where the set-up takes longer than estimated.
-  Products are counted, not timed, so that each run does the same. Values are copied at once if there were enough products
-  with those before.
+  Setting the format up, and copying values to it, take as long as some products by AIJ. Until as many have been asked
+  for, AIJ multiplies: whatever the number of products will be, they take about twice the time of the better choice at
+  most, or somewhat more where the set-up takes longer than estimated. Products are counted, not timed, so that each run
+  does the same. Values are copied at once if there were enough products with those before.
 */
 static PetscBool MatSpMVIsDue_Seq(Mat A, const Mat_SpMV *spmv)
 {
@@ -163,7 +165,8 @@ PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat A)
   ierr = MatSpMVUpdateHost_Seq(A, spmv, PETSC_FALSE, &current);
   PetscCall(PetscPopErrorHandler());
   if (ierr) {
-    PetscCall(PetscInfo(A, "Out of memory for the %s format; using AIJ's own product until the matrix changes\n", spmv->format->name));
+    PetscCall(PetscInfo(A, "Out of memory for the %s format; using AIJ's own product until the matrix changes\n",
+                        spmv->format->name));
     PetscCall(MatSpMVGetPattern_Seq(A, &csr));
     spmv->host.use_parent = PETSC_TRUE;
     MatSpMVUseParent_Seq(A, spmv, PETSC_TRUE);
@@ -205,8 +208,8 @@ PetscErrorCode MatSpMVGetStatsNone_Seq(Mat A, SpMVStats *stats)
 
 /*
   zz = yy + op(A) xx by AIJ, where the format has no faster product; A may be an AIJCUSPARSE matrix. AIJ's transposed
-  products call VecSet() and VecCopy(), which are collective, on the parallel vectors that MPIAIJ passes. One rank may use
-  its format while another does not, so not all ranks would call them: zz gets its first values here.
+  products call VecSet() and VecCopy(), which are collective, on the parallel vectors that MPIAIJ passes. One rank may
+  use its format while another does not, so not all ranks would call them: zz gets its first values here.
 */
 static PetscErrorCode MatSpMVApplyAIJ_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {

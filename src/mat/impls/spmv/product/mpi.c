@@ -1,7 +1,7 @@
 /*
-  The products of an MPI matrix. They are MPIAIJ's own products, which overlap the exchange of the halo with the diagonal
-  block's product and call our products of the two blocks. For device vectors our own exchange replaces MPIAIJ's VecScatter
-  if halo.c finds a faster transport.
+  The products of an MPI matrix. They are MPIAIJ's own products, which overlap the exchange of the halo with the
+  diagonal block's product and call our products of the two blocks. For device vectors our own exchange replaces
+  MPIAIJ's VecScatter if halo.c finds a faster transport.
 
   MPIAIJ creates, replaces and rebuilds its blocks in many places (preallocation, hash and COO assembly, disassembly,
   products), so every product checks whether the blocks have been hooked.
@@ -40,11 +40,12 @@ static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
 }
 
 /*
-  Brings the halo of A up to date. *ours is false if MPIAIJ's own product is to be used. All ranks get the same result: the
-  vectors have the same types on all ranks, and MPIAIJ replaces the off-diagonal blocks on all ranks together. However, a
-  matrix or vector may be bound to the CPU on some ranks only, because -mat_bind_below, -vec_bind_below and -dm_bind_below
-  compare with the local size. So the ranks agree on this before they create a halo, and again before each product while
-  something is bound on some rank. The products below copy vectors that are bound later to the device and back.
+  Brings the halo of A up to date. *ours is false if MPIAIJ's own product is to be used. All ranks get the same result:
+  the vectors have the same types on all ranks, and MPIAIJ replaces the off-diagonal blocks on all ranks together.
+  However, a matrix or vector may be bound to the CPU on some ranks only, because -mat_bind_below, -vec_bind_below and
+  -dm_bind_below compare with the local size. So the ranks agree on this before they create a halo, and again before
+  each product while something is bound on some rank. The products below copy vectors that are bound later to the device
+  and back.
 */
 PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
 {
@@ -75,7 +76,8 @@ PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Ve
     spmv->exchange.bound = (PetscBool)bound;
     if (!bound) {
       PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &spmv->exchange.options));
-      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, spmv->exchange.options.type, &spmv->exchange.halo));
+      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray,
+                               spmv->exchange.options.type, &spmv->exchange.halo));
     }
     SpMVKeySet(&spmv->exchange.key, A);
     spmv->exchange.offdiag = id;
@@ -85,11 +87,13 @@ PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Ve
 }
 
 /*
-  Whether the diagonal block's kernel runs together with the exchange, which requires the peer transport, blocks that are up to date on the device before the
-  exchange begins, and that nothing is bound to the CPU. own[1] is NULL if this kernel also adds the off-diagonal block's product, or if the off-diagonal block
-  is empty; otherwise the off-diagonal block's product follows
+  Whether the diagonal block's kernel runs together with the exchange, which requires the peer transport, blocks that
+  are up to date on the device before the exchange begins, and that nothing is bound to the CPU. own[1] is NULL if this
+  kernel also adds the off-diagonal block's product, or if the off-diagonal block is empty; otherwise the off-diagonal
+  block's product follows
 */
-static PetscErrorCode MatSpMVGetFused_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2], PetscBool *fused)
+static PetscErrorCode MatSpMVGetFused_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2],
+                                              PetscBool *fused)
 {
   const Vec       v[3]     = {xx, yy, zz};
   const PetscBool has_halo = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo);
@@ -98,7 +102,8 @@ static PetscErrorCode MatSpMVGetFused_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec 
   PetscFunctionBegin;
   *fused = PETSC_FALSE;
   own[1] = NULL;
-  if (block[0]->boundtocpu || block[1]->boundtocpu || !SpMVHaloUsesPeer(spmv->exchange.halo)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (block[0]->boundtocpu || block[1]->boundtocpu || !SpMVHaloUsesPeer(spmv->exchange.halo))
+    PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 3; k++) {
     if (!v[k]) continue;
     PetscCall(VecBoundToCPU(v[k], &bound));
@@ -125,7 +130,8 @@ static PetscLogDouble MatSpMVFusedFlops(const Mat_SpMV *spmv, Mat_SpMV *own[2], 
 }
 
 /* The exchange together with the diagonal block's product; see MatSpMVGetFused_MPICUDA() */
-static PetscErrorCode MatSpMVMultAddFused_MPICUDA(Mat_SpMV *spmv, Mat_SpMV *own[2], SpMVCudaForm form, Vec xx, Vec yy, Vec zz, cudaStream_t stream)
+static PetscErrorCode MatSpMVMultAddFused_MPICUDA(Mat_SpMV *spmv, Mat_SpMV *own[2], SpMVCudaForm form, Vec xx, Vec yy,
+                                                  Vec zz, cudaStream_t stream)
 {
   const SpMVHalo     halo     = spmv->exchange.halo;
   const PetscScalar *received = SpMVHaloGetArray(halo);
@@ -135,7 +141,8 @@ static PetscErrorCode MatSpMVMultAddFused_MPICUDA(Mat_SpMV *spmv, Mat_SpMV *own[
   PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(SpMVHaloBegin(halo, o.x, stream));
-  PetscCallCUDA(SpMVCudaMultFused(own[0]->cuda[0].store, form, o.x, own[1] ? NULL : received, o.y, o.z, spmv->exchange.options.early, stream));
+  PetscCallCUDA(SpMVCudaMultFused(own[0]->cuda[0].store, form, o.x, own[1] ? NULL : received, o.y, o.z,
+                                  spmv->exchange.options.early, stream));
   if (own[1]) PetscCallCUDA(SpMVCudaMult(own[1]->cuda[0].store, form, received, o.z, o.z, stream));
   PetscCall(SpMVHaloLeave(halo, stream));
   PetscCall(PetscLogGpuTimeEnd());
@@ -145,8 +152,9 @@ static PetscErrorCode MatSpMVMultAddFused_MPICUDA(Mat_SpMV *spmv, Mat_SpMV *own[
 }
 
 /*
-  zz = yy + A xx, or zz = yy - A xx: the diagonal block's product runs while the halo arrives, followed by the off-diagonal
-  block's product. With peers, the first two are one kernel each, and the diagonal block's kernel may add the off-diagonal block's product.
+  zz = yy + A xx, or zz = yy - A xx: the diagonal block's product runs while the halo arrives, followed by the
+  off-diagonal block's product. With peers, the first two are one kernel each, and the diagonal block's kernel may add
+  the off-diagonal block's product.
 */
 static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm form, Vec xx, Vec yy, Vec zz)
 {
@@ -187,7 +195,8 @@ static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + A^T xx: the off-diagonal block's product runs first, so that its values are sent to their ranks during the diagonal block's product */
+/* zz = yy + A^T xx: the off-diagonal block's product runs first, so that its values are sent to their ranks during the
+   diagonal block's product */
 static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
 {
   const SpMVHalo     halo = spmv->exchange.halo;
@@ -204,7 +213,8 @@ static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec
   if (SpMVHaloGetArray(halo)) {
     PetscCall(SpMVHaloGetVec(halo, &d));
     PetscCall(MatSpMVApply_Seq(block[1], SPMV_TRANSPOSE, xx, NULL, d));
-    PetscCall(VecGetArrayReadAndMemType(d, &received, NULL)); /* copies the values to the device if the host has computed them */
+    /* copies the values to the device if the host has computed them */
+    PetscCall(VecGetArrayReadAndMemType(d, &received, NULL));
     PetscCall(VecRestoreArrayReadAndMemType(d, &received));
   }
   PetscCall(SpMVHaloReverseBegin(halo, stream));
@@ -219,7 +229,8 @@ static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec
 }
 
 /* Creates everything that a product on the device needs before its exchange begins */
-static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy,
+                                             Vec zz)
 {
   Mat       block[2];
   Mat_SpMV *own[2];
@@ -240,8 +251,8 @@ static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool tr
 }
 
 /*
-  Lack of memory for the copies of A's blocks is an error of all ranks while they prepare the copies together, but not if
-  a rank alone has changed a block later
+  Lack of memory for the copies of A's blocks is an error of all ranks while they prepare the copies together, but not
+  if a rank alone has changed a block later
 */
 static PetscErrorCode MatSpMVSetMayLack_MPICUDA(Mat A, PetscBool may)
 {
@@ -272,7 +283,8 @@ static PetscErrorCode MatSpMVTry_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec x
 #endif
 
 /* Brings the copies of the two blocks that a product with these vectors uses up to date, before the exchange begins */
-static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy,
+                                         Vec zz)
 {
   Mat block[2];
 
@@ -316,8 +328,8 @@ static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 }
 
 /*
-  The beginning of every product: gets our data, hooks the blocks, and brings them up to date on all ranks or on none. The
-  ranks communicate only if the state of the parallel matrix has changed.
+  The beginning of every product: gets our data, hooks the blocks, and brings them up to date on all ranks or on none.
+  The ranks communicate only if the state of the parallel matrix has changed.
 */
 static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz, Mat_SpMV **spmv)
 {

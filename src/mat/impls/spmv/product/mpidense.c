@@ -1,6 +1,6 @@
 /*
-  Products of parallel matrices with dense matrices on a device. A B exchanges the halo of several columns at once and multiplies with the two blocks; A^T B is
-  one product per column.
+  Products of parallel matrices with dense matrices on a device. A B exchanges the halo of several columns at once and
+  multiplies with the two blocks; A^T B is one product per column.
 */
 #include "mat/impls/spmv/matspmv.h"
 
@@ -36,8 +36,8 @@ static PetscErrorCode SpMVDenseAssemble(Mat C)
 /* ---------------------------------------------------------------- A^T B */
 
 /*
-  On a device, MPIAIJ's product multiplies with a copy of A (MAIJ) that the symbolic phase has made, so it does not use later
-  changes of A's values. Therefore each column is computed as a product with a vector
+  On a device, MPIAIJ's product multiplies with a copy of A (MAIJ) that the symbolic phase has made, so it does not use
+  later changes of A's values. Therefore each column is computed as a product with a vector
 */
 static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AtB(Mat C)
 {
@@ -75,7 +75,8 @@ static PetscErrorCode SpMVDenseCopyLocal(Mat from, Mat to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets this rank's part of a dense matrix, or a device matrix to use instead if it is bound to the CPU, with its values if `copy`. Not collective */
+/* Gets this rank's part of a dense matrix, or a device matrix to use instead if it is bound to the CPU, with its values
+   if `copy`. Not collective */
 static PetscErrorCode SpMVDenseOnDevice(Mat M, PetscBool copy, Mat *D)
 {
   Mat local;
@@ -110,10 +111,11 @@ typedef struct {
 } SpMVColumns;
 
 /*
-  y = block x or, if `add`, y + block x. A block that has no copy in its format on the device, or is bound to the CPU, is multiplied with one column after the
-  other: this rank must not return before the other ranks do
+  y = block x or, if `add`, y + block x. A block that has no copy in its format on the device, or is bound to the CPU,
+  is multiplied with one column after the other: this rank must not return before the other ranks do
 */
-static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x, PetscBool add, const SpMVColumns *y, cudaStream_t stream)
+static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x, PetscBool add, const SpMVColumns *y,
+                                                 cudaStream_t stream)
 {
   Mat_SpMV *own = NULL, *spmv;
 
@@ -122,7 +124,8 @@ static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x
   if (!block->boundtocpu) PetscCall(SpMVDenseGetReady_SeqCUDA(block, PETSC_FALSE, &own));
   if (own) {
     PetscCall(PetscLogGpuTimeBegin());
-    PetscCallCUDA(SpMVCudaMultColumns(own->cuda[0].store, SPMVCUDA_MULT, x->n, x->array, x->ld, add ? y->array : NULL, y->ld, y->array, y->ld, stream));
+    PetscCallCUDA(SpMVCudaMultColumns(own->cuda[0].store, SPMVCUDA_MULT, x->n, x->array, x->ld, add ? y->array : NULL,
+                                      y->ld, y->array, y->ld, stream));
     PetscCall(PetscLogGpuTimeEnd());
     PetscCall(PetscLogGpuFlops(2.0 * own->cuda[0].key.nz * (PetscLogDouble)x->n));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -146,8 +149,9 @@ static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x
 }
 
 /*
-  C = A B: one pass over the diagonal block for all columns, while the halo of the first columns arrives; then the off-diagonal block with the halo of up to
-  SPMV_HALO_COLUMNS columns at a time. An exchange at the same time as the product needs a second stream, which costs more than a short product hides
+  C = A B: one pass over the diagonal block for all columns, while the halo of the first columns arrives; then the
+  off-diagonal block with the halo of up to SPMV_HALO_COLUMNS columns at a time. An exchange at the same time as the
+  product needs a second stream, which costs more than a short product hides
 */
 static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, Mat C)
 {
@@ -178,7 +182,8 @@ static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, M
     SpMVColumns part = {y.array + (size_t)first * (size_t)y.ld, PetscMin(SPMV_HALO_COLUMNS, x.n - first), y.ld};
 
     received.n = part.n;
-    PetscCall(SpMVHaloBeginColumns(halo, part.n, x.array + (size_t)first * (size_t)x.ld, x.ld, (PetscBool)(overlap && !first), stream));
+    PetscCall(SpMVHaloBeginColumns(halo, part.n, x.array + (size_t)first * (size_t)x.ld, x.ld,
+                                   (PetscBool)(overlap && !first), stream));
     if (!first) PetscCall(MatSpMVMultColumns_SeqCUDA(block[0], &x, PETSC_FALSE, &y, stream));
     PetscCall(SpMVHaloEndColumns(halo, stream));
     if (received.array) PetscCall(MatSpMVMultColumns_SeqCUDA(block[1], &received, PETSC_TRUE, &part, stream));
@@ -192,8 +197,8 @@ static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, M
 }
 
 /*
-  Brings the copies of the two blocks up to date. The off-diagonal block has a copy of its own even if MatMult() uses one that is fused into the diagonal
-  block's. *lacks: this rank has no memory for a copy
+  Brings the copies of the two blocks up to date. The off-diagonal block has a copy of its own even if MatMult() uses
+  one that is fused into the diagonal block's. *lacks: this rank has no memory for a copy
 */
 static PetscErrorCode MatSpMVPrepareColumns_MPICUDA(Mat A, Mat_SpMV *spmv, int *lacks)
 {
@@ -216,8 +221,9 @@ static PetscErrorCode MatSpMVPrepareColumns_MPICUDA(Mat A, Mat_SpMV *spmv, int *
 }
 
 /*
-  Prepares the product with several columns. *ours is false on all ranks if columns are to be multiplied one by one: there is no exchange of our own, or a rank
-  has no memory for the copies of its blocks or for the halo. The ranks communicate only if the state of A has changed
+  Prepares the product with several columns. *ours is false on all ranks if columns are to be multiplied one by one:
+  there is no exchange of our own, or a rank has no memory for the copies of its blocks or for the halo. The ranks
+  communicate only if the state of A has changed
 */
 static PetscErrorCode MatSpMVBeginColumns_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool *ours)
 {
@@ -238,7 +244,8 @@ static PetscErrorCode MatSpMVBeginColumns_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBo
     *agreed   = now;
   }
   *ours = (PetscBool)!agreed->lacks;
-  if (*ours) PetscCall(SpMVHaloSetUpColumns(spmv->exchange.halo, ours)); /* a halo may be new although A has not changed */
+  /* a halo may be new although A has not changed */
+  if (*ours) PetscCall(SpMVHaloSetUpColumns(spmv->exchange.halo, ours));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -255,8 +262,8 @@ static PetscErrorCode SpMVDenseAreDevice(Mat B, Mat C, PetscBool *are)
 }
 
 /*
-  A single column is a product with a vector, which has shorter ways. The factors may have been replaced since the symbolic
-  phase: A may be of type AIJCUSPARSE
+  A single column is a product with a vector, which has shorter ways. The factors may have been replaced since the
+  symbolic phase: A may be of type AIJCUSPARSE
 */
 static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AB(Mat C)
 {
@@ -293,7 +300,8 @@ static PetscErrorCode MatProductSetFromOptions_MPIAIJCUSPARSEDense(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's product is used if A does not have our exchange (a matrix may be bound to the CPU, or the option may select PETSc's), or if B or C is on the host */
+/* PETSc's product is used if A does not have our exchange (a matrix may be bound to the CPU, or the option may select
+   PETSc's), or if B or C is on the host */
 static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AB(Mat C)
 {
   const Mat A = C->product->A, B = C->product->B;
@@ -308,7 +316,8 @@ static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AB(Mat C)
     PetscCall(SpMVDenseSymbolic(C, MatProductSymbolic_MPISpMVCUDADense_AB, MatProductNumeric_MPISpMVCUDADense_AB));
   else {
     PetscCall(MatProductSetFromOptions_MPIAIJCUSPARSEDense(C));
-    PetscCheck(C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_MPISpMVCUDADense_AB, PetscObjectComm((PetscObject)C), PETSC_ERR_SUP,
+    PetscCheck(C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_MPISpMVCUDADense_AB,
+               PetscObjectComm((PetscObject)C), PETSC_ERR_SUP,
                "The product is no longer supported: a factor has been changed");
     PetscCall((*C->ops->productsymbolic)(C));
   }
@@ -326,14 +335,16 @@ PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat C)
   PetscCall(MatSpMVGet(A, &spmv));
   if (spmv && C->product->type == MATPRODUCT_AtB) {
     PetscCheck(A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-               "Matrix local dimensions are incompatible, (%" PetscInt_FMT ", %" PetscInt_FMT ") != (%" PetscInt_FMT ", %" PetscInt_FMT ")", A->rmap->rstart,
-               A->rmap->rend, B->rmap->rstart, B->rmap->rend);
+               "Matrix local dimensions are incompatible, (%" PetscInt_FMT ", %" PetscInt_FMT ") != (%" PetscInt_FMT
+               ", %" PetscInt_FMT ")",
+               A->rmap->rstart, A->rmap->rend, B->rmap->rstart, B->rmap->rend);
     C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AtB;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatProductSetFromOptions_MPIAIJCUSPARSEDense(C));
   PetscCall(SpMVDenseAreDevice(B, C, &device));
-  if (spmv && device && C->product->type == MATPRODUCT_AB && C->ops->productsymbolic) C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AB;
+  if (spmv && device && C->product->type == MATPRODUCT_AB && C->ops->productsymbolic)
+    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AB;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

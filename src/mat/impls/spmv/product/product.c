@@ -1,6 +1,6 @@
 /*
-  Products of matrices (MatProduct) with a factor of our types: finding the PETSc function that computes the product, and
-  the format of the result.
+  Products of matrices (MatProduct) with a factor of our types: finding the PETSc function that computes the product,
+  and the format of the result.
 */
 #include "mat/impls/spmv/matspmv.h"
 
@@ -8,7 +8,8 @@
 
 static PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
 
-/* The third factor is used only for ABC: while PETSc computes ABC in two steps, the third factor remains set in both steps */
+/* The third factor is used only for ABC: while PETSc computes ABC in two steps, the third factor remains set in both
+   steps */
 static Mat SpMVProductFactor(Mat C, int k)
 {
   const Mat_Product *product = C->product;
@@ -43,7 +44,8 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
     PetscCall(PetscObjectTypeCompare((PetscObject)factor, MATTRANSPOSEVIRTUAL, &is));
     if (is) PetscCall(MatTransposeGetMat(factor, &factor));
     if (factor) PetscCall(SpMVIsMPI(factor, &mpi));
-    PetscCall(SpMVNameReplace(factor, factor && mpi ? MATMPIAIJ : MATSEQAIJ, &name[k])); /* a matrix that is two of the factors is renamed once */
+    /* a matrix that is two of the factors is renamed once */
+    PetscCall(SpMVNameReplace(factor, factor && mpi ? MATMPIAIJ : MATSEQAIJ, &name[k]));
   }
   ierr = f ? (*f)(C) : MatProductSetFromOptions(C);
   for (int k = 0; k < 3; k++) PetscCall(SpMVNameRestore(&name[k])); /* even after an error */
@@ -53,8 +55,8 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /*
-  The numeric phase of a product that AIJ computes on the host from factors on the device. The factors' values are copied to
-  the host first, because AIJ's functions do not always do that.
+  The numeric phase of a product that AIJ computes on the host from factors on the device. The factors' values are
+  copied to the host first, because AIJ's functions do not always do that.
 */
 static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 {
@@ -83,7 +85,8 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
   PetscCall((*f)(C));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &aij));
   PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
-  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) { /* for any type of A, PETSc creates a plain AIJ matrix, and later writes to its arrays */
+  /* for any type of A, PETSc creates a plain AIJ matrix, and later writes to its arrays */
+  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) {
     PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
     PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
   }
@@ -92,11 +95,11 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 }
 
 /*
-  A separate function of ours wraps each numeric function of PETSc. PETSc's function cannot be stored with the matrix, with
-  the product, or in the product's data: PETSc moves functions and products from matrix to matrix
-  (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's functions,
-  which read the product's data, directly (MatProductNumeric_PtAP_Unsafe()). Only a function pointer is passed reliably from
-  the symbolic to the numeric phase.
+  A separate function of ours wraps each numeric function of PETSc. PETSc's function cannot be stored with the matrix,
+  with the product, or in the product's data: PETSc moves functions and products from matrix to matrix
+  (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's
+  functions, which read the product's data, directly (MatProductNumeric_PtAP_Unsafe()). Only a function pointer is
+  passed reliably from the symbolic to the numeric phase.
 
   PETSc 3.26 sets 56 numeric functions in all, most of them for types that are not multiplied with ours.
 */
@@ -127,10 +130,12 @@ SpMVNumeric8(5);
 SpMVNumeric8(6);
 SpMVNumeric8(7);
 
-  #define SpMVName(k)  MatProductNumeric_SpMVHost_##k
-  #define SpMVName8(k) SpMVName(k##0), SpMVName(k##1), SpMVName(k##2), SpMVName(k##3), SpMVName(k##4), SpMVName(k##5), SpMVName(k##6), SpMVName(k##7)
-static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {SpMVName8(0), SpMVName8(1), SpMVName8(2), SpMVName8(3),
-                                                                      SpMVName8(4), SpMVName8(5), SpMVName8(6), SpMVName8(7)};
+  #define SpMVName(k) MatProductNumeric_SpMVHost_##k
+  #define SpMVName8(k)                                                                                              \
+    SpMVName(k##0), SpMVName(k##1), SpMVName(k##2), SpMVName(k##3), SpMVName(k##4), SpMVName(k##5), SpMVName(k##6), \
+        SpMVName(k##7)
+static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {
+    SpMVName8(0), SpMVName8(1), SpMVName8(2), SpMVName8(3), SpMVName8(4), SpMVName8(5), SpMVName8(6), SpMVName8(7)};
 
 /* Replaces the numeric function that the symbolic phase has set by our function that calls it */
 static PetscErrorCode SpMVProductTakeNumeric(Mat C)
@@ -148,14 +153,15 @@ static PetscErrorCode SpMVProductTakeNumeric(Mat C)
     C->ops->productnumeric = SpMVNumericOurs[k];
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has more than %d numeric functions for products of matrices: increase SPMV_NUMERICS", SPMV_NUMERICS);
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB,
+          "PETSc has more than %d numeric functions for products of matrices: increase SPMV_NUMERICS", SPMV_NUMERICS);
 }
 #endif
 
 /*
-  On the host, P^T A P and R A R^T are AIJ if A is of one of our types and the other factor is not. The result is an operator
-  like A on a coarser grid, so it gets A's format. Not if hypre computes it, in an AIJ matrix that replaces C's data in the
-  numeric phase.
+  On the host, P^T A P and R A R^T are AIJ if A is of one of our types and the other factor is not. The result is an
+  operator like A on a coarser grid, so it gets A's format. Not if hypre computes it, in an AIJ matrix that replaces C's
+  data in the numeric phase.
 */
 static PetscErrorCode SpMVProductGalerkin(Mat C)
 {
@@ -172,8 +178,8 @@ static PetscErrorCode SpMVProductGalerkin(Mat C)
 }
 
 /*
-  For A B^T, AIJ calls MatSetType() to give a transpose of B the type of A (PETSc 3.18 to 3.26), which needs a type name of A
-  that begins with the name of B's type. `other` says that it does not.
+  For A B^T, AIJ calls MatSetType() to give a transpose of B the type of A (PETSc 3.18 to 3.26), which needs a type name
+  of A that begins with the name of B's type. `other` says that it does not.
 */
 static PetscErrorCode SpMVProductABtNames(PetscObject A, PetscObject B, PetscBool *other)
 {
@@ -195,10 +201,11 @@ static PetscErrorCode SpMVProductABtNames(PetscObject A, PetscObject B, PetscBoo
 }
 
 /*
-  P^T A P of parallel matrices on a device is the sum of two products of local matrices. One of them is the transpose of P's local rows times
-  F = (off-diagonal block of A) (other ranks' rows of P). If most rows of F are empty, cuSPARSE may take ten times as long for it as the host, or fail for
-  lack of resources, which PETSc cannot handle because only this rank fails. So the host computes this product, chosen by PETSc's own option. Sets the
-  option, and `name` to its name; `name` is empty where cuSPARSE is to multiply or the user has set the option.
+  P^T A P of parallel matrices on a device is the sum of two products of local matrices. One of them is the transpose of
+  P's local rows times F = (off-diagonal block of A) (other ranks' rows of P). If most rows of F are empty, cuSPARSE may
+  take ten times as long for it as the host, or fail for lack of resources, which PETSc cannot handle because only this
+  rank fails. So the host computes this product, chosen by PETSc's own option. Sets the option, and `name` to its name;
+  `name` is empty where cuSPARSE is to multiply or the user has set the option.
 */
 static PetscErrorCode SpMVProductPtAPOnHost(Mat C, char name[], size_t length)
 {
@@ -221,22 +228,25 @@ static PetscErrorCode SpMVProductPtAPOnHost(Mat C, char name[], size_t length)
   PetscCall(MatSpMVRestorePattern_Seq(offdiagonal, &csr));
   if (!rows || rows > csr.m / 2) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetOptionsPrefix(C, &prefix));
-  PetscCall(PetscSNPrintf(name, length, "-%sbackend_p2_%s", prefix ? prefix : "",
-                          C->product->api_user ? "mattransposematmult_backend_cpu" : "mat_product_algorithm_backend_cpu"));
+  PetscCall(
+      PetscSNPrintf(name, length, "-%sbackend_p2_%s", prefix ? prefix : "",
+                    C->product->api_user ? "mattransposematmult_backend_cpu" : "mat_product_algorithm_backend_cpu"));
   PetscCall(PetscOptionsHasName(NULL, NULL, name, &is));
   if (is)
     name[0] = 0;
   else {
-    PetscCall(PetscInfo(C, "The host multiplies the product with the off-diagonal block: %" PetscInt_FMT " of its %" PetscInt_FMT " rows have entries\n", rows,
-                        csr.m));
+    PetscCall(PetscInfo(C,
+                        "The host multiplies the product with the off-diagonal block: %" PetscInt_FMT
+                        " of its %" PetscInt_FMT " rows have entries\n",
+                        rows, csr.m));
     PetscCall(PetscOptionsSetValue(NULL, name, "1"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  Calls PETSc's symbolic phase and gives the result the format and the parameters. For A B^T of other types, B has the name of
-  A's type during the call.
+  Calls PETSc's symbolic phase and gives the result the format and the parameters. For A B^T of other types, B has the
+  name of A's type during the call.
 */
 static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 {
@@ -265,10 +275,10 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 
 /*
   Our symbolic phase, which calls PETSc's. PETSc's function cannot be stored with C, because PETSc moves functions and
-  products from matrix to matrix (MatProductSymbolic_ABC_Basic()). It cannot be stored with the product either, because the
-  product's data must be empty before this phase. So it is stored with the factor that gives the result its format. This
-  factor stores the function of its latest product only: if several of its products wait for their symbolic phases, the
-  earlier ones are set up again here.
+  products from matrix to matrix (MatProductSymbolic_ABC_Basic()). It cannot be stored with the product either, because
+  the product's data must be empty before this phase. So it is stored with the factor that gives the result its format.
+  This factor stores the function of its latest product only: if several of its products wait for their symbolic phases,
+  the earlier ones are set up again here.
 */
 static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
 {
@@ -280,7 +290,8 @@ static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
   if (spmv) phase = spmv->phase; /* a copy: another product may be set up in this phase */
   if (!spmv || phase.product != C->product) {
     PetscCall(MatProductSetFromOptions(C));
-    PetscCheck(C->ops->productsymbolic, PetscObjectComm((PetscObject)C), PETSC_ERR_SUP, "The product is no longer supported: a factor has been changed");
+    PetscCheck(C->ops->productsymbolic, PetscObjectComm((PetscObject)C), PETSC_ERR_SUP,
+               "The product is no longer supported: a factor has been changed");
     PetscCall((*C->ops->productsymbolic)(C));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -301,7 +312,8 @@ static PetscErrorCode SpMVProductTakeSymbolic(Mat C, SpMVProductKind kind)
   Mat_SpMV *spmv;
 
   PetscFunctionBegin;
-  if (!C->ops->productsymbolic || C->ops->productsymbolic == MatProductSymbolic_SpMV) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!C->ops->productsymbolic || C->ops->productsymbolic == MatProductSymbolic_SpMV)
+    PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVProductGet(C, &spmv));
   PetscCheck(spmv, PetscObjectComm((PetscObject)C), PETSC_ERR_PLIB, "No factor of the product is of a PetscSpMV type");
   spmv->phase.product     = C->product;
@@ -311,7 +323,8 @@ static PetscErrorCode SpMVProductTakeSymbolic(Mat C, SpMVProductKind kind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatProductSetFromOptions() of our matrices on the host: calls the parent's function if all factors have the same function */
+/* MatProductSetFromOptions() of our matrices on the host: calls the parent's function if all factors have the same
+   function */
 static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
 {
   PetscErrorCode (*f)(Mat) = NULL;
@@ -350,9 +363,10 @@ static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 #endif
 
 /*
-  If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. In this case
-  that factor is ours, so the anytype functions of the other factors (virtual transposes, diagonal matrices, MATPYTHON) are
-  called here. They may replace factors of the product, for example a virtual transpose by the matrix in it.
+  If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. In this
+  case that factor is ours, so the anytype functions of the other factors (virtual transposes, diagonal matrices,
+  MATPYTHON) are called here. They may replace factors of the product, for example a virtual transpose by the matrix in
+  it.
 */
 static PetscErrorCode SpMVProductQueryFactors(Mat C)
 {
@@ -369,7 +383,8 @@ static PetscErrorCode SpMVProductQueryFactors(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc looks this up for a product of three factors, a virtual transpose and two matrices of our types. AIJ can compute this product */
+/* PETSc looks this up for a product of three factors, a virtual transpose and two matrices of our types. AIJ can
+   compute this product */
 static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
 {
   PetscFunctionBegin;
@@ -380,11 +395,12 @@ static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
 
 /*
   PETSc looks a product's function up by the type names of the factors, so it finds mpiaij times mpimaij but not
-  mpiaijsellp times mpimaij. It calls this function if it has found no other; this function searches again with AIJ's names.
+  mpiaijsellp times mpimaij. It calls this function if it has found no other; this function searches again with AIJ's
+  names.
 
-  On the device, AIJCUSPARSE's function is tried first: PETSc considers one of our matrices and an AIJCUSPARSE matrix to be
-  of different types, but AIJCUSPARSE's function can multiply them. For one of our matrices and an AIJ matrix (DMDA creates
-  such interpolations) PETSc has no function on the device; AIJ's function on the host multiplies them.
+  On the device, AIJCUSPARSE's function is tried first: PETSc considers one of our matrices and an AIJCUSPARSE matrix to
+  be of different types, but AIJCUSPARSE's function can multiply them. For one of our matrices and an AIJ matrix (DMDA
+  creates such interpolations) PETSc has no function on the device; AIJ's function on the host multiplies them.
 */
 static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
 {
@@ -402,7 +418,8 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
     PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
     if (!is) {
       cusparse = PETSC_FALSE;
-      PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, "")); /* AIJPERM, too */
+      /* AIJPERM, too */
+      PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, ""));
       if (is) host = factor[k]->ops->productsetfromoptions;
     }
     PetscCall(PetscObjectTypeCompareAny((PetscObject)factor[k], &is, MATSEQAIJ, MATMPIAIJ, ""));
@@ -411,7 +428,8 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   }
   if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatProductSetFromOptions_SpMVHost(C));
-  if (ours->device && cusparse && ours->parent.productsetfromoptions) PetscCall((*ours->parent.productsetfromoptions)(C));
+  if (ours->device && cusparse && ours->parent.productsetfromoptions)
+    PetscCall((*ours->parent.productsetfromoptions)(C));
   if (!C->ops->productsymbolic) {
     PetscCall(SpMVProductQueryFactors(C));
     if (C->ops->productsymbolic) PetscFunctionReturn(PETSC_SUCCESS);
@@ -428,28 +446,35 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
 PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   PetscFunctionBegin;
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, SpMVProductAnyType, ours ? MatProductSetFromOptions_SpMV : NULL));
+  PetscCall(
+      PetscObjectComposeFunction((PetscObject)A, SpMVProductAnyType, ours ? MatProductSetFromOptions_SpMV : NULL));
   for (int k = 0; SpMVFormats[k]; k++) {
     char name[128];
 
-    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_transpose_%saij%s_%saij%s_C", mpi ? "mpi" : "seq", SpMVFormats[k]->name,
-                            mpi ? "mpi" : "seq", SpMVFormats[k]->name));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_transpose_%saij%s_%saij%s_C",
+                            mpi ? "mpi" : "seq", SpMVFormats[k]->name, mpi ? "mpi" : "seq", SpMVFormats[k]->name));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, ours ? MatProductSetFromOptions_TransposeSpMV : NULL));
   }
 #if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 2 && device && mpi; k++)
     PetscCall(PetscObjectComposeFunction((PetscObject)A,
-                                         k ? "MatProductSetFromOptions_mpiaijcusparse_mpidensecuda_C" : "MatProductSetFromOptions_mpiaijcusparse_mpidense_C",
+                                         k ? "MatProductSetFromOptions_mpiaijcusparse_mpidensecuda_C"
+                                           : "MatProductSetFromOptions_mpiaijcusparse_mpidense_C",
                                          ours ? MatProductSetFromOptions_MPISpMVCUDADense : NULL));
 #endif
   if (device && !mpi) {
-    PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", A->ops->productsetfromoptions));
-    PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
-                                  ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
+    PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C",
+                                  A->ops->productsetfromoptions));
+    PetscCall(
+        SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
+                            ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
 #if defined(PETSCSPMV_HAVE_CUDA)
     for (int k = 0; k < 2; k++)
-      PetscCall(SpMVReplaceFunction(A, k ? "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C" : "MatProductSetFromOptions_seqaijcusparse_seqdense_C",
-                                    ours ? MatProductSetFromOptions_SeqSpMVCUDADense : SpMVParents[device][mpi].productdense));
+      PetscCall(SpMVReplaceFunction(A,
+                                    k ? "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C"
+                                      : "MatProductSetFromOptions_seqaijcusparse_seqdense_C",
+                                    ours ? MatProductSetFromOptions_SeqSpMVCUDADense
+                                         : SpMVParents[device][mpi].productdense));
 #endif
   }
   PetscFunctionReturn(PETSC_SUCCESS);
