@@ -646,7 +646,7 @@ static double Run(Problem &P, const char *name, const SetUpStore &setup, double 
   SpMVCudaGetStats(store, &stats);
   const double refresh = Time([&](cudaStream_t s) { CHECK(SpMVCudaFill(store, &csr, s)); }).graph;
   CHECK(cudaDeviceSynchronize());
-  const Times t = Time([&](cudaStream_t s) { CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P.x, NULL, P.y, s)); });
+  const Times t = Time([&](cudaStream_t s) { CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P.x, NULL, P.y}, s)); });
   snprintf(full, sizeof(full), "%s%s%s", name, strncmp(stats.kernel, "CUDA ", 5) || !reorder ? "" : ": ",
            reorder ? stats.kernel + 5 : "");
   Report(P, full, t, (double)stats.bytes + 16.0 * P.A.n, first, refresh, bound);
@@ -756,7 +756,7 @@ static Settings ReadArguments(int argc, char **argv)
     else if (!strcmp(argv[k], "-papers"))
       s.papers = true;
     else if (!strcmp(argv[k], "-lines") && k + 1 < argc)
-      SpMVCudaSharedLines = atoi(argv[++k]);
+      spmv::limits.shared_lines = atoi(argv[++k]);
     else if (!strcmp(argv[k], "-csv") && k + 1 < argc)
       s.csv = fopen(argv[++k], "w");
     else

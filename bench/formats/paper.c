@@ -337,7 +337,7 @@ static PetscErrorCode SubjectMult(Subject *s)
     PetscCall(VecCUDAGetArrayRead(P->vx, &x));
     PetscCall(VecCUDAGetArrayWrite(P->vy, &y));
     if (s->cuda)
-      PetscCallCUDA(SpMVCudaMult(s->cuda, SPMVCUDA_MULT, x, NULL, y, Device.stream));
+      PetscCallCUDA(SpMVCudaMult(s->cuda, (SpMVCudaProduct){.x = x, .y = y}, Device.stream));
     else
       PetscCallCUDA((*s->form.cuda)(&s->S, x, y, Device.stream));
     PetscCall(VecCUDARestoreArrayWrite(P->vy, &y));

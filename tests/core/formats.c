@@ -131,7 +131,7 @@ static PetscErrorCode CheckHeld(Problem *P)
       P->allowed[r] *= 4 * PETSC_MACHINE_EPSILON * (PetscReal)(A->i[r + 1] - A->i[r]);
     }
     PetscCall(ToDevice(P));
-    PetscCallCUDA(SpMVCudaMult(store, SPMVCUDA_MULT, P->dx, NULL, P->dy, Device.stream));
+    PetscCallCUDA(SpMVCudaMult(store, (SpMVCudaProduct){.x = P->dx, .y = P->dy}, Device.stream));
     PetscCallCUDA(cudaStreamSynchronize(Device.stream));
     if (held != HELD_BOTH)
       PetscCall(FromDevice(P, "EVC-HYB",

@@ -46,7 +46,7 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
   for (int k = 0; k < 2; k++) {
     for (auto &v : hx[k]) v = Value();
     next[k].Set(hx[k]);
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p}, stream));
     CHECK(cudaStreamSynchronize(stream));
     good[k] = y.Get();
   }
@@ -55,7 +55,8 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
     Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
     CHECK(cudaGetLastError());
     LaunchEarly(1, 1, stream, Follow);
-    CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, NULL, SPMVCUDA_BEGIN_WITH_EXCHANGE},
+                       stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     same = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
@@ -97,7 +98,7 @@ static void TestLate(Matrix &A, const Layout &L, cudaStream_t stream)
   for (int values = 0; values < 2; values++) {
     CHECK(SpMVCudaFill(store, &csr[values], stream));
     for (int k = 0; k < 2; k++) {
-      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
+      CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p}, stream));
       CHECK(cudaStreamSynchronize(stream));
       good[values][k] = y.Get();
     }
@@ -107,7 +108,7 @@ static void TestLate(Matrix &A, const Layout &L, cudaStream_t stream)
     if (round % FILL == 0) CHECK(SpMVCudaFill(store, &csr[values], stream));
     WriteLate<<<1, 256, 0, stream>>>(A.n, x.p, next[round % 2].p);
     CHECK(cudaGetLastError());
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p}, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     same = same && !memcmp((void *)got.data(), (void *)good[values][round % 2].data(), got.size() * sizeof(Number));
@@ -132,7 +133,7 @@ static void TestNaNs(Matrix &A, const Layout &L, cudaStream_t stream)
   for (int ones = 0; ones < 2; ones++) {
     if (ones) a.Set(std::vector<Number>(A.a.size(), Number(1)));
     CHECK(SpMVCudaFill(store, &csr, stream));
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p}, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     for (int r = 0; r < A.m; r++)
@@ -184,7 +185,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     same = true;
   };
   auto mult = [&](int where, int k, int at) {
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where]));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m}, in[where]));
   };
   auto look = [&](int values, int k, int at) {
     const std::vector<Number> got = y[k].Get();
@@ -192,7 +193,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
   };
   auto late = [&](cudaStream_t in, int values) { // a fill that runs late, in a stream in which the store has been used
     CHECK(SpMVCudaFill(store, &csr[1 - values], in));
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, in));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p}, in));
     y[0].Poison();
     CHECK(cudaDeviceSynchronize());
     Delay<<<1, 1, 0, in>>>(20 * CLOCKS);
@@ -249,7 +250,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     y[1].Poison();
     CHECK(cudaDeviceSynchronize());
     for (int at = 0; at < COUNT; at++) {
-      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m,
+      CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m},
                          at % 2 ? other : brief));
       if (at == COUNT / 2) CHECK(cudaStreamDestroy(brief));
       if (at == COUNT / 2) CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
@@ -266,7 +267,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     late(brief, new_one);
     CHECK(cudaStreamDestroy(brief));
     CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, brief));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p}, brief));
     CHECK(cudaStreamDestroy(brief));
     CHECK(cudaDeviceSynchronize());
     look(new_one, 0, 0);
@@ -276,7 +277,7 @@ static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other
     const int new_one = 1 - round % 2;
     late(cudaStreamPerThread, new_one);
     std::thread([&] {
-      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, cudaStreamPerThread));
+      CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p}, cudaStreamPerThread));
     }).join();
     CHECK(cudaDeviceSynchronize());
     look(new_one, 0, 0);
@@ -320,7 +321,9 @@ static void TestReplaced(const Layout &L, cudaStream_t stream, cudaStream_t othe
   CHECK(SpMVCudaFill(store, &csr, stream));
   for (int round = 0; round < ROUNDS; round++) {
     auto mult = [&] {
-      CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), P(halo.p), NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
+      CHECK(SpMVCudaMult(
+          store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, NULL, SPMVCUDA_BEGIN_AFTER_EXCHANGE, P(halo.p)},
+          stream));
     };
     CHECK(SpMVCudaFuseOffdiagonal(store, &old_one, A.m, stream));
     CHECK(SpMVCudaFillOffdiagonal(store, &old_one, stream));

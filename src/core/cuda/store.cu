@@ -5,6 +5,10 @@
 
 using namespace spmv;
 
+namespace spmv {
+Limits limits;
+}
+
 PetscBool SpMVCudaIsSupported(void)
 {
   return Supported() == cudaErrorNotSupported ? PETSC_FALSE : PETSC_TRUE;
@@ -28,34 +32,29 @@ cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream
   return store->order.Leave(stream);
 }
 
-cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *z,
-                         PetscScalar *y, cudaStream_t stream)
+static cudaError_t MultColumns(SpMVCudaStore store, const SpMVCudaProduct &p, cudaStream_t stream)
 {
-  return Multiply(store, x, z, y, stream, [=](const Operands &v) { return store->Mult(form, v, stream); });
-}
-
-cudaError_t SpMVCudaMultColumns(SpMVCudaStore store, SpMVCudaForm form, PetscInt64 count, const PetscScalar *x,
-                                PetscInt64 ldx, const PetscScalar *z, PetscInt64 ldz, PetscScalar *y, PetscInt64 ldy,
-                                cudaStream_t stream)
-{
+  const Columns &c = *p.columns;
   if (!store->m) return cudaSuccess;
-  if (count < 2 || !IsAligned(x) || !IsAligned(z) || !IsAligned(y)) {
-    for (PetscInt64 q = 0; q < count; q++)
-      SPMV_TRY(SpMVCudaMult(store, form, x + q * ldx, z ? z + q * ldz : nullptr, y + q * ldy, stream));
+  if (c.count < 2 || !IsAligned(p.x) || !IsAligned(p.z) || !IsAligned(p.y)) {
+    for (PetscInt64 q = 0; q < c.count; q++)
+      SPMV_TRY(
+          SpMVCudaMult(store, {p.form, p.x + q * c.ldx, p.z ? p.z + q * c.ldz : nullptr, p.y + q * c.ldy}, stream));
     return cudaSuccess;
   }
   SPMV_TRY(store->order.Enter(stream));
-  SPMV_TRY(
-      store->MultColumns(form, {(const Scalar *)x, (const Scalar *)z, (Scalar *)y}, {ldx, ldz, ldy, count}, stream));
+  SPMV_TRY(store->MultColumns(p.form, {(const Scalar *)p.x, (const Scalar *)p.z, (Scalar *)p.y}, c, stream));
   return store->Leave(stream);
 }
 
-cudaError_t SpMVCudaMultFused(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *halo,
-                              const PetscScalar *z, PetscScalar *y, PetscBool early, cudaStream_t stream)
+cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaProduct p, cudaStream_t stream)
 {
-  return Multiply(store, x, z, y, stream, [=](const Operands &v) {
+  if (p.columns) return MultColumns(store, p, stream);
+  return Multiply(store, p.x, p.z, p.y, stream, [=](const Operands &v) {
+    if (p.begin == SPMVCUDA_BEGIN_ALONE) return store->Mult(p.form, v, stream);
     // not early if x has just been copied
-    return store->MultFused(form, v, (const Scalar *)halo, early && v.x == (const Scalar *)x, stream);
+    return store->MultFused(p.form, v, (const Scalar *)p.halo,
+                            p.begin == SPMVCUDA_BEGIN_WITH_EXCHANGE && v.x == (const Scalar *)p.x, stream);
   });
 }
 
@@ -76,14 +75,10 @@ cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr,
 
 cudaError_t SpMVCudaFillOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
+  if (!store->fused) return cudaErrorNotSupported;
   SPMV_TRY(store->order.Enter(stream, true));
   SPMV_TRY(store->fused->Fill(*csr, store->single, stream));
   return store->order.Leave(stream);
-}
-
-PetscBool SpMVCudaHasOffdiagonal(SpMVCudaStore store)
-{
-  return store->fused ? PETSC_TRUE : PETSC_FALSE;
 }
 
 cudaError_t SpMVCudaDestroy(SpMVCudaStore *store)

@@ -26,12 +26,14 @@ inline cudaError_t Load(const void *kernel)
 // Returns cudaErrorNotSupported if the library has no code for this device
 cudaError_t Supported();
 
+using Columns = SpMVCudaColumns;
+
 // y = A x, or y = z + A x or y = z - A x if z is not NULL. z may be y
 struct Operands {
   const Scalar *x, *z;
   Scalar       *y;
 
-  Operands From(int64_t column, const struct Columns &) const; // the operands for the columns from this one on
+  Operands From(int64_t column, const Columns &) const; // the operands for the columns from this one on
 };
 
 // A product's arrays, or copies of them if one begins between two numbers
@@ -56,10 +58,6 @@ private:
   Array<Scalar> copy_x, copy_y;
 };
 
-// Columns of x, z and y: their leading dimensions, and their number. z may be y if ldz equals ldy
-struct Columns {
-  int64_t ldx, ldz, ldy, count;
-};
 inline Operands Operands::From(int64_t column, const Columns &c) const
 {
   return {x + column * c.ldx, z ? z + column * c.ldz : nullptr, y + column * c.ldy};

@@ -4,6 +4,8 @@
 */
 #pragma once
 
+#include <climits>
+
 namespace spmv {
 
 struct Tuning {
@@ -193,5 +195,17 @@ struct Tuning {
   // bytes: the first upload uses n threads if it copies at least n^2 times as many
   static constexpr int UPLOAD_LEAST = 8 << 20;
 };
+
+// Tuned numbers that tests change, so that small matrices reach all kernels
+struct Limits {
+  int diagonals_least = Tuning::DIAGONALS_MIN;   // 0: diagonals with any number of rows
+  int diagonals_warps = Tuning::DIAGONALS_WARPS; // 0: always the most slices per warp; 1000: one for small matrices
+  int groups_mean     = Tuning::GROUPS_MEAN;     // INT_MAX: row groups of any length
+  int l2_fit          = Tuning::L2_FIT;          // INT_MAX: values stay in the L2 cache, however few they are
+  int shared_lines    = Tuning::SHARED_LINES;    // 0: x in shared memory wherever it fits; more than 32: nowhere
+  int krylov_parts    = Tuning::KRYLOV_PARTS;    // 0: a kernel of its own adds the sums of a product
+  int coo_most        = INT_MAX;                 // 0: places of entries are stored in 64 bits
+};
+extern Limits limits; // store.cu
 
 } // namespace spmv

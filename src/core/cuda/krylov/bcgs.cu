@@ -350,39 +350,35 @@ cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov k, const SpMVCudaBCGS *bcgs, cudaSt
   return Conclude(k, START, 1, stream);
 }
 
-namespace {
-
-// A product with its epilogue; there is none with a left block preconditioner
-cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots dot, Kernel &sums, int step,
-                     cudaStream_t stream, PetscBool *done)
+// y = A x, unless A is NULL; y = B y with a left preconditioner; and the sums with y. kernel: after a product without
+// an epilogue, such as all products with a left block preconditioner. sums: adds the partial sums of an epilogue
+static cudaError_t MultWithSums(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots dot, Kernel &kernel,
+                                Kernel &sums, int step, cudaStream_t stream)
 {
-  *done = PETSC_FALSE;
-  if (Of(k, true) == SPMV_KRYLOV_PC_BLOCKS) return cudaSuccess;
-  dot.other = dot.first != v.x;
-  dot.d     = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? k->bcgs.d : nullptr;
-  SPMV_TRY(k->MultDots(A, v, dot, k->bcgs.n, stream, done));
-  if (!*done) return cudaSuccess;
-  k->bcgs.parts = {k->product_part, A->DotWarps()};
-  // the next kernel adds them, but not over ranks
-  if (k->ranks.size == 1 && k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess;
-  SPMV_TRY(sums.Launch(k->Grid((int)(k->bcgs.parts.count / BATCH)), BLOCK, k->bcgs, false, {}, stream));
-  k->bcgs.parts = {};
+  BCGSArgs &g = k->bcgs;
+  g.parts     = {};
+  dot.other   = dot.first != v.x;
+  dot.d       = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? g.d : nullptr;
+  if (A && Of(k, true) == SPMV_KRYLOV_PC_BLOCKS)
+    SPMV_TRY(SpMVCudaMult(A, {SPMVCUDA_MULT, (const PetscScalar *)v.x, nullptr, (PetscScalar *)v.y}, stream));
+  else if (A)
+    SPMV_TRY(k->Mult(A, v, dot, g.n, stream, &g.parts));
+  if (!g.parts.count)
+    SPMV_TRY(Launch(k, kernel, false, stream));
+  else if (k->ranks.size == 1 && k->AddsParts(g.n, g.parts.count))
+    return cudaSuccess; // the next kernel adds them, but not over ranks
+  else
+    SPMV_TRY(sums.Launch(k->Grid((int)(g.parts.count / BATCH)), BLOCK, g, false, {}, stream));
+  g.parts = {};
   return Conclude(k, step, step == FIRST ? Dots::ONE : MANY, stream);
 }
 
-} // namespace
-
-cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream)
 {
   Dots dot{};
   dot.first = k->bcgs.r0;
-  return MultDots(k, A, {k->bcgs.p, nullptr, k->bcgs.v}, dot, k->b.first_sums, FIRST, stream, done);
-}
-
-cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov k, cudaStream_t stream)
-{
-  SPMV_TRY(Launch(k, k->b.first[Of(k, true)], false, stream));
-  return Conclude(k, FIRST, Dots::ONE, stream);
+  return MultWithSums(k, A, {k->bcgs.p, nullptr, k->bcgs.v}, dot, k->b.first[Of(k, true)], k->b.first_sums, FIRST,
+                      stream);
 }
 
 cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov k, cudaStream_t stream)
@@ -392,19 +388,13 @@ cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov k, cudaStream_t stream)
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream)
 {
   Dots dot{};
   dot.first  = k->bcgs.r;
   dot.second = k->bcgs.r0;
-  return MultDots(k, A, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? k->bcgs.r : k->bcgs.hat, nullptr, k->bcgs.t}, dot,
-                  k->b.second_sums, SECOND, stream, done);
-}
-
-cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov k, cudaStream_t stream)
-{
-  SPMV_TRY(Launch(k, k->b.second[Of(k, true)], false, stream));
-  return Conclude(k, SECOND, MANY, stream);
+  return MultWithSums(k, A, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? k->bcgs.r : k->bcgs.hat, nullptr, k->bcgs.t}, dot,
+                      k->b.second[Of(k, true)], k->b.second_sums, SECOND, stream);
 }
 
 cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov k, cudaStream_t stream)

@@ -302,29 +302,26 @@ cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVCudaCG *cg, cudaStream_t
   return Conclude(k, BETA | START, stream);
 }
 
-cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, cudaStream_t stream)
-{
-  SPMV_TRY(Launch(k, k->product, false, nullptr, stream));
-  return Conclude(k, PRODUCT, stream);
-}
-
 // Whether Update adds the product's partial sums. It must have sums of its own, because only the thread that adds those
 // writes the state
-static bool UpdateAddsParts(SpMVCudaKrylov k, SpMVCudaStore store)
+static bool UpdateAddsParts(SpMVCudaKrylov k)
 {
   return (k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) &&
-         k->AddsParts(k->cg.n, store->DotWarps());
+         k->AddsParts(k->cg.n, k->cg.parts.count);
 }
 
-cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream)
 {
-  const Operands v = {k->cg.p, nullptr, k->cg.w};
-  SPMV_TRY(k->MultDot(A, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
-  if (!*done) return cudaSuccess;
-  k->cg.parts = {k->product_part, A->DotWarps()};
-  if (UpdateAddsParts(k, A)) return cudaSuccess;
-  SPMV_TRY(k->product_sums.Launch(k->Grid((int)(k->cg.parts.count / BATCH)), BLOCK, k->cg, false, {}, stream));
-  k->cg.parts = {};
+  CGArgs &g = k->cg;
+  g.parts   = {};
+  if (A) SPMV_TRY(k->Mult(A, {g.p, nullptr, g.w}, Dot{g.hermitian, nullptr}, g.n, stream, &g.parts));
+  if (!g.parts.count)
+    SPMV_TRY(Launch(k, k->product, false, nullptr, stream));
+  else if (UpdateAddsParts(k))
+    return cudaSuccess;
+  else
+    SPMV_TRY(k->product_sums.Launch(k->Grid((int)(g.parts.count / BATCH)), BLOCK, g, false, {}, stream));
+  g.parts = {};
   return Conclude(k, PRODUCT, stream);
 }
 

@@ -8,8 +8,6 @@
 
 using namespace spmv;
 
-int SpMVCudaKrylovParts = Tuning::KRYLOV_PARTS;
-
 namespace {
 
 __global__ void __launch_bounds__(KRYLOV_BLOCK) Unit(int n, int bs, int j, Scalar *v)
@@ -78,34 +76,33 @@ cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t str
   return begin.Launch(1, 1, StateArgs{state, first}, false, {}, stream);
 }
 
-// Calls product(dot) of a store, if it has such a product for n rows
+// Calls product(dot) of a store, or a product without sums if there is no such kernel for n rows
 template <class D, class F>
-static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, int n, cudaStream_t stream,
-                            PetscBool *done, F product)
+static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, const Operands &v, D dot, int n,
+                            cudaStream_t stream, Parts *parts, F product)
 {
-  const unsigned warps = store->DotWarps();
-  const size_t   count = (size_t)warps * D::NUMBERS;
-  *done                = PETSC_FALSE;
-  if (!warps || store->m != store->n || store->m != n) return cudaSuccess;
-  SPMV_TRY(k->ReserveParts(count));
+  const unsigned warps = store->m == store->n && store->m == n ? store->DotWarps() : 0;
+  *parts               = {nullptr, warps};
+  if (!warps)
+    return SpMVCudaMult(store, {SPMVCUDA_MULT, (const PetscScalar *)v.x, nullptr, (PetscScalar *)v.y}, stream);
+  SPMV_TRY(k->ReserveParts((size_t)warps * D::NUMBERS));
   dot.part = k->product_part;
+  *parts   = {dot.part, warps};
   SPMV_TRY(store->order.Enter(stream));
   SPMV_TRY(product(dot));
-  SPMV_TRY(store->Leave(stream));
-  *done = PETSC_TRUE;
-  return cudaSuccess;
+  return store->Leave(stream);
 }
 
-cudaError_t _n_SpMVCudaKrylov::MultDot(SpMVCudaStore A, const Operands &v, Dot dot, int n, cudaStream_t stream,
-                                       PetscBool *done)
+cudaError_t _n_SpMVCudaKrylov::Mult(SpMVCudaStore A, const Operands &v, Dot dot, int n, cudaStream_t stream,
+                                    Parts *parts)
 {
-  return MultWith(this, A, dot, n, stream, done, [&](const Dot &d) { return A->MultDot(v, d, stream); });
+  return MultWith(this, A, v, dot, n, stream, parts, [&](const Dot &d) { return A->MultDot(v, d, stream); });
 }
 
-cudaError_t _n_SpMVCudaKrylov::MultDots(SpMVCudaStore A, const Operands &v, Dots dots, int n, cudaStream_t stream,
-                                        PetscBool *done)
+cudaError_t _n_SpMVCudaKrylov::Mult(SpMVCudaStore A, const Operands &v, Dots dots, int n, cudaStream_t stream,
+                                    Parts *parts)
 {
-  return MultWith(this, A, dots, n, stream, done, [&](const Dots &d) { return A->MultDots(v, d, stream); });
+  return MultWith(this, A, v, dots, n, stream, parts, [&](const Dots &d) { return A->MultDots(v, d, stream); });
 }
 
 cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *k)

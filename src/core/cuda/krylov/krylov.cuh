@@ -372,13 +372,14 @@ struct _n_SpMVCudaKrylov {
   {
     return product_part && product_part.Bytes() >= count * sizeof(PetscReal) ? cudaSuccess : product_part.Alloc(count);
   }
-  // A product with an epilogue, for a square matrix with n rows, which stores its sums in product_part
-  cudaError_t MultDot(SpMVCudaStore, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
-  cudaError_t MultDots(SpMVCudaStore, const spmv::Operands &, spmv::Dots, int n, cudaStream_t, PetscBool *done);
+  // A product, with an epilogue if the store has such a kernel for a square matrix with n rows: its sums are then in
+  // *parts, whose count is otherwise 0
+  cudaError_t Mult(SpMVCudaStore, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, spmv::Parts *);
+  cudaError_t Mult(SpMVCudaStore, const spmv::Operands &, spmv::Dots, int n, cudaStream_t, spmv::Parts *);
   // Whether the kernel that follows a product adds the product's sums
   bool AddsParts(int n, unsigned warps) const
   {
-    return !allreduce && (int64_t)warps * Grid(n) <= (int64_t)SpMVCudaKrylovParts;
+    return !allreduce && (int64_t)warps * Grid(n) <= (int64_t)spmv::limits.krylov_parts;
   }
   unsigned Grid(int n) const
   {

@@ -3,8 +3,6 @@
 */
 #include "core/cuda/stores.cuh"
 
-int SpMVCudaDiagonalsLeast = spmv::Tuning::DIAGONALS_MIN, SpMVCudaGroupsMean = spmv::Tuning::GROUPS_MEAN;
-
 namespace spmv {
 
 cudaError_t ShareOut(const SpMVCudaCSR &csr, const Nodes &nodes, const Survey &survey, SliceRules *r)
@@ -74,7 +72,7 @@ struct Layouts {
     // With few rows, slices give each row several lanes. Even then, diagonals are faster if one round of loads is
     // enough
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-    if (survey.longest > Tuning::ONE_ROUND && units / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
+    if (survey.longest > Tuning::ONE_ROUND && units / WARP < limits.diagonals_least * processors) return cudaSuccess;
     // In slices, a column index takes two or four bytes per entry; the padding of diagonals may take as much
     return DiagonalsCreate(csr, nodes, c.single, PetscMin(entries * (value + 3) / value, most) + WARP, stream, store);
   }
@@ -83,7 +81,7 @@ struct Layouts {
   cudaError_t TakeGroups()
   {
     if (c.node || nodes.bs > 1) return cudaSuccess;
-    if (entries > (int64_t)SpMVCudaGroupsMean * (csr.m - survey.empty)) return cudaSuccess;
+    if (entries > (int64_t)limits.groups_mean * (csr.m - survey.empty)) return cudaSuccess;
     SPMV_TRY(FindGroups(csr, found, stream, &groups));
     if (!groups.count) return cudaSuccess;
     rules = c.rules(survey, 1, entries);

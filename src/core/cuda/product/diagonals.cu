@@ -17,8 +17,6 @@
 #include "diagonalsproduct.cuh"
 #include "core/cuda/base/prepare.cuh"
 
-int SpMVCudaDiagonalsWarps = spmv::Tuning::DIAGONALS_WARPS;
-
 namespace spmv {
 namespace {
 
@@ -249,7 +247,7 @@ struct Diagonals : _n_SpMVCudaStore {
   {
     int processors, most = Loops(steps_of_kernel, true, false) ? Tuning::DIAGONALS_SLICES : 1, least = INT_MAX;
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-    const int resident  = SpMVCudaDiagonalsWarps * processors;
+    const int resident  = limits.diagonals_warps * processors;
     args.slices_of_warp = most;
     for (int count = most; resident && count > 0; count--) {
       const int rounds = (args.slices - 1) / (resident * count) + 1, time = rounds * (2 * count + 1);

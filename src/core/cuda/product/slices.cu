@@ -16,8 +16,6 @@
 #include "sliceproduct.cuh"
 #include "core/cuda/layout/staging.cuh"
 
-int SpMVCudaSharedLines = spmv::Tuning::SHARED_LINES;
-
 namespace spmv {
 namespace {
 
@@ -310,14 +308,14 @@ struct Slices : SlicedStore {
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_shared));
     if (bs > 1 || many || grouped || compact || !args.slices || bytes > (size_t)most_shared) return cudaSuccess;
-    if (SpMVCudaSharedLines) {
+    if (limits.shared_lines) {
       if (value.Bytes() * Tuning::SHARED_SHARE < bytes * (size_t)processors) return cudaSuccess;
       SPMV_TRY(sum.Alloc(2));
       SPMV_TRY(sum.Zero(stream));
       SPMV_LAUNCH((int)Tuning::SAMPLE * WARP, 256, stream, sample_lines, args,
                   PetscMin(args.slices, (int)Tuning::SAMPLE), sum);
       SPMV_TRY(Fetch(found, (unsigned long long *)sum, 2, stream));
-      if (found[1] < found[0] * (unsigned long long)SpMVCudaSharedLines) return cudaSuccess;
+      if (found[1] < found[0] * (unsigned long long)limits.shared_lines) return cudaSuccess;
     }
     shared = bytes;
     return cudaSuccess;

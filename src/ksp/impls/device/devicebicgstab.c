@@ -35,22 +35,19 @@ static PetscErrorCode KSPDeviceBCGSStart(KSP ksp)
 }
 
 /* Computes w = A p with our kernels or with PETSc's functions, then the sums */
-static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *fused,
-                                        cudaError_t (*sums)(SpMVCudaKrylov, cudaStream_t))
+static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w, KSPDeviceSumsFn *sums)
 {
-  PetscBool done = PETSC_FALSE;
-
   PetscFunctionBegin;
   if (run->pc == SPMV_KRYLOV_PC_APPLIED) {
     PetscCall(KSPDeviceTouch(p, NULL));
     PetscCall(KSP_PCApplyBAorAB(ksp, p, w, ksp->work[HAT]));
     PetscCall(KSPDeviceTouch(w, NULL)); /* copies w to the device if PETSc has computed it on the host */
+    PetscCallCUDA((*sums)(run->krylov, NULL, run->stream));
   } else {
     PetscCall(KSPDeviceTouch(p, &run->p));
     PetscCall(KSPDeviceTouch(w, &run->w));
-    PetscCall(KSPDeviceMult(run, p, w, fused, &done));
+    PetscCall(KSPDeviceMult(run, p, w, sums));
   }
-  if (!done) PetscCallCUDA((*sums)(run->krylov, run->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -60,10 +57,9 @@ static PetscErrorCode KSPDeviceBCGSIterate(KSP ksp, KSPDeviceRun *run)
       (PetscBool)(ksp->pc_side == PC_RIGHT && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS));
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceBCGSMult(ksp, run, ksp->work[P], ksp->work[V], SpMVCudaBCGSMultFirst, SpMVCudaBCGSFirst));
+  PetscCall(KSPDeviceBCGSMult(ksp, run, ksp->work[P], ksp->work[V], SpMVCudaBCGSFirst));
   PetscCallCUDA(SpMVCudaBCGSHalf(run->krylov, run->stream));
-  PetscCall(KSPDeviceBCGSMult(ksp, run, ksp->work[right ? HAT : R], ksp->work[T], SpMVCudaBCGSMultSecond,
-                              SpMVCudaBCGSSecond));
+  PetscCall(KSPDeviceBCGSMult(ksp, run, ksp->work[right ? HAT : R], ksp->work[T], SpMVCudaBCGSSecond));
   PetscCallCUDA(SpMVCudaBCGSUpdate(run->krylov, run->stream));
   PetscCall(PetscLogGpuFlops(run->flops));
   PetscFunctionReturn(PETSC_SUCCESS);

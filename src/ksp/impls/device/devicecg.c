@@ -177,12 +177,10 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
 /* Starts an iteration on the device */
 static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
 {
-  Vec       R = ksp->work[0], Z = ksp->work[1], P = ksp->work[2];
-  PetscBool done = PETSC_FALSE;
+  Vec R = ksp->work[0], Z = ksp->work[1], P = ksp->work[2];
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceMult(run, P, Z, SpMVCudaCGMult, &done));
-  if (!done) PetscCallCUDA(SpMVCudaCGProduct(run->krylov, run->stream));
+  PetscCall(KSPDeviceMult(run, P, Z, SpMVCudaCGProduct));
   PetscCallCUDA(SpMVCudaCGUpdate(run->krylov, run->stream));
   if (run->pc == SPMV_KRYLOV_PC_APPLIED) {
     /* the last residual needs no preconditioner */

@@ -71,7 +71,6 @@ static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
   int                before = 0, now = 1, next = 2;
   SpMVCudaChebyshev  step;
   PetscInt           n;
-  PetscBool          done;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceRunBegin(ksp, d));
@@ -117,7 +116,7 @@ static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
       step.next        = a[i == last ? 0 : next];
       run->p           = a[now];
     }
-    if (step.w) PetscCall(KSPDeviceMult(run, v[i ? now : before], W, NULL, &done));
+    if (step.w) PetscCall(KSPDeviceMult(run, v[i ? now : before], W, NULL));
     PetscCallCUDA(SpMVCudaChebyshevStep(run->krylov, &step, run->stream));
     if (i) {
       const int t = before;

@@ -55,8 +55,8 @@ typedef struct {
   PetscLogDouble   flops; /* of an iteration without the product */
 } KSPDeviceRun;
 
-/* A product with the sums of a method's step, such as SpMVCudaCGMult() */
-typedef cudaError_t(KSPDeviceMultFn)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
+/* The sums of a method's step, and the product before them unless the store is NULL, such as SpMVCudaCGProduct() */
+typedef cudaError_t(KSPDeviceSumsFn)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t);
 #endif
 
 typedef struct _n_KSP_Device KSP_Device;
@@ -110,8 +110,8 @@ PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
 /* Gets the array of a vector that our kernels write, and marks the vector's values as new and on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceTouch(Vec, PetscScalar **);
-/* Computes w = A p. If there is a kernel that also does the method's additional work, it is used and *done is true */
-PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w, KSPDeviceMultFn *, PetscBool *done);
+/* Computes w = A p, and the sums of the method with it, if it has any */
+PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w, KSPDeviceSumsFn *);
 PETSC_INTERN PetscErrorCode KSPDeviceGetTest(KSP, KSPDeviceRun *, SpMVKrylovTest *, SpMVKrylovNorm *);
 /* Waits until this number of iterations is complete, or the solve has ended */
 PETSC_INTERN PetscErrorCode KSPDeviceAwait(KSPDeviceRun *, PetscInt iterations);

@@ -277,27 +277,31 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceMultFn *fused, PetscBool *done)
+PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceSumsFn *sums)
 {
   const SpMVFusedProduct *product = &run->product;
+  const SpMVCudaStore     fused   = sums && run->fuse && !product->halo ? product->store : NULL;
 
   PetscFunctionBegin;
-  *done = PETSC_FALSE;
   if (!product->store) {
     PetscCall(MatMult(run->A, p, w));
+    if (sums) PetscCallCUDA((*sums)(run->krylov, NULL, run->stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
-  if (product->halo) {
-    PetscCall(SpMVHaloEnter(product->halo, run->stream));
-    PetscCall(SpMVHaloBegin(product->halo, run->p, run->stream));
-    PetscCallCUDA(SpMVCudaMultFused(product->store, SPMVCUDA_MULT, run->p, product->received, NULL, run->w,
-                                    product->early, run->stream));
-    PetscCall(SpMVHaloLeave(product->halo, run->stream));
-  } else {
-    if (fused && run->fuse) PetscCallCUDA((*fused)(run->krylov, product->store, run->stream, done));
-    if (!*done) PetscCallCUDA(SpMVCudaMult(product->store, SPMVCUDA_MULT, run->p, NULL, run->w, run->stream));
+  if (!fused) {
+    SpMVCudaProduct mult = {.form = SPMVCUDA_MULT, .x = run->p, .y = run->w};
+
+    if (product->halo) {
+      mult.begin = product->early ? SPMVCUDA_BEGIN_WITH_EXCHANGE : SPMVCUDA_BEGIN_AFTER_EXCHANGE;
+      mult.halo  = product->received;
+      PetscCall(SpMVHaloEnter(product->halo, run->stream));
+      PetscCall(SpMVHaloBegin(product->halo, run->p, run->stream));
+    }
+    PetscCallCUDA(SpMVCudaMult(product->store, mult, run->stream));
+    if (product->halo) PetscCall(SpMVHaloLeave(product->halo, run->stream));
   }
+  if (sums) PetscCallCUDA((*sums)(run->krylov, fused, run->stream));
   PetscCall(PetscLogGpuFlops(product->flops));
   PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -60,8 +60,10 @@ struct Core : _n_BatchCuda {
 
   cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
   {
-    return SpMVCudaMult(store, conjugate ? SPMVCUDA_CONJUGATE : SPMVCUDA_MULT, (const PetscScalar *)x,
-                        (const PetscScalar *)z, (PetscScalar *)y, stream);
+    return SpMVCudaMult(store,
+                        {conjugate ? SPMVCUDA_CONJUGATE : SPMVCUDA_MULT, (const PetscScalar *)x, (const PetscScalar *)z,
+                         (PetscScalar *)y},
+                        stream);
   }
 
   void Stats(BatchStats *s) const override

@@ -231,7 +231,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   }
   if (o.device && staged && !copy->use_parent) {
     PetscCall(PetscLogGpuTimeBegin());
-    PetscCallCUDA(SpMVCudaMult(copy->store, form, o.x, o.y, o.z, stream));
+    PetscCallCUDA(SpMVCudaMult(copy->store, (SpMVCudaProduct){.form = form, .x = o.x, .z = o.y, .y = o.z}, stream));
     PetscCall(PetscLogGpuTimeEnd());
     PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz - (yy || transpose ? 0 : PetscMin(copy->key.m, copy->key.nz))));
   }

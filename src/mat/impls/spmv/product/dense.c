@@ -139,7 +139,8 @@ static PetscErrorCode SpMVDenseMultiply_SeqCUDA(const SpMVCudaCopy *copy, Mat B,
   PetscCall(MatDenseCUDAGetArrayRead(B, &x));
   PetscCall(MatDenseCUDAGetArrayWrite(C, &y));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(SpMVCudaMultColumns(copy->store, SPMVCUDA_MULT, B->cmap->n, x, ldx, NULL, 0, y, ldy, stream));
+  PetscCallCUDA(SpMVCudaMult(
+      copy->store, (SpMVCudaProduct){.x = x, .y = y, .columns = &(SpMVCudaColumns){ldx, 0, ldy, B->cmap->n}}, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz * (PetscLogDouble)B->cmap->n));
   PetscCall(MatDenseCUDARestoreArrayWrite(C, &y));

@@ -141,9 +141,18 @@ static PetscErrorCode MatSpMVMultAddFused_MPICUDA(Mat_SpMV *spmv, Mat_SpMV *own[
   PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(SpMVHaloBegin(halo, o.x, stream));
-  PetscCallCUDA(SpMVCudaMultFused(own[0]->cuda[0].store, form, o.x, own[1] ? NULL : received, o.y, o.z,
-                                  spmv->exchange.options.early, stream));
-  if (own[1]) PetscCallCUDA(SpMVCudaMult(own[1]->cuda[0].store, form, received, o.z, o.z, stream));
+  PetscCallCUDA(SpMVCudaMult(own[0]->cuda[0].store,
+                             (SpMVCudaProduct){.form  = form,
+                                               .x     = o.x,
+                                               .z     = o.y,
+                                               .y     = o.z,
+                                               .begin = spmv->exchange.options.early ? SPMVCUDA_BEGIN_WITH_EXCHANGE
+                                                                                     : SPMVCUDA_BEGIN_AFTER_EXCHANGE,
+                                               .halo  = own[1] ? NULL : received},
+                             stream));
+  if (own[1])
+    PetscCallCUDA(SpMVCudaMult(own[1]->cuda[0].store,
+                               (SpMVCudaProduct){.form = form, .x = received, .z = o.z, .y = o.z}, stream));
   PetscCall(SpMVHaloLeave(halo, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(MatSpMVFusedFlops(spmv, own, (PetscBool) !!yy)));

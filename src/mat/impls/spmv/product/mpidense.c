@@ -124,8 +124,13 @@ static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x
   if (!block->boundtocpu) PetscCall(SpMVDenseGetReady_SeqCUDA(block, PETSC_FALSE, &own));
   if (own) {
     PetscCall(PetscLogGpuTimeBegin());
-    PetscCallCUDA(SpMVCudaMultColumns(own->cuda[0].store, SPMVCUDA_MULT, x->n, x->array, x->ld, add ? y->array : NULL,
-                                      y->ld, y->array, y->ld, stream));
+    PetscCallCUDA(SpMVCudaMult(own->cuda[0].store,
+                               (SpMVCudaProduct){.form    = SPMVCUDA_MULT,
+                                                 .x       = x->array,
+                                                 .z       = add ? y->array : NULL,
+                                                 .y       = y->array,
+                                                 .columns = &(SpMVCudaColumns){x->ld, y->ld, y->ld, x->n}},
+                               stream));
     PetscCall(PetscLogGpuTimeEnd());
     PetscCall(PetscLogGpuFlops(2.0 * own->cuda[0].key.nz * (PetscLogDouble)x->n));
     PetscFunctionReturn(PETSC_SUCCESS);
