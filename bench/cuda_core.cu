@@ -1,7 +1,7 @@
 /*
   Benchmark of the device core, without PETSc: both formats and the papers' kernels against cuSPARSE, on generated matrices.
 
-  Usage: cuda_core [-papers] [-sweep] [-lines count] [-csv file] [name ...]      Names as listed in Cases() below; none: all.
+  Usage: cuda_core [-papers] [-lines count] [-csv file] [name ...]      Names as listed in Cases() below; none: all.
   Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu
          -Isrc src/core/cuda/*.cu src/core/cuda/*/ *.cu src / mat / impls / {sellp, evchyb} / {rules, paper}.cu - lcusparse - ldl
 
@@ -457,9 +457,9 @@ __global__ void SlicedEll(int n, const int *i, const int *j, const double *a, co
 
 struct Settings {
   std::vector<std::string> names; // of cases; none: all
-  bool                     sweep = false, papers = false;
-  FILE                    *csv  = nullptr;
-  double                   copy = 0; // GB/s of a device copy
+  bool                     papers = false;
+  FILE                    *csv    = nullptr;
+  double                   copy   = 0; // GB/s of a device copy
   cusparseHandle_t         sparse;
 };
 
@@ -685,42 +685,6 @@ static void RunPapersKernels(Problem &P)
   Run(P, "paper", EVCHYB(SPMVCUDA_KERNEL_ADAPTIVE));
 }
 
-// Slices with all rules that may be the best
-static void Sweep(Problem &P)
-{
-  static constexpr SpMVNames NAMES = SPMV_NAMES("CUDA slices");
-  const SpMVCudaCSR          csr   = P.csr();
-  spmv::Findings             found;
-  spmv::Survey               v;
-  CHECK(spmv::Find(csr, 0, 0, &found));
-  const int bs = spmv::NodeSize(csr, 0, found);
-  CHECK(spmv::TakeSurvey(csr, bs, 0, &v));
-  for (int by : {0, 1}) {
-    for (int sigma : {1, 1024, 4096, 16384, 65536, 1 << 30}) {
-      if ((by && sigma == 1) || (!by && sigma > 4096) ||
-          (sigma == 1 && v.natural > 5 * (unsigned long long)P.nonzeros()))
-        continue;
-      for (int per : {8, 16, 32, 64}) {
-        spmv::SliceRules r;
-        char             name[80];
-        if (per == 64 && v.longest < 100) continue;
-        r.sigma      = sigma;
-        r.by_column  = by;
-        r.per_thread = per;
-        r.vector     = by ? 128 : 0;
-        r.whole      = spmv::Tuning::LONG;
-        r.chunk      = 256;
-        snprintf(name, sizeof(name), "%s %d, %d a thread", by ? "by column" : "sigma", sigma, per);
-        Run(P, name, [&](const SpMVCudaCSR &A, SpMVCudaStore *store) {
-          return spmv::SetUp(&A, false, 0, store, [&](const SpMVCudaCSR &B, _n_SpMVCudaStore **b) {
-            return spmv::SlicesCreate(B, bs, nullptr, false, v, r, NAMES, 0, b);
-          });
-        });
-      }
-    }
-  }
-}
-
 // A line of the summary
 static std::string RunCase(const Settings &s, const Case &c)
 {
@@ -740,7 +704,6 @@ static std::string RunCase(const Settings &s, const Case &c)
   Run(P, "sellp", SELLP(SPMVCUDA_KERNEL_AUTO, true), 1e-6);
   Run(P, "evchyb", EVCHYB(SPMVCUDA_KERNEL_AUTO, true), 1e-6);
   if (s.papers) RunPapersKernels(P);
-  if (s.sweep) Sweep(P);
   snprintf(line, sizeof(line), "%-18s ALG1 %8.2f  best %8.2f  sellp %8.2f  evchyb %8.2f  target %6.1f  %s  x%.2f%s",
            c.name, P.alg1, P.best, sellp, evchyb, c.target, c.target == 0 || ours <= c.target ? "ok" : "MISSED",
            P.best / ours, std::max(sellp, evchyb) > P.alg1 ? "  SLOWER" : "");
@@ -751,9 +714,7 @@ static Settings ReadArguments(int argc, char **argv)
 {
   Settings s;
   for (int k = 1; k < argc; k++) {
-    if (!strcmp(argv[k], "-sweep"))
-      s.sweep = true;
-    else if (!strcmp(argv[k], "-papers"))
+    if (!strcmp(argv[k], "-papers"))
       s.papers = true;
     else if (!strcmp(argv[k], "-lines") && k + 1 < argc)
       spmv::limits.shared_lines = atoi(argv[++k]);

@@ -284,7 +284,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, SpMVKrylov
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
   CHECK(SpMVCudaSELLPSetUp(&csr, &params, kernel, PETSC_FALSE, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream));
-  Expect((store->DotWarps() > 0) == fused, A, q.what, "any", "the product has an epilogue");
+  Expect((store->WarpsOf(spmv::DOTS) > 0) == fused, A, q.what, "any", "the product has an epilogue");
   const Half separate = Run(q, store, false, k, stream), one = Run(q, store, true, k, stream),
              again = Run(q, store, true, k, stream);
   const auto near  = [&](const Scalar &x, const Scalar &y) {

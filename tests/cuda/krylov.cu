@@ -212,7 +212,7 @@ static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, 
     CHECK(SpMVCudaCGProduct(k, store, stream));
     CHECK(SpMVCudaCGUpdate(k, stream)); // for a small matrix, Update adds the sums
     CHECK(cudaStreamSynchronize(stream));
-    Expect((store->DotWarps() > 0) == expected, A, "epilogue", "any", "the product has one");
+    Expect((store->WarpsOf(spmv::DOT) > 0) == expected, A, "epilogue", "any", "the product has one");
     if (!expected) return;
     again = w.Get();
     CHECK(cudaMemcpy(&s, (spmv::State *)k->state, sizeof(s), cudaMemcpyDeviceToHost));
@@ -265,12 +265,12 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
   CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(dp.p), NULL, (PetscScalar *)w.p}, stream));
   CHECK(cudaStreamSynchronize(stream));
   const std::vector<Number> separate = w.Get();
-  const int                 parts    = spmv::limits.krylov_parts;
+  const int                 parts    = spmv::limits.krylov_partials;
   for (int most : {0, parts}) {
-    spmv::limits.krylov_parts = most;
+    spmv::limits.krylov_partials = most;
     TestEpilogueOf(A, store, fused, p, cg, separate, w, r, k, stream);
   }
-  spmv::limits.krylov_parts = parts;
+  spmv::limits.krylov_partials = parts;
   CHECK(SpMVCudaDestroy(&store));
 }
 

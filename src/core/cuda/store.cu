@@ -1,7 +1,7 @@
 /*
   The C interface, and the code that all stores have in common.
 */
-#include "stores.cuh"
+#include "product/epilogue.cuh"
 
 using namespace spmv;
 
@@ -32,6 +32,63 @@ cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream
   return store->order.Leave(stream);
 }
 
+// ------------------------------------------------------------------------------------------------ products
+
+static Use UseOf(const Product &p)
+{
+  return p.dots ? DOTS : p.dot ? DOT : p.begin != SPMVCUDA_BEGIN_ALONE ? FUSED : MULT;
+}
+
+cudaError_t _n_SpMVCudaStore::Multiply(const Product &p, cudaStream_t stream)
+{
+  const Use     use   = UseOf(p);
+  SpMVCudaBegin begin = p.begin;
+  Operands      v     = p.v;
+  KernelCall    call;
+  if (!For(use, p, &call)) { // then the product of any other use waits for the exchange
+    if (use != FUSED || !For(MULT, p, &call)) return cudaErrorNotSupported;
+    begin = SPMVCUDA_BEGIN_ALONE;
+  }
+  if (some_rows) {
+    SPMV_TRY(SetRows(v, stream));
+    v.z = v.y;
+  }
+  return call.Run(p.form, v, begin, stream);
+}
+
+cudaError_t _n_SpMVCudaStore::SetRows(const Operands &v, cudaStream_t stream) const
+{
+  const size_t bytes = (size_t)m * sizeof(Scalar);
+  return !v.z         ? cudaMemsetAsync(v.y, 0, bytes, stream)
+         : v.z == v.y ? cudaSuccess
+                      : cudaMemcpyAsync(v.y, v.z, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+cudaError_t _n_SpMVCudaStore::MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
+{
+  for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Multiply({form, v.From(q, c)}, stream));
+  return cudaSuccess;
+}
+
+unsigned _n_SpMVCudaStore::WarpsOf(Use use)
+{
+  Dot           dot{};
+  Dots          dots{};
+  const Product p = {SPMVCUDA_MULT, {}, SPMVCUDA_BEGIN_ALONE, nullptr, &dot, &dots};
+  KernelCall    call;
+  return For(use, p, &call) ? call.grid * (call.block / WARP) : 0;
+}
+
+cudaError_t _n_SpMVCudaStore::Leave(cudaStream_t stream)
+{
+  cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+  if (!settled) {
+    SPMV_TRY(cudaStreamIsCapturing(stream, &captured));
+    settled = captured == cudaStreamCaptureStatusNone; // a captured product has not run
+  }
+  return order.Leave(stream);
+}
+
 static cudaError_t MultColumns(SpMVCudaStore store, const SpMVCudaProduct &p, cudaStream_t stream)
 {
   const Columns &c = *p.columns;
@@ -51,12 +108,14 @@ cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaProduct p, cudaStream_t st
 {
   if (p.columns) return MultColumns(store, p, stream);
   return Multiply(store, p.x, p.z, p.y, stream, [=](const Operands &v) {
-    if (p.begin == SPMVCUDA_BEGIN_ALONE) return store->Mult(p.form, v, stream);
-    // not early if x has just been copied
-    return store->MultFused(p.form, v, (const Scalar *)p.halo,
-                            p.begin == SPMVCUDA_BEGIN_WITH_EXCHANGE && v.x == (const Scalar *)p.x, stream);
+    Product product = {p.form, v, p.begin, (const Scalar *)p.halo};
+    // x has just been copied, after the exchange began
+    if (v.x != (const Scalar *)p.x && p.begin) product.begin = SPMVCUDA_BEGIN_AFTER_EXCHANGE;
+    return store->Multiply(product, stream);
   });
 }
+
+// ------------------------------------------------------------------------------------------------ the rest
 
 cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr, PetscInt64 most, cudaStream_t stream)
 {
@@ -64,7 +123,7 @@ cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr,
   SPMV_TRY(store->order.Enter(stream, true));
   SPMV_TRY(cudaStreamSynchronize(stream)); // products may still read the lists that are freed
   store->fused.reset();
-  if (!store->CanFuseOffdiagonal() || csr->m != store->m) return cudaErrorNotSupported;
+  if (!store->WarpsOf(FUSED) || csr->m != store->m) return cudaErrorNotSupported;
   store->Stats(&stats);
   std::unique_ptr<OffdiagonalRows> rows(new (std::nothrow) OffdiagonalRows);
   if (!rows) return cudaErrorMemoryAllocation;

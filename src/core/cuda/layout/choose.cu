@@ -11,13 +11,11 @@ cudaError_t ShareOut(const SpMVCudaCSR &csr, const Nodes &nodes, const Survey &s
   const bool    bulk = survey.bulk * 4 > (unsigned long long)entries;
   int           processors;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-  if (!r->per_thread) {
-    const bool many = nodes.bs == 1 && entries >= Tuning::MANY_FROM * units &&
-                      entries < (bulk ? Tuning::MANY_TO_BULK : Tuning::MANY_TO) * units;
-    r->per_thread = many ? Tuning::PER_THREAD_MANY : Tuning::PER_THREAD;
-    while (r->per_thread > Tuning::PER_THREAD_LEAST && entries / r->per_thread < processors * Tuning::THREADS)
-      r->per_thread /= 2;
-  }
+  const bool many = nodes.bs == 1 && entries >= Tuning::MANY_FROM * units &&
+                    entries < (bulk ? Tuning::MANY_TO_BULK : Tuning::MANY_TO) * units;
+  r->per_thread = many ? Tuning::PER_THREAD_MANY : Tuning::PER_THREAD;
+  while (r->per_thread > Tuning::PER_THREAD_LEAST && entries / r->per_thread < processors * Tuning::THREADS)
+    r->per_thread /= 2;
   r->chunk = bulk ? Tuning::CHUNK_BULK : Tuning::CHUNK;
   while (r->chunk > Tuning::CHUNK_LEAST && entries / r->chunk < processors * Tuning::CHUNKS) r->chunk /= 2;
   r->whole = PetscMax(r->chunk, (int)Tuning::LONG);
@@ -27,11 +25,11 @@ cudaError_t ShareOut(const SpMVCudaCSR &csr, const Nodes &nodes, const Survey &s
 cudaError_t ShareOutGroups(const SpMVCudaCSR &csr, const Survey &survey, SliceRules *r)
 {
   int processors;
+  SPMV_TRY(ShareOut(csr, 1, survey, r));
   r->per_thread = Tuning::GROUPS_VALUES;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
   while (r->per_thread > Tuning::PER_THREAD_LEAST && csr.nnz / r->per_thread < processors * Tuning::THREADS)
     r->per_thread /= 2;
-  SPMV_TRY(ShareOut(csr, 1, survey, r));
   r->chunk = PetscMax(r->chunk / RowGroups::MOST / WARP * WARP, (int)Tuning::GROUPS_CHUNK);
   r->whole = Tuning::GROUPS_LONG;
   while (r->whole > Tuning::GROUPS_LEAST && csr.nnz / r->whole < processors * Tuning::CHUNKS) r->whole /= 2;

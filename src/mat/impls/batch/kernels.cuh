@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels.h"
-#include "core/cuda/device.cuh"
+#include "core/cuda/stores.cuh"
 
 // A layout of a batch on the device, with its product
 struct _n_BatchCuda {
