@@ -104,8 +104,9 @@ OUR_FLAGS := -Iinclude -Isrc $(if $(HAVE_CUDA),-DPETSCSPMV_HAVE_CUDA=1)
 SYS_FLAGS := $(patsubst -I%,-isystem %,$(filter-out -I/usr/include,$(PETSC_CC_INCLUDES)))
 COMPILE    = $(CC) $(CC_FLAGS) -fPIC -g $(OPT) -fvisibility=hidden $(WARN) $(SAN) $(OUR_FLAGS) $(SYS_FLAGS) $(CPP_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 
-# Whatever is under src belongs to the library: a further format is a further folder
-SRC := $(sort $(shell find src -name '*.c'))
+# Whatever is under src belongs to the library: a further format is a further folder. The C files of folders called cuda
+# or cusparse are for a PETSc with CUDA; without it, files called nocuda.c take their place
+SRC := $(sort $(shell find src -name '*.c' $(if $(HAVE_CUDA),! -name nocuda.c,! -path '*/cuda/*' ! -path '*/cusparse/*')))
 CU  := $(sort $(shell find src -name '*.cu'))
 OBJ := $(SRC:%.c=$(B)/%.o)
 $(OBJ): OUR_FLAGS += -include src/sys/weakstack.h

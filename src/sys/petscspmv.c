@@ -37,9 +37,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
   PetscFunctionBegin;
   PetscSpMVPackageInitialized = PETSC_FALSE;
   PetscCall(SpMVFinalizeNames());
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCallCUDA(SpMVCudaFinalize());
-#endif
+  if (SpMVCUDA.end) PetscCall((*SpMVCUDA.end)());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,9 +80,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
   PetscCall(PetscLogEventRegister("MatSpMVSetUp", MAT_CLASSID, &MAT_SpMVSetUp));
   PetscCall(PetscLogEventRegister("MatSpMVFill", MAT_CLASSID, &MAT_SpMVFill));
   PetscCall(SpMVUseDevice(PETSC_COMM_SELF, &device));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (device) PetscCall(SpMVDeviceCheckMPI(PETSC_COMM_WORLD));
-#endif
+  if (device) PetscCall((*SpMVCUDA.begin)());
   for (int f = 0; SpMVFormats[f]; f++) {
     const SpMVFormat *format = SpMVFormats[f];
     char              seq[64], mpi[64], alias[64];
@@ -123,9 +119,6 @@ PetscErrorCode PetscSpMVInitializePackage(void)
       PetscCall(MatRegisterRootName(alias, mpi, mpi));
     }
   }
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (device) PetscCall(SpMVRegisterFactors());
-#endif
   PetscCall(MatBatchRegister());
   PetscCall(KSPInitializePackage());
   PetscCall(KSPDeviceRegister(device));

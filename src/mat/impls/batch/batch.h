@@ -18,6 +18,9 @@
 #pragma once
 
 #include "mat/impls/spmv/matspmv.h"
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include "mat/impls/spmv/cuda/matspmvcuda.h"
+#endif
 #include "kernels.h"
 
 /* A range of problems, empty if first >= last */

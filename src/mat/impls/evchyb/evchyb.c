@@ -4,9 +4,6 @@
 */
 #include "mat/impls/spmv/matspmv.h"
 #include "evchyb.h"
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include "evchybcuda.h"
-#endif
 
 static void EVCHYBDefaults(void *params)
 {
@@ -31,17 +28,6 @@ static PetscErrorCode EVCHYBSetUpStore(const SpMVCSR *A, const void *params, SpM
 {
   return EVCHYBSetUp(A, (const EVCHYBParams *)params, store);
 }
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t EVCHYBSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream,
-                                        SpMVCudaStore *store)
-{
-  const EVCHYBParams *params = (const EVCHYBParams *)ctx;
-
-  if (params->common.kernel == SPMV_KERNEL_PARENT) return cudaErrorNotSupported;
-  return SpMVCudaEVCHYBSetUp(A, params, SpMVKernelCUDA(params->common.kernel), transpose, stream, store);
-}
-#endif
 
 static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
@@ -176,7 +162,5 @@ const SpMVFormat SpMVFormatEVCHYB = {
     .options    = EVCHYBOptions,
     .setup      = EVCHYBSetUpStore,
     .describe   = EVCHYBDescribe,
-#if defined(PETSCSPMV_HAVE_CUDA)
-    .setupcuda = EVCHYBSetUpCUDAStore,
-#endif
+    .setupcuda  = SpMVIfCUDA(SpMVCudaEVCHYBSetUp),
 };

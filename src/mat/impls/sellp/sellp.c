@@ -3,9 +3,6 @@
 */
 #include "mat/impls/spmv/matspmv.h"
 #include "sellp.h"
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include "sellpcuda.h"
-#endif
 
 static void SELLPDefaults(void *params)
 {
@@ -39,18 +36,6 @@ static PetscErrorCode SELLPSetUpStore(const SpMVCSR *A, const void *params, SpMV
 {
   return SELLPSetUp(A, (const SELLPParams *)params, store);
 }
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t SELLPSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream,
-                                       SpMVCudaStore *store)
-{
-  const SELLPParams *params = (const SELLPParams *)ctx;
-
-  if (params->common.kernel == SPMV_KERNEL_PARENT || params->common.kernel == SPMV_KERNEL_VECTOR)
-    return cudaErrorNotSupported;
-  return SpMVCudaSELLPSetUp(A, params, SpMVKernelCUDA(params->common.kernel), transpose, stream, store);
-}
-#endif
 
 static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
@@ -136,7 +121,5 @@ const SpMVFormat SpMVFormatSELLP = {
     .options    = SELLPOptions,
     .setup      = SELLPSetUpStore,
     .describe   = SELLPDescribe,
-#if defined(PETSCSPMV_HAVE_CUDA)
-    .setupcuda = SELLPSetUpCUDAStore,
-#endif
+    .setupcuda  = SpMVIfCUDA(SpMVCudaSELLPSetUp),
 };

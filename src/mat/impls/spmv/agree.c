@@ -1,7 +1,7 @@
 /*
   Agreement of all ranks of a communicator on whether an operation has failed.
 */
-#include "mat/impls/spmv/product/halo.h"
+#include "matspmv.h"
 
 /*
   Collective: broadcasts the text of the lowest failing rank. The text of a rank that does not know the cause of its

@@ -4,6 +4,8 @@
 #include "matspmv.h"
 
 const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "paper", "SpMVKernel", "SPMV_KERNEL_", NULL};
+const char *const SpMVHaloTypes[]   = {"auto", "peer", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
+const char *const SpMVCOOPlaces[]   = {"auto", "host", "device", "SpMVCOOPlace", "SPMV_COO_", NULL};
 
 /* An integer option within [lower, upper]. PetscOptionsRangeInt() cannot be used: it rejects the default 0 ("choose")
    as out of range */
@@ -124,16 +126,3 @@ PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-/* The device kernel for these options. Options with which AIJCUSPARSE multiplies are handled by the formats */
-SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel)
-{
-  switch (kernel) {
-  case SPMV_KERNEL_SLICES: return SPMVCUDA_KERNEL_SLICES;
-  case SPMV_KERNEL_VECTOR: return SPMVCUDA_KERNEL_ADAPTIVE;
-  case SPMV_KERNEL_PAPER: return SPMVCUDA_KERNEL_PAPER;
-  default: return SPMVCUDA_KERNEL_AUTO;
-  }
-}
-#endif

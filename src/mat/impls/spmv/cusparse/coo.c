@@ -14,15 +14,9 @@
   if the matrix is converted back to its parent type. A matrix without this container was preallocated by AIJCUSPARSE's
   functions.
 */
-#include "mat/impls/spmv/matspmv.h"
-
-const char *const SpMVCOOPlaces[] = {"auto", "host", "device", "SpMVCOOPlace", "SPMV_COO_", NULL};
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include <petscsf.h>
-  #include "core/cuda/csr/coo.h"
-
-static const char SpMVCOOContainer[] = "PetscSpMV_COO";
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
+#include <petscsf.h>
+#include "core/cuda/csr/coo.h"
 
 /* Entries in other ranks' rows */
 typedef struct {
@@ -726,22 +720,5 @@ PetscErrorCode MatSpMVCompose_COO(Mat A, PetscBool device, PetscBool mpi, PetscB
                                                 : parent->preallocatecoo));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C",
                                        ours || coo ? MatSetValuesCOO_SpMVCUDA : parent->setvaluescoo));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-/* B is a duplicate of A and has the same pattern */
-PetscErrorCode MatSpMVShareCOO(Mat A, Mat B)
-{
-  PetscFunctionBegin;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscContainer container;
-
-  PetscCall(PetscObjectQuery((PetscObject)A, SpMVCOOContainer, (PetscObject *)&container));
-  if (container) PetscCall(PetscObjectCompose((PetscObject)B, SpMVCOOContainer, (PetscObject)container));
-#else
-  (void)A;
-  (void)B;
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

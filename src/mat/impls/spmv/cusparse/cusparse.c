@@ -2,9 +2,7 @@
   Operations of AIJCUSPARSE that are corrected for our matrices, because they accept device vectors only or have bugs.
   Each problem was found in PETSc 3.26.1; with a later release, check whether the correction is still needed.
 */
-#include "mat/impls/spmv/matspmv.h"
-
-#if defined(PETSCSPMV_HAVE_CUDA)
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
 
 /*
   AIJCUSPARSE's function writes to device vectors only, does not check their length, and does not handle compressed
@@ -150,15 +148,15 @@ static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
   PetscCall((*spmv->parent.bindtocpu)(A, bind));
   /* while bound, AIJ's operations change the host's values without marking them as newer */
   if (!bind && A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU;
-  #define SpMVTakeOver(op)               \
-    do {                                 \
-      if (A->ops->op != spmv->ours.op) { \
-        spmv->parent.op = A->ops->op;    \
-        A->ops->op      = spmv->ours.op; \
-      }                                  \
-    } while (0)
+#define SpMVTakeOver(op)               \
+  do {                                 \
+    if (A->ops->op != spmv->ours.op) { \
+      spmv->parent.op = A->ops->op;    \
+      A->ops->op      = spmv->ours.op; \
+    }                                  \
+  } while (0)
   SpMVHooks(SpMVTakeOver);
-  #undef SpMVTakeOver
+#undef SpMVTakeOver
   PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
   PetscCall(MatSpMVForget(A, spmv)); /* the copies belong to the other side (host or device) */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -206,7 +204,7 @@ PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  #if defined(PETSC_USE_COMPLEX)
+#if defined(PETSC_USE_COMPLEX)
 /*
   MPIAIJCUSPARSE compiles MPIAIJ's functions for entries in a hash table as CUDA C++, which requires a greater alignment
   of complex numbers than they have there. So such a matrix gets MPIAIJ's functions, from a matrix that is created for
@@ -232,28 +230,27 @@ static PetscErrorCode MatSetUp_MPISpMVCUDA(Mat A)
   PetscCall(MatDestroy(&host));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-  #endif
+#endif
 
 /* Called after MatSpMVSetOps_MPI() */
 void MatSpMVSetOps_MPICUSPARSE(Mat A)
 {
   A->ops->norm = MatNorm_MPISpMVCUDA;
-  #if defined(PETSC_USE_COMPLEX)
+#if defined(PETSC_USE_COMPLEX)
   if (A->ops->setup) A->ops->setup = MatSetUp_MPISpMVCUDA;
-  #endif
+#endif
 }
 
 /* Called after MatSpMVSetOps_SeqCUDA() */
 void MatSpMVSetOps_SeqCUSPARSE(Mat A)
 {
-  #define SpMVSet(op, f) \
-    if (A->ops->op) A->ops->op = f
+#define SpMVSet(op, f) \
+  if (A->ops->op) A->ops->op = f
   SpMVSet(bindtocpu, MatBindToCPU_SeqSpMVCUDA);
   SpMVSet(getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
   SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
   SpMVSet(scale, MatScale_SeqSpMVCUDA);
   SpMVSet(zeroentries, MatZeroEntries_SeqSpMVCUDA);
   SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
-  #undef SpMVSet
+#undef SpMVSet
 }
-#endif

@@ -7,9 +7,7 @@
   lets us register another function that creates factors. Each numeric factorization sets the solves, so they are
   replaced after it.
 */
-#include "mat/impls/spmv/matspmv.h"
-
-#if defined(PETSCSPMV_HAVE_CUDA)
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
 
 static const char          SpMVFactorKey[]  = "PetscSpMVFactor";
 static const char *const   SpMVFactorKeys[] = {"PetscSpMVFactorRows", "PetscSpMVFactorColumns",
@@ -40,14 +38,14 @@ static PetscErrorCode SpMVFactorGet(Mat F, SpMVFactor **f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  /* Replaces AIJCUSPARSE's function, if there is one, by ours */
-  #define SpMVTake(F, f, op, function)                  \
-    do {                                                \
-      if ((F)->ops->op && (F)->ops->op != (function)) { \
-        (f)->ops.op  = (F)->ops->op;                    \
-        (F)->ops->op = function;                        \
-      }                                                 \
-    } while (0)
+/* Replaces AIJCUSPARSE's function, if there is one, by ours */
+#define SpMVTake(F, f, op, function)                  \
+  do {                                                \
+    if ((F)->ops->op && (F)->ops->op != (function)) { \
+      (f)->ops.op  = (F)->ops->op;                    \
+      (F)->ops->op = function;                        \
+    }                                                 \
+  } while (0)
 
 static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor                                                      *f,
                                      PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *), IS row,
@@ -237,4 +235,3 @@ PetscErrorCode SpMVRegisterFactors(void)
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif

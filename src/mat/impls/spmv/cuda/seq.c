@@ -5,9 +5,7 @@
   from a temporary copy of the host's arrays, so that a loop of products keeps one copy of the matrix on the device, not
   two.
 */
-#include "mat/impls/spmv/matspmv.h"
-
-#if defined(PETSCSPMV_HAVE_CUDA)
+#include "matspmvcuda.h"
 
 /* ---------------------------------------------------------------- the CSR arrays on the device */
 
@@ -88,13 +86,47 @@ PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat A)
 
 /* ---------------------------------------------------------------- the stored copies */
 
+/* Frees the copy of A (k = 0) or of its transpose (k = 1); the next product sets it up again */
+static PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *spmv, int k)
+{
+  PetscFunctionBegin;
+  spmv->cuda->copy[k].key.mat    = NULL;
+  spmv->cuda->copy[k].use_parent = PETSC_FALSE;
+  if (k == 0) spmv->cuda->fused.key.mat = NULL; /* the fused block is destroyed together with the store */
+  if (spmv->cuda->copy[k].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda->copy[k].store));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *spmv)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
+  PetscCall(PetscMemzero(&spmv->cuda->columns, sizeof(spmv->cuda->columns)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The device kernel for these options */
+static SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel)
+{
+  switch (kernel) {
+  case SPMV_KERNEL_SLICES: return SPMVCUDA_KERNEL_SLICES;
+  case SPMV_KERNEL_VECTOR: return SPMVCUDA_KERNEL_ADAPTIVE;
+  case SPMV_KERNEL_PAPER: return SPMVCUDA_KERNEL_PAPER;
+  default: return SPMVCUDA_KERNEL_AUTO;
+  }
+}
+
 /* Lays out a new pattern of A (k = 0) or of its transpose (k = 1). *error is the error of CUDA or of the format */
 static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr,
                                                 cudaStream_t stream, cudaError_t *error)
 {
+  const SpMVKernel kernel = ((const SpMVCommonParams *)spmv->params)->kernel;
+
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
-  *error = (*spmv->format->setupcuda)(csr, spmv->params, (PetscBool)k, stream, &spmv->cuda[k].store);
+  *error = kernel == SPMV_KERNEL_PARENT ? cudaErrorNotSupported
+                                        : (*spmv->format->setupcuda)(csr, spmv->params, SpMVKernelCUDA(kernel),
+                                                                     (PetscBool)k, stream, &spmv->cuda->copy[k].store);
   PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -115,12 +147,12 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
   if (error == cudaSuccess && pattern) PetscCall(MatSpMVSetUpStore_SeqCUDA(A, spmv, k, &device.csr, stream, &error));
   if (error == cudaSuccess) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
-    error = SpMVCudaFill(spmv->cuda[k].store, &device.csr, stream);
+    error = SpMVCudaFill(spmv->cuda->copy[k].store, &device.csr, stream);
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
   }
   PetscCall(SpMVDeviceCSRRestore(&device, stream));
   if (error == cudaErrorNotSupported) {
-    spmv->cuda[k].use_parent = PETSC_TRUE;
+    spmv->cuda->copy[k].use_parent = PETSC_TRUE;
     PetscCall(PetscInfo(
         A, "Using the product of AIJCUSPARSE: %s\n",
         SpMVCudaIsSupported()
@@ -128,7 +160,7 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
             : "the library was not compiled for this GPU (make CUDA_ARCHS=..., compute capability 8.0 or later)"));
   } else if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
-    PetscCheck(spmv->may_lack, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
+    PetscCheck(spmv->cuda->may_lack, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
                "Out of GPU memory for the %s format%s of a matrix of %" PetscInt64_FMT
                " nonzeros. Use more processes or -mat_type aijcusparse",
                spmv->format->name, k ? " of the transpose" : "", (PetscInt64)device.csr.nnz);
@@ -152,21 +184,21 @@ static PetscErrorCode MatSpMVUpdate_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, cudaSt
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (SpMVKeyIsCurrent(&spmv->cuda[k].key, A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (SpMVKeyIsCurrent(&spmv->cuda->copy[k].key, A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscCall(MatSpMVGetPattern_Seq(A, &host));
-  pattern = (PetscBool)((!spmv->cuda[k].store && !spmv->cuda[k].use_parent) ||
-                        !SpMVKeyHasPattern(&spmv->cuda[k].key, A, &host));
+  pattern = (PetscBool)((!spmv->cuda->copy[k].store && !spmv->cuda->copy[k].use_parent) ||
+                        !SpMVKeyHasPattern(&spmv->cuda->copy[k].key, A, &host));
   if (pattern) {
     PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
-    spmv->cuda[k].use_parent = A->structure_only;
+    spmv->cuda->copy[k].use_parent = A->structure_only;
   }
-  if (!spmv->cuda[k].use_parent) ierr = MatSpMVStore_SeqCUDA(A, spmv, k, pattern, &host, stream, &lacks);
+  if (!spmv->cuda->copy[k].use_parent) ierr = MatSpMVStore_SeqCUDA(A, spmv, k, pattern, &host, stream, &lacks);
   if (ierr || lacks) PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
-  if (!ierr) SpMVKeySetPattern(&spmv->cuda[k].key, A, &host);
+  if (!ierr) SpMVKeySetPattern(&spmv->cuda->copy[k].key, A, &host);
   if (lacks) {
-    spmv->cuda[k].use_parent = PETSC_TRUE;
-    spmv->cuda[k].key.i      = NULL; /* matches no pattern: the next change sets the format up */
+    spmv->cuda->copy[k].use_parent = PETSC_TRUE;
+    spmv->cuda->copy[k].key.i      = NULL; /* matches no pattern: the next change sets the format up */
   }
   PetscCall(MatSpMVRestorePattern_Seq(A, &host));
   PetscCall(ierr);
@@ -182,7 +214,7 @@ PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **sp
   PetscCall(MatSpMVGet(A, spmv));
   PetscCall(SpMVGetStream(&stream));
   PetscCall(MatSpMVUpdate_SeqCUDA(A, *spmv, transpose, stream));
-  if ((*spmv)->cuda[transpose].use_parent) *spmv = NULL;
+  if ((*spmv)->cuda->copy[transpose].use_parent) *spmv = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -195,9 +227,9 @@ PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
   PetscCall(MatSpMVUpdate_SeqCUDA(A, spmv, 0, stream));
   PetscCall(PetscMemzero(stats, sizeof(*stats)));
   stats->node = 1;
-  if (spmv->cuda[0].store) SpMVCudaGetStats(spmv->cuda[0].store, stats);
-  if (spmv->cuda[0].use_parent) stats->kernel = "AIJCUSPARSE's own";
-  stats->nonzeros = spmv->cuda[0].key.nz;
+  if (spmv->cuda->copy[0].store) SpMVCudaGetStats(spmv->cuda->copy[0].store, stats);
+  if (spmv->cuda->copy[0].use_parent) stats->kernel = "AIJCUSPARSE's own";
+  stats->nonzeros = spmv->cuda->copy[0].key.nz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -215,7 +247,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
                                  : op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL
                                                        : SPMVCUDA_MULT;
   const PetscBool    transpose = (PetscBool)(op == SPMV_TRANSPOSE || op == SPMV_HERMITIAN);
-  SpMVCudaCopy      *copy      = &spmv->cuda[transpose];
+  SpMVCudaCopy      *copy      = &spmv->cuda->copy[transpose];
   PetscBool          staged    = PETSC_TRUE;
   Vec                bb        = NULL; /* the right-hand side if the residual is computed in two operations */
   SpMVOperands       o;
@@ -223,7 +255,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
 
   PetscFunctionBegin;
   PetscCall(SpMVGetStream(&stream));
-  PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
+  PetscCall(SpMVOperandsBegin(xx, yy, zz, &o));
   if (o.device) PetscCall(MatSpMVUpdate_SeqCUDA(A, spmv, transpose, stream));
   if (o.device && o.host && !copy->use_parent) {
     PetscCall(SpMVOperandsStage(&o, stream, &staged));
@@ -251,6 +283,39 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode MatMultHermitianTranspose_SeqSpMVCUDA(Mat A, Vec xx, Vec yy)
+{
+  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, NULL, yy);
+}
+
+static PetscErrorCode MatMultHermitianTransposeAdd_SeqSpMVCUDA(Mat A, Vec xx, Vec yy, Vec zz)
+{
+  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, yy, zz);
+}
+
+/* rr = bb - A xx in one kernel. On the host MatResidual() calls MatMult() and VecAYPX() */
+static PetscErrorCode MatResidual_SeqSpMVCUDA(Mat A, Vec bb, Vec xx, Vec rr)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (!A->boundtocpu) {
+    PetscCall(MatSpMVApply_SeqCUDA(A, spmv, SPMV_RESIDUAL, xx, bb, rr));
+  } else {
+    PetscCall(MatSpMVApply_Seq(A, SPMV_NORMAL, xx, NULL, rr));
+    PetscCall(VecAYPX(rr, -1.0, bb));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void MatSpMVSetOps_SeqCUDA(Mat A)
+{
+  A->ops->residual                  = MatResidual_SeqSpMVCUDA;
+  A->ops->multhermitiantranspose    = MatMultHermitianTranspose_SeqSpMVCUDA;
+  A->ops->multhermitiantransposeadd = MatMultHermitianTransposeAdd_SeqSpMVCUDA;
+}
+
 /* ---------------------------------------------------------------- for parallel products */
 
 /*
@@ -260,7 +325,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
 static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal fraction, PetscBool pattern,
                                                 const SpMVCSR *host)
 {
-  const SpMVCudaStore store = spmv->cuda[0].store;
+  const SpMVCudaStore store = spmv->cuda->copy[0].store;
   SpMVDeviceCSR       device;
   cudaStream_t        stream;
   cudaError_t         error;
@@ -272,8 +337,8 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
     error = SpMVCudaFuseOffdiagonal(store, &device.csr, (PetscInt64)(fraction * (PetscReal)host->m), stream);
   if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
   if (error == cudaErrorNotSupported || error == cudaErrorMemoryAllocation) {
-    spmv->fused.refused = PETSC_TRUE; /* B is then multiplied by a separate kernel */
-    error               = cudaSuccess;
+    spmv->cuda->fused.refused = PETSC_TRUE; /* B is then multiplied by a separate kernel */
+    error                     = cudaSuccess;
   } else if (error == cudaSuccess)
     error = SpMVCudaFillOffdiagonal(store, &device.csr, stream);
   PetscCall(SpMVDeviceCSRRestore(&device, stream));
@@ -289,19 +354,18 @@ PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal fract
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (!SpMVKeyIsCurrent(&spmv->fused.key, B)) {
+  if (!SpMVKeyIsCurrent(&spmv->cuda->fused.key, B)) {
     PetscBool pattern;
 
     PetscCall(MatSpMVGetPattern_Seq(B, &host));
-    pattern             = (PetscBool)!SpMVKeyHasPattern(&spmv->fused.key, B, &host);
-    spmv->fused.key.mat = NULL; /* after an error the next product tries again */
-    if (pattern) spmv->fused.refused = B->structure_only;
-    if (!spmv->fused.refused) ierr = MatSpMVStoreFused_SeqCUDA(spmv, B, fraction, pattern, &host);
-    if (!ierr) SpMVKeySetPattern(&spmv->fused.key, B, &host);
+    pattern                   = (PetscBool)!SpMVKeyHasPattern(&spmv->cuda->fused.key, B, &host);
+    spmv->cuda->fused.key.mat = NULL; /* after an error the next product tries again */
+    if (pattern) spmv->cuda->fused.refused = B->structure_only;
+    if (!spmv->cuda->fused.refused) ierr = MatSpMVStoreFused_SeqCUDA(spmv, B, fraction, pattern, &host);
+    if (!ierr) SpMVKeySetPattern(&spmv->cuda->fused.key, B, &host);
     PetscCall(MatSpMVRestorePattern_Seq(B, &host));
     PetscCall(ierr);
   }
-  *fused = (PetscBool)!spmv->fused.refused;
+  *fused = (PetscBool)!spmv->cuda->fused.refused;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif

@@ -2,9 +2,8 @@
   Products of parallel matrices with dense matrices on a device. A B exchanges the halo of several columns at once and
   multiplies with the two blocks; A^T B is one product per column.
 */
-#include "mat/impls/spmv/matspmv.h"
+#include "matspmvcuda.h"
 
-#if defined(PETSCSPMV_HAVE_CUDA)
 /* C = A B or A^T B, column by column */
 static PetscErrorCode SpMVDenseLoop(Mat C, PetscErrorCode (*mult)(Mat, Vec, Vec))
 {
@@ -124,7 +123,7 @@ static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x
   if (!block->boundtocpu) PetscCall(SpMVDenseGetReady_SeqCUDA(block, PETSC_FALSE, &own));
   if (own) {
     PetscCall(PetscLogGpuTimeBegin());
-    PetscCallCUDA(SpMVCudaMult(own->cuda[0].store,
+    PetscCallCUDA(SpMVCudaMult(own->cuda->copy[0].store,
                                (SpMVCudaProduct){.form    = SPMVCUDA_MULT,
                                                  .x       = x->array,
                                                  .z       = add ? y->array : NULL,
@@ -132,7 +131,7 @@ static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x
                                                  .columns = &(SpMVCudaColumns){x->ld, y->ld, y->ld, x->n}},
                                stream));
     PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(2.0 * own->cuda[0].key.nz * (PetscLogDouble)x->n));
+    PetscCall(PetscLogGpuFlops(2.0 * own->cuda->copy[0].key.nz * (PetscLogDouble)x->n));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (PetscInt q = 0; q < x->n; q++) {
@@ -160,7 +159,7 @@ static PetscErrorCode MatSpMVMultColumns_SeqCUDA(Mat block, const SpMVColumns *x
 */
 static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, Mat C)
 {
-  const SpMVHalo     halo  = spmv->exchange.halo;
+  const SpMVHalo     halo  = spmv->cuda->exchange.halo;
   const PetscReal    least = 8000000; /* entries times columns: their product takes 20 us on an H200 */
   Mat                block[2], local[2];
   Mat_SpMV          *diagonal;
@@ -172,7 +171,7 @@ static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, M
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(MatSpMVGet(block[0], &diagonal));
-  overlap = (PetscBool)((PetscReal)diagonal->cuda[0].key.nz * (PetscReal)x.n >= least);
+  overlap = (PetscBool)((PetscReal)diagonal->cuda->copy[0].key.nz * (PetscReal)x.n >= least);
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVDenseOnDevice(B, PETSC_TRUE, &local[0]));
   PetscCall(SpMVDenseOnDevice(C, PETSC_FALSE, &local[1]));
@@ -207,7 +206,7 @@ static PetscErrorCode MatSpMVMultColumns_MPICUDA(Mat A, Mat_SpMV *spmv, Mat B, M
 */
 static PetscErrorCode MatSpMVPrepareColumns_MPICUDA(Mat A, Mat_SpMV *spmv, int *lacks)
 {
-  const PetscBool has_halo = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo);
+  const PetscBool has_halo = (PetscBool) !!SpMVHaloGetArray(spmv->cuda->exchange.halo);
   Mat             block[2];
 
   PetscFunctionBegin;
@@ -220,7 +219,7 @@ static PetscErrorCode MatSpMVPrepareColumns_MPICUDA(Mat A, Mat_SpMV *spmv, int *
     if (block[k]->boundtocpu) continue;
     PetscCall(MatSpMVGet(block[k], &own));
     PetscCall(SpMVDenseGetReady_SeqCUDA(block[k], PETSC_FALSE, &ready));
-    if (!ready && !own->cuda[0].use_parent) *lacks = 1;
+    if (!ready && !own->cuda->copy[0].use_parent) *lacks = 1;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -232,7 +231,7 @@ static PetscErrorCode MatSpMVPrepareColumns_MPICUDA(Mat A, Mat_SpMV *spmv, int *
 */
 static PetscErrorCode MatSpMVBeginColumns_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool *ours)
 {
-  SpMVAgreedColumns *agreed = &spmv->parallel.columns, now = {0};
+  SpMVAgreedColumns *agreed = &spmv->cuda->columns, now = {0};
 
   PetscFunctionBegin;
   PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, NULL, NULL, NULL, ours));
@@ -250,7 +249,7 @@ static PetscErrorCode MatSpMVBeginColumns_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBo
   }
   *ours = (PetscBool)!agreed->lacks;
   /* a halo may be new although A has not changed */
-  if (*ours) PetscCall(SpMVHaloSetUpColumns(spmv->exchange.halo, ours));
+  if (*ours) PetscCall(SpMVHaloSetUpColumns(spmv->cuda->exchange.halo, ours));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -352,4 +351,3 @@ PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat C)
     C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AB;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif

@@ -26,31 +26,8 @@
 */
 #pragma once
 
-#include <petscmat.h>
-#include "core/spmvcore.h"
-
-/* agree.c: if an operation has failed on one rank, all ranks get an error. Collective */
-PETSC_INTERN PetscErrorCode SpMVAgree(MPI_Comm, PetscErrorCode);
-PETSC_INTERN PetscErrorCode SpMVAgreeOnText(MPI_Comm, PetscBool knows, char text[], int len);
-
-/* The options -mat_spmv_halo*, which are read with and without CUDA */
-typedef enum {
-  SPMV_HALO_AUTO, /* peer or NCCL if possible, otherwise PETSc if MPI supports device arrays, otherwise host */
-  SPMV_HALO_PEER, /* direct access to each other's memory, within a node */
-  SPMV_HALO_NCCL,
-  SPMV_HALO_HOST, /* MPI, through pinned host memory */
-  SPMV_HALO_PETSC /* PETSc's VecScatter */
-} SpMVHaloType;
-PETSC_INTERN const char *const SpMVHaloTypes[];
-typedef struct {
-  SpMVHaloType type;
-  PetscReal    rows;  /* maximum fraction of boundary rows, whose off-diagonal entries the fused product adds */
-  PetscBool    early; /* with peer exchange, start the product together with the exchange */
-} SpMVHaloOptions;
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include <petscdevice_cuda.h>
-  #include "core/cuda/halo/halo.h"
+#include "mat/impls/spmv/matspmv.h"
+#include "core/cuda/halo/halo.h"
 
 typedef struct _n_SpMVHalo *SpMVHalo;
 
@@ -74,7 +51,7 @@ PETSC_INTERN PetscErrorCode SpMVHaloEnd(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseBegin(SpMVHalo, cudaStream_t);
 PETSC_INTERN PetscErrorCode SpMVHaloReverseEnd(SpMVHalo, PetscScalar y[], cudaStream_t);
 
-  #define SPMV_HALO_COLUMNS 8 /* as many as a kernel multiplies at once */
+#define SPMV_HALO_COLUMNS 8 /* as many as a kernel multiplies at once */
 
 /* Collective. The first call allocates memory for the columns, which the halo keeps. *possible is the same on all ranks
    */
@@ -99,9 +76,20 @@ PETSC_INTERN PetscErrorCode SpMVHaloListsCreate(MPI_Comm, PetscLayout cmap, Pets
                                                 SpMVHaloList *send, SpMVHaloList *receive, char reason[SPMV_HALO_TEXT]);
 PETSC_INTERN PetscErrorCode SpMVHaloListDestroy(SpMVHaloList *);
 
-/*
-  device.c: if MPI does not support device arrays, sets PETSc's variable use_gpu_aware_mpi to false, because PETSc would
-  abort otherwise. Not collective; call it before the first use of a device
-*/
-PETSC_INTERN PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm);
-#endif
+/* transport.c: the transports of a communicator, which holds a reference; the caller of LinkGet gets another */
+typedef struct _n_SpMVHaloLink *SpMVHaloLink;
+struct _n_SpMVHaloLink {
+  /* the link is an attribute of this communicator; MPI_COMM_NULL after the communicator has been freed */
+  MPI_Comm     comm;
+  PetscInt     refct;
+  SpMVCudaComm transport[SPMV_TRANSPORTS];
+  PetscBool    tried[SPMV_TRANSPORTS]; /* the set-up may be expensive, so it is tried only once */
+  char         reason[SPMV_TRANSPORTS][SPMV_HALO_TEXT];
+  int          version; /* of NCCL */
+  SpMVHaloLink next;
+};
+
+PETSC_INTERN PetscErrorCode SpMVHaloLinkGet(MPI_Comm, SpMVHaloLink *);
+PETSC_INTERN void           SpMVHaloLinkDereference(SpMVHaloLink);
+/* Collective. If the transport is not available, all ranks get the reason in link->reason */
+PETSC_INTERN PetscErrorCode SpMVHaloLinkSetUp(SpMVHaloLink, SpMVTransport);

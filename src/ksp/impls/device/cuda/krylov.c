@@ -1,112 +1,23 @@
 /*
   A solve on the device: functions shared by the methods.
 */
-#include "deviceksp.h"
+#include "krylov.h"
+#include <sched.h>
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include <sched.h>
-
-/* ---------------------------------------------------------------- sums over ranks */
-
-/* Sums through the host */
-static cudaError_t KSPDeviceAllReduce_MPI(void *ctx, PetscReal *sums, int count, cudaStream_t stream)
+PetscErrorCode KSPDeviceRunReset(KSP_Device *d)
 {
-  KSPDeviceRun *run   = (KSPDeviceRun *)ctx;
-  const size_t  bytes = (size_t)count * sizeof(PetscReal);
-  cudaError_t   error = cudaMemcpyAsync(run->staged, sums, bytes, cudaMemcpyDeviceToHost, stream);
-
-  if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
-  if (error != cudaSuccess) return error;
-  if (MPI_Allreduce(MPI_IN_PLACE, run->staged, count, MPIU_REAL, MPIU_SUM, run->comm)) return cudaErrorUnknown;
-  return cudaMemcpyAsync(sums, run->staged, bytes, cudaMemcpyHostToDevice, stream);
-}
-
-static cudaError_t KSPDeviceAllReduce_NCCL(void *ctx, PetscReal *sums, int count, cudaStream_t stream)
-{
-  return SpMVCudaCommSum(((KSPDeviceRun *)ctx)->nccl, sums, count, stream);
-}
-
-/* Collective. Gives the ranks access to each other's memory; if that fails on one rank, all ranks get the reason */
-static PetscErrorCode KSPDeviceOpenPeers(KSPDeviceRun *run, PetscMPIInt rank, PetscMPIInt size,
-                                         char reason[SPMV_HALO_TEXT])
-{
-  cudaIpcMemHandle_t mine, *theirs = NULL;
-  cudaError_t        error;
-  PetscErrorCode     ierr;
+  KSPDeviceRun *run   = d->run;
+  cudaError_t   error = cudaSuccess, last;
 
   PetscFunctionBegin;
-  ierr = PetscMalloc1(size, &theirs);
-  ierr = SpMVAgree(run->comm, ierr);
-  if (ierr) PetscCall(PetscFree(theirs));
-  PetscCall(ierr);
-  PetscCall(PetscMemzero(&mine, sizeof(mine)));
-  error = SpMVCudaKrylovGetOffer(run->krylov, size, &mine);
-  PetscCall(SpMVHaloAgree(run->comm, error, reason));
-  if (!reason[0]) {
-    PetscCallMPI(MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, theirs, sizeof(mine), MPI_BYTE, run->comm));
-    error      = SpMVCudaKrylovOpen(run->krylov, rank, theirs);
-    run->peers = PETSC_TRUE;
-    PetscCall(SpMVHaloAgree(run->comm, error, reason));
-  }
-  PetscCall(PetscFree(theirs));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. Sets up the fastest way to sum over ranks that -mat_spmv_halo allows */
-static PetscErrorCode KSPDeviceSetUpSums(Mat A, KSPDeviceRun *run)
-{
-  SpMVHaloOptions options;
-  Mat_SpMV       *spmv;
-  SpMVCudaComm    comm;
-  PetscMPIInt     rank, size;
-  char            reason[SPMV_HALO_TEXT] = "";
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(run->comm, &rank));
-  PetscCallMPI(MPI_Comm_size(run->comm, &size));
-  run->sums[0] = 0;
-  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &options));
-  if (options.type == SPMV_HALO_AUTO || options.type == SPMV_HALO_PEER) {
-    PetscCall(SpMVHaloGetComm(run->comm, SPMV_TRANSPORT_PEER, &comm, reason));
-    if (!reason[0]) PetscCall(KSPDeviceOpenPeers(run, rank, size, reason));
-    if (!reason[0]) {
-      run->transport = SPMV_TRANSPORT_PEER;
-      PetscCall(PetscStrncpy(run->sums, ", sums over ranks from GPU to GPU", sizeof(run->sums)));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
-  reason[0] = 0;
-  if (options.type == SPMV_HALO_AUTO || options.type == SPMV_HALO_NCCL) {
-    PetscCall(SpMVHaloGetComm(run->comm, SPMV_TRANSPORT_NCCL, &run->nccl, reason));
-    if (!reason[0]) {
-      run->transport = SPMV_TRANSPORT_NCCL;
-      SpMVCudaKrylovSetAllReduce(run->krylov, KSPDeviceAllReduce_NCCL, run);
-      PetscCall(PetscStrncpy(run->sums, ", sums over ranks by NCCL", sizeof(run->sums)));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
-  run->transport = SPMV_TRANSPORT_HOST;
-  PetscCallCUDA(cudaHostAlloc((void **)&run->staged, 16 * sizeof(PetscReal), cudaHostAllocDefault));
-  SpMVCudaKrylovSetAllReduce(run->krylov, KSPDeviceAllReduce_MPI, run);
-  PetscCall(PetscStrncpy(run->sums, ", sums over ranks by MPI", sizeof(run->sums)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode KSPDeviceRunReset(KSPDeviceRun *run)
-{
-  cudaError_t error = cudaSuccess, last;
-
-  PetscFunctionBegin;
-  if (!run->krylov) PetscFunctionReturn(PETSC_SUCCESS);
+  if (d->reset) PetscCall((*d->reset)(d));
   if (run->peers) { /* no rank may free memory that another rank has open */
     error = SpMVCudaKrylovClose(run->krylov);
     PetscCallMPI(MPI_Barrier(run->comm));
   }
-  last = SpMVCudaKrylovDestroy(&run->krylov);
+  last = run->krylov ? SpMVCudaKrylovDestroy(&run->krylov) : cudaSuccess;
   if (run->staged) PetscCallCUDA(cudaFreeHost(run->staged));
-  PetscCall(PetscMemzero(run, sizeof(*run)));
+  PetscCall(PetscFree(d->run));
   PetscCallCUDA(error);
   PetscCallCUDA(last);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -127,10 +38,12 @@ static PetscErrorCode KSPDeviceMonitorsReadNorm(KSP ksp, PetscBool *only)
 
 PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSP_Device *d, char why[], size_t len)
 {
-  KSPDeviceRun *run = &d->run;
+  KSPDeviceRun *run;
   cudaError_t   error;
 
   PetscFunctionBegin;
+  if (!d->run) PetscCall(PetscNew(&d->run));
+  run = d->run;
   if (run->krylov) PetscFunctionReturn(PETSC_SUCCESS);
   run->comm = PetscObjectComm((PetscObject)ksp);
   error     = SpMVCudaKrylovCreate((PetscBool)!d->alone, &run->krylov);
@@ -144,7 +57,7 @@ PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSP_Device *d, char why[], size_t len
 
 PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
 {
-  KSPDeviceRun *run = &d->run;
+  KSPDeviceRun *run = d->run;
   Mat_SpMV     *own = NULL;
   PetscBool     mpi, norm;
   PetscInt      n;
@@ -163,8 +76,8 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
   if (!mpi) {
     PetscCall(MatSpMVGetReady_SeqCUDA(run->A, PETSC_FALSE, &own));
     if (own) {
-      run->product.store = own->cuda[0].store;
-      run->product.flops = 2. * own->cuda[0].key.nz - n;
+      run->product.store = own->cuda->copy[0].store;
+      run->product.flops = 2. * own->cuda->copy[0].key.nz - n;
     }
   } else if (!d->alone) /* collective */
     PetscCall(MatSpMVGetFusedProduct_MPICUDA(run->A, ksp->work[0], ksp->work[1], &run->product));
@@ -526,4 +439,3 @@ PetscErrorCode KSPDeviceConclude(KSP ksp, KSPDeviceRun *run)
                       KSPConvergedReasons[ksp->reason], (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif

@@ -1,74 +1,8 @@
 /*
-  The device: whether it is used, its stream, the operands of a product, and device copies of host vectors.
+  The operands of a product where their values are, and device copies of host vectors.
 */
-#if !defined(_GNU_SOURCE)
-  #define _GNU_SOURCE /* RTLD_DEFAULT */
-#endif
-#include "mat/impls/spmv/matspmv.h"
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include <petsc/private/vecimpl.h> /* offloadmask */
-  #include <dlfcn.h>
-#endif
-
-/*
-  Whether new matrices use AIJCUSPARSE. The names of the types depend on it, so it is determined once, when the package
-  is registered. If the ranks of a communicator differ, its matrices use the host.
-*/
-PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
-{
-#if defined(PETSCSPMV_HAVE_CUDA)
-  static int  settled = -1;
-  PetscMPIInt size;
-
-  PetscFunctionBegin;
-  if (settled < 0) {
-    const char *const option[] = {"-device_enable", "-device_enable_cuda"};
-    int               devices  = 0;
-
-    if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
-    (void)cudaGetLastError(); /* no device is not an error */
-    for (int k = 0; k < 2; k++) {
-      char      value[16];
-      PetscBool set, none;
-
-      PetscCall(PetscOptionsGetString(NULL, NULL, option[k], value, sizeof(value), &set));
-      PetscCall(PetscStrcasecmp(set ? value : "", "none", &none));
-      if (none) devices = 0;
-    }
-    settled = devices > 0;
-  }
-  *use = (PetscBool)settled;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (size > 1) {
-    int all;
-
-    PetscCallMPI(MPI_Allreduce(&settled, &all, 1, MPI_INT, MPI_MIN, comm));
-    *use = (PetscBool)all;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-#else
-  PetscFunctionBegin;
-  (void)comm;
-  *use = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-#endif
-}
-
-/* Marks the host's values as newer than the device's, after AIJ has changed them without doing so */
-PetscErrorCode SpMVHostIsNewer(Mat A)
-{
-  PetscFunctionBegin;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscBool same;
-
-  /* an MPI matrix has no values of its own */
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &same));
-  if (same && A->offloadmask != PETSC_OFFLOAD_UNALLOCATED) A->offloadmask = PETSC_OFFLOAD_CPU;
-#else
-  (void)A;
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#include "matspmvcuda.h"
+#include <petsc/private/vecimpl.h> /* offloadmask */
 
 /* ---------------------------------------------------------------- operands of a product */
 
@@ -107,36 +41,7 @@ static void SpMVOperandsPoint(SpMVOperands *o)
   o->y = o->operand[0].access == SPMV_UPDATE ? array[0] : array[2];
 }
 
-/* Handles each vector separately: a loop over the operands costs 15 ns more, a fifth of the time of a small product */
-static PetscErrorCode SpMVOperandsBeginHost(Vec xx, Vec yy, Vec zz, SpMVOperands *o)
-{
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(xx, &o->x));
-  if (yy == zz) {
-    PetscCall(VecGetArray(zz, &o->z));
-    o->y = o->z;
-  } else {
-    o->y = NULL;
-    if (yy) PetscCall(VecGetArrayRead(yy, &o->y));
-    PetscCall(VecGetArrayWrite(zz, &o->z));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SpMVOperandsEndHost(SpMVOperands *o)
-{
-  PetscFunctionBegin;
-  if (o->yy == o->zz)
-    PetscCall(VecRestoreArray(o->zz, &o->z));
-  else {
-    PetscCall(VecRestoreArrayWrite(o->zz, &o->z));
-    if (o->yy) PetscCall(VecRestoreArrayRead(o->yy, &o->y));
-  }
-  PetscCall(VecRestoreArrayRead(o->xx, &o->x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SpMVOperandsBeginInPlace(Vec xx, Vec yy, Vec zz, SpMVOperands *o)
+PetscErrorCode SpMVOperandsBegin(Vec xx, Vec yy, Vec zz, SpMVOperands *o)
 {
   const Vec v[3] = {zz, xx, yy == zz ? NULL : yy};
 
@@ -154,28 +59,6 @@ static PetscErrorCode SpMVOperandsBeginInPlace(Vec xx, Vec yy, Vec zz, SpMVOpera
       o->host = PETSC_TRUE;
   }
   SpMVOperandsPoint(o);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVOperandsBegin(SpMVPlace place, Vec xx, Vec yy, Vec zz, SpMVOperands *o)
-{
-  PetscFunctionBegin;
-  o->place = place;
-  o->xx    = xx;
-  o->yy    = yy;
-  o->zz    = zz;
-  if (place == SPMV_ON_HOST)
-    PetscCall(SpMVOperandsBeginHost(xx, yy, zz, o));
-  else
-    PetscCall(SpMVOperandsBeginInPlace(xx, yy, zz, o));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-PetscErrorCode SpMVGetStream(cudaStream_t *stream)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -200,71 +83,14 @@ static PetscErrorCode SpMVOperandUnstage(SpMVOperand *o, PetscBool back)
   o->copy = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif
-
 PetscErrorCode SpMVOperandsEnd(SpMVOperands *o)
 {
   PetscFunctionBegin;
-  if (o->place == SPMV_ON_HOST) {
-    PetscCall(SpMVOperandsEndHost(o));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   for (int k = 2; k >= 0; k--) {
     if (!o->operand[k].v) continue;
-#if defined(PETSCSPMV_HAVE_CUDA)
     PetscCall(SpMVOperandUnstage(&o->operand[k], PETSC_TRUE));
-#endif
     PetscCall(SpMVOperandRestore(&o->operand[k]));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-
-/*
-  When PETSc first uses a device, each process, even a single one, sends a device array to itself. PETSc aborts if that
-  fails, unless -use_gpu_aware_mpi 0 was given. The option sets the variable use_gpu_aware_mpi, which PETSc reads at
-  that point, when it creates a PetscSF, for hypre, and for -log_view. So if MPI reports that it does not support device
-  arrays, set the variable to false as the option would.
-
-  Nothing is done if MPI has no function that reports this, or if the device shares the host's page tables: any MPI may
-  be able to read the memory of such a device.
-*/
-PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm comm)
-{
-  int (*openmpi)(void)       = (int (*)(void))dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
-  int (*mpich)(int, int *)   = (int (*)(int, int *))dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support");
-  const char *const option[] = {"-use_gpu_aware_mpi", "-sf_use_gpu_aware_mpi"};
-  int               devices = 0, aware = 1, shared = 0;
-  PetscMPIInt       size;
-
-  PetscFunctionBegin;
-  if (!use_gpu_aware_mpi || PetscDeviceInitialized(PETSC_DEVICE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < 2; k++) {
-    PetscBool set;
-
-    PetscCall(PetscOptionsHasName(NULL, NULL, option[k], &set));
-    if (set) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (openmpi)
-    aware = openmpi();
-  else if (mpich)
-    PetscCallMPI(mpich(0 /* MPIX_GPU_SUPPORT_CUDA */, &aware));
-  if (aware) PetscFunctionReturn(PETSC_SUCCESS);
-  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
-  if (!devices || cudaDeviceGetAttribute(&shared, cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0) != cudaSuccess)
-    shared = 1;
-  (void)cudaGetLastError(); /* no device is not an error */
-  if (shared) PetscFunctionReturn(PETSC_SUCCESS);
-
-  use_gpu_aware_mpi = PETSC_FALSE;
-  PetscCall(PetscInfo(NULL, "MPI reports no support for device arrays; continuing as with -use_gpu_aware_mpi 0\n"));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (size > 1)
-    PetscCall(PetscFPrintf(comm, PETSC_STDERR,
-                           "PetscSpMV: this MPI does not support device arrays, so PETSc communicates through host "
-                           "memory (-use_gpu_aware_mpi 0 "
-                           "silences this)\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -389,4 +215,3 @@ PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to)
   PetscCall(VecDestroy(&local[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif

@@ -1,0 +1,180 @@
+/*
+  The part of the glue that needs CUDA, called through the table SpMVCUDA.
+
+  Each file calls only files below it in this list:
+
+    backend.c        the table
+    cusparse.c       corrections of AIJCUSPARSE         cusparse/coo.c  assembly from coordinates
+    dense.c, mpidense.c  products with dense matrices
+    mpi.c            products of MPI matrices
+    seq.c            copies and products of sequential matrices
+    cusparse/factor.c, values.c, copies.c   triangular solves; AIJCUSPARSE's values
+    cusparse/parent.c  AIJCUSPARSE's own products
+    halo.c           exchange of the halo, over halolists.c and transport.c
+    operands.c, device.c  vectors and arrays, device and stream
+*/
+#pragma once
+
+#include "mat/impls/spmv/matspmv.h"
+#include "mat/impls/spmv/cuda/halo.h"
+
+/* A sequential matrix: the copy on the device of the matrix or of its transpose */
+typedef struct {
+  SpMVKey       key;
+  SpMVCudaStore store;
+  PetscBool     use_parent; /* AIJCUSPARSE's own product is used */
+} SpMVCudaCopy;
+
+/* A diagonal block on the device: the off-diagonal block fused into its kernel */
+typedef struct {
+  SpMVKey   key;     /* of the off-diagonal block */
+  PetscBool refused; /* it cannot be fused */
+} SpMVFused;
+
+/* A sequential matrix on the device: whether AIJCUSPARSE may store its nonempty rows only */
+typedef struct {
+  SpMVKey   key;
+  PetscBool may;
+} SpMVCompressed;
+
+/* A matrix whose entries are zero on the device, while those on the host are old */
+typedef struct {
+  SpMVKey key;
+  /* AIJ's */
+  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[],
+                              InsertMode);
+} SpMVZeroed;
+
+/* An MPI matrix: the exchange of its halo on the device */
+typedef struct {
+  SpMVHalo        halo;
+  SpMVKey         key; /* of the MPI matrix */
+  PetscObjectId   offdiag;
+  PetscBool       bound; /* no halo has been created because a matrix or vector of some rank is bound to the CPU */
+  SpMVHaloOptions options;
+} SpMVExchange;
+
+/* The same for products with several columns */
+typedef struct {
+  SpMVAgreed agreed;
+  PetscBool  lacks; /* some rank has no memory for the copies of its blocks */
+} SpMVAgreedColumns;
+
+/* A matrix on a device */
+typedef struct _n_Mat_SpMVCUDA {
+  SpMVCompressed    compressed;
+  SpMVCudaCopy      copy[2]; /* of the matrix and of its transpose */
+  SpMVFused         fused;
+  SpMVZeroed        zeroed;
+  SpMVExchange      exchange;
+  SpMVAgreedColumns columns;
+  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
+  PetscBool may_lack;
+} Mat_SpMVCUDA;
+
+/* device.c */
+PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *); /* the stream of PETSc's vectors */
+/* if MPI does not support device arrays, sets PETSc's variable use_gpu_aware_mpi to false, because PETSc would abort
+   otherwise. Not collective; call it before the first use of a device */
+PETSC_INTERN PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm);
+
+/* operands.c: the arrays of zz = yy + A xx, where yy may be zz, or NULL for zero, where the values are */
+typedef struct {
+  Vec          v; /* NULL: no such operand */
+  PetscScalar *array, *copy;
+  PetscMemType memtype;
+  enum { SPMV_READ, SPMV_WRITE, SPMV_UPDATE } access;
+} SpMVOperand;
+
+typedef struct {
+  const PetscScalar *x, *y; /* y equals z if yy is zz, and is NULL if yy is NULL */
+  PetscScalar       *z;
+  SpMVOperand        operand[3];   /* zz, xx, and yy unless yy is zz */
+  PetscBool          device, host; /* at least one array is on the device, on the host */
+} SpMVOperands;
+
+PETSC_INTERN PetscErrorCode SpMVOperandsBegin(Vec xx, Vec yy, Vec zz, SpMVOperands *);
+PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
+/* copies host arrays to the device */
+PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged);
+/* a device vector with the values of a host vector, or the vector itself */
+PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *);
+PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *); /* copies the values back if `copy` */
+/* to = scale from, which may be the same vector, on this rank alone: VecCopy() and VecScale() are collective */
+PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to);
+
+/* mpi.c: the product of a parallel matrix whose diagonal block's kernel adds the off-diagonal block's product. It
+   follows SpMVHaloBegin() */
+typedef struct {
+  SpMVHalo           halo;
+  SpMVCudaStore      store;    /* of the diagonal block; NULL: this rank's product is not such a kernel */
+  const PetscScalar *received; /* the halo; NULL if there is none */
+  PetscBool          early;    /* the product begins together with the exchange */
+  PetscLogDouble     flops;
+} SpMVFusedProduct;
+/* Collective. Brings A up to date for products from vectors like x to vectors like y */
+PETSC_INTERN PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat, Vec x, Vec y, SpMVFusedProduct *);
+/* the halo for these vectors, which may be NULL. Collective */
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat, Mat_SpMV *, Vec, Vec, Vec, PetscBool *ours);
+PETSC_INTERN PetscErrorCode MatSpMVApply_MPICUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec, PetscBool *done);
+PETSC_INTERN void           MatSpMVSetOps_MPICUDA(Mat);
+
+/* seq.c: the copies on the device and their products */
+PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+/* NULL: AIJCUSPARSE multiplies */
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
+PETSC_INTERN PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
+PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
+PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *); /* frees both copies */
+PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
+
+/* dense.c and mpidense.c */
+/* NULL: AIJCUSPARSE multiplies, or out of memory */
+PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_DenseCUDA(Mat, PetscBool, PetscBool, PetscBool);
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat);
+
+/* cusparse/cusparse.c */
+PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
+PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
+
+/* cusparse/parent.c: products of AIJCUSPARSE */
+PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode SpMVProductTakeNumeric(Mat);
+
+/* cusparse/values.c: AIJCUSPARSE's arrays on the device */
+typedef struct {
+  SpMVCudaCSR  csr;
+  PetscScalar *a; /* if they will be changed */
+  cudaStream_t stream;
+} SpMVValues;
+
+/* whether the newest values are there and can be used */
+PETSC_INTERN PetscErrorCode MatSpMVOnDevice_Seq(Mat, PetscBool *device);
+PETSC_INTERN PetscErrorCode SpMVValuesGet(Mat, PetscBool write, SpMVValues *);
+PETSC_INTERN PetscErrorCode SpMVValuesRestore(Mat, SpMVValues *);
+PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
+PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *compressed);
+PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);
+PETSC_INTERN PetscErrorCode MatSpMVNorm_MPICUDA(Mat, NormType, PetscReal *, PetscBool *done);
+PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);
+PETSC_INTERN void           MatSpMVSetOps_MPIValues(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, PetscBool);
+
+/* cusparse/copies.c */
+/* called after the newest values have moved to the device or to the host */
+PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
+PETSC_INTERN PetscErrorCode MatSpMVTranspose_SeqCUDA(Mat, Mat, PetscBool *done);
+
+/* cusparse/factor.c: triangular solves between host vectors */
+PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);
+
+/* cusparse/coo.c: assembly from coordinates */
+PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
+/* bytes on this rank's device of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date; has: whether there
+   are maps */
+PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 bytes[2]);

@@ -1,0 +1,141 @@
+/*
+  AIJCUSPARSE's own products, and the products of matrices that AIJ computes on the host from factors on the device.
+*/
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
+
+/*
+  The parent's own product. That of AIJCUSPARSE accepts device vectors only. Two faults (PETSc 3.26): if yy is another
+  vector than zz, its transposed product adds the previous values of zz; and it passes the Hermitian product of real
+  numbers on to cuSPARSE, which rejects it.
+*/
+PetscErrorCode MatSpMVApplyParent_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+{
+  PetscFunctionBegin;
+  if (op == SPMV_HERMITIAN && !PetscDefined(USE_COMPLEX)) op = SPMV_TRANSPOSE;
+  if (op != SPMV_NORMAL && yy && yy != zz) {
+    PetscCall(SpMVVecCopyLocal(yy, 1.0, zz));
+    yy = zz;
+  }
+  if (op == SPMV_NORMAL) {
+    if (yy)
+      PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
+    else
+      PetscCall((*spmv->parent.mult)(A, xx, zz));
+  } else if (op == SPMV_TRANSPOSE) {
+    if (yy)
+      PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
+    else
+      PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
+  } else {
+    if (yy)
+      PetscCall((*spmv->parent.multhermitiantransposeadd)(A, xx, yy, zz));
+    else
+      PetscCall((*spmv->parent.multhermitiantranspose)(A, xx, zz));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- products of matrices */
+
+/*
+  The numeric phase of a product that AIJ computes on the host from factors on the device. The factors' values are
+  copied to the host first, because AIJ's functions do not always do that.
+*/
+static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
+{
+  Mat       factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
+  Mat_SpMV *spmv;
+  PetscBool aij, maij;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVProductGet(C, &spmv));
+  for (int k = 0; k < 3; k++) {
+    Mat       block[2] = {factor[k], NULL};
+    PetscBool seq, mpi;
+
+    if (!factor[k]) continue;
+    PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATSEQAIJCUSPARSE, &seq)); /* ours or not */
+    PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATMPIAIJCUSPARSE, &mpi));
+    if (!seq && !mpi) continue;
+    if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(factor[k], &block[0], &block[1], NULL));
+    for (int l = 0; l < 2 && block[l]; l++) {
+      const PetscScalar *a;
+
+      PetscCall(MatSeqAIJGetArrayRead(block[l], &a));
+      PetscCall(MatSeqAIJRestoreArrayRead(block[l], &a));
+    }
+  }
+  PetscCall((*f)(C));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &aij));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
+  /* for any type of A, PETSc creates a plain AIJ matrix, and later writes to its arrays */
+  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) {
+    PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
+    PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
+  }
+  PetscCall(SpMVHostIsNewer(C)); /* AIJ's functions write to the host's arrays only */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A separate function of ours wraps each numeric function of PETSc. PETSc's function cannot be stored with the matrix,
+  with the product, or in the product's data: PETSc moves functions and products from matrix to matrix
+  (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's
+  functions, which read the product's data, directly (MatProductNumeric_PtAP_Unsafe()). Only a function pointer is
+  passed reliably from the symbolic to the numeric phase.
+
+  PETSc 3.26 sets 56 numeric functions in all, most of them for types that are not multiplied with ours.
+*/
+#define SPMV_NUMERICS 64
+static PetscErrorCode (*SpMVNumericBehind[SPMV_NUMERICS])(Mat);
+
+#define SpMVNumeric(k) /* k is octal */                        \
+  static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat C)  \
+  {                                                            \
+    return SpMVProductNumericHost(C, SpMVNumericBehind[0##k]); \
+  }                                                            \
+  static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat)
+#define SpMVNumeric8(k) \
+  SpMVNumeric(k##0);    \
+  SpMVNumeric(k##1);    \
+  SpMVNumeric(k##2);    \
+  SpMVNumeric(k##3);    \
+  SpMVNumeric(k##4);    \
+  SpMVNumeric(k##5);    \
+  SpMVNumeric(k##6);    \
+  SpMVNumeric(k##7)
+SpMVNumeric8(0);
+SpMVNumeric8(1);
+SpMVNumeric8(2);
+SpMVNumeric8(3);
+SpMVNumeric8(4);
+SpMVNumeric8(5);
+SpMVNumeric8(6);
+SpMVNumeric8(7);
+
+#define SpMVName(k) MatProductNumeric_SpMVHost_##k
+#define SpMVName8(k)                                                                                              \
+  SpMVName(k##0), SpMVName(k##1), SpMVName(k##2), SpMVName(k##3), SpMVName(k##4), SpMVName(k##5), SpMVName(k##6), \
+      SpMVName(k##7)
+static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {
+    SpMVName8(0), SpMVName8(1), SpMVName8(2), SpMVName8(3), SpMVName8(4), SpMVName8(5), SpMVName8(6), SpMVName8(7)};
+
+/* Replaces the numeric function that the symbolic phase has set by our function that calls it */
+PetscErrorCode SpMVProductTakeNumeric(Mat C)
+{
+  PetscErrorCode (*const f)(Mat) = C->ops->productnumeric;
+
+  PetscFunctionBegin;
+  if (!f) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < SPMV_NUMERICS; k++) {
+    if (f == SpMVNumericOurs[k]) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int k = 0; k < SPMV_NUMERICS; k++) {
+    if (!SpMVNumericBehind[k]) SpMVNumericBehind[k] = f;
+    if (SpMVNumericBehind[k] != f) continue;
+    C->ops->productnumeric = SpMVNumericOurs[k];
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB,
+          "PETSc has more than %d numeric functions for products of matrices: increase SPMV_NUMERICS", SPMV_NUMERICS);
+}
