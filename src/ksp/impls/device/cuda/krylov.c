@@ -58,7 +58,6 @@ PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSP_Device *d, char why[], size_t len
 PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
 {
   KSPDeviceRun *run = d->run;
-  Mat_SpMV     *own = NULL;
   PetscBool     mpi, norm;
   PetscInt      n;
 
@@ -71,16 +70,10 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
   }
   PetscCall(SpMVIsMPI(run->A, &mpi));
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  PetscCall(PetscMemzero(&run->product, sizeof(run->product)));
+  PetscCall(PetscMemzero(&run->plan, sizeof(run->plan)));
   run->flops = 10. * n;
-  if (!mpi) {
-    PetscCall(MatSpMVGetReady_SeqCUDA(run->A, PETSC_FALSE, &own));
-    if (own) {
-      run->product.store = own->cuda->copy[0].store;
-      run->product.flops = 2. * own->cuda->copy[0].key.nz - n;
-    }
-  } else if (!d->alone) /* collective */
-    PetscCall(MatSpMVGetFusedProduct_MPICUDA(run->A, ksp->work[0], ksp->work[1], &run->product));
+  if (!mpi || !d->alone) /* collective */
+    PetscCall(MatSpMVGetPlan_CUDA(run->A, ksp->work[0], ksp->work[1], &run->plan));
   PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
   run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));
   run->ahead = d->ahead;
@@ -192,31 +185,23 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
 
 PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceSumsFn *sums)
 {
-  const SpMVFusedProduct *product = &run->product;
-  const SpMVCudaStore     fused   = sums && run->fuse && !product->halo ? product->store : NULL;
+  const SpMVPlan     *plan  = &run->plan;
+  const SpMVCudaStore fused = sums && run->fuse && !plan->halo ? plan->store[0] : NULL;
 
   PetscFunctionBegin;
-  if (!product->store) {
+  if (!plan->block[0])
     PetscCall(MatMult(run->A, p, w));
-    if (sums) PetscCallCUDA((*sums)(run->krylov, NULL, run->stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  else if (!fused) {
+    PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
+    PetscCall(SpMVPlanLaunch(plan, (SpMVCudaProduct){.form = SPMVCUDA_MULT, .x = run->p, .y = run->w}, run->stream));
+    PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
   }
-  PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
-  if (!fused) {
-    SpMVCudaProduct mult = {.form = SPMVCUDA_MULT, .x = run->p, .y = run->w};
-
-    if (product->halo) {
-      mult.begin = product->early ? SPMVCUDA_BEGIN_WITH_EXCHANGE : SPMVCUDA_BEGIN_AFTER_EXCHANGE;
-      mult.halo  = product->received;
-      PetscCall(SpMVHaloEnter(product->halo, run->stream));
-      PetscCall(SpMVHaloBegin(product->halo, run->p, run->stream));
-    }
-    PetscCallCUDA(SpMVCudaMult(product->store, mult, run->stream));
-    if (product->halo) PetscCall(SpMVHaloLeave(product->halo, run->stream));
-  }
+  if (fused) PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
   if (sums) PetscCallCUDA((*sums)(run->krylov, fused, run->stream));
-  PetscCall(PetscLogGpuFlops(product->flops));
-  PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
+  if (fused) {
+    PetscCall(PetscLogGpuFlops(2.0 * plan->nonzeros[0] - plan->rows));
+    PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -36,7 +36,7 @@ struct _n_KSPDeviceRun {
 
   cudaStream_t     stream;
   Mat              A;
-  SpMVFusedProduct product; /* store: NULL if PETSc multiplies; halo: NULL on one rank */
+  SpMVPlan         plan; /* block[0]: NULL if PETSc multiplies */
   PetscScalar     *x, *r, *z, *p, *w, *d;
   SpMVKrylovPC     pc;
   PetscInt         bs;

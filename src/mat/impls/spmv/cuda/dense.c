@@ -31,29 +31,6 @@ PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVDenseMultiply_SeqCUDA(const SpMVCudaCopy *copy, Mat B, Mat C)
-{
-  const PetscScalar *x;
-  PetscScalar       *y;
-  PetscInt           ldx, ldy;
-  cudaStream_t       stream;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
-  PetscCall(MatDenseGetLDA(B, &ldx));
-  PetscCall(MatDenseGetLDA(C, &ldy));
-  PetscCall(MatDenseCUDAGetArrayRead(B, &x));
-  PetscCall(MatDenseCUDAGetArrayWrite(C, &y));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(SpMVCudaMult(
-      copy->store, (SpMVCudaProduct){.x = x, .y = y, .columns = &(SpMVCudaColumns){ldx, 0, ldy, B->cmap->n}}, stream));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz * (PetscLogDouble)B->cmap->n));
-  PetscCall(MatDenseCUDARestoreArrayWrite(C, &y));
-  PetscCall(MatDenseCUDARestoreArrayRead(B, &x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   AIJCUSPARSE's product. A^T B of a matrix without entries, which it does not support (CUDA 13, PETSc 3.26.1), is set to
   zero
@@ -77,6 +54,7 @@ static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
   const Mat       A         = C->product->A;
   Mat             B         = C->product->B;
   const PetscBool transpose = (PetscBool)(C->product->type == MATPRODUCT_AtB);
+  SpMVPlan        plan      = {{NULL}};
   Mat_SpMV       *spmv;
   PetscBool       device, host = PETSC_FALSE;
 
@@ -84,14 +62,14 @@ static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &device));
   if (!device || C->boundtocpu || B->boundtocpu || A->boundtocpu) spmv = NULL;
-  if (spmv) PetscCall(SpMVDenseGetReady_SeqCUDA(A, transpose, &spmv));
-  if (!spmv) {
+  if (spmv) PetscCall(MatSpMVGetPlanOfColumns_CUDA(A, transpose, &plan));
+  if (!plan.store[0]) {
     PetscCall(SpMVDenseMultiplyParent_SeqCUDA(C));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQDENSE, &host));
   if (host) PetscCall(MatConvert(B, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &B)); /* as AIJCUSPARSE does */
-  PetscCall(SpMVDenseMultiply_SeqCUDA(&spmv->cuda->copy[transpose], B, C));
+  PetscCall(SpMVDenseLaunch(&plan, B, C));
   if (host) PetscCall(MatConvert(B, MATSEQDENSE, MAT_INPLACE_MATRIX, &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

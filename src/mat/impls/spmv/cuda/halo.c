@@ -23,7 +23,6 @@ struct _n_SpMVHalo {
   PetscBool     tried; /* to create `several`; it is tried once, at the first product with several columns */
   SpMVHaloList  send, receive;
   PetscMPIInt   tag;
-  Vec           vec; /* over the array on the device */
   char          text[3 * SPMV_HALO_TEXT];
 };
 
@@ -283,7 +282,6 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
   PetscFunctionBegin;
   if (!h) PetscFunctionReturn(PETSC_SUCCESS);
   *halo = NULL;
-  PetscCall(VecDestroy(&h->vec));
   for (int k = 0; k < 2; k++) {
     SpMVHaloCore *core = k ? &h->one : &h->several;
     cudaError_t   error;
@@ -337,30 +335,17 @@ const char *SpMVHaloDescribe(SpMVHalo halo)
   return halo->text;
 }
 
-PetscErrorCode SpMVHaloGetVec(SpMVHalo halo, Vec *v)
+PetscErrorCode SpMVHaloGet(SpMVHalo halo, PetscBool columns, SpMVCudaHalo *core, PetscScalar **received, PetscInt *ld)
 {
-  PetscScalar *array;
-
   PetscFunctionBegin;
-  if (!halo->vec)
-    PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, halo->receive.start[halo->receive.peers],
-                                        SpMVHaloGetArray(halo), &halo->vec));
-  PetscCall(VecCUDAGetArrayWrite(halo->vec, &array)); /* the exchange has changed the values on the device */
-  PetscCall(VecCUDARestoreArrayWrite(halo->vec, &array));
-  *v = halo->vec;
+  *core     = columns ? halo->several.core : halo->one.core;
+  *received = *core ? SpMVCudaHaloGetArray(*core) : NULL;
+  *ld       = *received ? halo->receive.start[halo->receive.peers] : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscScalar *SpMVHaloGetArray(SpMVHalo halo)
-{
-  return halo->one.core ? SpMVCudaHaloGetArray(halo->one.core) : NULL;
-}
-
-/* ---------------------------------------------------------------- the exchange: the core's functions, with PETSc's
-   errors, if there is anything to exchange */
-
 /* Turns an error of the core into PETSc's, with the transport's own text if it has one */
-static PetscErrorCode SpMVHaloCheck(SpMVHalo halo, cudaError_t error)
+PetscErrorCode SpMVHaloCheck(SpMVHalo halo, cudaError_t error)
 {
   PetscFunctionBegin;
   if (PetscUnlikely(error != cudaSuccess)) {
@@ -368,87 +353,5 @@ static PetscErrorCode SpMVHaloCheck(SpMVHalo halo, cudaError_t error)
 
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Halo exchange: %s", text[0] ? text : cudaGetErrorString(error));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloEnter(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->one.core) PetscCallCUDA(SpMVCudaHaloEnter(halo->one.core, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloLeave(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->one.core) PetscCallCUDA(SpMVCudaHaloLeave(halo->one.core, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloBegin(SpMVHalo halo, const PetscScalar x[], cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBegin(halo->one.core, x, stream)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloEnd(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloEnd(halo->one.core, stream)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloReverseBegin(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReverseBegin(halo->one.core, stream)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloReverseEnd(SpMVHalo halo, PetscScalar y[], cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->one.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloReverseEnd(halo->one.core, y, stream)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- the same for several columns */
-
-PetscErrorCode SpMVHaloGetColumns(SpMVHalo halo, PetscScalar **array, PetscInt *rows)
-{
-  PetscFunctionBegin;
-  *array = halo->several.core ? SpMVCudaHaloGetArray(halo->several.core) : NULL;
-  *rows  = *array ? halo->receive.start[halo->receive.peers] : 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloEnterColumns(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->several.core) PetscCallCUDA(SpMVCudaHaloEnter(halo->several.core, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloLeaveColumns(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->several.core) PetscCallCUDA(SpMVCudaHaloLeave(halo->several.core, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloBeginColumns(SpMVHalo halo, PetscInt columns, const PetscScalar x[], PetscInt ldx,
-                                    PetscBool overlap, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->several.core)
-    PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloBeginColumns(halo->several.core, (int)columns, x, ldx, overlap, stream)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVHaloEndColumns(SpMVHalo halo, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (halo->several.core) PetscCall(SpMVHaloCheck(halo, SpMVCudaHaloEnd(halo->several.core, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

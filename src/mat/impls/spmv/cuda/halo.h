@@ -2,27 +2,10 @@
   The halo of a parallel matrix on the device: converts PETSc's column map to the lists of the core's exchange, and
   chooses the transport.
 
-  A product does
+  SpMVPlanLaunch() shows how products use it, with the core's functions. It exchanges up to SPMV_HALO_COLUMNS columns of a
+  dense matrix at once if SpMVHaloSetUpColumns() has succeeded.
 
-    SpMVHaloBegin(halo, x, stream);           the diagonal block's product on stream
-    SpMVHaloEnd(halo, stream);                the off-diagonal block's product, with SpMVHaloGetArray(halo)
-
-  a transposed product
-
-    the off-diagonal block's product on stream, into SpMVHaloGetArray(halo)
-    SpMVHaloReverseBegin(halo, stream);       the diagonal block's product, into y
-    SpMVHaloReverseEnd(halo, y, stream);      adds the values from the other ranks to y
-
-  A product with several columns of a dense matrix
-
-    SpMVHaloBeginColumns(halo, n, x, ldx, overlap, stream);   the diagonal block's product on stream
-    SpMVHaloEndColumns(halo, stream);                         the off-diagonal block's product, with SpMVHaloGetColumns(halo, &array, &rows)
-
-  for up to SPMV_HALO_COLUMNS columns, if SpMVHaloSetUpColumns() has succeeded. Without `overlap`, the peer transport
-  exchanges them before the product.
-
-  These calls must be made on all ranks or on none: if SpMVHaloUsesPetsc(), all ranks use the matrix's VecScatter
-  instead.
+  An exchange must be made on all ranks or on none: if SpMVHaloUsesPetsc(), all ranks use the matrix's VecScatter instead.
 */
 #pragma once
 
@@ -37,32 +20,22 @@ PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt 
                                            SpMVHaloType, SpMVHalo *);
 PETSC_INTERN PetscErrorCode SpMVHaloDestroy(SpMVHalo *);
 PETSC_INTERN PetscBool      SpMVHaloUsesPetsc(SpMVHalo);
-/* SpMVHaloBegin() is one kernel; the halo has arrived when this kernel ends */
+/* An exchange is one kernel in the product's stream, and this rank takes part in it */
 PETSC_INTERN PetscBool   SpMVHaloUsesPeer(SpMVHalo);
 PETSC_INTERN const char *SpMVHaloDescribe(SpMVHalo); /* the same text on all ranks */
 
-PETSC_INTERN PetscScalar   *SpMVHaloGetArray(SpMVHalo);      /* nhalo values on the device; NULL if there are none */
-PETSC_INTERN PetscErrorCode SpMVHaloGetVec(SpMVHalo, Vec *); /* the same array as a vector; do not destroy it */
-/* Call these before and after all kernels that write or read the halo: programs may change streams between products */
-PETSC_INTERN PetscErrorCode SpMVHaloEnter(SpMVHalo, cudaStream_t);
-PETSC_INTERN PetscErrorCode SpMVHaloLeave(SpMVHalo, cudaStream_t);
-PETSC_INTERN PetscErrorCode SpMVHaloBegin(SpMVHalo, const PetscScalar x[], cudaStream_t);
-PETSC_INTERN PetscErrorCode SpMVHaloEnd(SpMVHalo, cudaStream_t);
-PETSC_INTERN PetscErrorCode SpMVHaloReverseBegin(SpMVHalo, cudaStream_t);
-PETSC_INTERN PetscErrorCode SpMVHaloReverseEnd(SpMVHalo, PetscScalar y[], cudaStream_t);
+/* The core's halo of one column or of several, NULL if no rank has anything to exchange; its array on the device, with
+   leading dimension ld, NULL if this rank has no halo */
+PETSC_INTERN PetscErrorCode SpMVHaloGet(SpMVHalo, PetscBool columns, SpMVCudaHalo *, PetscScalar **received,
+                                        PetscInt *ld);
+/* Turns an error of the core's exchange into PETSc's */
+PETSC_INTERN PetscErrorCode SpMVHaloCheck(SpMVHalo, cudaError_t);
 
 #define SPMV_HALO_COLUMNS 8 /* as many as a kernel multiplies at once */
 
 /* Collective. The first call allocates memory for the columns, which the halo keeps. *possible is the same on all ranks
    */
 PETSC_INTERN PetscErrorCode SpMVHaloSetUpColumns(SpMVHalo, PetscBool *possible);
-/* on the device, with leading dimension rows, or NULL and 0 */
-PETSC_INTERN PetscErrorCode SpMVHaloGetColumns(SpMVHalo, PetscScalar **array, PetscInt *rows);
-PETSC_INTERN PetscErrorCode SpMVHaloEnterColumns(SpMVHalo, cudaStream_t);
-PETSC_INTERN PetscErrorCode SpMVHaloLeaveColumns(SpMVHalo, cudaStream_t);
-PETSC_INTERN PetscErrorCode SpMVHaloBeginColumns(SpMVHalo, PetscInt columns, const PetscScalar x[], PetscInt ldx,
-                                                 PetscBool overlap, cudaStream_t);
-PETSC_INTERN PetscErrorCode SpMVHaloEndColumns(SpMVHalo, cudaStream_t);
 
 /* Gets the transport of a PETSc communicator, which keeps it, or the reason why there is none. Also used for sums over
    ranks. Collective */

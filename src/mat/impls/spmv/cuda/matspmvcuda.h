@@ -54,10 +54,39 @@ typedef struct {
   SpMVHaloOptions options;
 } SpMVExchange;
 
-/* The same for products with several columns */
+/*
+  What a product on the device does, decided when a key changes. MatMult(), products with dense matrices and Krylov
+  methods launch it: SpMVPlanLaunch()
+*/
+typedef struct {
+  Mat            block[2]; /* the diagonal and the off-diagonal block, or a sequential matrix */
+  SpMVKey        of[2];    /* their states */
+  PetscInt64     epoch;    /* SpMVPlanEpoch when the plan was made */
+  PetscBool      transpose;
+  SpMVCudaStore  store[2]; /* NULL: a function of the block multiplies, or the kernel of store[0] (fused) */
+  SpMVHalo       halo;     /* NULL for a sequential matrix */
+  SpMVCudaHalo   exchange; /* NULL: there is none */
+  SpMVCudaBegin  begin;    /* the diagonal block's product, with regard to the exchange */
+  PetscScalar   *received; /* the halo, with leading dimension ld; NULL: this rank has none */
+  PetscInt       ld;
+  PetscBool      fused; /* the diagonal block's kernel adds the off-diagonal block's product */
+  PetscLogDouble nonzeros[2], rows;
+} SpMVPlan;
+
+/* Plans made before the latest change of this number are out of date: a store or a halo has been freed since */
+PETSC_INTERN PetscInt64 SpMVPlanEpoch;
+
+/* The whole product is launches of our kernels */
+static inline PetscBool SpMVPlanIsWhole(const SpMVPlan *plan)
+{
+  return (PetscBool)(plan->store[0] && (!plan->received || plan->fused || plan->store[1]));
+}
+
+/* Products with several columns */
 typedef struct {
   SpMVAgreed agreed;
-  PetscBool  lacks; /* some rank has no memory for the copies of its blocks */
+  PetscBool  lacks; /* some rank cannot multiply several columns at once, for example for lack of memory */
+  SpMVPlan   plan;
 } SpMVAgreedColumns;
 
 /* A matrix on a device */
@@ -67,6 +96,7 @@ typedef struct _n_Mat_SpMVCUDA {
   SpMVFused         fused;
   SpMVZeroed        zeroed;
   SpMVExchange      exchange;
+  SpMVPlan          plan[2]; /* of A x and of A^T x, of an MPI matrix */
   SpMVAgreedColumns columns;
   /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
   PetscBool may_lack;
@@ -103,19 +133,17 @@ PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *); /* copie
 /* to = scale from, which may be the same vector, on this rank alone: VecCopy() and VecScale() are collective */
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to);
 
-/* mpi.c: the product of a parallel matrix whose diagonal block's kernel adds the off-diagonal block's product. It
-   follows SpMVHaloBegin() */
-typedef struct {
-  SpMVHalo           halo;
-  SpMVCudaStore      store;    /* of the diagonal block; NULL: this rank's product is not such a kernel */
-  const PetscScalar *received; /* the halo; NULL if there is none */
-  PetscBool          early;    /* the product begins together with the exchange */
-  PetscLogDouble     flops;
-} SpMVFusedProduct;
-/* Collective. Brings A up to date for products from vectors like x to vectors like y */
-PETSC_INTERN PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat, Vec x, Vec y, SpMVFusedProduct *);
-/* the halo for these vectors, which may be NULL. Collective */
-PETSC_INTERN PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat, Mat_SpMV *, Vec, Vec, Vec, PetscBool *ours);
+/* mpi.c: plans, and the products of MPI matrices */
+/* Computes y = A x, z + A x, or z - A x if whole, between arrays on the device: p.form, x, y, z and columns are set */
+PETSC_INTERN PetscErrorCode SpMVPlanLaunch(const SpMVPlan *, SpMVCudaProduct p, cudaStream_t);
+/* Collective. Brings A up to date for products from vectors like x to vectors like y, and copies the plan; block[0] is
+   NULL if MatMult() is to be called */
+PETSC_INTERN PetscErrorCode MatSpMVGetPlan_CUDA(Mat, Vec x, Vec y, SpMVPlan *);
+/* For the columns of dense matrices. Without a store, or a plan, columns are multiplied one by one. MPI: collective */
+PETSC_INTERN PetscErrorCode MatSpMVGetPlanOfColumns_CUDA(Mat, PetscBool transpose, SpMVPlan *);
+/* Collective. *ours is false if there is no exchange of our own */
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat, Mat_SpMV *, PetscBool bound, PetscBool *ours);
+PETSC_INTERN PetscErrorCode MatSpMVGetPlanOfColumns_MPICUDA(Mat, Mat_SpMV *, const SpMVPlan **);
 PETSC_INTERN PetscErrorCode MatSpMVApply_MPICUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec, PetscBool *done);
 PETSC_INTERN void           MatSpMVSetOps_MPICUDA(Mat);
 
@@ -132,6 +160,7 @@ PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
 /* dense.c and mpidense.c */
 /* NULL: AIJCUSPARSE multiplies, or out of memory */
 PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
+PETSC_INTERN PetscErrorCode SpMVDenseLaunch(const SpMVPlan *, Mat B, Mat C);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_DenseCUDA(Mat, PetscBool, PetscBool, PetscBool);
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat);
 

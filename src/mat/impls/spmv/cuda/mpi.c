@@ -1,344 +1,424 @@
 /*
-  The products of an MPI matrix on the device, with our own exchange of the halo.
+  The products of an MPI matrix on the device, with our own exchange of the halo. What a product does is decided when a
+  key changes (SpMVPlan); MatMult() compares the key, gets the arrays, and launches.
 */
 #include "matspmvcuda.h"
+#include <petsc/private/vecimpl.h> /* boundtocpu */
 
-/* Whether one of the vectors has a device type. The result is the same on all ranks */
-static PetscErrorCode SpMVVecsAreDevice(Vec x, Vec y, Vec z, PetscBool *any)
+PetscInt64 SpMVPlanEpoch;
+
+/* ---------------------------------------------------------------- launching */
+
+/* The product of a block that has no copy in its format on the device, or is bound to the CPU: this rank must not return
+   before the other ranks do */
+static PetscErrorCode SpMVPlanBlockByVec(const SpMVPlan *plan, int k, const SpMVCudaProduct *p)
 {
-  const Vec v[3] = {x, y, z};
+  const SpMVCudaColumns one = {0, 0, 0, 1}, *columns = p->columns ? p->columns : &one;
+  const Mat             block   = plan->block[k];
+  const SpMVOp          op      = plan->transpose ? SPMV_TRANSPOSE : SPMV_NORMAL;
+  const PetscInt        size[2] = {block->rmap->n, block->cmap->n};
+  Mat_SpMV             *own;
 
   PetscFunctionBegin;
-  *any = PETSC_FALSE;
-  for (int k = 0; k < 3 && !*any; k++) {
-    if (v[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)v[k], any, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(MatSpMVGet(block, &own));
+  for (PetscInt64 q = 0; q < columns->count; q++) {
+    PetscScalar       *x = (PetscScalar *)p->x + q * columns->ldx, *y = p->y + q * columns->ldy;
+    const PetscScalar *z = p->z ? p->z + q * columns->ldz : NULL, *result;
+    Vec                xx, yy, zz = NULL;
+
+    PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, size[!plan->transpose], x, &xx));
+    PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, size[plan->transpose], y, &yy));
+    if (z && z != y) PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, size[plan->transpose], z, &zz));
+    if (z == y) zz = yy;
+    if (block->boundtocpu)
+      PetscCall(MatSpMVApply_Seq(block, op, xx, zz, yy));
+    else
+      PetscCall(MatSpMVApplyParent_Seq(block, own, op, xx, zz, yy));
+    PetscCall(VecCUDAGetArrayRead(yy, &result)); /* copies the result to the device if the host has computed it */
+    PetscCall(VecCUDARestoreArrayRead(yy, &result));
+    PetscCall(VecDestroy(&xx));
+    if (zz != yy) PetscCall(VecDestroy(&zz));
+    PetscCall(VecDestroy(&yy));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether one of the vectors has a device type and is not bound to the CPU */
-static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
+static PetscErrorCode SpMVPlanBlock(const SpMVPlan *plan, int k, SpMVCudaProduct p, cudaStream_t stream)
 {
-  const Vec v[3] = {x, y, z};
+  const PetscLogDouble columns = p.columns ? (PetscLogDouble)p.columns->count : 1;
 
   PetscFunctionBegin;
-  *any = PETSC_FALSE;
-  for (int k = 0; k < 3 && !*any; k++) {
-    PetscBool bound = PETSC_TRUE;
+  if (plan->store[k]) {
+    PetscCallCUDA(SpMVCudaMult(plan->store[k], p, stream));
+    PetscCall(PetscLogGpuFlops(columns * (2.0 * plan->nonzeros[k] - (p.z ? 0 : plan->rows))));
+  } else
+    PetscCall(SpMVPlanBlockByVec(plan, k, &p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    PetscCall(SpMVVecsAreDevice(v[k], NULL, NULL, any));
-    if (*any) PetscCall(VecBoundToCPU(v[k], &bound));
-    *any = (PetscBool)!bound;
-  }
+/* The off-diagonal block's product runs first, so that its values are sent to their ranks during the diagonal block's */
+static PetscErrorCode SpMVPlanLaunchTranspose(const SpMVPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (plan->received)
+    PetscCall(SpMVPlanBlock(plan, 1, (SpMVCudaProduct){.form = p.form, .x = p.x, .y = plan->received}, stream));
+  PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseBegin(plan->exchange, stream)));
+  PetscCall(SpMVPlanBlock(plan, 0, p, stream));
+  PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseEnd(plan->exchange, p.y, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  Brings the halo of A up to date. *ours is false if MPIAIJ's own product is to be used. All ranks get the same result:
-  the vectors have the same types on all ranks, and MPIAIJ replaces the off-diagonal blocks on all ranks together.
-  However, a matrix or vector may be bound to the CPU on some ranks only, because -mat_bind_below, -vec_bind_below and
-  -dm_bind_below compare with the local size. So the ranks agree on this before they create a halo, and again before
-  each product while something is bound on some rank. The products below copy vectors that are bound later to the device
-  and back.
+  The diagonal block's product runs while the halo arrives, followed by the off-diagonal block's product. With peers, the
+  exchange and the diagonal block's product are one kernel each, and this kernel may add the off-diagonal block's
+  product. The halos of several columns are exchanged SPMV_HALO_COLUMNS at a time. An exchange at the same time as their
+  product needs a second stream, which costs more than a short product hides.
 */
-PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
+static PetscErrorCode SpMVPlanLaunchForward(const SpMVPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
 {
-  const Vec       v[3] = {x, y, z};
-  Mat             block[2];
-  const PetscInt *garray;
-  PetscObjectId   id;
-  int             bound = A->boundtocpu;
+  const PetscReal       least      = 8000000; /* entries times columns: their product takes 20 us on an H200 */
+  const SpMVCudaColumns c          = p.columns ? *p.columns : (SpMVCudaColumns){0, 0, 0, 1};
+  const PetscBool       takes_long = (PetscBool)((PetscReal)plan->nonzeros[0] * (PetscReal)c.count >= least);
 
   PetscFunctionBegin;
-  *ours = PETSC_FALSE;
-  if (!spmv->device) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt64 first = 0; first < c.count; first += SPMV_HALO_COLUMNS) {
+    const int       n  = (int)PetscMin(SPMV_HALO_COLUMNS, c.count - first);
+    SpMVCudaColumns cc = {plan->ld, c.ldy, c.ldy, n};
+    PetscScalar    *y  = p.y + first * c.ldy;
+
+    if (p.columns)
+      PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloBeginColumns(plan->exchange, n, p.x + first * c.ldx, c.ldx,
+                                                                   (PetscBool)(takes_long && !first), stream)));
+    else
+      PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, p.x, stream)));
+    if (!first) PetscCall(SpMVPlanBlock(plan, 0, p, stream));
+    PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloEnd(plan->exchange, stream)));
+    if (plan->received && !p.halo)
+      PetscCall(SpMVPlanBlock(
+          plan, 1,
+          (SpMVCudaProduct){.form = p.form, .x = plan->received, .z = y, .y = y, .columns = p.columns ? &cc : NULL},
+          stream));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVPlanLaunch(const SpMVPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (!plan->exchange) {
+    PetscCall(SpMVPlanBlock(plan, 0, p, stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  /* before and after all work with the halo: programs may change streams between products */
+  PetscCallCUDA(SpMVCudaHaloEnter(plan->exchange, stream));
+  p.begin = plan->begin;
+  p.halo  = plan->fused ? plan->received : NULL;
+  PetscCall((plan->transpose ? SpMVPlanLaunchTranspose : SpMVPlanLaunchForward)(plan, p, stream));
+  PetscCallCUDA(SpMVCudaHaloLeave(plan->exchange, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- deciding */
+
+/* Where the vectors of a product are. The types are the same on all ranks */
+typedef struct {
+  PetscBool any, all; /* have device types */
+  PetscBool bound;    /* one of those with device types is bound to the CPU */
+  PetscBool here;     /* one of them is not */
+} SpMVWhere;
+
+static PetscErrorCode SpMVVecsWhere(Vec x, Vec y, Vec z, SpMVWhere *where)
+{
+  const Vec v[3] = {x, y, z};
+
+  PetscFunctionBegin;
+  *where = (SpMVWhere){.all = PETSC_TRUE};
   for (int k = 0; k < 3; k++) {
     PetscBool is;
 
     if (!v[k]) continue;
     PetscCall(PetscObjectTypeCompareAny((PetscObject)v[k], &is, VECSEQCUDA, VECMPICUDA, ""));
-    if (!is) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(VecBoundToCPU(v[k], &is));
-    if (is) bound = 1;
+    if (!is)
+      where->all = PETSC_FALSE;
+    else {
+      where->any = PETSC_TRUE;
+      if (v[k]->boundtocpu)
+        where->bound = PETSC_TRUE;
+      else
+        where->here = PETSC_TRUE;
+    }
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Brings the halo of A up to date, for vectors of device types; vecs_bound: one of them is bound to the CPU. *ours is
+  false if MPIAIJ's own product is to be used. All ranks get the same result: the vectors have the same types on all
+  ranks, and MPIAIJ replaces the off-diagonal blocks on all ranks together.
+  However, a matrix or vector may be bound to the CPU on some ranks only, because -mat_bind_below, -vec_bind_below and
+  -dm_bind_below compare with the local size. So the ranks agree on this before they create a halo, and again before
+  each product while something is bound on some rank. Vectors that are bound later are copied to the device and back.
+*/
+PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool vecs_bound, PetscBool *ours)
+{
+  SpMVExchange   *e = &spmv->cuda->exchange;
+  Mat             block[2];
+  const PetscInt *garray;
+  PetscObjectId   id;
+  int             bound = A->boundtocpu || vecs_bound;
+
+  PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
   PetscCall(PetscObjectGetId((PetscObject)block[1], &id));
-  if (spmv->cuda->exchange.bound || !SpMVKeyHasNonzeroState(&spmv->cuda->exchange.key, A) ||
-      spmv->cuda->exchange.offdiag != id) {
-    spmv->cuda->exchange.key.mat = NULL; /* after an error the next product tries again */
-    PetscCall(SpMVHaloDestroy(&spmv->cuda->exchange.halo));
+  if (e->bound || !SpMVKeyHasNonzeroState(&e->key, A) || e->offdiag != id) {
+    e->key.mat = NULL; /* after an error the next product tries again */
+    SpMVPlanEpoch++;
+    PetscCall(SpMVHaloDestroy(&e->halo));
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bound, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
-    spmv->cuda->exchange.bound = (PetscBool)bound;
+    e->bound = (PetscBool)bound;
     if (!bound) {
-      PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &spmv->cuda->exchange.options));
-      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray,
-                               spmv->cuda->exchange.options.type, &spmv->cuda->exchange.halo));
+      PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &e->options));
+      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray, e->options.type,
+                               &e->halo));
     }
-    SpMVKeySet(&spmv->cuda->exchange.key, A);
-    spmv->cuda->exchange.offdiag = id;
+    SpMVKeySet(&e->key, A);
+    e->offdiag = id;
   }
-  *ours = (PetscBool)(spmv->cuda->exchange.halo && !SpMVHaloUsesPetsc(spmv->cuda->exchange.halo));
+  *ours = (PetscBool)(e->halo && !SpMVHaloUsesPetsc(e->halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Whether the diagonal block's kernel runs together with the exchange, which requires the peer transport, blocks that
-  are up to date on the device before the exchange begins, and that nothing is bound to the CPU. own[1] is NULL if this
-  kernel also adds the off-diagonal block's product, or if the off-diagonal block is empty; otherwise the off-diagonal
-  block's product follows
-*/
-static PetscErrorCode MatSpMVGetFused_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2],
-                                              PetscBool *fused)
+/* Sets store k of the plan if the block is to be multiplied on the device in its format */
+static PetscErrorCode SpMVPlanSetStore(SpMVPlan *plan, int k, PetscBool columns)
 {
-  const Vec       v[3]     = {xx, yy, zz};
-  const PetscBool has_halo = (PetscBool) !!SpMVHaloGetArray(spmv->cuda->exchange.halo);
-  PetscBool       bound, adds = PETSC_FALSE;
+  const Mat           block = plan->block[k];
+  Mat_SpMV           *own   = NULL;
+  const SpMVCudaCopy *copy;
 
   PetscFunctionBegin;
-  *fused = PETSC_FALSE;
-  own[1] = NULL;
-  if (block[0]->boundtocpu || block[1]->boundtocpu || !SpMVHaloUsesPeer(spmv->cuda->exchange.halo))
-    PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < 3; k++) {
-    if (!v[k]) continue;
-    PetscCall(VecBoundToCPU(v[k], &bound));
-    if (bound) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatSpMVGetReady_SeqCUDA(block[0], PETSC_FALSE, &own[0]));
-  if (!own[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (has_halo) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], spmv->cuda->exchange.options.rows, &adds));
-  if (has_halo && !adds) {
-    PetscCall(MatSpMVGetReady_SeqCUDA(block[1], PETSC_FALSE, &own[1]));
-    if (!own[1]) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  *fused = PETSC_TRUE;
+  if (block->boundtocpu)
+    PetscCall(MatSpMVGetReady_Seq(block, PETSC_FALSE, plan->transpose));
+  else
+    PetscCall((columns ? SpMVDenseGetReady_SeqCUDA : MatSpMVGetReady_SeqCUDA)(block, plan->transpose, &own));
+  if (!own) PetscFunctionReturn(PETSC_SUCCESS);
+  copy              = &own->cuda->copy[plan->transpose];
+  plan->store[k]    = copy->store;
+  plan->nonzeros[k] = copy->key.nz;
+  if (k == 0 && !columns && !plan->transpose) plan->rows = PetscMin(copy->key.m, copy->key.nz);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscLogDouble MatSpMVFusedFlops(const Mat_SpMV *spmv, Mat_SpMV *own[2], PetscBool add)
+/* Makes the plan: brings the copies of the blocks up to date, and decides who multiplies the off-diagonal block */
+static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool columns,
+                                              SpMVPlan *plan)
 {
-  const SpMVCudaCopy *diagonal = &own[0]->cuda->copy[0];
-  PetscLogDouble      nz       = diagonal->key.nz;
-
-  nz += own[1]                                        ? own[1]->cuda->copy[0].key.nz
-        : SpMVHaloGetArray(spmv->cuda->exchange.halo) ? own[0]->cuda->fused.key.nz
-                                                      : 0;
-  return 2.0 * nz - (add ? 0 : PetscMin(diagonal->key.m, diagonal->key.nz));
-}
-
-/* The exchange together with the diagonal block's product; see MatSpMVGetFused_MPICUDA() */
-static PetscErrorCode MatSpMVMultAddFused_MPICUDA(Mat_SpMV *spmv, Mat_SpMV *own[2], SpMVCudaForm form, Vec xx, Vec yy,
-                                                  Vec zz, cudaStream_t stream)
-{
-  const SpMVHalo     halo     = spmv->cuda->exchange.halo;
-  const PetscScalar *received = SpMVHaloGetArray(halo);
-  SpMVOperands       o;
+  const SpMVExchange *e = &spmv->cuda->exchange;
+  Mat_SpMV           *own;
 
   PetscFunctionBegin;
-  PetscCall(SpMVOperandsBegin(xx, yy, zz, &o));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(SpMVHaloBegin(halo, o.x, stream));
-  PetscCallCUDA(
-      SpMVCudaMult(own[0]->cuda->copy[0].store,
-                   (SpMVCudaProduct){.form  = form,
-                                     .x     = o.x,
-                                     .z     = o.y,
-                                     .y     = o.z,
-                                     .begin = spmv->cuda->exchange.options.early ? SPMVCUDA_BEGIN_WITH_EXCHANGE
-                                                                                 : SPMVCUDA_BEGIN_AFTER_EXCHANGE,
-                                     .halo  = own[1] ? NULL : received},
-                   stream));
-  if (own[1])
-    PetscCallCUDA(SpMVCudaMult(own[1]->cuda->copy[0].store,
-                               (SpMVCudaProduct){.form = form, .x = received, .z = o.z, .y = o.z}, stream));
-  PetscCall(SpMVHaloLeave(halo, stream));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(MatSpMVFusedFlops(spmv, own, (PetscBool) !!yy)));
-  PetscCall(SpMVOperandsEnd(&o));
+  PetscCall(PetscMemzero(plan, sizeof(*plan)));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &plan->block[0], &plan->block[1], NULL));
+  plan->transpose = transpose;
+  plan->halo      = e->halo;
+  PetscCall(SpMVHaloGet(e->halo, columns, &plan->exchange, &plan->received, &plan->ld));
+  PetscCall(SpMVPlanSetStore(plan, 0, columns));
+  if (!columns && !transpose && plan->store[0] && SpMVHaloUsesPeer(e->halo)) {
+    plan->begin = e->options.early ? SPMVCUDA_BEGIN_WITH_EXCHANGE : SPMVCUDA_BEGIN_AFTER_EXCHANGE;
+    PetscCall(MatSpMVGet(plan->block[0], &own));
+    if (plan->received && !plan->block[1]->boundtocpu)
+      PetscCall(MatSpMVUpdateFused_SeqCUDA(own, plan->block[1], e->options.rows, &plan->fused));
+    if (plan->fused) plan->nonzeros[0] += own->cuda->fused.key.nz;
+  }
+  if (plan->received && !plan->fused) PetscCall(SpMVPlanSetStore(plan, 1, columns));
+  for (int k = 0; k < 2; k++) SpMVKeySet(&plan->of[k], plan->block[k]);
+  plan->epoch = SpMVPlanEpoch;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  zz = yy + A xx, or zz = yy - A xx: the diagonal block's product runs while the halo arrives, followed by the
-  off-diagonal block's product. With peers, the first two are one kernel each, and the diagonal block's kernel may add
-  the off-diagonal block's product.
-*/
-static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm form, Vec xx, Vec yy, Vec zz)
+/* This rank alone may have changed one of its blocks */
+static PetscErrorCode SpMVPlanIsCurrent(const SpMVPlan *plan, Mat A, PetscBool *current)
 {
-  const SpMVHalo     halo = spmv->cuda->exchange.halo;
-  Mat                block[2];
-  Vec                d;
-  const PetscScalar *x;
-  Mat_SpMV          *own[2];
-  PetscBool          fused;
-  cudaStream_t       stream;
+  Mat block[2];
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(SpMVGetStream(&stream));
-  PetscCall(SpMVHaloEnter(halo, stream));
-  PetscCall(MatSpMVGetFused_MPICUDA(spmv, block, xx, yy, zz, own, &fused));
-  if (fused) {
-    PetscCall(MatSpMVMultAddFused_MPICUDA(spmv, own, form, xx, yy, zz, stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (form == SPMVCUDA_RESIDUAL) { /* -(-yy + A xx) */
-    PetscCall(SpMVVecCopyLocal(yy, -1.0, zz));
-    yy = zz;
-  }
-  PetscCall(SpMVVecOnDevice(xx, PETSC_TRUE, &d));
-  PetscCall(VecGetArrayReadAndMemType(d, &x, NULL));
-  PetscCall(SpMVHaloBegin(halo, x, stream));
-  PetscCall(VecRestoreArrayReadAndMemType(d, &x));
-  PetscCall(MatSpMVApply_Seq(block[0], SPMV_NORMAL, xx, yy, zz));
-  PetscCall(SpMVHaloEnd(halo, stream));
-  PetscCall(SpMVVecRestore(xx, PETSC_FALSE, &d));
-  if (SpMVHaloGetArray(halo)) {
-    PetscCall(SpMVHaloGetVec(halo, &d));
-    PetscCall(MatSpMVApply_Seq(block[1], SPMV_NORMAL, d, zz, zz));
-  }
-  if (form == SPMVCUDA_RESIDUAL) PetscCall(SpMVVecCopyLocal(zz, -1.0, zz));
-  PetscCall(SpMVHaloLeave(halo, stream));
+  *current = (PetscBool)(plan->epoch == SpMVPlanEpoch && SpMVKeyIsCurrent(&plan->of[0], block[0]) &&
+                         SpMVKeyIsCurrent(&plan->of[1], block[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + A^T xx: the off-diagonal block's product runs first, so that its values are sent to their ranks during the
-   diagonal block's product */
-static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
+static PetscBool SpMVAgreedIsCurrent(const SpMVAgreed *agreed, Mat A)
 {
-  const SpMVHalo     halo = spmv->cuda->exchange.halo;
-  Mat                block[2];
-  Vec                d;
-  const PetscScalar *received;
-  PetscScalar       *z;
-  cudaStream_t       stream;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(SpMVGetStream(&stream));
-  PetscCall(SpMVHaloEnter(halo, stream));
-  if (SpMVHaloGetArray(halo)) {
-    PetscCall(SpMVHaloGetVec(halo, &d));
-    PetscCall(MatSpMVApply_Seq(block[1], SPMV_TRANSPOSE, xx, NULL, d));
-    /* copies the values to the device if the host has computed them */
-    PetscCall(VecGetArrayReadAndMemType(d, &received, NULL));
-    PetscCall(VecRestoreArrayReadAndMemType(d, &received));
-  }
-  PetscCall(SpMVHaloReverseBegin(halo, stream));
-  PetscCall(MatSpMVApply_Seq(block[0], SPMV_TRANSPOSE, xx, yy, zz));
-  PetscCall(SpMVVecOnDevice(zz, PETSC_TRUE, &d));
-  PetscCall(VecGetArrayAndMemType(d, &z, NULL));
-  PetscCall(SpMVHaloReverseEnd(halo, z, stream));
-  PetscCall(SpMVHaloLeave(halo, stream));
-  PetscCall(VecRestoreArrayAndMemType(d, &z));
-  PetscCall(SpMVVecRestore(zz, PETSC_TRUE, &d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Creates everything that a product on the device needs before its exchange begins */
-static PetscErrorCode MatSpMVPrepareBlocks_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx,
-                                                   Vec yy, Vec zz)
-{
-  Mat       block[2];
-  Mat_SpMV *own[2];
-  Vec       d;
-  PetscBool fused = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  if (ours && !transpose) PetscCall(MatSpMVGetFused_MPICUDA(spmv, block, xx, yy, zz, own, &fused));
-  for (int k = 0; k < 2 && !fused; k++) {
-    PetscBool device = PETSC_TRUE; /* the halo's vector is on the device */
-
-    if (k == 0) PetscCall(SpMVVecsOnDevice(xx, yy, zz, &device));
-    PetscCall(MatSpMVGetReady_Seq(block[k], device, transpose));
-  }
-  if (ours && !fused && SpMVHaloGetArray(spmv->cuda->exchange.halo))
-    PetscCall(SpMVHaloGetVec(spmv->cuda->exchange.halo, &d));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (PetscBool)(SpMVKeyIsCurrent(&agreed->key, A) && agreed->bound == A->boundtocpu);
 }
 
 /*
   Lack of memory for the copies of A's blocks is an error of all ranks while they prepare the copies together, but not
   if a rank alone has changed a block later
 */
-static PetscErrorCode MatSpMVSetMayLack_MPICUDA(Mat A, PetscBool may)
+static PetscErrorCode MatSpMVSetMayLack_MPICUDA(const Mat block[2], PetscBool may)
 {
-  Mat block[2];
-
   PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   for (int k = 0; k < 2; k++) {
     Mat_SpMV *own;
 
     PetscCall(MatSpMVGet(block[k], &own));
-    if (own) own->cuda->may_lack = may;
+    if (own && own->cuda) own->cuda->may_lack = may;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the copies of the two blocks that a product with these vectors uses up to date, before the exchange begins */
-static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy,
-                                             Vec zz)
+/* Creates everything that a product with these vectors needs before its exchange begins */
+static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours,
+                                             const SpMVWhere *where)
 {
+  Mat block[2];
+
   PetscFunctionBegin;
   PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
-  PetscCall(MatSpMVSetMayLack_MPICUDA(A, PETSC_FALSE));
-  PetscCall(MatSpMVPrepareBlocks_MPICUDA(A, spmv, transpose, ours, xx, yy, zz));
-  PetscCall(MatSpMVSetMayLack_MPICUDA(A, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same on all ranks or on none. The ranks communicate only if the state of the parallel matrix has changed */
-static PetscErrorCode MatSpMVBegin_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, Vec xx, Vec yy, Vec zz)
-{
-  SpMVAgreed *agreed, now = {0};
-  PetscBool   device, ours;
-
-  PetscFunctionBegin;
-  SpMVKeySet(&now.key, A);
-  now.bound = A->boundtocpu;
-  PetscCall(SpMVVecsAreDevice(xx, yy, zz, &device));
-  agreed = &spmv->parallel.agreed[device][transpose];
-  if (SpMVKeyIsCurrent(&agreed->key, A) && agreed->bound == now.bound) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, xx, yy, zz, &ours));
-  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVPrepare_MPICUDA(A, spmv, transpose, ours, xx, yy, zz)));
-  *agreed = now;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat A, Vec x, Vec y, SpMVFusedProduct *product)
-{
-  Mat       block[2];
-  Mat_SpMV *spmv, *own[2];
-  PetscBool ours, fused;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(product, sizeof(*product)));
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(MatSpMVBegin_MPICUDA(A, spmv, PETSC_FALSE, x, NULL, y));
-  PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, x, NULL, y, &ours));
-  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(MatSpMVGetFused_MPICUDA(spmv, block, x, NULL, y, own, &fused));
-  if (!fused || own[1]) PetscFunctionReturn(PETSC_SUCCESS);
-  product->halo     = spmv->cuda->exchange.halo;
-  product->store    = own[0]->cuda->copy[0].store;
-  product->received = SpMVHaloGetArray(product->halo);
-  product->early    = spmv->cuda->exchange.options.early;
-  product->flops    = MatSpMVFusedFlops(spmv, own, PETSC_FALSE);
+  PetscCall(MatSpMVSetMayLack_MPICUDA(block, PETSC_FALSE));
+  if (ours) PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, transpose, PETSC_FALSE, &spmv->cuda->plan[transpose]));
+  for (int k = 0; k < 2 && !ours; k++)
+    PetscCall(MatSpMVGetReady_Seq(block[k], (PetscBool)(k || where->here), transpose));
+  PetscCall(MatSpMVSetMayLack_MPICUDA(block, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Collective. Brings the plan of products with vectors like these up to date, on all ranks or on none; the ranks
+  communicate only if the state of A has changed. *plan is NULL if MPIAIJ's own product is to be used.
+*/
+static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, Vec x, Vec y, Vec z,
+                                             const SpMVPlan **plan)
+{
+  SpMVPlan   *p = &spmv->cuda->plan[transpose];
+  SpMVAgreed *agreed;
+  SpMVWhere   where;
+  PetscBool   current, ours = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *plan = p;
+  PetscCall(SpMVVecsWhere(x, y, z, &where));
+  agreed = &spmv->parallel.agreed[where.any][transpose];
+  PetscCall(SpMVPlanIsCurrent(p, A, &current));
+  if (current && where.all && SpMVAgreedIsCurrent(agreed, A) && SpMVKeyHasNonzeroState(&spmv->cuda->exchange.key, A))
+    PetscFunctionReturn(PETSC_SUCCESS);
+  if (where.all) PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, where.bound, &ours));
+  if (!SpMVAgreedIsCurrent(agreed, A)) {
+    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVPrepare_MPICUDA(A, spmv, transpose, ours, &where)));
+    SpMVKeySet(&agreed->key, A);
+    agreed->bound = A->boundtocpu;
+  } else if (ours)
+    PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, transpose, PETSC_FALSE, p));
+  if (!ours) *plan = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, Vec x, Vec y, SpMVPlan *plan)
+{
+  const SpMVPlan *made = NULL;
+  Mat_SpMV       *spmv;
+  PetscBool       mpi;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(plan, sizeof(*plan)));
+  PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (mpi) {
+    PetscCall(MatSpMVGetPlan_MPICUDA(A, spmv, PETSC_FALSE, x, NULL, y, &made));
+    if (made) *plan = *made;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  plan->block[0] = A;
+  PetscCall(SpMVPlanSetStore(plan, 0, PETSC_FALSE));
+  if (!plan->store[0]) plan->block[0] = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVGetPlanOfColumns_CUDA(Mat A, PetscBool transpose, SpMVPlan *plan)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(plan, sizeof(*plan)));
+  plan->block[0]  = A;
+  plan->transpose = transpose;
+  PetscCall(SpMVPlanSetStore(plan, 0, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The off-diagonal block has a copy of its own for columns even if MatMult() uses one that is fused into the diagonal
+   block's. *lacks: this rank cannot multiply several columns at once */
+static PetscErrorCode MatSpMVPrepareColumns_MPICUDA(Mat A, Mat_SpMV *spmv, int *lacks)
+{
+  SpMVPlan *plan = &spmv->cuda->columns.plan;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+  PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, PETSC_FALSE, PETSC_TRUE, plan));
+  *lacks = !SpMVPlanIsWhole(plan);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVGetPlanOfColumns_MPICUDA(Mat A, Mat_SpMV *spmv, const SpMVPlan **plan)
+{
+  const MPI_Comm     comm = PetscObjectComm((PetscObject)A);
+  SpMVAgreedColumns *c    = &spmv->cuda->columns;
+  PetscBool          ours, current;
+  int                lacks = 0;
+
+  PetscFunctionBegin;
+  *plan = NULL;
+  PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, PETSC_FALSE, &ours));
+  if (ours) PetscCall(SpMVHaloSetUpColumns(spmv->cuda->exchange.halo, &ours));
+  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!SpMVAgreedIsCurrent(&c->agreed, A)) {
+    PetscCall(SpMVAgree(comm, MatSpMVPrepareColumns_MPICUDA(A, spmv, &lacks)));
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &lacks, 1, MPI_INT, MPI_MAX, comm));
+    c->lacks = (PetscBool)lacks;
+    SpMVKeySet(&c->agreed.key, A);
+    c->agreed.bound = A->boundtocpu;
+  }
+  if (c->lacks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVPlanIsCurrent(&c->plan, A, &current));
+  if (!current) PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, PETSC_FALSE, PETSC_TRUE, &c->plan));
+  *plan = &c->plan;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- products */
+
+/* Where a rank cannot launch yy - A xx, it computes -(-yy + A xx) */
 PetscErrorCode MatSpMVApply_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz, PetscBool *done)
 {
+  SpMVCudaProduct p = {.form = op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT};
+  const SpMVPlan *plan;
+  PetscBool       whole, negate, staged = PETSC_TRUE;
+  SpMVOperands    o;
+  cudaStream_t    stream;
+
   PetscFunctionBegin;
-  PetscCall(MatSpMVBegin_MPICUDA(A, spmv, (PetscBool)(op == SPMV_TRANSPOSE), xx, yy, zz));
-  PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, xx, yy, zz, done));
-  if (*done && op == SPMV_TRANSPOSE)
-    PetscCall(MatSpMVMultTransposeAdd_MPICUDA(A, spmv, xx, yy, zz));
-  else if (*done)
-    PetscCall(MatSpMVMultAdd_MPICUDA(A, spmv, op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT, xx, yy, zz));
+  PetscCall(MatSpMVGetPlan_MPICUDA(A, spmv, (PetscBool)(op == SPMV_TRANSPOSE), xx, yy, zz, &plan));
+  *done = (PetscBool) !!plan;
+  if (!plan) PetscFunctionReturn(PETSC_SUCCESS);
+  whole  = SpMVPlanIsWhole(plan);
+  negate = (PetscBool)(op == SPMV_RESIDUAL && !whole);
+  if (negate) {
+    PetscCall(SpMVVecCopyLocal(yy, -1.0, zz));
+    yy     = zz;
+    p.form = SPMVCUDA_MULT;
+  }
+  PetscCall(SpMVGetStream(&stream));
+  PetscCall(SpMVOperandsBegin(xx, yy, zz, &o));
+  if (o.host) PetscCall(SpMVOperandsStage(&o, stream, &staged));
+  PetscCheck(staged, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory for copies of vectors on the host");
+  p.x = o.x;
+  p.z = o.y;
+  p.y = o.z;
+  if (whole) PetscCall(PetscLogGpuTimeBegin()); /* otherwise the functions of the blocks call it */
+  PetscCall(SpMVPlanLaunch(plan, p, stream));
+  if (whole) PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(SpMVOperandsEnd(&o));
+  if (negate) PetscCall(SpMVVecCopyLocal(zz, -1.0, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

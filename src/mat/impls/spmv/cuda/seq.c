@@ -90,6 +90,7 @@ PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat A)
 static PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *spmv, int k)
 {
   PetscFunctionBegin;
+  SpMVPlanEpoch++;
   spmv->cuda->copy[k].key.mat    = NULL;
   spmv->cuda->copy[k].use_parent = PETSC_FALSE;
   if (k == 0) spmv->cuda->fused.key.mat = NULL; /* the fused block is destroyed together with the store */
@@ -120,13 +121,14 @@ static SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel)
 static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr,
                                                 cudaStream_t stream, cudaError_t *error)
 {
-  const SpMVKernel kernel = ((const SpMVCommonParams *)spmv->params)->kernel;
+  const SpMVCommonParams *params = (const SpMVCommonParams *)spmv->params;
 
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
-  *error = kernel == SPMV_KERNEL_PARENT ? cudaErrorNotSupported
-                                        : (*spmv->format->setupcuda)(csr, spmv->params, SpMVKernelCUDA(kernel),
-                                                                     (PetscBool)k, stream, &spmv->cuda->copy[k].store);
+  *error = params->kernel == SPMV_KERNEL_PARENT
+               ? cudaErrorNotSupported
+               : (*spmv->format->setupcuda)(csr, spmv->params, SpMVKernelCUDA(params->kernel), (PetscBool)k, stream,
+                                            &spmv->cuda->copy[k].store);
   PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
