@@ -439,7 +439,8 @@ PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *, PetscBool set
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVGetStatsNone_Seq(Mat, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+/* current: whether the copy is up to date; otherwise AIJ multiplies */
+PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, PetscBool current, SpMVOp, Vec, Vec, Vec);
 
 /* seq.c: a sequential matrix, on the host or on the device */
 /* brings the copy that such a product reads up to date */

@@ -250,8 +250,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
                                                        : SPMVCUDA_MULT;
   const PetscBool    transpose = (PetscBool)(op == SPMV_TRANSPOSE || op == SPMV_HERMITIAN);
   SpMVCudaCopy      *copy      = &spmv->cuda->copy[transpose];
-  PetscBool          staged    = PETSC_TRUE;
-  Vec                bb        = NULL; /* the right-hand side if the residual is computed in two operations */
+  PetscBool          launch, residual = PETSC_FALSE;
   SpMVOperands       o;
   cudaStream_t       stream;
 
@@ -259,29 +258,29 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   PetscCall(SpMVGetStream(&stream));
   PetscCall(SpMVOperandsBegin(xx, yy, zz, &o));
   if (o.device) PetscCall(MatSpMVUpdate_SeqCUDA(A, spmv, transpose, stream));
-  if (o.device && o.host && !copy->use_parent) {
-    PetscCall(SpMVOperandsStage(&o, stream, &staged));
-    if (!staged) PetscCall(PetscInfo(A, "Multiplying on the host: out of GPU memory for copies of the host vectors\n"));
+  launch = (PetscBool)(o.device && !copy->use_parent);
+  if (launch && o.host) {
+    PetscCall(SpMVOperandsStage(&o, stream, &launch));
+    if (!launch) PetscCall(PetscInfo(A, "Multiplying on the host: out of GPU memory for copies of the host vectors\n"));
   }
-  if (o.device && staged && !copy->use_parent) {
+  if (launch) {
     PetscCall(PetscLogGpuTimeBegin());
     PetscCallCUDA(SpMVCudaMult(copy->store, (SpMVCudaProduct){.form = form, .x = o.x, .z = o.y, .y = o.z}, stream));
     PetscCall(PetscLogGpuTimeEnd());
     PetscCall(PetscLogGpuFlops(2.0 * copy->key.nz - (yy || transpose ? 0 : PetscMin(copy->key.m, copy->key.nz))));
   }
   PetscCall(SpMVOperandsEnd(&o));
-  if (o.device && staged && !copy->use_parent) PetscFunctionReturn(PETSC_SUCCESS);
+  if (launch) PetscFunctionReturn(PETSC_SUCCESS);
   if (op == SPMV_RESIDUAL) {
-    bb = yy;
-    yy = NULL;
-    op = SPMV_NORMAL;
+    residual = PETSC_TRUE;
+    op       = SPMV_NORMAL;
   }
-  if (!o.device || !staged || o.host) {
+  if (o.host) {
     PetscCall(MatSpMVUpdateHostOrUseParent_Seq(A)); /* lack of memory for the host's copy must not be an error either */
-    PetscCall(MatSpMVApplyHost_Seq(A, spmv, op, xx, yy, zz));
+    PetscCall(MatSpMVApplyHost_Seq(A, spmv, SpMVKeyIsCurrent(&spmv->host.key, A), op, xx, residual ? NULL : yy, zz));
   } else
-    PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, yy, zz));
-  if (bb) PetscCall(VecAYPX(zz, -1.0, bb));
+    PetscCall(MatSpMVApplyParent_Seq(A, spmv, op, xx, residual ? NULL : yy, zz));
+  if (residual) PetscCall(VecAYPX(zz, -1.0, yy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

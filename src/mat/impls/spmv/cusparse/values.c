@@ -256,13 +256,12 @@ PetscErrorCode MatSpMVNorm_MPICUDA(Mat A, NormType type, PetscReal *norm, PetscB
   if (type != NORM_1 && type != NORM_INFINITY && type != NORM_FROBENIUS) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
   *norm = 0;
-  ierr  = MatSpMVLocalNorm_MPICUDA(type, block, norm, sum, done);
-  PetscCall(SpMVAgree(comm, ierr));
-  all = *done;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
+  ierr  = SpMVAgree(comm, MatSpMVLocalNorm_MPICUDA(type, block, norm, sum, done));
+  all   = *done && !ierr;
+  if (!ierr) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
   *done = (PetscBool)all;
   if (*done && type == NORM_1) ierr = SpMVLargestColumn(A, block[1]->cmap->n, garray, sum, norm);
-  for (int k = 0; k < 2; k++) PetscCall(PetscFree(sum[k]));
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(sum[k])); /* even after an error */
   PetscCall(ierr);
   if (!*done || type == NORM_1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, norm, 1, MPIU_REAL, type == NORM_INFINITY ? MPIU_MAX : MPIU_SUM, comm));

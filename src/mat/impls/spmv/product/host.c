@@ -273,9 +273,9 @@ static PetscErrorCode MatSpMVApplyStore_Seq(Mat_SpMV *spmv, SpMVOp op, Vec xx, V
 }
 
 /* zz = yy + op(A) xx on the host, wherever the vectors are; yy may be zz, and NULL for zero */
-PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, PetscBool current, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  const PetscBool ready = (PetscBool)(SpMVKeyIsCurrent(&spmv->host.key, A) && !spmv->host.use_parent);
+  const PetscBool ready = (PetscBool)(current && !spmv->host.use_parent);
   Vec             conj;
 
   PetscFunctionBegin;

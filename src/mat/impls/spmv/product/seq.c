@@ -50,7 +50,7 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
   }
   current = SpMVKeyIsCurrent(&spmv->host.key, A); /* for most products nothing has changed */
   if (!current) PetscCall(MatSpMVUpdateHost_Seq(A, spmv, PETSC_FALSE, &current));
-  PetscCall(MatSpMVApplyHost_Seq(A, spmv, op, xx, yy, zz));
+  PetscCall(MatSpMVApplyHost_Seq(A, spmv, current, op, xx, yy, zz));
   SpMVAskedCount(&spmv->host.asked, 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
