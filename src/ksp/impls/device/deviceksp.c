@@ -101,7 +101,17 @@ static PetscErrorCode KSPSetFromOptions_Device(KSP ksp, SpMVOptionItems PetscOpt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's set-up may choose one of several solve functions */
+PetscErrorCode KSPDeviceTakeSolve(KSP ksp)
+{
+  KSP_Device *d = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  if (ksp->ops->solve != KSPSolve_Device) d->petsc.solve = ksp->ops->solve;
+  ksp->ops->solve = KSPSolve_Device;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPSetUp_Device(KSP ksp)
 {
   KSP_Device *d = NULL;
@@ -109,8 +119,7 @@ static PetscErrorCode KSPSetUp_Device(KSP ksp)
   PetscFunctionBegin;
   PetscCall(KSPDeviceGet(ksp, &d));
   PetscCall((*d->petsc.setup)(ksp));
-  if (ksp->ops->solve != KSPSolve_Device) d->petsc.solve = ksp->ops->solve;
-  ksp->ops->solve = KSPSolve_Device;
+  PetscCall(KSPDeviceTakeSolve(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -55,6 +55,8 @@ PETSC_INTERN PetscErrorCode KSPDeviceRegister(PetscBool device);
 /* Gives ksp PETSc's type and a KSP_Device; `method` (or NULL) adds the method's solve on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceCreate(KSP, KSPType, PetscErrorCode (*method)(KSP, KSP_Device *));
 PETSC_INTERN PetscErrorCode KSPDeviceGet(KSP, KSP_Device **);
+/* Called after functions of PETSc that may choose another solve function */
+PETSC_INTERN PetscErrorCode KSPDeviceTakeSolve(KSP);
 /* The solve of all methods: runs on the device, or calls PETSc's solve */
 PETSC_INTERN PetscErrorCode KSPSolve_Device(KSP);
 

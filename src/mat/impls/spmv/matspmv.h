@@ -437,8 +437,6 @@ PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *, PetscBool setup, PetscBool *current);
 /* uses AIJ's product if out of memory, which is not an error */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVGetStatsNone_Seq(Mat, SpMVStats *);
 /* current: whether the copy is up to date; otherwise AIJ multiplies */
 PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, PetscBool current, SpMVOp, Vec, Vec, Vec);
 

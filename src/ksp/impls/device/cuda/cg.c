@@ -13,7 +13,7 @@ typedef struct {
   PetscReal radius, target;
   PetscErrorCode (*setfromoptions)(KSP, SpMVOptionItems);
   PetscErrorCode (*settype)(KSP, KSPCGType);
-  PetscErrorCode (*usesingle)(KSP, PetscBool);
+  PetscErrorCode (*setsingle)(KSP, PetscBool);
   PetscErrorCode (*setradius)(KSP, PetscReal);
   PetscErrorCode (*settarget)(KSP, PetscReal);
   PetscErrorCode (*getobjective)(KSP, PetscReal *);
@@ -30,55 +30,24 @@ static PetscErrorCode KSPDeviceCGGet(KSP ksp, KSPDeviceCG **cg)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPCGSetType_DeviceCG(KSP ksp, KSPCGType type)
-{
-  KSPDeviceCG *cg = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceCGGet(ksp, &cg));
-  cg->type = type;
-  PetscCall((*cg->settype)(ksp, type));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPCG's function replaces ops->solve */
-static PetscErrorCode KSPCGUseSingleReduction_DeviceCG(KSP ksp, PetscBool flag)
-{
-  KSP_Device  *d               = NULL;
-  KSPDeviceCG *cg              = NULL;
-  PetscErrorCode (*solve)(KSP) = ksp->ops->solve;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceGet(ksp, &d));
-  cg         = (KSPDeviceCG *)d->method;
-  cg->single = flag;
-  PetscCall((*cg->usesingle)(ksp, flag));
-  d->petsc.solve  = ksp->ops->solve;
-  ksp->ops->solve = solve;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPCGSetRadius_DeviceCG(KSP ksp, PetscReal radius)
-{
-  KSPDeviceCG *cg = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceCGGet(ksp, &cg));
-  cg->radius = radius;
-  PetscCall((*cg->setradius)(ksp, radius));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPCGSetObjectiveTarget_DeviceCG(KSP ksp, PetscReal target)
-{
-  KSPDeviceCG *cg = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceCGGet(ksp, &cg));
-  cg->target = target;
-  PetscCall((*cg->settarget)(ksp, target));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* A function that records a setting of KSPCG */
+#define KSPDeviceCGRecord(Name, Type, member)                       \
+  static PetscErrorCode KSPCG##Name##_DeviceCG(KSP ksp, Type value) \
+  {                                                                 \
+    KSPDeviceCG *cg = NULL;                                         \
+                                                                    \
+    PetscFunctionBegin;                                             \
+    PetscCall(KSPDeviceCGGet(ksp, &cg));                            \
+    cg->member = value;                                             \
+    PetscCall((*cg->set##member)(ksp, value));                      \
+    PetscCall(KSPDeviceTakeSolve(ksp));                             \
+    PetscFunctionReturn(PETSC_SUCCESS);                             \
+  }                                                                 \
+  static PetscErrorCode KSPCG##Name##_DeviceCG(KSP, Type)
+KSPDeviceCGRecord(SetType, KSPCGType, type);
+KSPDeviceCGRecord(SetRadius, PetscReal, radius);
+KSPDeviceCGRecord(SetObjectiveTarget, PetscReal, target);
+KSPDeviceCGRecord(UseSingleReduction, PetscBool, single);
 
 /* KSPCG reads -ksp_cg_type directly into its private structure, so it is read here, too */
 static PetscErrorCode KSPSetFromOptions_DeviceCG(KSP ksp, SpMVOptionItems PetscOptionsObject)
@@ -273,12 +242,12 @@ PetscErrorCode KSPDeviceCreate_CG(KSP ksp, KSP_Device *d)
   cg->setfromoptions       = ksp->ops->setfromoptions;
   ksp->ops->setfromoptions = KSPSetFromOptions_DeviceCG;
   PetscCall(PetscObjectQueryFunction(o, "KSPCGSetType_C", &cg->settype));
-  PetscCall(PetscObjectQueryFunction(o, "KSPCGUseSingleReduction_C", &cg->usesingle));
+  PetscCall(PetscObjectQueryFunction(o, "KSPCGUseSingleReduction_C", &cg->setsingle));
   PetscCall(PetscObjectQueryFunction(o, "KSPCGSetRadius_C", &cg->setradius));
   PetscCall(PetscObjectQueryFunction(o, "KSPCGSetObjectiveTarget_C", &cg->settarget));
   PetscCall(PetscObjectQueryFunction(o, "KSPCGGetObjFcn_C", &cg->getobjective));
   if (cg->settype) PetscCall(PetscObjectComposeFunction(o, "KSPCGSetType_C", KSPCGSetType_DeviceCG));
-  if (cg->usesingle)
+  if (cg->setsingle)
     PetscCall(PetscObjectComposeFunction(o, "KSPCGUseSingleReduction_C", KSPCGUseSingleReduction_DeviceCG));
   if (cg->setradius) PetscCall(PetscObjectComposeFunction(o, "KSPCGSetRadius_C", KSPCGSetRadius_DeviceCG));
   if (cg->settarget)

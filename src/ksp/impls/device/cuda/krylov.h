@@ -37,7 +37,7 @@ struct _n_KSPDeviceRun {
   cudaStream_t     stream;
   Mat              A;
   SpMVPlan         plan; /* block[0]: NULL if PETSc multiplies */
-  PetscScalar     *x, *r, *z, *p, *w, *d;
+  PetscScalar     *p, *w, *d;
   SpMVKrylovPC     pc;
   PetscInt         bs;
   PetscBool        fuse;  /* the product's kernel may compute the inner product, too */

@@ -227,11 +227,8 @@ PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
   PetscFunctionBegin;
   PetscCall(SpMVGetStream(&stream));
   PetscCall(MatSpMVUpdate_SeqCUDA(A, spmv, 0, stream));
-  PetscCall(PetscMemzero(stats, sizeof(*stats)));
-  stats->node = 1;
   if (spmv->cuda->copy[0].store) SpMVCudaGetStats(spmv->cuda->copy[0].store, stats);
   if (spmv->cuda->copy[0].use_parent) stats->kernel = "AIJCUSPARSE's own";
-  stats->nonzeros = spmv->cuda->copy[0].key.nz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

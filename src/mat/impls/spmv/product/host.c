@@ -177,35 +177,6 @@ PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVGetStatsHost_Seq(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
-{
-  PetscFunctionBegin;
-  if (spmv->host.store)
-    SpMVStoreGetStats(spmv->host.store, stats);
-  else {
-    PetscCall(PetscMemzero(stats, sizeof(*stats)));
-    stats->node = 1;
-  }
-  if (spmv->host.use_parent) stats->kernel = "AIJ's own";
-  stats->nonzeros = spmv->host.key.nz;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Those of a matrix whose format is not set up yet */
-PetscErrorCode MatSpMVGetStatsNone_Seq(Mat A, SpMVStats *stats)
-{
-  SpMVCSR csr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(stats, sizeof(*stats)));
-  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  stats->nonzeros = csr.i[csr.m];
-  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
-  stats->node   = 1;
-  stats->kernel = "AIJ's own, because the format is not yet set up";
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   zz = yy + op(A) xx by AIJ, where the format has no faster product; A may be an AIJCUSPARSE matrix. AIJ's transposed
   products call VecSet() and VecCopy(), which are collective, on the parallel vectors that MPIAIJ passes. One rank may

@@ -20,19 +20,26 @@ PetscErrorCode MatSpMVGetReady_Seq(Mat A, PetscBool device, PetscBool transpose)
 PetscErrorCode MatSpMVGetStats_Seq(Mat A, PetscBool setup, SpMVStats *stats)
 {
   Mat_SpMV *spmv;
+  MatInfo   info;
   PetscBool current;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv->backend && !SpMVBoundToCPU(A) && !spmv->host.key.mat) {
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCall(PetscMemzero(stats, sizeof(*stats)));
+  stats->node = 1;
+  if (spmv->backend && !SpMVBoundToCPU(A) && !spmv->host.key.mat)
     PetscCall((*spmv->backend->getstats)(A, spmv, stats));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  else {
+    setup = (PetscBool)(setup || SpMVKeyHasNonzeroState(&spmv->host.key, A));
+    PetscCall(MatSpMVUpdateHost_Seq(A, spmv, setup, &current));
+    if (current && spmv->host.store) SpMVStoreGetStats(spmv->host.store, stats);
+    if (!current)
+      stats->kernel = "AIJ's own, because the format is not yet set up";
+    else if (spmv->host.use_parent)
+      stats->kernel = "AIJ's own";
   }
-  PetscCall(MatSpMVUpdateHost_Seq(A, spmv, (PetscBool)(setup || SpMVKeyHasNonzeroState(&spmv->host.key, A)), &current));
-  if (current)
-    PetscCall(MatSpMVGetStatsHost_Seq(A, spmv, stats));
-  else
-    PetscCall(MatSpMVGetStatsNone_Seq(A, stats));
+  stats->nonzeros = (PetscInt64)info.nz_used;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
