@@ -409,7 +409,7 @@ typedef struct _SpMVBackend {
   PetscErrorCode (*end)(void);
   /* of any matrix: operations, and composed functions, that replace those of AIJ's types; both lists end with NULL */
   void (*setops[2][6])(Mat); /* [MPI] */
-  PetscErrorCode (*compose[4])(Mat, PetscBool device, PetscBool mpi, PetscBool ours);
+  PetscErrorCode (*compose[5])(Mat, PetscBool device, PetscBool mpi, PetscBool ours);
   PetscErrorCode (*assembled)(Mat, PetscBool mpi); /* after an assembly, and when an assembled matrix is hooked */
   PetscErrorCode (*forget)(Mat_SpMV *);            /* frees the copies */
   PetscErrorCode (*destroy)(Mat_SpMV *);           /* frees the exchange, too */

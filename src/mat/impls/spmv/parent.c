@@ -149,19 +149,6 @@ static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStoreValues() of AIJCUSPARSE stores the host's values even if the device's are newer (up to PETSc 3.26): copy them
-   first */
-static PetscErrorCode MatStoreValues_SpMV(Mat A)
-{
-  const PetscScalar *a;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetArrayRead(A, &a));
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-  PetscCall((*SpMVParents[1][0].store)(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   MatZeroRows() and MatZeroRowsColumns() increase the object state at their end, but may return an error after they have
   changed entries: where a diagonal entry is missing. So the state increases before, on all ranks, and after an error
@@ -214,8 +201,6 @@ PetscErrorCode MatSpMVCompose_Parent(Mat A, PetscBool device, PetscBool mpi, Pet
   PetscFunctionBegin;
   PetscCall(
       SpMVReplaceFunction(A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : SpMVParents[device][mpi].retrieve));
-  if (device && !mpi)
-    PetscCall(SpMVReplaceFunction(A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : SpMVParents[device][mpi].store));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

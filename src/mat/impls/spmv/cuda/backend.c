@@ -87,7 +87,7 @@ const SpMVBackend SpMVCUDA = {
     .setops  = {{MatSpMVSetOps_SeqCUDA, MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_SeqCUSPARSE, MatSpMVSetOps_SeqValues},
                 {MatSpMVSetOps_MPICUDA, MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_MPICUSPARSE, MatSpMVSetOps_MPICOO,
                  MatSpMVSetOps_MPIValues}},
-    .compose = {MatSpMVCompose_DenseCUDA, MatSpMVCompose_COO, MatSpMVCompose_Values},
+    .compose = {MatSpMVCompose_DenseCUDA, MatSpMVCompose_CUSPARSE, MatSpMVCompose_COO, MatSpMVCompose_Values},
     .assembled   = MatSpMVAssembled_CUDA,
     .forget      = MatSpMVForget_CUDA,
     .destroy     = MatSpMVDestroy_CUDA,

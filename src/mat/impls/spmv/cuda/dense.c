@@ -31,23 +31,6 @@ PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  AIJCUSPARSE's product. A^T B of a matrix without entries, which it does not support (CUDA 13, PETSc 3.26.1), is set to
-  zero
-*/
-static PetscErrorCode SpMVDenseMultiplyParent_SeqCUDA(Mat C)
-{
-  MatInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetInfo(C->product->A, MAT_LOCAL, &info));
-  if (C->product->type == MATPRODUCT_AtB && info.nz_used == 0)
-    PetscCall(MatZeroEntries(C));
-  else
-    PetscCall((*SpMVDenseCUSPARSE.numeric)(C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PETSc also calls this function for other matrices: A may be of type AIJCUSPARSE */
 static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
 {
@@ -64,7 +47,7 @@ static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
   if (!device || C->boundtocpu || B->boundtocpu || A->boundtocpu) spmv = NULL;
   if (spmv) PetscCall(MatSpMVGetPlanOfColumns_CUDA(A, transpose, &plan));
   if (!plan.store[0]) {
-    PetscCall(SpMVDenseMultiplyParent_SeqCUDA(C));
+    PetscCall(SpMVDenseApplyParent_SeqCUDA(C, SpMVDenseCUSPARSE.numeric));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQDENSE, &host));

@@ -167,11 +167,14 @@ PETSC_INTERN PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat);
 /* cusparse/cusparse.c */
 PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_CUSPARSE(Mat, PetscBool, PetscBool, PetscBool);
 PETSC_INTERN PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
 
 /* cusparse/parent.c: products of AIJCUSPARSE */
 PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+/* C = A B or A^T B with a dense B by PETSc's function */
+PETSC_INTERN PetscErrorCode SpMVDenseApplyParent_SeqCUDA(Mat C, PetscErrorCode (*numeric)(Mat));
 PETSC_INTERN PetscErrorCode SpMVProductTakeNumeric(Mat);
 
 /* cusparse/values.c: AIJCUSPARSE's arrays on the device */

@@ -125,10 +125,10 @@ static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, co
 
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
-  *error = params->kernel == SPMV_KERNEL_PARENT
-               ? cudaErrorNotSupported
-               : (*spmv->format->setupcuda)(csr, spmv->params, SpMVKernelCUDA(params->kernel), (PetscBool)k, stream,
-                                            &spmv->cuda->copy[k].store);
+  *error = cudaErrorNotSupported;
+  if (spmv->format->setupcuda && params->kernel != SPMV_KERNEL_PARENT)
+    *error = (*spmv->format->setupcuda)(csr, spmv->params, SpMVKernelCUDA(params->kernel), (PetscBool)k, stream,
+                                        &spmv->cuda->copy[k].store);
   PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

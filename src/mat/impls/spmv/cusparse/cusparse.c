@@ -1,6 +1,7 @@
 /*
-  Operations of AIJCUSPARSE that are corrected for our matrices, because they accept device vectors only or have bugs.
-  Each problem was found in PETSc 3.26.1; with a later release, check whether the correction is still needed.
+  Operations of AIJCUSPARSE that are corrected for our matrices, because they accept device vectors only or have faults;
+  its products are corrected in parent.c and ../cuda/mpidense.c, its triangular solves in factor.c. PETSc 3.26.1 has all of
+  these faults; docs/petsc-issues.md will say for each with which release its correction can go.
 */
 #include "mat/impls/spmv/cuda/matspmvcuda.h"
 
@@ -184,6 +185,27 @@ static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
   ierr = (*spmv->parent.norm)(A, type, norm);
   for (int k = 0; k < 2; k++) mat[k]->defaultvectype = (char *)own[k]; /* even after an error */
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatStoreValues() of AIJCUSPARSE stores the host's values even if the device's are newer (up to PETSc 3.26): copy them
+   first */
+static PetscErrorCode MatStoreValues_SeqSpMVCUDA(Mat A)
+{
+  const PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall((*SpMVParents[1][0].store)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVCompose_CUSPARSE(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
+{
+  PetscFunctionBegin;
+  if (device && !mpi)
+    PetscCall(SpMVReplaceFunction(A, "MatStoreValues_C", ours ? MatStoreValues_SeqSpMVCUDA : SpMVParents[1][0].store));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -35,6 +35,23 @@ PetscErrorCode MatSpMVApplyParent_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  AIJCUSPARSE's product. A^T B of a matrix without entries, which it does not support (CUDA 13, PETSc 3.26.1), is set to
+  zero
+*/
+PetscErrorCode SpMVDenseApplyParent_SeqCUDA(Mat C, PetscErrorCode (*numeric)(Mat))
+{
+  MatInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(C->product->A, MAT_LOCAL, &info));
+  if (C->product->type == MATPRODUCT_AtB && info.nz_used == 0)
+    PetscCall(MatZeroEntries(C));
+  else
+    PetscCall((*numeric)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---------------------------------------------------------------- products of matrices */
 
 /*
