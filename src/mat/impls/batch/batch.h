@@ -20,6 +20,7 @@
 #include "mat/impls/spmv/matspmv.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include "mat/impls/spmv/cuda/matspmvcuda.h"
+  #define SpMVGetStream(stream) PetscGetCurrentCUDAStream(stream)
 #endif
 #include "kernels.h"
 

@@ -63,7 +63,7 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &run->A, NULL));
-  PetscCall(SpMVGetStream(&run->stream));
+  PetscCall(PetscGetCurrentCUDAStream(&run->stream));
   if (!d->alone && !run->summing) {
     PetscCall(KSPDeviceSetUpSums(run->A, run));
     run->summing = PETSC_TRUE;

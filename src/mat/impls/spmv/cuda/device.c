@@ -1,5 +1,5 @@
 /*
-  The device and its stream, and an MPI that does not support device arrays.
+  An MPI that does not support device arrays.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* RTLD_DEFAULT */
@@ -7,13 +7,6 @@
 #include "matspmvcuda.h"
 #include <petsc/private/petscimpl.h> /* use_gpu_aware_mpi */
 #include <dlfcn.h>
-
-PetscErrorCode SpMVGetStream(cudaStream_t *stream)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /*
   When PETSc first uses a device, each process, even a single one, sends a device array to itself. PETSc aborts if that

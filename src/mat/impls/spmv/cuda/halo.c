@@ -344,14 +344,11 @@ PetscErrorCode SpMVHaloGet(SpMVHalo halo, PetscBool columns, SpMVCudaHalo *core,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Turns an error of the core into PETSc's, with the transport's own text if it has one */
-PetscErrorCode SpMVHaloCheck(SpMVHalo halo, cudaError_t error)
+/* An error of the exchange, with the transport's own text if it has one */
+PetscErrorCode SpMVHaloFail(SpMVHalo halo, cudaError_t error)
 {
-  PetscFunctionBegin;
-  if (PetscUnlikely(error != cudaSuccess)) {
-    const char *text = SpMVCudaCommGetError(halo->link->transport[halo->transport]);
+  const char *text = SpMVCudaCommGetError(halo->link->transport[halo->transport]);
 
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Halo exchange: %s", text[0] ? text : cudaGetErrorString(error));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionBegin;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Halo exchange: %s", text[0] ? text : cudaGetErrorString(error));
 }

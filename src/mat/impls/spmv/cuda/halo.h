@@ -29,7 +29,11 @@ PETSC_INTERN const char *SpMVHaloDescribe(SpMVHalo); /* the same text on all ran
 PETSC_INTERN PetscErrorCode SpMVHaloGet(SpMVHalo, PetscBool columns, SpMVCudaHalo *, PetscScalar **received,
                                         PetscInt *ld);
 /* Turns an error of the core's exchange into PETSc's */
-PETSC_INTERN PetscErrorCode SpMVHaloCheck(SpMVHalo, cudaError_t);
+PETSC_INTERN PetscErrorCode  SpMVHaloFail(SpMVHalo, cudaError_t);
+static inline PetscErrorCode SpMVHaloCheck(SpMVHalo halo, cudaError_t error)
+{
+  return PetscLikely(error == cudaSuccess) ? PETSC_SUCCESS : SpMVHaloFail(halo, error);
+}
 
 #define SPMV_HALO_COLUMNS 8 /* as many as a kernel multiplies at once */
 

@@ -5,13 +5,13 @@
 
     backend.c        the table
     cusparse.c       corrections of AIJCUSPARSE         cusparse/coo.c  assembly from coordinates
-    dense.c, mpidense.c  products with dense matrices
+    dense.c          products with dense matrices
     mpi.c            products of MPI matrices
     seq.c            copies and products of sequential matrices
     cusparse/factor.c, values.c, copies.c   triangular solves; AIJCUSPARSE's values
     cusparse/parent.c  AIJCUSPARSE's own products
     halo.c           exchange of the halo, over halolists.c and transport.c
-    operands.c, device.c  vectors and arrays, device and stream
+    operands.c, device.c  arrays and copies of vectors; the check of MPI
 */
 #pragma once
 
@@ -103,7 +103,6 @@ typedef struct _n_Mat_SpMVCUDA {
 } Mat_SpMVCUDA;
 
 /* device.c */
-PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *); /* the stream of PETSc's vectors */
 /* if MPI does not support device arrays, sets PETSc's variable use_gpu_aware_mpi to false, because PETSc would abort
    otherwise. Not collective; call it before the first use of a device */
 PETSC_INTERN PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm);
@@ -157,12 +156,10 @@ PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, 
 PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *); /* frees both copies */
 PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
 
-/* dense.c and mpidense.c */
+/* dense.c */
 /* NULL: AIJCUSPARSE multiplies, or out of memory */
 PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
-PETSC_INTERN PetscErrorCode SpMVDenseLaunch(const SpMVPlan *, Mat B, Mat C);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_DenseCUDA(Mat, PetscBool, PetscBool, PetscBool);
-PETSC_INTERN PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat);
 
 /* cusparse/cusparse.c */
 PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);

@@ -92,7 +92,9 @@ static PetscErrorCode SpMVPlanLaunchForward(const SpMVPlan *plan, SpMVCudaProduc
     else
       PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, p.x, stream)));
     if (!first) PetscCall(SpMVPlanBlock(plan, 0, p, stream));
-    PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloEnd(plan->exchange, stream)));
+    /* with peers, the halo has arrived when the exchange's kernel ends */
+    if (plan->begin == SPMVCUDA_BEGIN_ALONE)
+      PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloEnd(plan->exchange, stream)));
     if (plan->received && !p.halo)
       PetscCall(SpMVPlanBlock(
           plan, 1,
@@ -407,7 +409,7 @@ PetscErrorCode MatSpMVApply_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
     yy     = zz;
     p.form = SPMVCUDA_MULT;
   }
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(SpMVOperandsBegin(xx, yy, zz, &o));
   if (o.host) PetscCall(SpMVOperandsStage(&o, stream, &staged));
   PetscCheck(staged, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory for copies of vectors on the host");

@@ -4,32 +4,6 @@
 #include "matspmvcuda.h"
 #include <petsc/private/vecimpl.h> /* offloadmask */
 
-/* ---------------------------------------------------------------- operands of a product */
-
-static PetscErrorCode SpMVOperandGet(SpMVOperand *o)
-{
-  PetscFunctionBegin;
-  if (o->access == SPMV_READ)
-    PetscCall(VecGetArrayReadAndMemType(o->v, (const PetscScalar **)&o->array, &o->memtype));
-  else if (o->access == SPMV_WRITE)
-    PetscCall(VecGetArrayWriteAndMemType(o->v, &o->array, &o->memtype));
-  else
-    PetscCall(VecGetArrayAndMemType(o->v, &o->array, &o->memtype));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SpMVOperandRestore(SpMVOperand *o)
-{
-  PetscFunctionBegin;
-  if (o->access == SPMV_READ)
-    PetscCall(VecRestoreArrayReadAndMemType(o->v, (const PetscScalar **)&o->array));
-  else if (o->access == SPMV_WRITE)
-    PetscCall(VecRestoreArrayWriteAndMemType(o->v, &o->array));
-  else
-    PetscCall(VecRestoreArrayAndMemType(o->v, &o->array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Sets x, y and z to the operands' arrays or their copies */
 static void SpMVOperandsPoint(SpMVOperands *o)
 {
@@ -46,14 +20,19 @@ PetscErrorCode SpMVOperandsBegin(Vec xx, Vec yy, Vec zz, SpMVOperands *o)
   const Vec v[3] = {zz, xx, yy == zz ? NULL : yy};
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(o->operand, sizeof(o->operand)));
   o->device = o->host = PETSC_FALSE;
   for (int k = 0; k < 3; k++) {
-    o->operand[k].v      = v[k];
-    o->operand[k].access = k ? SPMV_READ : yy == zz ? SPMV_UPDATE : SPMV_WRITE;
-    if (!v[k]) continue;
-    PetscCall(SpMVOperandGet(&o->operand[k]));
-    if (PetscMemTypeDevice(o->operand[k].memtype))
+    SpMVOperand *p = &o->operand[k];
+
+    *p = (SpMVOperand){.v = v[k], .access = k ? SPMV_READ : yy == zz ? SPMV_UPDATE : SPMV_WRITE};
+    if (!p->v) continue;
+    if (p->access == SPMV_READ)
+      PetscCall(VecGetArrayReadAndMemType(p->v, (const PetscScalar **)&p->array, &p->memtype));
+    else if (p->access == SPMV_WRITE)
+      PetscCall(VecGetArrayWriteAndMemType(p->v, &p->array, &p->memtype));
+    else
+      PetscCall(VecGetArrayAndMemType(p->v, &p->array, &p->memtype));
+    if (PetscMemTypeDevice(p->memtype))
       o->device = PETSC_TRUE;
     else
       o->host = PETSC_TRUE;
@@ -69,12 +48,11 @@ static PetscErrorCode SpMVOperandUnstage(SpMVOperand *o, PetscBool back)
   PetscInt     n;
 
   PetscFunctionBegin;
-  if (!o->copy) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetLocalSize(o->v, &n));
   if (back && o->access != SPMV_READ && n) {
     const size_t bytes = (size_t)n * sizeof(PetscScalar);
 
-    PetscCall(SpMVGetStream(&stream));
+    PetscCall(PetscGetCurrentCUDAStream(&stream));
     PetscCallCUDA(cudaMemcpyAsync(o->array, o->copy, bytes, cudaMemcpyDeviceToHost, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
     PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
@@ -83,13 +61,21 @@ static PetscErrorCode SpMVOperandUnstage(SpMVOperand *o, PetscBool back)
   o->copy = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
 PetscErrorCode SpMVOperandsEnd(SpMVOperands *o)
 {
   PetscFunctionBegin;
   for (int k = 2; k >= 0; k--) {
-    if (!o->operand[k].v) continue;
-    PetscCall(SpMVOperandUnstage(&o->operand[k], PETSC_TRUE));
-    PetscCall(SpMVOperandRestore(&o->operand[k]));
+    SpMVOperand *p = &o->operand[k];
+
+    if (!p->v) continue;
+    if (p->copy) PetscCall(SpMVOperandUnstage(p, PETSC_TRUE));
+    if (p->access == SPMV_READ)
+      PetscCall(VecRestoreArrayReadAndMemType(p->v, (const PetscScalar **)&p->array));
+    else if (p->access == SPMV_WRITE)
+      PetscCall(VecRestoreArrayWriteAndMemType(p->v, &p->array));
+    else
+      PetscCall(VecRestoreArrayAndMemType(p->v, &p->array));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -130,7 +116,9 @@ PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool
   PetscFunctionBegin;
   *staged = PETSC_TRUE;
   for (int k = 0; k < 3; k++) PetscCall(SpMVOperandStage(&o->operand[k], stream, staged));
-  for (int k = 0; k < 3 && !*staged; k++) PetscCall(SpMVOperandUnstage(&o->operand[k], PETSC_FALSE));
+  for (int k = 0; k < 3 && !*staged; k++) {
+    if (o->operand[k].copy) PetscCall(SpMVOperandUnstage(&o->operand[k], PETSC_FALSE));
+  }
   SpMVOperandsPoint(o);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -214,7 +214,7 @@ PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **sp
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, spmv));
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(MatSpMVUpdate_SeqCUDA(A, *spmv, transpose, stream));
   if ((*spmv)->cuda->copy[transpose].use_parent) *spmv = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -225,7 +225,7 @@ PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(MatSpMVUpdate_SeqCUDA(A, spmv, 0, stream));
   if (spmv->cuda->copy[0].store) SpMVCudaGetStats(spmv->cuda->copy[0].store, stats);
   if (spmv->cuda->copy[0].use_parent) stats->kernel = "AIJCUSPARSE's own";
@@ -252,7 +252,7 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   cudaStream_t       stream;
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(SpMVOperandsBegin(xx, yy, zz, &o));
   if (o.device) PetscCall(MatSpMVUpdate_SeqCUDA(A, spmv, transpose, stream));
   launch = (PetscBool)(o.device && !copy->use_parent);
@@ -329,7 +329,7 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
   cudaError_t         error;
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(SpMVDeviceCSRGet(B, host, pattern, stream, &device, &error));
   if (error == cudaSuccess && pattern)
     error = SpMVCudaFuseOffdiagonal(store, &device.csr, (PetscInt64)(fraction * (PetscReal)host->m), stream);

@@ -144,7 +144,7 @@ static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaMemsetAsync(a, 0, (size_t)nonzeros * sizeof(PetscScalar), stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(A, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -225,7 +225,7 @@ static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, 
   PetscFunctionBegin;
   PetscCall(PetscNew(coo));
   (*coo)->n = n;
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(SpMVCOOStage(2, array, (size_t)n * sizeof(PetscInt), &copy, &error));
   PetscCall(SpMVCOOCheck(error, &failure));
   indices.i[0] = (const PetscInt *)array[0];
@@ -377,7 +377,7 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
 
   PetscFunctionBegin;
   if (!SpMVCudaCOONonzeros(map)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (A->boundtocpu) {
     PetscCall(MatSpMVAddCOO_SeqHost(A, map, v, mode, stream));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -173,7 +173,7 @@ PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v)
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaCOOPack(e->nsend, e->place, v, e->send, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscSFReduceWithMemTypeBegin(e->sf, MPIU_SCALAR, PETSC_MEMTYPE_CUDA, e->send, PETSC_MEMTYPE_CUDA,

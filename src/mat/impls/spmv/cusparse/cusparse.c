@@ -1,6 +1,6 @@
 /*
   Operations of AIJCUSPARSE that are corrected for our matrices, because they accept device vectors only or have faults;
-  its products are corrected in parent.c and ../cuda/mpidense.c, its triangular solves in factor.c. PETSc 3.26.1 has all of
+  its products are corrected in parent.c and ../cuda/dense.c, its triangular solves in factor.c. PETSc 3.26.1 has all of
   these faults; docs/petsc-issues.md will say for each with which release its correction can go.
 */
 #include "mat/impls/spmv/cuda/matspmvcuda.h"

@@ -28,7 +28,7 @@ PetscErrorCode SpMVValuesGet(Mat A, PetscBool write, SpMVValues *v)
   MatInfo         info;
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&v->stream));
+  PetscCall(PetscGetCurrentCUDAStream(&v->stream));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
   v->csr.m           = A->rmap->n;
@@ -194,7 +194,7 @@ static PetscErrorCode MatSpMVLocalNorm_MPICUDA(NormType type, const Mat block[2]
   int          count = 0;
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   *done = PETSC_TRUE;
   for (int k = 0; k < 2 && *done; k++) {
     MatInfo info;
@@ -420,7 +420,7 @@ static PetscErrorCode MatSpMVZeroRows_SeqCUDA(Mat A, PetscBool columns, PetscInt
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVRowsGet(A, n, row, diag, &rows, done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVGetStream(&v.stream));
+  PetscCall(PetscGetCurrentCUDAStream(&v.stream));
   if (vecs) {
     PetscCall(SpMVOperandsBegin(x, b, b, &o));
     if (o.host) PetscCall(SpMVOperandsStage(&o, v.stream, done));
