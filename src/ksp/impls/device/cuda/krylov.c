@@ -73,7 +73,7 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
   PetscCall(PetscMemzero(&run->plan, sizeof(run->plan)));
   run->flops = 10. * n;
   if (!mpi || !d->alone) /* collective */
-    PetscCall(MatSpMVGetPlan_CUDA(run->A, ksp->work[0], ksp->work[1], &run->plan));
+    PetscCall(MatSpMVGetPlan_CUDA(run->A, SPMV_PLAN_MULT, ksp->work[0], ksp->work[1], &run->plan));
   PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
   run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));
   run->ahead = d->ahead;

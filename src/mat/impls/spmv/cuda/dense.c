@@ -114,19 +114,19 @@ PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **
 /* PETSc also calls this function for other matrices: A may be of type AIJCUSPARSE */
 static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
 {
-  const Mat       A         = C->product->A;
-  Mat             B         = C->product->B;
-  const PetscBool transpose = (PetscBool)(C->product->type == MATPRODUCT_AtB);
-  SpMVPlan        plan      = {{NULL}};
-  Mat_SpMV       *spmv;
-  PetscBool       device, host = PETSC_FALSE;
+  const SpMVPlanKind kind = C->product->type == MATPRODUCT_AtB ? SPMV_PLAN_COLUMNS_TRANSPOSE : SPMV_PLAN_COLUMNS;
+  const Mat          A    = C->product->A;
+  Mat                B    = C->product->B;
+  SpMVPlan           plan = {{NULL}};
+  Mat_SpMV          *spmv;
+  PetscBool          device, host = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &device));
   if (!device || C->boundtocpu || B->boundtocpu || A->boundtocpu) spmv = NULL;
-  if (spmv) PetscCall(MatSpMVGetPlanOfColumns_CUDA(A, transpose, &plan));
-  if (!plan.store[0]) {
+  if (spmv) PetscCall(MatSpMVGetPlan_CUDA(A, kind, NULL, NULL, &plan));
+  if (!plan.block[0]) {
     PetscCall(SpMVDenseApplyParent_SeqCUDA(C, SpMVDenseCUSPARSE.numeric));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -231,17 +231,17 @@ static PetscErrorCode SpMVDenseAreDevice(Mat B, Mat C, PetscBool *are)
 */
 static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AB(Mat C)
 {
-  const Mat       A = C->product->A, B = C->product->B;
-  const SpMVPlan *plan = NULL;
-  Mat_SpMV       *spmv;
-  PetscBool       device;
+  const Mat A = C->product->A, B = C->product->B;
+  SpMVPlan  plan = {{NULL}};
+  Mat_SpMV *spmv;
+  PetscBool device;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVDenseAreDevice(B, C, &device));
-  if (device && spmv && B->cmap->N > 1) PetscCall(MatSpMVGetPlanOfColumns_MPICUDA(A, spmv, &plan));
-  if (plan)
-    PetscCall(SpMVDenseLaunch(plan, B, C));
+  if (device && spmv && B->cmap->N > 1) PetscCall(MatSpMVGetPlan_CUDA(A, SPMV_PLAN_COLUMNS, NULL, NULL, &plan));
+  if (plan.block[0])
+    PetscCall(SpMVDenseLaunch(&plan, B, C));
   else
     PetscCall(SpMVDenseLoop(C, MatMult));
   PetscCall(SpMVDenseAssemble(C));

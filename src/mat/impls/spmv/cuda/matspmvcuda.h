@@ -82,22 +82,24 @@ static inline PetscBool SpMVPlanIsWhole(const SpMVPlan *plan)
   return (PetscBool)(plan->store[0] && (!plan->received || plan->fused || plan->store[1]));
 }
 
-/* Products with several columns */
-typedef struct {
-  SpMVAgreed agreed;
-  PetscBool  lacks; /* some rank cannot multiply several columns at once, for example for lack of memory */
-  SpMVPlan   plan;
-} SpMVAgreedColumns;
+typedef enum {
+  SPMV_PLAN_MULT,                          /* A x */
+  SPMV_PLAN_TRANSPOSE,                     /* A^T x */
+  SPMV_PLAN_COLUMNS,                       /* A X with the columns of a dense matrix */
+  SPMV_PLAN_COLUMNS_TRANSPOSE,             /* A^T X, of a sequential matrix */
+  SPMV_PLANS = SPMV_PLAN_COLUMNS_TRANSPOSE /* of an MPI matrix */
+} SpMVPlanKind;
 
 /* A matrix on a device */
 typedef struct _n_Mat_SpMVCUDA {
-  SpMVCompressed    compressed;
-  SpMVCudaCopy      copy[2]; /* of the matrix and of its transpose */
-  SpMVFused         fused;
-  SpMVZeroed        zeroed;
-  SpMVExchange      exchange;
-  SpMVPlan          plan[2]; /* of A x and of A^T x, of an MPI matrix */
-  SpMVAgreedColumns columns;
+  SpMVCompressed compressed;
+  SpMVCudaCopy   copy[2]; /* of the matrix and of its transpose */
+  SpMVFused      fused;
+  SpMVZeroed     zeroed;
+  SpMVExchange   exchange;
+  SpMVPlan       plan[SPMV_PLANS]; /* of an MPI matrix */
+  SpMVAgreed     columns;          /* when all ranks prepared the plan for columns */
+  PetscBool      columns_lack; /* some rank cannot multiply several columns at once, for example for lack of memory */
   /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
   PetscBool may_lack;
 } Mat_SpMVCUDA;
@@ -135,14 +137,12 @@ PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to
 /* mpi.c: plans, and the products of MPI matrices */
 /* Computes y = A x, z + A x, or z - A x if whole, between arrays on the device: p.form, x, y, z and columns are set */
 PETSC_INTERN PetscErrorCode SpMVPlanLaunch(const SpMVPlan *, SpMVCudaProduct p, cudaStream_t);
-/* Collective. Brings A up to date for products from vectors like x to vectors like y, and copies the plan; block[0] is
-   NULL if MatMult() is to be called */
-PETSC_INTERN PetscErrorCode MatSpMVGetPlan_CUDA(Mat, Vec x, Vec y, SpMVPlan *);
-/* For the columns of dense matrices. Without a store, or a plan, columns are multiplied one by one. MPI: collective */
-PETSC_INTERN PetscErrorCode MatSpMVGetPlanOfColumns_CUDA(Mat, PetscBool transpose, SpMVPlan *);
+/* Collective for MPI matrices. Brings A up to date for products from vectors like x to vectors like y, or for device
+   matrices if they are NULL, and copies the plan; block[0] is NULL if MatMult() is to be called, or AIJCUSPARSE's
+   product */
+PETSC_INTERN PetscErrorCode MatSpMVGetPlan_CUDA(Mat, SpMVPlanKind, Vec x, Vec y, SpMVPlan *);
 /* Collective. *ours is false if there is no exchange of our own */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat, Mat_SpMV *, PetscBool bound, PetscBool *ours);
-PETSC_INTERN PetscErrorCode MatSpMVGetPlanOfColumns_MPICUDA(Mat, Mat_SpMV *, const SpMVPlan **);
 PETSC_INTERN PetscErrorCode MatSpMVApply_MPICUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec, PetscBool *done);
 PETSC_INTERN void           MatSpMVSetOps_MPICUDA(Mat);
 

@@ -191,7 +191,7 @@ PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool vecs_b
 }
 
 /* Sets store k of the plan if the block is to be multiplied on the device in its format */
-static PetscErrorCode SpMVPlanSetStore(SpMVPlan *plan, int k, PetscBool columns)
+static PetscErrorCode SpMVPlanSetStore(SpMVPlan *plan, SpMVPlanKind kind, int k)
 {
   const Mat           block = plan->block[k];
   Mat_SpMV           *own   = NULL;
@@ -201,125 +201,125 @@ static PetscErrorCode SpMVPlanSetStore(SpMVPlan *plan, int k, PetscBool columns)
   if (block->boundtocpu)
     PetscCall(MatSpMVGetReady_Seq(block, PETSC_FALSE, plan->transpose));
   else
-    PetscCall((columns ? SpMVDenseGetReady_SeqCUDA : MatSpMVGetReady_SeqCUDA)(block, plan->transpose, &own));
+    PetscCall((kind >= SPMV_PLAN_COLUMNS ? SpMVDenseGetReady_SeqCUDA : MatSpMVGetReady_SeqCUDA)(block, plan->transpose,
+                                                                                                &own));
   if (!own) PetscFunctionReturn(PETSC_SUCCESS);
   copy              = &own->cuda->copy[plan->transpose];
   plan->store[k]    = copy->store;
   plan->nonzeros[k] = copy->key.nz;
-  if (k == 0 && !columns && !plan->transpose) plan->rows = PetscMin(copy->key.m, copy->key.nz);
+  if (k == 0 && kind == SPMV_PLAN_MULT) plan->rows = PetscMin(copy->key.m, copy->key.nz);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the plan: brings the copies of the blocks up to date, and decides who multiplies the off-diagonal block */
-static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool columns,
-                                              SpMVPlan *plan)
+/*
+  Makes the plan: brings the copies of the blocks up to date, and decides who multiplies the off-diagonal block. For
+  columns it has a copy of its own even if MatMult() uses one that is fused into the diagonal block's
+*/
+static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind kind)
 {
-  const SpMVExchange *e = &spmv->cuda->exchange;
+  const SpMVExchange *e    = &spmv->cuda->exchange;
+  SpMVPlan           *plan = &spmv->cuda->plan[kind];
   Mat_SpMV           *own;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(plan, sizeof(*plan)));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &plan->block[0], &plan->block[1], NULL));
-  plan->transpose = transpose;
+  plan->transpose = (PetscBool)(kind == SPMV_PLAN_TRANSPOSE);
   plan->halo      = e->halo;
-  PetscCall(SpMVHaloGet(e->halo, columns, &plan->exchange, &plan->received, &plan->ld));
-  PetscCall(SpMVPlanSetStore(plan, 0, columns));
-  if (!columns && !transpose && plan->store[0] && SpMVHaloUsesPeer(e->halo)) {
+  PetscCall(SpMVHaloGet(e->halo, (PetscBool)(kind == SPMV_PLAN_COLUMNS), &plan->exchange, &plan->received, &plan->ld));
+  PetscCall(SpMVPlanSetStore(plan, kind, 0));
+  if (kind == SPMV_PLAN_MULT && plan->store[0] && SpMVHaloUsesPeer(e->halo)) {
     plan->begin = e->options.early ? SPMVCUDA_BEGIN_WITH_EXCHANGE : SPMVCUDA_BEGIN_AFTER_EXCHANGE;
     PetscCall(MatSpMVGet(plan->block[0], &own));
     if (plan->received && !plan->block[1]->boundtocpu)
       PetscCall(MatSpMVUpdateFused_SeqCUDA(own, plan->block[1], e->options.rows, &plan->fused));
     if (plan->fused) plan->nonzeros[0] += own->cuda->fused.key.nz;
   }
-  if (plan->received && !plan->fused) PetscCall(SpMVPlanSetStore(plan, 1, columns));
+  if (plan->received && !plan->fused) PetscCall(SpMVPlanSetStore(plan, kind, 1));
   for (int k = 0; k < 2; k++) SpMVKeySet(&plan->of[k], plan->block[k]);
   plan->epoch = SpMVPlanEpoch;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank alone may have changed one of its blocks */
-static PetscErrorCode SpMVPlanIsCurrent(const SpMVPlan *plan, Mat A, PetscBool *current)
+/* Whether nothing has changed since the plan was made, on all ranks or on this rank alone, which may have changed one of
+   its blocks */
+static PetscErrorCode SpMVPlanIsCurrent(const SpMVPlan *plan, Mat A, const Mat_SpMV *spmv, PetscBool *current)
 {
   Mat block[2];
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  *current = (PetscBool)(plan->epoch == SpMVPlanEpoch && SpMVKeyIsCurrent(&plan->of[0], block[0]) &&
-                         SpMVKeyIsCurrent(&plan->of[1], block[1]));
+  *current = (PetscBool)(plan->epoch == SpMVPlanEpoch && SpMVKeyHasNonzeroState(&spmv->cuda->exchange.key, A) &&
+                         SpMVKeyIsCurrent(&plan->of[0], block[0]) && SpMVKeyIsCurrent(&plan->of[1], block[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscBool SpMVAgreedIsCurrent(const SpMVAgreed *agreed, Mat A)
-{
-  return (PetscBool)(SpMVKeyIsCurrent(&agreed->key, A) && agreed->bound == A->boundtocpu);
 }
 
 /*
-  Lack of memory for the copies of A's blocks is an error of all ranks while they prepare the copies together, but not
-  if a rank alone has changed a block later
+  Creates everything that a product with these vectors needs before its exchange begins. Lack of memory for the copies of
+  the blocks is an error of all ranks while they prepare the copies together, but not if a rank alone has changed a
+  block later. Several columns are multiplied one by one instead if some rank cannot multiply them at once
 */
-static PetscErrorCode MatSpMVSetMayLack_MPICUDA(const Mat block[2], PetscBool may)
-{
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    Mat_SpMV *own;
-
-    PetscCall(MatSpMVGet(block[k], &own));
-    if (own && own->cuda) own->cuda->may_lack = may;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Creates everything that a product with these vectors needs before its exchange begins */
-static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours,
+static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind kind, PetscBool ours,
                                              const SpMVWhere *where)
 {
-  Mat block[2];
+  Mat       block[2];
+  Mat_SpMV *own[2];
 
   PetscFunctionBegin;
   PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(MatSpMVSetMayLack_MPICUDA(block, PETSC_FALSE));
-  if (ours) PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, transpose, PETSC_FALSE, &spmv->cuda->plan[transpose]));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatSpMVGet(block[k], &own[k]));
+    own[k]->cuda->may_lack = (PetscBool)(kind == SPMV_PLAN_COLUMNS);
+  }
+  if (ours) PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, kind));
   for (int k = 0; k < 2 && !ours; k++)
-    PetscCall(MatSpMVGetReady_Seq(block[k], (PetscBool)(k || where->here), transpose));
-  PetscCall(MatSpMVSetMayLack_MPICUDA(block, PETSC_TRUE));
+    PetscCall(MatSpMVGetReady_Seq(block[k], (PetscBool)(k || where->here), (PetscBool)(kind == SPMV_PLAN_TRANSPOSE)));
+  for (int k = 0; k < 2; k++) own[k]->cuda->may_lack = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  Collective. Brings the plan of products with vectors like these up to date, on all ranks or on none; the ranks
-  communicate only if the state of A has changed. *plan is NULL if MPIAIJ's own product is to be used.
+  Brings a plan up to date, on all ranks or on none; the ranks communicate only if the state of A has changed. *plan is
+  NULL if MPIAIJ's own product is to be used, or columns are to be multiplied one by one.
 */
-static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, Vec x, Vec y, Vec z,
+static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind kind, const SpMVWhere *where,
                                              const SpMVPlan **plan)
 {
-  SpMVPlan   *p = &spmv->cuda->plan[transpose];
-  SpMVAgreed *agreed;
-  SpMVWhere   where;
-  PetscBool   current, ours = PETSC_FALSE;
+  const MPI_Comm comm     = PetscObjectComm((PetscObject)A);
+  SpMVPlan      *p        = &spmv->cuda->plan[kind];
+  SpMVAgreed    *agreed   = kind == SPMV_PLAN_COLUMNS ? &spmv->cuda->columns
+                                                      : &spmv->parallel.agreed[where->any][kind == SPMV_PLAN_TRANSPOSE];
+  PetscBool      together = (PetscBool)(!SpMVKeyIsCurrent(&agreed->key, A) || agreed->bound != A->boundtocpu);
+  PetscBool      current = PETSC_FALSE, ours = PETSC_FALSE;
 
   PetscFunctionBegin;
   *plan = p;
-  PetscCall(SpMVVecsWhere(x, y, z, &where));
-  agreed = &spmv->parallel.agreed[where.any][transpose];
-  PetscCall(SpMVPlanIsCurrent(p, A, &current));
-  if (current && where.all && SpMVAgreedIsCurrent(agreed, A) && SpMVKeyHasNonzeroState(&spmv->cuda->exchange.key, A))
-    PetscFunctionReturn(PETSC_SUCCESS);
-  if (where.all) PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, where.bound, &ours));
-  if (!SpMVAgreedIsCurrent(agreed, A)) {
-    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVPrepare_MPICUDA(A, spmv, transpose, ours, &where)));
+  PetscCall(SpMVPlanIsCurrent(p, A, spmv, &current));
+  if (current && where->all && !together) PetscFunctionReturn(PETSC_SUCCESS);
+  if (where->all) PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, where->bound, &ours));
+  if (ours && kind == SPMV_PLAN_COLUMNS) PetscCall(SpMVHaloSetUpColumns(spmv->cuda->exchange.halo, &ours));
+  if (!ours) *plan = NULL;
+  if (!ours && kind == SPMV_PLAN_COLUMNS) PetscFunctionReturn(PETSC_SUCCESS);
+  if (together) {
+    PetscCall(SpMVAgree(comm, MatSpMVPrepare_MPICUDA(A, spmv, kind, ours, where)));
+    if (kind == SPMV_PLAN_COLUMNS) {
+      int lacks = !SpMVPlanIsWhole(p);
+
+      PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &lacks, 1, MPI_INT, MPI_MAX, comm));
+      spmv->cuda->columns_lack = (PetscBool)lacks;
+    }
     SpMVKeySet(&agreed->key, A);
     agreed->bound = A->boundtocpu;
   } else if (ours)
-    PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, transpose, PETSC_FALSE, p));
-  if (!ours) *plan = NULL;
+    PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, kind));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, Vec x, Vec y, SpMVPlan *plan)
+PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVPlanKind kind, Vec x, Vec y, SpMVPlan *plan)
 {
-  const SpMVPlan *made = NULL;
+  const SpMVPlan *made  = NULL;
+  SpMVWhere       where = {.any = PETSC_TRUE, .all = PETSC_TRUE};
   Mat_SpMV       *spmv;
   PetscBool       mpi;
 
@@ -328,62 +328,15 @@ PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, Vec x, Vec y, SpMVPlan *plan)
   PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(MatSpMVGet(A, &spmv));
   if (mpi) {
-    PetscCall(MatSpMVGetPlan_MPICUDA(A, spmv, PETSC_FALSE, x, NULL, y, &made));
-    if (made) *plan = *made;
+    if (x) PetscCall(SpMVVecsWhere(x, NULL, y, &where));
+    PetscCall(MatSpMVGetPlan_MPICUDA(A, spmv, kind, &where, &made));
+    if (made && (kind != SPMV_PLAN_COLUMNS || !spmv->cuda->columns_lack)) *plan = *made;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  plan->block[0] = A;
-  PetscCall(SpMVPlanSetStore(plan, 0, PETSC_FALSE));
-  if (!plan->store[0]) plan->block[0] = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatSpMVGetPlanOfColumns_CUDA(Mat A, PetscBool transpose, SpMVPlan *plan)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(plan, sizeof(*plan)));
   plan->block[0]  = A;
-  plan->transpose = transpose;
-  PetscCall(SpMVPlanSetStore(plan, 0, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The off-diagonal block has a copy of its own for columns even if MatMult() uses one that is fused into the diagonal
-   block's. *lacks: this rank cannot multiply several columns at once */
-static PetscErrorCode MatSpMVPrepareColumns_MPICUDA(Mat A, Mat_SpMV *spmv, int *lacks)
-{
-  SpMVPlan *plan = &spmv->cuda->columns.plan;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
-  PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, PETSC_FALSE, PETSC_TRUE, plan));
-  *lacks = !SpMVPlanIsWhole(plan);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatSpMVGetPlanOfColumns_MPICUDA(Mat A, Mat_SpMV *spmv, const SpMVPlan **plan)
-{
-  const MPI_Comm     comm = PetscObjectComm((PetscObject)A);
-  SpMVAgreedColumns *c    = &spmv->cuda->columns;
-  PetscBool          ours, current;
-  int                lacks = 0;
-
-  PetscFunctionBegin;
-  *plan = NULL;
-  PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, PETSC_FALSE, &ours));
-  if (ours) PetscCall(SpMVHaloSetUpColumns(spmv->cuda->exchange.halo, &ours));
-  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!SpMVAgreedIsCurrent(&c->agreed, A)) {
-    PetscCall(SpMVAgree(comm, MatSpMVPrepareColumns_MPICUDA(A, spmv, &lacks)));
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &lacks, 1, MPI_INT, MPI_MAX, comm));
-    c->lacks = (PetscBool)lacks;
-    SpMVKeySet(&c->agreed.key, A);
-    c->agreed.bound = A->boundtocpu;
-  }
-  if (c->lacks) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVPlanIsCurrent(&c->plan, A, &current));
-  if (!current) PetscCall(MatSpMVMakePlan_MPICUDA(A, spmv, PETSC_FALSE, PETSC_TRUE, &c->plan));
-  *plan = &c->plan;
+  plan->transpose = (PetscBool)(kind == SPMV_PLAN_TRANSPOSE || kind == SPMV_PLAN_COLUMNS_TRANSPOSE);
+  PetscCall(SpMVPlanSetStore(plan, kind, 0));
+  if (!plan->store[0]) plan->block[0] = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -394,12 +347,15 @@ PetscErrorCode MatSpMVApply_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
 {
   SpMVCudaProduct p = {.form = op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT};
   const SpMVPlan *plan;
+  SpMVWhere       where;
   PetscBool       whole, negate, staged = PETSC_TRUE;
   SpMVOperands    o;
   cudaStream_t    stream;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetPlan_MPICUDA(A, spmv, (PetscBool)(op == SPMV_TRANSPOSE), xx, yy, zz, &plan));
+  PetscCall(SpMVVecsWhere(xx, yy, zz, &where));
+  PetscCall(
+      MatSpMVGetPlan_MPICUDA(A, spmv, op == SPMV_TRANSPOSE ? SPMV_PLAN_TRANSPOSE : SPMV_PLAN_MULT, &where, &plan));
   *done = (PetscBool) !!plan;
   if (!plan) PetscFunctionReturn(PETSC_SUCCESS);
   whole  = SpMVPlanIsWhole(plan);
