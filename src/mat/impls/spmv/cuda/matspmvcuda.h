@@ -11,7 +11,7 @@
     cusparse/factor.c, values.c, copies.c   triangular solves; AIJCUSPARSE's values
     cusparse/parent.c  AIJCUSPARSE's own products
     halo.c           exchange of the halo, over halolists.c and transport.c
-    operands.c, device.c  arrays and copies of vectors; the check of MPI
+    operands.c       arrays and copies of vectors
 */
 #pragma once
 
@@ -103,11 +103,6 @@ typedef struct _n_Mat_SpMVCUDA {
   /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
   PetscBool may_lack;
 } Mat_SpMVCUDA;
-
-/* device.c */
-/* if MPI does not support device arrays, sets PETSc's variable use_gpu_aware_mpi to false, because PETSc would abort
-   otherwise. Not collective; call it before the first use of a device */
-PETSC_INTERN PetscErrorCode SpMVDeviceCheckMPI(MPI_Comm);
 
 /* operands.c: the arrays of zz = yy + A xx, where yy may be zz, or NULL for zero, where the values are */
 typedef struct {

@@ -30,24 +30,16 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool col
   PetscFunctionBegin;
   *error = cudaSuccess;
   PetscCall(PetscMemzero(d, sizeof(*d)));
-  d->csr.m           = host->m;
-  d->csr.n           = host->n;
-  d->csr.nnz         = host->i[host->m];
-  d->csr.index_bytes = sizeof(PetscInt);
   if (PetscOffloadDevice(A->offloadmask)) {
-    const PetscInt *i, *j;
+    SpMVValues v;
 
-    PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
-    PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, &a));
-    d->csr.i = i;
-    d->csr.j = j;
-    d->csr.a = a;
-    PetscCall(MatSeqAIJCUSPARSERestoreArrayRead(A, &a)); /* the arrays stay valid and unchanged while we use them */
-    PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
+    PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
+    d->csr = v.csr;
+    PetscCall(SpMVValuesRestore(A, &v)); /* the arrays stay valid and unchanged while we use them */
   } else {
-    const int    arrays    = columns ? 3 : 2;
-    const size_t bytes[3]  = {(size_t)(host->m + 1) * sizeof(PetscInt), (size_t)d->csr.nnz * sizeof(PetscScalar),
-                              (size_t)d->csr.nnz * sizeof(PetscInt)};
+    const int    arrays   = columns ? 3 : 2;
+    const size_t nz       = (size_t)host->i[host->m];
+    const size_t bytes[3] = {(size_t)(host->m + 1) * sizeof(PetscInt), nz * sizeof(PetscScalar), nz * sizeof(PetscInt)};
     const void  *source[3] = {host->i, NULL, host->j};
     void        *dest[3];
     size_t       total = 0;
@@ -59,6 +51,7 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool col
     PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
     if (*error != cudaSuccess) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(PetscLogCpuToGpu((PetscLogDouble)total));
+    d->csr   = (SpMVCudaCSR){.m = host->m, .n = host->n, .nnz = host->i[host->m], .index_bytes = sizeof(PetscInt)};
     d->csr.i = dest[0];
     d->csr.a = (PetscScalar *)dest[1];
     d->csr.j = columns ? dest[2] : NULL;

@@ -106,36 +106,16 @@ static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
 #define SPMV_NUMERICS 64
 static PetscErrorCode (*SpMVNumericBehind[SPMV_NUMERICS])(Mat);
 
-#define SpMVNumeric(k) /* k is octal */                        \
-  static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat C)  \
-  {                                                            \
-    return SpMVProductNumericHost(C, SpMVNumericBehind[0##k]); \
-  }                                                            \
-  static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat)
-#define SpMVNumeric8(k) \
-  SpMVNumeric(k##0);    \
-  SpMVNumeric(k##1);    \
-  SpMVNumeric(k##2);    \
-  SpMVNumeric(k##3);    \
-  SpMVNumeric(k##4);    \
-  SpMVNumeric(k##5);    \
-  SpMVNumeric(k##6);    \
-  SpMVNumeric(k##7)
-SpMVNumeric8(0);
-SpMVNumeric8(1);
-SpMVNumeric8(2);
-SpMVNumeric8(3);
-SpMVNumeric8(4);
-SpMVNumeric8(5);
-SpMVNumeric8(6);
-SpMVNumeric8(7);
-
-#define SpMVName(k) MatProductNumeric_SpMVHost_##k
-#define SpMVName8(k)                                                                                              \
-  SpMVName(k##0), SpMVName(k##1), SpMVName(k##2), SpMVName(k##3), SpMVName(k##4), SpMVName(k##5), SpMVName(k##6), \
-      SpMVName(k##7)
-static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {
-    SpMVName8(0), SpMVName8(1), SpMVName8(2), SpMVName8(3), SpMVName8(4), SpMVName8(5), SpMVName8(6), SpMVName8(7)};
+/* clang-format off */
+#define SpMVEight(X, k) X(k##0) X(k##1) X(k##2) X(k##3) X(k##4) X(k##5) X(k##6) X(k##7) /* k is octal */
+#define SpMVAll(X) SpMVEight(X, 0) SpMVEight(X, 1) SpMVEight(X, 2) SpMVEight(X, 3) \
+                   SpMVEight(X, 4) SpMVEight(X, 5) SpMVEight(X, 6) SpMVEight(X, 7)
+#define SpMVNumeric(k) \
+  static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat C) { return SpMVProductNumericHost(C, SpMVNumericBehind[0##k]); }
+#define SpMVNumericName(k) MatProductNumeric_SpMVHost_##k,
+SpMVAll(SpMVNumeric)
+static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {SpMVAll(SpMVNumericName)};
+/* clang-format on */
 
 /* Replaces the numeric function that the symbolic phase has set by our function that calls it */
 PetscErrorCode SpMVProductTakeNumeric(Mat C)
