@@ -48,3 +48,16 @@ PetscErrorCode SpMVAgree(MPI_Comm comm, PetscErrorCode mine)
   PetscCheck(!text[0], comm, (PetscErrorCode)code, "%s", text);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Collective: allocates zeros, on all ranks or on none */
+PetscErrorCode SpMVAgreeOnMemory(MPI_Comm comm, size_t bytes, void *memory)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *(char **)memory = NULL;
+  ierr             = SpMVAgree(comm, PetscCalloc1(bytes, (char **)memory));
+  if (ierr) PetscCall(PetscFree(*(char **)memory)); /* the allocation has failed on another rank */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -54,18 +54,14 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: allocated on all ranks or on none */
+/* Collective */
 PetscErrorCode MatSpMVNew(Mat A, PetscBool device, Mat_SpMV **spmv)
 {
   const SpMVBackend *backend = device && SpMVCUDA.bytes ? &SpMVCUDA : NULL;
-  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
   *spmv = NULL;
-  ierr  = PetscCalloc1(sizeof(**spmv) + (backend ? backend->bytes : 0), (char **)spmv);
-  ierr  = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
-  if (ierr) PetscCall(PetscFree(*spmv)); /* the allocation has failed on another rank */
-  PetscCall(ierr);
+  PetscCall(SpMVAgreeOnMemory(PetscObjectComm((PetscObject)A), sizeof(**spmv) + (backend ? backend->bytes : 0), spmv));
   (*spmv)->device  = device;
   (*spmv)->backend = backend;
   if (backend) (*spmv)->cuda = (struct _n_Mat_SpMVCUDA *)(*spmv + 1);

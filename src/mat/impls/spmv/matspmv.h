@@ -396,6 +396,7 @@ PETSC_INTERN const char *const SpMVCOOPlaces[]; /* the names of SpMVCOOPlace */
 
 /* agree.c: if an operation has failed on one rank, all ranks get an error. Collective */
 PETSC_INTERN PetscErrorCode SpMVAgree(MPI_Comm, PetscErrorCode);
+PETSC_INTERN PetscErrorCode SpMVAgreeOnMemory(MPI_Comm, size_t bytes, void *memory); /* zeros; memory: a pointer */
 PETSC_INTERN PetscErrorCode SpMVAgreeOnText(MPI_Comm, PetscBool knows, char text[], int len);
 
 /*

@@ -27,13 +27,9 @@ static PetscErrorCode KSPDeviceOpenPeers(KSPDeviceRun *run, PetscMPIInt rank, Pe
 {
   cudaIpcMemHandle_t mine, *theirs = NULL;
   cudaError_t        error;
-  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
-  ierr = PetscMalloc1(size, &theirs);
-  ierr = SpMVAgree(run->comm, ierr);
-  if (ierr) PetscCall(PetscFree(theirs));
-  PetscCall(ierr);
+  PetscCall(SpMVAgreeOnMemory(run->comm, (size_t)size * sizeof(*theirs), &theirs));
   PetscCall(PetscMemzero(&mine, sizeof(mine)));
   error = SpMVCudaKrylovGetOffer(run->krylov, size, &mine);
   PetscCall(SpMVHaloAgree(run->comm, error, reason));

@@ -104,16 +104,13 @@ static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, SpMVHaloCore *core, cud
 /* Peer transport: exchanges the addresses of the memory that ranks write to each other */
 static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, SpMVCudaHalo core, cudaError_t *error, char reason[SPMV_HALO_TEXT])
 {
-  SpMVHaloOffer *mine = NULL, *theirs = NULL;
+  SpMVHaloOffer *mine = NULL, *theirs;
   PetscMPIInt    size;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(halo->comm, &size));
-  ierr = PetscCalloc2(size, &mine, size, &theirs);
-  ierr = SpMVAgree(halo->comm, ierr);
-  if (ierr) PetscCall(PetscFree2(mine, theirs));
-  PetscCall(ierr);
+  PetscCall(SpMVAgreeOnMemory(halo->comm, 2 * (size_t)size * sizeof(*mine), &mine));
+  theirs = mine + size;
   *error = SpMVCudaHaloGetOffers(core, size, mine);
   PetscCall(SpMVHaloAgree(halo->comm, *error, reason));
   if (!reason[0]) {
@@ -121,7 +118,7 @@ static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, SpMVCudaHalo core, cudaError_t
     *error = SpMVCudaHaloOpen(core, theirs);
     PetscCall(SpMVHaloAgree(halo->comm, *error, reason));
   }
-  PetscCall(PetscFree2(mine, theirs));
+  PetscCall(PetscFree(mine));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -246,15 +243,11 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
 PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[],
                               SpMVHaloType type, SpMVHalo *halo)
 {
-  char           reason[SPMV_HALO_TEXT] = "";
-  SpMVHalo       h                      = NULL;
-  PetscErrorCode ierr;
+  char     reason[SPMV_HALO_TEXT] = "";
+  SpMVHalo h                      = NULL;
 
   PetscFunctionBegin;
-  ierr = PetscNew(&h);
-  ierr = SpMVAgree(comm, ierr);
-  if (ierr) PetscCall(PetscFree(h));
-  PetscCall(ierr);
+  PetscCall(SpMVAgreeOnMemory(comm, sizeof(*h), &h));
   *halo = h;
   PetscCall(PetscCommDuplicate(comm, &h->comm, &h->tag));
   PetscCall(SpMVHaloLinkGet(h->comm, &h->link));

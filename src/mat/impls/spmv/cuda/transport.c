@@ -71,11 +71,7 @@ PetscErrorCode SpMVHaloLinkGet(MPI_Comm comm, SpMVHaloLink *link)
   }
   PetscCallMPI(MPI_Comm_get_attr(comm, SpMVHaloKeyval, link, &found));
   if (!found) {
-    PetscErrorCode ierr = PetscNew(link);
-
-    ierr = SpMVAgree(comm, ierr);
-    if (ierr) PetscCall(PetscFree(*link)); /* another rank has failed to allocate its link */
-    PetscCall(ierr);
+    PetscCall(SpMVAgreeOnMemory(comm, sizeof(**link), link));
     (*link)->comm  = comm;
     (*link)->refct = 1;
     (*link)->next  = SpMVHaloLinks;
@@ -103,16 +99,12 @@ static int SpMVHaloCardCompare(const void *a, const void *b)
 /* Collective. All ranks get the same result, because every rank compares the cards of all ranks */
 static PetscErrorCode SpMVHaloLinkCompareCards(SpMVHaloLink link, SpMVHaloCard *mine, char reason[SPMV_HALO_TEXT])
 {
-  SpMVHaloCard  *card = NULL;
-  PetscMPIInt    size;
-  PetscErrorCode ierr;
+  SpMVHaloCard *card = NULL;
+  PetscMPIInt   size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(link->comm, &size));
-  ierr = PetscMalloc1(size, &card);
-  ierr = SpMVAgree(link->comm, ierr);
-  if (ierr) PetscCall(PetscFree(card));
-  PetscCall(ierr);
+  PetscCall(SpMVAgreeOnMemory(link->comm, (size_t)size * sizeof(*card), &card));
   PetscCallMPI(MPI_Allgather(mine, sizeof(*mine), MPI_BYTE, card, sizeof(*mine), MPI_BYTE, link->comm));
   for (PetscMPIInt r = 1; r < size && !reason[0]; r++) {
     if (card[r].version != card[0].version)
