@@ -1,7 +1,7 @@
 /*
   The four kinds of matrices that are hooked, and the operations and functions that are replaced in each. MatSpMVHook()
-  and MatSpMVUnhook() use only this table, so that they do not depend on the files that define the operations; what a device replaces in
-  addition is in the table SpMVCUDA.
+  and MatSpMVUnhook() use only this table, so that they do not depend on the files that define the operations. What a
+  device replaces in addition is in the table SpMVCUDA.
 */
 #include "matspmv.h"
 

@@ -120,7 +120,7 @@ static PetscErrorCode KSPDeviceBCGSConcludeSingular(KSP ksp, KSPDeviceRun *run)
 }
 
 /* With a right preconditioner that our kernels do not apply, the iterations solve A B y = b, starting from zero */
-static PetscErrorCode KSPDeviceBCGSEnterInside(KSP ksp, KSPDeviceBCGS *bcgs)
+static PetscErrorCode KSPDeviceBCGSBeginInside(KSP ksp, KSPDeviceBCGS *bcgs)
 {
   PetscFunctionBegin;
   bcgs->inside = PETSC_TRUE;
@@ -131,7 +131,7 @@ static PetscErrorCode KSPDeviceBCGSEnterInside(KSP ksp, KSPDeviceBCGS *bcgs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPDeviceBCGSLeaveInside(KSP ksp, KSPDeviceBCGS *bcgs)
+static PetscErrorCode KSPDeviceBCGSEndInside(KSP ksp, KSPDeviceBCGS *bcgs)
 {
   PetscFunctionBegin;
   if (!bcgs->inside) PetscFunctionReturn(PETSC_SUCCESS);
@@ -155,7 +155,7 @@ static PetscErrorCode KSPDeviceBCGSSolve(KSP ksp, KSP_Device *d)
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[P], ksp->work[T]));
   PetscCall(KSPDeviceBCGSStart(ksp));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  if (ksp->pc_side == PC_RIGHT && run->pc == SPMV_KRYLOV_PC_APPLIED) PetscCall(KSPDeviceBCGSEnterInside(ksp, bcgs));
+  if (ksp->pc_side == PC_RIGHT && run->pc == SPMV_KRYLOV_PC_APPLIED) PetscCall(KSPDeviceBCGSBeginInside(ksp, bcgs));
   PetscCall(KSPDeviceBCGSBegin(ksp, d));
   PetscCall(KSPDeviceIterations(ksp, run, KSPDeviceBCGSIterate));
   for (PetscInt k = 0; k < ksp->nwork; k++) PetscCall(KSPDeviceTouch(ksp->work[k], NULL));
@@ -164,7 +164,7 @@ static PetscErrorCode KSPDeviceBCGSSolve(KSP ksp, KSP_Device *d)
     PetscCall(KSPDeviceBCGSConcludeSingular(ksp, run));
   else if (!ksp->reason)
     PetscCall(KSPDeviceConclude(ksp, run));
-  PetscCall(KSPDeviceBCGSLeaveInside(ksp, bcgs));
+  PetscCall(KSPDeviceBCGSEndInside(ksp, bcgs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

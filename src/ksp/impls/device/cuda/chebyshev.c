@@ -1,5 +1,6 @@
 /*
-  The iterations of devicechebyshev: an iteration is the product and one kernel. PETSc's set-up estimates the eigenvalues.
+  The iterations of devicechebyshev: an iteration is the product and one kernel. PETSc's set-up estimates the
+  eigenvalues.
 */
 #include "krylov.h"
 

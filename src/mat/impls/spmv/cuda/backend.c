@@ -87,7 +87,7 @@ static PetscErrorCode MatSpMVAssembled_CUDA(Mat A, PetscBool mpi)
   else {
     PetscCall(MatSpMVMarkEmpty_SeqCUDA(A));
     PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
-    PetscCall(MatSpMVPrepare_SeqCUDA(A));
+    PetscCall(MatSpMVWarmUp_SeqCUDA(A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

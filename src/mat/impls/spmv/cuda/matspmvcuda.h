@@ -145,7 +145,7 @@ PETSC_INTERN void           MatSpMVSetOps_MPICUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 /* NULL: AIJCUSPARSE multiplies */
 PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
-PETSC_INTERN PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVWarmUp_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
 PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
 PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *); /* frees both copies */

@@ -9,8 +9,8 @@ PetscInt64 SpMVPlanEpoch;
 
 /* ---------------------------------------------------------------- launching */
 
-/* The product of a block that has no copy in its format on the device, or is bound to the CPU: this rank must not return
-   before the other ranks do */
+/* The product of a block that has no copy in its format on the device, or is bound to the CPU: this rank must not
+   return before the other ranks do */
 static PetscErrorCode SpMVPlanBlockByVec(const SpMVPlan *plan, int k, const SpMVCudaProduct *p)
 {
   const SpMVCudaColumns one = {0, 0, 0, 1}, *columns = p->columns ? p->columns : &one;
@@ -56,7 +56,7 @@ static PetscErrorCode SpMVPlanBlock(const SpMVPlan *plan, int k, SpMVCudaProduct
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The off-diagonal block's product runs first, so that its values are sent to their ranks during the diagonal block's */
+/* The off-diagonal block's product runs first, so that its values are sent to their ranks during the other product */
 static PetscErrorCode SpMVPlanLaunchTranspose(const SpMVPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
 {
   PetscFunctionBegin;
@@ -69,8 +69,8 @@ static PetscErrorCode SpMVPlanLaunchTranspose(const SpMVPlan *plan, SpMVCudaProd
 }
 
 /*
-  The diagonal block's product runs while the halo arrives, followed by the off-diagonal block's product. With peers, the
-  exchange and the diagonal block's product are one kernel each, and this kernel may add the off-diagonal block's
+  The diagonal block's product runs while the halo arrives, followed by the off-diagonal block's product. With peers,
+  the exchange and the diagonal block's product are one kernel each, and this kernel may add the off-diagonal block's
   product. The halos of several columns are exchanged SPMV_HALO_COLUMNS at a time. An exchange at the same time as their
   product needs a second stream, which costs more than a short product hides.
 */
@@ -241,8 +241,8 @@ static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKin
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether nothing has changed since the plan was made, on all ranks or on this rank alone, which may have changed one of
-   its blocks */
+/* Whether nothing has changed since the plan was made, on all ranks or on this rank alone, which may have changed one
+   of its blocks */
 static PetscErrorCode SpMVPlanIsCurrent(const SpMVPlan *plan, Mat A, const Mat_SpMV *spmv, PetscBool *current)
 {
   Mat block[2];
@@ -255,12 +255,12 @@ static PetscErrorCode SpMVPlanIsCurrent(const SpMVPlan *plan, Mat A, const Mat_S
 }
 
 /*
-  Creates everything that a product with these vectors needs before its exchange begins. Lack of memory for the copies of
-  the blocks is an error of all ranks while they prepare the copies together, but not if a rank alone has changed a
+  Creates everything that a product with these vectors needs before its exchange begins. Lack of memory for the copies
+  of the blocks is an error of all ranks while they prepare the copies together, but not if a rank alone has changed a
   block later. Several columns are multiplied one by one instead if some rank cannot multiply them at once
 */
-static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind kind, PetscBool ours,
-                                             const SpMVWhere *where)
+static PetscErrorCode MatSpMVGetReady_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind kind, PetscBool ours,
+                                              const SpMVWhere *where)
 {
   Mat       block[2];
   Mat_SpMV *own[2];
@@ -302,7 +302,7 @@ static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind
   if (!ours) *plan = NULL;
   if (!ours && kind == SPMV_PLAN_COLUMNS) PetscFunctionReturn(PETSC_SUCCESS);
   if (together) {
-    PetscCall(SpMVAgree(comm, MatSpMVPrepare_MPICUDA(A, spmv, kind, ours, where)));
+    PetscCall(SpMVAgree(comm, MatSpMVGetReady_MPICUDA(A, spmv, kind, ours, where)));
     if (kind == SPMV_PLAN_COLUMNS) {
       int lacks = !SpMVPlanIsWhole(p);
 

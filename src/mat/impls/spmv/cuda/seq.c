@@ -64,7 +64,7 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool col
   work before it multiplies, and code, pinned memory and the memory pool then take it 7 to 25 ms less. An error is not
   one of this matrix
 */
-PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat A)
+PetscErrorCode MatSpMVWarmUp_SeqCUDA(Mat A)
 {
   MatInfo info;
 

@@ -149,15 +149,15 @@ static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
   PetscCall((*spmv->parent.bindtocpu)(A, bind));
   /* while bound, AIJ's operations change the host's values without marking them as newer */
   if (!bind && A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU;
-#define SpMVTakeOver(op)               \
+#define SpMVHookAgain(op)              \
   do {                                 \
     if (A->ops->op != spmv->ours.op) { \
       spmv->parent.op = A->ops->op;    \
       A->ops->op      = spmv->ours.op; \
     }                                  \
   } while (0)
-  SpMVHooks(SpMVTakeOver);
-#undef SpMVTakeOver
+  SpMVHooks(SpMVHookAgain);
+#undef SpMVHookAgain
   PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
   PetscCall(MatSpMVForget(A, spmv)); /* the copies belong to the other side (host or device) */
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -9,7 +9,7 @@
 #include "mat/impls/spmv/matspmv.h"
 
 /* Brings the copies of the two blocks up to date, before the exchange begins */
-static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose)
+static PetscErrorCode MatSpMVGetReady_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose)
 {
   Mat block[2];
 
@@ -24,7 +24,7 @@ static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transp
   The calling rank may have changed one of its blocks without the other ranks' knowledge. Lack of memory for the block's
   copy must then not be an error on this rank: AIJ's product is used for the block, and the exchange continues.
 */
-static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
+static PetscErrorCode MatSpMVGetReadyLocal_MPI(Mat A, Mat_SpMV *spmv)
 {
   Mat block[2];
 
@@ -40,8 +40,8 @@ static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 }
 
 /*
-  The beginning of a product on the host: hooks the blocks, and brings them up to date on all ranks or on none. The ranks
-  communicate only if the state of the parallel matrix has changed.
+  The beginning of a product on the host: hooks the blocks, and brings them up to date on all ranks or on none. The
+  ranks communicate only if the state of the parallel matrix has changed.
 */
 static PetscErrorCode MatSpMVBegin_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose)
 {
@@ -49,9 +49,9 @@ static PetscErrorCode MatSpMVBegin_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpos
 
   PetscFunctionBegin;
   if (SpMVKeyIsCurrent(&agreed->key, A))
-    PetscCall(MatSpMVPrepareLocal_MPI(A, spmv));
+    PetscCall(MatSpMVGetReadyLocal_MPI(A, spmv));
   else {
-    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVPrepare_MPI(A, spmv, transpose)));
+    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVGetReady_MPI(A, spmv, transpose)));
     SpMVKeySet(&agreed->key, A);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
