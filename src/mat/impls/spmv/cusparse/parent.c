@@ -111,7 +111,10 @@ static PetscErrorCode (*SpMVNumericBehind[SPMV_NUMERICS])(Mat);
 #define SpMVAll(X) SpMVEight(X, 0) SpMVEight(X, 1) SpMVEight(X, 2) SpMVEight(X, 3) \
                    SpMVEight(X, 4) SpMVEight(X, 5) SpMVEight(X, 6) SpMVEight(X, 7)
 #define SpMVNumeric(k) \
-  static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat C) { return SpMVProductNumericHost(C, SpMVNumericBehind[0##k]); }
+  static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat C) \
+  { \
+    return SpMVProductNumericHost(C, SpMVNumericBehind[0##k]); \
+  }
 #define SpMVNumericName(k) MatProductNumeric_SpMVHost_##k,
 SpMVAll(SpMVNumeric)
 static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {SpMVAll(SpMVNumericName)};
