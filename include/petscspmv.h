@@ -35,6 +35,7 @@
 /* For KSPSetType() and -ksp_type: KSPCG, KSPBCGS and KSPCHEBYSHEV with their iterations on the GPU */
 #define KSPDEVICECG        "devicecg"
 #define KSPDEVICEBICGSTAB  "devicebicgstab"
+#define KSPDEVICEGMRES     "devicegmres"
 #define KSPDEVICECHEBYSHEV "devicechebyshev"
 
 /* For MatGetOrdering(): rows sorted by length, then by first column */

@@ -10,7 +10,9 @@
     N  a null space       p  another matrix for PC           r  KSPReset() between the two solves
     d  the same solve twice, with the same bits              s  KSPCGSetType(KSP_CG_SYMMETRIC)
     v  vectors on the host                                   k  the same matrix in the second solve
-    o  b = 1: all numbers are exact                          P  PETSc's name for the type with our matrix, too
+    a  only the residual of the solution, which may be three times as large as AIJ's
+    o  b = 1: all numbers are exact                          P  PETSc's name for the type with our matrix, too; on a
+                                                                device the methods of the GMRES family orthogonalize there
 */
 #include "solves.h"
 
@@ -155,6 +157,27 @@ static PetscErrorCode Row_Twos(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, 
   return Add(i, 2.0, M, n, cols, vals);
 }
 
+/* The rows of `convection`, of which the last is scaled by 10^-n: condition numbers of about 10^n */
+static PetscErrorCode Row_Graded(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscReal decades, PetscInt *n,
+                                 PetscInt *cols, PetscScalar *vals)
+{
+  PetscCall(Row_Convection(i, M, N, bs, n, cols, vals));
+  for (PetscInt k = 0; k < *n; k++) vals[k] *= PetscPowReal(10.0, -decades * (PetscReal)i / (PetscReal)M);
+  return PETSC_SUCCESS;
+}
+
+#define GRADED(decades)                                                                                   \
+  static PetscErrorCode Row_Graded##decades(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, \
+                                            PetscInt *cols, PetscScalar *vals)                            \
+  {                                                                                                       \
+    return Row_Graded(i, M, N, bs, decades, n, cols, vals);                                               \
+  }
+GRADED(8)
+GRADED(9)
+GRADED(11)
+GRADED(12)
+GRADED(14)
+
 static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"larger", 12000, 12000, 1, 0, Row_Laplace},
                                {"nodes2", 64, 64, 2, 0, Row_Nodes},
@@ -175,6 +198,11 @@ static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"rotation", 320, 320, 1, 0, Row_Rotation},
                                {"collapse", 320, 320, 1, 0, Row_Collapse},
                                {"twos", 320, 320, 1, 0, Row_Twos},
+                               {"graded8", 400, 400, 1, 0, Row_Graded8},
+                               {"graded9", 400, 400, 1, 0, Row_Graded9},
+                               {"graded11", 400, 400, 1, 0, Row_Graded11},
+                               {"graded12", 400, 400, 1, 0, Row_Graded12},
+                               {"graded14", 400, 400, 1, 0, Row_Graded14},
                                {NULL}};
 
 static PetscErrorCode MakeSystem(Test *t, const char *name, const char *type, Mat *A)
@@ -329,6 +357,26 @@ static PetscErrorCode FillVectors(const Problem *p, Mat A, Vec x, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The residual of the solution, relative to b */
+static PetscErrorCode RecordAttained(KSP ksp, Record *r)
+{
+  Mat       A;
+  Vec       x, b, w;
+  PetscReal residual, norm;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(KSPGetSolution(ksp, &x));
+  PetscCall(KSPGetRhs(ksp, &b));
+  PetscCall(VecDuplicate(b, &w));
+  PetscCall(MatResidual(A, b, x, w));
+  PetscCall(VecNorm(w, NORM_2, &residual));
+  PetscCall(VecNorm(b, NORM_2, &norm));
+  PetscCall(VecDestroy(&w));
+  PetscCall(RecordAdd(r, "attained residual", 0, residual / norm, 2 * residual / norm, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscErrorCode error, Record *r)
 {
   KSPConvergedReason reason;
@@ -339,6 +387,10 @@ static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscError
   PetscFunctionBegin;
   PetscCall(RecordInt(r, "error", (PetscInt64)error));
   if (error) PetscFunctionReturn(PETSC_SUCCESS);
+  if (Has(p, 'a')) {
+    PetscCall(RecordAttained(ksp, r));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   /* with Inf in b, cuBLAS's norm of the first residual may be finite on one rank, and is then recorded in the history
      */
@@ -444,10 +496,16 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
   MatNullSpace   null;
   PetscBool      ours;
   char           view[64];
+  const char    *device;
+  PetscBool      host; /* PETSc's iterations must have run, on a device, too */
+  PetscMPIInt    size;
   PetscErrorCode error;
 
   PetscFunctionBegin;
   PetscCall(ReadProblem(t->arg, &p));
+  device = Has(&p, 'P') && strstr(method, "gmres") ? "orthogonalization on the device" : "iterations on the device";
+  PetscCallMPI(MPI_Comm_size(t->comm, &size));
+  host = (PetscBool)(Has(&p, 'h') || Has(&p, 'v') || (!Has(&p, 'P') && size > 1 && strstr(method, "gmres")));
   if (Has(&p, 'e')) PetscCall(FirstError(t));
   PetscCall(Options(p.options, PETSC_TRUE));
   PetscCall(MakeSystem(t, p.system, t->type, &A));
@@ -470,8 +528,7 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
     PetscCall(RecordSolve(t, &p, ksp, error, r));
     if (Has(&p, 'd') && k == 0) PetscCall(CheckAgain(t, &p, ksp, A, x, b));
     PetscCall(PetscSNPrintf(view, sizeof(view), Has(&p, 'P') ? "type: %s" : "iterations of PETSc's %s: ", method));
-    if (ours && !error)
-      PetscCall(CheckView(t, ksp, t->device && !Has(&p, 'h') && !Has(&p, 'v') ? "iterations on the device" : view));
+    if (ours && !error) PetscCall(CheckView(t, ksp, t->device && !host ? device : view));
     if (error) break; /* PETSc guarantees nothing after an error */
     if (Has(&p, 'r')) PetscCall(KSPReset(ksp));
     if (Has(&p, 'r')) PetscCall(KSPSetOperators(ksp, A, P ? P : A));
@@ -501,6 +558,26 @@ static PetscErrorCode Chebyshev(Test *t, Record *r)
 static PetscErrorCode BiCGStab(Test *t, Record *r)
 {
   return Solve(t, r, "bcgs");
+}
+
+static PetscErrorCode GMRES(Test *t, Record *r)
+{
+  return Solve(t, r, "gmres");
+}
+
+static PetscErrorCode FGMRES(Test *t, Record *r)
+{
+  return Solve(t, r, "fgmres");
+}
+
+static PetscErrorCode LGMRES(Test *t, Record *r)
+{
+  return Solve(t, r, "lgmres");
+}
+
+static PetscErrorCode DGMRES(Test *t, Record *r)
+{
+  return Solve(t, r, "dgmres");
 }
 
 /* Only AIJ is a reference: PETSc's other types have nothing to do with the methods */
@@ -697,6 +774,132 @@ static const Operation operations[] = {
     {"chebyshev-norms", Chebyshev, WHEN, "laplace,h:-pc_type jacobi -ksp_max_it 20 -ksp_chebyshev_eigenvalues 0.1,2"},
     {"chebyshev-ilu", Chebyshev, WHEN,
      "laplace,h:-pc_type bjacobi -ksp_norm_type none -ksp_max_it 4 -ksp_chebyshev_eigenvalues 0.1,2"},
+    {"gmres", GMRES, WHEN, "convection,Pd:-pc_type jacobi"},
+    {"gmres-right", GMRES, WHEN, "convection,Pg:-pc_type jacobi -ksp_pc_side right"},
+    {"gmres-restart", GMRES, WHEN, "laplace,Pd:-pc_type none -ksp_gmres_restart 7 -ksp_max_it 60"},
+    {"gmres-one", GMRES, WHEN, "convection,P:-pc_type jacobi -ksp_gmres_restart 1 -ksp_max_it 20"},
+    {"gmres-many", GMRES, WHEN, "larger,Pd:-pc_type none -ksp_gmres_restart 100 -ksp_max_it 120"},
+    {"gmres-ilu", GMRES, WHEN, "convected,P:-pc_type bjacobi -sub_pc_type ilu"},
+    {"gmres-refined", GMRES, WHEN,
+     "laplace,Pd:-pc_type jacobi -ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-refined-ifneeded", GMRES, WHEN,
+     "laplace,Pd:-pc_type jacobi -ksp_orthogonalization_cgs_refinement_type refine_ifneeded"},
+    {"gmres-modified", GMRES, WHEN, "laplace,Ph:-pc_type jacobi -ksp_orthogonalization mgs"},
+    {"gmres-off", GMRES, WHEN, "laplace,Ph:-pc_type jacobi -ksp_device_orthogonalization 0"},
+    {"gmres-hostvectors", GMRES, WHEN, "laplace,Pv:-pc_type jacobi"},
+    {"gmres-monitor", GMRES, WHEN, "laplace,Pm:-pc_type jacobi -ksp_gmres_restart 9"},
+    {"gmres-zero", GMRES, WHEN, "laplace,Pz:-pc_type jacobi"},
+    {"gmres-exact", GMRES, WHEN, "twos,Pok:-pc_type none"},
+    {"gmres-nan", GMRES, WHEN, "convection,Pn:-pc_type jacobi"},
+    {"gmres-nan-product", GMRES, WHEN, "nan,P:-pc_type none"},
+    {"gmres-nullspace", GMRES, WHEN, "singular,PN:-pc_type jacobi -ksp_rtol 1e-4"},
+    {"gmres-reset", GMRES, WHEN, "convection,Prd:-pc_type jacobi"},
+    {"gmres-blocks", GMRES, WHEN, "nodes3,P:-pc_type pbjacobi"},
+    {"devicegmres", GMRES, WHEN, "convection,d:-pc_type none"},
+    {"devicegmres-jacobi", GMRES, WHEN, "convection,d:-pc_type jacobi"},
+    {"devicegmres-jacobi-right", GMRES, WHEN, "convection,dg:-pc_type jacobi -ksp_pc_side right"},
+    {"devicegmres-right", GMRES, WHEN, "convection,dg:-pc_type none -ksp_pc_side right"},
+    {"devicegmres-symmetric", GMRES, WHEN, "hermitian:-pc_type jacobi -ksp_pc_side symmetric"},
+    {"devicegmres-restart", GMRES, WHEN, "laplace,d:-pc_type none -ksp_gmres_restart 7 -ksp_max_it 60"},
+    {"devicegmres-restart-right", GMRES, WHEN, "laplace,dg:-pc_type jacobi -ksp_gmres_restart 5 -ksp_pc_side right"},
+    {"devicegmres-one", GMRES, WHEN, "convection:-pc_type jacobi -ksp_gmres_restart 1 -ksp_max_it 20"},
+    {"devicegmres-many", GMRES, WHEN, "larger,d:-pc_type none -ksp_gmres_restart 100 -ksp_max_it 120"},
+    {"devicegmres-many-right", GMRES, WHEN,
+     "larger,dg:-pc_type jacobi -ksp_gmres_restart 70 -ksp_max_it 120 -ksp_pc_side right"},
+    {"devicegmres-ilu", GMRES, WHEN, "convected,d:-pc_type bjacobi -sub_pc_type ilu"},
+    {"devicegmres-ilu-right", GMRES, WHEN, "convected,dg:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
+    {"devicegmres-gamg", GMRES, WHEN, "larger:-pc_type gamg -mg_levels_pc_type jacobi -ksp_rtol 1e-3"},
+    {"devicegmres-blocks", GMRES, WHEN, "nodes3,d:-pc_type pbjacobi"},
+    {"devicegmres-refined", GMRES, WHEN,
+     "laplace,d:-pc_type jacobi -ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-refined-ifneeded", GMRES, WHEN,
+     "laplace,h:-pc_type jacobi -ksp_orthogonalization_cgs_refinement_type refine_ifneeded"},
+    {"devicegmres-modified", GMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_orthogonalization mgs"},
+    {"devicegmres-eigenvalues", GMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_view_eigenvalues ascii:/dev/null"},
+    {"devicegmres-hostvectors", GMRES, WHEN, "laplace,v:-pc_type jacobi"},
+    {"devicegmres-test", GMRES, WHEN, "convection,t:-pc_type jacobi -ksp_gmres_restart 4"},
+    {"devicegmres-zero", GMRES, WHEN, "laplace,z:-pc_type jacobi"},
+    {"devicegmres-guess-exact", GMRES, WHEN, "convection,x:-pc_type jacobi"},
+    {"devicegmres-nonorm", GMRES, WHEN, "convection:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9"},
+    {"devicegmres-its", GMRES, WHEN, "laplace:-pc_type none -ksp_max_it 5"},
+    {"devicegmres-its-zero", GMRES, WHEN, "laplace:-pc_type none -ksp_max_it 0"},
+    {"devicegmres-its-converged", GMRES, WHEN, "laplace:-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"},
+    {"devicegmres-its-least", GMRES, WHEN, "laplace:-pc_type none -ksp_min_it 12 -ksp_rtol 0.5"},
+    {"devicegmres-its-error", GMRES, WHEN, "laplace,e:-pc_type none -ksp_max_it 5"},
+    {"devicegmres-atol", GMRES, WHEN, "laplace:-pc_type none -ksp_rtol 0 -ksp_atol 1e-2"},
+    {"devicegmres-exact", GMRES, WHEN, "twos,ok:-pc_type none"},
+    {"devicegmres-rotation", GMRES, WHEN, "rotation,k:-pc_type none"},
+    {"devicegmres-nan", GMRES, WHEN, "convection,n:-pc_type jacobi"},
+    {"devicegmres-nan-product", GMRES, WHEN, "nan:-pc_type none"},
+    {"devicegmres-nullspace", GMRES, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-4"},
+    {"devicegmres-reset", GMRES, WHEN, "convection,rd:-pc_type jacobi"},
+    {"devicegmres-ahead-none", GMRES, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 0"},
+    {"devicegmres-ahead-many", GMRES, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 50"},
+    {"devicegmres-not-early", GMRES, WHEN, "convection,d:-pc_type jacobi -ksp_device_early 0"},
+    {"devicegmres-off", GMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_device 0"},
+    {"devicegmres-graded8", GMRES, WHEN,
+     "graded8,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded8", GMRES, WHEN,
+     "graded8,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded8-refined", GMRES, WHEN,
+     "graded8,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded8-refined", GMRES, WHEN,
+     "graded8,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-graded9", GMRES, WHEN,
+     "graded9,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded9", GMRES, WHEN,
+     "graded9,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded9-refined", GMRES, WHEN,
+     "graded9,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded9-refined", GMRES, WHEN,
+     "graded9,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-graded11", GMRES, WHEN,
+     "graded11,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded11", GMRES, WHEN,
+     "graded11,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded11-refined", GMRES, WHEN,
+     "graded11,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded11-refined", GMRES, WHEN,
+     "graded11,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-graded12", GMRES, WHEN,
+     "graded12,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded12", GMRES, WHEN,
+     "graded12,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded12-refined", GMRES, WHEN,
+     "graded12,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded12-refined", GMRES, WHEN,
+     "graded12,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-graded14", GMRES, WHEN,
+     "graded14,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded14", GMRES, WHEN,
+     "graded14,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded14-refined", GMRES, WHEN,
+     "graded14,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded14-refined", GMRES, WHEN,
+     "graded14,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"fgmres", FGMRES, WHEN, "convection,Pd:-pc_type jacobi -ksp_gmres_restart 6"},
+    {"lgmres", LGMRES, WHEN, "laplace,P:-pc_type jacobi -ksp_gmres_restart 8"},
+    {"dgmres", DGMRES, WHEN, "laplace,P:-pc_type jacobi -ksp_gmres_restart 8"},
     {NULL, NULL, 0, NULL}};
 
 int main(int argc, char **argv)

@@ -107,6 +107,10 @@ template <class S> struct Traits { // real
   {
     return __shfl_down_sync(ALL, a, by);
   }
+  static __device__ S exchange(S a, int by)
+  {
+    return __shfl_xor_sync(ALL, a, by);
+  }
   template <class... Policy> static __device__ S stream(const S *p, Policy... policy) // for values that are read once
   {
     return Stream(p, policy...);
@@ -195,6 +199,10 @@ template <class R> struct Traits<Complex<R>> {
   static __device__ S down(S a, int by)
   {
     return {T::down(a.re, by), T::down(a.im, by)};
+  }
+  static __device__ S exchange(S a, int by)
+  {
+    return {T::exchange(a.re, by), T::exchange(a.im, by)};
   }
   template <class... Policy> static __device__ S stream(const S *p, Policy... policy)
   {

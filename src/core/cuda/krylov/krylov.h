@@ -16,6 +16,7 @@
 #pragma once
 
 #include "core/cuda/halo/halo.h"
+#include "core/cuda/spmvcuda.h"
 
 typedef struct _n_SpMVCudaKrylov *SpMVCudaKrylov;
 
@@ -34,6 +35,8 @@ typedef enum {
   SPMV_KRYLOV_INDEFINITE_MAT, /* the matrix is indefinite */
   SPMV_KRYLOV_BREAKDOWN,      /* an inner product is 0 */
   SPMV_KRYLOV_SINGULAR,       /* t = 0: see SpMVCudaBCGSBegin() */
+  SPMV_KRYLOV_HAPPY,          /* GMRES: happy breakdown, but the test does not hold */
+  SPMV_KRYLOV_NULL,           /* GMRES: a column of zeros */
   SPMV_KRYLOV_REASONS
 } SpMVKrylovReason;
 

@@ -209,8 +209,10 @@ PetscErrorCode KSPDeviceRegister(PetscBool device)
 {
   PetscFunctionBegin;
   PetscCall(KSPDeviceReplaceChebyshev(device));
+  if (device && KSPDeviceCUDA.registerorthog) PetscCall((*KSPDeviceCUDA.registerorthog)());
   PetscCall(KSPRegister(KSPDEVICECG, KSPCreate_DeviceCG));
   PetscCall(KSPRegister(KSPDEVICEBICGSTAB, KSPCreate_DeviceBiCGStab));
+  PetscCall(KSPRegister(KSPDEVICEGMRES, KSPCreate_DeviceGMRES));
   PetscCall(KSPRegister(KSPDEVICECHEBYSHEV, KSPCreate_DeviceChebyshev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -5,7 +5,7 @@
   run on the device they do; otherwise PETSc's solve runs. Everything else (options, work vectors, norms, views) is
   PETSc's.
 
-    devicecg.c, devicebicgstab.c, devicechebyshev.c  the types
+    devicecg.c, devicebicgstab.c, devicegmres.c, devicechebyshev.c  the types
     deviceksp.c  creation, options, views
     cuda/        solves on the device; without CUDA the makefile leaves this folder out, and the table KSPDeviceCUDA in
                  nocuda.c is empty
@@ -42,11 +42,13 @@ struct _n_KSP_Device {
 typedef struct {
   PetscErrorCode (*cg)(KSP, KSP_Device *); /* see KSPDeviceCreate() */
   PetscErrorCode (*bicgstab)(KSP, KSP_Device *);
+  PetscErrorCode (*gmres)(KSP, KSP_Device *);
   PetscErrorCode (*chebyshev)(KSP, KSP_Device *);
   /* gets the reason why a solve cannot run on the device, empty if it can; collective unless d->alone */
   PetscErrorCode (*whynot)(KSP, KSP_Device *, char why[], size_t);
   PetscErrorCode (*view)(const KSP_Device *, PetscViewer); /* after a solve on the device */
   PetscErrorCode (*reset)(KSP_Device *);
+  PetscErrorCode (*registerorthog)(void); /* replaces the orthogonalization of PETSc's GMRES and its variants */
 } KSPDeviceBackend;
 PETSC_INTERN const KSPDeviceBackend KSPDeviceCUDA;
 
@@ -65,6 +67,7 @@ PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
 
 /* devicebicgstab.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceBiCGStab(KSP);
+PETSC_INTERN PetscErrorCode KSPCreate_DeviceGMRES(KSP);
 
 /* devicechebyshev.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);

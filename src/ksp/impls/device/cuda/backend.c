@@ -67,8 +67,11 @@ static PetscErrorCode KSPDeviceView_CUDA(const KSP_Device *d, PetscViewer viewer
 const KSPDeviceBackend KSPDeviceCUDA = {
     .cg        = KSPDeviceCreate_CG,
     .bicgstab  = KSPDeviceCreate_BiCGStab,
+    .gmres     = KSPDeviceCreate_GMRES,
     .chebyshev = KSPDeviceCreate_Chebyshev,
     .whynot    = KSPDeviceWhyNot_CUDA,
     .view      = KSPDeviceView_CUDA,
     .reset     = KSPDeviceRunReset,
+
+    .registerorthog = KSPDeviceRegisterOrthog,
 };

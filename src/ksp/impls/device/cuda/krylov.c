@@ -275,7 +275,7 @@ PetscErrorCode KSPDeviceAwait(KSPDeviceRun *run, PetscInt iterations)
 }
 
 /* The device writes a norm before the status that announces it, but the host may see them in either order */
-static PetscErrorCode KSPDeviceReadNorm(KSPDeviceRun *run, PetscReal *norm)
+PetscErrorCode KSPDeviceReadNorm(KSPDeviceRun *run, PetscReal *norm)
 {
   PetscBool idle = PETSC_FALSE;
 

@@ -2,9 +2,10 @@
   A solve on the device, and the functions that the methods share.
 
     backend.c    the table KSPDeviceCUDA, the decision where a solve runs
-    cg.c, bicgstab.c, chebyshev.c  the methods
+    cg.c, bicgstab.c, gmres.c, chebyshev.c  the methods
     krylov.c     preconditioner, product, iterations, the results that the host reads
     sums.c       sums over ranks
+    orthog.c     Gram-Schmidt of PETSc's GMRES and its variants
 */
 #pragma once
 
@@ -58,7 +59,11 @@ PETSC_INTERN PetscErrorCode KSPDeviceSetUpSums(Mat, KSPDeviceRun *);
 /* What the methods add to a new KSP of PETSc's type */
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_CG(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_BiCGStab(KSP, KSP_Device *);
+PETSC_INTERN PetscErrorCode KSPDeviceCreate_GMRES(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_Chebyshev(KSP, KSP_Device *);
+
+/* orthog.c: replaces the orthogonalization of PETSc's GMRES, FGMRES, LGMRES and DGMRES */
+PETSC_INTERN PetscErrorCode KSPDeviceRegisterOrthog(void);
 
 /* krylov.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSP_Device *); /* collective */
@@ -75,6 +80,8 @@ PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w, KSPDevic
 PETSC_INTERN PetscErrorCode KSPDeviceGetTest(KSP, KSPDeviceRun *, SpMVKrylovTest *, SpMVKrylovNorm *);
 /* Waits until this number of iterations is complete, or the solve has ended */
 PETSC_INTERN PetscErrorCode KSPDeviceAwait(KSPDeviceRun *, PetscInt iterations);
+/* The next norm, which the status has announced */
+PETSC_INTERN PetscErrorCode KSPDeviceReadNorm(KSPDeviceRun *, PetscReal *);
 /* Waits until the norm of the next iteration has been computed, or the solve has ended */
 PETSC_INTERN PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *);
 /* Whether iteration n is to be started; the result is the same on all ranks */
