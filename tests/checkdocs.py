@@ -19,15 +19,15 @@ import types
 
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
-sys.path.insert(0, str(BENCH))
+sys.path += [str(BENCH / folder) for folder in (".", "lib", "products", "solves", "papers")]
 import batch
 import hosts as baselines
 import paper
 import scalingreport
 import solvereport
 import table
-from papers.charts import NoCharts
-from papers.report import Report
+from charts import NoCharts
+from report import Report
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
 ROOT = ROOT if ROOT.is_dir() else ROOT.parent.parent
@@ -46,7 +46,7 @@ def mean(values):
 
 
 class Products:
-    """What bench/bench measured: a table of matrices and types"""
+    """What bench/products/bench measured: a table of matrices and types"""
 
     def __init__(self, name):
         rows = read(name)
@@ -127,7 +127,7 @@ def over_ours(times, others, ours):
 
 
 def over_peer(variants, rows=peers):
-    """Other products of bench/peers, the best of these variants"""
+    """Other products of bench/products/peers, the best of these variants"""
     return [two(x) for x in over_ours({(r["matrix"], r["variant"]): float(r["us"]) for r in rows}, variants, OURS)]
 
 

@@ -35,7 +35,7 @@ class Charts:
             self.plt = matplotlib.pyplot
         except ImportError:
             self.plt = None
-            print("bench/paper: no matplotlib, no charts", file=sys.stderr)
+            print("bench/papers/paper.py: no matplotlib, no charts", file=sys.stderr)
 
     def draw(self, name, names, series, ylabel, log=False, kind="bar", xlabel=""):
         """series: label -> values, 0 where there is none. Returns whether there is a chart"""

@@ -1,4 +1,4 @@
-"""Measures the papers' experiments: bench/formats/paper.c, Nsight Compute (ncu) and examples/bratu.
+"""Measures the papers' experiments: bench/papers/formats/paper.c, Nsight Compute (ncu) and examples/bratu.
 
 Measurements are CSV files, <device>-<measurement>.csv in one folder. Several experiments may use one measurement. A measurement that was interrupted goes on
 with the matrices that its file lacks.
@@ -17,11 +17,11 @@ import threading
 import time
 
 import results
+from results import ROOT
 
-from .published import MATRICES, TABLE_3
-from .tables import complete, key, on_host, read
+from published import MATRICES, TABLE_3
+from tables import complete, key, on_host, read
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 BT = [(b, t) for b in (4, 8, 16, 32, 64) for t in (1, 2, 4, 8, 16, 32) if 32 <= b * t <= 1024]
 SWEEP = ["twin:" + m for m in ("cant", "pwtk", "F1", "ldoor", "cage14", "scircuit", "webbase-1M", "crankseg_2")]
@@ -112,12 +112,12 @@ class Measuring:
         self.bratu = os.environ.get("BRATU") or os.path.join(os.path.dirname(args.programs), "examples", "bratu")
         self.deadline, self.failed = time.time() + args.limit, False
         if not os.access(self.program, os.X_OK):
-            sys.exit(f"bench/paper: {self.program} is missing; start me with make paper, or name the folder by -programs")
+            sys.exit(f"bench/papers/paper.py: {self.program} is missing; start me with make paper, or name the folder by -programs")
         # the program knows: a PETSc without CUDA measures the host, whatever the machine has
         p = subprocess.run([self.program, "-where"] + (["-host"] if args.host else []), stdout=subprocess.PIPE, text=True, cwd=ROOT)
         where = re.search(r"^where: (\S+)", p.stdout, re.M)
         if p.returncode or not where:
-            sys.exit(f"bench/paper: {self.program} does not run: exit status {p.returncode}")
+            sys.exit(f"bench/papers/paper.py: {self.program} does not run: exit status {p.returncode}")
         self.device = where[1]
         self.kind = "host" if on_host(self.device) else "device"
         os.makedirs(self.out, exist_ok=True)
@@ -189,7 +189,7 @@ class Measuring:
         return {key(r["matrix"]) for r in left}
 
     def run(self, name, matrices, options):
-        """A CSV of bench/formats/paper.c; what it holds already is not measured again"""
+        """A CSV of bench/papers/formats/paper.c; what it holds already is not measured again"""
         target, begin = self.path(name), time.time()
         have = self.kept(target)
         todo = [m for m in matrices if key(m) not in have]

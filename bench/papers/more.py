@@ -3,9 +3,9 @@
 import itertools
 import os
 
-from .measure import DENSITIES, SIGMAS
-from .summary import FIVE
-from .tables import key, mean, on_host, read
+from measure import DENSITIES, SIGMAS
+from summary import FIVE
+from tables import key, mean, on_host, read
 
 # The matrix of the drawings: an odd number of rows, so that slices of two rows need one more
 EXAMPLE = [(0, 1, 4), (1, 2), (0, 2, 3, 5, 6), (3,), (1, 4), (5,), (2, 3, 6)]

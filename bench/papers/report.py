@@ -5,11 +5,11 @@ import re
 
 import results
 
-from .charts import Charts
-from .more import More
-from .published import MATRICES, TABLE_3, TABLE_I, TABLE_II, TABLE_III, TABLE_III_COLUMNS
-from .summary import FIVE, LIBRARY, Summary, exact, latency
-from .tables import Table, correlation, key, mean, on_host, read
+from charts import Charts
+from more import More
+from published import MATRICES, TABLE_3, TABLE_I, TABLE_II, TABLE_III, TABLE_III_COLUMNS
+from summary import FIVE, LIBRARY, Summary, exact, latency
+from tables import Table, correlation, key, mean, on_host, read
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SMALL = 60e6  # bytes of values and columns: no matrix of Table III has between 50 and 90 MB, and a device's L2 cache holds the smaller ones

@@ -3,8 +3,8 @@
 import math
 import statistics
 
-from .published import MATRICES, TABLE_3, TABLE_III
-from .tables import correlation, mean, on_host
+from published import MATRICES, TABLE_3, TABLE_III
+from tables import correlation, mean, on_host
 
 OURS = ("sellp", "evchyb")
 FIVE = {

@@ -1,15 +1,15 @@
 /*
-  The baseline formats of bench/formats, cuSPARSE's formats and MKL if they are available, and EVC-HYB's kernel with an
+  The baseline formats of bench/papers/formats, cuSPARSE's formats and MKL if they are available, and EVC-HYB's kernel with an
   operand held, on the matrices of common.h and of tests/matrices. It checks the stored entries, and the products on the
   host and on a GPU. Run it as `core-formats`; under compute-sanitizer as `core-formats quick`, or as `core-formats
   race` with few matrices, because racecheck is slow.
 */
 #include "common.h"
-#include "../../bench/formats/formats.h"
+#include "../../bench/papers/formats/formats.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
-  #include "../../bench/cusparse.h"
+  #include "../../bench/lib/cusparse.h"
 #endif
-#include "../../bench/mkl.h"
+#include "../../bench/lib/mkl.h"
 #include "../../examples/mmload.h"
 
 /* The baselines, with parameters for which small matrices reach all branches */
@@ -335,7 +335,7 @@ int main(int argc, char **argv)
 {
   const PetscBool quick = (PetscBool)(argc > 1 && !strcmp(argv[1], "quick")),
                   race  = (PetscBool)(argc > 1 && !strcmp(argv[1], "race"));
-  /* bench/run installs it there */
+  /* bench/products/run installs it there */
   const char *folder = getenv("MATRICES_DIR"), *mkl = "build/bench-venv/lib/libmkl_rt.so.3";
   Matrix      A;
   PetscBool   flag;

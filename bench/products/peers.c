@@ -1,5 +1,5 @@
 static char help[] = "Times other projects' products next to ours and PETSc's, on a GPU.\n\
-  -peer <libraries>  : shared libraries with other projects' products (peer.h), optional; bench/peers builds the one for cuSPARSE\n\
+  -peer <libraries>  : shared libraries with other projects' products (peer.h), optional; bench/products/peers builds the one for cuSPARSE\n\
   -matrices <list>   : generators and files, as of bench; by default its ten large matrices\n\
   -types <aij,sellp,evchyb> : matrix types that take turns with them; aij is aijcusparse on a GPU\n\
   -reps <7>          : repetitions, of which the median counts\n\

@@ -1,5 +1,13 @@
+#!/usr/bin/env -S python3 -B
 """Complete programs, each in a new process, with each matrix type in turn: PETSc's own tutorials, unmodified, and examples/bratu. Measures the time that a user
-waits, including set-up, until the time is up. Started by bench/solve."""
+waits, including set-up, until the time is up. Writes <out>/solves.csv, a table (.md) and a chart (.svg, with matplotlib: the system's, otherwise PyPI's in build/).
+`make solve` compiles the programs and runs it (ARGS='options'). For example
+
+  solve.py                                                    # all configurations on 1 and 2 processes, each type three times
+  solve.py -quick -repeat 1                                   # tiny problems, to test that everything runs
+  solve.py -configs cg-jacobi,mg-galerkin -ranks 1 -repeat 5 -limit 300
+  solve.py -report a/solves.csv b/solves.csv                  # table and chart from several runs
+"""
 
 import argparse
 import collections
@@ -12,11 +20,11 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import results
 from results import ours
 from solvereport import COLUMNS, charts, load, markdown
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHORTEST = 15  # seconds: with less time left, no run of unknown duration begins
 
 EX2, EX42, EX43, EX45, EX49, EX56 = (f"ksp/ksp/tutorials/ex{n}" for n in (2, 42, 43, 45, 49, 56))
@@ -94,7 +102,7 @@ def options():
     p.add_argument("-options", type=shlex.split, default=[], help="further options of the programs, as one word: -options='-mat_spmv_halo nccl'")
     p.add_argument("-timeout", type=int, default=120, help="seconds that one run may take (120)")
     p.add_argument("-limit", type=int, default=0, help="seconds in all: no run begins that cannot end (no limit)")
-    p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(HERE, "build", "results"), help="folder of the results (build/results)")
+    p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(results.ROOT, "build", "results"), help="folder of the results (build/results)")
     p.add_argument("-measure", action="store_true", help="measure only: solves.csv and the table, no chart")
     p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: table and chart of these files, next to the first")
     p.add_argument("-tutorials", action="store_true", help="print which of PETSc's tutorials are needed, as tests/petsc.py -build takes them")
@@ -114,9 +122,9 @@ class Runs:
     def __init__(self, args):
         self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
         self.given_up, self.took = {}, {}  # (configuration, ranks, type) or configuration -> why; configuration -> seconds
-        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(HERE, "tools", "mpiexec"))
+        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(results.ROOT, "tools", "mpiexec"))
         if not args.petsc:
-            built = sorted(glob.glob(os.path.join(HERE, "build", "*", "tests", "petsc", EX45.replace("/", "-"))), key=os.path.getmtime)
+            built = sorted(glob.glob(os.path.join(results.ROOT, "build", "*", "tests", "petsc", EX45.replace("/", "-"))), key=os.path.getmtime)
             args.petsc = os.path.dirname(built[-1]) if built else ""
         args.petsc = os.path.abspath(args.petsc)
         folder = os.path.dirname(os.path.dirname(args.petsc))
@@ -312,4 +320,4 @@ def main():
 
 
 if __name__ == "__main__":
-    results.run(main, "bench/solve")
+    results.run(main, "bench/solves/solve.py")

@@ -1,6 +1,6 @@
 static char help[] =
     "What values in single precision (-mat_<type>_single) cost in accuracy, and in iterations of the conjugate gradient method.\n\
-  -matrices <list> : as bench/krylov's, made symmetric positive definite\n\
+  -matrices <list> : as bench/solves/krylov's, made symmetric positive definite\n\
   -types <aij,sellp,sellp:-mat_sellp_single,evchyb:-mat_evchyb_single> : matrix types with their options; aij is aijcusparse on a GPU\n\
   -rtols <1e-4,1e-6,1e-8,1e-10> : relative tolerances of the residual that the method computes\n\
   -max_it <5000>   : of a solve\n\

@@ -1,4 +1,4 @@
-"""Tables and charts of the measurements of bench/scaling"""
+"""Tables and charts of the measurements of bench/solves/scaling.py"""
 
 import csv
 import os

@@ -1,6 +1,6 @@
 /*
    Measures the twins (twins.h) and writes docs/results/twins.md to the standard output: the published statistics, those
-   of the twin, and the deviation. Needs no PETSc; the script bench/twins compiles and runs it.
+   of the twin, and the deviation. Needs no PETSc; the script bench/papers/twins compiles and runs it.
 
      -fit     prints TwinShapes[] for twins.h instead
      -list    prints twin:name,twin:name,... for -matrices
@@ -250,11 +250,11 @@ static void PrintHead(void)
          "that matrix, and results say so:\n\n",
          TWINS);
   printf("    make bench ARGS='-matrices twin:cant,twin:webbase-1M'     # \"twin:cant (twin), 62451 x 62451, ...\"\n"
-         "    make bench ARGS=\"-matrices $(bench/twins -list)\"         # all, up to 194 million entries\n\n"
+         "    make bench ARGS=\"-matrices $(bench/papers/twins -list)\"         # all, up to 194 million entries\n\n"
          "The real matrix is used instead, and called \"(file)\", where the folder MATRICES (../shared/matrices if "
          "that is not set) has its Matrix Market file,\n"
          "`cant.mtx`.\n\n");
-  printf("This page is what `bench/twins` measures on the generated matrices; repeat it with that command. The same "
+  printf("This page is what `bench/papers/twins` measures on the generated matrices; repeat it with that command. The same "
          "rows come out on any number of ranks, with\n"
          "32- and 64-bit indices, in C and C++. A cell with two figures is what is published, what the twin has, and "
          "how far off that is; with one, both are\n"
@@ -281,7 +281,7 @@ static void PrintHead(void)
          "limit for the others are from the EVC-HYB paper. Entries are those of the collection; the SELL-P paper's "
          "table has fewer for some, such as 47851783\n"
          "for bone010.\n\n"
-         "The shapes behind the twins are in `bench/twins.h`; `bench/twins -fit` finds them again from the published "
+         "The shapes behind the twins are in `bench/lib/twins.h`; `bench/papers/twins -fit` finds them again from the published "
          "figures, in some minutes.\n"
          "`tests/core/twins.c` holds small twins to what is published.\n\n"
          "## How far off\n\nMedian and worst over the matrices for which the statistic is published, and for which it "

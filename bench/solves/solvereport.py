@@ -1,4 +1,4 @@
-"""Tables and the chart of the measurements of bench/solve"""
+"""Tables and the chart of the measurements of bench/solves/solve.py"""
 
 import csv
 import math
@@ -18,7 +18,7 @@ STEPS, SAME, OTHER = 0.03, 0.25, 1.0
 
 HEAD = """# Whole solves
 
-PETSc's own tutorials and examples/bratu, each in a new process, types in turn; medians in seconds. `bench/solve -h` describes the configurations, and the
+PETSc's own tutorials and examples/bratu, each in a new process, types in turn; medians in seconds. `bench/solves/solve.py -h` describes the configurations, and the
 CSV file has their options. The times of an event are those of the slowest process.
 
 - *set-up*: PCSetUp and everything in it, and PCSetUpOnBlocks. *KSPSolve* comes after it.

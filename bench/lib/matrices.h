@@ -6,7 +6,7 @@
 #include <petscmat.h>
 #include <pthread.h>
 #include <unistd.h>
-#include "../examples/mmload.h"
+#include "../../examples/mmload.h"
 #include "patterns.h"
 
 /* Rows of a generated matrix in CSR form, allocated by malloc(), because several threads write them and PETSc's

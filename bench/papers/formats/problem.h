@@ -1,10 +1,10 @@
 /*
-   A matrix of bench/paper, with x, the reference product, and the allowed error of each row; also on the GPU.
+   A matrix of paper.c, with x, the reference product, and the allowed error of each row; also on the GPU.
 */
 #pragma once
 
-#include "../device.h"
-#include "../matrices.h"
+#include "device.h"
+#include "matrices.h"
 #include "formats.h"
 
 typedef struct {

@@ -1,7 +1,12 @@
-"""The papers' experiments, measured and reported; bench/paper starts it.
+#!/usr/bin/env -S python3 -B
+"""Measures the papers' experiments on the GPU or on the host, and writes a report, build/results/paper.md. `make paper` runs all experiments (ARGS='options').
+For example, after `make programs`
 
-papers/published.py has the papers' numbers, measure.py measures, tables.py reads the CSV files, report.py and summary.py compute the report's numbers,
-report.txt has its text, and charts.py draws the charts.
+  paper.py sellp-table3 evchyb-figure15                                 # only these; BENCH=build/<tag>/bench if there are several builds
+  paper.py -report                                                      # writes the report again from the existing CSV files
+  paper.py -report -out docs/results/paper -to docs/results/paper.md    # the report in git, with the results of several machines
+
+Measuring needs only python3 and the programs. The charts need matplotlib: the system's, otherwise PyPI's in build/ (with MKL, a baseline on the host).
 """
 
 import argparse
@@ -10,9 +15,11 @@ import os
 import subprocess
 import sys
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import results
-from papers.measure import ROOT, Measuring
-from papers.report import Report
+from results import ROOT
+from measure import Measuring
+from report import Report
 
 M = Measuring
 EXPERIMENTS = {  # the requirements of each experiment, and its part of the report
@@ -46,7 +53,7 @@ ORDER = [M.patterns, M.stream, M.matrices, M.random, M.profiles, M.sweep, M.csr5
 
 
 def main():
-    p = argparse.ArgumentParser(prog="bench/paper", description="Measures the papers' experiments and writes a report.",
+    p = argparse.ArgumentParser(prog="bench/papers/paper.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                 epilog="Experiments: " + ", ".join(EXPERIMENTS))  # fmt: skip
     p.add_argument("experiments", nargs="*", metavar="experiment", help="default: all")
     p.add_argument("-measure", action="store_true", help="measure only")
@@ -95,4 +102,4 @@ def main():
 
 
 if __name__ == "__main__":
-    results.run(main, "bench/paper", "; the same command goes on with what is missing")
+    results.run(main, "bench/papers/paper.py", "; the same command goes on with what is missing", mkl=True)

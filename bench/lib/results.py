@@ -1,4 +1,4 @@
-"""Shared by the scripts in this folder: files that are either complete or do not exist, and programs that do not outlive the script"""
+"""Shared by the scripts of the benchmarks: files that are either complete or do not exist, and programs that do not outlive the script"""
 
 import contextlib
 import os
@@ -9,14 +9,14 @@ import sys
 import time
 
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCE = ("machine", "commit")  # the last columns of each results file
 
 
 def commit():
     """The commit that is measured; a packed copy (tools/gpu-pack) has it in its environment"""
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
-        p = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, check=False)
+        p = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, check=False)
     except OSError:
         return "unknown"
     return p.stdout.strip() or "unknown"
@@ -130,7 +130,7 @@ def pyplot(name):
     try:
         import matplotlib
     except ImportError:
-        print(f"{name}: no matplotlib, so no charts; bench/{name} -report draws them from the .csv elsewhere")
+        print(f"{name}: no matplotlib, so no charts; {name} -report draws them from the .csv elsewhere")
         return None
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = name
@@ -139,8 +139,13 @@ def pyplot(name):
     return plt
 
 
-def run(main, name, hint=""):
-    """Calls main(). If the script is to be terminated, main() ends as after an interrupt, so that work in progress is cleaned up"""
+def run(main, name, hint="", mkl=False):
+    """Calls main(), with a Python that has matplotlib if the script may draw, and MKL if it asks for that. If the script is to be terminated, main() ends as after an
+    interrupt, so that work in progress is cleaned up"""
+    if not {"-measure", "-h", "--help", "-list", "-tutorials"}.intersection(sys.argv):
+        python = subprocess.run([os.path.join(ROOT, "bench/lib/python")] + ["mkl"] * mkl, stdout=subprocess.PIPE, text=True).stdout.strip()
+        if python not in ("", "python3", sys.executable):
+            os.execv(python, [python, "-B", *sys.argv])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         main()

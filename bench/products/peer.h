@@ -1,6 +1,6 @@
 /*
-   The interface of a shared library that offers another project's product to bench/peers.c: PeerGet(). It is
-   independent of PETSc, and uses double precision and 32-bit indices. bench/peercusparse.cu is such a library; those
+   The interface of a shared library that offers another project's product to bench/products/peers.c: PeerGet(). It is
+   independent of PETSc, and uses double precision and 32-bit indices. bench/products/peercusparse.cu is such a library; those
    for other projects are not part of this repository.
 */
 #pragma once

@@ -23,7 +23,7 @@ static char help[] =
 #include "cusparsespmm.h"
 #include "timing.h"
 
-/* The default on a GPU: the matrices of bench/bench, and four finite element matrices */
+/* The default on a GPU: the matrices of bench/products/bench, and four finite element matrices */
 static const char DeviceMatrices[] =
     "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,"
     "rowlen:tests/matrices/dc1.rowlen,stencil7:32,fem27:60:3,fem27:60:3:1:0.01,fem27:48:2,fem27:26:6";

@@ -1,5 +1,13 @@
+#!/usr/bin/env -S python3 -B
 """The EVC-HYB paper's figure 16: products and complete solves of the Bratu problem by the number of MPI processes, each with its own GPU if there are GPUs.
-Measures, most important first, until the time is up, and draws. Started by bench/scaling."""
+Measures, most important first, until the time is up, and writes <out>/scaling.csv, tables (.md) and charts (.svg, with matplotlib: the system's, otherwise PyPI's in
+build/). For example, after `make programs`
+
+  scaling.py                                                  # this machine: its GPUs, or its cores
+  scaling.py -ranks 1,2,4 -parts products,solve,ex14 -halo nccl,host
+  scaling.py -ranks 1,2 -n 60 -matrices bratu:60,fem27:12:3   # small
+  scaling.py -report a/scaling.csv b/scaling.csv              # tables and charts from several runs
+"""
 
 import argparse
 import csv
@@ -12,14 +20,14 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import results
 from results import ours
 from scalingreport import COLUMNS, PAPER_N, charts, load, markdown
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The measurements, most important first
 PARTS = {
-    "products": "MatMult of -matrices (bench/bench), all types and transports of the halo in one process",
+    "products": "MatMult of -matrices (bench/products/bench), all types and transports of the halo in one process",
     "solve": "examples/bratu, halo by the first transport",
     "ex14": "PETSc's ex14, unmodified",
     "large": "MatMult of -large",
@@ -37,12 +45,12 @@ def options():
     words = lambda s: [w for w in s.split(",") if w]
     p.add_argument("-parts", type=words, default=list(PARTS), help="what to measure (all)")
     p.add_argument("-program", help="examples/bratu; by default the one of the latest build")
-    p.add_argument("-bench", help="bench/bench; by default the one of the same build")
+    p.add_argument("-bench", help="bench/products/bench; by default the one of the same build")
     p.add_argument("-ex14", help="PETSc's own SNES ex14, compiled; by default the one that the tests of the same build compiled, if any")
     p.add_argument("-lib", help="libpetscspmv.so, which ex14 loads; by default the one of the same build")
     p.add_argument("-ranks", type=lambda s: [int(w) for w in words(s)], help="numbers of processes (1,2,4,... up to the GPUs, else the cores)")
     p.add_argument("-n", type=int, default=PAPER_N, help=f"grid points of the Bratu problem in each direction ({PAPER_N})")
-    p.add_argument("-matrices", type=words, help="matrices of the products, as bench/bench has them (bratu:<n>,fem27:68:3)")
+    p.add_argument("-matrices", type=words, help="matrices of the products, as bench/products/bench has them (bratu:<n>,fem27:68:3)")
     p.add_argument("-large", type=words,
                    help="large ones (bratu:400 on GPUs, else none). bratu:400 takes 22 GB of the host's memory, and 6 for each type and transport")  # fmt: skip
     p.add_argument("-types", type=words,
@@ -50,11 +58,11 @@ def options():
                    "may follow, for solves")  # fmt: skip
     p.add_argument("-halo", type=words, help="values of -mat_spmv_halo, each measured with our types (peer,nccl,host,petsc on GPUs)")
     p.add_argument("-options", type=shlex.split, default=[], help="further options of the programs, as one word: -options='-ksp_norm_type natural'")
-    p.add_argument("-reps", type=int, default=7, help="repetitions of bench/bench, of which the median counts (7)")
+    p.add_argument("-reps", type=int, default=7, help="repetitions of bench/products/bench, of which the median counts (7)")
     p.add_argument("-repeat", type=int, default=1, help="runs of each; tables show the median (1)")
     p.add_argument("-timeout", type=int, default=300, help="seconds that one run may take (300)")
     p.add_argument("-limit", type=int, default=0, help="seconds in all: no run begins that cannot end, and the last is cut short (no limit)")
-    p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(HERE, "build", "results"), help="folder of the results (build/results)")
+    p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(results.ROOT, "build", "results"), help="folder of the results (build/results)")
     p.add_argument("-measure", action="store_true", help="measure only: scaling.csv and the logs, no charts")
     p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: tables and charts of these files, next to the first")
     args = p.parse_args()
@@ -72,13 +80,13 @@ class Runs:
 
     def __init__(self, args):
         self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
-        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(HERE, "tools", "mpiexec"))
+        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(results.ROOT, "tools", "mpiexec"))
         if not args.program:
-            built = sorted(glob.glob(os.path.join(HERE, "build", "*", "examples", "bratu")), key=os.path.getmtime)
+            built = sorted(glob.glob(os.path.join(results.ROOT, "build", "*", "examples", "bratu")), key=os.path.getmtime)
             args.program = built[-1] if built else ""
         folder = os.path.dirname(os.path.dirname(os.path.abspath(args.program)))
         args.bench = args.bench or os.path.join(folder, "bench", "bench")
-        for program, name in ((args.program, "examples/bratu"), (args.bench, "bench/bench")):
+        for program, name in ((args.program, "examples/bratu"), (args.bench, "bench/products/bench")):
             if not os.access(program, os.X_OK):
                 sys.exit(f"scaling: no {name}: make programs, or name one with -program, -bench")
         args.ex14 = args.ex14 or next(iter(glob.glob(os.path.join(folder, "tests", "petsc", "snes-tutorials-ex14"))), None)
@@ -285,4 +293,4 @@ def main():
 
 
 if __name__ == "__main__":
-    results.run(main, "bench/scaling")
+    results.run(main, "bench/solves/scaling.py")

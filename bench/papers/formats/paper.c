@@ -29,10 +29,10 @@ static char help[] =
 */
 
 #include "problem.h"
-#include "../mkl.h"
-#include "../names.h"
-#include "../results.h"
-#include "../cusparse.h"
+#include "mkl.h"
+#include "names.h"
+#include "results.h"
+#include "cusparse.h"
 #include "stream.h"
 #include "mat/impls/sellp/sellp.h"
 #include "mat/impls/evchyb/evchyb.h"

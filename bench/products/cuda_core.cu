@@ -2,7 +2,7 @@
   Benchmark of the device core, without PETSc: both formats and the papers' kernels against cuSPARSE, on generated matrices.
 
   Usage: cuda_core [-papers] [-sweep] [-lines count] [-csv file] [name ...]      Names as listed in Cases() below; none: all.
-  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/cuda_core.cu
+  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone bench/products/cuda_core.cu
          -Isrc src/core/cuda/*.cu src/core/cuda/*/ *.cu src / mat / impls / {sellp, evchyb} / {rules, paper}.cu - lcusparse - ldl
 
     - lines : x is in shared memory if a step of a slice reads it from so many cache lines(Tuning::SHARED_LINES); 0: wherever it fits, 33: nowhere.
@@ -15,7 +15,7 @@
 #include "core/cuda/product/paper.cuh"
 #include "mat/impls/evchyb/evchybcuda.h"
 #include "mat/impls/sellp/sellpcuda.h"
-#include "../tests/cuda/check.h"
+#include "../../tests/cuda/check.h"
 #include <algorithm>
 #include <chrono>
 #include <cmath>

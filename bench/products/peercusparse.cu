@@ -1,7 +1,7 @@
 /*
    The products of a newer cuSPARSE than the one that PETSc uses, with both libraries in one process: SpMVOp, whose
    kernels for z = alpha A x + beta y are included since CUDA 13.2, and CSR's two algorithms. The newer cuSPARSE is in
-   the same folder as this library, which bench/peers builds with the newer header.
+   the same folder as this library, which bench/products/peers builds with the newer header.
 */
 #define CUSPARSE_ENABLE_EXPERIMENTAL_API
 #include <cuda_runtime.h>

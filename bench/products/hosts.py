@@ -1,4 +1,13 @@
-"""Products on the host with several PETScs, measured and tabulated; bench/hosts starts it"""
+#!/usr/bin/env -S python3 -B
+"""Products on the host with several PETScs, on one process and on one process for each core, so that the comparison includes a strong baseline:
+
+  hosts.py                               # the machine's PETSc, and PETSc 3.26 compiled for the processor, which is built first (6 minutes, once)
+  hosts.py -petsc DIR,DIR -ranks 1,8     # the given PETScs and numbers of processes
+  hosts.py -report                       # writes the table again
+  hosts.py ... -- -matrices stencil7:100 # options of bench/products/bench
+
+Results: hosts.csv and hosts.md in -out (default build/results). The machine should be otherwise idle.
+"""
 
 import argparse
 import csv
@@ -9,10 +18,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import results
+from results import ROOT
 from table import mean
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NATIVE = os.path.join(os.path.expanduser("~"), ".cache/petscspmv/petsc-3.26.1-native")
 FLAGS = "-O3 -march=native"
 OURS = ("sellp", "evchyb")
@@ -65,7 +75,7 @@ def measure(args):
                 with results.program(command, cwd=ROOT, env=dict(os.environ, CUDA_VISIBLE_DEVICES="")) as p:
                     said = p.communicate()[0]
                 if p.returncode:
-                    sys.exit(said[-2000:] + f"\nbench/hosts: exit status {p.returncode}")
+                    sys.exit(said[-2000:] + f"\nbench/products/hosts.py: exit status {p.returncode}")
                 with open(target, newline="") as f:
                     found = list(csv.DictReader(f))
             columns = columns or ["petsc", "flags", *found[0]]
@@ -86,7 +96,7 @@ def report(args):
     kinds = list(dict.fromkeys((r["petsc"], r["flags"], r["type"]) for r in rows))
     with results.whole(os.path.join(args.out, "hosts.md")) as f:
         where = f"{rows[0]['machine']}, commit {rows[0]['commit']}, {len(matrices)} matrices"
-        f.write(f"# Baselines on the host\n\n{where}, warm products, medians. Repeat with `bench/hosts`.\n")
+        f.write(f"# Baselines on the host\n\n{where}, warm products, medians. Repeat with `bench/products/hosts.py`.\n")
         for ranks in sorted({k[0] for k in at}):
             best = {}
             for m in matrices:
@@ -103,12 +113,12 @@ def report(args):
 
 
 def main():
-    p = argparse.ArgumentParser(prog="bench/hosts", description="Measures products on the host with several PETScs, on one process and on one for each core.")
+    p = argparse.ArgumentParser(prog="bench/products/hosts.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("-petsc", help="installed PETScs, separated by commas (default: the machine's, and 3.26 compiled with " + FLAGS + ")")
     p.add_argument("-ranks", default=f"1,{os.cpu_count()}", help="numbers of processes")
     p.add_argument("-out", default=os.path.join(ROOT, "build/results"))
     p.add_argument("-report", action="store_true", help="measure nothing: the table of the results that are there")
-    p.add_argument("options", nargs="*", help="after --: of bench/bench")
+    p.add_argument("options", nargs="*", help="after --: of bench/products/bench")
     args = p.parse_args()
     if not args.report:
         measure(args)
@@ -116,4 +126,4 @@ def main():
 
 
 if __name__ == "__main__":
-    results.run(main, "bench/hosts")
+    results.run(main, "bench/products/hosts.py", mkl="-report" not in sys.argv)

@@ -15,12 +15,12 @@ static char help[] =
   -refresh <true>  : products after the values changed\n\
   -evict <MB>      : how much of something else, by default twice the last level, at least 64 (host)\n\
   -where           : prints where it would run, 'where: host' or 'where: h200 NVIDIA H200', and ends\n\
-  -csv <file>      : results to read by program (bench/table.py, bench/plot.py)\n\n";
+  -csv <file>      : results to read by program (bench/products/table.py, bench/products/plot.py)\n\n";
 
 /*
    All types run in one process on copies of one matrix, and take turns within each repetition, so that a temporary
    slowdown of the machine affects all of them. Each type's product is compared row by row with AIJ's on the host,
-   before and after timing and after the values have changed, and the program fails if one is wrong. bench/run runs it
+   before and after timing and after the values have changed, and the program fails if one is wrong. bench/products/run runs it
    on the default set and draws the result.
 
    Columns: time and rate of a product in cache ("warm") and out of cache ("cold") and their ratio to AIJ, larger is
