@@ -1,6 +1,5 @@
 /*
-   Shared by the benchmarks that compare matrix types in one run: lists in options, the matrices of contenders, the file
-   of results.
+   Shared by the benchmarks that compare matrix types in one run: the matrices of contenders, the file of results.
 */
 #pragma once
 
@@ -9,29 +8,6 @@
 #include "results.h"
 
 enum { MAXIMUM = 64 };
-
-/* The names that an option lists, or those in a default string */
-static inline PetscErrorCode GetNames(const char *option, const char *by_default, PetscInt *n, char *list[])
-{
-  char    **word;
-  int       words;
-  PetscBool set;
-
-  PetscFunctionBeginUser;
-  PetscCall(GetNamesOption(option, MAXIMUM, n, list, &set));
-  if (set) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrToArray(by_default, ',', &words, &word));
-  for (*n = 0; *n < words; (*n)++) PetscCall(PetscStrallocpy(word[*n], &list[*n]));
-  PetscCall(PetscStrToArrayDestroy(words, word));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static inline PetscErrorCode FreeNames(PetscInt n, char *list[])
-{
-  PetscFunctionBeginUser;
-  for (PetscInt k = 0; k < n; k++) PetscCall(PetscFree(list[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Reads the type and the method from, for example, "sellp:cg", and converts A to this type; A keeps the result for
    further contenders. aij is aijcusparse on a GPU */

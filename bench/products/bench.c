@@ -49,17 +49,14 @@ static char help[] =
 #include "oracle.h"
 
 /* The default sets: on the host, on a GPU, and one that takes seconds */
-static const char *const MatrixSet[] = {
-    "stencil7:40",     "stencil7:100",   "stencil7:160",   "bratu:100",     "fem27:12:3",
-    "fem27:30:3",      "fem27:30:3:0.6", "fem27:40:1:0.9", "stencil5:1000", "stencil9:1000",
-    "tridiag:1000000", "webbase",        "google",         "econ",          "dc1",
-    "random:8000",     "tsopf"};
-static const char *const MatrixDeviceSet[] = {"stencil7:200",   "bratu:200", "fem27:68:3",
-                                              "fem27:68:3:0.6", "webbase",   "google",
-                                              "random:20000",   "tsopf",     "rowlen:tests/matrices/dc1.rowlen",
-                                              "stencil7:32"};
-static const char *const MatrixQuickSet[]  = {"stencil7:20",  "bratu:16", "fem27:6:3",  "stencil9:60",
-                                              "webbase:5000", "dc1:5000", "random:600", "tsopf:4000"};
+static const char MatrixSet[] =
+    "stencil7:40,stencil7:100,stencil7:160,bratu:100,fem27:12:3,fem27:30:3,fem27:30:3:0.6,fem27:40:1:0.9,stencil5:1000,"
+    "stencil9:1000,tridiag:1000000,webbase,google,econ,dc1,random:8000,tsopf";
+static const char MatrixDeviceSet[] =
+    "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,"
+    "rowlen:tests/matrices/dc1.rowlen,stencil7:32";
+static const char MatrixQuickSet[] =
+    "stencil7:20,bratu:16,fem27:6:3,stencil9:60,webbase:5000,dc1:5000,random:600,tsopf:4000";
 
 /* ---------------------------------------------------------------- one way to multiply, with its measurements */
 
@@ -613,54 +610,26 @@ static PetscErrorCode ReportMeans(MPI_Comm comm, PetscInt nmatrices, Bench *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A list option with at most *n names, or a default */
-static PetscErrorCode GetList(const char *option, PetscInt ndefault, const char *const defaults[], PetscInt *n,
-                              char *list[])
-{
-  PetscBool set;
-
-  PetscFunctionBeginUser;
-  PetscCall(GetNamesOption(option, *n, n, list, &set));
-  if (!set) {
-    *n = ndefault;
-    for (PetscInt k = 0; k < ndefault; k++) PetscCall(PetscStrallocpy(defaults[k], &list[k]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PETSc 3.20.0 to 3.25.2 lose entries of the off-diagonal block when they convert to sell */
 #define SELL_LOSES_ENTRIES (PETSC_VERSION_GE(3, 20, 0) && PETSC_VERSION_LT(3, 25, 3))
 
 /* The types, the reference first, without those that are not possible in this run */
 static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
 {
-  static const char *const host[]   = {"aij", "aijperm", "sell", "sellp", "evchyb"};
-  static const char *const device[] = {"aijcusparse",
-                                       "sellp",
-                                       "evchyb",
-                                       "sellp:-mat_sellp_kernel paper",
-                                       "evchyb:-mat_evchyb_kernel paper",
-                                       "evchyb:-mat_evchyb_kernel csr",
-                                       "cusparse:csr1",
-                                       "cusparse:csr2",
-                                       "cusparse:coo1",
-                                       "cusparse:coo2",
-                                       "cusparse:sell"};
-  static const char *const ours[]   = {"sellp", "evchyb"};
-  char                    *list[MAX_TYPES];
-  PetscInt                 n = MAX_TYPES - 2; /* the reference and MKL may join */
-  PetscMPIInt              size;
-  PetscBool                is;
+  static const char host[]   = "aij,aijperm,sell,sellp,evchyb";
+  static const char device[] = "aijcusparse,sellp,evchyb,sellp:-mat_sellp_kernel paper,evchyb:-mat_evchyb_kernel paper,"
+                               "evchyb:-mat_evchyb_kernel csr,cusparse:csr1,cusparse:csr2,cusparse:coo1,cusparse:coo2,"
+                               "cusparse:sell";
+  char             *list[MAX_TYPES];
+  PetscInt          n;
+  PetscMPIInt       size;
+  PetscBool         is;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   b->reference = DeviceOn ? "aijcusparse" : MATAIJ;
-  if (DeviceOn)
-    PetscCall(GetList("-types", PETSC_STATIC_ARRAY_LENGTH(device), device, &n, list));
-  else
-    PetscCall(GetList("-types", PETSC_STATIC_ARRAY_LENGTH(host), host, &n, list));
-  b->nours = MAX_TYPES;
-  PetscCall(GetList("-ours", PETSC_STATIC_ARRAY_LENGTH(ours), ours, &b->nours, b->ours));
+  PetscCall(GetNames("-types", DeviceOn ? device : host, MAX_TYPES - 2, &n, list)); /* the reference and MKL may join */
+  PetscCall(GetNames("-ours", "sellp,evchyb", MAX_TYPES, &b->nours, b->ours));
   PetscCall(PetscStrallocpy(b->reference, &b->types[b->ntypes++]));
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(PetscStrcmp(list[k], b->reference, &is));
@@ -715,18 +684,12 @@ static PetscErrorCode UseDevice(MPI_Comm comm, PetscBool *use)
 /* -matrices, or the default set; then those of -also */
 static PetscErrorCode GetMatrices(PetscBool quick, PetscInt *nmatrices, char *matrices[MAX_MATRICES])
 {
-  PetscBool set;
-  PetscInt  n;
+  const char *all = quick ? MatrixQuickSet : DeviceOn ? MatrixDeviceSet : MatrixSet;
+  PetscInt    n;
 
   PetscFunctionBegin;
-  *nmatrices = MAX_MATRICES;
-  if (quick)
-    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixQuickSet), MatrixQuickSet, nmatrices, matrices));
-  else if (DeviceOn)
-    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixDeviceSet), MatrixDeviceSet, nmatrices, matrices));
-  else
-    PetscCall(GetList("-matrices", PETSC_STATIC_ARRAY_LENGTH(MatrixSet), MatrixSet, nmatrices, matrices));
-  PetscCall(GetNamesOption("-also", MAX_MATRICES - *nmatrices, &n, matrices + *nmatrices, &set));
+  PetscCall(GetNames("-matrices", all, MAX_MATRICES, nmatrices, matrices));
+  PetscCall(GetNames("-also", NULL, MAX_MATRICES - *nmatrices, &n, matrices + *nmatrices));
   *nmatrices += n;
   PetscCall(MatrixListTwins(MAX_MATRICES, nmatrices, matrices));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -827,20 +790,23 @@ int main(int argc, char **argv)
   PetscCall(PrintSettings(comm, &s));
   if (DeviceOn) { /* so that the first products below do not load code or create a library's handle */
     Settings once = s;
+    char    *small[MAX_MATRICES];
+    PetscInt n;
 
     once.reps   = 1;
     once.target = 0.0;
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(MatrixQuickSet); k++)
-      PetscCall(Run(comm, MatrixQuickSet[k], &once, PETSC_FALSE, &b));
+    PetscCall(SplitNames("the warm-up", MatrixQuickSet, MAX_MATRICES, &n, small));
+    for (PetscInt k = 0; k < n; k++) PetscCall(Run(comm, small[k], &once, PETSC_FALSE, &b));
+    PetscCall(FreeNames(n, small));
   }
   for (PetscInt m = 0; m < nmatrices; m++) PetscCall(Run(comm, matrices[m], &s, PETSC_TRUE, &b));
   PetscCall(ReportMeans(comm, nmatrices, &b));
 
   if (!rank) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   PetscCall(EvictDestroy(&s.evict));
-  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
-  for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));
-  for (PetscInt k = 0; k < b.nours; k++) PetscCall(PetscFree(b.ours[k]));
+  PetscCall(FreeNames(nmatrices, matrices));
+  PetscCall(FreeNames(b.ntypes, b.types));
+  PetscCall(FreeNames(b.nours, b.ours));
   PetscCheck(!b.wrong, comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " types gave wrong products, marked WRONG above",
              b.wrong);
 done:

@@ -258,8 +258,8 @@ static PetscErrorCode Run(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", library, sizeof(library), &set));
   if (set && size == 1 && !DeviceOn) PetscCall(MKLOpen(library));
-  PetscCall(GetNames("-matrices", DeviceOn ? DeviceMatrices : "stencil7:20,fem27:6:3", &nmatrices, matrices));
-  PetscCall(GetNames("-types", "aij:product,sellp:loop,sellp:product,evchyb:product", &ntypes, types));
+  PetscCall(GetNames("-matrices", DeviceOn ? DeviceMatrices : "stencil7:20,fem27:6:3", MAXIMUM, &nmatrices, matrices));
+  PetscCall(GetNames("-types", "aij:product,sellp:loop,sellp:product,evchyb:product", MAXIMUM, &ntypes, types));
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &ncolumns, &set));
   if (!set) ncolumns = 6;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));

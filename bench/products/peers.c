@@ -219,7 +219,6 @@ static PetscErrorCode Run(void)
   const Peer *peer[MAXIMUM];
   PetscInt    nmatrices, ntypes, npeers, reps = 7;
   PetscReal   target = 0.003;
-  PetscBool   set;
   Results     results;
   FILE       *csv;
 
@@ -229,9 +228,9 @@ static PetscErrorCode Run(void)
   PetscCall(GetNames("-matrices",
                      "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,rowlen:tests/"
                      "matrices/dc1.rowlen,stencil7:32",
-                     &nmatrices, matrices));
-  PetscCall(GetNames("-types", "aij,sellp,evchyb", &ntypes, types));
-  PetscCall(GetNamesOption("-peer", MAXIMUM, &npeers, names, &set));
+                     MAXIMUM, &nmatrices, matrices));
+  PetscCall(GetNames("-types", "aij,sellp,evchyb", MAXIMUM, &ntypes, types));
+  PetscCall(GetNames("-peer", NULL, MAXIMUM, &npeers, names));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &target, NULL));
   PetscCheck(reps > 0 && nmatrices > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,

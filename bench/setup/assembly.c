@@ -283,9 +283,9 @@ int main(int argc, char **argv)
   PetscCall(PetscSpMVInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
-  PetscCall(GetNames("-matrices", "stencil7:200", &nmatrices, matrices));
-  PetscCall(GetNames("-types", "aij,sellp", &ntypes, types));
-  PetscCall(GetNames("-places", "host", &nplaces, places));
+  PetscCall(GetNames("-matrices", "stencil7:200", MAXIMUM, &nmatrices, matrices));
+  PetscCall(GetNames("-types", "aij,sellp", MAXIMUM, &ntypes, types));
+  PetscCall(GetNames("-places", "host", MAXIMUM, &nplaces, places));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
   PetscCheck(reps > 0 && reps <= REPETITIONS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
              "-reps is %" PetscInt_FMT ": it must be 1 to %d", reps, REPETITIONS);

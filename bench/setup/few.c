@@ -13,6 +13,7 @@ static char help[] =
 #include <petscspmv.h>
 #include <time.h>
 #include "matrices.h"
+#include "names.h"
 #include "results.h"
 #include "timing.h"
 
@@ -92,25 +93,21 @@ static PetscErrorCode Measure(const char *name, PetscInt copies)
 
 int main(int argc, char **argv)
 {
-  char     *names[LIST_MOST];
-  PetscInt  n = LIST_MOST, copies = 9;
-  PetscBool set;
+  char    *names[LIST_MOST];
+  PetscInt n = 0, copies = 9;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscSpMVInitializePackage());
-  PetscOptionsBegin(PETSC_COMM_SELF, NULL, "Few products", NULL);
-  PetscCall(PetscOptionsStringArray("-matrices", "Generators or files", NULL, names, &n, &set));
-  PetscCall(PetscOptionsBoundedInt("-copies", "New matrices of each type", NULL, copies, &copies, NULL, 1));
-  PetscOptionsEnd();
-  PetscCheck(set, PETSC_COMM_SELF, PETSC_ERR_USER, "Give matrices: -matrices stencil5:316,arrow:100000");
+  PetscCall(GetNames("-matrices", NULL, LIST_MOST, &n, names));
+  PetscCheck(n, PETSC_COMM_SELF, PETSC_ERR_USER, "Give matrices: -matrices stencil5:316,arrow:100000");
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-copies", &copies, NULL));
+  PetscCheck(copies > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-copies must be positive");
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "matrix,nonzeros,type"));
   for (PetscInt l = 0; l < LISTED; l++) PetscCall(PetscPrintf(PETSC_COMM_SELF, ",us_%" PetscInt_FMT, list[l]));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "," RESULTS_SOURCE "\n"));
-  for (PetscInt k = 0; k < n; k++) {
-    PetscCall(Measure(names[k], copies));
-    PetscCall(PetscFree(names[k]));
-  }
+  for (PetscInt k = 0; k < n; k++) PetscCall(Measure(names[k], copies));
+  PetscCall(FreeNames(n, names));
   PetscCall(PetscFinalize());
   return 0;
 }

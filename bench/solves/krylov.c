@@ -185,9 +185,9 @@ static PetscErrorCode Run(void)
   PetscCall(GetNames("-matrices",
                      DeviceOn ? "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3"
                               : "stencil7:20,fem27:6:3",
-                     &nmatrices, matrices));
-  PetscCall(GetNames("-types", "aij:cg,aij:pipecg,sellp:cg,sellp:devicecg", &ntypes, types));
-  PetscCall(GetNames("-pcs", "none,jacobi,pbjacobi", &npcs, pcs));
+                     MAXIMUM, &nmatrices, matrices));
+  PetscCall(GetNames("-types", "aij:cg,aij:pipecg,sellp:cg,sellp:devicecg", MAXIMUM, &ntypes, types));
+  PetscCall(GetNames("-pcs", "none,jacobi,pbjacobi", MAXIMUM, &npcs, pcs));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-its", &its, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
   PetscCheck(its > 0 && reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-its and -reps must be positive");

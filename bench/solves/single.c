@@ -168,7 +168,8 @@ static PetscErrorCode GetSettings(Settings *s)
   PetscFunctionBeginUser;
   s->max_it = 5000;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-max_it", &s->max_it, NULL));
-  PetscCall(GetNames("-types", "aij,sellp,sellp:-mat_sellp_single,evchyb:-mat_evchyb_single", &s->ntypes, s->types));
+  PetscCall(
+      GetNames("-types", "aij,sellp,sellp:-mat_sellp_single,evchyb:-mat_evchyb_single", MAXIMUM, &s->ntypes, s->types));
   s->nrtols = MAXIMUM;
   PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-rtols", s->rtols, &s->nrtols, &set));
   if (!set) {
@@ -193,8 +194,8 @@ int main(int argc, char **argv)
   PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "One process");
   PetscCall(DeviceOpen());
   PetscCall(GetSettings(&s));
-  PetscCall(GetNames("-matrices", DeviceOn ? "bratu:100,stencil7:100,fem27:40:3" : "bratu:20,stencil7:20,fem27:8:3", &n,
-                     matrices));
+  PetscCall(GetNames("-matrices", DeviceOn ? "bratu:100,stencil7:100,fem27:40:3" : "bratu:20,stencil7:20,fem27:8:3",
+                     MAXIMUM, &n, matrices));
   PetscCall(OpenCSV("matrix,rows,entries,type,seconds,error,rtol,iterations,reason,true_residual," RESULTS_SOURCE, &csv,
                     &s.csv));
   for (PetscInt k = 0; k < n; k++) {

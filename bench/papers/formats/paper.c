@@ -807,11 +807,11 @@ int main(int argc, char **argv)
   if (set && !DeviceOn && sizeof(PetscReal) == sizeof(double)) PetscCall(MKLOpen(file));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-stream", &stream, &streaming));
   PetscCheck(stream > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-stream must be positive");
-  PetscCall(GetNamesOption("-matrices", MAX_LIST, &nmatrices, matrices, &set));
-  PetscCheck(set || streaming, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-matrices: which?");
+  PetscCall(GetNames("-matrices", NULL, MAX_LIST, &nmatrices, matrices));
+  PetscCheck(nmatrices || streaming, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-matrices: which?");
   PetscCall(MatrixListTwins(MAX_LIST, &nmatrices, matrices));
-  PetscCall(GetNamesOption("-formats", MAX_LIST, &nformats, formats, &set));
-  if (!set) PetscCall(DefaultFormats(&nformats, formats));
+  PetscCall(GetNames("-formats", NULL, MAX_LIST, &nformats, formats));
+  if (!nformats) PetscCall(DefaultFormats(&nformats, formats));
   PetscCall(GetSettings(&s));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-max_entries", &max_entries, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-threads", &threads, NULL));
@@ -826,8 +826,8 @@ int main(int argc, char **argv)
   if (!s.profile && !s.pattern && nmatrices) PetscCall(WarmUp(nformats, formats));
   PetscCall(RunAll(nmatrices, matrices, nformats, formats, (int)threads, max_entries, &s));
   if (s.csv) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
-  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(PetscFree(matrices[k]));
-  for (PetscInt k = 0; k < nformats; k++) PetscCall(PetscFree(formats[k]));
+  PetscCall(FreeNames(nmatrices, matrices));
+  PetscCall(FreeNames(nformats, formats));
   PetscCheck(!s.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products are wrong, marked WRONG above",
              s.wrong);
 done:
