@@ -26,7 +26,6 @@ import paper
 import scalingreport
 import solvereport
 import table
-from charts import NoCharts
 from report import Report
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
@@ -356,18 +355,10 @@ def whole(source, column):
     return [us(v) for t in OURS for v in source.refresh(t, column)]
 
 
-def papers_report():
-    return Report(str(ROOT / "docs/results/paper"), "paper.md", NoCharts("paper"))
-
-
-def formats(device):
+def formats(role):
     """Of the papers' matrices: on how many our types are the fastest or within 5 %, the mean ratio, and that of the matrices with node blocks and of the others"""
-    report = papers_report()
-    t = report.data[device]["matrices"]
-    pairs = report.compared(t)
-    over = {m: other / own for m, (own, other) in pairs.items()}
-    parts = [[x for m, x in over.items() if report.blocked(t, m) == yes] for yes in (True, False)] if device != "host" else []
-    return [str(report.good(pairs)), two(mean(over.values())), *(two(mean(p)) for p in parts)]
+    found = Report(str(ROOT / "docs/results/paper"), "paper.md", charts=False).parts(["ours"])[role]["ours"]
+    return [str(found["good"]), *(two(found[k]) for k in ("mean", "block_mean", "rest_mean") if k in found)]
 
 
 def batched():
@@ -575,9 +566,9 @@ CLAIMS = {
         ("PETSc's own `sellcuda`, on {} matrices of such kinds ([sellcuda.csv](sellcuda.csv)), is {} times as fast as `aijcusparse` in the geometric mean, {} to {}; the better of "
          "ours there {}.", [str(len(sellcuda.matrices)), two(sellcuda.mean("sellcuda")),
                             *(two(f(sellcuda.get(m, "sellcuda") for m in sellcuda.matrices)) for f in (min, max)), two(mean(sellcuda.bests()))]),
-        ("or within 5 % of it, on {} of 38 on the H200 and on {} of 38 on one core", [formats("h200")[0], formats("host")[0]]),
+        ("or within 5 % of it, on {} of 38 on the H200 and on {} of 38 on one core", [formats("gpu")[0], formats("host")[0]]),
         ("The best other format takes {} and {} times as long in the geometric mean. On the H200 the ratio is {} on the 17 matrices of dense node blocks, which the twins have by "
-         "assumption, and {} on the other 21.", [formats("h200")[1], formats("host")[1], *formats("h200")[2:]]),
+         "assumption, and {} on the other 21.", [formats("gpu")[1], formats("host")[1], *formats("gpu")[2:]]),
         ("{} times as fast as the block-diagonal aijcusparse in the geometric mean, {} times at least.", batched()[:2]),
         ("The better of `sellp` and `evchyb` is {} times as fast as `aij` in the geometric mean; alone they are {} and {} times as fast, PETSc's `sell` {}, MKL {}, `aijperm` {}.",
          [two(mean(host.bests()))] + [two(host.mean(t)) for t in ("sellp", "evchyb", "sell", "mkl", "aijperm")]),
@@ -617,7 +608,7 @@ CLAIMS = {
 
 
 def papers(target):
-    Report(str(ROOT / "docs/results/paper"), str(target), NoCharts(str(target.with_suffix("")))).write({name: e[1] for name, e in paper.EXPERIMENTS.items()})
+    Report(str(ROOT / "docs/results/paper"), str(target), charts=False).write(list(paper.EXPERIMENTS))
 
 
 def products(name):

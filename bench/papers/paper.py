@@ -22,31 +22,31 @@ from measure import Measuring
 from report import Report
 
 M = Measuring
-EXPERIMENTS = {  # the requirements of each experiment, and its part of the report
-    "ours": ([M.matrices], Report.ours),
-    "sellp-figure1": ([], Report.sellp_figure1),
-    "sellp-figure4": ([M.patterns], Report.sellp_figure4),
-    "sellp-table3": ([M.matrices], Report.sellp_table3),
-    "sellp-figure5": ([M.matrices], Report.sellp_figure5),
-    "sellp-table2": ([M.profile, M.counters], Report.sellp_table2),
-    "sellp-sweep": ([M.sweep], Report.sellp_sweep),
-    "evchyb-figure1": ([], Report.evchyb_figure1),
-    "evchyb-table2": ([M.stream], Report.evchyb_table2),
-    "evchyb-table3": ([M.matrices], Report.evchyb_table3),
-    "evchyb-figure3": ([M.matrices], Report.evchyb_figure3),
-    "evchyb-figure6": ([M.matrices, M.profile], Report.evchyb_figure6),
-    "evchyb-table4": ([M.loads, M.counters], Report.evchyb_table4),
-    "evchyb-figure10": ([M.matrices, M.profile], Report.evchyb_figure10),
-    "evchyb-figure12": ([M.matrices], Report.evchyb_figure12),
-    "evchyb-figure15": ([M.random], Report.evchyb_figure15),
-    "evchyb-figure16": ([M.bratu_], Report.evchyb_figure16),
-    "formats": ([M.profiles], Report.formats),
-    "formats-csr5": ([M.csr5], Report.formats_csr5),
-    "formats-figure3": ([M.counters], Report.formats_figure3),
-    "pays": ([M.matrices], Report.pays),
-    "twins": ([M.twins], Report.twins),
-    "roofline": ([M.counters], Report.roofline),
-    "single": ([M.single], Report.single),
+EXPERIMENTS = {  # the measurements that each experiment of the report needs
+    "ours": [M.matrices],
+    "sellp-figure1": [],
+    "sellp-figure4": [M.patterns],
+    "sellp-table3": [M.matrices],
+    "sellp-figure5": [M.matrices],
+    "sellp-table2": [M.profile, M.counters],
+    "sellp-sweep": [M.sweep],
+    "evchyb-figure1": [],
+    "evchyb-table2": [M.stream],
+    "evchyb-table3": [M.matrices],
+    "evchyb-figure3": [M.matrices],
+    "evchyb-figure6": [M.matrices, M.profile],
+    "evchyb-table4": [M.loads, M.counters],
+    "evchyb-figure10": [M.matrices, M.profile],
+    "evchyb-figure12": [M.matrices],
+    "evchyb-figure15": [M.random],
+    "evchyb-figure16": [M.bratu_],
+    "formats": [M.profiles],
+    "formats-csr5": [M.csr5],
+    "formats-figure3": [M.counters],
+    "pays": [M.matrices],
+    "twins": [M.twins],
+    "roofline": [M.counters],
+    "single": [M.single],
 }
 # most important first, because the time may run out
 ORDER = [M.patterns, M.stream, M.matrices, M.random, M.profiles, M.sweep, M.csr5, M.loads, M.bratu_, M.single, M.twins, M.profile, M.counters]
@@ -89,7 +89,7 @@ def main():
     if not args.report:
         m = Measuring(args)
         for step in ORDER:
-            if any(step in EXPERIMENTS[e][0] for e in wanted):
+            if any(step in EXPERIMENTS[e] for e in wanted):
                 step(m)
         if args.note:
             with results.whole(os.path.join(args.out, f"{m.device}.txt")) as f:
@@ -97,7 +97,7 @@ def main():
         failed = m.failed
     if not args.measure:
         names = wanted if args.report or args.experiments else EXPERIMENTS
-        Report(args.out, os.path.abspath(args.to)).write({name: EXPERIMENTS[name][1] for name in names})
+        Report(args.out, os.path.abspath(args.to)).write(names)
     sys.exit(1 if failed else 0)
 
 
