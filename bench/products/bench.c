@@ -45,7 +45,7 @@ static char help[] =
 #include "results.h"
 #include "timing.h"
 #include "device.h"
-#include "cusparse.h"
+#include "cusparsespmv.h"
 #include "oracle.h"
 
 /* The default sets: on the host, on a GPU, and one that takes seconds */

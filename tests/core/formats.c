@@ -7,7 +7,7 @@
 #include "common.h"
 #include "../../bench/papers/formats/formats.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
-  #include "../../bench/lib/cusparse.h"
+  #include "../../bench/lib/cusparsespmv.h"
 #endif
 #include "../../bench/lib/mkl.h"
 #include "files.h"

@@ -32,7 +32,7 @@ static char help[] =
 #include "mkl.h"
 #include "names.h"
 #include "results.h"
-#include "cusparse.h"
+#include "cusparsespmv.h"
 #include "stream.h"
 #include "mat/impls/sellp/sellp.h"
 #include "mat/impls/evchyb/evchyb.h"
