@@ -15,7 +15,7 @@
 */
 #include "lib/atonce.h"
 #include "parts/golden.h"
-#include "../bench/matrices.h"
+#include "../bench/lib/matrices.h"
 
 /* Settings of a type; a name without - means -mat_<type>_<name>. Each is combined with all kernels, and with "compress"
    1 and 0 */

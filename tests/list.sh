@@ -119,6 +119,7 @@ crashes FAILED ranks: operation crashes, .*${one}turn 1, .*signal 11
 dies noticed that process rank $((several - 1)) 
 leaves due to process rank $((several - 1)) 
 END
+    sh_ "an option with too many names" 60 refuses "-ops lists 65 names, more than 64" "${m[@]}" 1 "$TESTS/ranks" -ops "$(printf 'together%.0s,' {1..65})"
     sh_ "an error of all ranks" 60 refuses "2 operations on matrices, 1 failed" "${m[@]}" $several "$TESTS/ranks" -ops allerr,together
   fi
 }
