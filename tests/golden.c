@@ -68,6 +68,7 @@ static const char *const specs[] = {"stencil7:20",
                                     "arrow:5000",
                                     NULL};
 
+/* -mat_spmv_<word> is an option of all formats, -mat_<type>_<word> of one */
 PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool set)
 {
   char **word, name[64];
@@ -76,8 +77,11 @@ PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool se
   PetscFunctionBegin;
   PetscCall(PetscStrToArray(setting, ' ', &n, &word));
   for (int k = 0; k + 1 < n; k += 2) {
+    const PetscBool common = (PetscBool)(!strcmp(word[k], "node_size") || !strcmp(word[k], "compress") ||
+                                         (!strcmp(word[k], "kernel") && strcmp(type, MATBATCH)));
+
     PetscCall(word[k][0] == '-' ? PetscStrncpy(name, word[k], sizeof(name))
-                                : PetscSNPrintf(name, sizeof(name), "-mat_%s_%s", type, word[k]));
+                                : PetscSNPrintf(name, sizeof(name), "-mat_%s_%s", common ? "spmv" : type, word[k]));
     PetscCall(set ? PetscOptionsSetValue(NULL, name, word[k + 1]) : PetscOptionsClearValue(NULL, name));
   }
   PetscCall(PetscStrToArrayDestroy(n, word));

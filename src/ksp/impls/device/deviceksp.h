@@ -7,7 +7,7 @@
 
     deviceksp.c  creation, the decision where a solve runs, views
     krylov.c     a solve on the device: preconditioner, product, sums over ranks, the results that the host reads
-    devicecg.c, devicebicgstab.c, devicechebyshev.c  the types
+    devicecg.c, devicebcgs.c, devicechebyshev.c  the types
 */
 #pragma once
 
@@ -93,8 +93,8 @@ PETSC_INTERN PetscErrorCode KSPSolve_Device(KSP);
 /* The constructors of the types, which deviceksp.c registers; it calls nothing else of their files. devicecg.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
 
-/* devicebicgstab.c: */
-PETSC_INTERN PetscErrorCode KSPCreate_DeviceBiCGStab(KSP);
+/* devicebcgs.c: */
+PETSC_INTERN PetscErrorCode KSPCreate_DeviceBCGS(KSP);
 
 /* devicechebyshev.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
