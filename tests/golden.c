@@ -17,8 +17,8 @@
 #include "parts/golden.h"
 #include "../bench/matrices.h"
 
-/* Settings of a type; a name without - means -mat_<type>_<name>. Each is combined with all kernels, and with "compress"
-   1 and 0 */
+/* Settings of a type; a name without - means -mat_spmv_<name> or -mat_<type>_<name>. Each is combined with all kernels,
+   and with "compress" 1 and 0 */
 static const char *const settings_sellp[]  = {"",
                                               "node_size 1",
                                               "node_size 2",
@@ -68,7 +68,6 @@ static const char *const specs[] = {"stencil7:20",
                                     "arrow:5000",
                                     NULL};
 
-/* -mat_spmv_<word> is an option of all formats, -mat_<type>_<word> of one */
 PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool set)
 {
   char **word, name[64];

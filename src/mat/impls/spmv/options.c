@@ -32,8 +32,8 @@ static PetscErrorCode SpMVOptionDeprecated(SpMVOptionItems PetscOptionsObject, c
 {
   const PetscOptions options                     = PetscOptionsObject->options;
   char *const        prefix                      = PetscOptionsObject->prefix;
-  const char        *begin                       = prefix ? prefix : "";
-  char               from[PETSC_MAX_OPTION_NAME] = "-mat_", to[PETSC_MAX_OPTION_NAME], value[PETSC_MAX_PATH_LEN];
+  const char        *begin                       = prefix ? prefix : "", *value;
+  char               from[PETSC_MAX_OPTION_NAME] = "-mat_", to[PETSC_MAX_OPTION_NAME], *kept;
   PetscBool          set;
   PetscErrorCode     ierr;
 
@@ -45,12 +45,14 @@ static PetscErrorCode SpMVOptionDeprecated(SpMVOptionItems PetscOptionsObject, c
   if (!set) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(from, sizeof(from), "-%smat_%s_%s", begin, format, name));
   PetscCall(PetscSNPrintf(to, sizeof(to), "-%smat_spmv_%s", begin, name));
-  PetscCall(PetscOptionsGetString(options, NULL, to, value, sizeof(value), &set));
+  PetscCall(PetscOptionsFindPair(options, NULL, to, &value, &set));
+  PetscCall(PetscStrallocpy(set ? value : NULL, &kept)); /* NULL if the option has no value */
   PetscOptionsObject->prefix = NULL;
   ierr                       = PetscOptionsDeprecated(from, to, "1.0.0 of PetscSpMV", NULL);
   PetscOptionsObject->prefix = prefix; /* even after an error */
+  if (!ierr && set) ierr = PetscOptionsSetValue(options, to, kept);
+  PetscCall(PetscFree(kept));
   PetscCall(ierr);
-  if (set) PetscCall(PetscOptionsSetValue(options, to, value));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
