@@ -17,8 +17,8 @@
 #include "parts/golden.h"
 #include "../bench/lib/matrices.h"
 
-/* Settings of a type; a name without - means -mat_<type>_<name>. Each is combined with all kernels, and with "compress"
-   1 and 0 */
+/* Settings of a type; a name without - means -mat_spmv_<name> or -mat_<type>_<name>. Each is combined with all kernels,
+   and with "compress" 1 and 0 */
 static const char *const settings_sellp[]  = {"",
                                               "node_size 1",
                                               "node_size 2",
@@ -76,8 +76,11 @@ PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool se
   PetscFunctionBegin;
   PetscCall(PetscStrToArray(setting, ' ', &n, &word));
   for (int k = 0; k + 1 < n; k += 2) {
+    const PetscBool common = (PetscBool)(!strcmp(word[k], "node_size") || !strcmp(word[k], "compress") ||
+                                         (!strcmp(word[k], "kernel") && strcmp(type, MATBATCH)));
+
     PetscCall(word[k][0] == '-' ? PetscStrncpy(name, word[k], sizeof(name))
-                                : PetscSNPrintf(name, sizeof(name), "-mat_%s_%s", type, word[k]));
+                                : PetscSNPrintf(name, sizeof(name), "-mat_%s_%s", common ? "spmv" : type, word[k]));
     PetscCall(set ? PetscOptionsSetValue(NULL, name, word[k + 1]) : PetscOptionsClearValue(NULL, name));
   }
   PetscCall(PetscStrToArrayDestroy(n, word));

@@ -114,14 +114,10 @@ static PetscErrorCode CountMemory(double *used, double *available)
 static PetscErrorCode ContenderSetOptions(Contender *c, const char *format, const char *options)
 {
   PetscInt unused;
-  char     after[64];
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsCreate(&c->options));
-  if (format) {
-    PetscCall(PetscSNPrintf(after, sizeof(after), "-mat_%s_setup_after 0", format));
-    PetscCall(PetscOptionsInsertString(c->options, after));
-  }
+  if (format) PetscCall(PetscOptionsInsertString(c->options, "-mat_spmv_setup_after 0"));
   if (options) PetscCall(PetscOptionsInsertString(c->options, options));
   PetscCall(PetscObjectSetOptions((PetscObject)c->A, c->options));
   PetscCall(MatSetFromOptions(c->A));
@@ -617,8 +613,8 @@ static PetscErrorCode ReportMeans(MPI_Comm comm, PetscInt nmatrices, Bench *b)
 static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
 {
   static const char host[]   = "aij,aijperm,sell,sellp,evchyb";
-  static const char device[] = "aijcusparse,sellp,evchyb,sellp:-mat_sellp_kernel paper,evchyb:-mat_evchyb_kernel paper,"
-                               "evchyb:-mat_evchyb_kernel csr,cusparse:csr1,cusparse:csr2,cusparse:coo1,cusparse:coo2,"
+  static const char device[] = "aijcusparse,sellp,evchyb,sellp:-mat_spmv_kernel paper,evchyb:-mat_spmv_kernel paper,"
+                               "evchyb:-mat_spmv_kernel csr,cusparse:csr1,cusparse:csr2,cusparse:coo1,cusparse:coo2,"
                                "cusparse:sell";
   char             *list[MAX_TYPES];
   PetscInt          n;

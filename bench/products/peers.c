@@ -142,7 +142,6 @@ static PetscErrorCode AddPeer(const Peer *library, Mat A, PetscInt *n, Contender
 static PetscErrorCode AddType(const char *type, Mat A, Contender *c)
 {
   const char *format;
-  char        option[64];
 
   PetscFunctionBeginUser;
   *c = (Contender){"petsc", !strcmp(type, MATAIJ) && DeviceOn ? MATAIJCUSPARSE : type, NULL, NULL, NULL, 0, NULL, 0.0};
@@ -150,8 +149,7 @@ static PetscErrorCode AddType(const char *type, Mat A, Contender *c)
   PetscCall(PetscSpMVGetFormat(c->A, &format));
   if (!format) PetscFunctionReturn(PETSC_SUCCESS);
   c->peer = "petscspmv";
-  PetscCall(PetscSNPrintf(option, sizeof(option), "-mat_%s_setup_after", format)); /* set up by the first product */
-  PetscCall(PetscOptionsSetValue(NULL, option, "0"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_setup_after", "0")); /* set up by the first product */
   PetscCall(MatSetFromOptions(c->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,7 +8,7 @@ COLD = 1 << 20  # entries from which the table has the host's "cold" figures; fo
 
 
 def label(name):
-    """A type's name in a table or a legend: "sellp paper" for "sellp:-mat_sellp_kernel paper" """
+    """A type's name in a table or a legend: "sellp paper" for "sellp:-mat_spmv_kernel paper" """
     kind, _, options = name.partition(":")
     return " ".join([kind] + [w for w in options.split() if not (w.startswith("-") and w[1:2].isalpha())]) if options else kind
 
@@ -85,7 +85,7 @@ def device(r, title):
     print(f"First the speed over {r.reference} (its time divided by the type's), behind the slash over the best of cuSPARSE's products (CSR, COO,")
     print("sliced ELL, each preprocessed). Generated matrices are marked *.\n")
     if any(label(t).endswith(" paper") for t in r.types):
-        print("sellp and evchyb run this project's own kernels; \"sellp paper\" and \"evchyb paper\" are the published ones (`-mat_<type>_kernel paper`).\n")
+        print("sellp and evchyb run this project's own kernels; \"sellp paper\" and \"evchyb paper\" are the published ones (`-mat_spmv_kernel paper`).\n")
     print(f"| matrix | rows | entries | {r.reference} [us] | best of cuSPARSE [us] | " + " | ".join(map(label, others)) + " |")
     print("|---" * (5 + len(others)) + "|")
     for m in r.matrices:

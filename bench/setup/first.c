@@ -11,7 +11,7 @@ static char help[] =
      for r in 1 2 3; do for t in aijcusparse sellp evchyb; do mpiexec -n 1 first -matrix stencil7:200 -type $t; done;
      done
 
-   On the host -mat_<type>_setup_after 0 sets the format up in the first product. On a GPU the vectors are CUDA vectors
+   On the host -mat_spmv_setup_after 0 sets the format up in the first product. On a GPU the vectors are CUDA vectors
    with values there, so that the device has been started. Columns, in seconds: the first and the second product; the
    median of later ones; minus that median, a product after MatScale(), one after all values were set on the host, and
    the first product of a copy of the matrix, whose set-up finds memory that the process has used before. Of gamg:n all

@@ -3,7 +3,7 @@ static char help[] =
   -matrices <list> : generators (stencil7:100, fem27:68:3, bratu:200, ...; a wrong name prints them all) and files. Values other than those of bratu\n\
                      and of files are replaced by random ones that make the matrix symmetric positive definite\n\
   -types <aij:cg,aij:pipecg,sellp:cg,sellp:devicecg> : matrix type and KSP type, taking turns in one run. aij is aijcusparse on a GPU. Further KSP types:\n\
-                     bcgs, devicebicgstab; gmres, devicegmres; chebyshev, devicechebyshev, which compute no norms, as in smoothers\n\
+                     bcgs, devicebcgs; gmres, devicegmres; chebyshev, devicechebyshev, which compute no norms, as in smoothers\n\
   -pcs <none,jacobi,pbjacobi> : preconditioners; pbjacobi only of matrices with several unknowns per node\n\
   -its <100>       : iterations of a solve; a second one does twice as many\n\
   -reps <5>        : repetitions, of which the median counts\n\
@@ -34,8 +34,10 @@ typedef struct {
 /* The first contender with the same method */
 static Contender *SameMethod(Contender c[], const Contender *last)
 {
-  static const char *const methods[][4] = {
-      {KSPCG, KSPPIPECG, KSPDEVICECG}, {KSPBCGS, KSPDEVICEBICGSTAB}, {KSPGMRES, KSPDEVICEGMRES}, {KSPCHEBYSHEV, KSPDEVICECHEBYSHEV}};
+  static const char *const methods[][4] = {{KSPCG, KSPPIPECG, KSPDEVICECG},
+                                           {KSPBCGS, KSPDEVICEBCGS},
+                                           {KSPGMRES, KSPDEVICEGMRES},
+                                           {KSPCHEBYSHEV, KSPDEVICECHEBYSHEV}};
 
   for (; c < last; c++) {
     if (!strcmp(c->ksp, last->ksp)) return c;

@@ -1,7 +1,7 @@
 static char help[] =
-    "What values in single precision (-mat_<type>_single) cost in accuracy, and in iterations of the conjugate gradient method.\n\
+    "What values in single precision (-mat_spmv_single) cost in accuracy, and in iterations of the conjugate gradient method.\n\
   -matrices <list> : as bench/solves/krylov's, made symmetric positive definite\n\
-  -types <aij,sellp,sellp:-mat_sellp_single,evchyb:-mat_evchyb_single> : matrix types with their options; aij is aijcusparse on a GPU\n\
+  -types <aij,sellp,sellp:-mat_spmv_single,evchyb:-mat_spmv_single> : matrix types with their options; aij is aijcusparse on a GPU\n\
   -rtols <1e-4,1e-6,1e-8,1e-10> : relative tolerances of the residual that the method computes\n\
   -max_it <5000>   : of a solve\n\
   -csv <file>      : results to read by program\n\n";
@@ -62,7 +62,7 @@ static PetscErrorCode ProductError(Mat A, Vec x, Vec y, double *error)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Converts A to a type with options, as in "sellp:-mat_sellp_single" */
+/* Converts A to a type with options, as in "sellp:-mat_spmv_single" */
 static PetscErrorCode ContenderCreate(const char *what, Mat A, Mat *B)
 {
   const char  *colon = strchr(what, ':');
@@ -169,7 +169,7 @@ static PetscErrorCode GetSettings(Settings *s)
   s->max_it = 5000;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-max_it", &s->max_it, NULL));
   PetscCall(
-      GetNames("-types", "aij,sellp,sellp:-mat_sellp_single,evchyb:-mat_evchyb_single", MAXIMUM, &s->ntypes, s->types));
+      GetNames("-types", "aij,sellp,sellp:-mat_spmv_single,evchyb:-mat_spmv_single", MAXIMUM, &s->ntypes, s->types));
   s->nrtols = MAXIMUM;
   PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-rtols", s->rtols, &s->nrtols, &set));
   if (!set) {

@@ -43,7 +43,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 
 /*@C
    PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`,
-   `KSPDEVICEBICGSTAB` and `KSPDEVICECHEBYSHEV` and the ordering `MATORDERINGEVCHYB` with PETSc
+   `KSPDEVICEBCGS` and `KSPDEVICECHEBYSHEV` and the ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
@@ -58,7 +58,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
    The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for, in version,
    scalar type, precision, size of `PetscInt`, or debug or optimized build.
 
-.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB`, `KSPDEVICECHEBYSHEV`,
+.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBCGS`, `KSPDEVICECHEBYSHEV`,
 `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)

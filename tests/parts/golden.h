@@ -17,7 +17,8 @@ typedef struct {
   PetscInt    lines;
 } Golden;
 
-/* Sets or clears options: "name value name value ...", where a name without - means -mat_<type>_<name> */
+/* Sets or clears options: "name value name value ...", where a name without - means -mat_spmv_<name> if all formats have
+   it, and -mat_<type>_<name> if not */
 PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool set);
 /* Eight hashes of the bits of this rank's part of eight products */
 PetscErrorCode GoldenHash(Mat A, uint64_t hash[8]);

@@ -178,7 +178,7 @@ struct Tuning {
   static constexpr int KRYLOV_BLOCKS = 4;
   // The number of partial sums that a product's warps store, times the number of thread blocks of the next kernel. Up
   // to this limit, each of those thread blocks adds all sums, and no separate kernel is launched to add them. With 32^3
-  // rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of 13.0, and one of devicebicgstab 13.8
+  // rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of 13.0, and one of devicebcgs 13.8
   // instead of 19.8; with 36^3 rows nothing was gained
   static constexpr int KRYLOV_PARTIALS = 1 << 17;
 

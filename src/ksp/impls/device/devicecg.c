@@ -7,14 +7,18 @@
    KSPDEVICECG - The preconditioned conjugate gradient method, `KSPCG`, with its iterations on the GPU; no iteration
    waits for the host
 
-   Options Database Keys:
-+  -ksp_type devicecg                       - use this type
-.  -ksp_cg_type <hermitian>                 - with complex numbers, whether the matrix is `hermitian` or `symmetric`, see `KSPCGSetType()`
-.  -ksp_cg_single_reduction                 - PETSc's variant with one reduction, with PETSc's iterations
-.  -ksp_device <true>                       - iterate on the device if possible; false for PETSc's iterations
-.  -ksp_device_ahead <4>                    - number of iterations that the host starts before it knows whether an earlier one was the last
-.  -ksp_device_fuse <true>                  - let the kernel of the product also compute p'Ap if it can
--  -ksp_device_early <true>                 - launch each kernel before the previous one has ended (compute capability 9.0 and later)
+   Options Database Key:
+.  -ksp_type devicecg - use this type
+
+   Intermediate Options Database Keys:
++  -ksp_cg_type <hermitian> - with complex numbers, whether the matrix is `hermitian` or `symmetric`, see `KSPCGSetType()`
+.  -ksp_cg_single_reduction - PETSc's variant with one reduction, with PETSc's iterations
+-  -ksp_device <true>       - iterate on the device if possible; false for PETSc's iterations
+
+   Advanced Options Database Keys:
++  -ksp_device_ahead <4>    - number of iterations that the host starts before it knows whether an earlier one was the last
+.  -ksp_device_fuse <true>  - let the kernels of the products also compute inner products if they can
+-  -ksp_device_early <true> - launch each kernel before the previous one has ended (compute capability 9.0 and later)
 
    Level: beginner
 

@@ -7,10 +7,14 @@
    KSPDEVICECHEBYSHEV - The Chebyshev method, `KSPCHEBYSHEV`, with its iterations on the GPU, for the smoothers of
    `PCMG` and `PCGAMG`
 
-   Options Database Keys:
-+  -mg_levels_ksp_type devicechebyshev - use this type as smoother
-.  -ksp_device <true>                  - iterate on the device if possible; false for PETSc's iterations
--  -ksp_device_early <true>            - launch each kernel before the previous one has ended (compute capability 9.0 and later)
+   Options Database Key:
+.  -mg_levels_ksp_type devicechebyshev - use this type as smoother
+
+   Intermediate Options Database Key:
+.  -ksp_device <true> - iterate on the device if possible; false for PETSc's iterations
+
+   Advanced Options Database Key:
+.  -ksp_device_early <true> - launch each kernel before the previous one has ended (compute capability 9.0 and later)
 
    Level: intermediate
 

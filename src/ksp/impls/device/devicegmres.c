@@ -7,14 +7,14 @@
    KSPDEVICEGMRES - The generalized minimal residual method, `KSPGMRES`, with its iterations on the GPU; no iteration
    waits for the host
 
-   Options Database Keys:
-+  -ksp_type devicegmres       - use this type
-.  -ksp_gmres_restart <30>     - number of iterations between two restarts, see `KSPGMRESSetRestart()`
-.  -ksp_pc_side <left>         - `left`, `right` or `symmetric`, see `KSPSetPCSide()`
-.  -ksp_device <true>          - iterate on the device if possible; false for PETSc's iterations
-.  -ksp_device_ahead <4>       - number of iterations that the host starts before it knows whether an earlier one was
-                                 the last
--  -ksp_device_early <true>    - launch each kernel before the previous one has ended (compute capability 9.0 and later)
+   Options Database Key:
+.  -ksp_type devicegmres - use this type
+
+   Intermediate Options Database Keys:
++  -ksp_gmres_restart <30> - number of iterations between two restarts, see `KSPGMRESSetRestart()`
+.  -ksp_pc_side <left>     - `left`, `right` or `symmetric`, see `KSPSetPCSide()`
+.  -ksp_device*            - the options of every level, see `KSPDEVICECG`
+-  -ksp_device_orthogonalization <true> - for PETSc's `KSPGMRES` and its variants, see the notes
 
    Level: beginner
 
@@ -35,7 +35,7 @@
    kernels with one wait for the host, if the matrix has type `MATSELLP` or `MATEVCHYB` and the vectors are on the GPU.
    `-ksp_device_orthogonalization 0` uses PETSc's.
 
-.seealso: `KSPGMRES`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB`, `MATSELLP`, `MATEVCHYB`, `KSPSetType()`
+.seealso: `KSPGMRES`, `KSPDEVICECG`, `KSPDEVICEBCGS`, `MATSELLP`, `MATEVCHYB`, `KSPSetType()`
 M*/
 PetscErrorCode KSPCreate_DeviceGMRES(KSP ksp)
 {

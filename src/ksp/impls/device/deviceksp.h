@@ -5,7 +5,7 @@
   run on the device they do; otherwise PETSc's solve runs. Everything else (options, work vectors, norms, views) is
   PETSc's.
 
-    devicecg.c, devicebicgstab.c, devicegmres.c, devicechebyshev.c  the types
+    devicecg.c, devicebcgs.c, devicegmres.c, devicechebyshev.c  the types
     deviceksp.c  creation, options, views
     cuda/        solves on the device; without CUDA the makefile leaves this folder out, and the table KSPDeviceCUDA in
                  nocuda.c is empty
@@ -41,7 +41,7 @@ struct _n_KSP_Device {
 /* What is done on a device: cuda/backend.c, or nocuda.c, where all members are NULL */
 typedef struct {
   PetscErrorCode (*cg)(KSP, KSP_Device *); /* see KSPDeviceCreate() */
-  PetscErrorCode (*bicgstab)(KSP, KSP_Device *);
+  PetscErrorCode (*bcgs)(KSP, KSP_Device *);
   PetscErrorCode (*gmres)(KSP, KSP_Device *);
   PetscErrorCode (*chebyshev)(KSP, KSP_Device *);
   /* gets the reason why a solve cannot run on the device, empty if it can; collective unless d->alone */
@@ -65,8 +65,8 @@ PETSC_INTERN PetscErrorCode KSPSolve_Device(KSP);
 /* The constructors of the types, which deviceksp.c registers; it calls nothing else of their files. devicecg.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
 
-/* devicebicgstab.c: */
-PETSC_INTERN PetscErrorCode KSPCreate_DeviceBiCGStab(KSP);
+/* devicebcgs.c: */
+PETSC_INTERN PetscErrorCode KSPCreate_DeviceBCGS(KSP);
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceGMRES(KSP);
 
 /* devicechebyshev.c: */

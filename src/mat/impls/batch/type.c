@@ -119,9 +119,11 @@ static PetscErrorCode MatDestroy_Batch(Mat A)
    MATBATCH - "batch" - The block-diagonal matrix of many small square problems, each with its own size, pattern and
    values. One product multiplies all of them
 
-   Options Database Keys:
-+  -mat_type batch - sets the type in `MatSetFromOptions()`, before `MatLoad()`
--  -mat_batch_kernel <auto,slices,sellp,coo,csr-scalar,csr-vector,csr-smart,csr-i,ell,coo-atomic> - kernel of the product; auto (the default) chooses
+   Options Database Key:
+.  -mat_type batch - sets the type in `MatSetFromOptions()`, before `MatLoad()`
+
+   Intermediate Options Database Key:
+.  -mat_batch_kernel <auto,slices,sellp,coo,csr-scalar,csr-vector,csr-smart,csr-i,ell,coo-atomic> - kernel of the product; auto (the default) chooses
                       depending on the problems
 
    Level: beginner

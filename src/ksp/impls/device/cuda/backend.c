@@ -66,7 +66,7 @@ static PetscErrorCode KSPDeviceView_CUDA(const KSP_Device *d, PetscViewer viewer
 
 const KSPDeviceBackend KSPDeviceCUDA = {
     .cg        = KSPDeviceCreate_CG,
-    .bicgstab  = KSPDeviceCreate_BiCGStab,
+    .bcgs      = KSPDeviceCreate_BCGS,
     .gmres     = KSPDeviceCreate_GMRES,
     .chebyshev = KSPDeviceCreate_Chebyshev,
     .whynot    = KSPDeviceWhyNot_CUDA,

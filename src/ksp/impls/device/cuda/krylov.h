@@ -2,7 +2,7 @@
   A solve on the device, and the functions that the methods share.
 
     backend.c    the table KSPDeviceCUDA, the decision where a solve runs
-    cg.c, bicgstab.c, gmres.c, chebyshev.c  the methods
+    cg.c, bcgs.c, gmres.c, chebyshev.c  the methods
     krylov.c     preconditioner, product, iterations, the results that the host reads
     sums.c       sums over ranks
     orthog.c     Gram-Schmidt of PETSc's GMRES and its variants
@@ -58,7 +58,7 @@ PETSC_INTERN PetscErrorCode KSPDeviceSetUpSums(Mat, KSPDeviceRun *);
 
 /* What the methods add to a new KSP of PETSc's type */
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_CG(KSP, KSP_Device *);
-PETSC_INTERN PetscErrorCode KSPDeviceCreate_BiCGStab(KSP, KSP_Device *);
+PETSC_INTERN PetscErrorCode KSPDeviceCreate_BCGS(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_GMRES(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_Chebyshev(KSP, KSP_Device *);
 

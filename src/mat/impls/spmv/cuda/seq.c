@@ -151,7 +151,7 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
     PetscCall(PetscInfo(
         A, "Using the product of AIJCUSPARSE: %s\n",
         SpMVCudaIsSupported()
-            ? "selected by -mat_<type>_kernel, or the matrix is too large for 32-bit indices"
+            ? "selected by -mat_spmv_kernel, or the matrix is too large for 32-bit indices"
             : "the library was not compiled for this GPU (make CUDA_ARCHS=..., compute capability 8.0 or later)"));
   } else if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();

@@ -1,5 +1,5 @@
 /*
-  The iterations of devicebicgstab.
+  The iterations of devicebcgs.
 */
 #include "krylov.h"
 
@@ -202,7 +202,7 @@ static PetscErrorCode KSPDeviceReset_BCGS(KSP_Device *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceCreate_BiCGStab(KSP ksp, KSP_Device *d)
+PetscErrorCode KSPDeviceCreate_BCGS(KSP ksp, KSP_Device *d)
 {
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(1, (KSPDeviceBCGS **)&d->method));

@@ -1,19 +1,18 @@
 /*
-  The type devicebicgstab: PETSc's stabilized biconjugate gradient method, KSPBCGS, with its iterations on the device.
+  The type devicebcgs: PETSc's stabilized biconjugate gradient method, KSPBCGS, with its iterations on the device.
 */
 #include "deviceksp.h"
 
 /*MC
-   KSPDEVICEBICGSTAB - The stabilized biconjugate gradient method, `KSPBCGS`, for nonsymmetric systems, with its
+   KSPDEVICEBCGS - The stabilized biconjugate gradient method, `KSPBCGS`, for nonsymmetric systems, with its
    iterations on the GPU; no iteration waits for the host
 
-   Options Database Keys:
-+  -ksp_type devicebicgstab   - use this type
-.  -ksp_pc_side <left>        - `left` or `right`, see `KSPSetPCSide()`
-.  -ksp_device <true>         - iterate on the device if possible; false for PETSc's iterations
-.  -ksp_device_ahead <4>      - number of iterations that the host starts before it knows whether an earlier one was the last
-.  -ksp_device_fuse <true>    - let the kernels of the products also compute inner products if they can
--  -ksp_device_early <true>   - launch each kernel before the previous one has ended (compute capability 9.0 and later)
+   Options Database Key:
+.  -ksp_type devicebcgs - use this type
+
+   Intermediate Options Database Keys:
++  -ksp_pc_side <left> - `left` or `right`, see `KSPSetPCSide()`
+-  -ksp_device*        - the options of every level, see `KSPDEVICECG`
 
    Level: beginner
 
@@ -36,7 +35,7 @@
 
 .seealso: `KSPBCGS`, `KSPDEVICECG`, `MATSELLP`, `MATEVCHYB`, `KSPSetType()`, `KSPSetPCSide()`
 M*/
-PetscErrorCode KSPCreate_DeviceBiCGStab(KSP ksp)
+PetscErrorCode KSPCreate_DeviceBCGS(KSP ksp)
 {
-  return KSPDeviceCreate(ksp, KSPBCGS, KSPDeviceCUDA.bicgstab);
+  return KSPDeviceCreate(ksp, KSPBCGS, KSPDeviceCUDA.bcgs);
 }
