@@ -185,7 +185,7 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
 
 PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceSumsFn *sums)
 {
-  const SpMVPlan     *plan  = &run->plan;
+  const SpMVMultPlan *plan  = &run->plan;
   const SpMVCudaStore fused = sums && run->fuse && !plan->halo ? plan->store[0] : NULL;
 
   PetscFunctionBegin;
@@ -193,7 +193,8 @@ PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceSumsFn *s
     PetscCall(MatMult(run->A, p, w));
   else if (!fused) {
     PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
-    PetscCall(SpMVPlanLaunch(plan, (SpMVCudaProduct){.form = SPMVCUDA_MULT, .x = run->p, .y = run->w}, run->stream));
+    PetscCall(
+        SpMVMultPlanLaunch(plan, (SpMVCudaProduct){.form = SPMVCUDA_MULT, .x = run->p, .y = run->w}, run->stream));
     PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
   }
   if (fused) PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));

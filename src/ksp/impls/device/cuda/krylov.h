@@ -37,7 +37,7 @@ struct _n_KSPDeviceRun {
 
   cudaStream_t     stream;
   Mat              A;
-  SpMVPlan         plan; /* block[0]: NULL if PETSc multiplies */
+  SpMVMultPlan     plan; /* block[0]: NULL if PETSc multiplies */
   PetscScalar     *p, *w, *d;
   SpMVKrylovPC     pc;
   PetscInt         bs;

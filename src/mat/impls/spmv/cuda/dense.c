@@ -53,7 +53,7 @@ static PetscErrorCode SpMVDenseRestore(Mat M, PetscBool copy, Mat *D)
 }
 
 /* C = A B, or A^T B of a sequential matrix, with one pass over A for several columns */
-static PetscErrorCode SpMVDenseLaunch(const SpMVPlan *plan, Mat B, Mat C)
+static PetscErrorCode SpMVDenseLaunch(const SpMVMultPlan *plan, Mat B, Mat C)
 {
   SpMVCudaColumns    c = {.count = B->cmap->N};
   Mat                local[2];
@@ -71,9 +71,9 @@ static PetscErrorCode SpMVDenseLaunch(const SpMVPlan *plan, Mat B, Mat C)
   c.ldy = c.ldz = ld[1];
   PetscCall(MatDenseCUDAGetArrayRead(local[0], &x));
   PetscCall(MatDenseCUDAGetArrayWrite(local[1], &y));
-  if (SpMVPlanIsWhole(plan)) PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(SpMVPlanLaunch(plan, (SpMVCudaProduct){.x = x, .y = y, .columns = &c}, stream));
-  if (SpMVPlanIsWhole(plan)) PetscCall(PetscLogGpuTimeEnd());
+  if (SpMVMultPlanIsWhole(plan)) PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(SpMVMultPlanLaunch(plan, (SpMVCudaProduct){.x = x, .y = y, .columns = &c}, stream));
+  if (SpMVMultPlanIsWhole(plan)) PetscCall(PetscLogGpuTimeEnd());
   PetscCall(MatDenseCUDARestoreArrayWrite(local[1], &y));
   PetscCall(MatDenseCUDARestoreArrayRead(local[0], &x));
   PetscCall(SpMVDenseRestore(C, PETSC_TRUE, &local[1]));
@@ -114,12 +114,12 @@ PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **
 /* PETSc also calls this function for other matrices: A may be of type AIJCUSPARSE */
 static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
 {
-  const SpMVPlanKind kind = C->product->type == MATPRODUCT_AtB ? SPMV_PLAN_COLUMNS_TRANSPOSE : SPMV_PLAN_COLUMNS;
-  const Mat          A    = C->product->A;
-  Mat                B    = C->product->B;
-  SpMVPlan           plan = {{NULL}};
-  Mat_SpMV          *spmv;
-  PetscBool          device, host = PETSC_FALSE;
+  const SpMVMultPlanKind kind = C->product->type == MATPRODUCT_AtB ? SPMV_PLAN_COLUMNS_TRANSPOSE : SPMV_PLAN_COLUMNS;
+  const Mat              A    = C->product->A;
+  Mat                    B    = C->product->B;
+  SpMVMultPlan           plan = {{NULL}};
+  Mat_SpMV              *spmv;
+  PetscBool              device, host = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -231,10 +231,10 @@ static PetscErrorCode SpMVDenseAreDevice(Mat B, Mat C, PetscBool *are)
 */
 static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AB(Mat C)
 {
-  const Mat A = C->product->A, B = C->product->B;
-  SpMVPlan  plan = {{NULL}};
-  Mat_SpMV *spmv;
-  PetscBool device;
+  const Mat    A = C->product->A, B = C->product->B;
+  SpMVMultPlan plan = {{NULL}};
+  Mat_SpMV    *spmv;
+  PetscBool    device;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));

@@ -56,12 +56,12 @@ typedef struct {
 
 /*
   What a product on the device does, decided when a key changes. MatMult(), products with dense matrices and Krylov
-  methods launch it: SpMVPlanLaunch()
+  methods launch it: SpMVMultPlanLaunch()
 */
 typedef struct {
   Mat            block[2]; /* the diagonal and the off-diagonal block, or a sequential matrix */
   SpMVKey        of[2];    /* their states */
-  PetscInt64     epoch;    /* SpMVPlanEpoch when the plan was made */
+  PetscInt64     epoch;    /* SpMVMultPlanEpoch when the plan was made */
   PetscBool      transpose;
   SpMVCudaStore  store[2]; /* NULL: a function of the block multiplies, or the kernel of store[0] (fused) */
   SpMVHalo       halo;     /* NULL for a sequential matrix */
@@ -71,13 +71,13 @@ typedef struct {
   PetscInt       ld;
   PetscBool      fused; /* the diagonal block's kernel adds the off-diagonal block's product */
   PetscLogDouble nonzeros[2], rows;
-} SpMVPlan;
+} SpMVMultPlan;
 
 /* Plans made before the latest change of this number are out of date: a store or a halo has been freed since */
-PETSC_INTERN PetscInt64 SpMVPlanEpoch;
+PETSC_INTERN PetscInt64 SpMVMultPlanEpoch;
 
 /* The whole product is launches of our kernels */
-static inline PetscBool SpMVPlanIsWhole(const SpMVPlan *plan)
+static inline PetscBool SpMVMultPlanIsWhole(const SpMVMultPlan *plan)
 {
   return (PetscBool)(plan->store[0] && (!plan->received || plan->fused || plan->store[1]));
 }
@@ -88,7 +88,7 @@ typedef enum {
   SPMV_PLAN_COLUMNS,                       /* A X with the columns of a dense matrix */
   SPMV_PLAN_COLUMNS_TRANSPOSE,             /* A^T X, of a sequential matrix */
   SPMV_PLANS = SPMV_PLAN_COLUMNS_TRANSPOSE /* of an MPI matrix */
-} SpMVPlanKind;
+} SpMVMultPlanKind;
 
 /* A matrix on a device */
 typedef struct _n_Mat_SpMVCUDA {
@@ -97,7 +97,7 @@ typedef struct _n_Mat_SpMVCUDA {
   SpMVFused      fused;
   SpMVZeroed     zeroed;
   SpMVExchange   exchange;
-  SpMVPlan       plan[SPMV_PLANS]; /* of an MPI matrix */
+  SpMVMultPlan   plan[SPMV_PLANS]; /* of an MPI matrix */
   SpMVAgreed     columns;          /* when all ranks prepared the plan for columns */
   PetscBool      columns_lack; /* some rank cannot multiply several columns at once, for example for lack of memory */
   /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
@@ -131,11 +131,11 @@ PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to
 
 /* mpi.c: plans, and the products of MPI matrices */
 /* Computes y = A x, z + A x, or z - A x if whole, between arrays on the device: p.form, x, y, z and columns are set */
-PETSC_INTERN PetscErrorCode SpMVPlanLaunch(const SpMVPlan *, SpMVCudaProduct p, cudaStream_t);
+PETSC_INTERN PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *, SpMVCudaProduct p, cudaStream_t);
 /* Collective for MPI matrices. Brings A up to date for products from vectors like x to vectors like y, or for device
    matrices if they are NULL, and copies the plan; block[0] is NULL if MatMult() is to be called, or AIJCUSPARSE's
    product */
-PETSC_INTERN PetscErrorCode MatSpMVGetPlan_CUDA(Mat, SpMVPlanKind, Vec x, Vec y, SpMVPlan *);
+PETSC_INTERN PetscErrorCode MatSpMVGetPlan_CUDA(Mat, SpMVMultPlanKind, Vec x, Vec y, SpMVMultPlan *);
 /* Collective. *ours is false if there is no exchange of our own */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat, Mat_SpMV *, PetscBool bound, PetscBool *ours);
 PETSC_INTERN PetscErrorCode MatSpMVApply_MPICUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec, PetscBool *done);

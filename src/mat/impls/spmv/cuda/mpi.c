@@ -1,17 +1,17 @@
 /*
   The products of an MPI matrix on the device, with our own exchange of the halo. What a product does is decided when a
-  key changes (SpMVPlan); MatMult() compares the key, gets the arrays, and launches.
+  key changes (SpMVMultPlan); MatMult() compares the key, gets the arrays, and launches.
 */
 #include "matspmvcuda.h"
 #include <petsc/private/vecimpl.h> /* boundtocpu */
 
-PetscInt64 SpMVPlanEpoch;
+PetscInt64 SpMVMultPlanEpoch;
 
 /* ---------------------------------------------------------------- launching */
 
 /* The product of a block that has no copy in its format on the device, or is bound to the CPU: this rank must not
    return before the other ranks do */
-static PetscErrorCode SpMVPlanBlockByVec(const SpMVPlan *plan, int k, const SpMVCudaProduct *p)
+static PetscErrorCode SpMVMultPlanBlockByVec(const SpMVMultPlan *plan, int k, const SpMVCudaProduct *p)
 {
   const SpMVCudaColumns one = {0, 0, 0, 1}, *columns = p->columns ? p->columns : &one;
   const Mat             block   = plan->block[k];
@@ -43,7 +43,7 @@ static PetscErrorCode SpMVPlanBlockByVec(const SpMVPlan *plan, int k, const SpMV
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVPlanBlock(const SpMVPlan *plan, int k, SpMVCudaProduct p, cudaStream_t stream)
+static PetscErrorCode SpMVMultPlanBlock(const SpMVMultPlan *plan, int k, SpMVCudaProduct p, cudaStream_t stream)
 {
   const PetscLogDouble columns = p.columns ? (PetscLogDouble)p.columns->count : 1;
 
@@ -52,18 +52,18 @@ static PetscErrorCode SpMVPlanBlock(const SpMVPlan *plan, int k, SpMVCudaProduct
     PetscCallCUDA(SpMVCudaMult(plan->store[k], p, stream));
     PetscCall(PetscLogGpuFlops(columns * (2.0 * plan->nonzeros[k] - (p.z ? 0 : plan->rows))));
   } else
-    PetscCall(SpMVPlanBlockByVec(plan, k, &p));
+    PetscCall(SpMVMultPlanBlockByVec(plan, k, &p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The off-diagonal block's product runs first, so that its values are sent to their ranks during the other product */
-static PetscErrorCode SpMVPlanLaunchTranspose(const SpMVPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
+static PetscErrorCode SpMVMultPlanLaunchTranspose(const SpMVMultPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
 {
   PetscFunctionBegin;
   if (plan->received)
-    PetscCall(SpMVPlanBlock(plan, 1, (SpMVCudaProduct){.form = p.form, .x = p.x, .y = plan->received}, stream));
+    PetscCall(SpMVMultPlanBlock(plan, 1, (SpMVCudaProduct){.form = p.form, .x = p.x, .y = plan->received}, stream));
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseBegin(plan->exchange, stream)));
-  PetscCall(SpMVPlanBlock(plan, 0, p, stream));
+  PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseEnd(plan->exchange, p.y, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -74,7 +74,7 @@ static PetscErrorCode SpMVPlanLaunchTranspose(const SpMVPlan *plan, SpMVCudaProd
   product. The halos of several columns are exchanged SPMV_HALO_COLUMNS at a time. An exchange at the same time as their
   product needs a second stream, which costs more than a short product hides.
 */
-static PetscErrorCode SpMVPlanLaunchForward(const SpMVPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
+static PetscErrorCode SpMVMultPlanLaunchForward(const SpMVMultPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
 {
   const PetscReal       least      = 8000000; /* entries times columns: their product takes 20 us on an H200 */
   const SpMVCudaColumns c          = p.columns ? *p.columns : (SpMVCudaColumns){0, 0, 0, 1};
@@ -91,12 +91,12 @@ static PetscErrorCode SpMVPlanLaunchForward(const SpMVPlan *plan, SpMVCudaProduc
                                                                    (PetscBool)(takes_long && !first), stream)));
     else
       PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, p.x, stream)));
-    if (!first) PetscCall(SpMVPlanBlock(plan, 0, p, stream));
+    if (!first) PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
     /* with peers, the halo has arrived when the exchange's kernel ends */
     if (plan->begin == SPMVCUDA_BEGIN_ALONE)
       PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloEnd(plan->exchange, stream)));
     if (plan->received && !p.halo)
-      PetscCall(SpMVPlanBlock(
+      PetscCall(SpMVMultPlanBlock(
           plan, 1,
           (SpMVCudaProduct){.form = p.form, .x = plan->received, .z = y, .y = y, .columns = p.columns ? &cc : NULL},
           stream));
@@ -104,18 +104,18 @@ static PetscErrorCode SpMVPlanLaunchForward(const SpMVPlan *plan, SpMVCudaProduc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVPlanLaunch(const SpMVPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
+PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
 {
   PetscFunctionBegin;
   if (!plan->exchange) {
-    PetscCall(SpMVPlanBlock(plan, 0, p, stream));
+    PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* before and after all work with the halo: programs may change streams between products */
   PetscCallCUDA(SpMVCudaHaloEnter(plan->exchange, stream));
   p.begin = plan->begin;
   p.halo  = plan->fused ? plan->received : NULL;
-  PetscCall((plan->transpose ? SpMVPlanLaunchTranspose : SpMVPlanLaunchForward)(plan, p, stream));
+  PetscCall((plan->transpose ? SpMVMultPlanLaunchTranspose : SpMVMultPlanLaunchForward)(plan, p, stream));
   PetscCallCUDA(SpMVCudaHaloLeave(plan->exchange, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -174,7 +174,7 @@ PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool vecs_b
   PetscCall(PetscObjectGetId((PetscObject)block[1], &id));
   if (e->bound || !SpMVKeyHasNonzeroState(&e->key, A) || e->offdiag != id) {
     e->key.mat = NULL; /* after an error the next product tries again */
-    SpMVPlanEpoch++;
+    SpMVMultPlanEpoch++;
     PetscCall(SpMVHaloDestroy(&e->halo));
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bound, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
     e->bound = (PetscBool)bound;
@@ -191,7 +191,7 @@ PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool vecs_b
 }
 
 /* Sets store k of the plan if the block is to be multiplied on the device in its format */
-static PetscErrorCode SpMVPlanSetStore(SpMVPlan *plan, SpMVPlanKind kind, int k)
+static PetscErrorCode SpMVMultPlanSetStore(SpMVMultPlan *plan, SpMVMultPlanKind kind, int k)
 {
   const Mat           block = plan->block[k];
   Mat_SpMV           *own   = NULL;
@@ -215,10 +215,10 @@ static PetscErrorCode SpMVPlanSetStore(SpMVPlan *plan, SpMVPlanKind kind, int k)
   Makes the plan: brings the copies of the blocks up to date, and decides who multiplies the off-diagonal block. For
   columns it has a copy of its own even if MatMult() uses one that is fused into the diagonal block's
 */
-static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind kind)
+static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVMultPlanKind kind)
 {
   const SpMVExchange *e    = &spmv->cuda->exchange;
-  SpMVPlan           *plan = &spmv->cuda->plan[kind];
+  SpMVMultPlan       *plan = &spmv->cuda->plan[kind];
   Mat_SpMV           *own;
 
   PetscFunctionBegin;
@@ -227,7 +227,7 @@ static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKin
   plan->transpose = (PetscBool)(kind == SPMV_PLAN_TRANSPOSE);
   plan->halo      = e->halo;
   PetscCall(SpMVHaloGet(e->halo, (PetscBool)(kind == SPMV_PLAN_COLUMNS), &plan->exchange, &plan->received, &plan->ld));
-  PetscCall(SpMVPlanSetStore(plan, kind, 0));
+  PetscCall(SpMVMultPlanSetStore(plan, kind, 0));
   if (kind == SPMV_PLAN_MULT && plan->store[0] && SpMVHaloUsesPeer(e->halo)) {
     plan->begin = e->options.early ? SPMVCUDA_BEGIN_WITH_EXCHANGE : SPMVCUDA_BEGIN_AFTER_EXCHANGE;
     PetscCall(MatSpMVGet(plan->block[0], &own));
@@ -235,21 +235,21 @@ static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKin
       PetscCall(MatSpMVUpdateFused_SeqCUDA(own, plan->block[1], e->options.rows, &plan->fused));
     if (plan->fused) plan->nonzeros[0] += own->cuda->fused.key.nz;
   }
-  if (plan->received && !plan->fused) PetscCall(SpMVPlanSetStore(plan, kind, 1));
+  if (plan->received && !plan->fused) PetscCall(SpMVMultPlanSetStore(plan, kind, 1));
   for (int k = 0; k < 2; k++) SpMVKeySet(&plan->of[k], plan->block[k]);
-  plan->epoch = SpMVPlanEpoch;
+  plan->epoch = SpMVMultPlanEpoch;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Whether nothing has changed since the plan was made, on all ranks or on this rank alone, which may have changed one
    of its blocks */
-static PetscErrorCode SpMVPlanIsCurrent(const SpMVPlan *plan, Mat A, const Mat_SpMV *spmv, PetscBool *current)
+static PetscErrorCode SpMVMultPlanIsCurrent(const SpMVMultPlan *plan, Mat A, const Mat_SpMV *spmv, PetscBool *current)
 {
   Mat block[2];
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  *current = (PetscBool)(plan->epoch == SpMVPlanEpoch && SpMVKeyHasNonzeroState(&spmv->cuda->exchange.key, A) &&
+  *current = (PetscBool)(plan->epoch == SpMVMultPlanEpoch && SpMVKeyHasNonzeroState(&spmv->cuda->exchange.key, A) &&
                          SpMVKeyIsCurrent(&plan->of[0], block[0]) && SpMVKeyIsCurrent(&plan->of[1], block[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -259,7 +259,7 @@ static PetscErrorCode SpMVPlanIsCurrent(const SpMVPlan *plan, Mat A, const Mat_S
   of the blocks is an error of all ranks while they prepare the copies together, but not if a rank alone has changed a
   block later. Several columns are multiplied one by one instead if some rank cannot multiply them at once
 */
-static PetscErrorCode MatSpMVGetReady_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind kind, PetscBool ours,
+static PetscErrorCode MatSpMVGetReady_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVMultPlanKind kind, PetscBool ours,
                                               const SpMVWhere *where)
 {
   Mat       block[2];
@@ -283,11 +283,11 @@ static PetscErrorCode MatSpMVGetReady_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKin
   Brings a plan up to date, on all ranks or on none; the ranks communicate only if the state of A has changed. *plan is
   NULL if MPIAIJ's own product is to be used, or columns are to be multiplied one by one.
 */
-static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind kind, const SpMVWhere *where,
-                                             const SpMVPlan **plan)
+static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVMultPlanKind kind, const SpMVWhere *where,
+                                             const SpMVMultPlan **plan)
 {
   const MPI_Comm comm     = PetscObjectComm((PetscObject)A);
-  SpMVPlan      *p        = &spmv->cuda->plan[kind];
+  SpMVMultPlan  *p        = &spmv->cuda->plan[kind];
   SpMVAgreed    *agreed   = kind == SPMV_PLAN_COLUMNS ? &spmv->cuda->columns
                                                       : &spmv->parallel.agreed[where->any][kind == SPMV_PLAN_TRANSPOSE];
   PetscBool      together = (PetscBool)(!SpMVKeyIsCurrent(&agreed->key, A) || agreed->bound != A->boundtocpu);
@@ -295,7 +295,7 @@ static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind
 
   PetscFunctionBegin;
   *plan = p;
-  PetscCall(SpMVPlanIsCurrent(p, A, spmv, &current));
+  PetscCall(SpMVMultPlanIsCurrent(p, A, spmv, &current));
   if (current && where->all && !together) PetscFunctionReturn(PETSC_SUCCESS);
   if (where->all) PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, where->bound, &ours));
   if (ours && kind == SPMV_PLAN_COLUMNS) PetscCall(SpMVHaloSetUpColumns(spmv->cuda->exchange.halo, &ours));
@@ -304,7 +304,7 @@ static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind
   if (together) {
     PetscCall(SpMVAgree(comm, MatSpMVGetReady_MPICUDA(A, spmv, kind, ours, where)));
     if (kind == SPMV_PLAN_COLUMNS) {
-      int lacks = !SpMVPlanIsWhole(p);
+      int lacks = !SpMVMultPlanIsWhole(p);
 
       PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &lacks, 1, MPI_INT, MPI_MAX, comm));
       spmv->cuda->columns_lack = (PetscBool)lacks;
@@ -316,12 +316,12 @@ static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVPlanKind
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVPlanKind kind, Vec x, Vec y, SpMVPlan *plan)
+PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVMultPlanKind kind, Vec x, Vec y, SpMVMultPlan *plan)
 {
-  const SpMVPlan *made  = NULL;
-  SpMVWhere       where = {.any = PETSC_TRUE, .all = PETSC_TRUE};
-  Mat_SpMV       *spmv;
-  PetscBool       mpi;
+  const SpMVMultPlan *made  = NULL;
+  SpMVWhere           where = {.any = PETSC_TRUE, .all = PETSC_TRUE};
+  Mat_SpMV           *spmv;
+  PetscBool           mpi;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(plan, sizeof(*plan)));
@@ -335,7 +335,7 @@ PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVPlanKind kind, Vec x, Vec y, SpMVP
   }
   plan->block[0]  = A;
   plan->transpose = (PetscBool)(kind == SPMV_PLAN_TRANSPOSE || kind == SPMV_PLAN_COLUMNS_TRANSPOSE);
-  PetscCall(SpMVPlanSetStore(plan, kind, 0));
+  PetscCall(SpMVMultPlanSetStore(plan, kind, 0));
   if (!plan->store[0]) plan->block[0] = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -345,12 +345,12 @@ PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVPlanKind kind, Vec x, Vec y, SpMVP
 /* Where a rank cannot launch yy - A xx, it computes -(-yy + A xx) */
 PetscErrorCode MatSpMVApply_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz, PetscBool *done)
 {
-  SpMVCudaProduct p = {.form = op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT};
-  const SpMVPlan *plan;
-  SpMVWhere       where;
-  PetscBool       whole, negate, staged = PETSC_TRUE;
-  SpMVOperands    o;
-  cudaStream_t    stream;
+  SpMVCudaProduct     p = {.form = op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT};
+  const SpMVMultPlan *plan;
+  SpMVWhere           where;
+  PetscBool           whole, negate, staged = PETSC_TRUE;
+  SpMVOperands        o;
+  cudaStream_t        stream;
 
   PetscFunctionBegin;
   PetscCall(SpMVVecsWhere(xx, yy, zz, &where));
@@ -358,7 +358,7 @@ PetscErrorCode MatSpMVApply_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
       MatSpMVGetPlan_MPICUDA(A, spmv, op == SPMV_TRANSPOSE ? SPMV_PLAN_TRANSPOSE : SPMV_PLAN_MULT, &where, &plan));
   *done = (PetscBool) !!plan;
   if (!plan) PetscFunctionReturn(PETSC_SUCCESS);
-  whole  = SpMVPlanIsWhole(plan);
+  whole  = SpMVMultPlanIsWhole(plan);
   negate = (PetscBool)(op == SPMV_RESIDUAL && !whole);
   if (negate) {
     PetscCall(SpMVVecCopyLocal(yy, -1.0, zz));
@@ -373,7 +373,7 @@ PetscErrorCode MatSpMVApply_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   p.z = o.y;
   p.y = o.z;
   if (whole) PetscCall(PetscLogGpuTimeBegin()); /* otherwise the functions of the blocks call it */
-  PetscCall(SpMVPlanLaunch(plan, p, stream));
+  PetscCall(SpMVMultPlanLaunch(plan, p, stream));
   if (whole) PetscCall(PetscLogGpuTimeEnd());
   PetscCall(SpMVOperandsEnd(&o));
   if (negate) PetscCall(SpMVVecCopyLocal(zz, -1.0, zz));

@@ -83,7 +83,7 @@ PetscErrorCode MatSpMVWarmUp_SeqCUDA(Mat A)
 static PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *spmv, int k)
 {
   PetscFunctionBegin;
-  SpMVPlanEpoch++;
+  SpMVMultPlanEpoch++;
   spmv->cuda->copy[k].key.mat    = NULL;
   spmv->cuda->copy[k].use_parent = PETSC_FALSE;
   if (k == 0) spmv->cuda->fused.key.mat = NULL; /* the fused block is destroyed together with the store */
