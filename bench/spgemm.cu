@@ -2,14 +2,14 @@
   Benchmark of products of sparse matrices on the device, without PETSc, against cuSPARSE's SpGEMM in the same run: A A
   and P^T A P, where P is a smoothed prolongator.
 
-  Usage: spgemm [-n scale] [name ...]     scale: percent of the full size of the grids; names as in Shapes below
+  Usage: spgemm [-csv] [-n scale] [name ...]     scale: percent of the full size of the grids; names as in Shapes below
   Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone -Isrc bench/spgemm.cu src/core/cuda/*.cu
          src/core/cuda/base/ *.cu src/core/cuda/ * / *.cu -lcusparse -ldl
 
   "symbolic" is the time of a new plan (of cuSPARSE: all until the result's first values are there, as its phases cannot
   be separated), "first" that of a plan and the first values, "numeric" that of later values: medians, with
-  the wait for the device. "MB" are what a plan keeps for later values: buffers, A P, and the transpose of P, without the
-  factors and the result. cuSPARSE gets P^T ready-made, and runs in a process of its own that is ended after half a
+  the wait for the device. "MB" are what a plan keeps for later values: buffers, A P, and the transpose of P, without
+  the factors and the result. cuSPARSE gets P^T ready-made, and runs in a process of its own that is ended after half a
   minute, because not all of its calls return. Its values are compared with ours.
 */
 #include "core/cuda/spgemm/spgemm.h"
@@ -100,11 +100,11 @@ static Graph Geometric(int cells, std::vector<int> *aggregate, int *count)
   struct Point {
     float x, y, z;
   };
-  const int                      C = cells, each = 4; // points of a cell
-  const float                    reach = 0.95f;       // in cells
-  std::vector<Point>             points;
-  uint64_t                       z = 7;
-  const auto                     real = [&] {
+  const int          C = cells, each = 4; // points of a cell
+  const float        reach = 0.95f;       // in cells
+  std::vector<Point> points;
+  uint64_t           z    = 7;
+  const auto         real = [&] {
     return (float)((z = z * 6364136223846793005ull + 1442695040888963407ull) >> 40) / (1 << 24);
   };
   for (int c = 0; c < C * C * C; c++) {
@@ -219,32 +219,32 @@ static void SumUp(const double *c, size_t nnz, Times *t)
 
 static Times Ours(const OnDevice &A, const OnDevice *Q, cudaStream_t stream)
 {
-  const SpMVCudaCSR    galerkin[3] = {Q ? Q->CSR() : A.CSR(), A.CSR(), Q ? Q->CSR() : A.CSR()};
-  const PetscBool      transpose[3] = {Q != nullptr, false, false};
-  const int            count        = Q ? 3 : 2;
-  SpMVCudaProduct      product      = nullptr;
-  SpMVCudaProductStats stats;
-  const PetscInt      *i, *j;
-  std::vector<double>  symbolic, first, numeric;
-  double              *c = nullptr;
-  Times                t;
+  const SpMVCudaCSR   galerkin[3]  = {Q ? Q->CSR() : A.CSR(), A.CSR(), Q ? Q->CSR() : A.CSR()};
+  const PetscBool     transpose[3] = {Q != nullptr, false, false};
+  const int           count        = Q ? 3 : 2;
+  SpMVCudaSpGEMM      product      = nullptr;
+  SpMVCudaSpGEMMStats stats;
+  const PetscInt     *i, *j;
+  std::vector<double> symbolic, first, numeric;
+  double             *c = nullptr;
+  Times               t;
   for (int k = 0; k < TIMES; k++) {
-    CHECK(SpMVCudaProductDestroy(&product));
+    CHECK(SpMVCudaSpGEMMDestroy(&product));
     CHECK(cudaDeviceSynchronize());
     const double begin = Now();
-    CHECK(SpMVCudaProductSymbolic(count, galerkin, transpose, (PetscInt64)1 << 30, stream, &product));
+    CHECK(SpMVCudaSpGEMMSymbolic(count, galerkin, transpose, (PetscInt64)1 << 30, stream, &product));
     CHECK(cudaStreamSynchronize(stream));
     symbolic.push_back(Now() - begin);
-    SpMVCudaProductGetStats(product, &stats);
-    SpMVCudaProductPattern(product, &i, &j);
+    SpMVCudaSpGEMMGetStats(product, &stats);
+    SpMVCudaSpGEMMPattern(product, &i, &j);
     if (!c) CHECK(cudaMalloc((void **)&c, stats.nonzeros * sizeof(double)));
-    CHECK(SpMVCudaProductNumeric(product, galerkin, i, j, c, stream));
+    CHECK(SpMVCudaSpGEMMNumeric(product, galerkin, i, j, c, stream));
     CHECK(cudaStreamSynchronize(stream));
     first.push_back(Now() - begin);
   }
   for (int k = 0; k < TIMES; k++) {
     const double begin = Now();
-    for (int e = 0; e < EACH; e++) CHECK(SpMVCudaProductNumeric(product, galerkin, i, j, c, stream));
+    for (int e = 0; e < EACH; e++) CHECK(SpMVCudaSpGEMMNumeric(product, galerkin, i, j, c, stream));
     CHECK(cudaStreamSynchronize(stream));
     numeric.push_back((Now() - begin) / EACH);
   }
@@ -255,7 +255,7 @@ static Times Ours(const OnDevice &A, const OnDevice *Q, cudaStream_t stream)
   t.symbolic  = Median(symbolic);
   t.first     = Median(first);
   t.numeric   = Median(numeric);
-  CHECK(SpMVCudaProductDestroy(&product));
+  CHECK(SpMVCudaSpGEMMDestroy(&product));
   CHECK(cudaFree(c));
   return t;
 }
@@ -364,12 +364,13 @@ static Times CuSparse(const OnDevice &A, const OnDevice *Q, const OnDevice *T, c
     numeric.push_back((Now() - begin) / EACH);
   }
   SumUp(outer.a, outer.nnz, &t);
-  t.nnz       = (double)outer.nnz;
-  t.symbolic  = t.first = Median(symbolic);
-  t.numeric   = Median(numeric);
-  t.megabytes = 1e-6 * (double)(outer.bytes[0] + outer.bytes[1]);
+  t.nnz      = (double)outer.nnz;
+  t.symbolic = t.first = Median(symbolic);
+  t.numeric            = Median(numeric);
+  t.megabytes          = 1e-6 * (double)(outer.bytes[0] + outer.bytes[1]);
   if (Q)
-    t.megabytes += 1e-6 * (double)(inner.bytes[0] + inner.bytes[1] + 12 * inner.nnz + 4 * inner.m + 12ull * T->nnz + 4ull * T->m);
+    t.megabytes +=
+        1e-6 * (double)(inner.bytes[0] + inner.bytes[1] + 12 * inner.nnz + 4 * inner.m + 12ull * T->nnz + 4ull * T->m);
   return t;
 }
 
@@ -386,7 +387,8 @@ static int Child(const std::string &name, int percent, bool galerkin)
   CHECK(cudaStreamCreate(&stream));
   OnDevice    a(A), q(Q), t(Transposed(Q));
   const Times x = CuSparse(a, galerkin ? &q : nullptr, galerkin ? &t : nullptr, stream);
-  printf("%.17g %.17g %.17g %.17g %.17g %.17g %.17g\n", x.symbolic, x.first, x.numeric, x.megabytes, x.nnz, x.sum, x.size);
+  printf("%.17g %.17g %.17g %.17g %.17g %.17g %.17g\n", x.symbolic, x.first, x.numeric, x.megabytes, x.nnz, x.sum,
+         x.size);
   return 0;
 }
 
@@ -394,14 +396,14 @@ static bool RunChild(const char *program, const char *name, int percent, bool ga
 {
   const std::string command = std::string("timeout -s KILL 30 '") + program + "' -child " + name + " " +
                               std::to_string(percent) + (galerkin ? " 1" : " 0");
-  FILE             *pipe    = popen(command.c_str(), "r");
+  FILE *pipe = popen(command.c_str(), "r");
   if (!pipe) return false;
-  const bool done = fscanf(pipe, Format, &t->symbolic, &t->first, &t->numeric, &t->megabytes, &t->nnz, &t->sum,
-                           &t->size) == 7;
+  const bool done =
+      fscanf(pipe, Format, &t->symbolic, &t->first, &t->numeric, &t->megabytes, &t->nnz, &t->sum, &t->size) == 7;
   return pclose(pipe) == 0 && done;
 }
 
-static void Report(const char *program, const char *name, int percent, cudaStream_t stream)
+static void Report(const char *program, const char *name, int percent, bool csv, cudaStream_t stream)
 {
   Matrix A, Q;
   Make(name, percent, &A, &Q);
@@ -409,15 +411,15 @@ static void Report(const char *program, const char *name, int percent, cudaStrea
   for (int galerkin = 0; galerkin < 2; galerkin++) {
     const Times x = Ours(a, galerkin ? &q : nullptr, stream);
     Times       y = {};
-    printf("%-11s %-6s %9.2fM %8.2fM | ours %8.3f %8.3f %8.3f %7.0f | ", name, galerkin ? "PtAP" : "A A", 1e-6 * x.terms,
-           1e-6 * x.nnz, x.symbolic, x.first, x.numeric, x.megabytes);
+    printf(csv ? "%s,%s,%.0f,%.0f,%.4f,%.4f,%.4f,%.1f," : "%-11s %-4s %11.0f %10.0f | %8.3f %8.3f %8.3f %7.0f | ", name,
+           galerkin ? "PtAP" : "A A", x.terms, x.nnz, x.symbolic, x.first, x.numeric, x.megabytes);
     if (!RunChild(program, name, percent, galerkin, &y)) {
-      printf("cuSPARSE did not end or failed\n");
+      printf(csv ? ",,\n" : "cuSPARSE did not end or failed\n");
       continue;
     }
-    printf("cuSPARSE %8.3f %8.3f %7.0f | %5.1f %5.1f %s\n", y.first, y.numeric, y.megabytes, y.first / x.first,
-           y.numeric / x.numeric,
-           x.nnz == y.nnz && std::abs(x.sum - y.sum) < 1e-10 * x.size ? "" : "DIFFERENT VALUES");
+    printf(csv ? "%.4f,%.4f,%.1f" : "%8.3f %8.3f %7.0f", y.first, y.numeric, y.megabytes);
+    if (!csv) printf(" | %5.1f %5.1f", y.first / x.first, y.numeric / x.numeric);
+    printf("%s\n", x.nnz == y.nnz && std::abs(x.sum - y.sum) < 1e-10 * x.size ? "" : " DIFFERENT VALUES");
   }
   for (const OnDevice &m : {a, q}) {
     for (void *p : {(void *)m.i, (void *)m.j, (void *)m.a}) CHECK(cudaFree(p));
@@ -426,21 +428,26 @@ static void Report(const char *program, const char *name, int percent, cudaStrea
 
 int main(int argc, char **argv)
 {
-  cudaStream_t             stream;
-  int                      percent = 100, arg = 1;
+  cudaStream_t              stream;
+  int                       percent = 100, arg = 1;
+  bool                      csv = false;
   std::vector<const char *> names;
   if (argc == 5 && !strcmp(argv[1], "-child")) return Child(argv[2], atoi(argv[3]), atoi(argv[4]));
   setvbuf(stdout, NULL, _IOLBF, 0);
-  if (argc > 2 && !strcmp(argv[1], "-n")) percent = atoi(argv[2]), arg = 3;
+  if (arg < argc && !strcmp(argv[arg], "-csv")) csv = true, arg++;
+  if (arg + 1 < argc && !strcmp(argv[arg], "-n")) percent = atoi(argv[arg + 1]), arg += 2;
   for (const char *name : Shapes) {
     bool wanted = arg == argc;
     for (int k = arg; k < argc; k++) wanted = wanted || !strcmp(argv[k], name);
     if (wanted) names.push_back(name);
   }
   CHECK(cudaStreamCreate(&stream));
-  printf("times in ms            terms  nonzeros |      symbolic    first  numeric      MB |             first  numeric      "
-         "MB | times as fast\n");
-  for (const char *name : names) Report(argv[0], name, percent, stream);
+  printf(csv ? "matrix,product,terms,nonzeros,symbolic_ms,first_ms,numeric_ms,mb,cusparse_first_ms,cusparse_numeric_ms,"
+               "cusparse_mb\n"
+             : "times in ms            terms   nonzeros | symbolic    first  numeric      MB | cuSPARSE  numeric      "
+               "MB | "
+               "times as fast\n");
+  for (const char *name : names) Report(argv[0], name, percent, csv, stream);
   CHECK(cudaStreamDestroy(stream));
   return 0;
 }

@@ -16,8 +16,8 @@ struct OnDevice {
   Device<Number>        da;
   SpMVCudaCSR           csr;
   explicit OnDevice(const Matrix &A)
-    : i(A.i.begin(), A.i.end()), j(A.j.begin(), A.j.end()), di(i), dj(j), da(A.a),
-      csr{A.m, A.n, (PetscInt64)A.j.size(), di.p, dj.p, (int)sizeof(PetscInt), P(da.p)}
+      : i(A.i.begin(), A.i.end()), j(A.j.begin(), A.j.end()), di(i), dj(j),
+        da(A.a), csr{A.m, A.n, (PetscInt64)A.j.size(), di.p, dj.p, (int)sizeof(PetscInt), P(da.p)}
   {
   }
 };
@@ -63,8 +63,8 @@ struct Exact {
         for (int k = B.i[A.j[q]]; k < B.i[A.j[q] + 1]; k++) {
           const int c = B.j[k];
           if (position[c] != r) {
-            position[c] = r;
-            sum[c]      = Wide(0);
+            position[c]  = r;
+            sum[c]       = Wide(0);
             magnitude[c] = count[c] = 0;
             columns.push_back(c);
           }
@@ -113,7 +113,7 @@ static Exact Product(const std::vector<Factor> &factors)
   return f.size() == 2 ? Exact(f[0], f[1]) : Exact(f[0], Exact(f[1], f[2]));
 }
 
-static bool Quick = false;
+static bool Quick = false, Race = false; // Race: in a minute under racecheck
 
 /* The product with positions stored and without, three times each, and with other values */
 static void Test(const char *what, const std::vector<Factor> &factors, cudaStream_t stream)
@@ -132,19 +132,19 @@ static void Test(const char *what, const std::vector<Factor> &factors, cudaStrea
   }
   Exact C = Product(factors);
   for (PetscInt64 most : {(PetscInt64)1 << 40, (PetscInt64)0}) {
-    const char          *kernel = most ? "stored" : "searched";
-    SpMVCudaProduct      product;
-    SpMVCudaProductStats stats;
-    const PetscInt      *i, *j;
-    CHECK(SpMVCudaProductSymbolic(count, csr, transpose, most, stream, &product));
-    SpMVCudaProductGetStats(product, &stats);
+    const char         *kernel = most ? "stored" : "searched";
+    SpMVCudaSpGEMM      product;
+    SpMVCudaSpGEMMStats stats;
+    const PetscInt     *i, *j;
+    CHECK(SpMVCudaSpGEMMSymbolic(count, csr, transpose, most, stream, &product));
+    SpMVCudaSpGEMMGetStats(product, &stats);
     Expect(stats.m == C.m && stats.n == C.n, A, what, kernel, "the sizes");
     Expect(stats.nonzeros == (PetscInt64)C.j.size(), A, what, kernel, "the number of nonzeros");
     if (stats.nonzeros != (PetscInt64)C.j.size()) {
-      CHECK(SpMVCudaProductDestroy(&product));
+      CHECK(SpMVCudaSpGEMMDestroy(&product));
       continue;
     }
-    SpMVCudaProductPattern(product, &i, &j);
+    SpMVCudaSpGEMMPattern(product, &i, &j);
     Device<PetscInt>      ci((size_t)C.m + 1), cj(C.j.size());
     Device<Number>        c(C.j.size());
     std::vector<PetscInt> right_i(C.i.begin(), C.i.end()), right_j(C.j.begin(), C.j.end());
@@ -152,10 +152,10 @@ static void Test(const char *what, const std::vector<Factor> &factors, cudaStrea
     CHECK(cudaMemcpy(cj.p, j, C.j.size() * sizeof(PetscInt), cudaMemcpyDeviceToDevice));
     Expect(ci.Get() == right_i, A, what, kernel, "the row offsets");
     Expect(cj.Get() == right_j, A, what, kernel, "the columns");
-    SpMVCudaProductReleasePattern(product);
+    SpMVCudaSpGEMMReleasePattern(product);
     for (int again = 0; again < 3; again++) {
       c.Poison();
-      CHECK(SpMVCudaProductNumeric(product, csr, ci.p, cj.p, (PetscScalar *)c.p, stream));
+      CHECK(SpMVCudaSpGEMMNumeric(product, csr, ci.p, cj.p, (PetscScalar *)c.p, stream));
       CHECK(cudaStreamSynchronize(stream));
       if (first.empty()) {
         first = c.Get();
@@ -168,13 +168,13 @@ static void Test(const char *what, const std::vector<Factor> &factors, cudaStrea
       for (const Factor &f : factors) kept.push_back(*f.A);
       for (const Factor &f : factors) NewValues(*f.A);
       for (int k = 0; k < count; k++) on[k]->da.Set(factors[k].A->a);
-      CHECK(SpMVCudaProductNumeric(product, csr, ci.p, cj.p, (PetscScalar *)c.p, stream));
+      CHECK(SpMVCudaSpGEMMNumeric(product, csr, ci.p, cj.p, (PetscScalar *)c.p, stream));
       CHECK(cudaStreamSynchronize(stream));
       Expect(Matches(c.Get(), Product(factors)), A, what, kernel, "other values");
       for (int k = 0; k < count; k++) *factors[k].A = kept[k];
       for (int k = 0; k < count; k++) on[k]->da.Set(factors[k].A->a);
     }
-    CHECK(SpMVCudaProductDestroy(&product));
+    CHECK(SpMVCudaSpGEMMDestroy(&product));
   }
 }
 
@@ -213,26 +213,28 @@ static Matrix Aggregates(const char *name, int N, int size, int s, int t, bool s
 
 static void TestRefusals(cudaStream_t stream)
 {
-  Matrix          A = Lengths("descending", 50, 50, [](int) { return 5; }, false);
-  OnDevice        a(A);
-  SpMVCudaCSR     csr[2]       = {a.csr, a.csr};
-  PetscBool       transpose[2] = {PETSC_FALSE, PETSC_FALSE};
-  SpMVCudaProduct product;
-  Expect(SpMVCudaProductSymbolic(2, csr, transpose, 0, stream, &product) == cudaErrorNotSupported && !product, A, "AB",
+  Matrix A = Lengths(
+      "descending", 50, 50, [](int) { return 5; }, false);
+  OnDevice       a(A);
+  SpMVCudaCSR    csr[2]       = {a.csr, a.csr};
+  PetscBool      transpose[2] = {PETSC_FALSE, PETSC_FALSE};
+  SpMVCudaSpGEMM product;
+  Expect(SpMVCudaSpGEMMSymbolic(2, csr, transpose, 0, stream, &product) == cudaErrorNotSupported && !product, A, "AB",
          "refusals", "columns that descend");
   csr[0].m = (PetscInt64)1 << 31;
-  Expect(SpMVCudaProductSymbolic(2, csr, transpose, 0, stream, &product) == cudaErrorNotSupported && !product, A, "AB",
+  Expect(SpMVCudaSpGEMMSymbolic(2, csr, transpose, 0, stream, &product) == cudaErrorNotSupported && !product, A, "AB",
          "refusals", "too many rows");
-  CHECK(SpMVCudaProductDestroy(&product));
+  CHECK(SpMVCudaSpGEMMDestroy(&product));
 }
 
 int main(int argc, char **argv)
 {
   cudaStream_t stream;
-  Quick = argc > 1 && !strcmp(argv[1], "quick");
+  Race  = argc > 1 && !strcmp(argv[1], "race");
+  Quick = Race || (argc > 1 && !strcmp(argv[1], "quick"));
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&stream));
-  const int n = Quick ? 300 : 5000, N = Quick ? 5 : 12;
+  const int n = Race ? 60 : Quick ? 300 : 5000, N = Race ? 3 : Quick ? 5 : 12;
   TestRefusals(stream);
   const auto none = [](int) { return 0; };
   TestAB("empty", Lengths("no rows", 0, 5, none), Lengths("", 5, 4, none), stream);
@@ -241,9 +243,10 @@ int main(int argc, char **argv)
   TestAB("empty", Lengths("no entries", 70, 50, none), Lengths("", 50, 40, [](int) { return 3; }), stream);
   TestAB("empty", Lengths("no entries of B", 70, 50, [](int) { return 3; }), Lengths("", 50, 40, none), stream);
   TestAB("empty", Build("entries that do not meet", 70, 50, [](int r, Row &row) { row.push_back(r % 2); }),
-         Build("", 50, 40, [](int r, Row &row) {
-           if (r > 1) row.push_back(r % 40);
-         }),
+         Build("", 50, 40,
+               [](int r, Row &row) {
+                 if (r > 1) row.push_back(r % 40);
+               }),
          stream);
   TestAB("AB", Lengths("one entry", 1, 1, [](int) { return 1; }), Lengths("", 1, 1, [](int) { return 1; }), stream);
   TestAB("AB", Lengths("rectangular", n, n / 3, [](int r) { return r % 7 ? Int(9) : 0; }),
@@ -260,31 +263,36 @@ int main(int argc, char **argv)
   // rows of more columns than a table has, and of more than a thread block's table has
   for (int most : {800, 2000, 7000}) {
     if (Quick && most == 2000) continue;
-    const int rows = Quick ? 6 : 40;
+    const int rows = Race ? 1 : Quick ? 6 : 40;
     TestAB("AB", Lengths("long rows of C", rows, 2000, [](int) { return 60; }),
            Lengths("", 2000, 30000, [=](int) { return most / 40; }), stream);
     TestAB("AB", Lengths("long rows of both", rows, 100, [](int) { return 3; }),
            Lengths("", 100, 60000, [=](int r) { return r % 5 ? 2 : most; }), stream);
   }
   // rows of A of many entries: in segments, with few and with many columns
-  const int many = Quick ? 4000 : 100000;
+  const int many = Race ? 1500 : Quick ? 4000 : 100000;
   for (int columns : {1, 3, 40, 600, 3000}) {
     if (Quick && columns != 3 && columns != 600) continue;
-    TestAB("AB", Lengths("rows of many entries", 5, many, [=](int r) { return r == 3 ? 0 : r == 4 ? 10 : many; }),
+    TestAB("AB", Lengths("rows of many entries", 5, many, [=](int r) { return r == 3   ? 0
+                                                                              : r == 4 ? 10
+                                                                                       : many; }),
            Lengths("", many, columns, [=](int) { return columns < 3 ? 1 : 3; }), stream);
   }
-  TestAB("AB", Build("an arrow", n, n, [=](int r, Row &row) {
-           for (int c = 0; c < n && !r; c++) row.push_back(c);
-           row.push_back(0);
-           row.push_back(r);
-         }),
-         Build("", n, n, [=](int r, Row &row) {
-           row.push_back(r);
-           row.push_back(r * 7 % n);
-         }),
+  TestAB("AB",
+         Build("an arrow", n, n,
+               [=](int r, Row &row) {
+                 for (int c = 0; c < n && !r; c++) row.push_back(c);
+                 row.push_back(0);
+                 row.push_back(r);
+               }),
+         Build("", n, n,
+               [=](int r, Row &row) {
+                 row.push_back(r);
+                 row.push_back(r * 7 % n);
+               }),
          stream);
   for (int s : {1, 2, 3, 4, 5, 6, 8}) { // node blocks
-    if (Quick && s != 1 && s != 3 && s != 6) continue;
+    if (Quick && s != 1 && s != 3 && (s != 6 || Race)) continue;
     const Matrix A = Grid("7 points", N, 7, s, 100), B = Grid("27 points", N, 27, s, s > 4 ? 30 : 100);
     TestAB("A A", A, A, stream);
     TestGalerkin("Galerkin", A, Aggregates("", N, 3, s, s, false), stream);
@@ -298,11 +306,12 @@ int main(int argc, char **argv)
   TestAB("A A", Without("blocks with a hole", Grid("", N, 7, 3, 100), [](int r, int c) { return r == 31 && c == 30; }),
          Grid("", N, 7, 3, 100), stream);
   TestAB("A B", Grid("", N, 7, 3, 100),
-         Without("blocks with a hole", Grid("", N, 7, 3, 100), [](int r, int c) { return r == 31 && c == 30; }), stream);
-  for (int k = 0; k < (Quick ? 4 : 60); k++) { // anything
+         Without("blocks with a hole", Grid("", N, 7, 3, 100), [](int r, int c) { return r == 31 && c == 30; }),
+         stream);
+  for (int k = 0; k < (Race ? 1 : Quick ? 4 : 60); k++) { // anything
     const int m = 1 + Int(200), p = 1 + Int(200), q = 1 + Int(400), a = 1 + Int(40), b = 1 + Int(40);
-    Matrix    A = Lengths("random", m, p, [=](int) { return Int(3) ? Int(a) : 0; });
-    Matrix    B = Lengths("random", p, q, [=](int) { return Int(3) ? Int(b) : 0; });
+    Matrix    A  = Lengths("random", m, p, [=](int) { return Int(3) ? Int(a) : 0; });
+    Matrix    B  = Lengths("random", p, q, [=](int) { return Int(3) ? Int(b) : 0; });
     Matrix    At = Transposed(A), Bt = Transposed(B);
     TestAB("AB", A, B, stream);
     Test("AtB", {{&At, PETSC_TRUE}, {&B, PETSC_FALSE}}, stream);

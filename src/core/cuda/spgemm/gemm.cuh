@@ -27,7 +27,7 @@ __host__ __device__ constexpr int Capacity(int bin)
 {
   return 6 << bin;
 }
-static_assert(Capacity(BIG - 1) == SPMVCUDA_PRODUCT_TILE, "the documentation says so");
+static_assert(Capacity(BIG - 1) == SPMVCUDA_SPGEMM_TILE, "the documentation says so");
 
 __host__ __device__ inline int BinFor(int64_t columns)
 {
@@ -36,8 +36,9 @@ __host__ __device__ inline int BinFor(int64_t columns)
   return bin;
 }
 
-constexpr int MOST_ROWS     = 4;    // rows that are computed together
-constexpr int GROUP_ENTRIES = 1024; // most entries of a row of A that one group of lanes multiplies, one after the other
+constexpr int MOST_ROWS = 4; // rows that are computed together
+constexpr int GROUP_ENTRIES =
+    1024; // most entries of a row of A that one group of lanes multiplies, one after the other
 
 // Of a stored position in a row of C
 __host__ __device__ constexpr int PositionBytes(int bin)
@@ -73,9 +74,15 @@ template <class F> cudaError_t WithFactors(const SpMVCudaCSR &A, const SpMVCudaC
 {
   const auto of = [&](auto index) {
     using IA = decltype(index);
-    return Factors<IA>{(const IA *)A.i,         (const IA *)A.j,       (const PetscInt *)B.i,
-                       (const PetscInt *)B.j,   (const Scalar *)A.a,   (const Scalar *)B.a,
-                       (int)(A.m / node.rows), (int)B.n,              node};
+    return Factors<IA>{(const IA *)A.i,
+                       (const IA *)A.j,
+                       (const PetscInt *)B.i,
+                       (const PetscInt *)B.j,
+                       (const Scalar *)A.a,
+                       (const Scalar *)B.a,
+                       (int)(A.m / node.rows),
+                       (int)B.n,
+                       node};
   };
 #if defined(PETSC_USE_64BIT_INDICES)
   if (A.index_bytes == 8) return f(of(int64_t()));
@@ -83,7 +90,7 @@ template <class F> cudaError_t WithFactors(const SpMVCudaCSR &A, const SpMVCudaC
   return f(of(int()));
 }
 
-// Units sorted by bin; in each bin, they ascend
+// Units sorted by bin; in each bin, most of them ascend
 struct Bins {
   Array<int> list; // empty: all units are in one bin
   int        first[BINS + 1];
@@ -118,7 +125,7 @@ public:
   cudaError_t Symbolic(const SpMVCudaCSR &A, const SpMVCudaCSR &B, int64_t most, cudaStream_t);
   cudaError_t Numeric(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const PetscInt *ci, const PetscInt *cj, Scalar *c,
                       cudaStream_t);
-  int64_t MapBytes() const
+  int64_t     MapBytes() const
   {
     return (int64_t)map.Bytes();
   }

@@ -9,7 +9,7 @@
 namespace spmv {
 namespace {
 
-constexpr int TILE = SPMVCUDA_PRODUCT_TILE, PLACES = Places(BIG - 1);
+constexpr int TILE = SPMVCUDA_SPGEMM_TILE, PLACES = Places(BIG - 1);
 constexpr int BLOCK = 128, ENTRIES = 512, SEGMENTS = 256, SUMS = 1 << 17;
 static_assert(TILE == Capacity(BIG - 1), "a tile's table");
 
@@ -79,14 +79,15 @@ __global__ void __launch_bounds__(BLOCK) multiply_items(Factors<IA> f, const Ite
   const int       lane  = threadIdx.x % WARP;
   Scalar         *sum   = (Scalar *)spmv_shared + threadIdx.x / WARP * TILE;
   int            *table = (int *)((Scalar *)spmv_shared + BLOCK / WARP * TILE) + threadIdx.x / WARP * PLACES;
-  unsigned short *where = (unsigned short *)((int *)((Scalar *)spmv_shared + BLOCK / WARP * TILE) + BLOCK / WARP * PLACES) +
-                          threadIdx.x / WARP * PLACES;
+  unsigned short *where =
+      (unsigned short *)((int *)((Scalar *)spmv_shared + BLOCK / WARP * TILE) + BLOCK / WARP * PLACES) +
+      threadIdx.x / WARP * PLACES;
   static_assert(PLACES == 1 << (32 - SHIFT), "the hash function");
   if (k >= count) return;
   const Item    it    = items[k];
   const int64_t row_c = ci[it.row], length = ci[it.row + 1] - row_c, first = row_c + (int64_t)it.tile * TILE;
-  const int     own  = (int)(length - (int64_t)it.tile * TILE < TILE ? length - (int64_t)it.tile * TILE : TILE);
-  const int64_t low  = cj[first], high = cj[first + own - 1];
+  const int     own = (int)(length - (int64_t)it.tile * TILE < TILE ? length - (int64_t)it.tile * TILE : TILE);
+  const int64_t low = cj[first], high = cj[first + own - 1];
   const int64_t row_a = f.ai[it.row], entries = f.ai[it.row + 1] - row_a;
   const int64_t begin = row_a + entries * it.segment / it.segments;
   const int64_t end   = row_a + entries * (it.segment + 1) / it.segments;
@@ -130,13 +131,13 @@ __global__ void __launch_bounds__(BLOCK) multiply_items(Factors<IA> f, const Ite
         const int ends = __shfl_sync(ALL, upto, owner + by - 1);
         if (ends <= t) owner += by;
       }
-      const int     at    = t - __shfl_sync(ALL, upto - n, owner);
-      const int64_t from  = __shfl_sync(ALL, (long long)b, owner);
-      const Scalar  value = Num::shfl(a, owner);
-      const int     place = t < total ? Find(table, PLACES, SHIFT, (int)f.bj[from + at]) : -1;
-      const int     p     = place < 0 ? -1 - lane : (int)where[place];
-      const Scalar  other = place < 0 ? Num::zero() : f.ba[from + at];
-      const unsigned same = __match_any_sync(ALL, p);
+      const int      at    = t - __shfl_sync(ALL, upto - n, owner);
+      const int64_t  from  = __shfl_sync(ALL, (long long)b, owner);
+      const Scalar   value = Num::shfl(a, owner);
+      const int      place = t < total ? Find(table, PLACES, SHIFT, (int)f.bj[from + at]) : -1;
+      const int      p     = place < 0 ? -1 - lane : (int)where[place];
+      const Scalar   other = place < 0 ? Num::zero() : f.ba[from + at];
+      const unsigned same  = __match_any_sync(ALL, p);
       const int      turn = __popc(same & ((1u << lane) - 1)), turns = __reduce_max_sync(ALL, __popc(same));
       for (int d = 0; d < turns; d++) {
         if (d == turn && p >= 0) sum[p] = Num::fma(value, other, sum[p]);
@@ -167,7 +168,7 @@ __global__ void add_segments(const Segmented *segmented, int64_t count, const Pe
 cudaError_t Gemm::MakeItems(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<int64_t> &of_unit,
                             cudaStream_t stream)
 {
-  const int64_t    rows = (int64_t)bins.Count(BIG) * node.rows;
+  const int64_t    rows    = (int64_t)bins.Count(BIG) * node.rows;
   Scratch<int64_t> part[3] = {Scratch<int64_t>(stream), Scratch<int64_t>(stream), Scratch<int64_t>(stream)};
   int64_t          total[3];
   for (auto &p : part) {
@@ -206,7 +207,7 @@ cudaError_t Gemm::NumericItems(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const
     SPMV_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SHARED));
     ForgetErrors();
     kernel<<<Blocks((int64_t)item.Size() * WARP, BLOCK), BLOCK, SHARED, stream>>>(f, item, (int64_t)item.Size(), ci, cj,
-                                                                                c, sums);
+                                                                                  c, sums);
     return cudaGetLastError();
   }));
   SPMV_LAUNCH((int64_t)segmented.Size() * BLOCK, BLOCK, stream, add_segments, (const Segmented *)segmented,

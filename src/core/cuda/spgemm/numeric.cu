@@ -27,22 +27,22 @@ struct Output {
 // The shared memory of a group: the sums of all rows, then the table and the position of the column in each place
 __host__ __device__ constexpr int SharedBytes(int bin, int rows, bool table)
 {
-  return (Capacity(bin) * rows * (int)sizeof(Scalar) + (table ? Places(bin) * (int)(sizeof(int) + 2) : 0) + 15) / 16 * 16;
+  return (Capacity(bin) * rows * (int)sizeof(Scalar) + (table ? Places(bin) * (int)(sizeof(int) + 2) : 0) + 15) / 16 *
+         16;
 }
 
-template <int HOW, int R, class IA>
-__global__ void __launch_bounds__(128) multiply(Factors<IA> f, Output out)
+template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multiply(Factors<IA> f, Output out)
 {
-  const int      lane = threadIdx.x % out.lanes, slot = threadIdx.x / out.lanes;
-  const int64_t  at     = (int64_t)blockIdx.x * (blockDim.x / out.lanes) + slot;
-  const int      u      = at >= out.count ? -1 : out.list ? __ldg(out.list + at) : (int)at;
-  const int      places = Places(out.bin), shift = __clz(places) + 1;
-  const bool     wide   = PositionBytes(out.bin) == 2;
-  Scalar        *sum    = (Scalar *)(spmv_shared + slot * SharedBytes(out.bin, R, HOW != READ));
-  int           *table  = (int *)(sum + Capacity(out.bin) * R);
+  const int       lane = threadIdx.x % out.lanes, slot = threadIdx.x / out.lanes;
+  const int64_t   at     = (int64_t)blockIdx.x * (blockDim.x / out.lanes) + slot;
+  const int       u      = at >= out.count ? -1 : out.list ? __ldg(out.list + at) : (int)at;
+  const int       places = Places(out.bin), shift = __clz(places) + 1;
+  const bool      wide  = PositionBytes(out.bin) == 2;
+  Scalar         *sum   = (Scalar *)(spmv_shared + slot * SharedBytes(out.bin, R, HOW != READ));
+  int            *table = (int *)(sum + Capacity(out.bin) * R);
   unsigned short *where = (unsigned short *)(table + places);
-  int64_t        begin = 0, first = 0, start = 0;
-  int            end = 0, length = 0, term = 0;
+  int64_t         begin = 0, first = 0, start = 0;
+  int             end = 0, length = 0, term = 0;
 
   if (u >= 0) {
     begin  = f.Begin(u);
@@ -129,8 +129,7 @@ __global__ void __launch_bounds__(128) multiply(Factors<IA> f, Output out)
   for (int p = lane; p < R * length; p += out.lanes) out.c[first + p] = sum[p];
 }
 
-template <int HOW, int R, class IA>
-cudaError_t Launch(const Factors<IA> &f, Output out, cudaStream_t stream)
+template <int HOW, int R, class IA> cudaError_t Launch(const Factors<IA> &f, Output out, cudaStream_t stream)
 {
   constexpr int MOST = 64 << 10, GOOD = 16 << 10; // bytes of shared memory of a block, and of a warp
   const int     group  = SharedBytes(out.bin, R, HOW != READ);
@@ -147,8 +146,9 @@ cudaError_t Launch(const Factors<IA> &f, Output out, cudaStream_t stream)
   return cudaGetLastError();
 }
 
-template <int HOW> cudaError_t LaunchRows(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Nodal &node, const Output &out,
-                                          cudaStream_t stream)
+template <int HOW>
+cudaError_t LaunchRows(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Nodal &node, const Output &out,
+                       cudaStream_t stream)
 {
   return WithFactors(A, B, node, [&](auto f) {
     switch (node.rows) {

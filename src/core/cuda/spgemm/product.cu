@@ -43,7 +43,7 @@ __global__ void permute(int64_t count, const int *from, const Scalar *a, Scalar 
 
 using namespace spmv;
 
-struct _n_SpMVCudaProduct {
+struct _n_SpMVCudaSpGEMM {
   int           count = 0;
   bool          transposed[3];
   Transpose     transpose[3];
@@ -91,7 +91,7 @@ struct _n_SpMVCudaProduct {
   cudaError_t Symbolic(const SpMVCudaCSR factor[], int64_t most, cudaStream_t stream)
   {
     SPMV_TRY(Supported());
-    SPMV_TRY(PoolKeep());
+    SPMV_TRY(PoolKeep(true)); // until the end: the host waits several times
     for (int k = 0; k < count; k++) {
       if (factor[k].m > SPMVCUDA_MAX_SIZE || factor[k].n > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
       if (factor[k].index_bytes != sizeof(PetscInt)) return cudaErrorNotSupported;
@@ -125,24 +125,25 @@ struct _n_SpMVCudaProduct {
   }
 };
 
-cudaError_t SpMVCudaProductSymbolic(int count, const SpMVCudaCSR factor[], const PetscBool transpose[], PetscInt64 most,
-                                    cudaStream_t stream, SpMVCudaProduct *product)
+cudaError_t SpMVCudaSpGEMMSymbolic(int count, const SpMVCudaCSR factor[], const PetscBool transpose[], PetscInt64 most,
+                                   cudaStream_t stream, SpMVCudaSpGEMM *product)
 {
   *product = nullptr;
   return Guarded([&] {
-    SpMVCudaProduct p = new _n_SpMVCudaProduct;
-    p->count          = count;
+    SpMVCudaSpGEMM p = new _n_SpMVCudaSpGEMM;
+    p->count         = count;
     for (int k = 0; k < count; k++) p->transposed[k] = transpose[k];
     const cudaError_t error = p->Symbolic(factor, most, stream);
-    if (error == cudaSuccess)
+    if (error == cudaSuccess) {
       *product = p;
-    else
-      (void)SpMVCudaProductDestroy(&p);
+      return PoolKeep();
+    }
+    (void)SpMVCudaSpGEMMDestroy(&p);
     return error;
   });
 }
 
-cudaError_t SpMVCudaProductDestroy(SpMVCudaProduct *product)
+cudaError_t SpMVCudaSpGEMMDestroy(SpMVCudaSpGEMM *product)
 {
   if (!*product) return cudaSuccess;
   const cudaError_t error = cudaDeviceSynchronize(); // kernels may still be using memory of the plan
@@ -151,15 +152,15 @@ cudaError_t SpMVCudaProductDestroy(SpMVCudaProduct *product)
   return error == cudaSuccess ? PoolKeep() : error;
 }
 
-void SpMVCudaProductGetStats(SpMVCudaProduct product, SpMVCudaProductStats *stats)
+void SpMVCudaSpGEMMGetStats(SpMVCudaSpGEMM product, SpMVCudaSpGEMMStats *stats)
 {
-  const Gemm &g    = product->gemm[1];
-  stats->m         = g.m;
-  stats->n         = g.n;
-  stats->nonzeros  = g.nnz;
-  stats->node      = g.node.rows;
-  stats->terms     = 0;
-  stats->bytes     = (PetscInt64)product->inner.Bytes();
+  const Gemm &g   = product->gemm[1];
+  stats->m        = g.m;
+  stats->n        = g.n;
+  stats->nonzeros = g.nnz;
+  stats->node     = g.node.rows;
+  stats->terms    = 0;
+  stats->bytes    = (PetscInt64)product->inner.Bytes();
   for (int k = product->count == 3 ? 0 : 1; k < 2; k++) {
     stats->terms += product->gemm[k].terms;
     stats->bytes += (PetscInt64)product->gemm[k].Bytes();
@@ -167,21 +168,21 @@ void SpMVCudaProductGetStats(SpMVCudaProduct product, SpMVCudaProductStats *stat
   for (int k = 0; k < product->count; k++) stats->bytes += (PetscInt64)product->transpose[k].Bytes();
 }
 
-void SpMVCudaProductPattern(SpMVCudaProduct product, const PetscInt **i, const PetscInt **j)
+void SpMVCudaSpGEMMPattern(SpMVCudaSpGEMM product, const PetscInt **i, const PetscInt **j)
 {
   *i = product->gemm[1].i;
   *j = product->gemm[1].j;
 }
 
-void SpMVCudaProductReleasePattern(SpMVCudaProduct product)
+void SpMVCudaSpGEMMReleasePattern(SpMVCudaSpGEMM product)
 {
   (void)cudaDeviceSynchronize();
   product->gemm[1].i.Free();
   product->gemm[1].j.Free();
 }
 
-cudaError_t SpMVCudaProductNumeric(SpMVCudaProduct product, const SpMVCudaCSR factor[], const PetscInt *i,
-                                   const PetscInt *j, PetscScalar *c, cudaStream_t stream)
+cudaError_t SpMVCudaSpGEMMNumeric(SpMVCudaSpGEMM product, const SpMVCudaCSR factor[], const PetscInt *i,
+                                  const PetscInt *j, PetscScalar *c, cudaStream_t stream)
 {
   return product->Numeric(factor, i, j, c, stream);
 }

@@ -1,10 +1,10 @@
 /*
   The symbolic phase: the length of each row of the product, then its columns.
 
-  The terms of a row are an upper bound of its length. By this bound, a row gets a table of columns in shared memory. The
-  columns of a row whose bound is too large for a table are marked in a bitmap, as long as the range of its columns; a
-  few rows at a time have one, so that the memory is bounded. When the lengths are known, the columns are found again,
-  in tables of just the size that they need, and sorted.
+  The terms of a row are an upper bound of its length. By this bound, a row gets a table of columns in shared memory.
+  The columns of a row whose bound is too large for a table are marked in a bitmap, as long as the range of its columns;
+  a few rows at a time have one, so that the memory is bounded. When the lengths are known, the columns are found
+  again, in tables of just the size that they need, and sorted.
 */
 #include "table.cuh"
 #include <algorithm>
@@ -12,12 +12,13 @@
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = 256, MOST_NODE = 6;
-constexpr int LANES       = 8;     // that share a row where the rows of A are only read
-constexpr int BIG_PLACES  = 4096;  // of a thread block's table
-constexpr int BIG_MOST    = 3072;  // columns in it
-constexpr int WARP_TERMS  = 16384; // most columns that a group of lanes inserts in a table
-constexpr int64_t BITMAPS = 256 << 20; // most bytes of all bitmaps, if there are several
+constexpr int     BLOCK = 256, MOST_NODE = 6;
+constexpr int     LANES      = 8;         // that share a row where the rows of A are only read
+constexpr int     RANKED     = 128;       // places of the largest table that is sorted by ranks
+constexpr int     BIG_PLACES = 4096;      // of a thread block's table
+constexpr int     BIG_MOST   = 3072;      // columns in it
+constexpr int     WARP_TERMS = 16384;     // most columns that a group of lanes inserts in a table
+constexpr int64_t BITMAPS    = 256 << 20; // most bytes of all bitmaps, if there are several
 
 enum { ROWS, COLUMNS, DESCENDS, KINDS }; // what is wrong with a pattern
 
@@ -25,8 +26,8 @@ enum { ROWS, COLUMNS, DESCENDS, KINDS }; // what is wrong with a pattern
 // columns of each row do not come in runs of s neighboring columns that begin at multiples of s
 template <class I> __global__ void find_breaks(const I *i, const I *j, int64_t rows, unsigned *broken)
 {
-  const int64_t r    = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / LANES;
-  const int     lane = threadIdx.x % LANES;
+  const int64_t r           = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / LANES;
+  const int     lane        = threadIdx.x % LANES;
   unsigned      bits[KINDS] = {};
   if (r < rows) {
     const int64_t begin = i[r], length = i[r + 1] - begin, above = r ? (int64_t)i[r - 1] : begin;
@@ -38,8 +39,7 @@ template <class I> __global__ void find_breaks(const I *i, const I *j, int64_t r
       if (same && j[above + p] != c) same = false;
       if (before >= c) bits[DESCENDS] = 1;
 #pragma unroll
-      for (int s = 2; s <= MOST_NODE; s++)
-        bits[COLUMNS] |= (unsigned)(p % s ? before + 1 != c : c % s != 0) << s;
+      for (int s = 2; s <= MOST_NODE; s++) bits[COLUMNS] |= (unsigned)(p % s ? before + 1 != c : c % s != 0) << s;
     }
 #pragma unroll
     for (int s = 2; s <= MOST_NODE; s++) bits[ROWS] |= (unsigned)(!same && r % s != 0) << s;
@@ -63,7 +63,8 @@ struct Histogram {
   __device__ void End(unsigned long long *total)
   {
     __syncthreads();
-    if (threadIdx.x < BINS && count[threadIdx.x]) atomicAdd(total + threadIdx.x, (unsigned long long)count[threadIdx.x]);
+    if (threadIdx.x < BINS && count[threadIdx.x])
+      atomicAdd(total + threadIdx.x, (unsigned long long)count[threadIdx.x]);
   }
 };
 
@@ -89,9 +90,9 @@ __global__ void count_terms(Factors<IA> f, int64_t *of_unit, unsigned char *bin,
   for (int by = LANES / 2; by; by /= 2) terms += __shfl_xor_sync(ALL, terms, by);
   if (u < f.units && lane == 0) {
     const int64_t inserted = terms / (f.node.entries * f.node.columns), most = f.n / f.node.columns;
-    const int     b        = !terms ? NONE : inserted > WARP_TERMS ? BIG : BinFor(inserted < most ? inserted : most);
-    of_unit[u]             = terms;
-    bin[u]                 = (unsigned char)b;
+    const int     b = !terms ? NONE : inserted > WARP_TERMS ? BIG : BinFor(inserted < most ? inserted : most);
+    of_unit[u]      = terms;
+    bin[u]          = (unsigned char)b;
     atomicAdd(count + b, 1u);
   }
   terms = lane == 0 ? terms : 0;
@@ -100,12 +101,28 @@ __global__ void count_terms(Factors<IA> f, int64_t *of_unit, unsigned char *bin,
   histogram.End(total);
 }
 
-__global__ void list_units(int units, const unsigned char *bin, uint64_t *key, int *list)
+struct Begins {
+  int of[BINS];
+};
+
+// used[]: zeros
+__global__ void list_units(int units, const unsigned char *bin, Begins begin, int *used, int *list)
 {
-  const int64_t u = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
-  if (u >= units) return;
-  key[u]  = bin[u];
-  list[u] = (int)u;
+  __shared__ int count[BINS], first[BINS];
+  const int64_t  u = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int      b = u < units ? bin[u] : -1, lane = threadIdx.x % WARP;
+  const unsigned same   = __match_any_sync(ALL, b);
+  const int      leader = __ffs((int)same) - 1;
+  int            base   = 0;
+  if (threadIdx.x < BINS) count[threadIdx.x] = 0;
+  __syncthreads();
+  if (b >= 0 && lane == leader) base = atomicAdd(count + b, __popc(same));
+  base = __shfl_sync(ALL, base, leader) + __popc(same & ((1u << lane) - 1));
+  __syncthreads();
+  if (threadIdx.x < BINS && count[threadIdx.x])
+    first[threadIdx.x] = begin.of[threadIdx.x] + atomicAdd(used + threadIdx.x, count[threadIdx.x]);
+  __syncthreads();
+  if (b >= 0) list[first[b] + base] = (int)u;
 }
 
 // How the threads of a group share the work: `lanes` of them have one unit (all of the block's, or 2 to 32), and
@@ -119,8 +136,8 @@ struct Sharing {
   table is full; with FILL it sorts them and stores them. `filled` is for thread blocks, whose tables may be too small
 */
 template <bool BLOCK, bool FILL, class IA>
-__global__ void __launch_bounds__(256) tabulate(Factors<IA> f, Sharing share, const int *list, int count, int *length,
-                                                const PetscInt *ci, PetscInt *cj)
+__global__ void __launch_bounds__(256)
+    tabulate(Factors<IA> f, Sharing share, const int *list, int count, int *length, const PetscInt *ci, PetscInt *cj)
 {
   __shared__ int filled;
   const int      lane = BLOCK ? threadIdx.x : threadIdx.x % share.lanes;
@@ -162,7 +179,10 @@ __global__ void __launch_bounds__(256) tabulate(Factors<IA> f, Sharing share, co
     if (u >= 0 && lane == 0) length[u] = own;
     return;
   }
-  SortTable<BLOCK>(table, share.places, lane, share.lanes);
+  if (!BLOCK && share.places <= RANKED)
+    RankTable(table, share.places, lane, share.lanes);
+  else
+    SortTable<BLOCK>(table, share.places, lane, share.lanes);
   if (u < 0) return;
   const int     n     = length[u];
   const int64_t first = (int64_t)ci[(int64_t)u * f.node.rows];
@@ -241,8 +261,8 @@ __global__ void __launch_bounds__(BLOCK) mark(Factors<IA> f, int across, const i
     }
     __syncthreads();
     for (int k = 0; k <= last; k += BLOCK) {
-      unsigned  own = k + (int)threadIdx.x <= last ? __ldcg(bitmap + k + threadIdx.x) : 0;
-      int       total;
+      unsigned                   own = k + (int)threadIdx.x <= last ? __ldcg(bitmap + k + threadIdx.x) : 0;
+      int                        total;
       [[maybe_unused]] const int before = found + SumBefore(__popc(own), of_warp, &total);
       found += total;
       if constexpr (FILL) {
@@ -271,7 +291,7 @@ __global__ void sort_lengths(Factors<IA> f, const int64_t *of_unit, const int *l
   filled.Begin();
   computed.Begin();
   if (u < f.units) {
-    const int     n        = length[u], columns = n / f.node.columns;
+    const int     n = length[u], columns = n / f.node.columns;
     const int64_t inserted = of_unit[u] / (f.node.entries * f.node.columns);
     int           a        = !n ? NONE : columns > BIG_MOST ? HUGE_ROW : inserted > WARP_TERMS ? BIG : BinFor(columns);
     const int     b        = !n ? NONE : f.Length((int)u) > GROUP_ENTRIES ? BIG : BinFor(n);
@@ -284,6 +304,12 @@ __global__ void sort_lengths(Factors<IA> f, const int64_t *of_unit, const int *l
   }
   filled.End(total);
   computed.End(total + BINS);
+}
+
+__global__ void append_sums(const int64_t *entries, const int64_t *positions, unsigned long long *total)
+{
+  total[0] = (unsigned long long)*entries;
+  total[1] = (unsigned long long)*positions;
 }
 
 __global__ void set_offsets(int64_t m, int rows, const int64_t *entries, const int *length, PetscInt *i)
@@ -309,9 +335,9 @@ cudaError_t Tabulate(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Gemm &g, 
   return WithFactors(A, B, g.node, [&](auto f) {
     using IA = decltype(f.ai[0] + 0);
     for (int bin = 0; bin <= BIG; bin++) {
-      const int   count = bins.Count(bin);
-      const bool  big   = bin == BIG;
-      Sharing     share;
+      const int  count = bins.Count(bin);
+      const bool big   = bin == BIG;
+      Sharing    share;
       share.places = big ? BIG_PLACES : Places(bin);
       share.shift  = 32 - Log2(share.places);
       share.lanes  = big ? BLOCK : PowerFor(Places(bin) / 8, 4, WARP);
@@ -362,19 +388,22 @@ template <class I> cudaError_t FindBreaks(const SpMVCudaCSR &csr, unsigned *brok
 cudaError_t MakeBins(int units, const unsigned char *bin, const unsigned long long count[], cudaStream_t stream,
                      Bins *bins)
 {
-  Scratch<uint64_t> key(stream);
-  int               used = 0;
+  Scratch<int> used(stream);
+  Begins       begin;
+  int          bins_used = 0;
   bins->first[0]         = 0;
   for (int b = 0; b < BINS; b++) {
+    begin.of[b]        = bins->first[b];
     bins->first[b + 1] = bins->first[b] + (int)count[b];
-    used += count[b] > 0;
+    bins_used += count[b] > 0;
   }
   bins->list.Free();
-  if (used <= 1) return cudaSuccess;
-  SPMV_TRY(key.Alloc(units));
+  if (bins_used <= 1) return cudaSuccess;
+  SPMV_TRY(used.Alloc(BINS));
+  SPMV_TRY(used.Zero(stream));
   SPMV_TRY(bins->list.Alloc(units, stream));
-  SPMV_LAUNCH(units, BLOCK, stream, list_units, units, bin, (uint64_t *)key, (int *)bins->list);
-  return SortPairs(key, bins->list, units, 4, stream);
+  SPMV_LAUNCH(units, BLOCK, stream, list_units, units, bin, begin, (int *)used, (int *)bins->list);
+  return cudaSuccess;
 }
 
 // B's columns must ascend. Those of A may have any order
@@ -435,22 +464,21 @@ cudaError_t Gemm::Count(const SpMVCudaCSR &A, const SpMVCudaCSR &B, Array<int64_
   return cudaSuccess;
 }
 
-cudaError_t Gemm::Fill(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<int64_t> &of_unit,
-                       Array<int> &length, int64_t most, Bins &table, cudaStream_t stream)
+cudaError_t Gemm::Fill(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<int64_t> &of_unit, Array<int> &length,
+                       int64_t most, Bins &table, cudaStream_t stream)
 {
   const int                   units = (int)(A.m / node.rows);
   Scratch<unsigned char>      fill(stream), numeric(stream);
   Scratch<int64_t>            entries(stream);
   Scratch<unsigned long long> total(stream);
-  unsigned long long          host[2 * BINS];
-  int64_t                     positions;
+  unsigned long long          host[2 * BINS + 2];
   SPMV_TRY(fill.Alloc(units));
   SPMV_TRY(numeric.Alloc(units));
   SPMV_TRY(entries.Alloc(units + 1));
   SPMV_TRY(entries.Zero(stream));
   SPMV_TRY(map_start.Alloc(units + 1, stream));
   SPMV_TRY(map_start.Zero(stream));
-  SPMV_TRY(total.Alloc(2 * BINS));
+  SPMV_TRY(total.Alloc(2 * BINS + 2));
   SPMV_TRY(total.Zero(stream));
   SPMV_TRY(WithFactors(A, B, node, [&](auto f) {
     SPMV_LAUNCH(units, BLOCK, stream, sort_lengths, f, (const int64_t *)of_unit, (const int *)length,
@@ -460,9 +488,11 @@ cudaError_t Gemm::Fill(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<i
   }));
   SPMV_TRY(ExclusiveSum(entries, units + 1, stream));
   SPMV_TRY(ExclusiveSum(map_start, units + 1, stream));
-  SPMV_TRY(cudaMemcpyAsync(host, (unsigned long long *)total, sizeof(host), cudaMemcpyDeviceToHost, stream));
-  SPMV_TRY(cudaMemcpyAsync(&nnz, (int64_t *)entries + units, sizeof(nnz), cudaMemcpyDeviceToHost, stream));
-  SPMV_TRY(Fetch(&positions, (int64_t *)map_start + units, 1, stream));
+  SPMV_LAUNCH(1, 1, stream, append_sums, (const int64_t *)entries + units, (const int64_t *)map_start + units,
+              (unsigned long long *)total + 2 * BINS);
+  SPMV_TRY(Fetch(host, (unsigned long long *)total, 2 * BINS + 2, stream));
+  nnz                     = (int64_t)host[2 * BINS];
+  const int64_t positions = (int64_t)host[2 * BINS + 1];
   if (sizeof(PetscInt) == 4 && nnz > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   SPMV_TRY(j.Alloc(nnz, stream));
   SPMV_LAUNCH(m + 1, BLOCK, stream, set_offsets, m, node.rows, (const int64_t *)entries, (const int *)length,
@@ -493,9 +523,11 @@ cudaError_t Gemm::Symbolic(const SpMVCudaCSR &A, const SpMVCudaCSR &B, int64_t m
     return cudaErrorNotSupported;
   SPMV_TRY(FindNodes(A, B, stream));
   SPMV_TRY(i.Alloc(m + 1, stream));
-  SPMV_TRY(i.Zero(stream));
   for (int b = 0; b <= BINS; b++) bins.first[b] = 0;
-  if (!A.nnz || !B.nnz) return j.Alloc(0, stream);
+  if (!A.nnz || !B.nnz) {
+    SPMV_TRY(i.Zero(stream));
+    return j.Alloc(0, stream);
+  }
   SPMV_TRY(of_unit.Alloc(A.m / node.rows));
   SPMV_TRY(length.Alloc(A.m / node.rows));
   const cudaError_t error = [&] {
