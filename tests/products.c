@@ -221,81 +221,6 @@ static PetscErrorCode DenseFirst(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Products of sparse matrices, repeated with new values on the same pattern: data kept from the first product must not
-  be stale. The other operand is of the type under test or AIJ (the argument).
-*/
-static PetscErrorCode Sparse(Test *t, Record *r)
-{
-  const char *other = t->arg ? t->arg : t->type;
-  Mat         A, B, L, C[5] = {NULL, NULL, NULL, NULL, NULL};
-  PetscInt    m, n, M, N;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
-  PetscCall(MakeOperand(t, n, PETSC_DECIDE, N, 6, other, &B));
-  PetscCall(MakeOperand(t, m, PETSC_DECIDE, M, 4, other, &L));
-  PetscCall(Touch(A));
-  for (int k = 0; k < 3; k++) {
-    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
-
-    PetscCall(MatMatMult(A, B, reuse, PETSC_DEFAULT, &C[0]));
-    PetscCall(RecordMat(t, r, "type of A B", C[0]));
-    PetscCall(MatTransposeMatMult(A, L, reuse, PETSC_DEFAULT, &C[1]));
-    PetscCall(RecordMat(t, r, "type of A^T L", C[1]));
-    PetscCall(MatTransposeMatMult(L, A, reuse, PETSC_DEFAULT, &C[2]));
-    PetscCall(RecordMat(t, r, "type of L^T A", C[2]));
-    if (t->size == 1) { /* several ranks: not in PETSc */
-      PetscCall(MatMatTransposeMult(A, A, reuse, PETSC_DEFAULT, &C[3]));
-      PetscCall(RecordMat(t, r, "type of A A^T", C[3]));
-    }
-    PetscCall(MatScale(A, 1.5));
-    PetscCall(MatScale(B, k ? -1. : 2.));
-    PetscCall(MatScale(L, .5));
-  }
-  for (int k = 0; k < 5; k++) PetscCall(MatDestroy(&C[k]));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&L));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Triple(Test *t, Record *r)
-{
-  const char *other = t->arg ? t->arg : t->type;
-  Mat         A, P, Q, C[3] = {NULL, NULL, NULL};
-  PetscInt    m, n, M, N;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
-  PetscCall(MakeOperand(t, n, PETSC_DECIDE, N, 5, other, &P));
-  PetscCall(MatTranspose(P, MAT_INITIAL_MATRIX, &Q));
-  for (int k = 0; k < 3; k++) {
-    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
-
-    PetscCall(MatPtAP(A, P, reuse, PETSC_DEFAULT, &C[0]));
-    PetscCall(RecordMat(t, r, "type of P^T A P", C[0]));
-    PetscCall(MatMatMatMult(Q, A, P, reuse, PETSC_DEFAULT, &C[1]));
-    PetscCall(RecordMat(t, r, "type of Q A P", C[1]));
-    if (t->size == 1) { /* several ranks: not in PETSc */
-      PetscCall(MatRARt(A, Q, reuse, PETSC_DEFAULT, &C[2]));
-      PetscCall(RecordMat(t, r, "type of Q A Q^T", C[2]));
-    }
-    PetscCall(MatScale(A, 1.5));
-    PetscCall(MatScale(P, k ? -1. : 2.));
-    PetscCall(MatScale(Q, .5));
-  }
-  for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&C[k]));
-  PetscCall(MatDestroy(&P));
-  PetscCall(MatDestroy(&Q));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The interpolation that DMDA creates for several unknowns per point, and the Galerkin product with it. PETSc looks the
    product up by A's exact type name, and therefore does not find it for AIJPERM */
 static PetscErrorCode MAIJ(Test *t, Record *r)
@@ -679,6 +604,8 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"dense", Dense, FULL | NOCUDA},
                                        {"sparse", Sparse, FULL},
                                        {"sparse-aij", Sparse, FULL, MATAIJ},
+                                       {"sparse-empty", SparseEmpty, ONCE},
+                                       {"sparse-replaced", SparseReplaced, FULL | SEQ | NOPERM},
                                        {"triple", Triple, FULL | SQUARE},
                                        {"triple-aij", Triple, FULL | SQUARE, MATAIJ},
                                        {"dense-first", DenseFirst, FULL | SEQ | NOPERM},

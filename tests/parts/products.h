@@ -1,6 +1,10 @@
-/* The operation of tests/products.c that is in parts/products_empty.c */
+/* The operations of tests/products.c that are in parts/products_*.c */
 #pragma once
 
 #include "harness.h"
 
 PetscErrorCode EmptyRows(Test *, Record *);
+PetscErrorCode Sparse(Test *, Record *);
+PetscErrorCode SparseEmpty(Test *, Record *);
+PetscErrorCode SparseReplaced(Test *, Record *);
+PetscErrorCode Triple(Test *, Record *);

@@ -16,11 +16,11 @@ struct Pool {
 
   // CUDA's threshold counts the memory in use, too. Beyond it, each synchronization unmaps what is unused, and mapping
   // it again takes 0.1 ms
-  cudaError_t Keep() const
+  cudaError_t Keep(bool all = false) const
   {
     uint64_t used;
     SPMV_TRY(cudaMemPoolGetAttribute(memory, cudaMemPoolAttrUsedMemCurrent, &used));
-    used += Tuning::POOL_KEPT;
+    used = all ? UINT64_MAX : used + Tuning::POOL_KEPT;
     return cudaMemPoolSetAttribute(memory, cudaMemPoolAttrReleaseThreshold, &used);
   }
   void Create(int device)
@@ -112,13 +112,13 @@ cudaError_t PoolAlloc(void **p, size_t bytes, cudaStream_t stream, bool *pooled)
   return cudaMalloc(p, bytes);
 }
 
-cudaError_t PoolKeep()
+cudaError_t PoolKeep(bool all)
 {
   int device;
   SPMV_TRY(cudaGetDevice(&device));
   if (device >= DEVICES) return cudaSuccess;
   std::lock_guard<std::mutex> lock(creating);
-  return pools[device].memory ? pools[device].Keep() : cudaSuccess;
+  return pools[device].memory ? pools[device].Keep(all) : cudaSuccess;
 }
 
 cudaError_t PoolPrepare()

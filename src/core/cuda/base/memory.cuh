@@ -65,8 +65,8 @@ constexpr int DEVICES = 64; // devices with larger numbers have no pool
 // large for them
 cudaError_t PoolAlloc(void **, size_t bytes, cudaStream_t, bool *pooled);
 // before a set-up and after a store was freed: the pool of the current device keeps Tuning::POOL_KEPT bytes beyond what
-// is used now
-cudaError_t PoolKeep();
+// is used now, or all bytes
+cudaError_t PoolKeep(bool all = false);
 cudaError_t PoolFinalize(); // all memory of the pools must have been freed
 
 /*

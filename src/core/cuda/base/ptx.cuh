@@ -92,6 +92,14 @@ SPMV_LOADS(double, "d", "f64")
 SPMV_LOADS(float, "f", "f32")
 #undef SPMV_LOADS
 
+// A load from shared memory that other threads of the block may be changing with atomic operations
+__device__ __forceinline__ int LoadShared(const int *p)
+{
+  int v;
+  asm volatile("ld.relaxed.cta.shared.s32 %0, [%1];" : "=r"(v) : "r"((unsigned)__cvta_generic_to_shared(p)) : "memory");
+  return v;
+}
+
 // A load of what the previous kernel of the stream may be writing. Unlike __ldg(), the compiler never moves it to a
 // place before AwaitPrevious()
 template <class T> __device__ __forceinline__ T LoadOrdered(const T *p)

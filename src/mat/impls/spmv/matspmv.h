@@ -419,6 +419,8 @@ typedef struct _SpMVBackend {
   PetscErrorCode (*transpose)(Mat A, Mat B, PetscBool *done);
   PetscErrorCode (*hostisnewer)(Mat); /* see SpMVHostIsNewer() */
   PetscErrorCode (*takenumeric)(Mat); /* replaces the function that computes a product of matrices on the host */
+  /* the symbolic phase of a product of matrices, on the device or by PETSc's function */
+  PetscErrorCode (*symbolic)(Mat C, PetscErrorCode (*petsc)(Mat));
   /* of a matrix that is not bound to the CPU: products, and bringing copies up to date for them */
   PetscErrorCode (*applyseq)(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
   /* brings the copies up to date first; *done is false if MPIAIJ's own product is to be used */

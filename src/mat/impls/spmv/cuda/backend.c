@@ -147,6 +147,7 @@ const SpMVBackend SpMVCUDA = {
     .transpose   = MatSpMVTranspose_SeqCUDA,
     .hostisnewer = SpMVHostIsNewer_CUDA,
     .takenumeric = SpMVProductTakeNumeric,
+    .symbolic    = MatProductSymbolic_SpMVCUDA,
     .applyseq    = MatSpMVApply_SeqCUDA,
     .applympi    = MatSpMVApply_MPICUDA,
     .getready    = MatSpMVGetReady_SeqCUDA,

@@ -5,10 +5,10 @@
 
     backend.c        the table
     cusparse.c       corrections of AIJCUSPARSE         cusparse/coo.c  assembly from coordinates
-    dense.c          products with dense matrices
+    dense.c          products with dense matrices       spgemm.c        products of sparse matrices
     mpi.c            products of MPI matrices
     seq.c            copies and products of sequential matrices
-    cusparse/factor.c, values.c, copies.c   triangular solves; AIJCUSPARSE's values
+    cusparse/factor.c, values.c, copies.c, pattern.c   triangular solves; AIJCUSPARSE's values and pattern
     cusparse/parent.c  AIJCUSPARSE's own products
     halo.c           exchange of the halo, over halolists.c and transport.c
     operands.c       arrays and copies of vectors
@@ -156,6 +156,9 @@ PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_DenseCUDA(Mat, PetscBool, PetscBool, PetscBool);
 
+/* spgemm.c */
+PETSC_INTERN PetscErrorCode MatProductSymbolic_SpMVCUDA(Mat C, PetscErrorCode (*petsc)(Mat));
+
 /* cusparse/cusparse.c */
 PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
@@ -187,6 +190,15 @@ PETSC_INTERN PetscErrorCode MatSpMVNorm_MPICUDA(Mat, NormType, PetscReal *, Pets
 PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPIValues(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, PetscBool);
+
+/* cusparse/pattern.c: the pattern of a sequential matrix from arrays on the device */
+PETSC_INTERN PetscErrorCode SpMVDownloadIndices(PetscInt64 count, const PetscInt *from, PetscInt *to);
+/* the number of nonzeros in each row; the caller frees them */
+PETSC_INTERN PetscErrorCode SpMVGetLengths(PetscInt m, const PetscInt *i, PetscInt **length);
+/* copies the columns into a matrix with room for them */
+PETSC_INTERN PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat, PetscInt64 nonzeros, const PetscInt *j);
+/* sets AIJ's new values to zero, on the device */
+PETSC_INTERN PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat, PetscInt64 nonzeros);
 
 /* cusparse/copies.c */
 /* called after the newest values have moved to the device or to the host */

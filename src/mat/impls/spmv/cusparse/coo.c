@@ -84,81 +84,18 @@ static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes,
 
 /* ---------------------------------------------------------------- AIJ's arrays */
 
-/* The number of nonzeros in each row */
-static PetscErrorCode SpMVCOOGetLengths(SpMVCudaCOO map, PetscInt m, PetscInt **length)
-{
-  const PetscInt *i, *j;
-  size_t          bytes = (size_t)(m + 1) * sizeof(PetscInt);
-  void           *host;
-  const void     *device;
-
-  PetscFunctionBegin;
-  SpMVCudaCOOPattern(map, &i, &j);
-  PetscCall(PetscMalloc1(m + 1, length));
-  host   = *length;
-  device = i;
-  PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
-  PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
-  for (PetscInt r = 0; r < m; r++) (*length)[r] = (*length)[r + 1] - (*length)[r];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Copies the columns into a sequential matrix with room for them, and frees the pattern on the device */
-static PetscErrorCode MatSpMVSetColumns_Seq(Mat A, SpMVCudaCOO map)
-{
-  const PetscInt *i, *j, *hi, *hj;
-  PetscInt        count;
-  PetscBool       done;
-  size_t          bytes = (size_t)SpMVCudaCOONonzeros(map) * sizeof(PetscInt);
-  void           *host;
-  const void     *device;
-
-  PetscFunctionBegin;
-  SpMVCudaCOOPattern(map, &i, &j);
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s",
-             ((PetscObject)A)->type_name);
-  host   = (void *)hj;
-  device = j;
-  PetscCallCUDA(SpMVCudaDownload(1, &host, &device, &bytes));
-  PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
-  SpMVCudaCOOReleasePattern(map);
-  /* the columns are already in place: this call only counts the entries of each row */
-  if (bytes) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
-  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets AIJ's new values to zero on the device: AIJCUSPARSE creates its arrays from the host's uninitialized values;
-   after that the device's values are valid */
-static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
-{
-  const PetscInt *i, *j;
-  PetscScalar    *a;
-  cudaStream_t    stream;
-
-  PetscFunctionBegin;
-  if (!nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
-  A->offloadmask = PETSC_OFFLOAD_CPU;
-  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
-  PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
-  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaMemsetAsync(a, 0, (size_t)nonzeros * sizeof(PetscScalar), stream));
-  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(A, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, const SpMVCOO *coo)
 {
-  PetscInt *length;
+  const PetscInt *i, *j;
+  PetscInt       *length;
 
   PetscFunctionBegin;
-  PetscCall(SpMVCOOGetLengths(coo->map[0], A->rmap->n, &length));
+  SpMVCudaCOOPattern(coo->map[0], &i, &j);
+  PetscCall(SpMVGetLengths(A->rmap->n, i, &length));
   PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
   PetscCall(PetscFree(length));
-  PetscCall(MatSpMVSetColumns_Seq(A, coo->map[0]));
+  PetscCall(MatSpMVSetColumns_SeqCUDA(A, SpMVCudaCOONonzeros(coo->map[0]), j));
+  SpMVCudaCOOReleasePattern(coo->map[0]);
   PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
   PetscCall(MatSpMVSetZeros_SeqCUDA(A, SpMVCudaCOONonzeros(coo->map[0])));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -167,18 +104,23 @@ static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, const SpM
 static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpMVCOO *coo)
 {
   const PetscBool nooffproc = A->nooffprocentries;
+  const PetscInt *i[2], *j[2];
   PetscInt       *length[2];
   Mat             block[2];
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  ierr = SpMVCOOGetLengths(coo->map[0], A->rmap->n, &length[0]);
-  if (!ierr) ierr = SpMVCOOGetLengths(coo->map[1], A->rmap->n, &length[1]);
+  for (int k = 0; k < 2; k++) SpMVCudaCOOPattern(coo->map[k], &i[k], &j[k]);
+  ierr = SpMVGetLengths(A->rmap->n, i[0], &length[0]);
+  if (!ierr) ierr = SpMVGetLengths(A->rmap->n, i[1], &length[1]);
   PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
   PetscCall(MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]));
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetColumns_Seq(block[k], coo->map[k]));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatSpMVSetColumns_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k]), j[k]));
+    SpMVCudaCOOReleasePattern(coo->map[k]);
+  }
   A->nooffprocentries = PETSC_TRUE; /* no values are on their way to other ranks */
   ierr                = (*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY);
   A->nooffprocentries = nooffproc;

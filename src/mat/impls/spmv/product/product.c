@@ -96,57 +96,13 @@ static PetscErrorCode SpMVProductABtNames(PetscObject A, PetscObject B, PetscBoo
 }
 
 /*
-  P^T A P of parallel matrices on a device is the sum of two products of local matrices. One of them is the transpose of
-  P's local rows times F = (off-diagonal block of A) (other ranks' rows of P). If most rows of F are empty, cuSPARSE may
-  take ten times as long for it as the host, or fail for lack of resources, which PETSc cannot handle because only this
-  rank fails. So the host computes this product, chosen by PETSc's own option. Sets the option, and `name` to its name;
-  `name` is empty where cuSPARSE is to multiply or the user has set the option.
-*/
-static PetscErrorCode SpMVProductPtAPOnHost(Mat C, char name[], size_t length)
-{
-  const Mat   A = C->product->A;
-  Mat         offdiagonal;
-  SpMVCSR     csr;
-  const char *prefix;
-  PetscInt    rows;
-  PetscBool   is, bound;
-
-  PetscFunctionBegin;
-  name[0] = 0;
-  if (C->product->type != MATPRODUCT_PtAP) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &is));
-  PetscCall(MatBoundToCPU(A, &bound));
-  if (!is || bound) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &offdiagonal, NULL));
-  PetscCall(MatSpMVGetPattern_Seq(offdiagonal, &csr));
-  rows = SpMVCSRNonzeroRows(&csr);
-  PetscCall(MatSpMVRestorePattern_Seq(offdiagonal, &csr));
-  if (!rows || rows > csr.m / 2) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetOptionsPrefix(C, &prefix));
-  PetscCall(
-      PetscSNPrintf(name, length, "-%sbackend_p2_%s", prefix ? prefix : "",
-                    C->product->api_user ? "mattransposematmult_backend_cpu" : "mat_product_algorithm_backend_cpu"));
-  PetscCall(PetscOptionsHasName(NULL, NULL, name, &is));
-  if (is)
-    name[0] = 0;
-  else {
-    PetscCall(PetscInfo(C,
-                        "The host multiplies the product with the off-diagonal block: %" PetscInt_FMT
-                        " of its %" PetscInt_FMT " rows have entries\n",
-                        rows, csr.m));
-    PetscCall(PetscOptionsSetValue(NULL, name, "1"));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
   Calls PETSc's symbolic phase and gives the result the format and the parameters. For A B^T of other types, B has the
   name of A's type during the call.
 */
 static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 {
   PetscObject    A = (PetscObject)C->product->A, B = (PetscObject)C->product->B;
-  char          *name = B->type_name, on_host[PETSC_MAX_OPTION_NAME];
+  char          *name = B->type_name;
   PetscBool      abt  = PETSC_FALSE;
   Mat_SpMV      *spmv;
   SpMVKeep       keep;
@@ -154,13 +110,11 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
-  PetscCall(SpMVProductPtAPOnHost(C, on_host, sizeof(on_host)));
   if (spmv) PetscCall(SpMVKeepBegin(C, spmv, &keep));
   if (C->product->type == MATPRODUCT_ABt) PetscCall(SpMVProductABtNames(A, B, &abt));
   if (abt) B->type_name = A->type_name;
-  ierr         = (*f)(C);
+  ierr         = spmv && spmv->backend ? (*spmv->backend->symbolic)(C, f) : (*f)(C);
   B->type_name = name;
-  if (on_host[0]) PetscCall(PetscOptionsClearValue(NULL, on_host)); /* even after an error */
   if (spmv && !ierr) ierr = SpMVKeepSet(&keep, C);
   if (!ierr) ierr = SpMVProductGalerkin(C);
   if (spmv) PetscCall(SpMVKeepEnd(&keep)); /* even after an error */

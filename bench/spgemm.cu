@@ -1,0 +1,453 @@
+/*
+  Benchmark of products of sparse matrices on the device, without PETSc, against cuSPARSE's SpGEMM in the same run: A A
+  and P^T A P, where P is a smoothed prolongator.
+
+  Usage: spgemm [-csv] [-n scale] [name ...]     scale: percent of the full size of the grids; names as in Shapes below
+  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone -Isrc bench/spgemm.cu src/core/cuda/*.cu
+         src/core/cuda/base/ *.cu src/core/cuda/ * / *.cu -lcusparse -ldl
+
+  "symbolic" is the time of a new plan (of cuSPARSE: all until the result's first values are there, as its phases cannot
+  be separated), "first" that of a plan and the first values, "numeric" that of later values: medians, with
+  the wait for the device. "MB" are what a plan keeps for later values: buffers, A P, and the transpose of P, without
+  the factors and the result. cuSPARSE gets P^T ready-made, and runs in a process of its own that is ended after half a
+  minute, because not all of its calls return. Its values are compared with ours.
+*/
+#include "core/cuda/spgemm/spgemm.h"
+#include "../tests/cuda/check.h"
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <cusparse.h>
+#include <functional>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#define CHECK_SPARSE(call) CHECK_STATUS(call, cusparseStatus_t, CUSPARSE_STATUS_SUCCESS, cusparseGetErrorString)
+
+// ------------------------------------------------------------------------------------------------ matrices
+
+struct Matrix {
+  int                 m, n;
+  std::vector<int>    i, j;
+  std::vector<double> a;
+};
+
+static Matrix Build(int m, int n, const std::function<void(int, std::vector<int> &)> &columns)
+{
+  Matrix           A{m, n, {0}, {}, {}};
+  std::vector<int> row;
+  uint64_t         z = 1;
+  for (int r = 0; r < m; r++) {
+    row.clear();
+    columns(r, row);
+    std::sort(row.begin(), row.end());
+    row.erase(std::unique(row.begin(), row.end()), row.end());
+    A.j.insert(A.j.end(), row.begin(), row.end());
+    A.i.push_back((int)A.j.size());
+  }
+  A.a.resize(A.j.size());
+  for (double &v : A.a) v = (double)((z = z * 6364136223846793005ull + 1442695040888963407ull) >> 40) / (1 << 24) - 0.3;
+  return A;
+}
+
+static Matrix Transposed(const Matrix &A)
+{
+  Matrix T{A.n, A.m, std::vector<int>(A.n + 1, 0), std::vector<int>(A.j.size()), std::vector<double>(A.j.size())};
+  for (int c : A.j) T.i[c + 1]++;
+  for (int c = 0; c < A.n; c++) T.i[c + 1] += T.i[c];
+  std::vector<int> next(T.i.begin(), T.i.end() - 1);
+  for (int r = 0; r < A.m; r++) {
+    for (int q = A.i[r]; q < A.i[r + 1]; q++) {
+      const int to = next[A.j[q]]++;
+      T.j[to]      = r;
+      T.a[to]      = A.a[q];
+    }
+  }
+  return T;
+}
+
+// The neighbors of each point
+using Graph = std::vector<std::vector<int>>;
+
+static Graph Stencil(int N, int points)
+{
+  Graph g((size_t)N * N * N);
+  for (int p = 0; p < N * N * N; p++) {
+    const int x = p % N, y = p / N % N, z = p / N / N;
+    for (int k = 0; k < 27; k++) {
+      const int X = x + k % 3 - 1, Y = y + k / 3 % 3 - 1, Z = z + k / 9 - 1;
+      if (points == 7 && abs(X - x) + abs(Y - y) + abs(Z - z) > 1) continue;
+      if (X >= 0 && X < N && Y >= 0 && Y < N && Z >= 0 && Z < N) g[p].push_back(X + N * (Y + N * Z));
+    }
+  }
+  return g;
+}
+
+static std::vector<int> Cubes(int N, int *count)
+{
+  const int        M = (N + 2) / 3;
+  std::vector<int> of((size_t)N * N * N);
+  for (int p = 0; p < N * N * N; p++) of[p] = p % N / 3 + M * (p / N % N / 3 + M * (p / N / N / 3));
+  *count = M * M * M;
+  return of;
+}
+
+// Points anywhere in a cube with about 14 neighbors each, as in a mesh of tetrahedra; numbered cell by cell
+static Graph Geometric(int cells, std::vector<int> *aggregate, int *count)
+{
+  struct Point {
+    float x, y, z;
+  };
+  const int          C = cells, each = 4; // points of a cell
+  const float        reach = 0.95f;       // in cells
+  std::vector<Point> points;
+  uint64_t           z    = 7;
+  const auto         real = [&] {
+    return (float)((z = z * 6364136223846793005ull + 1442695040888963407ull) >> 40) / (1 << 24);
+  };
+  for (int c = 0; c < C * C * C; c++) {
+    for (int k = 0; k < each; k++) points.push_back({c % C + real(), c / C % C + real(), c / C / C + real()});
+  }
+  Graph     g(points.size());
+  const int M = (C + 1) / 2;
+  aggregate->resize(points.size());
+  for (size_t p = 0; p < points.size(); p++) {
+    const Point a = points[p];
+    const int   X = (int)(p / each) % C, Y = (int)(p / each) / C % C, Z = (int)(p / each) / C / C;
+    (*aggregate)[p] = X / 2 + M * (Y / 2 + M * (Z / 2));
+    for (int k = 0; k < 27; k++) {
+      const int x = X + k % 3 - 1, y = Y + k / 3 % 3 - 1, w = Z + k / 9 - 1;
+      if (x < 0 || x >= C || y < 0 || y >= C || w < 0 || w >= C) continue;
+      for (int q = (x + C * (y + C * w)) * each, e = 0; e < each; e++, q++) {
+        const Point b = points[q];
+        const float d = (a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y) + (a.z - b.z) * (a.z - b.z);
+        if (d < reach * reach) g[p].push_back(q);
+      }
+    }
+  }
+  *count = M * M * M;
+  return g;
+}
+
+// s unknowns for each point
+static void Assemble(const Graph &g, const std::vector<int> &aggregate, int count, int s, Matrix *A, Matrix *Q)
+{
+  const int n = (int)g.size();
+  *A          = Build(n * s, n * s, [&](int r, std::vector<int> &row) {
+    for (int q : g[r / s]) {
+      for (int e = 0; e < s; e++) row.push_back(q * s + e);
+    }
+  });
+  *Q          = Build(n * s, count * s, [&](int r, std::vector<int> &row) {
+    for (int q : g[r / s]) {
+      for (int e = 0; e < s; e++) row.push_back(aggregate[q] * s + e);
+    }
+  });
+}
+
+static const char *const Shapes[] = {"7-point", "27x3", "tetrahedra"};
+
+static bool Make(const std::string &name, int percent, Matrix *A, Matrix *Q)
+{
+  std::vector<int> aggregate;
+  int              count;
+  Graph            g;
+  if (name == "7-point") {
+    const int N = 96 * percent / 100;
+    aggregate   = Cubes(N, &count);
+    Assemble(Stencil(N, 7), aggregate, count, 1, A, Q);
+  } else if (name == "27x3") {
+    const int N = 40 * percent / 100;
+    aggregate   = Cubes(N, &count);
+    Assemble(Stencil(N, 27), aggregate, count, 3, A, Q);
+  } else if (name == "tetrahedra") {
+    g = Geometric(50 * percent / 100, &aggregate, &count);
+    Assemble(g, aggregate, count, 1, A, Q);
+  } else
+    return false;
+  return true;
+}
+
+// ------------------------------------------------------------------------------------------------ measuring
+
+struct OnDevice {
+  int    *i, *j;
+  double *a;
+  int     m, n, nnz;
+  explicit OnDevice(const Matrix &A) : m(A.m), n(A.n), nnz((int)A.j.size())
+  {
+    CHECK(cudaMalloc((void **)&i, A.i.size() * sizeof(int)));
+    CHECK(cudaMalloc((void **)&j, A.j.size() * sizeof(int) + 1));
+    CHECK(cudaMalloc((void **)&a, A.a.size() * sizeof(double) + 1));
+    CHECK(cudaMemcpy(i, A.i.data(), A.i.size() * sizeof(int), cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(j, A.j.data(), A.j.size() * sizeof(int), cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(a, A.a.data(), A.a.size() * sizeof(double), cudaMemcpyHostToDevice));
+  }
+  SpMVCudaCSR CSR() const
+  {
+    return {m, n, nnz, i, j, sizeof(int), a};
+  }
+};
+
+struct Times {
+  double symbolic, first, numeric, megabytes; // milliseconds
+  double nnz, terms, sum, size;
+};
+
+static double Now()
+{
+  return 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+static double Median(std::vector<double> t)
+{
+  std::sort(t.begin(), t.end());
+  return t[t.size() / 2];
+}
+
+constexpr int TIMES = 7, EACH = 5;
+
+// The sum of the values, and of their magnitudes
+static void SumUp(const double *c, size_t nnz, Times *t)
+{
+  std::vector<double> host(nnz);
+  CHECK(cudaMemcpy(host.data(), c, nnz * sizeof(double), cudaMemcpyDeviceToHost));
+  t->sum = t->size = 0;
+  for (double v : host) t->sum += v, t->size += std::abs(v);
+}
+
+static Times Ours(const OnDevice &A, const OnDevice *Q, cudaStream_t stream)
+{
+  const SpMVCudaCSR   galerkin[3]  = {Q ? Q->CSR() : A.CSR(), A.CSR(), Q ? Q->CSR() : A.CSR()};
+  const PetscBool     transpose[3] = {Q != nullptr, false, false};
+  const int           count        = Q ? 3 : 2;
+  SpMVCudaSpGEMM      product      = nullptr;
+  SpMVCudaSpGEMMStats stats;
+  const PetscInt     *i, *j;
+  std::vector<double> symbolic, first, numeric;
+  double             *c = nullptr;
+  Times               t;
+  for (int k = 0; k < TIMES; k++) {
+    CHECK(SpMVCudaSpGEMMDestroy(&product));
+    CHECK(cudaDeviceSynchronize());
+    const double begin = Now();
+    CHECK(SpMVCudaSpGEMMSymbolic(count, galerkin, transpose, (PetscInt64)1 << 30, stream, &product));
+    CHECK(cudaStreamSynchronize(stream));
+    symbolic.push_back(Now() - begin);
+    SpMVCudaSpGEMMGetStats(product, &stats);
+    SpMVCudaSpGEMMPattern(product, &i, &j);
+    if (!c) CHECK(cudaMalloc((void **)&c, stats.nonzeros * sizeof(double)));
+    CHECK(SpMVCudaSpGEMMNumeric(product, galerkin, i, j, c, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    first.push_back(Now() - begin);
+  }
+  for (int k = 0; k < TIMES; k++) {
+    const double begin = Now();
+    for (int e = 0; e < EACH; e++) CHECK(SpMVCudaSpGEMMNumeric(product, galerkin, i, j, c, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    numeric.push_back((Now() - begin) / EACH);
+  }
+  SumUp(c, stats.nonzeros, &t);
+  t.nnz       = (double)stats.nonzeros;
+  t.terms     = (double)stats.terms;
+  t.megabytes = 1e-6 * ((double)stats.bytes - 4.0 * (stats.nonzeros + stats.m + 1));
+  t.symbolic  = Median(symbolic);
+  t.first     = Median(first);
+  t.numeric   = Median(numeric);
+  CHECK(SpMVCudaSpGEMMDestroy(&product));
+  CHECK(cudaFree(c));
+  return t;
+}
+
+// One product of cuSPARSE as PETSc computes it, with its buffers kept for later values
+struct CuProduct {
+  cusparseHandle_t      handle;
+  cusparseSpMatDescr_t  A, B, C;
+  cusparseSpGEMMDescr_t descr;
+  void                 *buffer[2] = {nullptr, nullptr};
+  size_t                bytes[2]  = {0, 0};
+  int                  *i         = nullptr, *j;
+  double               *a;
+  int64_t               m, n, nnz;
+  const double          one = 1, zero = 0;
+
+  cusparseSpMatDescr_t Describe(int64_t rows, int64_t columns, int64_t count, int *ri, int *cj, double *v)
+  {
+    cusparseSpMatDescr_t d;
+    CHECK_SPARSE(cusparseCreateCsr(&d, rows, columns, count, ri, cj, v, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+                                   CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+    return d;
+  }
+  cusparseStatus_t Estimate(size_t *size, void *p)
+  {
+    return cusparseSpGEMM_workEstimation(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                         &one, A, B, &zero, C, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, descr, size, p);
+  }
+  cusparseStatus_t Compute(size_t *size, void *p)
+  {
+    return cusparseSpGEMM_compute(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, A,
+                                  B, &zero, C, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, descr, size, p);
+  }
+  void Copy()
+  {
+    CHECK_SPARSE(cusparseSpGEMM_copy(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
+                                     A, B, &zero, C, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, descr));
+  }
+  void Symbolic(cusparseHandle_t h, int64_t ma, int64_t na, int64_t za, int *ai, int *aj, double *aa, int64_t nb,
+                int64_t zb, int *bi, int *bj, double *ba)
+  {
+    handle = h;
+    m      = ma;
+    n      = nb;
+    CHECK(cudaMalloc((void **)&i, (m + 1) * sizeof(int)));
+    A = Describe(ma, na, za, ai, aj, aa);
+    B = Describe(na, nb, zb, bi, bj, ba);
+    C = Describe(m, n, 0, i, nullptr, nullptr);
+    CHECK_SPARSE(cusparseSpGEMM_createDescr(&descr));
+    CHECK_SPARSE(Estimate(&bytes[0], nullptr));
+    CHECK(cudaMalloc(&buffer[0], bytes[0]));
+    CHECK_SPARSE(Estimate(&bytes[0], buffer[0]));
+    CHECK_SPARSE(Compute(&bytes[1], nullptr));
+    CHECK(cudaMalloc(&buffer[1], bytes[1]));
+    CHECK_SPARSE(Compute(&bytes[1], buffer[1]));
+    int64_t rows, columns;
+    CHECK_SPARSE(cusparseSpMatGetSize(C, &rows, &columns, &nnz));
+    CHECK(cudaMalloc((void **)&j, nnz * sizeof(int)));
+    CHECK(cudaMalloc((void **)&a, nnz * sizeof(double)));
+    CHECK_SPARSE(cusparseCsrSetPointers(C, i, j, a));
+    Copy();
+  }
+  void Numeric()
+  {
+    CHECK_SPARSE(Compute(&bytes[1], buffer[1]));
+    Copy();
+  }
+  void Destroy()
+  {
+    if (!i) return;
+    CHECK_SPARSE(cusparseSpGEMM_destroyDescr(descr));
+    for (cusparseSpMatDescr_t d : {A, B, C}) CHECK_SPARSE(cusparseDestroySpMat(d));
+    for (void *p : {buffer[0], buffer[1], (void *)i, (void *)j, (void *)a}) CHECK(cudaFree(p));
+    i = nullptr;
+  }
+};
+
+static Times CuSparse(const OnDevice &A, const OnDevice *Q, const OnDevice *T, cudaStream_t stream)
+{
+  cusparseHandle_t    handle;
+  CuProduct           inner, outer;
+  std::vector<double> symbolic, numeric;
+  Times               t = {};
+  CHECK_SPARSE(cusparseCreate(&handle));
+  CHECK_SPARSE(cusparseSetStream(handle, stream));
+  for (int k = 0; k < TIMES; k++) {
+    inner.Destroy();
+    outer.Destroy();
+    CHECK(cudaDeviceSynchronize());
+    const double begin = Now();
+    if (Q) {
+      inner.Symbolic(handle, A.m, A.n, A.nnz, A.i, A.j, A.a, Q->n, Q->nnz, Q->i, Q->j, Q->a);
+      outer.Symbolic(handle, T->m, T->n, T->nnz, T->i, T->j, T->a, inner.n, inner.nnz, inner.i, inner.j, inner.a);
+    } else
+      outer.Symbolic(handle, A.m, A.n, A.nnz, A.i, A.j, A.a, A.n, A.nnz, A.i, A.j, A.a);
+    CHECK(cudaStreamSynchronize(stream));
+    symbolic.push_back(Now() - begin);
+  }
+  for (int k = 0; k < TIMES; k++) {
+    const double begin = Now();
+    for (int e = 0; e < EACH; e++) {
+      if (Q) inner.Numeric();
+      outer.Numeric();
+    }
+    CHECK(cudaStreamSynchronize(stream));
+    numeric.push_back((Now() - begin) / EACH);
+  }
+  SumUp(outer.a, outer.nnz, &t);
+  t.nnz      = (double)outer.nnz;
+  t.symbolic = t.first = Median(symbolic);
+  t.numeric            = Median(numeric);
+  t.megabytes          = 1e-6 * (double)(outer.bytes[0] + outer.bytes[1]);
+  if (Q)
+    t.megabytes +=
+        1e-6 * (double)(inner.bytes[0] + inner.bytes[1] + 12 * inner.nnz + 4 * inner.m + 12ull * T->nnz + 4ull * T->m);
+  return t;
+}
+
+// ------------------------------------------------------------------------------------------------ program
+
+static const char Format[] = "%lf %lf %lf %lf %lf %lf %lf";
+
+// In the process for cuSPARSE: one shape, one product
+static int Child(const std::string &name, int percent, bool galerkin)
+{
+  Matrix       A, Q;
+  cudaStream_t stream;
+  if (!Make(name, percent, &A, &Q)) return 1;
+  CHECK(cudaStreamCreate(&stream));
+  OnDevice    a(A), q(Q), t(Transposed(Q));
+  const Times x = CuSparse(a, galerkin ? &q : nullptr, galerkin ? &t : nullptr, stream);
+  printf("%.17g %.17g %.17g %.17g %.17g %.17g %.17g\n", x.symbolic, x.first, x.numeric, x.megabytes, x.nnz, x.sum,
+         x.size);
+  return 0;
+}
+
+static bool RunChild(const char *program, const char *name, int percent, bool galerkin, Times *t)
+{
+  const std::string command = std::string("timeout -s KILL 30 '") + program + "' -child " + name + " " +
+                              std::to_string(percent) + (galerkin ? " 1" : " 0");
+  FILE *pipe = popen(command.c_str(), "r");
+  if (!pipe) return false;
+  const bool done =
+      fscanf(pipe, Format, &t->symbolic, &t->first, &t->numeric, &t->megabytes, &t->nnz, &t->sum, &t->size) == 7;
+  return pclose(pipe) == 0 && done;
+}
+
+static void Report(const char *program, const char *name, int percent, bool csv, cudaStream_t stream)
+{
+  Matrix A, Q;
+  Make(name, percent, &A, &Q);
+  OnDevice a(A), q(Q);
+  for (int galerkin = 0; galerkin < 2; galerkin++) {
+    const Times x = Ours(a, galerkin ? &q : nullptr, stream);
+    Times       y = {};
+    printf(csv ? "%s,%s,%.0f,%.0f,%.4f,%.4f,%.4f,%.1f," : "%-11s %-4s %11.0f %10.0f | %8.3f %8.3f %8.3f %7.0f | ", name,
+           galerkin ? "PtAP" : "A A", x.terms, x.nnz, x.symbolic, x.first, x.numeric, x.megabytes);
+    if (!RunChild(program, name, percent, galerkin, &y)) {
+      printf(csv ? ",,\n" : "cuSPARSE did not end or failed\n");
+      continue;
+    }
+    printf(csv ? "%.4f,%.4f,%.1f" : "%8.3f %8.3f %7.0f", y.first, y.numeric, y.megabytes);
+    if (!csv) printf(" | %5.1f %5.1f", y.first / x.first, y.numeric / x.numeric);
+    printf("%s\n", x.nnz == y.nnz && std::abs(x.sum - y.sum) < 1e-10 * x.size ? "" : " DIFFERENT VALUES");
+  }
+  for (const OnDevice &m : {a, q}) {
+    for (void *p : {(void *)m.i, (void *)m.j, (void *)m.a}) CHECK(cudaFree(p));
+  }
+}
+
+int main(int argc, char **argv)
+{
+  cudaStream_t              stream;
+  int                       percent = 100, arg = 1;
+  bool                      csv = false;
+  std::vector<const char *> names;
+  if (argc == 5 && !strcmp(argv[1], "-child")) return Child(argv[2], atoi(argv[3]), atoi(argv[4]));
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  if (arg < argc && !strcmp(argv[arg], "-csv")) csv = true, arg++;
+  if (arg + 1 < argc && !strcmp(argv[arg], "-n")) percent = atoi(argv[arg + 1]), arg += 2;
+  for (const char *name : Shapes) {
+    bool wanted = arg == argc;
+    for (int k = arg; k < argc; k++) wanted = wanted || !strcmp(argv[k], name);
+    if (wanted) names.push_back(name);
+  }
+  CHECK(cudaStreamCreate(&stream));
+  printf(csv ? "matrix,product,terms,nonzeros,symbolic_ms,first_ms,numeric_ms,mb,cusparse_first_ms,cusparse_numeric_ms,"
+               "cusparse_mb\n"
+             : "times in ms            terms   nonzeros | symbolic    first  numeric      MB | cuSPARSE  numeric      "
+               "MB | "
+               "times as fast\n");
+  for (const char *name : names) Report(argv[0], name, percent, csv, stream);
+  CHECK(cudaStreamDestroy(stream));
+  return 0;
+}

@@ -1,0 +1,182 @@
+/*
+  The numeric phase: the values of the product. A group of lanes has the rows of a unit, with all their sums in shared
+  memory. It multiplies one entry of each row of A after the other with a row of B, whose columns are all different, so
+  that each sum is changed by one lane at a time, in the order of the row of A.
+
+  The position of each term in the row of C is searched in a table, and, if there is room for it, stored: later phases
+  read it. Rows with too many entries, of C or of A, are computed in parts (items.cu).
+*/
+#include "table.cuh"
+
+namespace spmv {
+namespace {
+
+enum Positions { SEARCH, SEARCH_AND_STORE, READ };
+
+constexpr int AHEAD = 4; // entries of A whose rows of B are loaded at the same time
+
+struct Output {
+  const PetscInt *ci, *cj;
+  Scalar         *c;
+  unsigned char  *map;
+  const int64_t  *map_start;
+  const int      *list;
+  int             count, lanes, bin;
+};
+
+// The shared memory of a group: the sums of all rows, then the table and the position of the column in each place
+__host__ __device__ constexpr int SharedBytes(int bin, int rows, bool table)
+{
+  return (Capacity(bin) * rows * (int)sizeof(Scalar) + (table ? Places(bin) * (int)(sizeof(int) + 2) : 0) + 15) / 16 *
+         16;
+}
+
+template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multiply(Factors<IA> f, Output out)
+{
+  const int       lane = threadIdx.x % out.lanes, slot = threadIdx.x / out.lanes;
+  const int64_t   at     = (int64_t)blockIdx.x * (blockDim.x / out.lanes) + slot;
+  const int       u      = at >= out.count ? -1 : out.list ? __ldg(out.list + at) : (int)at;
+  const int       places = Places(out.bin), shift = __clz(places) + 1;
+  const bool      wide  = PositionBytes(out.bin) == 2;
+  Scalar         *sum   = (Scalar *)(spmv_shared + slot * SharedBytes(out.bin, R, HOW != READ));
+  int            *table = (int *)(sum + Capacity(out.bin) * R);
+  unsigned short *where = (unsigned short *)(table + places);
+  int64_t         begin = 0, first = 0, start = 0;
+  int             end = 0, length = 0, term = 0;
+
+  if (u >= 0) {
+    begin  = f.Begin(u);
+    end    = f.Length(u);
+    first  = (int64_t)out.ci[(int64_t)u * R];
+    length = (int)(out.ci[(int64_t)u * R + 1] - out.ci[(int64_t)u * R]);
+    if (HOW != SEARCH) start = out.map_start[u];
+  }
+  for (int p = lane; p < R * length; p += out.lanes) sum[p] = Num::zero();
+  if (HOW != READ) {
+    for (int p = lane; p < places; p += out.lanes) table[p] = EMPTY;
+    __syncwarp();
+    for (int p = lane; p < length; p += out.lanes) {
+      unsigned place;
+      Insert(table, places, shift, (int)out.cj[first + p], &place);
+      where[place] = (unsigned short)p;
+    }
+  }
+  __syncwarp();
+
+  // The position in the row of C of term t, which has column b of B
+  const auto position = [&](int64_t b, int t) {
+    if (HOW == READ)
+      return wide ? (int)__ldg((const unsigned short *)(out.map + start) + t) : (int)__ldg(out.map + start + t);
+    return (int)__ldg(f.bj + b);
+  };
+  const auto find = [&](int key, int t) {
+    if (HOW == READ) return key;
+    const int place = Find(table, places, shift, key), p = place < 0 ? -1 : (int)where[place];
+    if (HOW == SEARCH_AND_STORE) {
+      if (wide)
+        ((unsigned short *)(out.map + start))[t] = (unsigned short)p;
+      else
+        out.map[start + t] = (unsigned char)p;
+    }
+    return p;
+  };
+  const auto add = [&](int p, const Scalar(&a)[R], Scalar b) {
+    if (p < 0) return; // B has another pattern than in the symbolic phase
+#pragma unroll
+    for (int r = 0; r < R; r++) sum[r * length + p] = Num::fma(a[r], b, sum[r * length + p]);
+  };
+
+  const int longest = __reduce_max_sync(ALL, end);
+  for (int k = 0; k < longest; k += AHEAD) {
+    int64_t b[AHEAD];
+    int     n[AHEAD], key[AHEAD], before = term;
+    Scalar  a[AHEAD][R], value[AHEAD];
+#pragma unroll
+    for (int e = 0; e < AHEAD; e++) {
+      b[e] = k + e < end ? (int64_t)__ldg(f.aj + begin + k + e) : -1;
+#pragma unroll
+      for (int r = 0; r < R; r++)
+        a[e][r] = k + e < end ? Num::keep(f.aa + begin + (int64_t)r * end + k + e) : Num::zero();
+    }
+    Issue();
+#pragma unroll
+    for (int e = 0; e < AHEAD; e++) {
+      const int64_t column = b[e];
+      b[e]                 = column < 0 ? 0 : (int64_t)__ldg(f.bi + column);
+      n[e]                 = column < 0 ? 0 : (int)(__ldg(f.bi + column + 1) - b[e]);
+    }
+    Issue();
+#pragma unroll
+    for (int e = 0; e < AHEAD; e++) {
+      if (lane < n[e]) {
+        value[e] = Num::keep(f.ba + b[e] + lane);
+        key[e]   = position(b[e] + lane, before + lane);
+      }
+      before += n[e];
+    }
+    Issue();
+#pragma unroll
+    for (int e = 0; e < AHEAD; e++) {
+      if (lane < n[e]) add(find(key[e], term + lane), a[e], value[e]);
+      for (int q = lane + out.lanes; q < n[e]; q += out.lanes) {
+        const Scalar more = Num::keep(f.ba + b[e] + q);
+        add(find(position(b[e] + q, term + q), term + q), a[e], more);
+      }
+      term += n[e];
+      __syncwarp(); // the next row of B may change the same sums
+    }
+  }
+  for (int p = lane; p < R * length; p += out.lanes) out.c[first + p] = sum[p];
+}
+
+template <int HOW, int R, class IA> cudaError_t Launch(const Factors<IA> &f, Output out, cudaStream_t stream)
+{
+  constexpr int MOST = 64 << 10, GOOD = 16 << 10; // bytes of shared memory of a block, and of a warp
+  const int     group  = SharedBytes(out.bin, R, HOW != READ);
+  const auto    kernel = multiply<HOW, R, IA>;
+  int           warps  = 4;
+  static_assert(SharedBytes(BIG - 1, R, true) <= MOST, "the sums of a unit");
+  while (out.lanes < WARP && group * (WARP / out.lanes) > GOOD) out.lanes *= 2;
+  const int warp = group * (WARP / out.lanes);
+  while (warps > 1 && warps * warp > MOST / 2) warps /= 2;
+  if (warps * warp > 48 << 10)
+    SPMV_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, warps * warp));
+  ForgetErrors();
+  kernel<<<Blocks((int64_t)out.count * out.lanes, warps * WARP), warps * WARP, warps * warp, stream>>>(f, out);
+  return cudaGetLastError();
+}
+
+template <int HOW>
+cudaError_t LaunchRows(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Nodal &node, const Output &out,
+                       cudaStream_t stream)
+{
+  return WithFactors(A, B, node, [&](auto f) {
+    switch (node.rows) {
+    case 1: return Launch<HOW, 1>(f, out, stream);
+    case 2: return Launch<HOW, 2>(f, out, stream);
+    case 3: return Launch<HOW, 3>(f, out, stream);
+    default: return Launch<HOW, 4>(f, out, stream);
+    }
+  });
+}
+
+} // namespace
+
+cudaError_t Gemm::Numeric(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const PetscInt *ci, const PetscInt *cj, Scalar *c,
+                          cudaStream_t stream)
+{
+  for (int bin = 0; bin < BIG; bin++) {
+    const Output out = {ci, cj, c, map, map_start, bins.Of(bin), bins.Count(bin), lanes, bin};
+    if (!out.count) continue;
+    if (!map.Size())
+      SPMV_TRY(LaunchRows<SEARCH>(A, B, node, out, stream));
+    else if (mapped)
+      SPMV_TRY(LaunchRows<READ>(A, B, node, out, stream));
+    else
+      SPMV_TRY(LaunchRows<SEARCH_AND_STORE>(A, B, node, out, stream));
+  }
+  mapped = true;
+  return item.Size() ? NumericItems(A, B, ci, cj, c, stream) : cudaSuccess;
+}
+
+} // namespace spmv

@@ -1,0 +1,363 @@
+/*
+  Products of two or three sequential sparse matrices on the device (MatProduct), where a factor is of our types. They
+  replace AIJCUSPARSE's products by cuSPARSE, also for the products of the blocks of parallel matrices, which PETSc
+  (MatProductSymbolic_MPIAIJBACKEND()) computes one by one.
+
+  The result is an AIJCUSPARSE matrix in the same state as PETSc's: the pattern is on the host, and the values are on
+  the device. What the device cannot do (columns that do not ascend, too little memory) is done by PETSc.
+*/
+#include "matspmvcuda.h"
+#include "core/cuda/spgemm/spgemm.h"
+
+/* The factors in the order in which they are multiplied */
+typedef struct {
+  int       count;
+  Mat       mat[3];
+  PetscBool transpose[3];
+} SpMVFactors;
+
+/* The data of a product */
+typedef struct {
+  SpMVCudaSpGEMM plan;   /* NULL: the result has no entries */
+  SpMVKey        key[3]; /* of the factors when the plan was made */
+} SpMVSpGEMM;
+
+static PetscErrorCode SpMVFactorsGet(const Mat_Product *product, SpMVFactors *f)
+{
+  const Mat A = product->A, B = product->B;
+
+  PetscFunctionBegin;
+  switch (product->type) {
+  case MATPRODUCT_AB: *f = (SpMVFactors){2, {A, B}, {PETSC_FALSE, PETSC_FALSE}}; break;
+  case MATPRODUCT_AtB: *f = (SpMVFactors){2, {A, B}, {PETSC_TRUE, PETSC_FALSE}}; break;
+  case MATPRODUCT_ABt: *f = (SpMVFactors){2, {A, B}, {PETSC_FALSE, PETSC_TRUE}}; break;
+  case MATPRODUCT_PtAP: *f = (SpMVFactors){3, {B, A, B}, {PETSC_TRUE, PETSC_FALSE, PETSC_FALSE}}; break;
+  case MATPRODUCT_RARt: *f = (SpMVFactors){3, {B, A, B}, {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE}}; break;
+  case MATPRODUCT_ABC: *f = (SpMVFactors){3, {A, B, product->C}, {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE}}; break;
+  default: f->count = 0;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether PETSc's own options choose the host */
+static PetscErrorCode SpMVSpGEMMOnHost(Mat C, PetscBool *host)
+{
+  static const char *const names[] = {[MATPRODUCT_AB]   = "matmatmult",
+                                      [MATPRODUCT_AtB]  = "mattransposematmult",
+                                      [MATPRODUCT_PtAP] = "matptap",
+                                      [MATPRODUCT_RARt] = "matrart",
+                                      [MATPRODUCT_ABC]  = "matmatmatmult"};
+  const MatProductType     type    = C->product->type;
+  char                     option[64];
+
+  PetscFunctionBegin;
+  *host = PETSC_FALSE;
+  if (type == MATPRODUCT_ABt) PetscFunctionReturn(PETSC_SUCCESS); /* PETSc has no option for it */
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-%s_backend_cpu",
+                          C->product->api_user ? names[type] : "mat_product_algorithm"));
+  PetscCall(PetscOptionsGetBool(NULL, ((PetscObject)C)->prefix, option, host, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A factor may itself be a product after its symbolic phase, which has its pattern but is not assembled */
+static PetscErrorCode SpMVSpGEMMUsable(Mat A, PetscBool *usable)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, usable));
+  if (A->boundtocpu || A->structure_only || (!A->assembled && !A->product)) *usable = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- plans */
+
+static PetscErrorCode SpMVFactorsBegin(const SpMVFactors *f, SpMVValues v[], SpMVCudaCSR csr[])
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < f->count; k++) {
+    PetscCall(SpMVValuesGet(f->mat[k], PETSC_FALSE, &v[k]));
+    csr[k] = v[k].csr;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVFactorsEnd(const SpMVFactors *f, SpMVValues v[])
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < f->count; k++) PetscCall(SpMVValuesRestore(f->mat[k], &v[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* *done is false if the device cannot multiply. Without entries in a factor, there is no plan */
+static PetscErrorCode SpMVSpGEMMPlan(const SpMVFactors *f, SpMVSpGEMM *own, PetscBool *done)
+{
+  PetscInt64  bytes = 0;
+  SpMVCudaCSR csr[3];
+  SpMVValues  v[3];
+  MatInfo     info;
+  PetscBool   empty = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *done = PETSC_TRUE;
+  PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
+  for (int k = 0; k < f->count; k++) {
+    SpMVKeySet(&own->key[k], f->mat[k]);
+    PetscCall(MatGetInfo(f->mat[k], MAT_LOCAL, &info));
+    if (info.nz_used == 0) empty = PETSC_TRUE;
+    bytes += (PetscInt64)info.nz_used * (PetscInt64)(sizeof(PetscInt) + sizeof(PetscScalar));
+  }
+  if (empty) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVFactorsBegin(f, v, csr));
+  PetscCall(
+      SpMVValuesTried(SpMVCudaSpGEMMSymbolic(f->count, csr, f->transpose, 2 * bytes, v[0].stream, &own->plan), done));
+  PetscCall(SpMVFactorsEnd(f, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVSpGEMMDestroy(SpMVCtx ctx)
+{
+  SpMVSpGEMM *own = (SpMVSpGEMM *)SpMVCtxGet(ctx);
+
+  PetscFunctionBegin;
+  PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
+  PetscCall(PetscFree(own));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the plan has C's pattern */
+static PetscErrorCode SpMVSpGEMMMatches(Mat C, SpMVCudaSpGEMM plan, PetscBool *same)
+{
+  const PetscInt     *i, *j;
+  PetscInt           *length, *columns;
+  SpMVCudaSpGEMMStats stats = {0};
+  SpMVCSR             csr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGetPattern_Seq(C, &csr));
+  if (plan) SpMVCudaSpGEMMGetStats(plan, &stats);
+  *same = (PetscBool)(stats.nonzeros == csr.i[csr.m] && (!plan || (stats.m == csr.m && stats.n == csr.n)));
+  if (*same && stats.nonzeros) {
+    SpMVCudaSpGEMMPattern(plan, &i, &j);
+    PetscCall(SpMVGetLengths(csr.m, i, &length));
+    for (PetscInt r = 0; r < csr.m; r++) {
+      if (length[r] != csr.i[r + 1] - csr.i[r]) *same = PETSC_FALSE;
+    }
+    PetscCall(PetscFree(length));
+    PetscCall(PetscMalloc1(csr.i[csr.m], &columns));
+    PetscCall(SpMVDownloadIndices(csr.i[csr.m], j, columns));
+    if (*same) PetscCall(PetscArraycmp(columns, csr.j, csr.i[csr.m], same));
+    PetscCall(PetscFree(columns));
+  }
+  PetscCall(MatSpMVRestorePattern_Seq(C, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A factor has been replaced (MatProductReplaceMats()), or its pattern has changed: AIJ's functions require that the
+   product has the same pattern as before */
+static PetscErrorCode SpMVSpGEMMPlanAgain(Mat C, const SpMVFactors *f, SpMVSpGEMM *own)
+{
+  PetscBool done, same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVSpGEMMPlan(f, own, &done));
+  if (done) PetscCall(SpMVSpGEMMMatches(C, own->plan, &same));
+  if (own->plan) SpMVCudaSpGEMMReleasePattern(own->plan);
+  if (!same) own->key[0].mat = NULL; /* the plan is not to be used the next time */
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_MEM,
+             "The device cannot multiply the new factors: too little memory, or columns that do not ascend. Call "
+             "MatProductClear() and begin again");
+  PetscCheck(
+      same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+      "The product of the factors has another nonzero pattern than in the symbolic phase: call MatProductClear() "
+      "and begin again, or use MAT_INITIAL_MATRIX");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the numeric phase */
+
+static PetscErrorCode SpMVSpGEMMMultiply(Mat C, const SpMVFactors *f, const SpMVSpGEMM *own)
+{
+  const PetscInt     *i, *j;
+  PetscScalar        *c;
+  SpMVCudaSpGEMMStats stats;
+  SpMVCudaCSR         csr[3];
+  SpMVValues          v[3];
+  MatInfo             info;
+
+  PetscFunctionBegin;
+  SpMVCudaSpGEMMGetStats(own->plan, &stats);
+  PetscCall(MatGetInfo(C, MAT_LOCAL, &info));
+  PetscCheck(info.nz_used == (PetscLogDouble)stats.nonzeros, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "The nonzero pattern of the product has been changed since the symbolic phase");
+  if (!stats.nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVFactorsBegin(f, v, csr));
+  PetscCall(MatSeqAIJCUSPARSEGetIJ(C, PETSC_FALSE, &i, &j));
+  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(C, &c));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(SpMVCudaSpGEMMNumeric(own->plan, csr, i, j, c, v[0].stream));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)stats.terms));
+  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(C, &c));
+  PetscCall(MatSeqAIJCUSPARSERestoreIJ(C, PETSC_FALSE, &i, &j));
+  PetscCall(SpMVFactorsEnd(f, v));
+  PetscCall(MatSpMVSetCopy_SeqCUDA(C, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductNumeric_SeqSpMVCUDA(Mat C)
+{
+  SpMVSpGEMM *own;
+  SpMVFactors f;
+  PetscBool   usable, changed = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  MatCheckProduct(C, 1);
+  own = (SpMVSpGEMM *)C->product->data;
+  PetscCheck(own, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The product has no data");
+  PetscCall(SpMVFactorsGet(C->product, &f));
+  PetscCheck(!C->boundtocpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "The result has been bound to the CPU since the symbolic phase");
+  for (int k = 0; k < f.count; k++) {
+    PetscCall(SpMVSpGEMMUsable(f.mat[k], &usable));
+    PetscCheck(usable, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+               "A factor has been bound to the CPU, or has got another type, since the symbolic phase");
+    if (!SpMVKeyHasNonzeroState(&own->key[k], f.mat[k])) changed = PETSC_TRUE;
+  }
+  if (changed) PetscCall(SpMVSpGEMMPlanAgain(C, &f, own));
+  if (own->plan) PetscCall(SpMVSpGEMMMultiply(C, &f, own));
+  /* what MatAssemblyEnd() does to a matrix with this pattern */
+  C->info.nz_unneeded = 0;
+  C->assembled = C->was_assembled = PETSC_TRUE;
+  C->num_ass++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the symbolic phase */
+
+/* C gets the pattern, on the host and, unless it is empty, on the device */
+static PetscErrorCode SpMVSpGEMMSetPattern(Mat C, const SpMVFactors *f, SpMVCudaSpGEMM plan)
+{
+  const int           last    = f->count - 1;
+  const PetscLayout   rows    = f->transpose[0] ? f->mat[0]->cmap : f->mat[0]->rmap;
+  const PetscLayout   columns = f->transpose[last] ? f->mat[last]->rmap : f->mat[last]->cmap;
+  SpMVCudaSpGEMMStats stats   = {0};
+  const PetscInt     *i = NULL, *j = NULL;
+  PetscInt           *length;
+
+  PetscFunctionBegin;
+  PetscCall(MatSetSizes(C, rows->n, columns->n, rows->n, columns->n));
+  PetscCall(MatSetType(C, MATSEQAIJCUSPARSE));
+  if (rows->bs > 0 && columns->bs > 0) PetscCall(MatSetBlockSizes(C, rows->bs, columns->bs));
+  if (plan) {
+    SpMVCudaSpGEMMGetStats(plan, &stats);
+    SpMVCudaSpGEMMPattern(plan, &i, &j);
+    PetscCall(SpMVGetLengths(rows->n, i, &length));
+  } else
+    PetscCall(PetscCalloc1(rows->n, &length));
+  PetscCall(MatSeqAIJSetPreallocation(C, 0, length));
+  PetscCall(PetscFree(length));
+  PetscCall(MatSpMVSetColumns_SeqCUDA(C, stats.nonzeros, j));
+  if (plan) SpMVCudaSpGEMMReleasePattern(plan);
+  PetscUseTypeMethod(C, assemblyend, MAT_FINAL_ASSEMBLY); /* MatAssemblyEnd() would be counted as an assembly */
+  PetscCall(MatSpMVSetZeros_SeqCUDA(C, stats.nonzeros));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* *done is false if PETSc has to multiply */
+static PetscErrorCode MatProductSymbolic_SeqSpMVCUDA(Mat C, const SpMVFactors *f, PetscBool *done)
+{
+  SpMVSpGEMM    *own;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&own));
+  ierr = SpMVSpGEMMPlan(f, own, done);
+  if (!ierr && *done) ierr = SpMVSpGEMMSetPattern(C, f, own->plan);
+  if (ierr || !*done) {
+    PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
+    PetscCall(PetscFree(own));
+    PetscCall(ierr);
+    PetscCall(
+        PetscInfo(C, "PETSc multiplies: a factor's columns do not ascend, or the device has too little memory\n"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  C->product->data       = own;
+  C->product->destroy    = SpMVSpGEMMDestroy;
+  C->ops->productnumeric = MatProductNumeric_SeqSpMVCUDA;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- parallel matrices */
+
+#define SpMVMergeName     "MatMPIAIJGetLocalMatMerge_C"
+#define SpMVMergeDataName "PetscSpMV_LocalMatMerge"
+
+/* Composed with the second factor of a parallel product during PETSc's symbolic phase */
+typedef struct {
+  const Mat_SpMV *spmv; /* of the first factor of our types */
+  PetscErrorCode (*parent)(Mat, MatReuse, IS *, Mat *);
+} SpMVMerge;
+
+/* AIJCUSPARSE's function, whose result is a factor of products of blocks: with our type, they get ours */
+static PetscErrorCode MatMPIAIJGetLocalMatMerge_SpMVCUDA(Mat A, MatReuse reuse, IS *columns, Mat *local)
+{
+  PetscContainer container;
+  SpMVMerge     *merge;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)A, SpMVMergeDataName, (PetscObject *)&container));
+  PetscCall(PetscContainerGetPointer(container, (void **)&merge));
+  PetscCall((*merge->parent)(A, reuse, columns, local));
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatSpMVHook(*local, merge->spmv->format, merge->spmv->params));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSymbolic_MPISpMVCUDA(Mat C, PetscErrorCode (*petsc)(Mat))
+{
+  const PetscObject B = (PetscObject)C->product->B;
+  SpMVMerge         merge;
+  Mat_SpMV         *spmv;
+  PetscContainer    container;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVProductGet(C, &spmv));
+  merge.spmv = spmv;
+  PetscCall(PetscObjectQueryFunction(B, SpMVMergeName, &merge.parent));
+  if (!merge.parent || merge.parent == MatMPIAIJGetLocalMatMerge_SpMVCUDA) {
+    PetscCall((*petsc)(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
+  PetscCall(PetscContainerSetPointer(container, &merge));
+  PetscCall(PetscObjectCompose(B, SpMVMergeDataName, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  PetscCall(PetscObjectComposeFunction(B, SpMVMergeName, MatMPIAIJGetLocalMatMerge_SpMVCUDA));
+  ierr = (*petsc)(C);
+  /* even after an error */
+  PetscCall(PetscObjectComposeFunction(B, SpMVMergeName, merge.parent));
+  PetscCall(PetscObjectCompose(B, SpMVMergeDataName, NULL));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The symbolic phase of any product with a factor of our types; `petsc` is PETSc's function for it */
+PetscErrorCode MatProductSymbolic_SpMVCUDA(Mat C, PetscErrorCode (*petsc)(Mat))
+{
+  SpMVFactors f;
+  PetscBool   usable = PETSC_TRUE, done = PETSC_FALSE, host = PETSC_FALSE, mpi;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVFactorsGet(C->product, &f));
+  for (int k = 0; k < f.count && usable; k++) PetscCall(SpMVSpGEMMUsable(f.mat[k], &usable));
+  if (usable && f.count && SpMVCudaIsSupported()) {
+    PetscCall(SpMVSpGEMMOnHost(C, &host));
+    if (!host) PetscCall(MatProductSymbolic_SeqSpMVCUDA(C, &f, &done));
+  }
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATMPIAIJCUSPARSE, &mpi));
+  if (mpi)
+    PetscCall(MatProductSymbolic_MPISpMVCUDA(C, petsc));
+  else
+    PetscCall((*petsc)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
