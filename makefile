@@ -248,7 +248,7 @@ check-clients: all
 fuzz: SECONDS ?= 60
 fuzz: SEED := $(or $(SEED),$(shell date +%s))
 fuzz: FUZZ_RANKS = $(if $(filter command line,$(origin NP)),$(NP),1 2 3)
-fuzz: FUZZ_TYPES = $(or $(TYPES),sellp evchyb)
+fuzz: FUZZ_TYPES = $(or $(TYPES),sellp evchyb batch)
 fuzz: all $(B)/tests/fuzz
 	@failed=0; each=$$(($(SECONDS) / ($(words $(FUZZ_RANKS)) * $(words $(FUZZ_TYPES))))); \
 	for type in $(FUZZ_TYPES); do for ranks in $(FUZZ_RANKS); do \

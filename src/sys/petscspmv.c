@@ -7,7 +7,7 @@
 #include "petscbuild.h"
 
 /* Add a format here */
-#define SpMVFormatList(X) X(SELLP) X(EVCHYB)
+#define SpMVFormatList(X) X(SELLP) X(EVCHYB) X(BATCH)
 
 #define SpMVDeclare(NAME) PETSC_INTERN const SpMVFormat SpMVFormat##NAME;
 #define SpMVAddress(NAME) &SpMVFormat##NAME,
@@ -126,7 +126,6 @@ PetscErrorCode PetscSpMVInitializePackage(void)
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (device) PetscCall(SpMVRegisterFactors());
 #endif
-  PetscCall(MatBatchRegister());
   PetscCall(KSPInitializePackage());
   PetscCall(KSPDeviceRegister(device));
   PetscCall(MatOrderingRegister(MATORDERINGEVCHYB, MatGetOrdering_EVCHYB));

@@ -93,7 +93,8 @@ PETSC_INTERN const SpMVFormat *const SpMVFormats[];
 PETSC_INTERN PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
 
 PETSC_INTERN PetscErrorCode MatGetOrdering_EVCHYB(Mat, MatOrderingType, IS *, IS *);
-PETSC_INTERN PetscErrorCode MatBatchRegister(void);
+/* gives a matrix that was created from A the problems of A */
+PETSC_INTERN PetscErrorCode MatBatchKeep(Mat A, Mat B);
 
 PETSC_INTERN PetscErrorCode MatCreate_SeqSpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatCreate_MPISpMV(Mat, const SpMVFormat *);
