@@ -179,11 +179,12 @@ EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 CORE     := $(patsubst tests/core/%.c,$(B)/tests/core-%,$(wildcard tests/core/*.c))
 CUDA     := $(if $(HAVE_CUDA),$(patsubst tests/cuda/%.cu,$(B)/tests/cuda-%,$(wildcard tests/cuda/*.cu)))
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*.c))
-BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
+BENCH    := $(patsubst %.c,$(B)/%,$(filter-out bench/batch.c,$(wildcard bench/*.c)))
 TESTLIB  := $(B)/tests/lib/libtests.a
 # The papers' baselines, and the program that measures them: also with what the library hides
 FORMATS  := $(B)/bench/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/formats/device.cu.o)
 PAPER    := $(B)/bench/paper
+BATCH    := $(B)/bench/batch
 
 # LeakSanitizer can name (and lsan.supp excuse) a leak only while the library that made it is loaded, and MPI unloads its
 # own: under a sanitizer, dlclose() does nothing
@@ -204,6 +205,8 @@ $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEE
 $(B)/tests/core-formats: $(FORMATS)
 $(PAPER): $(B)/bench/formats/paper.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
+$(BATCH): $(B)/bench/batch.o $(if $(HAVE_CUDA),$(B)/bench/batched.cu.o) $(OBJ) $(CUOBJ) $(KEEP)
+	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 # Kernels of an example, for a PETSc with CUDA
@@ -221,7 +224,7 @@ kernels: $(CU:%=$(B)/%.o)
 examples: $(EXAMPLES)
 tests: $(CORE) $(CUDA) $(TESTS)
 # everything, without running it; tools/gpu-pack reads the folder
-programs: all examples tests $(BENCH) $(PAPER)
+programs: all examples tests $(BENCH) $(PAPER) $(BATCH)
 	@echo $(B)
 
 # One place that knows how MPI programs are started here
@@ -255,7 +258,7 @@ fuzz: all $(B)/tests/fuzz
 	  $(CLEAN_ENV) -u SECONDS ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0 OMPI_MCA_mpi_yield_when_idle=1 $(MPIEXEC) -n $$ranks $(B)/tests/fuzz -type $$type -seed $(SEED) -seconds $$each $(ARGS) || failed=1; \
 	done; done; exit $$failed
 
-bench: all $(BENCH)
+bench: all $(BENCH) $(BATCH)
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/run $(ARGS)
 
 paper: all $(PAPER) $(B)/examples/bratu

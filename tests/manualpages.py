@@ -32,7 +32,7 @@ FAULTS = [(VALUES, "   MatBatchGetProblem - Gets", "   MatBatchGetProblem: Gets"
           (HEADER, "PetscErrorCode MatBatchSetValues(", "PetscErrorCode MatBatchReplaceValues(", f"not declared in {HEADER}"),
           (HEADER, "PETSC_EXTERN PetscErrorCode MatCreateBatch(", "PETSC_EXTERN PetscErrorCode PetscSpMVNew(Mat);\nPETSC_EXTERN PetscErrorCode MatCreateBatch(",
            "PetscSpMVNew has no manual page"),
-          (HEADER, '#define MATBATCH "batch"', '#define MATBATCH "batch"\n#define MATNEW "new"', "MATNEW has no manual page"),
+          (HEADER, '#define MATBATCH       "batch"', '#define MATBATCH "batch"\n#define MATNEW "new"', "MATNEW has no manual page"),
           (HEADER, "} PetscSpMVInfo;", "} PetscSpMVInformation;", "the type does not follow its comment"),
           (HEADER, "#define MATBATCH_ALL -1", "", "not defined in"),
           (VIEW, "   PetscSpMVGetInfo - ", "   PetscSpMVGetFormat - ", "has another page, in src/mat/impls/spmv/view.c:"),
@@ -75,7 +75,7 @@ def contents():
                             "MatBatchSharing.rst": ["typedef enum { MATBATCH_SHARE_NONE", "``MATBATCH_SHARE_PATTERN``\n   size and pattern"],
                             "mat_spmv_halo.rst": ["-mat_spmv_halo <type>", "``MATEVCHYB``, ``MATSELLP``"],
                             "mat_sellp_sigma.rst": ["``PETSC_ERR_ARG_OUTOFRANGE``", "beginner"],
-                            "index.rst": ["``PetscSpMVGetInfo``", "``-mat_batch_kernel <auto,", "   mat_sellp_sigma\n"]}.items():
+                            "index.rst": ["``PetscSpMVGetInfo``", "``-mat_batch_kernel <kernel>", "   mat_sellp_sigma\n"]}.items():
             text = (Path(site) / file).read_text()
             yield from (f"{file} lacks: {part}" for part in parts if part not in text)
         yield from (f"no man page of {name}" for name, page in pages.items() if page.kind != "MC" and (name, 3) not in [(m[1], m[4]) for m in made])

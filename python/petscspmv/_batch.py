@@ -215,7 +215,7 @@ def batch(problems: Sequence[Any], sharing: Sharing | None = None, comm: Comm | 
     Returns
     -------
     petsc4py.PETSc.Mat
-        The assembled matrix, of type ``batch``. Its vectors hold those of the problems, one after the other.
+        The assembled matrix, of type ``batch`` (``A.getType()`` is ``seqaijbatch`` or ``mpiaijbatch``). Its vectors hold those of the problems, one after the other.
 
     Raises
     ------

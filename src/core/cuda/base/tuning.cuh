@@ -97,6 +97,9 @@ struct Tuning {
   // With few units, windows are smaller but have about this number of slices: a warp took 250 us for 1024 slices of one
   // unit each
   static constexpr int SLICES_OF_WINDOW = 64;
+  // Slices of a window stay together if the rules say so and there are so many windows per multiprocessor: then x and y,
+  // which are larger than the L2 cache, are read and written once. Otherwise those with most work come first
+  static constexpr int TOGETHER = 4;
   // Single entries multiply x in shared memory if x fits there (29,000 columns in double precision) and its reads are
   // scattered: 32 lanes read it from at least SHARED_LINES cache lines. Time in us on an H100, x in shared memory / in
   // the L1 cache: random:20000 (26 lines) 31.8 / 34.6; rows of 60 random columns of 27,000 7.5 / 10.8; of 240 within

@@ -124,6 +124,13 @@ __device__ int rank_of(int lu, int lt, int steps) // slices of rank 0 come first
   return lt == 5 ? 0 : steps << lu > 8 ? 1 : 2;
 }
 
+// The place of a window among the counts of slices. The slices of rank 0 come first, so that slices with much work do not
+// finish last; then those of rank 1, unless the slices of a window stay together
+__device__ __forceinline__ int64_t place_of(int rank, int w, int windows, bool together)
+{
+  return rank && together ? windows + 2 * (int64_t)w + rank - 1 : (int64_t)rank * windows + w;
+}
+
 struct Found {
   int     many, long_units, longest; // as in SlicedStore
   int64_t end[3];                    // the ends of the counts of slices, long units and parts in the prefix sums
@@ -135,7 +142,7 @@ __global__ void pick(const int64_t *from, int64_t stride, int64_t *to)
   to[threadIdx.x] = from[threadIdx.x * stride];
 }
 
-// counts: for each window, the numbers of slices of rank 0, 1 and 2, of long units, and of parts
+// counts: for each window, the numbers of slices of rank 0, 1 and 2 at place_of(), of long units, and of parts
 __global__ void count_slices(int places, int window, int windows, const int *length, const int *rows, int bs,
                              SliceRules r, int64_t *counts, Found *found)
 {
@@ -164,7 +171,7 @@ __global__ void count_slices(int places, int window, int windows, const int *len
   atomicMax(&found->longest, most);
   if (several) Raise(&found->many);
   if (long_units) atomicAdd(&found->long_units, long_units);
-  for (int rank = 0; rank < 3; rank++) counts[(int64_t)rank * windows + w] = n[rank];
+  for (int rank = 0; rank < 3; rank++) counts[place_of(rank, w, windows, r.together)] = n[rank];
   counts[(int64_t)3 * windows + w] = groups;
   counts[(int64_t)4 * windows + w] = all;
 }
@@ -175,8 +182,9 @@ __global__ void write_slices(int places, int window, int windows, const int *len
 {
   const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (w >= windows) return;
-  const int64_t W     = windows;
-  int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, part = counts[4 * W + w] - counts[4 * W];
+  const int64_t W = windows;
+  int64_t       at[3], part = counts[4 * W + w] - counts[4 * W];
+  for (int rank = 0; rank < 3; rank++) at[rank] = counts[place_of(rank, w, windows, r.together)];
   form(length, rows, w * window, min(places, (w + 1) * window), bs, r,
        [&](int first, int units, int lu, int lt, int steps, int parts) {
          const int      rank  = rank_of(lu, lt, rows ? steps * rows[first] : steps);
@@ -333,7 +341,7 @@ static cudaError_t Window(int places, int64_t entries, const SliceRules &rules, 
   return cudaSuccess;
 }
 
-cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, const int *rows, cudaStream_t stream)
+cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, SliceRules rules, const int *rows, cudaStream_t stream)
 {
   const int        sums = rows ? RowGroups::MOST : bs; // of each part of a long unit
   int              window;
@@ -343,6 +351,9 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   Scratch<int64_t> counts(stream);
   SPMV_TRY(Window(places, nodes.Blocks(csr), rules, &window));
   const int windows = (places + window - 1) / window;
+  int       processors;
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+  rules.together = rules.together && windows >= Tuning::TOGETHER * processors;
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
   SPMV_TRY(scratch.Alloc(1));

@@ -165,7 +165,7 @@ struct SlicedStore : _n_SpMVCudaStore {
   cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, const RowGroups *, cudaStream_t,
                    Array<int> *rows);
   // rows: NULL if there are no row groups
-  cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, const int *rows, cudaStream_t);
+  cudaError_t Form(const SpMVCudaCSR &, SliceRules, const int *rows, cudaStream_t);
   cudaError_t IndexColumns(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
 };
 

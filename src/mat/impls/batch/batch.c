@@ -7,10 +7,11 @@
   #include "mat/impls/sellp/sellpcuda.h"
 #endif
 
-/* The rules are those of SELL-P with its default parameters */
+/* The rules are those of SELL-P */
 static void BATCHDefaults(void *params)
 {
   SELLPParamsDefault((SELLPParams *)params);
+  ((SELLPParams *)params)->together = 1;
 }
 
 static PetscErrorCode BATCHOptions(Mat A, void *params)
@@ -71,8 +72,8 @@ static PetscErrorCode BATCHDescribe(const void *params, const SpMVStats *stats, 
 
    Notes:
    Created by `MatCreateBatch()` from the CSR arrays of all problems, by `MatCreateBatchFromMats()`, or like any other
-   type derived from `MATAIJ`: by `MatSetType()`, `MatConvert()`, `MatLoad()`, ... The problems are then the blocks set by
-   `MatSetVariableBlockSizes()`, or otherwise the smallest blocks of consecutive rows that contain all entries.
+   type derived from `MATAIJ`: by `MatSetType()`, `MatConvert()`, `MatLoad()`, ... The problems are then the blocks set
+   by `MatSetVariableBlockSizes()`, or otherwise the smallest blocks of consecutive rows that contain all entries.
 
    Each process owns whole problems, so a product needs no communication.
 

@@ -215,8 +215,8 @@ static PetscErrorCode MatBatchCheckArguments(PetscInt problems, const PetscInt s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The row offsets and columns of the matrix, and its values unless the caller's are used in place. *s owns what it gets,
-   even after an error */
+/* The row offsets and columns of the matrix, and its values unless the caller's are used in place. *s owns what it
+   gets, even after an error */
 static PetscErrorCode MatBatchCopyArrays(const MatBatch *b, const PetscInt i[], const PetscInt j[],
                                          const PetscScalar a[], MatBatchArrays *s)
 {
@@ -274,9 +274,12 @@ static PetscErrorCode MatBatchCopyArrays(const MatBatch *b, const PetscInt i[], 
    If the arguments of one process are invalid, the call returns an error on all processes. The caller then still owns
    the arrays, even with `PETSC_OWN_POINTER`.
 
+   Row offsets and columns are copied in any case, and so are values that are shared: the matrix stores them for each
+   problem, as `MATAIJ` does.
+
    Use `MatBatchSetValues()` to change values. With `PETSC_USE_POINTER` the caller may also change the array of values
-   and then call `MatAssemblyBegin()` and `MatAssemblyEnd()` (or `PetscObjectStateIncrease()`). Operations such as
-   `MatScale()` write to that array.
+   and then call `MatAssemblyBegin()` and `MatAssemblyEnd()`. Operations such as `MatScale()` write to that array, but on
+   a GPU they may change only the GPU's copy.
 
    Errors:
    The message names the problem and the row.

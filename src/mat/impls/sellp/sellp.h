@@ -13,6 +13,7 @@ typedef struct {
   PetscInt         t;      /* threads per row: widths are padded to a multiple of t; 0 = choose */
   /* rows are sorted by length in windows of sigma rows; 1 = not sorted (the paper), 0 = choose */
   PetscInt sigma;
+  PetscInt together; /* on the device, slices of a window stay together, as is best for many small problems: 1 = on */
 } SELLPParams;
 
 PETSC_INTERN void           SELLPParamsDefault(SELLPParams *);
