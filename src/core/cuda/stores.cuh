@@ -177,12 +177,12 @@ struct SliceRules {
   bool by_column = false; // sort ascending by length, then by first column (EVC-HYB); else descending by length
   // most entries per lane before a second lane shares the unit; 0 = chosen from the number of entries
   int  per_thread = 0;
-  int  threads    = 0;     // lanes per unit; 0 = by length
-  int  vector     = 0;     // longer units get a whole warp; 0 = decided by per_thread alone
-  int  whole      = 0;     // longer units are split
-  int  chunk      = 0;     // into parts with this many entries
-  bool narrow     = true;  // 16-bit columns, and none for runs of columns
-  bool together   = false; // slices that are formed together are neighbors: see Tuning::TOGETHER
+  int  threads    = 0;    // lanes per unit; 0 = by length
+  int  vector     = 0;    // longer units get a whole warp; 0 = decided by per_thread alone
+  int  whole      = 0;    // longer units are split
+  int  chunk      = 0;    // into parts with this many entries
+  bool narrow     = true; // 16-bit columns, and none for runs of columns
+  int together = 0; // slices of a window are neighbors: 1 = if there are many windows, see Tuning::TOGETHER; 2 = always
 };
 // Sets the rules that a format leaves open: how units are distributed over lanes and warps, so that the whole device is
 // used

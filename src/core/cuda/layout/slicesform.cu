@@ -124,11 +124,11 @@ __device__ int rank_of(int lu, int lt, int steps) // slices of rank 0 come first
   return lt == 5 ? 0 : steps << lu > 8 ? 1 : 2;
 }
 
-// The place of a window among the counts of slices. The slices of rank 0 come first, so that slices with much work do not
-// finish last; then those of rank 1, unless the slices of a window stay together
+// The place of a window among the counts of slices: slices of rank 0 come first, so that those with much work do not
+// finish last, unless the slices of a window stay together
 __device__ __forceinline__ int64_t place_of(int rank, int w, int windows, bool together)
 {
-  return rank && together ? windows + 2 * (int64_t)w + rank - 1 : (int64_t)rank * windows + w;
+  return together ? 3 * (int64_t)w + rank : (int64_t)rank * windows + w;
 }
 
 struct Found {
@@ -174,6 +174,34 @@ __global__ void count_slices(int places, int window, int windows, const int *len
   for (int rank = 0; rank < 3; rank++) counts[place_of(rank, w, windows, r.together)] = n[rank];
   counts[(int64_t)3 * windows + w] = groups;
   counts[(int64_t)4 * windows + w] = all;
+}
+
+// For products by windows: a thread block finds the slices of a window of rows, and the columns that they read. counts:
+// prefix sums. most: the largest number of columns
+template <class I>
+__global__ void list_windows(View<I> v, int window, int windows, const int64_t *counts, int slices, int4 *list,
+                             int *most)
+{
+  __shared__ int least, past;
+  const int      w = blockIdx.x, lane = threadIdx.x % WARP;
+  int            from = INT_MAX, to = 0;
+  if (threadIdx.x == 0) least = INT_MAX, past = 0;
+  __syncthreads();
+  for (int r = w * window + (int)(threadIdx.x / WARP); r < min(v.units, (w + 1) * window); r += blockDim.x / WARP) {
+    for (int q = lane; q < v.len(r); q += WARP) {
+      const int col = v.col(v.start(r), q);
+      from          = min(from, col);
+      to            = max(to, col + 1);
+    }
+  }
+  atomicMin(&least, from);
+  atomicMax(&past, to);
+  __syncthreads();
+  if (threadIdx.x) return;
+  const int columns = max(past - least, 0);
+  list[w]           = make_int4((int)counts[3 * (int64_t)w], columns ? least : 0, columns, 0);
+  if (w == windows - 1) list[windows] = make_int4(slices, 0, 0, 0);
+  atomicMax(most, columns);
 }
 
 // counts: prefix sums
@@ -353,7 +381,9 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, SliceRules rules, const in
   const int windows = (places + window - 1) / window;
   int       processors;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-  rules.together = rules.together && windows >= Tuning::TOGETHER * processors;
+  // the rows of a window must be neighbors; they are if it consists of whole windows in which they were sorted
+  const bool whole = bs == 1 && !rows && !compact && rules.sigma && window % rules.sigma == 0;
+  rules.together   = whole && (rules.together > 1 || (rules.together && windows >= Tuning::TOGETHER * processors));
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
   SPMV_TRY(scratch.Alloc(1));
@@ -384,7 +414,18 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, SliceRules rules, const in
   }
   SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs,
               rules, counts, slice, parts);
-  return cudaSuccess;
+  if (!rules.together || groups || !places) return cudaSuccess;
+  Scratch<int> most(stream);
+  SPMV_TRY(most.Alloc(1));
+  SPMV_TRY(most.Zero(stream));
+  SPMV_TRY(windowed.Alloc((size_t)windows + 1, stream));
+  SPMV_TRY(WithView(csr, 1, [&](auto v) {
+    SPMV_LAUNCH((int64_t)windows * 256, 256, stream, list_windows, v, window, windows, counts, args.slices, windowed,
+                most);
+    return cudaSuccess;
+  }));
+  window_rows = window;
+  return Fetch(&window_columns, (int *)most, 1, stream);
 }
 
 cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)

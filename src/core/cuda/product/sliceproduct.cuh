@@ -10,15 +10,17 @@ namespace spmv {
 
 constexpr int EITHER = -1; // a mode of Accumulate(): WIDE or NARROW, as the slice says
 
-// x in global memory, or a copy of it in the thread block's shared memory
-struct InShared {};
+// x in global memory, or a copy of it, from column `first` on, in the thread block's shared memory
+struct InShared {
+  int first;
+};
 __device__ __forceinline__ Scalar LoadX(const Scalar *x, int64_t k)
 {
   return Num::ordered(x + k);
 }
-__device__ __forceinline__ Scalar LoadX(InShared, int64_t k)
+__device__ __forceinline__ Scalar LoadX(InShared x, int64_t k)
 {
-  return ((const Scalar *)spmv_shared)[k];
+  return ((const Scalar *)spmv_shared)[k - x.first];
 }
 
 /*

@@ -37,7 +37,7 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpM
     c.rules = [p, &A](const Survey &s, int bs, int64_t entries) {
       SliceRules r;
       r.narrow   = p->common.compress != 0;
-      r.together = p->together != 0;
+      r.together = (int)p->together;
       r.threads  = p->t ? PowerOfTwo(p->t, WARP) : 0;
       // Sorting requires a list of rows and loses the locality of y, so rows are sorted only if that saves more
       if (p->sigma)
