@@ -345,7 +345,7 @@ static const Phase phases[] = {
     {"batch-frommats", ASSEMBLED, NULL, BatchFromMats, BATCH},
     {"batch-info", ASSEMBLED, NULL, BatchInfo, BATCH | OWN},
     {"batch-mult", ASSEMBLED, NULL, Mult, BATCH},
-    {"batch-duplicate", ASSEMBLED, NULL, Duplicate, BATCH},
+    {"batch-duplicate", ASSEMBLED, NULL, Duplicate, BATCH | LOSES},
     {"type", SIZED, NULL, SetType, 0},
     {"options", TYPED, NULL, SetFromOptions, 0},
     {"assembly", TYPED, NULL, Assemble, 0},

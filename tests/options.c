@@ -51,6 +51,9 @@ static const Sweep sweeps[] = {
      {"mat_evchyb_node_size", "mat_evchyb_compress", "mat_evchyb_ell_limit"},
      {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"0", "100000"}}},
     {"evchyb", {"mat_evchyb_kernel", "mat_evchyb_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
+    {"batch",
+     {"mat_batch_kernel", "mat_batch_node_size"},
+     {{"auto", "slices", "csr", "aij", "paper"}, {"0", "1", "3"}}},
     {"sellp",
      {"mat_sellp_kernel", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
      {{"paper"}, {"1", "2", "8", "32"}, {"1", "64"}},
@@ -153,6 +156,7 @@ static const struct {
     {RANGE, "sellp", "mat_sellp_node_size", {"-1", "9", "2147483647"}},
     {RANGE, "evchyb", "mat_evchyb_ell_limit", {"-1", "-2147483647"}},
     {RANGE, "evchyb", "mat_evchyb_node_size", {"-1", "9", "2147483647"}},
+    {RANGE, "batch", "mat_batch_node_size", {"-1", "9", "2147483647"}},
     /* for every type, even without a halo */
     {RANGE, NULL, "mat_spmv_halo_rows", {"-0.1", "-1", "1.5", "2147483647", "1e30"}},
     {WORD, NULL, "mat_spmv_halo_rows", {"nan", "much", "0.1x"}},
@@ -170,6 +174,7 @@ static const struct {
     {WORD, "sellp", "mat_sellp_setup_after", {"soon", "nan"}},
     {LIST, "sellp", "mat_sellp_kernel", {"nonsense", "-1", "0", "slice"}},
     {LIST, "evchyb", "mat_evchyb_kernel", {"nonsense", "-1", "0", "slice"}},
+    {LIST, "batch", "mat_batch_kernel", {"nonsense", "-1", "0", "coo"}},
     {LIST, NULL, "mat_spmv_halo", {"nonsense", "-1", "0"}},
     {LIST, NULL, "mat_spmv_coo", {"nonsense", "-1", "gpu"}}};
 
@@ -400,7 +405,8 @@ static PetscErrorCode Info(Test *t, Record *r)
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   if (aij) PetscFunctionReturn(PETSC_SUCCESS);
-  slices = (PetscBool)(!strcmp(t->type, MATSELLP) || !strcmp(t->type, MATEVCHYB)); /* another format may have none */
+  slices = (PetscBool)(!strcmp(t->type, MATSELLP) || !strcmp(t->type, MATEVCHYB) ||
+                       !strcmp(t->type, MATBATCH)); /* another format may have none */
   PetscCall(Make(t, &A));
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
@@ -556,10 +562,12 @@ static PetscErrorCode Single(Test *t, Record *r)
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(Set("mat_sellp_single", "1"));
   PetscCall(Set("mat_evchyb_single", "1"));
+  PetscCall(Set("mat_batch_single", "1"));
   PetscCall(Kernel(t, "slices", PETSC_TRUE));
   PetscCall(MatSetFromOptions(A));
   PetscCall(Clear("mat_sellp_single"));
   PetscCall(Clear("mat_evchyb_single"));
+  PetscCall(Clear("mat_batch_single"));
   PetscCall(Kernel(t, NULL, PETSC_FALSE));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &b));
@@ -707,7 +715,7 @@ static PetscErrorCode HasParameters(Test *t, Mat B, const char *what)
 /* Matrices created from a matrix have its parameters, not those of the options without its prefix */
 static PetscErrorCode Parameters(Test *t, Record *r)
 {
-  const char *const option[] = {"mat_sellp_kernel", "mat_evchyb_kernel"};
+  const char *const option[] = {"mat_sellp_kernel", "mat_evchyb_kernel", "mat_batch_kernel"};
   char              other[64];
   Mat               A, B, C, D, *S;
   IS                is;
@@ -715,7 +723,7 @@ static PetscErrorCode Parameters(Test *t, Record *r)
   MPI_Comm          sub;
 
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < 3; k++) {
     PetscCall(Set(option[k], "slices"));
     PetscCall(PetscSNPrintf(other, sizeof(other), "-%s", option[k]));
     PetscCall(PetscOptionsSetValue(NULL, other, "aij"));
@@ -792,7 +800,7 @@ static PetscErrorCode Parameters(Test *t, Record *r)
   PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
   Made(A, "MatTranspose in place");
 #undef Made
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < 3; k++) {
     PetscCall(Clear(option[k]));
     PetscCall(PetscSNPrintf(other, sizeof(other), "-%s", option[k]));
     PetscCall(PetscOptionsClearValue(NULL, other));

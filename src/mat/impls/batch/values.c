@@ -31,6 +31,7 @@ PetscErrorCode MatBatchNew(PetscInt problems, MatBatch **b)
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
+  *b = NULL;
   SpMVCall(PetscNew(b));
   (*b)->problems = problems;
   SpMVCall(PetscCalloc1((size_t)problems + 1, &(*b)->first));
@@ -179,16 +180,16 @@ static PetscErrorCode MatBatchUpdate(Mat A, Mat D, MatBatch **b)
 {
   SpMVCSR        csr;
   PetscBool      same;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  MatBatch      *found = NULL;
+  PetscErrorCode ierr  = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGetPattern_Seq(D, &csr));
   if (!*b || (*b)->found) {
-    MatBatch *found = NULL;
-
     SpMVCall(MatBatchFindProblems(A, &csr, &found));
     SpMVCall(MatBatchSet(A, found)); /* frees the old ones */
-    *b = found;
+    *b    = found;
+    found = NULL;
   }
   SpMVCall(MatBatchCheckBlocks(A, &csr, *b, &same));
   if ((*b)->detect) {
@@ -200,6 +201,7 @@ static PetscErrorCode MatBatchUpdate(Mat A, Mat D, MatBatch **b)
   (*b)->nonzerostate = D->nonzerostate;
   PetscCall(PetscFree((*b)->columns));
 done:
+  PetscCall(MatBatchFree(&found));
   PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
