@@ -5,10 +5,11 @@
 /* Without sharing, the matrix takes more bytes than the L2 cache has. Some thread blocks have the largest size */
 static PetscErrorCode Large(MatBatchSharing sharing)
 {
-  int      gpu, cache, processors;
-  PetscInt problems, most = sharing ? 7 : 60;
-  Arrays   a;
-  Mat      A;
+  int          gpu, cache, processors;
+  PetscInt     problems, most = sharing ? 7 : 60;
+  MatBatchInfo info;
+  Arrays       a;
+  Mat          A;
 
   PetscFunctionBeginUser;
   now_case = sharing == MATBATCH_SHARE_NONE ? "large" : "large, shared";
@@ -20,6 +21,8 @@ static PetscErrorCode Large(MatBatchSharing sharing)
   PetscCall(ArraysCreate(sharing ? "holes" : "random", problems, sharing ? most : 0, most, sharing, &a));
   PetscCall(BatchCreate(PETSC_COMM_SELF, &a, PETSC_COPY_VALUES, &A));
   PetscCall(Products(A, &a, "first"));
+  PetscCall(MatBatchGetInfo(A, &info));
+  Check(sharing != MATBATCH_SHARE_NONE || strstr(info.kernel, "windows"), info.kernel);
   PetscCall(ChangeValues(A, &a, problems - 1));
   PetscCall(Products(A, &a, "after new values of the last problem"));
   PetscCall(MatDestroy(&A));

@@ -21,7 +21,8 @@ int SpMVCudaSharedLines = spmv::Tuning::SHARED_LINES;
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = Tuning::SLICES_BLOCK;
+constexpr int       BLOCK   = Tuning::SLICES_BLOCK;
+constexpr SpMVNames WINDOWS = SPMV_NAMES("CUDA slices in windows of rows");
 
 using Args = SliceArgs;
 
@@ -350,7 +351,9 @@ struct Slices : SlicedStore {
     double       lines = Tuning::WINDOWS_LINES;
     if (!windowed || shared || bytes > Tuning::WINDOWS_BYTES) return cudaSuccess;
     if (!order) SPMV_TRY(SampleLines(&lines, stream));
-    if (lines >= Tuning::WINDOWS_LINES) by_windows = bytes;
+    if (lines < Tuning::WINDOWS_LINES) return cudaSuccess;
+    by_windows = bytes;
+    names      = WINDOWS;
     return cudaSuccess;
   }
   // Decides whether products copy x to shared memory: see Tuning::SHARED_LINES
