@@ -388,7 +388,7 @@ def widths():
     assert (Path(petscspmv.__file__).parent / "py.typed").is_file()
     names = [getattr(petscspmv.Type, name) for name in vars(petscspmv.Type) if name.isupper()]
     header = (Path(petscspmv.get_include()) / "petscspmv.h").read_text()
-    assert len(names) == 7 and all(f'"{name}"' in header for name in names)
+    assert len(names) == 9 and all(f'"{name}"' in header for name in names)
 
 
 if __name__ == "__main__":
