@@ -145,6 +145,28 @@ static PetscErrorCode Conversions(Mat A, const Arrays *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Values are shared until an operation makes them differ */
+static PetscErrorCode Differ(Mat A, const Arrays *a)
+{
+  Mat          B;
+  Vec          l;
+  MatBatchInfo info;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatCreateVecs(B, NULL, &l));
+  PetscCall(MatScale(B, 3.0));
+  PetscCall(MatBatchGetInfo(B, &info));
+  Check(info.sharing == a->sharing, "values are shared after MatScale()");
+  PetscCall(VecFill(l));
+  PetscCall(MatDiagonalScale(B, l, NULL));
+  PetscCall(MatBatchGetInfo(B, &info));
+  Check(info.sharing == MATBATCH_SHARE_PATTERN || a->problems < 2, "values are not shared after MatDiagonalScale()");
+  PetscCall(VecDestroy(&l));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode RunCase(const Case *c, PetscCopyMode mode)
 {
   PetscMPIInt rank;
@@ -162,6 +184,7 @@ static PetscErrorCode RunCase(const Case *c, PetscCopyMode mode)
   PetscCall(Problems(A, &a, "the matrix")); /* sets the format up */
   PetscCall(Products(A, &a, "with the format"));
   if (c->most <= 5000 && mode == PETSC_COPY_VALUES) PetscCall(Conversions(A, &a));
+  if (c->sharing == MATBATCH_SHARE_VALUES) PetscCall(Differ(A, &a));
   if (c->most <= 5000) PetscCall(ChangeAndMultiply(c, A, &a, mode));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(MatDestroy(&A));

@@ -316,6 +316,7 @@ static PetscErrorCode OwnValues(void)
   const PetscInt     sizes[2] = {2, 2};
   const PetscScalar *a;
   Mat                A;
+  MatBatchInfo       info;
   PetscBool          same;
 
   PetscFunctionBeginUser;
@@ -324,6 +325,8 @@ static PetscErrorCode OwnValues(void)
       MatCreateBatch(PETSC_COMM_SELF, 2, sizes, two_i, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES, &A));
   PetscCall(MatBatchGetProblem(A, 1, NULL, NULL, NULL, &a));
   PetscCall(MatBatchSetValues(A, 1, a));
+  PetscCall(MatBatchGetInfo(A, &info));
+  Check(info.sharing == MATBATCH_SHARE_PATTERN, "values of one problem end the sharing");
   for (PetscInt p = 0; p < 2; p++) {
     PetscCall(MatBatchGetProblem(A, p, NULL, NULL, NULL, &a));
     PetscCall(PetscArraycmp(a, two_a, 3, &same));
