@@ -75,7 +75,7 @@ PETSC_EXTERN PetscErrorCode PetscSpMVGetFormat(Mat, const char *[]);
 PETSC_EXTERN PetscErrorCode PetscSpMVGetInfo(Mat, PetscSpMVInfo *);
 
 /*E
-   MatBatchSharing - What all problems of a `MATBATCH` matrix have in common; it is then provided and stored only once
+   MatBatchSharing - What all problems of a `MATBATCH` matrix have in common; it is then provided only once
 
    Values:
 +  `MATBATCH_SHARE_NONE`    - nothing: each problem has its own size, pattern and values

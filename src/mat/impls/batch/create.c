@@ -429,7 +429,7 @@ static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, M
    Level: beginner
 
    Notes:
-   If all problems have the same pattern, it is stored once.
+   If all problems have the same pattern, `MatBatchGetInfo()` says so.
 
    If the arguments of one process are invalid, the call returns an error on all processes.
 
