@@ -235,13 +235,15 @@ static PetscErrorCode Unmade(void)
   PetscCall(MatBatchGetInfo(A, &info));
   Check(info.problems == 5 && info.sharing == MATBATCH_SHARE_PATTERN, "the smallest blocks");
   PetscCall(MatSetVariableBlockSizes(A, 2, (PetscInt *)sizes));
+  PetscCall(MatBatchGetInfo(A, &info));
+  Check(info.problems == 2, "the blocks set later");
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatSetValue(A, 3, 4, 1.0, INSERT_VALUES));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatBatchGetInfo(A, &info));
-  Check(info.problems == 2 && info.largest == 3 && info.sharing == MATBATCH_SHARE_NONE, "the blocks set later");
+  Check(info.problems == 2 && info.largest == 3 && info.sharing == MATBATCH_SHARE_NONE, "the blocks and a new entry");
   PetscCall(MatSetValue(A, 0, 4, 1.0, INSERT_VALUES));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));

@@ -228,6 +228,17 @@ static PetscErrorCode MatBatchCheckShared(Mat D, MatBatch *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether problems that were found are still the blocks of MatSetVariableBlockSizes() */
+static PetscBool MatBatchHasBlocks(Mat A, const MatBatch *b)
+{
+  if (!b->found || A->nblocks <= 0) return PETSC_TRUE;
+  if (b->problems != A->nblocks) return PETSC_FALSE;
+  for (PetscInt p = 0; p < b->problems; p++) {
+    if (b->first[p + 1] - b->first[p] != A->bsizes[p]) return PETSC_FALSE;
+  }
+  return PETSC_TRUE;
+}
+
 /* The problems of A, an error if it has another type, and the diagonal block with their entries */
 static PetscErrorCode MatBatchGet(Mat A, MatBatch **b, Mat *D)
 {
@@ -243,7 +254,8 @@ static PetscErrorCode MatBatchGet(Mat A, MatBatch **b, Mat *D)
              "The matrix is not assembled: it has no problems yet");
   PetscCall(MatBatchQuery(A, b));
   PetscCall(MatBatchGetBlock(A, D));
-  if (!*b || (*b)->block != ((PetscObject)*D)->id || (*b)->nonzerostate != (*D)->nonzerostate)
+  if (!*b || (*b)->block != ((PetscObject)*D)->id || (*b)->nonzerostate != (*D)->nonzerostate ||
+      !MatBatchHasBlocks(A, *b))
     PetscCall(MatBatchUpdate(A, *D, b));
   PetscCall(MatBatchCheckShared(*D, *b));
   PetscFunctionReturn(PETSC_SUCCESS);
