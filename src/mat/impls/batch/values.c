@@ -279,39 +279,17 @@ static PetscErrorCode MatBatchGetEntries(Mat D, const MatBatch *b, PetscInt prob
 
 /* ---------------------------------------------------------------- values */
 
-/* Sets the values from entry `first` on. On a GPU that has the values only these are copied there */
+/* Sets the values from entry `first` on */
 static PetscErrorCode MatBatchWrite(Mat D, PetscInt first, PetscInt entries, const PetscScalar values[])
 {
+  PetscBool    done = PETSC_FALSE;
   PetscScalar *a;
 
   PetscFunctionBegin;
 #if defined(PETSCSPMV_HAVE_CUDA)
-  Mat_SpMV *spmv;
-
-  PetscCall(MatSpMVGet(D, &spmv));
-  if (spmv && spmv->device && !D->boundtocpu && spmv->cuda[0].store) {
-    const PetscOffloadMask before = D->offloadmask; /* GPU: the values on the host are old and stay so */
-    PetscScalar           *device, *host = NULL;
-    void                  *to;
-    const void            *from  = values;
-    const size_t           bytes = (size_t)entries * sizeof(*values);
-
-    if (before != PETSC_OFFLOAD_GPU) {
-      PetscCall(MatSeqAIJGetArrayRead(D, (const PetscScalar **)&host));
-      PetscCall(PetscArraymove(host + first, values, entries));
-      from = host + first; /* `values` may have been in this array */
-      PetscCall(MatSeqAIJRestoreArrayRead(D, (const PetscScalar **)&host));
-    }
-    PetscCall(MatSeqAIJCUSPARSEGetArray(D, &device)); /* copies all values if the GPU does not have the newest */
-    to = device + first;
-    PetscCallCUDA(cudaDeviceSynchronize()); /* work in any stream that reads the values */
-    if (bytes) PetscCallCUDA(SpMVCudaUpload(1, &to, &from, &bytes));
-    PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
-    PetscCall(MatSeqAIJCUSPARSERestoreArray(D, &device));
-    if (before != PETSC_OFFLOAD_GPU) D->offloadmask = PETSC_OFFLOAD_BOTH;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  PetscCall(MatSpMVWriteValues_SeqCUDA(D, first, entries, values, &done));
 #endif
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetArray(D, &a));
   PetscCall(PetscArraymove(a + first, values, entries));
   PetscCall(MatSeqAIJRestoreArray(D, &a));

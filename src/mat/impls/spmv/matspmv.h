@@ -580,6 +580,10 @@ PETSC_INTERN PetscErrorCode MatSpMVOnDevice_Seq(Mat, PetscBool *device);
 PETSC_INTERN PetscErrorCode SpMVValuesGet(Mat, PetscBool write, SpMVValues *);
 PETSC_INTERN PetscErrorCode SpMVValuesRestore(Mat, SpMVValues *);
 PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
+/* sets `entries` values from `first` on, in both arrays if the host's has the newest; not done if the device has not
+   multiplied */
+PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
+                                                       PetscBool *done);
 PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *compressed);
 PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVNorm_MPICUDA(Mat, NormType, PetscReal *, PetscBool *done);
