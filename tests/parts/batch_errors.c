@@ -252,6 +252,28 @@ static PetscErrorCode Unmade(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The caller still owns arrays after an error of an option */
+static PetscErrorCode BadOption(void)
+{
+  PetscInt    *i, *j;
+  PetscScalar *a;
+  Mat          A;
+
+  PetscFunctionBeginUser;
+  now_case = "an option out of range";
+  PetscCall(PetscMalloc3(6, &i, 6, &j, 6, &a));
+  PetscCall(PetscArraycpy(i, two_i, 6));
+  PetscCall(PetscArraycpy(j, two_j, 6));
+  PetscCall(PetscArraycpy(a, two_a, 6));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_batch_node_size", "77"));
+  Refused(MatCreateBatch(PETSC_COMM_WORLD, 2, two, i, j, a, MATBATCH_SHARE_NONE, PETSC_OWN_POINTER, &A),
+          PETSC_ERR_ARG_OUTOFRANGE, "mat_batch_node_size is 77");
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_batch_node_size"));
+  Check(a[5] == 6.0 && i[5] == 6, "the arrays are intact");
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Matrices that cannot be problems of a batch */
 static PetscErrorCode BadMats(void)
 {
@@ -344,6 +366,7 @@ PetscErrorCode BadInput(void)
 
   PetscFunctionBeginUser;
   PetscCall(BadCreations());
+  PetscCall(BadOption());
   PetscCall(BadMats());
   PetscCall(VictimCreate(&victim));
   PetscCall(BadCalls(&victim));

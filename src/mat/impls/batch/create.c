@@ -80,19 +80,19 @@ done:
   Collective: creates a matrix that owns the problems and the arrays; they are freed after an error. If ierr is an error
   on any rank, no matrix is created
 */
-static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatch *b, MatBatchArrays *arrays, Mat *A)
+static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatch *b, MatBatchArrays *s, Mat *A)
 {
-  MatBatchArrays *s = NULL;
-  Mat             B = NULL;
+  Mat         B = NULL;
+  PetscMPIInt size;
 
   PetscFunctionBegin;
-  if (!ierr) ierr = PetscNew(&s);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (!ierr && size > 1) ierr = PetscCalloc1((size_t)b->first[b->problems] + 1, &s->none);
   ierr = SpMVAgree(comm, ierr);
   if (ierr) {
+    if (s) PetscCall(MatBatchArraysFree(s));
     PetscCall(PetscFree(s));
-    PetscCall(MatBatchArraysFree(arrays));
   } else {
-    *s   = *arrays;
     ierr = MatBatchCreateAIJ(comm, b->first[b->problems], s, &B);
     if (!ierr) ierr = SpMVAgree(comm, MatBatchSetSizes(B, b));
   }
@@ -100,7 +100,7 @@ static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatc
     PetscCall(MatBatchFree(&b));
   else
     ierr = SpMVAgree(comm, MatBatchSet(B, b));
-  if (!ierr) ierr = MatConvert(B, MATBATCH, MAT_INPLACE_MATRIX, &B);
+  if (!ierr) ierr = MatConvertFrom_SpMV(B, MATBATCH, MAT_INPLACE_MATRIX, &B);
   if (ierr) PetscCall(MatDestroy(&B));
   PetscCall(ierr);
   *A = B;
@@ -226,7 +226,6 @@ static PetscErrorCode MatBatchCopyArrays(const MatBatch *b, const PetscInt i[], 
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1((size_t)m + 1, &s->i));
-  PetscCall(PetscCalloc1((size_t)m + 1, &s->none));
   PetscCall(PetscMalloc1((size_t)nz + 1, &s->j));
   s->i[0] = 0;
   for (PetscInt p = 0; p < b->problems; p++) {
@@ -294,33 +293,34 @@ PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt 
                               const PetscInt columns[], PetscScalar values[], MatBatchSharing sharing,
                               PetscCopyMode mode, Mat *A)
 {
-  MatBatchArrays s = {0};
-  MatBatch      *b = NULL;
-  PetscErrorCode ierr;
+  /* the values are used in place */
+  const PetscBool place = (PetscBool)(mode != PETSC_COPY_VALUES && sharing != MATBATCH_SHARE_VALUES && nproblems > 0);
+  MatBatchArrays *s     = NULL;
+  MatBatch       *b     = NULL;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscAssertPointer(A, 9);
   ierr = MatBatchCheckArguments(nproblems, sizes, rowoffsets, columns, values, sharing, mode, &b);
-  if (mode != PETSC_COPY_VALUES && sharing != MATBATCH_SHARE_VALUES && nproblems > 0) {
-    s.a        = values;
-    s.borrowed = PETSC_TRUE; /* until the matrix has been created */
+  if (!ierr) ierr = PetscNew(&s);
+  if (!ierr && place) {
+    s->a        = values;
+    s->borrowed = PETSC_TRUE;
   }
-  if (!ierr) ierr = MatBatchCopyArrays(b, rowoffsets, columns, values, &s);
-  ierr = SpMVAgree(comm, ierr);
-  if (!ierr && mode == PETSC_OWN_POINTER) {
-    if (s.borrowed)
-      s.borrowed = PETSC_FALSE;
-    else
-      PetscCall(PetscFree(values));
+  if (!ierr) ierr = MatBatchCopyArrays(b, rowoffsets, columns, values, s);
+  PetscCall(MatBatchCreate(comm, ierr, b, s, A));
+  if (mode == PETSC_OWN_POINTER) {
     PetscCall(PetscFree(rowoffsets));
     PetscCall(PetscFree(columns));
+    if (place)
+      s->borrowed = PETSC_FALSE;
+    else
+      PetscCall(PetscFree(values));
   }
-  PetscCall(MatBatchCreate(comm, ierr, b, &s, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets A itself if it is AIJ, otherwise a conversion to AIJ, because not every type has MatGetRow(). The caller
-   destroys *B */
+/* Gets A itself if it is AIJ, otherwise a conversion to AIJ, whose arrays are copied. The caller destroys *B */
 static PetscErrorCode MatBatchAsAIJ(Mat A, Mat *B)
 {
   PetscBool seq, mpi;
@@ -355,16 +355,16 @@ static PetscErrorCode MatBatchCheckMat(PetscInt p, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Appends the rows of an AIJ matrix, which begin with row `first` and entry `at`. The arrays are allocated if `count` is
-   not set; otherwise only the entries are counted */
-static PetscErrorCode MatBatchAddMat(Mat B, PetscInt first, PetscInt64 *at, PetscBool count, MatBatchArrays *s)
+/* Appends the rows of an AIJ matrix, which begin with row `first` and entry `at`. Without arrays, the entries are
+   counted */
+static PetscErrorCode MatBatchAddMat(Mat B, PetscInt first, PetscInt64 *at, MatBatchArrays *s)
 {
   SpMVCSR        csr;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGetPattern_Seq(B, &csr));
-  if (!count) {
+  if (s) {
     PetscCall(MatSeqAIJGetArrayRead(B, &csr.a));
     PetscCall(PetscArraycpy(s->a + *at, csr.a, csr.i[csr.m]));
     PetscCall(MatSeqAIJRestoreArrayRead(B, &csr.a));
@@ -400,15 +400,14 @@ static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, M
   for (PetscInt p = 0; p < n; p++) {
     PetscCall(MatBatchAsAIJ(mats[p], &(*aij)[p]));
     (*b)->first[p + 1] = (*b)->first[p] + mats[p]->rmap->N;
-    PetscCall(MatBatchAddMat((*aij)[p], 0, &entries, PETSC_TRUE, NULL));
+    PetscCall(MatBatchAddMat((*aij)[p], 0, &entries, NULL));
   }
   PetscCall(MatBatchCheckEntries(entries));
   PetscCall(PetscCalloc1((size_t)rows + 1, &s->i));
-  PetscCall(PetscCalloc1((size_t)rows + 1, &s->none));
   PetscCall(PetscMalloc1((size_t)entries + 1, &s->j));
   PetscCall(PetscMalloc1((size_t)entries + 1, &s->a));
   entries = 0;
-  for (PetscInt p = 0; p < n; p++) PetscCall(MatBatchAddMat((*aij)[p], (*b)->first[p], &entries, PETSC_FALSE, s));
+  for (PetscInt p = 0; p < n; p++) PetscCall(MatBatchAddMat((*aij)[p], (*b)->first[p], &entries, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -444,17 +443,18 @@ static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, M
 @*/
 PetscErrorCode MatCreateBatchFromMats(MPI_Comm comm, PetscInt n, const Mat mats[], Mat *A)
 {
-  MatBatchArrays s   = {0};
-  MatBatch      *b   = NULL;
-  Mat           *aij = NULL;
-  PetscErrorCode ierr;
+  MatBatchArrays *s   = NULL;
+  MatBatch       *b   = NULL;
+  Mat            *aij = NULL;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscAssertPointer(A, 4);
-  ierr = MatBatchAddMats(n, mats, &aij, &b, &s);
+  ierr = PetscNew(&s);
+  if (!ierr) ierr = MatBatchAddMats(n, mats, &aij, &b, s);
   for (PetscInt p = 0; aij && p < n; p++) PetscCall(MatDestroy(&aij[p]));
   PetscCall(PetscFree(aij));
   if (b) b->detect = PETSC_TRUE;
-  PetscCall(MatBatchCreate(comm, ierr, b, &s, A));
+  PetscCall(MatBatchCreate(comm, ierr, b, s, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
